@@ -164,6 +164,10 @@ const limits = {
   keptOrdersMax: 4,
   /** The largest share of V8's heap for the orders of all collections when one is added. */
   keptOrdersHeapShareMax: 1 / 16,
+  /** The longest address of a field, in UTF-16 code units. */
+  urlLengthMax: 2048,
+  /** The most bytes of a `json` field whose declaration does not say it. */
+  jsonFieldBytesMax: 64 * 1024,
   /** The totals of filtered lists that are kept until a record changes. */
   totalsKeptMax: 16,
   /** The most fields in `sort`. */

@@ -4,6 +4,7 @@ import {
   aFlag,
   aText,
   checkField,
+  isFieldName,
   isObject,
   maybe,
   members,
@@ -189,8 +190,7 @@ function checkFields(fields: unknown, at: string, report: Report, timestamps: bo
       taken.add(former);
     }
     if (reserved.includes(name)) return refuse('has a name that is reserved for every record');
-    if (!/^[A-Za-z][A-Za-z0-9_]{0,62}$/.test(name))
-      return refuse('needs a name of letters and digits');
+    if (!isFieldName.test(name)) return refuse('needs a name of letters and digits');
     if (!checkField(field, place, report)) return false;
     // The field was checked.
     const ending = endingOf(field as Field);

@@ -234,8 +234,8 @@ export function without(
   value: Value,
 ): Entry | undefined {
   const values = fieldValue(record, name);
-  if (typeof values === 'object')
-    return { ...record, [name]: values.filter((each) => each !== value) };
+  if (Array.isArray(values))
+    return { ...record, [name]: values.filter((each: Value) => each !== value) };
   if (fields[name]?.optional !== true) return undefined;
   const changed = { ...record };
   Reflect.deleteProperty(changed, name);
@@ -244,7 +244,7 @@ export function without(
 
 export function idsIn(record: object, name: string): number | number[] | undefined {
   const value = fieldValue(record, name);
-  if (typeof value === 'object') return value.map(Number);
+  if (Array.isArray(value)) return value.map(Number);
   return typeof value === 'number' ? value : undefined;
 }
 

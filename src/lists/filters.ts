@@ -204,7 +204,7 @@ function conditionTest(shape: Shape, { name, operator, operands }: Condition): T
   if (operator === 'has') {
     return (record) => {
       const values = fieldValue(record, name);
-      return typeof values === 'object' && values.some(passes);
+      return Array.isArray(values) && values.some((value) => isScalar(value) && passes(value));
     };
   }
   return (record) => {

@@ -1,6 +1,6 @@
 import { isScalar, pointerTo } from '../base/json.ts';
 import { didYouMean } from '../base/search.ts';
-import type { Field } from './field.ts';
+import { likeKinds, type Field } from './field.ts';
 import { exampleOf, kinds, ruleViolation, type Kind, type MemberRule } from './kinds.ts';
 
 /**
@@ -91,17 +91,21 @@ const memberChecks: { readonly [rule in MemberRule]: Check } = {
   collection: aText,
   'onDelete?': maybe(oneOf(['refuse', 'remove', 'clear'])),
   element: checkElement,
+  fields: checkNested,
+  'like?': maybe(oneOf(likeKinds)),
 };
 
-/** The kinds that can be declared, and those that lists can have as elements. */
+/** The kinds that can be declared, and those within an object. */
 const declarable = new Map(
   Object.entries<Kind>(kinds).filter(([, { members }]) => members !== undefined),
 );
-const elementKinds = new Map([...declarable].filter(([, { isElement }]) => isElement));
+
+const nestedKinds = new Map([...declarable].filter(([kind]) => kind !== 'reference'));
 
 const anything: Check = () => true;
 const commonMembers = {
   optional: maybe(aFlag),
+  nullable: maybe(aFlag),
   default: anything,
   example: anything,
   description: maybe(aText),
@@ -135,8 +139,26 @@ function checkMembers(
 
 /** Checks the declaration of the elements of a list. */
 function checkElement(value: unknown, at: string, report: Report): boolean {
-  return checkMembers(elementKinds, () => ({}))(value, at, report);
+  return checkMembers(declarable, () => ({ nullable: maybe(aFlag) }))(value, at, report);
 }
+
+/** Checks the fields of an object within a record: they refer to nothing, and have no default. */
+function checkNested(value: unknown, at: string, report: Report): boolean {
+  const own = () => ({ optional: maybe(aFlag), nullable: maybe(aFlag), description: maybe(aText) });
+  const checkOne = checkMembers(nestedKinds, own);
+  if (!isObject(value)) return anObject(value, at, report);
+  return Object.entries(value)
+    .map(([name, field]) => {
+      const place = at + pointerTo(name);
+      if (isFieldName.test(name)) return checkOne(field, place, report);
+      report(place, 'needs a name of letters and digits');
+      return false;
+    })
+    .every(Boolean);
+}
+
+/** Matches the names of fields. */
+export const isFieldName = /^[A-Za-z][A-Za-z0-9_]{0,62}$/;
 
 const checkOwnMembers = checkMembers(declarable, ({ isUnique }) => ({
   ...commonMembers,
@@ -153,11 +175,25 @@ export const checkField: Check = (value, at, report) => {
   return contradictions.length === 0;
 };
 
+/** Whether a reference is deeper in a field than an element of a list: it could not be kept. */
+function refersWithin(field: Field, depth = 0): boolean {
+  if (field.kind === 'reference') return depth > 1;
+  if (field.kind === 'list') return refersWithin(field.of, depth + 1);
+  return (
+    field.kind === 'object' &&
+    Object.values(field.fields).some((one) => refersWithin(one, depth + 2))
+  );
+}
+
 /** Returns where a field contradicts its own rule. */
 function contradictionsIn(field: Field): (readonly [pointer: string, problem: string])[] {
   const { example, default: fallback, ...rule } = field;
   if (ruleViolation(field, exampleOf(rule)) !== undefined)
     return [['', 'has bounds that no value can satisfy']];
+  if (refersWithin(field))
+    return [
+      ['', 'must not have references within: declare a field of this kind, or a list of them'],
+    ];
   if (field.optional && fallback !== undefined)
     return [['/default', 'must be left out where the field is optional']];
   if (field.kind === 'reference' && fallback !== undefined)

@@ -1,4 +1,4 @@
-import type { Scalar } from '../base/json.ts';
+import type { JsonObject, JsonValue } from '../base/json.ts';
 
 /**
  * The fields of a resource by name, in the order in which they are shown. Fields are data,
@@ -21,15 +21,23 @@ export type Field =
   | BooleanField
   | ChoiceField
   | ReferenceField
-  | ListField;
+  | UrlField
+  | ListField
+  | ObjectField
+  | JsonField;
 
 /** The value of a field. */
-export type Value = Scalar | readonly Scalar[];
+export type Value = JsonValue;
 
 /** The members of every field, with values of type `T`. */
 interface FieldOf<T extends Value> {
   /** Whether the field may be left out, and is then absent. */
   readonly optional?: boolean;
+  /**
+   * Whether null is a value. A patch with null stores it, and a PUT without an optional field
+   * removes that. Filters, sorting and `unique` take it for an absent value.
+   */
+  readonly nullable?: boolean;
   /**
    * On creation, an absent field becomes this value, and a PUT without the field keeps the
    * stored one. Stored records without the field get it too.
@@ -115,26 +123,61 @@ export interface ReferenceField extends FieldOf<number>, Unique {
   readonly onDelete?: 'refuse' | 'remove' | 'clear';
 }
 
+/** An absolute address with `http` or `https` (WHATWG URL), stored as sent. */
+export interface UrlField extends FieldOf<string>, Unique {
+  readonly kind: 'url';
+}
+
 /**
  * A list of at most `max` (50) values. The name of a list of references ends in `Ids`, and
  * their `clear` removes the element.
  */
-export interface ListField extends FieldOf<readonly Scalar[]> {
+export interface ListField extends FieldOf<readonly JsonValue[]> {
   readonly kind: 'list';
-  readonly of: TextField | EmailField | NumberField | ChoiceField | ReferenceField;
+  readonly of: Field;
   readonly max?: number;
 }
 
+/**
+ * An object with these members. `additional`: it may have others, each of which is like a
+ * `json` field.
+ */
+export interface ObjectField extends FieldOf<JsonObject> {
+  readonly kind: 'object';
+  readonly fields: Shape;
+  readonly additional?: boolean;
+}
+
+/**
+ * Any JSON value of at most `bytesMax` (65,536) bytes. `like`: the kind by which filters,
+ * sorting and descriptions take it; nothing enforces it.
+ */
+export interface JsonField extends FieldOf<JsonValue> {
+  readonly kind: 'json';
+  readonly bytesMax?: number;
+  readonly like?: LikeKind;
+}
+
+/** The kinds that a `json` field can be like. */
+export const likeKinds = ['text', 'number', 'boolean', 'timestamp', 'email', 'url'] as const;
+export type LikeKind = (typeof likeKinds)[number];
+
 /** The values of a field. */
-export type ValueOf<F extends Field> = F extends ListField
-  ? readonly Scalar[]
-  : F extends ChoiceField
-    ? F['values'][number]
-    : F extends NumberField | ReferenceField
-      ? number
-      : F extends BooleanField
-        ? boolean
-        : string;
+export type ValueOf<F extends Field> =
+  | (F extends { readonly nullable: true } ? null : never)
+  | (F extends ListField
+      ? readonly ValueOf<F['of']>[]
+      : F extends ObjectField
+        ? Input<F['fields']>
+        : F extends JsonField
+          ? JsonValue
+          : F extends ChoiceField
+            ? F['values'][number]
+            : F extends NumberField | ReferenceField
+              ? number
+              : F extends BooleanField
+                ? boolean
+                : string);
 
 /** All fields of a resource that callers can set, with defaults filled in. */
 export type Input<S extends Shape> = {

@@ -1,4 +1,11 @@
-import { parseJsonNumber, type JsonObject, type JsonValue, type Scalar } from '../base/json.ts';
+import {
+  isJsonObject,
+  parseJsonNumber,
+  pointerTo,
+  type JsonObject,
+  type JsonValue,
+  type Scalar,
+} from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import {
   boundsOf,
@@ -7,12 +14,16 @@ import {
   type ChoiceField,
   type EmailField,
   type Field,
+  type JsonField,
+  type LikeKind,
   type ListField,
   type NumberField,
+  type ObjectField,
   type PasswordField,
   type ReferenceField,
   type TextField,
   type TimestampField,
+  type UrlField,
   type Value,
 } from './field.ts';
 import {
@@ -38,22 +49,20 @@ import {
 export interface Kind<F extends Field = Field> {
   // Methods, because TypeScript compares methods loosely: the rows of all kinds have one type.
   // This is sound, because `kindOf` returns the row of the field that is then given.
-  /** Returns how a value violates the rule of a field, apart from the elements of a list. */
-  violation(value: JsonValue, field: F): Violation | undefined;
+  /** Returns how a value violates the rule of a field, apart from what is within a list or an object. */
+  violation(value: JsonValue, field: F): Placed | undefined;
   /** Whether a value has the type: it fits the rule, apart from bounds. */
   hasType(value: unknown, field: F): boolean;
   /** Returns the JSON Schema without bounds. */
   type(field: F): TypeSchema;
-  /** Returns the members of the JSON Schema that bound values. */
-  bounds?(field: F): JsonObject;
+  /** Returns the members of the JSON Schema that bound values, or a merge patch for them. */
+  bounds?(field: F, isPatch?: boolean): JsonObject;
   /** Returns a value that the bounds allow. */
   example(field: F): Value;
   /**
    * The members that only declarations of this kind have. `undefined`: none are declared.
    */
   readonly members: { readonly [name: string]: MemberRule } | undefined;
-  /** Whether lists can have it as elements. */
-  readonly isElement?: true;
   /** Whether values can be unique. */
   readonly isUnique?: true;
   readonly operators: readonly Operator[];
@@ -68,16 +77,28 @@ export interface Kind<F extends Field = Field> {
   lengthMax?(field: F): number;
 }
 
-/** A type of JSON Schema. An `enum` always has a `type`, for code generators. */
+/**
+ * A type of JSON Schema; without one, any value is allowed. An `enum` always has a `type`, for
+ * code generators.
+ */
 interface TypeSchema {
-  readonly type: string;
+  readonly type?: string;
   readonly format?: string;
   readonly enum?: readonly string[];
+  readonly 'x-like'?: string;
 }
 
 /** What a member of a declaration must be. With "?", it may be left out. */
 export type MemberRule =
-  'length?' | 'number?' | 'flag?' | 'choices' | 'collection' | 'onDelete?' | 'element';
+  | 'length?'
+  | 'number?'
+  | 'flag?'
+  | 'choices'
+  | 'collection'
+  | 'onDelete?'
+  | 'element'
+  | 'fields'
+  | 'like?';
 
 /** The operators of filters. */
 export type Operator =
@@ -124,7 +145,6 @@ const text: Kind<TextField> = {
     return 'text'.padEnd(min, '.').slice(0, max);
   },
   members: { min: 'length?', max: 'length?', multiline: 'flag?' },
-  isElement: true,
   isUnique: true,
   lengthMax: (field) => boundsOf(field).max,
 };
@@ -143,7 +163,6 @@ const email: Kind<EmailField> = {
   }),
   bounds: () => ({ maxLength: emailLengthMax, pattern: emailPattern }),
   example: () => 'ada@example.org',
-  isElement: true,
   isUnique: true,
   compared: (value) => emailKey(String(value)),
   lengthMax: () => emailLengthMax,
@@ -177,7 +196,6 @@ const choice: Kind<ChoiceField> = {
   type: ({ values }) => ({ type: 'string', enum: values }),
   example: ({ values }) => values[0] ?? '',
   members: { values: 'choices' },
-  isElement: true,
   operators: ['eq', 'ne', 'in'],
   operand: (text, field) => choice.violation(text, field) ?? text,
 };
@@ -203,7 +221,7 @@ const number: Kind<NumberField> = {
     const { min, max } = boundsOf(field);
     const type = field.kind === 'number' ? 'number' : 'whole number';
     if (typeof value !== 'number') return notA(type);
-    if (!Number.isFinite(value)) return violation('not_finite', 'must be a finite number');
+    if (!Number.isFinite(value)) return notFinite;
     if (value < min) return violation('too_small', `must be at least ${min}`);
     if (value > max) return violation('too_large', `must be at most ${max}`);
     return field.kind === 'number' || Number.isInteger(value) ? undefined : notA(type);
@@ -223,7 +241,6 @@ const number: Kind<NumberField> = {
     return Math.min(Math.max(isWhole ? Math.ceil(min) : min, 0), isWhole ? Math.floor(max) : max);
   },
   members: { min: 'number?', max: 'number?' },
-  isElement: true,
   isUnique: true,
   operators: comparisons,
   operand(text) {
@@ -254,12 +271,25 @@ const reference: Kind<ReferenceField> = {
   bounds: ({ to }) => ({ minimum: 1, 'x-references': to }),
   example: () => 1,
   members: { to: 'collection', onDelete: 'onDelete?' },
-  isElement: true,
   isUnique: true,
   operators: ['eq', 'ne', 'in'],
   operand: (text) => number.operand(text, anyId),
 };
 const anyId = { kind: 'integer', min: 1 } as const;
+
+const url: Kind<UrlField> = {
+  ...texts,
+  violation: textBy((value) => {
+    if (value.length > limits.urlLengthMax) return tooLong(characters(limits.urlLengthMax));
+    if (/^https?:\/\/[^\s\\]+$/i.test(value) && URL.canParse(value)) return undefined;
+    return violation('not_a_url', 'must be an absolute http or https address');
+  }),
+  type: () => ({ type: 'string', format: 'uri' }),
+  bounds: () => ({ maxLength: limits.urlLengthMax, pattern: '^[hH][tT][tT][pP][sS]?://' }),
+  example: () => 'https://example.org/',
+  isUnique: true,
+  lengthMax: () => limits.urlLengthMax,
+};
 
 const list: Kind<ListField> = {
   violation(value, { max = listLengthMax }) {
@@ -270,14 +300,91 @@ const list: Kind<ListField> = {
   hasType: (value, { of }) => Array.isArray(value) && value.every((one) => hasType(of, one)),
   type: () => ({ type: 'array' }),
   bounds({ of, max = listLengthMax }) {
-    const kind = kindOf(of);
-    return { items: { ...kind.type(of), ...kind.bounds?.(of) }, maxItems: max };
+    return { items: valueSchema(of), maxItems: max };
   },
-  example: ({ of, max }) => (max === 0 ? [] : [exampleOf(of)].flat()),
+  example: ({ of, max }) => (max === 0 ? [] : [exampleOf(of)]),
   members: { of: 'element', max: 'length?' },
   operators: ['has'],
   operand: (text, { of }) => kindOf(of).operand(text, of),
 };
+
+const object: Kind<ObjectField> = {
+  violation: (value) => (isJsonObject(value) ? undefined : notAn('object')),
+  hasType: (value, { fields }) =>
+    isObject(value) &&
+    Object.entries(fields).every(([name, field]) =>
+      Object.hasOwn(value, name) ? hasType(field, value[name]) : field.optional === true,
+    ),
+  type: () => ({ type: 'object' }),
+  bounds({ fields, additional }, isPatch = false) {
+    const members = Object.entries(fields);
+    const required = members.filter(([, { optional }]) => !optional && !isPatch);
+    const schemas = members.map(([name, field]) => [name, valueSchema(field, isPatch)]);
+    return {
+      properties: Object.fromEntries(schemas),
+      ...(required.length > 0 && { required: required.map(([name]) => name) }),
+      ...(!additional && { additionalProperties: false }),
+    };
+  },
+  example: ({ fields }) =>
+    Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, exampleOf(field)])),
+  members: { fields: 'fields', additional: 'flag?' },
+  operators: [],
+  operand: (text) => text,
+};
+const notAn = (type: string): Violation => violation('wrong_type', `must be an ${type}`);
+
+const isObject = (value: unknown): value is { readonly [name: string]: unknown } =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const json: Kind<JsonField> = {
+  violation(value, { bytesMax = limits.jsonFieldBytesMax }) {
+    const found = jsonViolation(value);
+    if (found !== undefined) return found;
+    if (Buffer.byteLength(JSON.stringify(value)) <= bytesMax) return undefined;
+    return violation('too_large', `must be at most ${bytesMax} bytes of JSON`);
+  },
+  hasType: (value) => value !== undefined,
+  type: ({ like }) => (like === undefined ? {} : { 'x-like': like }),
+  example: ({ like = 'text' }) => exampleOf(likeFields[like]),
+  members: { bytesMax: 'length?', like: 'like?' },
+  operators: [...comparisons, 'contains', 'starts', 'ends', 'has'],
+  operand: (text, { like }) =>
+    like === undefined ? text : kindOf(likeFields[like]).operand(text, likeFields[like]),
+  lengthMax: ({ bytesMax = limits.jsonFieldBytesMax }) => bytesMax,
+};
+
+const likeFields: { readonly [like in LikeKind]: Field } = {
+  text: { kind: 'text', max: Infinity },
+  number: { kind: 'number' },
+  boolean: { kind: 'boolean' },
+  timestamp: { kind: 'timestamp' },
+  email: { kind: 'email' },
+  url: { kind: 'url' },
+};
+
+/** Returns what keeps a value from being stored as JSON, with its place in the value. */
+function jsonViolation(value: JsonValue, place = ''): Placed | undefined {
+  if (typeof value === 'number') {
+    return Number.isFinite(value) ? undefined : { ...notFinite, place };
+  }
+  if (typeof value === 'string') {
+    return isWellFormed(value) ? undefined : { ...forbiddenSurrogate, place };
+  }
+  if (typeof value !== 'object' || value === null) return undefined;
+  for (const [name, one] of Object.entries(value)) {
+    const at = place + pointerTo(name);
+    const found = isWellFormed(name) ? jsonViolation(one, at) : { ...forbiddenSurrogate, place };
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+const isWellFormed = (text: string): boolean => !loneSurrogate.pattern.test(text);
+const notFinite = violation('not_finite', 'must be a finite number');
+const forbiddenSurrogate = violation(loneSurrogate.code, `must not contain ${loneSurrogate.what}`);
+
+/** A violation with its place, a JSON Pointer into the value. */
+type Placed = Violation & { readonly place?: string };
 
 /** The most elements of a list whose declaration does not say it. */
 const listLengthMax = 50;
@@ -292,7 +399,10 @@ export const kinds: { readonly [K in Field['kind']]: Kind<Field & { readonly kin
   timestamp,
   password,
   reference,
+  url,
   list,
+  object,
+  json,
 };
 
 /** Returns the row of a field's kind. */
@@ -301,17 +411,37 @@ export function kindOf({ kind }: Field): Kind {
 }
 
 /** Returns how a value violates the rule of a field; `place` is a JSON Pointer into it. */
-export function violationsOf(
-  field: Field,
-  value: JsonValue,
-): readonly (Violation & { readonly place?: string })[] {
+export function violationsOf(field: Field, value: JsonValue): readonly Placed[] {
+  if (value === null && field.nullable) return none;
   const found = kindOf(field).violation(value, field);
   if (found !== undefined) return [found];
-  if (field.kind !== 'list' || !Array.isArray(value)) return none;
-  return value.flatMap((one: JsonValue, index) =>
-    violationsOf(field.of, one).map((each) => ({ ...each, place: `/${index}` })),
-  );
+  if (field.kind === 'list' && Array.isArray(value)) {
+    return value.flatMap((one: JsonValue, index) =>
+      within(`/${index}`, violationsOf(field.of, one)),
+    );
+  }
+  return field.kind === 'object' && isJsonObject(value) ? memberViolations(field, value) : none;
 }
+
+/** Returns how the members of an object violate its rules. */
+function memberViolations({ fields, additional }: ObjectField, value: JsonObject): Placed[] {
+  const missing = Object.keys(fields).filter(
+    (name) => !Object.hasOwn(value, name) && fields[name]?.optional !== true,
+  );
+  const found = Object.entries(value).flatMap(([name, one]) => {
+    const field = Object.hasOwn(fields, name) ? fields[name] : additional ? anyJson : undefined;
+    return within(pointerTo(name), field === undefined ? [unknownField] : violationsOf(field, one));
+  });
+  return [...missing.map((name) => ({ ...required, place: pointerTo(name) })), ...found];
+}
+
+const within = (place: string, violations: readonly Placed[]): Placed[] =>
+  violations.map((each) => ({ ...each, place: place + (each.place ?? '') }));
+
+export const required = violation('required', 'must be given');
+export const unknownField = violation('unknown_field', 'must be left out: there is no such field');
+/** The field of an additional member. */
+export const anyJson = { kind: 'json' } as const satisfies JsonField;
 
 const none: readonly Violation[] = [];
 
@@ -322,7 +452,21 @@ export function ruleViolation(field: Field, value: JsonValue): Violation | undef
 
 /** Whether a value has the type of a field: it fits its rule, apart from its bounds. */
 export function hasType(field: Field, value: unknown): boolean {
-  return kindOf(field).hasType(value, field);
+  return (value === null && field.nullable === true) || kindOf(field).hasType(value, field);
+}
+
+/** Returns the JSON Schema of a value within a list or an object. */
+function valueSchema(field: Field, isPatch = false): JsonObject {
+  const kind = kindOf(field);
+  const { type, enum: values, ...others } = kind.type(field);
+  const takesNull = field.nullable || (isPatch && field.optional);
+  return {
+    ...(type !== undefined && { type: takesNull ? [type, 'null'] : type }),
+    ...(values !== undefined && { enum: takesNull ? [...values, null] : values }),
+    ...others,
+    ...kind.bounds?.(field, isPatch),
+    ...(field.description !== undefined && { description: field.description }),
+  };
 }
 
 /** Returns an allowed value of a field: the declared one, or one that its bounds allow. */

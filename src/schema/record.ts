@@ -1,4 +1,4 @@
-import { isScalar, type JsonObject, type Scalar } from '../base/json.ts';
+import type { JsonObject, Scalar } from '../base/json.ts';
 import type { Field, Shape, Value } from './field.ts';
 
 /** Returns the fields that are shown, in order. */
@@ -62,29 +62,27 @@ export function looksSame(shape: Shape, one: object, other: object): boolean {
 /** Whether a value in a template literal is its JSON. */
 const isPlain = (value: Value): boolean => typeof value === 'number' || typeof value === 'boolean';
 
-/** Whether two values are equal: the same scalar, or lists of the same scalars. */
+/** Whether two values are equal, with the members of objects in the same order. */
 export function isSameValue(one: unknown, other: unknown): boolean {
   if (one === other) return true;
-  return (
-    Array.isArray(one) &&
-    Array.isArray(other) &&
-    one.length === other.length &&
-    one.every((element, index) => element === other[index])
-  );
+  if (typeof one !== 'object' || typeof other !== 'object') return false;
+  return JSON.stringify(one) === JSON.stringify(other);
 }
 
 /**
  * Returns the value of a field; `undefined` if it is absent. Inherited members are no
- * values. The elements of a list were checked when the record was written or read: what was only
+ * values. What is within a value was checked when the record was written or read: what was only
  * sent is read by `scalarValue`.
  */
 export function fieldValue(record: object, name: string): Value | undefined {
-  // Any object can be read by name; `Reflect.get` is many times slower.
-  const value = (record as { readonly [name: string]: unknown })[name];
-  return isScalar(value) || Array.isArray(value) ? value : undefined;
+  // Any object can be read by name; `Reflect.get` is many times slower. An inherited member is a
+  // function or an object.
+  const value = (record as { readonly [name: string]: Value | (() => void) })[name];
+  if (typeof value === 'object') return Object.hasOwn(record, name) ? value : undefined;
+  return typeof value === 'function' ? undefined : value;
 }
 
-/** Returns the value of a field that has no list; `undefined` if it is absent. */
+/** Returns the value of a field if it is a scalar; `undefined` if it is absent or null, too. */
 export function scalarValue(record: object, name: string): Scalar | undefined {
   const value = fieldValue(record, name);
   return typeof value === 'object' ? undefined : value;

@@ -8,7 +8,7 @@ import {
 } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { Field, Input, Shape } from './field.ts';
-import { kindOf, violationsOf } from './kinds.ts';
+import { kindOf, required, unknownField, violationsOf } from './kinds.ts';
 import { isSameValue, readableFields, representationOf } from './record.ts';
 
 /** The caller that sends a body, as far as rules depend on it. */
@@ -82,7 +82,7 @@ export function validateBody<S extends Shape>(
 ): Input<S> {
   const { kind } = mode;
   const stored = kind === 'create' ? {} : representationOf(shape, mode.stored);
-  const document = kind === 'patch' ? mergePatch(stored, body) : body;
+  const document = kind === 'patch' ? patched(shape, stored, body) : body;
   if (!isJsonObject(document) || !isJsonObject(body)) {
     throw validationFailed([{ pointer: '', code: 'wrong_type', detail: 'must be an object' }]);
   }
@@ -110,7 +110,7 @@ export function validateBody<S extends Shape>(
     const isKept = sent === undefined && field.default !== undefined && kind !== 'patch';
     const next = isKept ? before : sent;
     if (next === undefined) {
-      if (!field.optional) report(name, 'required', 'must be given');
+      if (!field.optional) report(name, required.code, required.detail);
     } else if (isSameValue(next, before)) {
       value[name] = next;
     } else {
@@ -122,7 +122,7 @@ export function validateBody<S extends Shape>(
   }
   for (const name in body) {
     if (!Object.hasOwn(shape, name)) {
-      report(name, 'unknown_field', 'must be left out: there is no such field');
+      report(name, unknownField.code, unknownField.detail);
     }
   }
   const further = furtherIssues?.(body, mode.stored, sender) ?? [];
@@ -132,6 +132,22 @@ export function validateBody<S extends Shape>(
   if (issues.length > 0) throw validationFailed(issues);
   // A field is missing or of another type only where there is an issue.
   return value as Input<S>;
+}
+
+/** Applies a merge patch (RFC 7396), in which null is stored where it is a value. */
+function patched(fields: Shape, before: JsonValue, patch: JsonValue): JsonValue {
+  const merged = mergePatch(before, patch);
+  if (!isJsonObject(merged) || !isJsonObject(patch)) return merged;
+  const result: { [name: string]: JsonValue } = { ...merged };
+  for (const [name, value] of Object.entries(patch)) {
+    const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
+    if (value === null && field?.nullable) result[name] = null;
+    else if (field?.kind === 'object' && isJsonObject(value)) {
+      const former = isJsonObject(before) ? before[name] : undefined;
+      result[name] = patched(field.fields, former ?? null, value);
+    }
+  }
+  return result;
 }
 
 /** Returns the error for a body with these issues. */
@@ -217,6 +233,7 @@ export function storedRecordParser<S extends Shape>(
     // Every start runs this for every record. An inherited member is never a scalar.
     for (const [name, field, kind] of fields) {
       if (kind.hasType(record[name], field)) continue;
+      if (record[name] === null && field.nullable) continue;
       if (Object.hasOwn(record, name))
         return `has a "${name}" that is not a ${field.kind}: correct it by hand`;
       if (field.default !== undefined) record = { ...record, [name]: field.default };

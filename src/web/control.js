@@ -28,6 +28,8 @@ export function control({ name, kind, schema, isOptional }, value, onText, more)
       offered.map((each) => h('option', { key: each, value: each }, words[each] ?? each)),
     );
   }
+  if (kind === 'json')
+    return h('textarea.code', { spellcheck: 'false', rows: 3, ...common, autocomplete: 'off' });
   if (kind === 'list' || kind === 'long') return h('textarea', { dir: 'auto', rows: 3, ...common });
   const target = schema['x-references'];
   if (target) {

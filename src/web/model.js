@@ -83,15 +83,19 @@ function fieldOf(name, shapes, sortable) {
 
 /** @param {Schema} schema @returns {Kind} */
 function kindOf(schema) {
-  const { enum: values, format, pattern, type = '' } = schema;
+  const { enum: values, format, pattern, type } = schema;
   if (values) return 'choice';
   if (format === 'date-time') return 'time';
   if (format === 'password') return 'password';
   if (pattern?.includes('@')) return 'email';
   if (schema['x-references']) return 'reference';
   if (schema['x-multiline']) return 'long';
+  if (!type || type.includes('object')) return 'json';
   const kinds = /** @type {const} */ (['boolean', 'integer', 'number']);
-  return type.includes('array') ? 'list' : (kinds.find((kind) => type.includes(kind)) ?? 'text');
+  // A list of lists or objects is edited as a whole.
+  if (type.includes('array'))
+    return ['list', 'json'].includes(kindOf(schema.items ?? {})) ? 'json' : 'list';
+  return kinds.find((kind) => type.includes(kind)) ?? 'text';
 }
 
 /** The field of each element of a list. @param {Field} field @returns {Field} */
@@ -154,7 +158,8 @@ export function showAge(iso) {
  * @type {(field: Pick<Field, 'kind' | 'name'>, value: unknown) => string}
  */
 export function toShow({ kind, name }, value) {
-  if (value === undefined) return '–';
+  if (value === undefined || value === null) return '–';
+  if (kind === 'json') return JSON.stringify(value);
   if (kind === 'time') return showTime(`${value}`);
   if (kind === 'boolean') return `${value}` === 'true' ? 'Yes' : 'No';
   if (Array.isArray(value)) return value.join(', ');

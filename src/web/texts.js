@@ -10,6 +10,7 @@ import { elementOf, showNumber } from './model.js';
 /** Converts a stored value to the text of its control. @type {(field: Field, value: unknown) => string} */
 export function toText(field, value) {
   const { kind } = field;
+  if (kind === 'json') return value === undefined ? '' : JSON.stringify(value, null, 1);
   if (Array.isArray(value)) return value.map((each) => toText(elementOf(field), each)).join('\n');
   if (typeof value === 'number') return writeNumber(value);
   return kind === 'time' && value ? writeTime(`${value}`) : `${value ?? ''}`;
@@ -25,6 +26,13 @@ export function fromText(field, text, isRequired = field.isRequired, decimal) {
   const { kind, schema, isOptional } = field;
   const mayBeEmpty = (kind === 'text' || kind === 'long') && !schema.minLength && !isOptional;
   if (!text && !mayBeEmpty) return isRequired ? { problem: 'must be filled in' } : { value: null };
+  if (kind === 'json') {
+    try {
+      return { value: JSON.parse(text) };
+    } catch {
+      return { problem: 'must be JSON, such as {"city": "Rome"}' };
+    }
+  }
   if (kind === 'list') {
     const lines = text.split('\n').filter((line) => line.trim());
     const read = lines.map((line) => fromText(elementOf(field), line, true, decimal));

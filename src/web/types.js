@@ -35,7 +35,7 @@
  * One field. `shown`, `created` and `changed`: whether it is part of a record, of a new record and of a patch.
  * `isOptional`: a record may lack it.
  * @typedef {'text' | 'email' | 'password' | 'number' | 'integer' | 'boolean' | 'choice' | 'time' |
- *   'long' | 'list' | 'reference'} Kind
+ *   'long' | 'list' | 'reference' | 'json'} Kind
  * @typedef {{ name: string, label: string, kind: Kind, schema: Schema, shown: boolean, created: boolean,
  *   changed: boolean, isRequired: boolean, isOptional: boolean, isSortable: boolean }} Field
  */

@@ -17,7 +17,8 @@ export const age = (iso) => h('time', { datetime: iso, title: showTime(iso) }, s
 export function show(field, value) {
   const { kind } = field;
   const text = toShow(field, value);
-  if (value === undefined) return h('span.quiet', text);
+  if (value === undefined || value === null) return h('span.quiet', text);
+  if (kind === 'json') return h('code', text);
   const target = field.schema['x-references'];
   if (target) {
     const href = address(target, `${value}`);

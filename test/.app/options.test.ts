@@ -14,7 +14,7 @@ const declareAny = (field: object): unknown =>
   Reflect.apply(defineCollection, undefined, [{ name: 'books', singular: 'book', fields: { a: field } }]);
 
 test('a declaration that would store what the next start refuses is refused itself', () => {
-  const kinds = 'text, integer, number, boolean, choice, email, timestamp, reference, list';
+  const kinds = 'text, integer, number, boolean, choice, email, timestamp, reference, url, list, object, json';
   const wrong: readonly [object, string][] = [
     [{ kind: 'text', readOnly: true }, '/readOnly is not a known member'],
     [{ kind: 'text', optional: true, writeOnly: true }, '/writeOnly is not a known member'],

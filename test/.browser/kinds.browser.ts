@@ -140,3 +140,38 @@ visitTest('a form opens without a network', { things: 1, isNoisy: true }, async 
   await browser.until('return !document.querySelector("#failure").checkVisibility()');
   assert.equal(await visit.value('name'), 'Typed offline');
 });
+
+const places = defineCollection({
+  name: 'places',
+  singular: 'place',
+  fields: {
+    title: { kind: 'text', min: 1 },
+    address: { kind: 'object', fields: { city: { kind: 'text' } }, optional: true },
+    extra: { kind: 'json', optional: true },
+    closedAt: { kind: 'timestamp', nullable: true, optional: true },
+  },
+});
+
+visitTest('objects and JSON are shown, checked and changed as JSON', { collections: [places] }, async (visit) => {
+  const { browser, server, fill, says, shows } = visit;
+  await visit.signIn('#places/new');
+  await fill('title', 'Bar');
+  await fill('address', '{"city": ');
+  await browser.click('.record .primary');
+  await shows('Address must be JSON', '.record');
+  await fill('address', '{"city": "Rome"}');
+  await fill('extra', '[1, {"two": null}]');
+  await browser.click('.record .primary');
+  await says('Created place 1.');
+  const stored = { id: 1, title: 'Bar', address: { city: 'Rome' }, extra: [1, { two: null }] };
+  assert.deepEqual((await server.as('ada', 'GET', '/places/1')).data, stored);
+  await server.as('ada', 'PATCH', '/places/1', { closedAt: null });
+  await visit.visit('#places');
+  await browser.until('return document.querySelector("#list code")?.innerText === \'{"city":"Rome"}\'');
+  await visit.visit('#places/1');
+  await fill('title', 'Café');
+  await browser.click('.record .primary');
+  await says('Saved place 1.');
+  const { data } = await server.as('ada', 'GET', '/places/1');
+  assert.deepEqual(data, { ...stored, title: 'Café', closedAt: null });
+});

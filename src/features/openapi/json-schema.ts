@@ -51,16 +51,17 @@ export function manySchema(schema: JsonObject): JsonObject {
 
 /** Returns the schema of a field's value in a body or response. */
 function fieldSchema(field: Field, purpose: Purpose): JsonObject {
-  const { optional, readOnly, writeOnly, description, default: fallback } = field;
+  const { optional, nullable, readOnly, writeOnly, description, default: fallback } = field;
   const kind = kindOf(field);
   const { type, enum: values, ...others } = kind.type(field);
   const isRemovable = purpose === 'patch' && optional && !readOnly && !writeOnly;
-  const none = isRemovable ? [null] : [];
+  const takesNull = isRemovable || nullable === true;
+  const none = takesNull ? [null] : [];
   return {
-    type: isRemovable ? [type, 'null'] : type,
+    ...(type !== undefined && { type: takesNull ? [type, 'null'] : type }),
     ...(values !== undefined && { enum: [...values, ...none] }),
     ...others,
-    ...kind.bounds?.(field),
+    ...kind.bounds?.(field, purpose === 'patch'),
     ...(description !== undefined && { description }),
     // With `default`, generated clients would have to send the field.
     ...(purpose === 'create' && fallback !== undefined && { 'x-default': fallback }),

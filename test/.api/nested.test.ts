@@ -1,0 +1,170 @@
+import assert from 'node:assert/strict';
+import { test, type TestContext } from 'node:test';
+import { defineCollection, type CollectionDefinition } from '../../src/index.ts';
+import { openTestApp } from '../.support/app.ts';
+
+const access = { list: 'public', create: 'public', read: 'public', replace: 'public', patch: 'public' } as const;
+const places = defineCollection({
+  name: 'places',
+  singular: 'place',
+  access,
+  fields: {
+    name: { kind: 'text', min: 1 },
+    address: {
+      kind: 'object',
+      optional: true,
+      fields: {
+        city: { kind: 'text', min: 1 },
+        zip: { kind: 'text', max: 5, optional: true },
+        note: { kind: 'text', nullable: true, optional: true },
+        geo: {
+          kind: 'object', optional: true, additional: true,
+          fields: { lat: { kind: 'number', min: -90, max: 90 } },
+        },
+      },
+    },
+    hours: {
+      kind: 'list',
+      optional: true,
+      of: { kind: 'object', fields: { day: { kind: 'choice', values: ['mo', 'tu'] }, open: { kind: 'boolean' } } },
+    },
+    grid: { kind: 'list', optional: true, of: { kind: 'list', of: { kind: 'number' }, max: 2 } },
+    site: { kind: 'url', optional: true },
+    closedAt: { kind: 'timestamp', nullable: true, optional: true },
+    extra: { kind: 'json', optional: true, bytesMax: 200 },
+  },
+});
+
+async function opened(t: TestContext, collection = places) {
+  const { ask, app } = await openTestApp(t, { collections: [collection] });
+  const { name } = collection;
+  const send = async (method: string, path: string, json: unknown) => {
+    const { status, json: answer } = await ask(method, path, { json: Object(json) });
+    const { errors } = Object(answer);
+    return { status, answer, issues: errors?.map((each: any) => `${each.pointer} ${each.code}`) };
+  };
+  return { ask, app, send, create: (json: unknown) => send('POST', `/${name}`, json) };
+}
+
+const rome = {
+  name: 'Trattoria',
+  address: { city: 'Rome', note: null, geo: { lat: 41.9, lng: 12.5, tags: [1, { deep: [null, true] }] } },
+  hours: [{ day: 'mo', open: true }, { day: 'tu', open: false }],
+  grid: [[1, 2], [], [3]],
+  site: 'https://example.org/a?b=c',
+  closedAt: null,
+  extra: { any: [1, 'two', null, { three: {} }], '': 'empty', constructor: 1, toJSON: 'text', '2': 'b', '1': 'a' },
+};
+
+test('nested values are stored and read back as they were sent', async (t) => {
+  const { ask, create } = await opened(t);
+  assert.equal((await create(rome)).status, 201);
+  const { json } = await ask('GET', '/places/1');
+  assert.deepEqual(json, { id: 1, ...rome });
+  const { json: chosen } = await ask('GET', '/places?fields=address,extra');
+  assert.deepEqual(chosen, [{ address: rome.address, extra: rome.extra }]);
+  const text = '{"name":"x","extra":{"__proto__":{"admin":true},"hasOwnProperty":1}}';
+  const fields = { 'content-type': 'application/json' };
+  assert.equal((await ask('POST', '/places', { fields, body: text })).status, 201);
+  assert.match((await ask('GET', '/places/2')).body, /"extra":\{"__proto__":\{"admin":true\},"hasOwnProperty":1\}/);
+  assert.equal(Object(Object.prototype).admin, undefined);
+});
+
+const refused: readonly [string, unknown, ...string[]][] = [
+  ['a member of the wrong kind', { address: { city: 7 } }, '/address/city wrong_type'],
+  ['a member that is missing', { address: {} }, '/address/city required'],
+  ['an unknown member', { address: { city: 'Rome', colour: 'red' } }, '/address/colour unknown_field'],
+  ['what is no object', { address: [] }, '/address wrong_type'],
+  ['null where it is no value', { address: null }, '/address wrong_type'],
+  ['deep in an object', { address: { city: 'x', zip: '123456', geo: { lat: 91 } } },
+    '/address/zip too_long', '/address/geo/lat too_large'],
+  ['an element', { hours: [{ day: 'mo', open: true }, { day: 'we' }] },
+    '/hours/1/open required', '/hours/1/day not_allowed'],
+  ['an element of an element', { grid: [[1], [1, 'a'], [1, 2, 3]] }, '/grid/1/1 wrong_type', '/grid/2 too_long'],
+  ['JSON beyond its bytes', { extra: 'x'.repeat(199) }, '/extra too_large'],
+  ['numbers beyond a double', { extra: { deep: [1, Infinity] } }, '/extra/deep/1 not_finite'],
+  ['a lone surrogate', { extra: { deep: ['\ud800'] } }, '/extra/deep/0 lone_surrogate'],
+  ['a lone surrogate in a name', { extra: { '\ud800': 1 } }, '/extra lone_surrogate'],
+  ...['ftp://x', 'example.org', 'https://', 'javascript:alert(1)', ' https://x.org', 'https://x y', 'https:\\x']
+    .map((site): [string, unknown, string] => [`the address ${site}`, { site }, '/site not_a_url']),
+];
+for (const [what, members, ...issues] of refused) {
+  test(`is refused with its place: ${what}`, async (t) => {
+    const { ask } = await opened(t);
+    // What JSON cannot write is written by hand.
+    const body = JSON.stringify({ name: 'x', ...Object(members) }, (_, value) => (value === Infinity ? 'INF' : value))
+      .replace('"INF"', '1e400');
+    const { status, json } = await ask('POST', '/places', { fields: { 'content-type': 'application/json' }, body });
+    assert.equal(status, 422);
+    const found = Object(json).errors.map((each: any) => `${each.pointer} ${each.code}`);
+    assert.deepEqual(found, issues);
+    assert.deepEqual((await ask('GET', '/places')).json, []);
+  });
+}
+
+test('a patch goes down into objects, and null is stored where it is a value', async (t) => {
+  const { create, send } = await opened(t);
+  await create(rome);
+  const patch = async (json: unknown) => (await send('PATCH', '/places/1', json)).answer;
+  const { address } = Object(await patch({ address: { zip: '00100', geo: { lng: null, alt: 20 } } }));
+  assert.deepEqual(address, {
+    city: 'Rome', note: null, geo: { lat: 41.9, tags: rome.address.geo.tags, alt: 20 }, zip: '00100',
+  });
+  assert.equal(Object(await patch({ address: { zip: null, note: 'x' } })).address.zip, undefined);
+  assert.equal(Object(await patch({ address: { note: null } })).address.note, null);
+  assert.equal(Object(await patch({ closedAt: '2026-01-31T12:00:00.000Z' })).closedAt, '2026-01-31T12:00:00.000Z');
+  assert.equal(Object(await patch({ closedAt: null })).closedAt, null);
+  assert.deepEqual((await send('PATCH', '/places/1', { address: { city: null } })).issues, ['/address/city required']);
+  const { extra, hours } = Object(await patch({ extra: { any: null, more: { a: 1 } }, hours: null }));
+  assert.deepEqual([extra.any, extra.more, hours], [undefined, { a: 1 }, undefined]);
+  const whole = Object((await send('PUT', '/places/1', { name: 'Only' })).answer);
+  assert.deepEqual(whole, { id: 1, name: 'Only' });
+});
+
+// RFC 7396, Appendix A: those whose original and result are no null can be a field.
+const vectors: readonly [original: unknown, patch: unknown, result: unknown][] = [
+  [{ a: 'b' }, { a: 'c' }, { a: 'c' }],
+  [{ a: 'b' }, { b: 'c' }, { a: 'b', b: 'c' }],
+  [{ a: 'b' }, { a: null }, {}],
+  [{ a: 'b', b: 'c' }, { a: null }, { b: 'c' }],
+  [{ a: ['b'] }, { a: 'c' }, { a: 'c' }],
+  [{ a: 'c' }, { a: ['b'] }, { a: ['b'] }],
+  [{ a: { b: 'c' } }, { a: { b: 'd', c: null } }, { a: { b: 'd' } }],
+  [{ a: [{ b: 'c' }] }, { a: [1] }, { a: [1] }],
+  [['a', 'b'], ['c', 'd'], ['c', 'd']],
+  [{ a: 'b' }, ['c'], ['c']],
+  [{ a: 'foo' }, 'bar', 'bar'],
+  [{ e: null }, { a: 1 }, { e: null, a: 1 }],
+  [[1, 2], { a: 'b', c: null }, { a: 'b' }],
+  [{}, { a: { bb: { ccc: null } } }, { a: { bb: {} } }],
+];
+
+test('a json field is patched as RFC 7396 says, by its own vectors', async (t) => {
+  const { create, send } = await opened(t);
+  for (const [index, [original, patch, result]] of vectors.entries()) {
+    await create({ name: 'x', extra: original });
+    const { status, answer } = await send('PATCH', `/places/${index + 1}`, { extra: patch });
+    assert.equal(status, 200);
+    assert.deepEqual(Object(answer).extra, result, JSON.stringify([original, patch]));
+  }
+});
+
+const bad: readonly [fields: object, problem: RegExp][] = [
+  [{ a: { kind: 'object' } }, /\/fields\/a\/fields must be an object/],
+  [{ a: { kind: 'object', fields: { 'b c': { kind: 'text' } } } }, /\/fields\/a\/fields\/b c needs a name/],
+  [{ a: { kind: 'object', fields: { b: { kind: 'text', default: 'x' } } } }, /b\/default is not a known member/],
+  [{ a: { kind: 'object', fields: { b: { kind: 'text', unique: true } } } }, /b\/unique is not a known member/],
+  [{ a: { kind: 'object', fields: { bId: { kind: 'reference', to: 'x' } } } }, /bId\/kind must be one of/],
+  [{ a: { kind: 'list', of: { kind: 'list', of: { kind: 'reference', to: 'items' } } } },
+    /must not have references within/],
+  [{ a: { kind: 'json', like: 'object' } }, /like must be one of text, number/],
+  [{ a: { kind: 'json', bytesMax: -1 } }, /bytesMax must be a whole number/],
+  [{ a: { kind: 'text', nullable: 'yes' } }, /nullable must be true or false/],
+];
+test('a declaration of nested fields is checked', () => {
+  for (const [fields, problem] of bad) {
+    // A declaration from a file has no type.
+    const definition = { name: 'things', singular: 'thing', fields } as CollectionDefinition;
+    assert.throws(() => defineCollection(definition), { message: problem });
+  }
+});
