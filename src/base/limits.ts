@@ -180,10 +180,10 @@ const limits = {
   /** The longest text of a filter with `contains`, in UTF-16 code units, for the same reason. */
   containedTextMax: 200,
   /**
-   * The longest text that a list can be sorted by: a cursor contains it, and has to fit
-   * into a request line.
+   * How much of a text a list is sorted by, in UTF-16 code units: a cursor contains it, and has
+   * to fit into a request line.
    */
-  sortableTextMax: 500,
+  sortedTextMax: 200,
 
   // Safe retries (src/collections).
   /** The longest `Idempotency-Key`, in characters. */

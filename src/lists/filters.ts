@@ -1,11 +1,11 @@
 import { CairnError } from '../base/errors.ts';
-import { isScalar, type Scalar } from '../base/json.ts';
+import { isScalar, parseJsonNumber, type Scalar } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { Query } from '../http/query.ts';
-import type { Field, Shape } from '../schema/field.ts';
+import type { Field, Shape, Value } from '../schema/field.ts';
 import { kindOf, type Operator } from '../schema/kinds.ts';
-import { fieldValue, readableFields, scalarValue } from '../schema/record.ts';
-import { comparedBy, comparedValue } from './order.ts';
+import { fieldAt, readablePaths, readerAt } from '../schema/record.ts';
+import { comparedBy, comparedValue, sortedPart } from './order.ts';
 import { textSearch } from './search.ts';
 
 /** One filter of a list. A record passes if one of the conditions holds. */
@@ -26,18 +26,21 @@ type MakeTest = (operand: Scalar, operands: ReadonlySet<Scalar>) => (value: Scal
 
 const operators: { readonly [operator in Operator | 'search']: MakeTest } = {
   eq: (operand) => (value) => value === operand,
-  ne: (operand) => (value) => value !== operand,
-  lt: (operand) => (value) => value < operand,
-  lte: (operand) => (value) => value <= operand,
-  gt: (operand) => (value) => value > operand,
-  gte: (operand) => (value) => value >= operand,
+  ne: (_, operands) => (value) => !operands.has(value),
+  // A value of another type is neither less nor greater.
+  lt: (operand) => (value) => typeof value === typeof operand && value < operand,
+  lte: (operand) => (value) => typeof value === typeof operand && value <= operand,
+  gt: (operand) => (value) => typeof value === typeof operand && value > operand,
+  gte: (operand) => (value) => typeof value === typeof operand && value >= operand,
   in: (_, operands) => (value) => operands.has(value),
-  contains: (operand) => (value) => String(value).includes(String(operand)),
-  starts: (operand) => (value) => String(value).startsWith(String(operand)),
-  ends: (operand) => (value) => String(value).endsWith(String(operand)),
-  has: (operand) => (value) => value === operand,
+  contains: (operand) => (value) => isText(value) && value.includes(String(operand)),
+  starts: (operand) => (value) => isText(value) && value.startsWith(String(operand)),
+  ends: (operand) => (value) => isText(value) && value.endsWith(String(operand)),
+  has: (_, operands) => (value) => operands.has(value),
   search: (operand) => textSearch(String(operand)),
 };
+
+const isText = (value: Scalar): value is string => typeof value === 'string';
 
 /** Returns the error for a query parameter. `problem` follows its name. */
 export function invalidParameter(parameter: string, problem: string): CairnError {
@@ -74,11 +77,12 @@ export function readCondition(
   value: string,
   others: readonly string[],
 ): Condition {
-  const [, name, written = 'eq'] = /^(\w+)(?::(\w+))?$/.exec(parameter) ?? [];
-  const fields = readableFields(shape);
-  const [, field] = fields.find(([known]) => known === name) ?? [];
+  const [, name, written = 'eq'] = /^([\w.]+)(?::(\w+))?$/.exec(parameter) ?? [];
+  const field = name === undefined ? undefined : fieldAt(shape, name);
   if (name === undefined || field === undefined) {
-    const filters = `filters by ${fields.map(([known]) => known).join(', ')}`;
+    const filters = `filters by ${readablePaths(shape)
+      .map(([known]) => known)
+      .join(', ')}`;
     const known = `${others.join(', ')}, and ${filters}`;
     throw invalidParameter(parameter, `is not a known parameter; this list takes ${known}`);
   }
@@ -98,12 +102,14 @@ export function readCondition(
     throw invalidParameter(parameter, `must be at most ${limits.containedTextMax} characters long`);
   }
   const values = operator === 'in' ? splitValues(value) : [value];
-  const operands = values.map((text) => {
+  const operands = values.flatMap((text) => {
+    if (field.kind === 'json' && field.like === undefined) return spelledBy(text, operator);
     const operand = kind.operand(text, field);
     if (isScalar(operand)) return operand;
     throw invalidParameter(parameter, operand.detail);
   });
-  return { name, operator, operands };
+  // A text may spell several values.
+  return { name, operator: operator === 'eq' && operands.length > 1 ? 'in' : operator, operands };
 }
 
 /** Returns the operators of a field. Only one that may be absent can be asked whether it exists. */
@@ -158,6 +164,19 @@ export function combined(conditions: readonly Condition[]): Filter[] {
   });
 }
 
+/**
+ * Returns the values that a text spells: `1` is the number and the text. An order takes one of
+ * them: the number, if it is one.
+ */
+function spelledBy(text: string, operator: Operator): Scalar[] {
+  const number = parseJsonNumber(text);
+  if (operator === 'contains' || operator === 'starts' || operator === 'ends') return [text];
+  if (text === 'true' || text === 'false') return [text === 'true', text];
+  if (!Number.isFinite(number)) return [text];
+  return Object.hasOwn(orders, operator) ? [number] : [number, text];
+}
+const orders = { lt: true, lte: true, gt: true, gte: true };
+
 /** Splits at commas. A backslash before one of the `escaped` makes it part of the value. */
 function splitValues(list: string, escaped = ',\\'): string[] {
   const values: string[] = [];
@@ -196,21 +215,30 @@ export function matcher(shape: Shape, filters: readonly Filter[]): Test {
 }
 
 function conditionTest(shape: Shape, { name, operator, operands }: Condition): Test {
+  const read = readerAt(name);
   if (operator === 'exists') {
     const [wanted] = operands;
-    return (record) => (fieldValue(record, name) !== undefined) === wanted;
+    return (record) => ((read(record) ?? undefined) !== undefined) === wanted;
   }
-  const passes = operandTest(shape[name], operator, operands);
+  const passes = operandTest(fieldAt(shape, name), operator, operands);
   if (operator === 'has') {
     return (record) => {
-      const values = fieldValue(record, name);
+      const values = read(record);
       return Array.isArray(values) && values.some((value) => isScalar(value) && passes(value));
     };
   }
+  if (operator === 'search') return (record) => hasText(read(record), passes);
   return (record) => {
-    const value = scalarValue(record, name);
-    return value === undefined ? operator === 'ne' : passes(value);
+    const value = read(record);
+    return isScalar(value) ? passes(value) : operator === 'ne';
   };
+}
+
+/** Whether a text at any depth of a value passes. */
+function hasText(value: Value | undefined, passes: (text: string) => boolean): boolean {
+  if (typeof value === 'string') return passes(value);
+  if (typeof value !== 'object' || value === null) return false;
+  return Object.values(value).some((one: Value) => hasText(one, passes));
 }
 
 /** Returns the test of a value of a field that is there, or of an element of a list. */
@@ -231,7 +259,7 @@ const searchedPerStep = 8192;
 /** Returns how many records can be tested in one step: the fewer, the longer their texts are. */
 export function testsPerStep(shape: Shape, filters: readonly Filter[]): number {
   const searches = filters.flat().filter(isSearch);
-  const length = searches.reduce((sum, { name }) => sum + lengthMax(shape[name]), 0);
+  const length = searches.reduce((sum, { name }) => sum + lengthMax(fieldAt(shape, name)), 0);
   return Math.max(1, Math.min(64, Math.floor(searchedPerStep / length)));
 }
 
@@ -253,14 +281,17 @@ export interface Range {
   readonly hasEnded: Test;
 }
 
-/** The operators that bound a range from below and from above. */
+/**
+ * The operators that bound a range from below and from above. A range may have more records than
+ * pass: of a long text, only the beginning is compared.
+ */
 const lowerBounds: { readonly [operator in Condition['operator']]?: Operator } = {
-  gt: 'gt',
+  gt: 'gte',
   gte: 'gte',
   eq: 'gte',
 };
 const upperBounds: typeof lowerBounds = {
-  lt: 'lt',
+  lt: 'lte',
   lte: 'lte',
   eq: 'lte',
 };
@@ -268,13 +299,15 @@ const upperBounds: typeof lowerBounds = {
 /** Returns the range that filters by a field leave of the order by this field. */
 export function rangeOf(shape: Shape, filters: readonly Filter[], name: string): Range {
   const read = comparedValue(shape, name);
+  const field = fieldAt(shape, name);
   const testsOf = (bounds: typeof lowerBounds) =>
     filters.flatMap((conditions) => {
       const condition = onlyCondition(conditions);
-      const bound = condition?.name === name ? bounds[condition.operator] : undefined;
-      return bound === undefined
-        ? []
-        : [operandTest(shape[name], bound, condition?.operands ?? [])];
+      // Values of one type among mixed ones are no range of them.
+      if (condition?.name !== name || field?.kind === 'json') return [];
+      const bound = bounds[condition.operator];
+      if (bound === undefined) return [];
+      return [operandTest(field, bound, condition.operands.map(sortedPart))];
     });
   const lower = testsOf(lowerBounds);
   const upper = testsOf(upperBounds);
@@ -282,12 +315,12 @@ export function rangeOf(shape: Shape, filters: readonly Filter[], name: string):
   return {
     hasBegun: (record) => {
       const value = read(record);
-      return value === undefined || lower.every((passes) => passes(value));
+      return !isScalar(value) || lower.every((passes) => passes(value));
     },
     // Records without a value follow all others, and pass no filter of a range.
     hasEnded: (record) => {
       const value = read(record);
-      return value === undefined ? isBounded : !upper.every((passes) => passes(value));
+      return isScalar(value) ? !upper.every((passes) => passes(value)) : isBounded;
     },
   };
 }

@@ -1,7 +1,8 @@
-import type { Scalar } from '../base/json.ts';
+import { isScalar, type Scalar } from '../base/json.ts';
+import { limits } from '../base/limits.ts';
 import type { Field, Shape } from '../schema/field.ts';
 import { kindOf } from '../schema/kinds.ts';
-import { scalarValue } from '../schema/record.ts';
+import { fieldAt, readerAt } from '../schema/record.ts';
 import type { StoredRecord } from '../store/store.ts';
 
 /** One field of a `sort`. */
@@ -14,8 +15,8 @@ export interface SortTerm {
 export type Compare = (a: object, b: object) => number;
 
 /**
- * Returns the comparator of `sort`: texts by UTF-16 code units, false before true, and
- * absent values after all others.
+ * Returns the comparator of `sort`, a total order of all values: false, true, numbers, texts by
+ * UTF-16 code units, lists and objects, which are equal, and absent values and null, which are.
  */
 export function comparator(shape: Shape, sort: readonly SortTerm[]): Compare {
   const terms = sort.map(({ name, descending }) => ({
@@ -27,19 +28,46 @@ export function comparator(shape: Shape, sort: readonly SortTerm[]): Compare {
       const x = read(a);
       const y = read(b);
       if (x === y) continue;
-      return x !== undefined && (y === undefined || x < y) ? -sign : sign;
+      return isBefore(x, y) ? -sign : sign;
     }
     return 0;
   };
 }
 
-/** Returns a reader of the compared value of a field, such as an e-mail address in lower case. */
-export function comparedValue(shape: Shape, name: string): (record: object) => Scalar | undefined {
-  const compared = comparedBy(shape[name]);
+/** Whether a value comes before another one that is not equal. */
+function isBefore(x: Scalar | object | undefined, y: Scalar | object | undefined): boolean {
+  if (x === undefined || y === undefined) return y === undefined;
+  return typeof x === typeof y ? x < y : rankOf(x) < rankOf(y);
+}
+
+const rankOf = (value: Scalar | object): number => types.indexOf(typeof value);
+const types = ['boolean', 'number', 'string', 'object'];
+
+/** What all lists and objects are compared by. */
+const noScalar = {};
+
+/**
+ * Returns a reader of the compared value of a field, such as an e-mail address in lower case.
+ * All lists and objects have the same one.
+ */
+export function comparedValue(
+  shape: Shape,
+  name: string,
+): (record: object) => Scalar | object | undefined {
+  const compared = comparedBy(fieldAt(shape, name));
+  const read = readerAt(name);
   return (record) => {
-    const value = scalarValue(record, name);
-    return value === undefined ? undefined : compared(value);
+    const value = read(record);
+    if (isScalar(value)) return sortedPart(compared(value));
+    return value === undefined || value === null ? undefined : noScalar;
   };
+}
+
+/** Returns the part of a value by which records are sorted: of a long text, the beginning. */
+export function sortedPart(value: Scalar): Scalar {
+  return typeof value === 'string' && value.length > limits.sortedTextMax
+    ? value.slice(0, limits.sortedTextMax)
+    : value;
 }
 
 /** Returns the function of the value by which values of a field are compared. */

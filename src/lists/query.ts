@@ -1,10 +1,16 @@
 import { crc32 } from 'node:zlib';
 import { CairnError } from '../base/errors.ts';
-import { parseJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
+import { isScalar, parseJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { Query } from '../http/query.ts';
 import type { Field, Shape } from '../schema/field.ts';
-import { fieldValue, readableFields, readableNames } from '../schema/record.ts';
+import {
+  fieldAt,
+  readableFields,
+  readableNames,
+  readablePaths,
+  readerAt,
+} from '../schema/record.ts';
 import { hasType, kindOf } from '../schema/kinds.ts';
 import {
   combined,
@@ -15,7 +21,7 @@ import {
   type Condition,
   type Filter,
 } from './filters.ts';
-import type { SortTerm } from './order.ts';
+import { sortedPart, type SortTerm } from './order.ts';
 import { normalised } from './search.ts';
 
 /** The records that can be listed. */
@@ -161,17 +167,13 @@ export function recordParameters(subject: ListSubject): OwnParameter[] {
 }
 
 export const searchedNames = (shape: Shape): string[] =>
-  namesWhere(shape, (field) => kindOf(field).lengthMax !== undefined);
+  namesWhere(shape, (field) => (kindOf(field).lengthMax?.(field) ?? 0) > 0);
 
-/**
- * All readable fields except lists and long texts: a cursor contains values, and must fit into a
- * request line.
- */
+/** The paths of all readable fields except lists and objects. */
 export const sortableNames = (shape: Shape): string[] =>
-  namesWhere(shape, (field) => {
-    const length = kindOf(field).lengthMax?.(field) ?? 0;
-    return field.kind !== 'list' && length <= limits.sortableTextMax;
-  });
+  readablePaths(shape).flatMap(([path, field]) => (isSortable(field) ? path : []));
+
+const isSortable = ({ kind }: Field): boolean => kind !== 'list' && kind !== 'object';
 
 function namesWhere(shape: Shape, test: (field: Field) => boolean): string[] {
   return readableFields(shape)
@@ -234,7 +236,11 @@ function readSort(shape: Shape, value: string | undefined): readonly SortTerm[] 
     .split(',')
     .map((term) => ({ name: term.replace(/^-/, ''), descending: term.startsWith('-') }));
   const names = terms.map(({ name }) => name);
-  if (!isSelection(names, allowed) || names.length > limits.sortTermsMax) {
+  const isAllowed = names.every((name) => {
+    const field = fieldAt(shape, name);
+    return field !== undefined && isSortable(field);
+  });
+  if (!isAllowed || new Set(names).size < names.length || names.length > limits.sortTermsMax) {
     const choice = `up to ${limits.sortTermsMax} of ${allowed.join(', ')}, separated by commas`;
     throw invalidParameter('sort', `must name ${choice}; "-" before a name reverses it`);
   }
@@ -250,7 +256,11 @@ type Ordering = Pick<ListQuery, 'sort' | 'filters'>;
  * valid with the same sort and filters.
  */
 export function writeCursor(query: Ordering, record: object): string {
-  const after = query.sort.map(({ name }) => fieldValue(record, name) ?? null);
+  const after = query.sort.map(({ name }) => {
+    const value = readerAt(name)(record) ?? null;
+    // Lists and objects are all equal.
+    return isScalar(value) ? sortedPart(value) : value && {};
+  });
   return Buffer.from(JSON.stringify({ of: fingerprint(query), after })).toString('base64url');
 }
 
@@ -265,9 +275,10 @@ function readCursor(
   const values: readonly JsonValue[] =
     Array.isArray(after) && of === fingerprint(query) ? after : [];
   const fits = query.sort.every(({ name }, index) => {
-    const field = shape[name];
+    const field = fieldAt(shape, name);
     const part = values[index];
-    return part === null ? field?.optional : field !== undefined && hasType(field, part);
+    if (part === null) return field?.optional || field?.nullable || name.includes('.');
+    return field !== undefined && hasType(field, part);
   });
   if (!fits || values.length !== query.sort.length) {
     throw invalidParameter(

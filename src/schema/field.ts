@@ -158,6 +158,9 @@ export interface JsonField extends FieldOf<JsonValue> {
   readonly like?: LikeKind;
 }
 
+/** The field of a member that is not declared. */
+export const anyJson = { kind: 'json' } as const satisfies JsonField;
+
 /** The kinds that a `json` field can be like. */
 export const likeKinds = ['text', 'number', 'boolean', 'timestamp', 'email', 'url'] as const;
 export type LikeKind = (typeof likeKinds)[number];

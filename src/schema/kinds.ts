@@ -8,6 +8,7 @@ import {
 } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import {
+  anyJson,
   boundsOf,
   emailKey,
   type BooleanField,
@@ -306,6 +307,7 @@ const list: Kind<ListField> = {
   members: { of: 'element', max: 'length?' },
   operators: ['has'],
   operand: (text, { of }) => kindOf(of).operand(text, of),
+  lengthMax: ({ of, max = listLengthMax }) => max * (kindOf(of).lengthMax?.(of) ?? 0),
 };
 
 const object: Kind<ObjectField> = {
@@ -331,6 +333,8 @@ const object: Kind<ObjectField> = {
   members: { fields: 'fields', additional: 'flag?' },
   operators: [],
   operand: (text) => text,
+  lengthMax: ({ fields }) =>
+    Object.values(fields).reduce((sum, field) => sum + (kindOf(field).lengthMax?.(field) ?? 0), 0),
 };
 const notAn = (type: string): Violation => violation('wrong_type', `must be an ${type}`);
 
@@ -440,8 +444,6 @@ const within = (place: string, violations: readonly Placed[]): Placed[] =>
 
 export const required = violation('required', 'must be given');
 export const unknownField = violation('unknown_field', 'must be left out: there is no such field');
-/** The field of an additional member. */
-export const anyJson = { kind: 'json' } as const satisfies JsonField;
 
 const none: readonly Violation[] = [];
 

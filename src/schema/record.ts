@@ -1,5 +1,5 @@
 import type { JsonObject, Scalar } from '../base/json.ts';
-import type { Field, Shape, Value } from './field.ts';
+import { anyJson, type Field, type Shape, type Value } from './field.ts';
 
 /** Returns the fields that are shown, in order. */
 export function readableFields(shape: Shape): [string, Field][] {
@@ -8,6 +8,48 @@ export function readableFields(shape: Shape): [string, Field][] {
 
 export const readableNames = (shape: Shape): string[] =>
   readableFields(shape).map(([name]) => name);
+
+/** Returns the fields that are shown, with those within objects by their paths: `address.city`. */
+export function readablePaths(shape: Shape): [path: string, Field][] {
+  return readableFields(shape).flatMap(([name, field]): [string, Field][] =>
+    field.kind === 'object'
+      ? [[name, field], ...readablePaths(field.fields).map(([path, one]) => below(name, path, one))]
+      : [[name, field]],
+  );
+}
+
+const below = (name: string, path: string, field: Field): [string, Field] => [
+  `${name}.${path}`,
+  field,
+];
+
+/** Returns the field at a path. What is below a `json` field, and no declared member, is any JSON. */
+export function fieldAt(shape: Shape, path: string): Field | undefined {
+  const [name = '', rest] = path.split(/\.(.*)/s);
+  const field = Object.hasOwn(shape, name) ? shape[name] : undefined;
+  if (rest === undefined || field === undefined) return field?.writeOnly ? undefined : field;
+  if (field.kind === 'json') return anyJson;
+  if (field.kind !== 'object') return undefined;
+  return fieldAt(field.fields, rest) ?? (field.additional ? anyJson : undefined);
+}
+
+/** Returns the reader of the value at a path. */
+export function readerAt(path: string): (record: object) => Value | undefined {
+  if (!path.includes('.')) return (record) => fieldValue(record, path);
+  const names = path.split('.');
+  return (record) => {
+    // The place of a cursor has its values by their paths, which are no names of fields.
+    let value: Value | undefined = fieldValue(record, path);
+    if (value !== undefined) return value;
+    value = fieldValue(record, names[0] ?? '');
+    for (let depth = 1; depth < names.length; depth += 1) {
+      if (typeof value !== 'object' || value === null) return undefined;
+      const name: string = names[depth] ?? '';
+      value = Object.hasOwn(value, name) ? fieldValue(value, name) : undefined;
+    }
+    return value;
+  };
+}
 
 /** Writes a record as JSON. */
 export type Write = (record: object) => string;

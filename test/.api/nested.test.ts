@@ -168,3 +168,86 @@ test('a declaration of nested fields is checked', () => {
     assert.throws(() => defineCollection(definition), { message: problem });
   }
 });
+
+const loose = defineCollection({
+  name: 'loose',
+  singular: 'looseRecord',
+  access,
+  fields: {
+    value: { kind: 'json', optional: true },
+    author: {
+      kind: 'object', optional: true, fields: { name: { kind: 'text' }, born: { kind: 'integer', optional: true } },
+    },
+    views: { kind: 'json', like: 'number', optional: true },
+    at: { kind: 'timestamp', nullable: true, optional: true },
+    text: { kind: 'text', max: 5000, optional: true },
+  },
+});
+
+/** In the one order of all values; what follows a comma is equal to what is before it. */
+const ordered: readonly (readonly unknown[])[] = [
+  [false], [true], [-5], [0], [1, 1], [1.5], [10], [''], ['1'], ['10'], ['B'], ['a'], ['é'],
+  [[], {}, [1], { a: 1 }], [null, undefined],
+];
+
+test('mixed values have one order, forwards and backwards, page by page, before and after it is kept', async (t) => {
+  const { ask, create } = await opened(t, loose);
+  const flat = ordered.flatMap((equal, rank) => equal.map((value) => ({ value, rank })));
+  // Shuffled: seven and the number of values have no common divisor.
+  const shuffled = flat.map((_, n) => flat[(n * 7) % flat.length] ?? { value: undefined, rank: 0 });
+  for (const { value } of shuffled) await create({ value });
+  const ranks = (ids: readonly number[]) => ids.map((id) => shuffled[id - 1]?.rank);
+  const ids = async (query: string): Promise<number[]> => {
+    const found: number[] = [];
+    for (let target: string | undefined = `/loose?${query}`; target !== undefined;) {
+      const { json, field } = await ask('GET', target);
+      found.push(...Object(json).map(({ id }: { id: number }) => id));
+      target = /<([^>]*)>; rel="next"/.exec(field('link') ?? '')?.[1];
+    }
+    return found;
+  };
+  const forwards = flat.map(({ rank }) => rank);
+  for (let round = 0; round < 3; round += 1) {
+    for (const limit of [1, 4, 1000]) {
+      assert.deepEqual(ranks(await ids(`sort=value&limit=${limit}`)), forwards, `by ${limit}`);
+      assert.deepEqual(ranks(await ids(`sort=-value&limit=${limit}`)), forwards.toReversed(), `by ${limit}`);
+    }
+  }
+  const last = await ask('GET', '/loose?sort=value&limit=4&until=end');
+  assert.deepEqual(ranks(Object(last.json).map(({ id }: { id: number }) => id)), forwards.slice(-4));
+});
+
+test('filters and sorting go into objects and JSON', async (t) => {
+  const { ask, create } = await opened(t, loose);
+  const records = [
+    { value: 1, author: { name: 'Ada', born: 1815 }, views: 10, at: null },
+    { value: '1', author: { name: 'Grace' }, views: 9, at: '2026-01-31T12:00:00.000Z', text: `${'x'.repeat(300)}b` },
+    { value: true, views: 'many', text: `${'x'.repeat(300)}a` },
+    { value: 'true', author: { name: 'Ada', born: 1900 } },
+    { value: { city: 'Rome', tags: ['Lamp', { deep: 'oak' }] } },
+    { value: [1, 'a'] },
+    { value: null },
+  ];
+  for (const record of records) assert.equal((await create(record)).status, 201);
+  const cases: readonly [query: string, ids: readonly number[]][] = [
+    ['value=1', [1, 2]], ['value:ne=1', [3, 4, 5, 6, 7]], ['value=true', [3, 4]], ['value:in=1,true', [1, 2, 3, 4]],
+    ['value:gt=0', [1]], ['value:gte=t', [4]], ['value:lt=z', [2, 4]], ['value:contains=ru', [4]],
+    ['value:has=1', [6]], ['value:has=a', [6]], ['value:exists=false', [7]], ['value:exists=true', [1, 2, 3, 4, 5, 6]],
+    ['value.city=Rome', [5]], ['value.city:starts=R&value.tags:has=Lamp', [5]], ['value.city.x=1', []],
+    ['author.name=Ada', [1, 4]], ['author.born:gte=1850', [4]], ['author.born:exists=false', [2, 3, 5, 6, 7]],
+    ['sort=author.name,-author.born', [4, 1, 2, 3, 5, 6, 7]], 
+    ['views=10', [1]], ['views:gt=9', [1]], ['sort=views&limit=3', [2, 1, 3]],
+    ['at:exists=false', [1, 3, 4, 5, 6, 7]], ['q=oak', [5]], ['q=LAMP', [5]], ['q=grace', [2]],
+    ['sort=text&text:exists=true', [2, 3]], ['text:gt=' + 'x'.repeat(300), [2, 3]],
+    ['sort=text&text:gt=' + `${'x'.repeat(300)}a`, [2]],
+    ['or=(value.city:eq:Rome,author.name:eq:Grace)', [2, 5]],
+  ];
+  for (const [query, ids] of cases) {
+    const { status, json } = await ask('GET', `/loose?${query}`);
+    assert.equal(status, 200, query);
+    assert.deepEqual(Object(json).map(({ id }: { id: number }) => id), ids, query);
+  }
+  for (const query of ['author=x', 'author.age=1', 'sort=author', 'text.x=1', 'views=many', 'author.born=x']) {
+    assert.equal((await ask('GET', `/loose?${query}`)).status, 400, query);
+  }
+});

@@ -11,7 +11,7 @@ import {
 } from '../../lists/query.ts';
 import type { Field } from '../../schema/field.ts';
 import { kindOf, type Operator } from '../../schema/kinds.ts';
-import { readableFields, readableNames } from '../../schema/record.ts';
+import { readableNames, readablePaths } from '../../schema/record.ts';
 
 /** One query parameter. */
 export interface QueryParameter extends Described {
@@ -27,7 +27,7 @@ interface Described {
 /** Describes all parameters of a list. */
 export function describeList(subject: ListSubject): QueryParameter[] {
   const own = describeOwn(listParameters(subject), subject);
-  const filters = readableFields(subject.fields).flatMap(([name, field]) =>
+  const filters = readablePaths(subject.fields).flatMap(([name, field]) =>
     operatorsOf(field).map((operator) => describeFilter(name, field, operator)),
   );
   return [...own, ...filters.filter(({ name }) => own.every((other) => other.name !== name))];
