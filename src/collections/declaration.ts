@@ -1,6 +1,13 @@
 import { crc32 } from 'node:zlib';
 import type { Access } from '../auth/access.ts';
-import { idField, type Field, type Shape, type Value } from '../schema/field.ts';
+import {
+  idField,
+  moreField,
+  moreName,
+  type Field,
+  type Shape,
+  type Value,
+} from '../schema/field.ts';
 
 /**
  * The access of each operation. Only operations that change a record can depend on its
@@ -50,12 +57,19 @@ export interface CollectionDefinition extends Pick<CollectionDeclaration, 'name'
   /** By default users can list, create and read, and owners can change and remove. */
   readonly access?: Partial<CollectionAccess> | undefined;
   readonly timestamps?: boolean | undefined;
+  /** Whether records may have further members, each of which is like a `json` field. */
+  readonly additional?: boolean | undefined;
 }
 
 /** Returns the declaration of a definition that was checked. */
 export function declare(definition: CollectionDefinition): CollectionDeclaration {
-  const { name, singular, access, timestamps = false } = definition;
-  const fields = { id: idField, ...definition.fields, ...(timestamps && timestampFields) };
+  const { name, singular, access, timestamps = false, additional = false } = definition;
+  const fields = {
+    id: idField,
+    ...definition.fields,
+    ...(timestamps && timestampFields),
+    ...(additional && { [moreName]: moreField }),
+  };
   const declaration = {
     name,
     singular,

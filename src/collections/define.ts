@@ -120,6 +120,7 @@ export const checkCollection: Check = (value, at, report) => {
     fields: (fields, place) => checkFields(fields, place, report, timestamps),
     access: maybe(members(accessMembers)),
     timestamps: maybe(aFlag),
+    additional: maybe(aFlag),
   })(value, at, report);
 };
 

@@ -87,7 +87,7 @@ export function readCondition(
     throw invalidParameter(parameter, `is not a known parameter; this list takes ${known}`);
   }
   const kind = kindOf(field);
-  const allowed = operatorsOf(field);
+  const allowed = operatorsOf(name, field);
   const operator = allowed.find((known) => known === written);
   if (operator === undefined) {
     const known = `${name} can be filtered by ${allowed.join(', ')}`;
@@ -113,8 +113,12 @@ export function readCondition(
 }
 
 /** Returns the operators of a field. Only one that may be absent can be asked whether it exists. */
-export const operatorsOf = (field: Field): readonly (Operator | 'exists')[] =>
-  field.optional === true ? [...kindOf(field).operators, 'exists'] : kindOf(field).operators;
+export function operatorsOf(path: string, field: Field): readonly (Operator | 'exists')[] {
+  const { operators } = kindOf(field);
+  const mayBeAbsent =
+    field.optional || field.nullable || field.kind === 'json' || path.includes('.');
+  return mayBeAbsent ? [...operators, 'exists'] : operators;
+}
 
 /** What `or` needs. */
 const alternativesForm =
@@ -215,7 +219,7 @@ export function matcher(shape: Shape, filters: readonly Filter[]): Test {
 }
 
 function conditionTest(shape: Shape, { name, operator, operands }: Condition): Test {
-  const read = readerAt(name);
+  const read = readerAt(shape, name);
   if (operator === 'exists') {
     const [wanted] = operands;
     return (record) => ((read(record) ?? undefined) !== undefined) === wanted;

@@ -143,7 +143,7 @@ function* page(
   const body = bodyOf(jsonPieces([shown], writerOf(source, request)), source.pool, request);
   // The last record of this page, or in reverse the record before the page.
   const last = found.length > limit ? found[isReversed ? limit : limit - 1] : undefined;
-  const cursor = last && writeCursor(query, last);
+  const cursor = last && writeCursor(source.fields, query, last);
   return isReversed ? { body, total, previous: cursor } : { body, total, next: cursor };
 }
 

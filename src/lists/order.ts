@@ -55,7 +55,7 @@ export function comparedValue(
   name: string,
 ): (record: object) => Scalar | object | undefined {
   const compared = comparedBy(fieldAt(shape, name));
-  const read = readerAt(name);
+  const read = readerAt(shape, name);
   return (record) => {
     const value = read(record);
     if (isScalar(value)) return sortedPart(compared(value));

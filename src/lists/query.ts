@@ -3,7 +3,7 @@ import { CairnError } from '../base/errors.ts';
 import { isScalar, parseJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { Query } from '../http/query.ts';
-import type { Field, Shape } from '../schema/field.ts';
+import { moreName, type Field, type Shape } from '../schema/field.ts';
 import {
   fieldAt,
   readableFields,
@@ -255,9 +255,9 @@ type Ordering = Pick<ListQuery, 'sort' | 'filters'>;
  * Returns the cursor of the page that starts after `record`, or ends with it. It is only
  * valid with the same sort and filters.
  */
-export function writeCursor(query: Ordering, record: object): string {
+export function writeCursor(shape: Shape, query: Ordering, record: object): string {
   const after = query.sort.map(({ name }) => {
-    const value = readerAt(name)(record) ?? null;
+    const value = readerAt(shape, name)(record) ?? null;
     // Lists and objects are all equal.
     return isScalar(value) ? sortedPart(value) : value && {};
   });
@@ -286,7 +286,11 @@ function readCursor(
       'must come from the Link field of a list with the same sort and filters',
     );
   }
-  return Object.fromEntries(query.sort.map(({ name }, index) => [name, values[index] ?? null]));
+  const place = Object.fromEntries(
+    query.sort.map(({ name }, index) => [name, values[index] ?? null]),
+  );
+  // Additional members are read from there.
+  return Object.hasOwn(shape, moreName) ? { ...place, [moreName]: place } : place;
 }
 
 /**

@@ -161,6 +161,20 @@ export interface JsonField extends FieldOf<JsonValue> {
 /** The field of a member that is not declared. */
 export const anyJson = { kind: 'json' } as const satisfies JsonField;
 
+/**
+ * The field of the additional members of a record. They are shown and sent beside the others, and
+ * stored apart, so that none of them can be taken for what the server stores. A name with a dot is
+ * that of no other field.
+ */
+export const moreName = '.more';
+export const moreField = {
+  kind: 'object',
+  fields: {},
+  additional: true,
+  optional: true,
+  writeOnly: true,
+} as const satisfies ObjectField;
+
 /** The kinds that a `json` field can be like. */
 export const likeKinds = ['text', 'number', 'boolean', 'timestamp', 'email', 'url'] as const;
 export type LikeKind = (typeof likeKinds)[number];

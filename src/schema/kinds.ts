@@ -388,7 +388,7 @@ const notFinite = violation('not_finite', 'must be a finite number');
 const forbiddenSurrogate = violation(loneSurrogate.code, `must not contain ${loneSurrogate.what}`);
 
 /** A violation with its place, a JSON Pointer into the value. */
-type Placed = Violation & { readonly place?: string };
+export type Placed = Violation & { readonly place?: string };
 
 /** The most elements of a list whose declaration does not say it. */
 const listLengthMax = 50;

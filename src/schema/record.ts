@@ -1,5 +1,5 @@
-import type { JsonObject, Scalar } from '../base/json.ts';
-import { anyJson, type Field, type Shape, type Value } from './field.ts';
+import { isJsonObject, type JsonObject, type Scalar } from '../base/json.ts';
+import { anyJson, moreName, type Field, type Shape, type Value } from './field.ts';
 
 /** Returns the fields that are shown, in order. */
 export function readableFields(shape: Shape): [string, Field][] {
@@ -27,15 +27,30 @@ const below = (name: string, path: string, field: Field): [string, Field] => [
 export function fieldAt(shape: Shape, path: string): Field | undefined {
   const [name = '', rest] = path.split(/\.(.*)/s);
   const field = Object.hasOwn(shape, name) ? shape[name] : undefined;
-  if (rest === undefined || field === undefined) return field?.writeOnly ? undefined : field;
+  if (field === undefined) {
+    return Object.hasOwn(shape, moreName) && isMember(name) ? anyJson : undefined;
+  }
+  if (rest === undefined) return field.writeOnly ? undefined : field;
   if (field.kind === 'json') return anyJson;
   if (field.kind !== 'object') return undefined;
   return fieldAt(field.fields, rest) ?? (field.additional ? anyJson : undefined);
 }
 
+/** Whether a name can be that of an additional member, which is not what the server stores. */
+const isMember = (name: string): boolean =>
+  name !== 'revision' && name !== 'ownerId' && name !== '';
+
 /** Returns the reader of the value at a path. */
-export function readerAt(path: string): (record: object) => Value | undefined {
-  if (!path.includes('.')) return (record) => fieldValue(record, path);
+export function readerAt(shape: Shape, path: string): (record: object) => Value | undefined {
+  const [first = ''] = path.split('.');
+  if (Object.hasOwn(shape, moreName) && !Object.hasOwn(shape, first) && isMember(first)) {
+    const read = walk(path);
+    return (record) => read(moreOf(record));
+  }
+  return path.includes('.') ? walk(path) : (record) => fieldValue(record, path);
+}
+
+function walk(path: string): (record: object) => Value | undefined {
   const names = path.split('.');
   return (record) => {
     // The place of a cursor has its values by their paths, which are no names of fields.
@@ -63,15 +78,16 @@ const writers = new WeakMap<Shape, Write>();
  */
 export function representationWriter(shape: Shape, names?: readonly string[]): Write {
   if (names !== undefined) return newWriter(shape, names);
-  const writer = writers.get(shape) ?? newWriter(shape, readableNames(shape));
+  const writer = writers.get(shape) ?? newWriter(shape);
   writers.set(shape, writer);
   return writer;
 }
 
-function newWriter(shape: Shape, names: readonly string[]): Write {
+function newWriter(shape: Shape, names?: readonly string[]): Write {
   const members = readableNames(shape)
-    .filter((name) => names.includes(name))
+    .filter((name) => names?.includes(name) ?? true)
     .map((name) => ({ name, prefix: `${JSON.stringify(name)}:` }));
+  const hasMore = names === undefined && Object.hasOwn(shape, moreName);
   return (record) => {
     let json = '';
     for (const { name, prefix } of members) {
@@ -79,8 +95,19 @@ function newWriter(shape: Shape, names: readonly string[]): Write {
       if (value === undefined) continue;
       json += `${json === '' ? '{' : ','}${prefix}${isPlain(value) ? value : JSON.stringify(value)}`;
     }
+    if (hasMore) {
+      for (const [name, value] of Object.entries(moreOf(record))) {
+        json += `${json === '' ? '{' : ','}${JSON.stringify(name)}:${JSON.stringify(value)}`;
+      }
+    }
     return json === '' ? '{}' : `${json}}`;
   };
+}
+
+/** Returns the additional members of a record. */
+export function moreOf(record: object): JsonObject {
+  const more = fieldValue(record, moreName);
+  return isJsonObject(more) ? more : {};
 }
 
 /** Returns the fields of a record that are shown, as a value. */
@@ -90,14 +117,19 @@ export function representationOf(shape: Shape, record: object): JsonObject {
     const value = fieldValue(record, name);
     if (value !== undefined) shown[name] = value;
   }
-  return shown;
+  // An assignment would not make a member named `__proto__`.
+  return Object.hasOwn(shape, moreName)
+    ? Object.fromEntries([...Object.entries(shown), ...Object.entries(moreOf(record))])
+    : shown;
 }
 
 /** Whether both have equal values in all fields that callers can set and see. */
 export function looksSame(shape: Shape, one: object, other: object): boolean {
   return Object.entries(shape).every(
     ([name, { readOnly, writeOnly }]) =>
-      readOnly || writeOnly || isSameValue(fieldValue(one, name), fieldValue(other, name)),
+      readOnly ||
+      (writeOnly && name !== moreName) ||
+      isSameValue(fieldValue(one, name), fieldValue(other, name)),
   );
 }
 

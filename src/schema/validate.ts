@@ -7,8 +7,8 @@ import {
   type JsonValue,
 } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
-import type { Field, Input, Shape } from './field.ts';
-import { kindOf, required, unknownField, violationsOf } from './kinds.ts';
+import { anyJson, moreName, type Field, type Input, type Shape } from './field.ts';
+import { kindOf, required, unknownField, violationsOf, type Placed } from './kinds.ts';
 import { isSameValue, readableFields, representationOf } from './record.ts';
 
 /** The caller that sends a body, as far as rules depend on it. */
@@ -94,7 +94,7 @@ export function validateBody<S extends Shape>(
   // Every write runs these loops; `Object.entries` would make them three times as slow.
   for (const name in shape) {
     const field: Field | undefined = shape[name];
-    if (field === undefined) continue;
+    if (field === undefined || name === moreName) continue;
     const before = kind === 'create' ? field.default : member(stored, name);
     // A write-only field is not part of the stored resource: null in a patch cannot
     // remove it.
@@ -120,11 +120,17 @@ export function validateBody<S extends Shape>(
       }
     }
   }
-  for (const name in body) {
-    if (!Object.hasOwn(shape, name)) {
-      report(name, unknownField.code, unknownField.detail);
-    }
+  const hasMore = Object.hasOwn(shape, moreName);
+  const others = hasMore ? document : body;
+  const more: [string, JsonValue][] = [];
+  for (const name in others) {
+    if (Object.hasOwn(shape, name) && name !== moreName) continue;
+    const one = others[name] ?? null;
+    if (hasMore) more.push([name, one]);
+    const found: readonly Placed[] = hasMore ? violationsOf(anyJson, one) : [unknownField];
+    for (const { code, detail, place } of found) report(name, code, detail, place);
   }
+  if (more.length > 0) value[moreName] = Object.fromEntries(more);
   const further = furtherIssues?.(body, mode.stored, sender) ?? [];
   issues.push(
     ...further.filter(({ pointer }) => issues.every((issue) => issue.pointer !== pointer)),

@@ -251,3 +251,52 @@ test('filters and sorting go into objects and JSON', async (t) => {
     assert.equal((await ask('GET', `/loose?${query}`)).status, 400, query);
   }
 });
+
+const open = defineCollection({
+  name: 'open',
+  singular: 'openRecord',
+  access: { ...access, remove: 'public' },
+  additional: true,
+  fields: { title: { kind: 'text', min: 1 }, state: { kind: 'choice', values: ['a', 'b'], default: 'a' } },
+});
+
+test('further members are stored apart, and are data like any other', async (t) => {
+  const { ask, create, send } = await opened(t, open);
+  const fields = { 'content-type': 'application/json' };
+  const others = '"ownerId":1,"revision":9,"key":2,"more":3,".more":4,"__proto__":{"a":1},"constructor":5,"n":null}';
+  const body = `{"title":"x",${others}`;
+  const made = await ask('POST', '/open', { fields, body });
+  assert.equal(made.status, 201);
+  assert.equal(made.body, `{"id":1,"title":"x","state":"a",${others}`);
+  assert.equal((await ask('GET', '/open/1')).body, made.body);
+  assert.equal((await ask('GET', '/open?fields=title')).body, '[{"title":"x"}]');
+  const patched = Object((await send('PATCH', '/open/1', { more: null, added: { deep: [1] }, title: 'y' })).answer);
+  assert.deepEqual([patched.more, patched.added, patched.title, patched.revision], [undefined, { deep: [1] }, 'y', 9]);
+  const tag = (await ask('GET', '/open/1')).field('etag');
+  const again = Object((await send('PATCH', '/open/1', { added: { deep: [2] } })).answer);
+  assert.deepEqual(again.added, { deep: [2] }, 'a change of further members alone is a change');
+  assert.notEqual((await ask('GET', '/open/1')).field('etag'), tag);
+  assert.deepEqual((await send('PUT', '/open/1', { title: 'z', only: true })).answer,
+    { id: 1, title: 'z', state: 'a', only: true });
+  assert.deepEqual((await create({ title: 'x', far: ['\ud800'] })).issues, ['/far/0 lone_surrogate']);
+  assert.deepEqual((await create({ title: 1, id: 5, createdAt: 1 })).issues, ['/id read_only', '/title wrong_type']);
+});
+
+test('further members are filtered and sorted by, but those that the server stores', async (t) => {
+  const { ask, create, app } = await opened(t, open);
+  for (const views of [3, 1, '2', null]) await create({ title: 'x', views, author: { name: `A${views}` }, ownerId: 7 });
+  const ids = async (query: string) =>
+    Object((await ask('GET', `/open?${query}`)).json).map(({ id }: { id: number }) => id);
+  assert.deepEqual(await ids('views:gt=1'), [1]);
+  assert.deepEqual(await ids('sort=views'), [2, 1, 3, 4]);
+  assert.deepEqual(await ids('sort=-views&limit=4'), [4, 3, 1, 2]);
+  assert.deepEqual(await ids('author.name=A1'), [2]);
+  assert.deepEqual(await ids('nothing:exists=false&title=x'), [1, 2, 3, 4]);
+  assert.equal((await ask('GET', '/open?ownerId=7')).status, 400);
+  assert.equal((await ask('GET', '/open?revision=1')).status, 400);
+  const link = (await ask('GET', '/open?sort=views&limit=2')).field('link');
+  const target = /<([^>]*)>/.exec(link ?? '')?.[1] ?? '';
+  assert.deepEqual(Object((await ask('GET', target)).json).map(({ id }: { id: number }) => id), [3, 4]);
+  const first = { id: 1, title: 'x', state: 'a', views: 3, author: { name: 'A3' }, ownerId: 7 };
+  assert.deepEqual(app.collection('open').get(1), first);
+});

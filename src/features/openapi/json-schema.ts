@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
-import type { Field, Shape } from '../../schema/field.ts';
+import { moreName, type Field, type Shape } from '../../schema/field.ts';
 import { exampleOf, kindOf } from '../../schema/kinds.ts';
 
 /** What a schema is for: a response (`representation`) or a body. */
@@ -16,14 +16,24 @@ export function resourceSchema(
   purpose: Purpose = 'representation',
   more: JsonObject = {},
 ): JsonObject {
-  const members = Object.entries(shape).filter(([, { readOnly, writeOnly }]) =>
-    purpose === 'representation' ? !writeOnly : purpose !== 'create' || !readOnly,
+  const members = Object.entries(shape).filter(([name, { readOnly, writeOnly }]) =>
+    name === moreName
+      ? false
+      : purpose === 'representation'
+        ? !writeOnly
+        : purpose !== 'create' || !readOnly,
   );
   const optional = members.filter(([, field]) => !isRequired(field, purpose)).map(([name]) => name);
   const properties = Object.fromEntries(
     members.map(([name, field]) => [name, fieldSchema(field, purpose)]),
   );
-  return objectSchema(title, { ...properties, ...more }, [...optional, ...Object.keys(more)]);
+  const schema = objectSchema(title, { ...properties, ...more }, [
+    ...optional,
+    ...Object.keys(more),
+  ]);
+  // Without a rule, further members are allowed.
+  const { additionalProperties: _, ...open } = schema;
+  return Object.hasOwn(shape, moreName) ? open : schema;
 }
 
 /**

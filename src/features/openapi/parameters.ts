@@ -28,7 +28,7 @@ interface Described {
 export function describeList(subject: ListSubject): QueryParameter[] {
   const own = describeOwn(listParameters(subject), subject);
   const filters = readablePaths(subject.fields).flatMap(([name, field]) =>
-    operatorsOf(field).map((operator) => describeFilter(name, field, operator)),
+    operatorsOf(name, field).map((operator) => describeFilter(name, field, operator)),
   );
   return [...own, ...filters.filter(({ name }) => own.every((other) => other.name !== name))];
 }
