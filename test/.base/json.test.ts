@@ -4,6 +4,7 @@ import { CairnError } from '../../src/base/errors.ts';
 import {
   mergePatch, parseJson, parseJsonBytes, parseJsonNumber, pointerTo, type JsonValue,
 } from '../../src/base/json.ts';
+import { vectors } from '../.support/merge-patch.ts';
 import { limits } from '../../src/base/limits.ts';
 import { generator } from '../.support/random.ts';
 
@@ -196,23 +197,6 @@ test('the parser agrees with JSON.parse on random and on damaged texts', () => {
 });
 
 describe('RFC 7396 appendix A', () => {
-  const vectors: readonly [target: JsonValue, patch: JsonValue, result: JsonValue][] = [
-    [{ a: 'b' }, { a: 'c' }, { a: 'c' }],
-    [{ a: 'b' }, { b: 'c' }, { a: 'b', b: 'c' }],
-    [{ a: 'b' }, { a: null }, {}],
-    [{ a: 'b', b: 'c' }, { a: null }, { b: 'c' }],
-    [{ a: ['b'] }, { a: 'c' }, { a: 'c' }],
-    [{ a: 'c' }, { a: ['b'] }, { a: ['b'] }],
-    [{ a: { b: 'c' } }, { a: { b: 'd', c: null } }, { a: { b: 'd' } }],
-    [{ a: [{ b: 'c' }] }, { a: [1] }, { a: [1] }],
-    [['a', 'b'], ['c', 'd'], ['c', 'd']],
-    [{ a: 'b' }, ['c'], ['c']],
-    [{ a: 'foo' }, null, null],
-    [{ a: 'foo' }, 'bar', 'bar'],
-    [{ e: null }, { a: 1 }, { e: null, a: 1 }],
-    [[1, 2], { a: 'b', c: null }, { a: 'b' }],
-    [{}, { a: { bb: { ccc: null } } }, { a: { bb: {} } }],
-  ];
   for (const [index, [target, patch, result]] of vectors.entries()) {
     test(`case ${index + 1}: ${JSON.stringify(patch)} for ${JSON.stringify(target)}`, () => {
       const before = structuredClone(target);
