@@ -80,6 +80,7 @@ export function accountRecords(store: Store): AccountRecords {
   return {
     sessions: store.collection<SessionRecord>({
       name: 'sessions',
+      isServers: true,
       parse: storedRecordParser(storedSessionFields, isSound),
       unique: { lookup: (session) => session.lookupHash },
       groups: { user: (session) => session.userId },
@@ -87,6 +88,7 @@ export function accountRecords(store: Store): AccountRecords {
     }),
     users: store.collection<UserRecord>({
       name: 'users',
+      isServers: true,
       parse: storedRecordParser(storedUserFields),
       unique: { email: (user) => emailKey(user.email) },
       groups: { administrators: (user) => (user.role === 'admin' ? 'admin' : undefined) },

@@ -41,7 +41,7 @@ export function checkFileSystem(kind: number): Finding {
  * The names of the files that Cairn makes in a data directory. Other files are not
  * checked.
  */
-const ownName = /^(lock|admin-password|[a-z][a-z0-9-]*\.(jsonl?|torn))(\.\w+)*$/;
+const ownName = /^(lock|admin-password|[\w%-]+\.(jsonl?|torn))(\.\w+)*$/;
 
 /** Checks the file system and the permissions of a data directory that exists. */
 export function checkDirectory(directory: string): Finding[] {

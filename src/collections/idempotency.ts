@@ -91,6 +91,7 @@ export class IdempotencyKeys {
     this.#beginnings = new Beginnings(options.clock);
     this.#kept = options.store.collection<KeptReply>({
       name: 'idempotency-keys',
+      isServers: true,
       parse: storedRecordParser(keptFields),
       unique: { lookup: ({ lookupHash }) => lookupHash },
       groups: { caller: ({ caller }) => caller, all: () => '' },

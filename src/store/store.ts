@@ -20,8 +20,10 @@ export type Unstored<R extends StoredRecord> = Omit<R, 'id' | 'revision'>;
 
 /** Declares a collection. The store does not know the meaning of its records. */
 export interface TableDefinition<R extends StoredRecord> {
-  /** `[a-z][a-z0-9-]{0,62}`; its snapshot is `<name>.json`. */
+  /** 1 to 63 letters of either case, digits, `_` and `-`. */
   readonly name: string;
+  /** True for a table of the server itself, such as that of sessions: it is no collection. */
+  readonly isServers?: true;
   /** Returns a stored record with its type, or the reason why it does not fit the declaration. */
   readonly parse: (record: JsonObject & StoredRecord) => R | string;
   /**

@@ -91,7 +91,7 @@ test('a session without a valid user id or time is refused at the start', async 
   const starts = async (createdAt: number, userId = 1): Promise<string> => {
     const directory = temporaryDirectory(t);
     const store = openStore({ files: new NodeFiles(directory), clock: systemClock, random: systemRandom });
-    const sessions = store.collection<SessionRecord>({ name: 'sessions', parse: () => 'is none' });
+    const sessions = store.collection<SessionRecord>({ name: 'sessions', isServers: true, parse: () => 'is none' });
     await store.start();
     await store.write((transaction) =>
       transaction.of(sessions).insert({ ...session, userId, createdAt, lastSeenAt: createdAt }),

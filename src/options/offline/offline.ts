@@ -4,7 +4,7 @@ import { DirectoryLock, waitUntilGone, type LockOptions } from '../../store/disk
 import { StoreDamageError } from '../../store/format/damage.ts';
 import { imageOf, writeSnapshots, type Image, type Target } from '../../store/format/snapshot.ts';
 import { newEpoch } from '../../store/log.ts';
-import { countsOf, Tables } from '../../store/memory/table.ts';
+import { countsOf, isServerTable, Tables } from '../../store/memory/table.ts';
 import { readStore, readUndamaged, type ReadStore } from '../../store/recovery/read-store.ts';
 import { recover } from '../../store/recovery/recover.ts';
 import { writeStore } from '../../store/recovery/write-store.ts';
@@ -132,8 +132,10 @@ async function copyOf(
   const keys = endsCredentials ? undefined : await readWhole(source, credentials.keyFile);
   for (const name of endsCredentials ? credentials.collections : []) {
     const table = tables.get(name);
-    table?.clear();
-    table?.advance(sequence, 0);
+    // Without users, a collection can have the name of a table of the server.
+    if (table === undefined || table.isServers !== isServerTable(name)) continue;
+    table.clear();
+    table.advance(sequence, 0);
   }
   return { image: imageOf(tables.values(), epoch, sequence), keys };
 }

@@ -3,7 +3,8 @@
  * raised so that former programs, which know no references, refuse a store that may have some.
  *
  *   manifest   {"format":2,"journal":7,"closed":false,"epoch":"9f…","after":120,
- *               "collections":{"items":{"through":90,"file":true,"nextId":6}},"crc":"0c8a51f3"}
+ *               "collections":{"items":{"through":90,"file":true,"nextId":6,"server":false}},
+ *               "crc":"0c8a51f3"}
  *   group      {"sequence":121,"commits":[[["items",{"id":5,"revision":121,…}],
  *               ["sessions",17]],[…]],"crc":"…"}
  *
@@ -23,7 +24,8 @@
  *   `["collection", id]` removes one.
  * - `collections` lists the collections that were there when the journal was begun: `through`
  *   is the last commit that the snapshot holds, `file` says whether there is a snapshot (a
- *   store without commits has none), and `nextId` is the id of the next record.
+ *   store without commits has none), `nextId` is the id of the next record, and `server` says
+ *   whether it is a table of the server itself. Former editions wrote no `server`.
  * - A journal continues the one before it, which ends with the commit `after`. Lines that follow
  *   there were cut short, or written by a process that had lost the directory: none was answered.
  *
@@ -35,7 +37,7 @@ import { crc32 } from 'node:zlib';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts';
 import { readLines, type Files, type Line } from '../disk/files.ts';
 import type { ReadGroup } from '../log.ts';
-import { isCollectionName, isCount } from '../memory/table.ts';
+import { isCollectionName, isCount, isServerTable } from '../memory/table.ts';
 import { FoundDamage, type Report } from './damage.ts';
 
 const journalFormat = 2;
@@ -61,6 +63,8 @@ export interface ListedCollection {
    * lost.
    */
   readonly nextId: number;
+  /** Whether it is a table of the server itself, and no collection. */
+  readonly server: boolean;
 }
 
 /** A line without its `crc` and without the closing brace. */
@@ -125,10 +129,16 @@ function parseManifest(value: JsonObject | undefined): Manifest | undefined {
   if (typeof epoch !== 'string' || !isCount(after) || !isJsonObject(collections)) return undefined;
   const listed = new Map<string, ListedCollection>();
   for (const [name, entry] of Object.entries(collections)) {
-    const { through, file, nextId = 0 } = isJsonObject(entry) ? entry : {};
+    const {
+      through,
+      file,
+      nextId = 0,
+      server = isServerTable(name),
+    } = isJsonObject(entry) ? entry : {};
     if (!isCollectionName(name) || !isCount(through)) return undefined;
     if (typeof file !== 'boolean' || !isCount(nextId)) return undefined;
-    listed.set(name, { through, file, nextId });
+    if (typeof server !== 'boolean') return undefined;
+    listed.set(name, { through, file, nextId, server });
   }
   return { journal, closed, epoch, after, collections: listed };
 }

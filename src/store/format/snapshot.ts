@@ -32,8 +32,16 @@ const sliceLength = 64 * 1024;
 /** Bytes between two syncs, so that a sync of the journal never waits for a whole snapshot. */
 const bytesPerSync = 1024 * 1024;
 
+/**
+ * The file of a collection. Capitals are escaped, because some file systems ignore case, and so
+ * is the name of the file of the server's keys.
+ */
 export function snapshotName(collection: string): string {
-  return `${collection}.json`;
+  const escaped = collection.replaceAll(
+    /^k(?=eys$)|[A-Z]/g,
+    (one) => `%${one.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+  return `${escaped}.json`;
 }
 
 /** The snapshots of these collections among `names`, whole or being written. */
@@ -41,7 +49,8 @@ export function snapshotsOf(
   names: readonly string[],
   tables: ReadonlyMap<string, AnyTable>,
 ): string[] {
-  return names.filter((name) => tables.has(name.replace(/\.json(\.[\da-f]+\.tmp)?$/, '')));
+  const own = new Set(Array.from(tables.keys(), snapshotName));
+  return names.filter((name) => own.has(name.replace(/\.[\da-f]+\.tmp$/, '')));
 }
 
 /** The directory to which a store is written. */
@@ -61,8 +70,7 @@ export interface Image {
   readonly views: readonly CollectionView[];
 }
 
-interface CollectionView extends View<StoredRecord> {
-  readonly name: string;
+interface CollectionView extends View<StoredRecord>, Pick<AnyTable, 'name' | 'isServers'> {
   readonly nextId: number;
 }
 
@@ -74,6 +82,7 @@ export function imageOf(tables: Iterable<AnyTable>, epoch: string, through: numb
 export function viewsOf(tables: Iterable<AnyTable>): Image['views'] {
   const viewOf = (table: AnyTable): CollectionView => ({
     name: table.name,
+    isServers: table.isServers,
     nextId: table.nextId,
     ...table.view(),
   });

@@ -58,6 +58,8 @@ export type Gone = ReadonlyMap<string, readonly number[]>;
  */
 export class Table<R extends StoredRecord> implements Collection<R> {
   readonly name: string;
+  /** Whether it is a table of the server itself. */
+  readonly isServers: boolean;
   /** Whether a full store refuses transactions that add to it. */
   readonly isOrdinary: boolean;
   revision = 0;
@@ -77,8 +79,9 @@ export class Table<R extends StoredRecord> implements Collection<R> {
 
   /** `sum` counts the memory that the records and the indexes take, as the batch leaves them. */
   constructor(definition: TableDefinition<R>, sum: { bytes: number }) {
-    const { name, unique = {}, groups = {}, whenFull = false } = definition;
+    const { name, isServers = false, unique = {}, groups = {}, whenFull = false } = definition;
     this.name = name;
+    this.isServers = isServers;
     this.isOrdinary = !whenFull;
     this.#definition = definition;
     this.#sum = sum;
@@ -368,8 +371,14 @@ export function undo(changes: readonly TableChange[]): void {
 }
 
 /** The table of this name. Adds one where the program does not know the collection. */
-export function tableOf(tables: Tables, name: string): AnyTable {
-  return tables.get(name) ?? tables.add({ name, parse: (record) => record });
+export function tableOf(tables: Tables, name: string, isServers = isServerTable(name)): AnyTable {
+  const owner = isServers ? { isServers } : {};
+  return tables.get(name) ?? tables.add({ name, ...owner, parse: (record) => record });
+}
+
+/** Whether a table is one of the server itself, where nothing says it. */
+export function isServerTable(name: string): boolean {
+  return ['users', 'sessions', 'api-keys', 'idempotency-keys'].includes(name);
 }
 
 /** How many records each collection has. */
@@ -394,5 +403,5 @@ export function isCount(value: unknown): value is number {
 
 /** Whether a collection may have this name. It becomes the name of a file, whoever chose it. */
 export function isCollectionName(name: string): boolean {
-  return /^[a-z][a-z0-9-]{0,62}$/.test(name);
+  return /^[\w-]{1,63}$/.test(name);
 }

@@ -47,7 +47,7 @@ const update = (data: string) =>
 
 // prettier-ignore
 export const refusals = {
-  D1: { found: 'a record that does not fit its declaration', remedy: redeclare },
+  D1: { found: 'records that do not fit their declaration', remedy: redeclare },
   D2: { found: 'a reference to no record, or a value that has to be unique, in a field that is optional',
     remedy: correct('clear the field'), isAccepted: true },
   D3: { found: 'a reference to no record, or a value that has to be unique, in a field that is required',

@@ -41,7 +41,7 @@ export interface Recovered {
 
 /** Former editions also made journals in this way, and kept a file in reserve. */
 const temporaryPattern =
-  /^(journal-\d+\.(jsonl|torn)(\.\w+)?|[a-z][a-z0-9-]*\.json\.[\da-f]+|reserve)\.tmp$|^reserve$/;
+  /^(journal-\d+\.(jsonl|torn)(\.\w+)?|[\w%-]+\.json\.[\da-f]+|reserve)\.tmp$|^reserve$/;
 
 /** While it is there, an import of a former edition has not ended, and must not count. */
 const formerImport = 'import';
@@ -94,7 +94,14 @@ async function read(files: Files, tables: Tables, report: Report): Promise<Recov
   }
   const epoch = newest?.manifest?.epoch;
   for (const { name, manifest } of journals) {
-    for (const collection of manifest?.collections.keys() ?? []) tableOf(tables, collection);
+    for (const [collection, { server }] of manifest?.collections ?? []) {
+      if (tableOf(tables, collection, server).isServers === server) continue;
+      const [owner, other] = server
+        ? ['the server itself', 'a collection has its name']
+        : ['a collection', 'this server keeps its own under that name'];
+      const detail = `"${collection}" has those of ${owner}, and ${other}`;
+      report({ label: 'D1', file: name, detail });
+    }
     // Also where nothing needs it: somebody has mixed the files of two stores.
     if (manifest && epoch !== undefined && manifest.epoch !== epoch) {
       report({ label: 'S3', file: name });

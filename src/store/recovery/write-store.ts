@@ -73,14 +73,14 @@ async function begin(files: Files, manifest: Manifest): Promise<JournalFile> {
 
 /** The collections of a manifest, with the snapshots that they have. */
 export function listing(
-  collections: Iterable<{ readonly name: string; readonly nextId: number }>,
+  collections: Iterable<Pick<AnyTable, 'name' | 'nextId' | 'isServers'>>,
   snapshotOf: (name: string) => Pick<ListedCollection, 'through' | 'file'> | undefined,
 ): Map<string, ListedCollection> {
   const none = { through: 0, file: false };
   return new Map(
-    Array.from(collections, ({ name, nextId }) => {
+    Array.from(collections, ({ name, nextId, isServers: server }) => {
       const { through, file } = snapshotOf(name) ?? none;
-      return [name, { through, file, nextId }];
+      return [name, { through, file, nextId, server }];
     }),
   );
 }
