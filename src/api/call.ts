@@ -42,6 +42,7 @@ export type Operation = keyof CollectionAccess | 'createMany';
 export interface RoutedCollection<N = unknown, C = unknown> extends Pick<
   Declared,
   | 'name'
+  | 'noun'
   | 'singular'
   | 'fields'
   | 'hasOwners'

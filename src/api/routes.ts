@@ -1,3 +1,4 @@
+import { capitalized } from '../collections/declaration.ts';
 import type { Declared } from '../collections/registry.ts';
 import type { EntryDraft, NewEntry } from '../collections/resource.ts';
 import { newUserRules, userChangeRules, userFields } from '../accounts/user-fields.ts';
@@ -70,6 +71,8 @@ export interface RouteOptions {
   readonly registration?: 'open' | 'closed' | undefined;
   readonly requireIfMatch?: boolean | undefined;
   readonly passwordLengthMin?: number | undefined;
+  /** False: nobody signs in, and there are no users. */
+  readonly users?: boolean | undefined;
 }
 
 /** Returns the collection of users. With open registration, anyone can create one. */
@@ -79,6 +82,7 @@ export function usersCollection({
 }: RouteOptions): RoutedCollection<NewUser, UserDraft> {
   return {
     name: 'users',
+    noun: 'Users',
     singular: 'user',
     fields: userFields,
     hasOwners: false,
@@ -159,13 +163,8 @@ function named(
   operation: Operation,
 ): Pick<Route, 'operationId' | 'of'> {
   const isOfMany = operation === 'list' || operation === 'createMany';
-  const noun = capitalized(collection[isOfMany ? 'name' : 'singular']);
+  const noun = isOfMany ? collection.noun : capitalized(collection.singular);
   return { operationId: operation + noun, of: { collection, operation } };
-}
-
-/** `items` → `Items`, `spare-parts` → `SpareParts`. */
-export function capitalized(name: string): string {
-  return name.replaceAll(/(?:^|-)([A-Za-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 }
 
 /** Returns the whole route table of a server with these collections. */
@@ -173,14 +172,20 @@ export function routeTable(
   declared: readonly Declared[],
   options: RouteOptions = {},
 ): readonly Route[] {
+  const { users: hasUsers = true } = options;
   const tables: readonly object[] = [
-    collectionRoutes(usersCollection(options), options),
+    ...(hasUsers ? [collectionRoutes(usersCollection(options), options)] : []),
     ...declared
       .map(declaredCollection)
       .flatMap((collection) => [collectionRoutes(collection, options), batchRoutes(collection)]),
-    signInRoutes,
-    accountRoutes,
+    ...(hasUsers ? [signInRoutes, accountRoutes] : []),
     healthRoutes,
   ];
   return tables.flatMap((table) => Object.values<Route>({ ...table }));
+}
+
+/** Returns the names that no collection can have: those of the server's own paths and tables. */
+export function takenNames(users = true): string[] {
+  const paths = routeTable([], { users }).map(({ path }) => path.split('/')[1] ?? '');
+  return ['changes', 'page', 'idempotency-keys', ...(users ? ['api-keys'] : []), ...paths];
 }

@@ -1,7 +1,7 @@
 import type { Audit } from '../accounts/events.ts';
 import { createPipeline } from '../api/pipeline.ts';
 import { problemReply } from '../api/replies.ts';
-import { healthRoutes } from '../api/routes.ts';
+import { healthRoutes, takenNames } from '../api/routes.ts';
 import type { Unready } from '../api/health.ts';
 import { Tokens } from '../auth/tokens.ts';
 import { CairnError, invariant } from '../base/errors.ts';
@@ -14,6 +14,7 @@ import { ListPool } from '../lists/list-pool.ts';
 import { logError, type Observer } from '../log/log.ts';
 import type { Load } from '../log/operated.ts';
 import type { Store } from '../store/store.ts';
+import { OptionError } from '../config/options.ts';
 import { checkAdministrator, makeAdministrator } from './administrator.ts';
 import { openData, type Data } from './data.ts';
 import { endpointsOf } from './endpoints.ts';
@@ -28,13 +29,17 @@ import { loadParts, loadReferences, type Feature, type Parts } from './parts.ts'
  *   itself or another one; CairnError `validation_failed` for an administrator that breaks a rule
  */
 export async function openApp(complete: CompleteOptions): Promise<Application> {
-  const { administrator, log } = complete;
+  const { administrator, log, settings, users } = complete;
+  if (users === false && (settings.auth !== 'none' || administrator !== undefined)) {
+    throw new OptionError('Cannot use "users": false: it needs --auth none and no administrator');
+  }
   const observers: Observer[] = [log];
   const audit: Audit = (event, details) => {
     for (const observer of observers) observer.security?.(event, details);
   };
   if (complete.collections.length > 0) {
-    (await import('../collections/define.ts')).refuseContradictions(complete);
+    const { refuseContradictions } = await import('../collections/define.ts');
+    refuseContradictions(complete, takenNames(users));
   }
   const references = await loadReferences(complete.collections);
   const parts = await loadParts(complete);

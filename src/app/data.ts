@@ -23,6 +23,7 @@ export interface Data {
   readonly keys: Keys;
   readonly store: Writer;
   readonly registry: Registry;
+  readonly hasUsers: boolean;
   readonly writes: Writes;
   readonly records: AccountRecords;
   readonly passwords: Passwords;
@@ -60,7 +61,9 @@ export function openData(
   const keys = new Keys({ files, secret: options.secret, clock, random, place, audit });
   const passwords = new Passwords({ random, clock, ...settings });
   const idempotencyKeys = new IdempotencyKeys({ store, clock, passwords, ring: keys.ring });
-  const records = accountRecords(store);
+  // A store without users has no tables of them.
+  const hasUsers = options.users !== false;
+  const records = accountRecords(hasUsers ? store : openStore({ clock, random }));
   const registry = registryOf(store, declarations, options.references, settings.recordsPerOwner);
   const writes = new Writes({ store, idempotencyKeys, observe: options.observer?.(registry) });
   const parts: AccountParts = {
@@ -80,6 +83,7 @@ export function openData(
     keys,
     store,
     registry,
+    hasUsers,
     writes,
     records,
     passwords,

@@ -28,7 +28,7 @@ export function endpointsOf(
   features: readonly Feature[],
 ): Endpoint[] {
   const { settings } = complete;
-  const { store, writes, users, registry } = services;
+  const { store, writes, users, hasUsers, registry } = services;
   const options = {
     ...settings,
     writes,
@@ -36,7 +36,7 @@ export function endpointsOf(
     listPool: services.listPool,
   };
   const endpoints = [
-    ...collectionEndpoints(usersCollection(settings), users, options),
+    ...(hasUsers ? collectionEndpoints(usersCollection(settings), users, options) : []),
     ...[...registry.values()].flatMap((declared) => {
       const collection = declaredCollection(declared);
       const resource = new CollectionResource(declared, complete.clock);
@@ -45,8 +45,7 @@ export function endpointsOf(
         ...batchEndpoints(collection, resource, options),
       ];
     }),
-    ...signInEndpoints(services),
-    ...accountEndpoints(services),
+    ...(hasUsers ? [...signInEndpoints(services), ...accountEndpoints(services)] : []),
     ...healthEndpoints({ ...services, status: statusOf(services, features, complete) }),
   ];
   for (const feature of features) {

@@ -21,6 +21,8 @@ export interface BasicOptions {
   readonly collections?: readonly CollectionDeclaration[] | undefined;
   /** False: there is no collection `items`. */
   readonly items?: boolean | undefined;
+  /** False: there are no users, and nobody signs in. It requires `auth: 'none'`. */
+  readonly users?: boolean | undefined;
   /** Absent: the clock of the machine. */
   readonly clock?: Clock | undefined;
   /** Absent: the generator of the operating system. */

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { routeTable } from '../api/routes.ts';
+import { takenNames } from '../api/routes.ts';
 import { CairnError } from '../base/errors.ts';
 import { parseJsonBytes } from '../base/json.ts';
 import { DeclarationError } from '../collections/define.ts';
@@ -7,18 +7,14 @@ import { parseDeclarations, type Declarations } from '../collections/declaration
 import { OptionError } from '../config/options.ts';
 import { errorCode } from '../store/disk/files.ts';
 
-/** The names that no collection can have, because the API has paths that begin with them. */
-export function takenNames(): string[] {
-  return ['changes', 'page', ...routeTable([]).map(({ path }) => path.split('/')[1] ?? '')];
-}
-
 /**
  * Reads the file that `--collections` names.
  * @throws OptionError with all mistakes
  */
 export function readDeclarations(file: string): Declarations {
   try {
-    return parseDeclarations(parseJsonBytes(readFileSync(file)), takenNames());
+    const json = parseJsonBytes(readFileSync(file));
+    return parseDeclarations(json, takenNames(), takenNames(false));
   } catch (error) {
     const isWrong = error instanceof DeclarationError || error instanceof CairnError;
     const code = errorCode(error);

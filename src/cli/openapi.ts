@@ -21,6 +21,7 @@ export const commands: readonly Command[] = [
       const references = await loadReferences(declarations.collections ?? []);
       const { registry } = openData({ ...defaultOptions, ...declarations, references });
       const table = routeTable([...registry.values()], {
+        users: declarations.users,
         registration: read(options.registration),
         requireIfMatch: read(options.requireIfMatch),
         passwordLengthMin: read(options.passwordLengthMin),

@@ -1,3 +1,4 @@
+import { takenNames } from '../api/routes.ts';
 import { openData, type Data } from '../app/data.ts';
 import { defaultOptions } from '../app/options.ts';
 import { CairnError, FatalError } from '../base/errors.ts';
@@ -10,7 +11,6 @@ import { imageOf } from '../store/format/snapshot.ts';
 import { MemoryFullError } from '../store/memory/memory.ts';
 import { readUndamaged } from '../store/recovery/read-store.ts';
 import { dataDirectory, declarationsOf, type Call, type Command } from './command.ts';
-import { takenNames } from './declarations.ts';
 import { storeOf, undeclared } from './store.ts';
 
 const owner = flagOnly(

@@ -1,7 +1,7 @@
 import type { JsonValue } from '../base/json.ts';
 import { aFlag, aText, elements, maybe, members } from '../schema/declaration.ts';
 import { declare, type CollectionDeclaration, type CollectionDefinition } from './declaration.ts';
-import { checkCollection, checkServed, refuseMistakes } from './define.ts';
+import { checkCollection, checkServed, refuseMistakes, withSingulars } from './define.ts';
 import type { Served } from './served.ts';
 
 /**
@@ -19,25 +19,34 @@ import type { Served } from './served.ts';
 export interface Declarations {
   /** Whether the collection `items` exists, which is the default. */
   readonly items: boolean;
+  /** Whether there are users, sessions and tokens, which is the default. */
+  readonly users: boolean;
   readonly collections: readonly CollectionDeclaration[];
 }
 
 const checkFile = members({
   $schema: maybe(aText),
   items: maybe(aFlag),
+  users: maybe(aFlag),
   collections: maybe(elements('an array', 0, checkCollection)),
 });
 
 /**
- * Parses a file of declarations. `taken`: names that collections cannot have.
+ * Parses a file of declarations. `taken`: names that collections cannot have, and those of a
+ * server without users.
  * @throws DeclarationError with all mistakes
  */
-export function parseDeclarations(json: JsonValue, taken: readonly string[]): Declarations {
+export function parseDeclarations(
+  json: JsonValue,
+  taken: readonly string[],
+  takenWithoutUsers = taken,
+): Declarations {
   // The file has these members where the check finds no mistake.
   const file = json as Served<CollectionDefinition>;
   refuseMistakes('', (report) => {
-    if (checkFile(json, '', report)) checkServed(file, taken, report);
+    if (checkFile(json, '', report))
+      checkServed(file, file.users === false ? takenWithoutUsers : taken, report);
   });
-  const { items = true, collections = [] } = file;
-  return { items, collections: collections.map(declare) };
+  const { items = true, users = true } = file;
+  return { items, users, collections: withSingulars(file).map(declare) };
 }

@@ -37,7 +37,7 @@ type AnyAccess = (typeof anyAccess)[number];
  * from it.
  */
 export interface CollectionDeclaration {
-  /** The plural in lower case, as in the path `/<name>` and the file `<name>.json`. */
+  /** The plural, as in the path `/<name>`: letters of either case, digits, `_` and `-`. */
   readonly name: string;
   /** The name of one record, for operation ids and messages. */
   readonly singular: string;
@@ -51,7 +51,9 @@ export interface CollectionDeclaration {
 }
 
 /** What a program gives to `defineCollection`, and a file of declarations contains. */
-export interface CollectionDefinition extends Pick<CollectionDeclaration, 'name' | 'singular'> {
+export interface CollectionDefinition extends Pick<CollectionDeclaration, 'name'> {
+  /** Absent: it follows from the name. */
+  readonly singular?: string | undefined;
   /** The fields after `id`. */
   readonly fields: Shape;
   /** By default users can list, create and read, and owners can change and remove. */
@@ -62,7 +64,9 @@ export interface CollectionDefinition extends Pick<CollectionDeclaration, 'name'
 }
 
 /** Returns the declaration of a definition that was checked. */
-export function declare(definition: CollectionDefinition): CollectionDeclaration {
+export function declare(
+  definition: CollectionDefinition & Pick<CollectionDeclaration, 'singular'>,
+): CollectionDeclaration {
   const { name, singular, access, timestamps = false, additional = false } = definition;
   const fields = {
     id: idField,
@@ -125,6 +129,11 @@ export function timesOf(
   if (!timestamps) return {};
   const updatedAt = new Date(now).toISOString();
   return { createdAt: createdAt ?? updatedAt, updatedAt };
+}
+
+/** `items` → `Items`, `spare-parts` → `SpareParts`. */
+export function capitalized(name: string): string {
+  return name.replaceAll(/(?:^|-)([A-Za-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 }
 
 /** Identifies the shape of records. */

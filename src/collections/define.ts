@@ -1,4 +1,4 @@
-import { InvariantError } from '../base/errors.ts';
+import { InvariantError, invariant } from '../base/errors.ts';
 import { pointerTo } from '../base/json.ts';
 import {
   aFlag,
@@ -35,7 +35,9 @@ import { servedCollections, type Served } from './served.ts';
 export function defineCollection(definition: CollectionDefinition): CollectionDeclaration {
   const subject = `Cannot declare the collection ${JSON.stringify(definition.name)}: `;
   refuseMistakes(subject, (report) => checkCollection(definition, '', report));
-  return declare(definition);
+  const [named] = withSingulars({ items: false, users: false, collections: [definition] });
+  invariant(named !== undefined, 'each definition is named');
+  return declare(named);
 }
 
 /** Declarations that break a rule. The message has all mistakes, each with its place. */
@@ -66,7 +68,9 @@ const accessMembers = Object.fromEntries(
 );
 
 /** Singulars whose schemas or operations are already in the OpenAPI document. */
-const reservedSingulars = [
+const reservedSingulars = ['health', 'status', 'minute', 'issue', 'problem'];
+/** Those of a server with users. */
+const accountSingulars = [
   'user',
   'session',
   'startedSession',
@@ -77,34 +81,57 @@ const reservedSingulars = [
   'logout',
   'dashboard',
   'counts',
-  'health',
-  'status',
-  'minute',
-  'issue',
-  'problem',
 ];
 /** Names of schemas derived from other collections. */
-const derivedTitle = /^new[A-Z]|[a-z0-9](?:Replacement|Patch|WithEmbedded)$/;
-/** Names of other files in the data directory. */
-const reservedNames = ['keys', 'idempotency-keys'];
+const derivedTitle = /^(?:new|many)[A-Z]|[a-z0-9](?:Replacement|Patch|WithEmbedded)$/;
 const reservedFields = ['id', 'revision', 'ownerId'];
 
 const isMatch = (pattern: RegExp) => (value: unknown) =>
   typeof value === 'string' && pattern.test(value);
-const isNone = (reserved: readonly string[]) => (value: unknown) =>
-  !reserved.some((one) => one === value);
 
-const checkName = every(
-  must('a name of lower-case letters, digits and "-"', isMatch(/^[a-z][a-z0-9-]{0,62}$/)),
-  must('a name that no file of keys has', isNone(reservedNames)),
+const checkName = must(
+  '1 to 63 letters, digits, "_" and "-", not "-" first',
+  isMatch(/^\w[\w-]{0,62}$/),
 );
-const checkSingular = every(
-  must('one word of letters and digits', isMatch(/^[a-z][A-Za-z0-9]{0,62}$/)),
-  must(
-    'a word that the API uses for nothing else',
-    (value) => isNone(reservedSingulars)(value) && !isMatch(derivedTitle)(value),
-  ),
-);
+const checkSingular = must('one word of letters and digits', isMatch(/^[a-z][A-Za-z0-9]{0,62}$/));
+
+/** Whether the API uses a singular for something else, on a server with or without users. */
+function isReserved(singular: string, hasUsers: boolean): boolean {
+  const reserved = hasUsers ? [...reservedSingulars, ...accountSingulars] : reservedSingulars;
+  return reserved.includes(singular) || derivedTitle.test(singular);
+}
+
+/** A definition whose singular is known. */
+type NamedDefinition = CollectionDefinition & Pick<CollectionDeclaration, 'singular'>;
+
+/** Returns what is served, where singulars that were left out follow from the names. */
+export function withSingulars({
+  items: hasItems = true,
+  users = true,
+  collections = [],
+}: Served<CollectionDefinition>): readonly NamedDefinition[] {
+  const taken = new Set(collections.map(({ singular }) => singular));
+  if (hasItems) taken.add(itemsCollection.singular);
+  return collections.map((each) => {
+    let { singular } = each;
+    if (singular === undefined) {
+      singular = singularOf(each.name);
+      while (taken.has(singular) || isReserved(singular, users)) singular += 'Entry';
+      taken.add(singular);
+    }
+    return { ...each, singular };
+  });
+}
+
+/** Returns the name of one record: a word of letters and digits. */
+export function singularOf(name: string): string {
+  const word = name.replaceAll(/[_-]+(\w?)/g, (_, letter: string) => letter.toUpperCase());
+  const plural = word.replace(/^\d*$|^(?=\d)/, 'entry$&').replace(/^./, (one) => one.toLowerCase());
+  if (plural === 'people') return 'person';
+  if (/ies$/.test(plural)) return plural.replace(/ies$/, 'y');
+  if (/(ss|x|ch|sh)es$/.test(plural)) return plural.slice(0, -2);
+  return /[^s]s$/.test(plural) ? plural.slice(0, -1) : `${plural}Entry`;
+}
 
 /** Returns a check that ends at the first mistake. */
 function every(...checks: readonly Check[]): Check {
@@ -116,7 +143,7 @@ export const checkCollection: Check = (value, at, report) => {
   const timestamps = isObject(value) && value['timestamps'] === true;
   return members({
     name: every(aText, checkName),
-    singular: every(aText, checkSingular),
+    singular: maybe(every(aText, checkSingular)),
     fields: (fields, place) => checkFields(fields, place, report, timestamps),
     access: maybe(members(accessMembers)),
     timestamps: maybe(aFlag),
@@ -131,12 +158,12 @@ function endingOf(field: Field): string {
 }
 
 /**
- * Refuses collections of a program that contradict each other.
+ * Refuses collections of a program that contradict each other, or have names that are taken.
  * @throws InvariantError for one that was not declared; DeclarationError with all mistakes
  */
-export function refuseContradictions(served: Served): void {
+export function refuseContradictions(served: Served, taken: readonly string[]): void {
   servedCollections(served);
-  refuseMistakes('Cannot serve the collections: ', (report) => checkServed(served, [], report));
+  refuseMistakes('Cannot serve the collections: ', (report) => checkServed(served, taken, report));
 }
 
 /**
@@ -144,19 +171,27 @@ export function refuseContradictions(served: Served): void {
  * `taken`: names that they cannot have.
  */
 export function checkServed(
-  { items: hasItems = true, collections = [] }: Served<CollectionDefinition>,
+  { items: hasItems = true, users = true, collections = [] }: Served<CollectionDefinition>,
   taken: readonly string[],
   report: Report,
 ): void {
   const all = new Map<string, CollectionDefinition>(hasItems ? [['/items', itemsCollection]] : []);
   for (const [index, each] of collections.entries()) all.set(`/collections/${index}`, each);
-  const names = new Set(taken);
+  const names = new Map(taken.map((name) => [name.toLowerCase(), name]));
   const singulars = new Set<string>();
   for (const [place, { name, singular }] of all) {
-    if (names.has(name)) report(`${place}/name`, `"${name}" is taken`);
+    const known = names.get(name.toLowerCase());
+    if (known !== undefined)
+      report(`${place}/name`, `"${name}" is taken${known === name ? '' : `, as "${known}"`}`);
+    names.set(name.toLowerCase(), name);
+    if (singular === undefined) continue;
     if (singulars.has(singular))
       report(`${place}/singular`, `"${singular}" is the singular of another collection`);
-    names.add(name);
+    if (isReserved(singular, users))
+      report(
+        `${place}/singular`,
+        `must be a word that the API uses for nothing else, not "${singular}"`,
+      );
     singulars.add(singular);
   }
   const isTarget = oneOf(Array.from(all.values(), ({ name }) => name));

@@ -19,7 +19,7 @@ import type {
   TableDefinition,
   Transaction,
 } from '../store/store.ts';
-import { shapeTagOf, type CollectionDeclaration } from './declaration.ts';
+import { capitalized, shapeTagOf, type CollectionDeclaration } from './declaration.ts';
 
 /**
  * A record of a declared collection: its fields, and the id of the user who created it,
@@ -37,6 +37,8 @@ export interface Entry extends StoredRecord {
  */
 export interface Declared extends CollectionDeclaration {
   readonly records: Collection<Entry>;
+  /** The name as a part of operation ids, which no other collection has. */
+  readonly noun: string;
   /** The fields whose values are unique, with the keys of their indexes. */
   readonly unique: readonly (readonly [field: string, keyOf: KeyOf])[];
   /** The references of its fields, and those to its records. */
@@ -158,8 +160,12 @@ export function registryOf(
     const message = `Cannot write: you own ${owned} records, and may own ${recordsPerOwner}`;
     throw new CairnError('storage_full', `${message}: remove some`);
   };
+  const nouns = new Set<string>();
   const all = declarations.map((declaration) => {
-    const { fields, access, isBuiltIn } = declaration;
+    const { name, fields, access, isBuiltIn } = declaration;
+    let noun = capitalized(name);
+    while (nouns.has(noun)) noun += '_';
+    nouns.add(noun);
     const unique = uniqueFields(fields);
     const records = store.collection(tableOf(declaration, unique, isBounded));
     tables.push(records);
@@ -169,6 +175,7 @@ export function registryOf(
     return {
       ...declaration,
       records,
+      noun,
       unique,
       outgoing,
       incoming,

@@ -5,6 +5,7 @@ import { items as itemsCollection } from './items.ts';
 /** What is served together, as an app or a file says it. */
 export interface Served<C = CollectionDeclaration> {
   readonly items?: boolean | undefined;
+  readonly users?: boolean | undefined;
   readonly collections?: readonly C[] | undefined;
 }
 

@@ -70,6 +70,7 @@ const otherOptions: {
   secret: true,
   collections: true,
   items: true,
+  users: true,
   hooks: true,
   clock: true,
   random: true,

@@ -144,7 +144,9 @@ page.start = async () => {
       call('GET', 'openapi.json'),
       state.isOpen ? everyone : call('GET', 'dashboard'),
     ]);
-    Object.assign(state, { collections: collectionsOf(description), me: user });
+    const collections = collectionsOf(description);
+    const hasUsers = '/tokens/revoke' in description.paths;
+    Object.assign(state, { collections, hasUsers, me: user });
     void events.run(() => page.arrive());
     if ('/changes' in description.paths) (await import('./live.js')).follow();
   } catch (error) {

@@ -34,7 +34,8 @@ let refresh = 0;
 /** The user who is shown beside the overview or the list of users; 0 without one. */
 function userShown() {
   const { route, me } = state;
-  return (isAccount() ? me?.id : route.view === 'users' && Number(route.id)) || 0;
+  const isUsers = state.hasUsers && route.view === 'users';
+  return (isAccount() ? me?.id : isUsers && Number(route.id)) || 0;
 }
 
 /** Loads the data of the view that the address names. */

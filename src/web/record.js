@@ -142,7 +142,7 @@ const isSelf = ({ collection, id }) => collection.name === 'users' && id === `${
 function fieldsOf(of) {
   const { name: collection, fields } = of.collection;
   const hidden =
-    collection === 'users'
+    state.hasUsers && collection === 'users'
       ? [!isSelf(of) && 'currentPassword', state.me?.role !== 'admin' && 'role']
       : [];
   return fields.filter(

@@ -14,6 +14,7 @@ export const channelName = `session of ${new URL('.', location.href).pathname}`;
 export const state = {
   /** Whether the server runs without sign-in, so that everyone is an administrator. */
   isOpen: document.documentElement.dataset['auth'] === 'none',
+  /** Whether the server has users; else a collection may have their name. */ hasUsers: true,
   /** The person who is signed in. @type {User | undefined} */ me: undefined,
   /** @type {readonly Collection[]} */ collections: [],
   route: readRoute(location.hash),

@@ -7,6 +7,7 @@ import { documentOf } from '../../src/features/openapi/openapi.ts';
 import { describe } from '../../src/features/openapi/summaries.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../src/base/json.ts';
 import { allCommands } from '../../src/cli/commands.ts';
+import { parseDeclarations } from '../../src/collections/declaration-file.ts';
 import { settings, valuesOf } from '../../src/config/options.ts';
 import { defineCollection } from '../../src/index.ts';
 import { runCommand } from '../.support/cli/terminal.ts';
@@ -49,7 +50,7 @@ test('no collection can have the name of a schema that is in every document', ()
   assert.ok(titles.includes('Minute'));
   for (const title of titles) {
     const singular = title.charAt(0).toLowerCase() + title.slice(1);
-    const define = () => defineCollection({ name: 'records', singular, fields: {} });
+    const define = () => parseDeclarations({ collections: [{ name: 'records', singular, fields: {} }] }, []);
     assert.throws(define, /\/singular must be a word/, singular);
   }
 });

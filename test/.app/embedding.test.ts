@@ -199,7 +199,7 @@ test('an app that cannot start lets its directory go', async (t) => {
   assert.equal(existsSync(join(directory, 'lock')), false);
   rmSync(join(directory, 'keys.json'));
   const login = defineCollection({ name: 'login', singular: 'entry', fields: {} });
-  const conflict = { name: 'InvariantError', message: /^"POST \/login" and "POST \/login" match the same paths/ };
+  const conflict = { name: 'InvariantError', message: /\/collections\/0\/name "login" is taken$/ };
   await assert.rejects(createApp({ directory, collections: [login] }), conflict);
   assert.equal(existsSync(join(directory, 'lock')), false);
   const short = { email: 'ada@example.org', password: 'short' };
@@ -223,9 +223,6 @@ test('a collection of one\'s own has routes, rules, and access', async (t) => {
   assert.equal((await app.inject({ target: '/books' })).body, '[]');
   const { status } = await app.inject({ method: 'POST', target: '/books', fields: json, body: '{"title":"A"}' });
   assert.equal(status, 401);
-  for (const name of ['keys', 'idempotency-keys']) {
-    assert.throws(() => defineCollection({ ...declaration, name }), { name: 'InvariantError', message: /keys/ });
-  }
   // What would not be enforced is refused, where the compiler does not see it, too.
   for (const access of [{ read: 'owner' }, { list: 'owner' }, { create: 'owner' }, { remove: 'self' }, { read: 'x' }]) {
     const define = (): unknown => Reflect.apply(defineCollection, undefined, [{ ...declaration, access }]);

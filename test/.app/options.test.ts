@@ -68,9 +68,10 @@ test('what would take the place of something else in the OpenAPI document is ref
   const derived = ['newItem', 'itemReplacement', 'itemPatch'];
   for (const singular of ['user', 'session', 'issue', 'problem', 'token', 'health', ...derived]) {
     const message =
-      'Cannot declare the collection "books": /singular must be a word that the API uses for nothing else, ' +
+      'Cannot serve the collections: /collections/0/singular must be a word that the API uses for nothing else, ' +
       `not "${singular}"`;
-    assert.throws(() => declare({ a: { kind: 'text' } }, 'books', singular), { name: 'InvariantError', message });
+    const collections = [declare({ a: { kind: 'text' } }, 'books', singular)];
+    await assert.rejects(createApp({ collections }), { name: 'InvariantError', message });
   }
   const fields: Shape = { a: { kind: 'text' } };
   const pairs = [
@@ -157,7 +158,7 @@ test('an option that createApp does not have is refused, and the one that was me
 test('a declaration that lacks a part is refused by the name of the part', () => {
   const fields = { a: { kind: 'text' } };
   for (const [declaration, message] of [
-    [{ name: 'books', fields }, /"books": \/singular must be a non-empty string$/],
+    [{ name: 'books', singular: '', fields }, /"books": \/singular must be a non-empty string, not ""$/],
     [{ singular: 'book', fields }, /\/name must be a non-empty string$/],
     [{ name: 'books', singular: 'book' }, /"books": \/fields must be an object that names the fields$/],
   ] as const) {

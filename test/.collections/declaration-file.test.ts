@@ -9,7 +9,7 @@ import { idField } from '../../src/schema/field.ts';
 const books = { name: 'books', singular: 'book', fields: { title: { kind: 'text' } } };
 
 test('a file of declarations gives the same collections as defineCollection', () => {
-  const { items, collections } = parseDeclarations({
+  const { items, users, collections } = parseDeclarations({
     items: false,
     collections: [{
       name: 'books',
@@ -42,8 +42,8 @@ test('a file of declarations gives the same collections as defineCollection', ()
     access: { list: 'public', remove: 'admin' },
     timestamps: true,
   });
-  assert.deepEqual([items, collections], [false, [declared]]);
-  assert.deepEqual(parseDeclarations({}, []), { items: true, collections: [] });
+  assert.deepEqual([items, users, collections], [false, true, [declared]]);
+  assert.deepEqual(parseDeclarations({}, []), { items: true, users: true, collections: [] });
 });
 
 test('items, which no start checks, keep to the rules of declarations', () => {
@@ -67,7 +67,14 @@ test('an error names its place in the file', () => {
     [{ collections: {} }, '/collections must be an array'],
     [{ collections: [1] }, '/collections/0 must be an object, not 1'],
     [{ collections: [{ singular: 'book', fields: {} }] }, '/collections/0/name must be a non-empty string'],
-    [{ collections: [{ ...books, name: 'Books' }] }, /^\/collections\/0\/name must be a name of lower-case letters/],
+    [{ collections: [{ ...books, name: 'a b' }] }, /^\/collections\/0\/name must be 1 to 63 letters, digits, "_" and/],
+    [{ collections: [{ ...books, name: '-a' }] }, /^\/collections\/0\/name must be 1 to 63 letters/],
+    [
+      { collections: [books, { ...books, name: 'Books', singular: 'other' }] },
+      '/collections/1/name "Books" is taken, as "books"',
+    ],
+    [{ collections: [{ ...books, name: 'USERS' }] }, '/collections/0/name "USERS" is taken, as "users"'],
+    [{ users: 0 }, '/users must be true or false, not 0'],
     [{ collections: [books, { ...books, singular: 'other' }] }, '/collections/1/name "books" is taken'],
     [{ collections: [{ ...books, name: 'items' }] }, '/collections/0/name "items" is taken'],
     [{ collections: [{ ...books, name: 'users' }] }, '/collections/0/name "users" is taken'],
@@ -135,10 +142,10 @@ test('all mistakes of a file are found at once, each a line with its place', () 
   };
   assert.throws(() => parseDeclarations(json, []), (error: Error) => {
     const [head, ...lines] = error.message.split('\n');
-    assert.equal(head, '7 mistakes');
+    assert.equal(head, '6 mistakes');
     assert.deepEqual(lines.map((line) => line.trim().split(' ')[0]), [
       '/items', '/collections/0/singular', '/collections/0/fields/a/min', '/collections/0/fields/b/kind',
-      '/collections/0/fields/id', '/collections/1/acess', '/collections/1/singular',
+      '/collections/0/fields/id', '/collections/1/acess',
     ]);
     return true;
   });

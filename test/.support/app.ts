@@ -55,7 +55,7 @@ export async function openTestApp(t: TestContext, { withoutPort = !isLockedRun, 
   const given = { scryptCost: 1, clock: systemClock, ...options };
   const { app, send } = withoutPort ? await openInMemory(t, given) : await openOnLoopback(t, given);
   const administrator = { name: 'Ada', role: 'admin', email: 'admin@example.org', password: passwords.admin };
-  const isNew = app.users.records.size === 0;
+  const isNew = options.users !== false && app.users.records.size === 0;
   if (isNew) await app.users.add(administrator);
 
   const document = await descriptionOf(options, send);

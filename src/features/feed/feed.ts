@@ -22,6 +22,7 @@ interface FeedContext {
     readonly records: AccountRecords;
     readonly sessions: Sessions;
     readonly registry: Registry;
+    readonly hasUsers: boolean;
   };
 }
 
@@ -38,7 +39,8 @@ export const routes = {
 /** The feed of the changes of all collections, at `/changes`. */
 export function createFeature(context: FeedContext) {
   const { clock, data } = context;
-  const collections = [usersCollection({}), ...data.registry.values()];
+  const users = data.hasUsers ? [usersCollection({})] : [];
+  const collections = [...users, ...data.registry.values()];
   const feed = new ChangeFeed(data.store, clock, collections);
   return {
     endpoints: (): Endpoint[] => feedEndpoints(feed, context),

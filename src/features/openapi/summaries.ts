@@ -1,13 +1,9 @@
 import { userFields } from '../../accounts/user-fields.ts';
 import type { Route, RoutedCollection, Operation } from '../../api/call.ts';
-import {
-  capitalized,
-  type accountRoutes,
-  type healthRoutes,
-  type signInRoutes,
-} from '../../api/routes.ts';
+import type { accountRoutes, healthRoutes, signInRoutes } from '../../api/routes.ts';
 import type { JsonObject } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
+import { capitalized } from '../../collections/declaration.ts';
 import { manySchema, resourceSchema } from './json-schema.ts';
 import { describeList, describeRecord, type QueryParameter } from './parameters.ts';
 import {

@@ -12,7 +12,7 @@ import { CairnError } from '../../base/errors.ts';
 import type { JsonValue } from '../../base/json.ts';
 import type { Clock, Random } from '../../base/system.ts';
 import { servedCollections, type Served } from '../../collections/served.ts';
-import type { ClusterOptions } from '../../config/options.ts';
+import { OptionError, type ClusterOptions } from '../../config/options.ts';
 import type { Reply, Request } from '../../http/message.ts';
 import type { Log } from '../../log/log.ts';
 import { referenceIn, type Field } from '../../schema/field.ts';
@@ -37,13 +37,15 @@ export interface ClusterNode extends SharedPlace, Place {
   readonly kid: string | null;
 }
 
-/** Prepares a node. Nothing is asked before its store starts. */
+/** Prepares a node. Nothing is asked before its store starts. @throws OptionError */
 export function joinCluster(
   cluster: ClusterOptions,
   options: NodeOptions,
   purpose: SharedPurpose,
 ): ClusterNode {
   const { secret, clock, random, log } = options;
+  // What a table holds is told by its name alone.
+  if (options.users === false) throw new OptionError('Cannot use "users": false in a cluster');
   const { members, prefix = 'cairn/', maxAgeMs = 5000, sessions, tls = {}, user } = cluster;
   const onNotice = (notice: string, level: 'warn' | 'error' = 'warn'): void =>
     log.message(level, `The cluster says: ${notice}`);

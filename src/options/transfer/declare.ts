@@ -1,5 +1,5 @@
 import { isJsonObject, isScalar, pointerTo, type JsonValue } from '../../base/json.ts';
-import { DeclarationError } from '../../collections/define.ts';
+import { DeclarationError, singularOf } from '../../collections/define.ts';
 import { parseDeclarations } from '../../collections/declaration-file.ts';
 import { lengthMax } from '../../schema/declaration.ts';
 import type { Field } from '../../schema/field.ts';
@@ -204,13 +204,4 @@ function referenceOf(
   const known = to === undefined ? undefined : all.get(to)?.ids;
   if (to === undefined || known === undefined) return undefined;
   return [...ids].every((id) => known.has(id)) ? { kind: 'reference', to } : undefined;
-}
-
-/** Returns the name of one record: a word of letters and digits. */
-function singularOf(plural: string): string {
-  const word = plural.replace(/-+(\w?)/g, (_, letter: string) => letter.toUpperCase());
-  if (word === 'people') return 'person';
-  if (/ies$/.test(word)) return word.replace(/ies$/, 'y');
-  if (/(ss|x|ch|sh)es$/.test(word)) return word.slice(0, -2);
-  return /[^s]s$/.test(word) ? word.slice(0, -1) : `${word}Entry`;
 }
