@@ -18,7 +18,7 @@ import {
   state,
 } from './state.js';
 
-const [retryMs, restAfterMs] = [3000, 2000];
+const retryMs = 3000;
 
 /** Modules that the first list does not need are loaded on demand. @type {typeof import('./record.js') | undefined} */
 let record;
@@ -149,6 +149,9 @@ page.start = async () => {
     Object.assign(state, { collections, hasUsers, me: user });
     void events.run(() => page.arrive());
     if ('/changes' in description.paths) (await import('./live.js')).follow();
+    // The rest is there before it is needed, so that a form opens without a network as well.
+    for (const name of ['filter', 'home', 'record', 'removal', 'transfer'])
+      void import(`./${name}.js`).catch(() => {});
   } catch (error) {
     failure = explain(error);
     window.setTimeout(page.start, retryMs);
@@ -182,8 +185,3 @@ onClick('skip', () => draw('#main'));
 set('instance', location.host);
 void page.start();
 void import('./keys.js');
-// The rest is there before it is needed, so that a form opens without a network as well.
-window.setTimeout(() => {
-  for (const name of ['filter', 'home', 'record', 'removal', 'transfer'])
-    import(`./${name}.js`).catch(() => {});
-}, restAfterMs);

@@ -92,5 +92,7 @@ test(`${kills} times kill -9 under ${callers} callers that retry: each request i
   const expected = [...answered.values()].flat().sort((a, b) => a - b);
   assert.equal(new Set(items.map(({ name }) => name)).size, items.length, 'a request was done twice');
   assert.deepEqual(items.map(({ id }) => id), expected, 'a request was not done, or done and not answered');
+  server.running.child.kill('SIGKILL');
+  await server.running.ended;
   t.diagnostic(JSON.stringify({ kills, items: items.length, ...seen }));
 });

@@ -118,6 +118,7 @@ export function findIn(
 /** An empty directory that goes with the test. */
 export function temporaryDirectory(t: TestContext): string {
   const directory = mkdtempSync(join(tmpdir(), 'cairn-test-'));
-  t.after(() => rmSync(directory, { recursive: true, force: true }));
+  // A process that still runs may make a file in it meanwhile.
+  t.after(() => rmSync(directory, { recursive: true, force: true, maxRetries: 10 }));
   return directory;
 }
