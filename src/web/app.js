@@ -149,9 +149,6 @@ page.start = async () => {
     Object.assign(state, { collections, hasUsers, me: user });
     void events.run(() => page.arrive());
     if ('/changes' in description.paths) (await import('./live.js')).follow();
-    // The rest is there before it is needed, so that a form opens without a network as well.
-    for (const name of ['filter', 'home', 'record', 'removal', 'transfer'])
-      void import(`./${name}.js`).catch(() => {});
   } catch (error) {
     failure = explain(error);
     window.setTimeout(page.start, retryMs);

@@ -124,23 +124,6 @@ visitTest('names of many references are read in portions, and nothing but names'
   for (const read of reads) assert.match(read, /fields=id%2Cname/);
 });
 
-visitTest('a form opens without a network', { things: 1, isNoisy: true }, async (visit) => {
-  const { browser } = visit;
-  await visit.signIn('#items');
-  await browser.until(`
-    const names = performance.getEntriesByType('resource').map(({ name }) => name);
-    return ['record', 'filter', 'removal', 'transfer']
-      .every((each) => names.some((name) => name.endsWith(each + '.js')));
-  `);
-  await browser.setOffline(true);
-  await visit.says('This device has no network.');
-  await visit.browser.run('document.querySelector("#new").click()');
-  await visit.fill('name', 'Typed offline');
-  await browser.setOffline(false);
-  await browser.until('return !document.querySelector("#failure").checkVisibility()');
-  assert.equal(await visit.value('name'), 'Typed offline');
-});
-
 const places = defineCollection({
   name: 'places',
   singular: 'place',
