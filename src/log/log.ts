@@ -182,7 +182,8 @@ function jsonRequest(time: string, level: LogLevel, entry: RequestEntry): string
   );
 }
 
-const knownMethods: ReadonlySet<string> = new Set(METHODS);
+/** Callers may invent other methods. */
+export const knownMethods: ReadonlySet<string> = new Set(METHODS);
 
 /** Rounds to three decimals, in less time than `toFixed`. */
 export function thousandths(value: number): number {

@@ -1,7 +1,7 @@
 import { auditEvents } from '../../accounts/events.ts';
-import { METHODS, systemClock } from '../../base/system.ts';
+import { systemClock } from '../../base/system.ts';
 import type { RequestEntry } from '../../http/message.ts';
-import type { Observer, SecurityEvent } from '../../log/log.ts';
+import { knownMethods, type Observer, type SecurityEvent } from '../../log/log.ts';
 
 /**
  * One metric: type, name, help, and its samples or its only value. Without a value it is
@@ -71,12 +71,18 @@ class Histogram {
   }
 }
 
+/** What was counted of the requests of one route. */
+class RouteFigures {
+  /** How many were answered, by method and status: `GET 200`. Labels cost time for each request. */
+  readonly answered = new Map<string, number>();
+  readonly durations = new Histogram();
+}
+
 const loopIntervalMs = 20;
 
 /** Counts requests and security events, and measures the process. */
 export class Metrics implements Observer {
-  readonly #requests = new Map<string, number>();
-  readonly #durations = new Map<string, Histogram>();
+  readonly #routes = new Map<string, RouteFigures>();
   /**
    * Contains every event from the start: a counter that appears with its first event
    * shows no increase.
@@ -94,12 +100,11 @@ export class Metrics implements Observer {
   }
 
   request({ method, route = '', status, durationMs }: RequestEntry): void {
-    // Callers may invent methods, so all unknown ones share a label.
-    const label = METHODS.includes(method) ? method : 'other';
-    increase(this.#requests, `{method="${label}",route="${route}",status="${status}"}`);
-    let histogram = this.#durations.get(route);
-    if (histogram === undefined) this.#durations.set(route, (histogram = new Histogram()));
-    histogram.observe(durationMs / 1000);
+    let figures = this.#routes.get(route);
+    if (figures === undefined) this.#routes.set(route, (figures = new RouteFigures()));
+    // All unknown methods share a label.
+    increase(figures.answered, `${knownMethods.has(method) ? method : 'other'} ${status}`);
+    figures.durations.observe(durationMs / 1000);
   }
 
   security(event: SecurityEvent): void {
@@ -110,14 +115,20 @@ export class Metrics implements Observer {
     const { rss, heapUsed } = process.memoryUsage();
     const { user, system } = process.cpuUsage();
     const startedSeconds = systemClock.now() / 1000 - process.uptime();
-    const durations = [...this.#durations].flatMap(([route, times]) =>
-      times.samples(`route="${route}"`),
-    );
+    const requests: Sample[] = [];
+    const durations: Sample[] = [];
+    for (const [route, figures] of this.#routes) {
+      for (const [answered, count] of figures.answered) {
+        const [method, status] = answered.split(' ');
+        requests.push([`{method="${method}",route="${route}",status="${status}"}`, count]);
+      }
+      durations.push(...figures.durations.samples(`route="${route}"`));
+    }
     const duration = 'Time from the head of a request to the end of its response';
     // prettier-ignore
     return [
       ['counter', 'cairn_http_requests_total',
-        'Requests that were answered', this.#requests],
+        'Requests that were answered', requests],
       ['histogram', 'cairn_http_request_duration_seconds', duration, durations],
       ['counter', 'cairn_events_total', 'Security events', this.#events],
       ['histogram', 'cairn_event_loop_delay_seconds',
