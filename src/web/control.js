@@ -1,8 +1,7 @@
 // @ts-check
 /** Draws the input or select element for a field. */
 import { h, inputOf } from './dom.js';
-import { find, nameOf } from './values.js';
-import { address, draw } from './state.js';
+import { choicesOf, combobox } from './reference.js';
 
 /** @import { Attributes, Description, Field } from './types.js' */
 
@@ -16,7 +15,10 @@ const types = { time: 'datetime-local', email: 'email', password: 'password' };
 /**
  * @type {(field: Field, value: string, onText: (text: string) => void, more?: Attributes) => Description}
  */
-export function control({ name, kind, schema, isOptional }, value, onText, more) {
+export function control(field, value, onText, more) {
+  const target = choicesOf(field);
+  if (target) return combobox(field, target, value, onText, more);
+  const { name, kind, schema, isOptional } = field;
   const take = (/** @type {Event} */ event) => onText(inputOf(event));
   const common = { name, value, oninput: take, onchange: take, ...more };
   const values = kind === 'boolean' ? ['true', 'false'] : schema.enum?.map(String);
@@ -31,32 +33,6 @@ export function control({ name, kind, schema, isOptional }, value, onText, more)
   if (kind === 'json')
     return h('textarea.code', { spellcheck: 'false', rows: 3, ...common, autocomplete: 'off' });
   if (kind === 'list' || kind === 'long') return h('textarea', { dir: 'auto', rows: 3, ...common });
-  const target = schema['x-references'];
-  if (target) {
-    const list = `choices-${name}`;
-    const search = (/** @type {Event} */ event) => {
-      take(event);
-      void suggest(target, inputOf(event));
-    };
-    return h(
-      'div.stack tight',
-      h('input', {
-        placeholder: 'Search',
-        ...common,
-        list,
-        oninput: search,
-        onfocus: search,
-        autocomplete: 'off',
-      }),
-      h(
-        'datalist',
-        { id: list },
-        found.map(({ id }) => h('option', { key: id, value: id }, nameOf(target, id))),
-      ),
-      /^\d+$/u.test(value) &&
-        h('small', h('a', { href: address(target, value) }, nameOf(target, value))),
-    );
-  }
   const isNumber = kind === 'number' || kind === 'integer';
   return h('input', {
     type: types[kind] ?? 'text',
@@ -65,18 +41,4 @@ export function control({ name, kind, schema, isOptional }, value, onText, more)
     autocomplete: completions[name] ?? 'off',
     ...common,
   });
-}
-
-/** Records that a reference may be to. @type {readonly import('./types.js').Row[]} */ let found =
-  [];
-let searched = '';
-
-/** Finds records by a part of their texts. @type {(target: string, text: string) => Promise<void>} */
-async function suggest(target, text) {
-  searched = `${target} ${text}`;
-  const isId = /^\d*$/u.test(text);
-  const rows = await find(target, { limit: '8', ...(!isId && { q: text }) }).catch(() => []);
-  if (searched !== `${target} ${text}`) return;
-  found = rows;
-  draw();
 }

@@ -70,7 +70,9 @@ function fieldOf(name, shapes, sortable) {
   return {
     name,
     schema,
-    label: capitalized(schema['x-references'] ? name.replace(/Id$/u, '') : name),
+    label: capitalized(
+      schema['x-references'] ? name.replace(/Id$/u, '') : name.replace(/Ids$/u, 's'),
+    ),
     kind: kindOf(schema),
     shown: !!shown,
     created: !!created && !created.readOnly,
@@ -103,6 +105,9 @@ export function elementOf(field) {
   const { items: schema = {} } = field.schema;
   return { ...field, schema, kind: kindOf(schema), isRequired: true, isOptional: false };
 }
+
+/** Returns the collection that a field, or each of its elements, refers to. @param {Field} field */
+export const targetOf = ({ schema }) => schema['x-references'] ?? schema.items?.['x-references'];
 
 /** Turns `spare-parts` and `SparePart` into words. @param {string} name */
 const words = (name) => name.replaceAll(/(?<=[a-z0-9])(?=[A-Z])|[-_]/gu, ' ').toLowerCase();

@@ -8,6 +8,7 @@ import { control } from './control.js';
 import { button, fact, h, onClick, set } from './dom.js';
 import { capitalized, isAllowed } from './model.js';
 import { loadList, showChanges } from './records.js';
+import { choicesOf, readable } from './reference.js';
 import { removeSoon } from './removal.js';
 import { address, ask, copyAsCurl, draw, explain, go, page, say, state } from './state.js';
 import { fromText, toText } from './texts.js';
@@ -355,8 +356,12 @@ function troubled(of) {
 }
 
 /** Says the rule of a field before it is broken. @param {Field} field */
-function hintOf({ kind, schema: { description, minLength = 0 } }) {
-  if (kind === 'list') return 'One value a line.';
+function hintOf(field) {
+  const {
+    kind,
+    schema: { description, minLength = 0 },
+  } = field;
+  if (kind === 'list' && !choicesOf(field)) return 'One value a line.';
   return kind === 'password' && minLength > 1 ? `At least ${minLength} characters.` : description;
 }
 
@@ -392,9 +397,9 @@ function labelled(of, field) {
         'div.dispute note stack tight pad',
         h(
           'dl.stack tight',
-          fact('Before', dispute[0]),
-          fact('Theirs', dispute[1]),
-          fact('Mine', text),
+          fact('Before', readable(field, dispute[0])),
+          fact('Theirs', readable(field, dispute[1])),
+          fact('Mine', readable(field, text)),
         ),
         h(
           'div.row',

@@ -5,7 +5,7 @@
  */
 import { Problem, call } from './api.js';
 import { bdi, button, h, inputOf, onClick, part, set } from './dom.js';
-import { digitsOf, isAllowed, showFigure, showNumber, toShow } from './model.js';
+import { digitsOf, isAllowed, showFigure, showNumber, targetOf, toShow } from './model.js';
 import { nameOf, show } from './values.js';
 import {
   address,
@@ -250,10 +250,10 @@ let digits = new Map();
 /** @type {(collection: Collection, field: Field, row: Row) => Description} */
 function cell({ name, nameField }, field, row) {
   const value = row[field.name];
-  const title = toShow(field, value);
+  const title = targetOf(field) ? '' : toShow(field, value);
   const figure = field.kind === 'number' && typeof value === 'number';
   const shown = figure ? showFigure(value, digits.get(field.name) ?? 0) : show(field, value);
-  if (field.name !== nameField) return h('td', { class: field.kind, title }, shown);
+  if (field.name !== nameField) return h('td', { class: field.kind, title: title || false }, shown);
   const link = { id: `open-${row.id}`, href: address(name, row.id, state.route.query) };
   return h('th', { scope: 'row', title }, h('a', link, bdi(title)));
 }

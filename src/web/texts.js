@@ -39,6 +39,9 @@ export function fromText(field, text, isRequired = field.isRequired, decimal) {
     const problem = read.find((each) => each.problem)?.problem;
     return problem ? { problem } : { value: read.map(({ value }) => value) };
   }
+  if (kind === 'reference' && text.startsWith('?'))
+    return { problem: 'must be chosen from what is found' };
+  if (kind === 'reference' && schema.type?.includes('string')) return { value: text };
   if (['number', 'integer', 'reference'].includes(kind)) return readNumber(text, decimal);
   const time = new Date(text);
   if (kind === 'time')

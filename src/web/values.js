@@ -78,11 +78,11 @@ async function readNames() {
 
 /**
  * Finds records by parameters of their list, and notes their names.
- * @type {(target: string, query: Record<string, string>) => Promise<Row[]>}
+ * @type {(target: string, query: Record<string, string>, more?: string) => Promise<Row[]>} `more` names a field
  */
-export async function find(target, query) {
+export async function find(target, query, more = 'id') {
   const nameField = collectionOf(target)?.nameField ?? 'id';
-  const fields = [...new Set(['id', nameField])].join();
+  const fields = [...new Set(['id', nameField, more])].join();
   const { data } = await call('GET', `${target}?${new URLSearchParams({ ...query, fields })}`);
   for (const row of data) names.set(`${target}/${row.id}`, `${row[nameField]}`);
   return data;

@@ -23,10 +23,9 @@ visitTest('references are chosen by searching and shown as links, lists as chips
   await fill('body', `First line${keys.enter}second line`);
   await fill('tags', `red${keys.enter}far too long a tag`);
   await fill('itemId', 'desk');
-  await browser.until('return document.querySelector("datalist option")?.innerText === "Desk lamp"');
-  assert.equal(await browser.run('return document.querySelector("datalist option").value'), '4');
-  await fill('itemId', '4');
-  await browser.until('return document.querySelector("a[href=\'#items/4\']")?.innerText === "Desk lamp"');
+  await browser.until('return document.querySelector("[role=option]")?.innerText === "Desk lamp\\n5"');
+  await browser.press(keys.enter);
+  assert.equal(await visit.value('itemId'), 'Desk lamp');
   await browser.click('.record .primary');
   await shows('Tags must', '.record');
   await fill('tags', `red${keys.enter}blue`);
@@ -46,6 +45,85 @@ visitTest('references are chosen by searching and shown as links, lists as chips
   assert.deepEqual((await server.as('ada', 'GET', '/reviews/1')).data, { ...stored, title: 'Very bright' });
   await browser.click('#list td a');
   await shows('Desk lamp', '#record-title');
+});
+
+const keepers = defineCollection({
+  name: 'keepers',
+  singular: 'keeper',
+  fields: { title: { kind: 'text', min: 1 } },
+  access: { list: 'admin' },
+});
+const sets = defineCollection({
+  name: 'sets',
+  singular: 'set',
+  fields: {
+    title: { kind: 'text', min: 1 },
+    itemIds: { kind: 'list', of: { kind: 'reference', to: 'items' } },
+    keeperId: { kind: 'reference', to: 'keepers', optional: true },
+  },
+});
+
+visitTest('lists of references are chips, in forms and filters, and what is not found is kept and said', {
+  things: 12, collections: [keepers, sets],
+}, async (visit) => {
+  const { browser, server, fill, says, shows } = visit;
+  const options = (count: number): Promise<unknown> =>
+    browser.until('return document.querySelectorAll("[role=option]").length === arguments[0]', count);
+  await server.as('ada', 'POST', '/keepers', { title: 'Museum' });
+  await visit.signIn('#sets/new');
+  await fill('title', 'Two of them');
+  await fill('itemIds', 'thing');
+  await options(8);
+  await browser.press(`${keys.down}${keys.enter}`);
+  await shows('Thing 2', '.record .chip');
+  await browser.click('#field-itemIds');
+  await options(7);
+  await browser.press(keys.escape);
+  await options(0);
+  assert.equal(await visit.hash(), '#sets/new', 'Escape closes the suggestions alone');
+  // A whole name counts as chosen, also without Enter.
+  await fill('itemIds', 'thing 7');
+  await options(1);
+  await browser.press(keys.tab);
+  await browser.until('return document.querySelectorAll(".record .chip").length === 2');
+  await fill('itemIds', 'nothing');
+  await shows('No item matches', '.record');
+  await browser.click('.record .primary');
+  await shows('Items must be chosen from what is found.', '.record');
+  assert.equal(await visit.value('itemIds'), 'nothing');
+  await fill('itemIds', '12');
+  await options(1);
+  await browser.press(keys.enter);
+  await browser.click('[aria-label="Remove Thing 2"]');
+  await browser.click('.record .primary');
+  await says('Created set 1.');
+  assert.deepEqual((await server.as('ada', 'GET', '/sets/1')).data.itemIds, [7, 12]);
+  await visit.visit('#sets');
+  await browser.click('#add-filter');
+  await browser.until('return document.querySelector("#condition option")');
+  await browser.run(`
+    const at = document.querySelector('#condition');
+    at.value = 'itemIds:has';
+    at.dispatchEvent(new Event('change', { bubbles: true }));
+  `);
+  await browser.until('return document.querySelector("#filter-itemIds")');
+  await browser.type('#filter-itemIds', 'thing 7');
+  await options(1);
+  await browser.press(keys.enter);
+  await browser.press(keys.enter);
+  await browser.until('return location.hash === "#sets?itemIds%3Ahas=7"');
+  await shows('Items has Thing 7', '#chips');
+  // Who may not list what a field refers to types its id.
+  await browser.forget();
+  await visit.signIn('#sets/new', 'grace');
+  await fill('title', 'Mine');
+  await fill('itemIds', 'thing 3');
+  await options(1);
+  await browser.press(keys.enter);
+  await fill('keeperId', '1');
+  await browser.click('.record .primary');
+  await says('Created set 2.');
+  assert.equal((await server.as('ada', 'GET', '/sets/2')).data.keeperId, 1);
 });
 
 const crates = defineCollection({

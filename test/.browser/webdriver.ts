@@ -14,7 +14,8 @@ const elementKey = 'element-6066-11e4-a52e-4f735466cecf';
 
 /** Keys that are no characters (WebDriver §17.4.2). */
 export const keys = {
-  tab: '\uE004', enter: '\uE007', escape: '\uE00C', shift: '\uE008', control: '\uE009',
+  tab: '\uE004', enter: '\uE007', escape: '\uE00C', shift: '\uE008', control: '\uE009', up: '\uE013',
+  down: '\uE015',
 } as const;
 
 export interface LogEntry {
