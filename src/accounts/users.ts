@@ -4,6 +4,7 @@ import { nextSignOut } from '../auth/tokens.ts';
 import { CairnError, invariant } from '../base/errors.ts';
 import type { JsonValue } from '../base/json.ts';
 import { callerKey } from '../base/network.ts';
+import { numberIn } from '../base/record-id.ts';
 import { found, type Target } from '../collections/resource.ts';
 import { creation, draft, validateBody, validationFailed, type Draft } from '../schema/validate.ts';
 import { emailKey, type Input } from '../schema/field.ts';
@@ -143,7 +144,8 @@ export class Users {
    * @throws CairnError as `change`; also `too_many_requests`, `overloaded`
    */
   async prepareChange(target: Target, draft: UserDraft): Promise<Prepared> {
-    const { principal, id: userId, precondition, address } = target;
+    const { principal, precondition, address } = target;
+    const userId = numberIn(target.id);
     const { store, throttle } = this.#parts;
     await store.confirm();
     const known = found(this.records.get(userId));
@@ -166,11 +168,12 @@ export class Users {
    */
   change(
     tx: Transaction,
-    { principal, id: userId, precondition, address }: Target,
+    { principal, id, precondition, address }: Target,
     draft: UserDraft,
     { passwordHash, provenHash }: Prepared = {},
   ): ChangedUser {
     checkPrincipal(tx, principal, this.#parts);
+    const userId = numberIn(id);
     const before = found(tx.of(this.records).get(userId));
     const values = draft.against(before);
     precondition.check(before.revision);
@@ -196,8 +199,9 @@ export class Users {
   }
 
   /** @throws CairnError as `change` */
-  remove(tx: Transaction, { principal, id: userId, precondition, address }: Target): void {
+  remove(tx: Transaction, { principal, id, precondition, address }: Target): void {
     checkPrincipal(tx, principal, this.#parts);
+    const userId = numberIn(id);
     const before = found(tx.of(this.records).get(userId));
     precondition.demand();
     precondition.check(before.revision);

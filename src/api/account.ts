@@ -4,6 +4,7 @@ import type { AccountRecords } from '../accounts/records.ts';
 import type { Sessions } from '../accounts/sessions.ts';
 import { userFields } from '../accounts/user-fields.ts';
 import { CairnError, invariant } from '../base/errors.ts';
+import { numberIn } from '../base/record-id.ts';
 import type { Registry } from '../collections/registry.ts';
 import { found } from '../collections/resource.ts';
 import { parseQuery } from '../http/query.ts';
@@ -62,7 +63,10 @@ export function accountEndpoints({
     },
 
     async removeSession({ request, principal, id }) {
-      await store.write((tx) => sessions.end(tx, principal, id, request.address), request.caller);
+      await store.write(
+        (tx) => sessions.end(tx, principal, numberIn(id), request.address),
+        request.caller,
+      );
       return noContent();
     },
   });

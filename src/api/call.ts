@@ -1,7 +1,9 @@
 import type { Access, Principal } from '../auth/access.ts';
+import { recordId, type RecordId } from '../base/record-id.ts';
 import type { Reply, Request } from '../http/message.ts';
 import type { CollectionAccess } from '../collections/declaration.ts';
 import type { Declared } from '../collections/registry.ts';
+import type { IdKind } from '../schema/field.ts';
 import type { Body } from './body.ts';
 
 /**
@@ -14,6 +16,8 @@ export interface Route<B = unknown> {
   readonly operationId?: string;
   /** The collection to which the route belongs, and the operation on it. Absent: none. */
   readonly of?: { readonly collection: RoutedCollection; readonly operation: Operation };
+  /** What the `{id}` of the path is; absent: the number of a record. */
+  readonly ids?: IdKind | undefined;
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly path: string;
   readonly access: Access;
@@ -45,6 +49,7 @@ export interface RoutedCollection<N = unknown, C = unknown> extends Pick<
   | 'noun'
   | 'singular'
   | 'fields'
+  | 'ids'
   | 'hasOwners'
   | 'shapeTag'
   | 'references'
@@ -63,10 +68,10 @@ export interface Call<B = unknown> {
   readonly route: Route;
   readonly principal: Principal;
   /**
-   * The `{id}` of the path; 0, which no record has, if it is not an id or the path has
-   * none.
+   * The `{id}` of the path; that of no record, if it is not an id or the path has none. Where ids
+   * are given, it is the text of one.
    */
-  readonly id: number;
+  readonly id: RecordId;
   /** The query as sent, without its "?". */
   readonly query: string;
   /** The body as it was sent; empty if the route reads none. */
@@ -99,6 +104,19 @@ export function bind<Bodies>(
   const endpoints: Endpoint[] = [];
   for (const key in table) endpoints.push({ route: table[key], handle: handlers[key] });
   return endpoints;
+}
+
+/**
+ * Returns the id in a path, which was sent percent-encoded. Nothing is decoded twice or normalised;
+ * what is no encoding of UTF-8 is the id of no record.
+ */
+export function idInPath(sent: string, ids: IdKind | undefined): RecordId {
+  if (ids === undefined) return recordId(parseId(sent));
+  try {
+    return recordId(decodeURIComponent(sent));
+  } catch {
+    return recordId('');
+  }
 }
 
 /**

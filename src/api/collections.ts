@@ -1,3 +1,4 @@
+import { idOf, inPath } from '../base/record-id.ts';
 import { parseQuery } from '../http/query.ts';
 import type { Reply, Request } from '../http/message.ts';
 import { authorize, type Principal } from '../auth/access.ts';
@@ -118,14 +119,14 @@ export function collectionEndpoints<N extends object, C>(
       const prepared = await resource.prepareCreate?.(principal, body, request.address);
       const create = (tx: Transaction): Reply => {
         const created = resource.create(tx, principal, body, prepared);
-        const location = ['Location', `${request.basePath}/${name}/${created.id}`];
+        const location = ['Location', `${request.basePath}/${name}/${inPath(idOf(created))}`];
         return shown(201, tagOf(created.revision), write(created), location);
       };
       return writes.answer(principal, keyed, create);
     },
 
     read(call) {
-      const record = found<StoredRecord>(resource.records.get(call.id));
+      const record = found<StoredRecord>(resource.records.withId(call.id));
       return call.query === '' ? readAll(call, record) : readSelected(call, record);
     },
 

@@ -10,7 +10,7 @@ import { Router } from '../http/router.ts';
 import { authenticate, checkLocal, type Authenticators } from './authenticate.ts';
 import { patchTypes, type Body } from './body.ts';
 import { checkNoVersion, noContent, redirectTo } from './replies.ts';
-import { parseId, type Call, type Endpoint, type Route } from './call.ts';
+import { idInPath, type Call, type Endpoint, type Route } from './call.ts';
 
 export interface PipelineOptions extends Authenticators {
   readonly endpoints: readonly Endpoint[];
@@ -59,7 +59,7 @@ export function createPipeline(options: PipelineOptions): Handle {
     }
     request.authenticated(principal.userId);
 
-    const id = parseId(match.parameter);
+    const id = idInPath(match.parameter, route.ids);
     authorize(route.access, principal, id);
 
     checkConditions(route, request, query);

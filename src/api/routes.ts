@@ -85,6 +85,7 @@ export function usersCollection({
     noun: 'Users',
     singular: 'user',
     fields: userFields,
+    ids: undefined,
     hasOwners: false,
     shapeTag: '',
     references: undefined,
@@ -101,11 +102,11 @@ export function usersCollection({
 
 /** Returns a declared collection with the bodies of its routes. */
 export function declaredCollection(declared: Declared): RoutedCollection<NewEntry, EntryDraft> {
-  const { fields, unique, incoming } = declared;
+  const { fields, ids, unique, incoming } = declared;
   const rules = { shape: fields };
   return {
     ...declared,
-    hasConflicts: unique.length + incoming.length > 0,
+    hasConflicts: unique.length + incoming.length > 0 || ids !== undefined,
     bodies: bodiesFor(rules, rules),
   };
 }
@@ -124,9 +125,9 @@ export function collectionRoutes<N, C>(
   collection: RoutedCollection<N, C>,
   { requireIfMatch }: RouteOptions,
 ): CollectionRoutes<N, C> {
-  const { name, access, bodies } = collection;
+  const { name, access, bodies, ids } = collection;
   const path = `/${name}`;
-  const one = { path: `/${name}/{id}`, conditional: true };
+  const one = { path: `/${name}/{id}`, ids, conditional: true };
   const change = { ...one, requireIfMatch };
   // prettier-ignore
   return {

@@ -39,7 +39,7 @@ export function endpointsOf(
     ...(hasUsers ? collectionEndpoints(usersCollection(settings), users, options) : []),
     ...[...registry.values()].flatMap((declared) => {
       const collection = declaredCollection(declared);
-      const resource = new CollectionResource(declared, complete.clock);
+      const resource = new CollectionResource(declared, complete);
       return [
         ...collectionEndpoints(collection, resource, options),
         ...batchEndpoints(collection, resource, options),

@@ -63,7 +63,7 @@ const refusals = {
 function refusalOf(
   access: Access,
   principal: Principal,
-  id: number,
+  id: number | string,
 ): keyof typeof refusals | undefined {
   if (access === 'public' || access === 'optional') return undefined;
   if (principal.kind === 'anonymous') return 'authentication_required';
@@ -80,7 +80,7 @@ const refused = (code: keyof typeof refusals): CairnError => new CairnError(code
  * @throws CairnError `authentication_required`, `insufficient_scope`, `session_required`,
  *   `not_found`
  */
-export function authorize(access: Access, principal: Principal, id: number): void {
+export function authorize(access: Access, principal: Principal, id: number | string): void {
   const code = refusalOf(access, principal, id);
   if (code !== undefined) throw refused(code);
 }

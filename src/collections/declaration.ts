@@ -1,10 +1,12 @@
 import { crc32 } from 'node:zlib';
 import type { Access } from '../auth/access.ts';
 import {
+  givenIdField,
   idField,
   moreField,
   moreName,
   type Field,
+  type IdKind,
   type Shape,
   type Value,
 } from '../schema/field.ts';
@@ -54,6 +56,8 @@ export interface CollectionDeclaration {
 export interface CollectionDefinition extends Pick<CollectionDeclaration, 'name'> {
   /** Absent: it follows from the name. */
   readonly singular?: string | undefined;
+  /** What ids are. By default the server makes them: integers from 1 on. */
+  readonly id?: IdDefinition | undefined;
   /** The fields after `id`. */
   readonly fields: Shape;
   /** By default users can list, create and read, and owners can change and remove. */
@@ -63,13 +67,20 @@ export interface CollectionDefinition extends Pick<CollectionDeclaration, 'name'
   readonly additional?: boolean | undefined;
 }
 
+/** The ids of a collection. Callers may always give texts, and integers where they are `given`. */
+export interface IdDefinition {
+  readonly kind: IdKind;
+  readonly given?: boolean | undefined;
+}
+
 /** Returns the declaration of a definition that was checked. */
 export function declare(
   definition: CollectionDefinition & Pick<CollectionDeclaration, 'singular'>,
 ): CollectionDeclaration {
-  const { name, singular, access, timestamps = false, additional = false } = definition;
+  const { name, singular, id, access, timestamps = false, additional = false } = definition;
+  const isGiven = id !== undefined && (id.kind !== 'integer' || id.given === true);
   const fields = {
-    id: idField,
+    id: isGiven ? givenIdField(id.kind) : idField,
     ...definition.fields,
     ...(timestamps && timestampFields),
     ...(additional && { [moreName]: moreField }),
@@ -81,9 +92,19 @@ export function declare(
     access: { ...standardAccess, ...access },
     timestamps,
   };
+  return branded(declaration);
+}
+
+function branded(declaration: CollectionDeclaration): CollectionDeclaration {
   Object.defineProperty(declaration, brand, { value: true });
   return declaration;
 }
+
+/** Returns the declaration with other fields, which follow from those of other collections. */
+export const withFields = (
+  declaration: CollectionDeclaration,
+  fields: Shape,
+): CollectionDeclaration => branded({ ...declaration, fields });
 
 /** Known to every copy of this package. A copy of the declaration does not have it. */
 const brand = Symbol.for('cairn declaration');

@@ -138,12 +138,22 @@ function every(...checks: readonly Check[]): Check {
   return (value, at, report) => checks.every((check) => check(value, at, report));
 }
 
+/** Checks what ids are. */
+const checkId: Check = (value, at, report) => {
+  const known = { kind: oneOf(['integer', 'text', 'any']), given: maybe(aFlag) };
+  if (!members(known)(value, at, report)) return false;
+  const isGiven = !isObject(value) || value['kind'] === 'integer' || value['given'] !== false;
+  if (!isGiven) report(`${at}/given`, 'must be true or left out: such ids can always be given');
+  return isGiven;
+};
+
 /** Checks the declaration of a collection. */
 export const checkCollection: Check = (value, at, report) => {
   const timestamps = isObject(value) && value['timestamps'] === true;
   return members({
     name: every(aText, checkName),
     singular: maybe(every(aText, checkSingular)),
+    id: maybe(checkId),
     fields: (fields, place) => checkFields(fields, place, report, timestamps),
     access: maybe(members(accessMembers)),
     timestamps: maybe(aFlag),

@@ -1,9 +1,11 @@
 import type { Principal } from '../auth/access.ts';
 import { CairnError, invariant } from '../base/errors.ts';
+import { keyName, recordId, type RecordId } from '../base/record-id.ts';
 import type { Scalar } from '../base/json.ts';
 import {
   referenceIn,
   type Field,
+  type IdKind,
   type NumberField,
   type ReferenceField,
   type Shape,
@@ -37,6 +39,8 @@ export interface Entry extends StoredRecord {
  */
 export interface Declared extends CollectionDeclaration {
   readonly records: Collection<Entry>;
+  /** What ids callers may give. Absent: the store makes all. */
+  readonly ids: IdKind | undefined;
   /** The name as a part of operation ids, which no other collection has. */
   readonly noun: string;
   /** The fields whose values are unique, with the keys of their indexes. */
@@ -175,6 +179,7 @@ export function registryOf(
     return {
       ...declaration,
       records,
+      ids: idsOf(fields),
       noun,
       unique,
       outgoing,
@@ -213,11 +218,16 @@ function tableOf(
   const references = referencesOf(fields);
   const groups = references.map(([field]) => field);
   if (countsOwners) groups.push('ownerId');
+  const ids = idsOf(fields);
   return {
     name,
+    hasKeys: ids !== undefined,
     parse: storedRecordParser(stored, ({ ownerId }) => Number.isSafeInteger(ownerId)),
     unique: Object.fromEntries(unique),
-    groups: Object.fromEntries(groups.map((field) => [field, (entry) => idsIn(entry, field)])),
+    groups: {
+      ...Object.fromEntries(groups.map((field) => [field, (entry) => idsIn(entry, field)])),
+      ...(ids === 'any' && { [textsName]: hasTextId }),
+    },
     references: Object.fromEntries(references.map(([field, { to }]) => [field, to])),
     without: (entry, field, key) => without(entry, fields, field, key),
   };
@@ -249,10 +259,21 @@ export function without(
   return changed;
 }
 
-export function idsIn(record: object, name: string): number | number[] | undefined {
+/** The group of the records whose ids are texts, where they can be numbers, too. */
+export const textsName = '.texts';
+const hasTextId = (entry: Entry): number | undefined =>
+  typeof entry[keyName] === 'string' ? 1 : undefined;
+
+/** Returns what ids callers may give, where they may. */
+export function idsOf({ id }: Shape): IdKind | undefined {
+  return id?.kind === 'id' ? id.of : undefined;
+}
+
+/** Returns the ids of the records to which a field refers. */
+export function idsIn(record: object, name: string): RecordId | RecordId[] | undefined {
   const value = fieldValue(record, name);
-  if (Array.isArray(value)) return value.map(Number);
-  return typeof value === 'number' ? value : undefined;
+  if (Array.isArray(value)) return value.map(recordId);
+  return value === undefined || value === null ? undefined : recordId(value);
 }
 
 function uniqueFields(fields: Shape): Declared['unique'] {

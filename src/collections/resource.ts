@@ -7,13 +7,15 @@ import {
 } from '../auth/access.ts';
 import { CairnError } from '../base/errors.ts';
 import { pointerTo } from '../base/json.ts';
-import type { Clock } from '../base/system.ts';
+import { keyName, recordId, type RecordId } from '../base/record-id.ts';
+import type { Clock, Random } from '../base/system.ts';
+import { uuid7 } from '../base/uuid.ts';
 import { atElement, type Draft } from '../schema/validate.ts';
-import type { Input, Shape, Value } from '../schema/field.ts';
+import type { IdKind, Input, Shape, Value } from '../schema/field.ts';
 import { looksSame } from '../schema/record.ts';
-import type { Collection, StoredRecord, Transaction, Unstored } from '../store/store.ts';
+import type { Collection, Records, StoredRecord, Transaction, Unstored } from '../store/store.ts';
 import { timesOf } from './declaration.ts';
-import type { Declared, Entry } from './registry.ts';
+import { textsName, type Declared, type Entry } from './registry.ts';
 
 /**
  * A validated entry to create, and a change of an entry. The pipeline makes them from a
@@ -43,7 +45,7 @@ export interface Precondition {
 /** A request to change or remove one record. */
 export interface Target {
   readonly principal: Principal;
-  readonly id: number;
+  readonly id: RecordId;
   readonly precondition: Precondition;
   readonly address?: string;
 }
@@ -52,8 +54,8 @@ export interface Target {
 const unconditional: Precondition = { demand: () => {}, check: () => {} };
 
 /** Returns the target of a command or a program, which may change every record. */
-export function localTarget(id: number): Target {
-  return { principal: localAdministrator, id, precondition: unconditional };
+export function localTarget(id: number | string): Target {
+  return { principal: localAdministrator, id: recordId(id), precondition: unconditional };
 }
 
 /** Returns the record itself. @throws CairnError `not_found` if there is none */
@@ -62,16 +64,24 @@ export function found<R extends StoredRecord>(record: R | undefined): R {
   return record;
 }
 
+/** What operations need to set times and to make ids. */
+export interface CollectionTools {
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
 /** The operations on the records of a declared collection. */
 export class CollectionResource {
   readonly collection: Declared;
   readonly records: Collection<Entry>;
   readonly #clock: Clock;
+  readonly #random: Random;
 
-  constructor(collection: Declared, clock: Clock) {
+  constructor(collection: Declared, { clock, random }: CollectionTools) {
     this.collection = collection;
     this.records = collection.records;
     this.#clock = clock;
+    this.#random = random;
   }
 
   /** Creates an entry. @throws CairnError `validation_failed`, `not_unique`, `storage_full` */
@@ -80,7 +90,21 @@ export class CollectionResource {
     const ownerId = principal.userId ?? 0;
     if (principal.role !== 'admin') this.collection.checkOwner?.(tx, ownerId);
     const times = timesOf(this.collection, this.#clock.now());
-    return tx.of(this.records).insert({ ownerId, ...input, ...times });
+    const records = tx.of(this.records);
+    const { ids } = this.collection;
+    if (ids === undefined) return records.insert({ ownerId, ...input, ...times });
+    const { id: given, ...others } = input;
+    const number = records.nextId;
+    const id = given ?? this.#newId(records, ids, number);
+    const key = id === number ? {} : { [keyName]: id };
+    return records.insert({ ownerId, ...key, ...others, ...times }, number);
+  }
+
+  /** The id of a record for which the caller gives none: its number, unless ids are texts. */
+  #newId(records: Records<Entry>, ids: IdKind, number: number): number | string {
+    const isText =
+      ids === 'text' || (ids === 'any' && records.referring(textsName, 1).countAtMost > 0);
+    return isText ? uuid7(this.#clock.now(), this.#random) : number;
   }
 
   /** Creates an entry for each element of an array. @throws as `create` */
@@ -109,7 +133,7 @@ export class CollectionResource {
     this.#check(tx, principal, input, before);
     const times = timesOf(this.collection, this.#clock.now(), before['createdAt']);
     const after = { ...this.#undeclared(before), ...input, ...times };
-    return { record: tx.of(this.records).replace(id, after) };
+    return { record: tx.of(this.records).replace(before.id, after) };
   }
 
   /** @throws CairnError in the order that `Precondition` documents */
@@ -118,7 +142,7 @@ export class CollectionResource {
     precondition.demand();
     precondition.check(before.revision);
     const { references } = this.collection;
-    if (references === undefined) tx.of(this.records).remove(id);
+    if (references === undefined) tx.of(this.records).remove(before.id);
     else references.remove(tx, principal, this.collection, before, this.#clock.now());
   }
 
@@ -140,23 +164,30 @@ export class CollectionResource {
    * @throws CairnError `validation_failed` for a record that is not there; `not_unique`
    */
   #check(tx: Transaction, principal: Principal, input: NewEntry, before?: Entry): void {
-    const { references, singular, unique } = this.collection;
+    const { ids, references, singular, unique } = this.collection;
     references?.check(tx, principal, this.collection, input, before);
-    const issues = unique.flatMap(([field, keyOf]) => {
+    const records = tx.of(this.records);
+    const taken = unique.flatMap(([field, keyOf]) => {
       const key = keyOf(input);
-      const holder = key === undefined ? undefined : tx.of(this.records).find(field, key);
-      if (holder === undefined || holder.id === before?.id) return [];
-      const detail = `must be unique: another ${singular} has this value`;
-      return [{ pointer: pointerTo(field), code: 'not_unique', detail }];
+      const holder = key === undefined ? undefined : records.find(field, key);
+      return holder === undefined || holder.id === before?.id ? [] : [field];
     });
+    const { id: given } = input;
+    const isIdTaken = ids && given !== undefined && records.withId(recordId(given)) !== undefined;
+    if (isIdTaken) taken.unshift('id');
+    const issues = taken.map((field) => ({
+      pointer: pointerTo(field),
+      code: 'not_unique',
+      detail: `must be unique: another ${singular} has this value`,
+    }));
     if (issues.length === 0) return;
     const message = `Cannot write the ${singular}: a value is not unique`;
     throw new CairnError('not_unique', message, { issues });
   }
 
   /** @throws CairnError `not_found`, `not_owner` */
-  #changeable(tx: Transaction, principal: Principal, access: Access, id: number): Entry {
-    const entry = found(tx.of(this.records).get(id));
+  #changeable(tx: Transaction, principal: Principal, access: Access, id: RecordId): Entry {
+    const entry = found(tx.of(this.records).withId(id));
     requireOwner(access, principal, entry.ownerId);
     return entry;
   }

@@ -1,5 +1,6 @@
 import { invariant } from '../base/errors.ts';
-import { isDeclared, type CollectionDeclaration } from './declaration.ts';
+import { referenceIn, type Field, type IdKind } from '../schema/field.ts';
+import { isDeclared, withFields, type CollectionDeclaration } from './declaration.ts';
 import { items as itemsCollection } from './items.ts';
 
 /** What is served together, as an app or a file says it. */
@@ -10,7 +11,8 @@ export interface Served<C = CollectionDeclaration> {
 }
 
 /**
- * Returns the collections that an app serves. `items` is one of them, unless it is `false`.
+ * Returns the collections that an app serves. `items` is one of them, unless it is `false`. Their
+ * references know what the ids are to which they refer.
  * @throws InvariantError for a declaration that `defineCollection` did not make
  */
 export function servedCollections({
@@ -20,5 +22,27 @@ export function servedCollections({
   for (const each of collections) {
     invariant(isDeclared(each), `"${each.name}" was not declared by defineCollection`);
   }
-  return hasItems ? [itemsCollection, ...collections] : collections;
+  const given = new Map<string, IdKind>();
+  for (const { name, fields } of collections) {
+    if (fields['id']?.kind === 'id') given.set(name, fields['id'].of);
+  }
+  const all = given.size === 0 ? collections : collections.map((each) => referring(each, given));
+  return hasItems ? [itemsCollection, ...all] : all;
+}
+
+/** Returns a collection whose references know the ids that are `given`. */
+function referring(
+  collection: CollectionDeclaration,
+  given: ReadonlyMap<string, IdKind>,
+): CollectionDeclaration {
+  const fields: { [name: string]: Field } = { ...collection.fields };
+  for (const [name, field] of Object.entries(fields)) {
+    const ids = given.get(referenceIn(field)?.to ?? '');
+    if (ids === undefined) continue;
+    if (field.kind === 'reference') fields[name] = { ...field, ids };
+    // A list of references.
+    else if (field.kind === 'list' && field.of.kind === 'reference')
+      fields[name] = { ...field, of: { ...field.of, ids } };
+  }
+  return withFields(collection, fields);
 }

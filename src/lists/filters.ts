@@ -5,7 +5,7 @@ import type { Query } from '../http/query.ts';
 import type { Field, Shape, Value } from '../schema/field.ts';
 import { kindOf, type Operator } from '../schema/kinds.ts';
 import { fieldAt, readablePaths, readerAt } from '../schema/record.ts';
-import { comparedBy, comparedValue, sortedPart } from './order.ts';
+import { comparedBy, comparedValue, partOf } from './order.ts';
 import { textSearch } from './search.ts';
 
 /** One filter of a list. A record passes if one of the conditions holds. */
@@ -103,13 +103,21 @@ export function readCondition(
   }
   const values = operator === 'in' ? splitValues(value) : [value];
   const operands = values.flatMap((text) => {
-    if (field.kind === 'json' && field.like === undefined) return spelledBy(text, operator);
+    if (isMixed(field)) return spelledBy(text, operator);
     const operand = kind.operand(text, field);
     if (isScalar(operand)) return operand;
     throw invalidParameter(parameter, operand.detail);
   });
   // A text may spell several values.
   return { name, operator: operator === 'eq' && operands.length > 1 ? 'in' : operator, operands };
+}
+
+/** Whether values can be of several types, so that a text spells several of them. */
+function isMixed(field: Field | undefined): boolean {
+  if (field?.kind === 'list') return isMixed(field.of);
+  if (field?.kind === 'json') return field.like === undefined;
+  if (field?.kind === 'reference') return field.ids === 'any';
+  return field?.kind === 'id' && field.of === 'any';
 }
 
 /** Returns the operators of a field. Only one that may be absent can be asked whether it exists. */
@@ -308,10 +316,10 @@ export function rangeOf(shape: Shape, filters: readonly Filter[], name: string):
     filters.flatMap((conditions) => {
       const condition = onlyCondition(conditions);
       // Values of one type among mixed ones are no range of them.
-      if (condition?.name !== name || field?.kind === 'json') return [];
+      if (condition?.name !== name || field?.kind === 'json' || isMixed(field)) return [];
       const bound = bounds[condition.operator];
       if (bound === undefined) return [];
-      return [operandTest(field, bound, condition.operands.map(sortedPart))];
+      return [operandTest(field, bound, condition.operands.map(partOf(field)))];
     });
   const lower = testsOf(lowerBounds);
   const upper = testsOf(upperBounds);

@@ -1,6 +1,7 @@
 import { limits } from '../base/limits.ts';
+import { recordId, type RecordId } from '../base/record-id.ts';
 import { referenceIn, type Shape } from '../schema/field.ts';
-import { representationWriter, type Write } from '../schema/record.ts';
+import { lastTermOf, representationWriter, type Write } from '../schema/record.ts';
 import type { Collection, StoredRecord } from '../store/store.ts';
 import {
   matcher,
@@ -177,7 +178,7 @@ function indexedRecords(
     const field = shape[name];
     const isIndexed = name === 'id' || (field !== undefined && referenceIn(field) !== undefined);
     if (!isIndexed || !indexedOperators.has(operator)) continue;
-    const ids = [...new Set(operands)].filter((id) => typeof id === 'number');
+    const ids = [...new Set(operands.map(recordId))];
     const found = name === 'id' ? withIds(records, ids) : referringTo(records, name, ids);
     if (found === undefined) continue;
     return Array.from({ length: Math.ceil(found.length / blockLengthMax) }, (_, index) =>
@@ -189,14 +190,15 @@ function indexedRecords(
 
 const indexedOperators: ReadonlySet<string> = new Set(['eq', 'in', 'has']);
 
-function withIds(records: Collection<StoredRecord>, ids: readonly number[]): Block {
-  return ids.toSorted((a, b) => a - b).flatMap((id) => records.get(id) ?? []);
+function withIds(records: Collection<StoredRecord>, ids: readonly RecordId[]): Block {
+  const found = new Set(ids.flatMap((id) => records.withId(id) ?? []));
+  return [...found].sort((a, b) => a.id - b.id);
 }
 
 function referringTo(
   records: Collection<StoredRecord>,
   name: string,
-  ids: readonly number[],
+  ids: readonly RecordId[],
 ): Block | undefined {
   let count = 0;
   for (const id of ids) count += records.countAtMost(name, id);
@@ -251,12 +253,13 @@ class Selection {
     const isDescending = sort[0]?.descending === true;
     const reverse = ({ name, descending }: SortTerm) => ({ name, descending: !descending });
     const order = isDescending ? sort.map(reverse) : sort;
-    const name = order[0]?.name ?? 'id';
+    const byNumber = lastTermOf(shape);
+    const name = order[0]?.name ?? byNumber;
     const compare = comparator(shape, order);
     const indexed = indexedRecords(records, shape, filters);
-    const isById = name === 'id';
+    const isByNumber = name === byNumber;
     const kept =
-      isById || indexed !== undefined ? undefined : pool.orders.find(records, order, compare);
+      isByNumber || indexed !== undefined ? undefined : pool.orders.find(records, order, compare);
     // The index has answered the only filter.
     const isAnswered = indexed !== undefined && filters.length === 1;
     this.#passes = filters.length === 0 || isAnswered ? undefined : matcher(shape, filters);
@@ -266,7 +269,7 @@ class Selection {
       readings[until === undefined ? 'after' : 'until'][isDescending ? 'descending' : 'ascending'];
     this.#direction = direction;
     this.#blocks = indexed ?? kept ?? records.view().blocks;
-    this.#isOrdered = isById || kept !== undefined;
+    this.#isOrdered = isByNumber || kept !== undefined;
     this.#range = rangeOf(shape, filters, name);
     const place = until === 'end' ? undefined : (until ?? after);
     this.#isPast = place && ((record) => compare(record, place) >= behind);

@@ -54,17 +54,23 @@ export function comparedValue(
   shape: Shape,
   name: string,
 ): (record: object) => Scalar | object | undefined {
-  const compared = comparedBy(fieldAt(shape, name));
+  const field = fieldAt(shape, name);
+  const compared = comparedBy(field);
+  const part = partOf(field);
   const read = readerAt(shape, name);
   return (record) => {
     const value = read(record);
-    if (isScalar(value)) return sortedPart(compared(value));
+    if (isScalar(value)) return part(compared(value));
     return value === undefined || value === null ? undefined : noScalar;
   };
 }
 
+/** Returns the function of the part of a field's value by which records are sorted. Ids count whole. */
+export const partOf = (field: Field | undefined): ((value: Scalar) => Scalar) =>
+  field?.kind === 'id' ? (value) => value : sortedPart;
+
 /** Returns the part of a value by which records are sorted: of a long text, the beginning. */
-export function sortedPart(value: Scalar): Scalar {
+function sortedPart(value: Scalar): Scalar {
   return typeof value === 'string' && value.length > limits.sortedTextMax
     ? value.slice(0, limits.sortedTextMax)
     : value;

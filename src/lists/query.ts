@@ -3,9 +3,11 @@ import { CairnError } from '../base/errors.ts';
 import { isScalar, parseJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { Query } from '../http/query.ts';
-import { moreName, type Field, type Shape } from '../schema/field.ts';
+import { idField, moreName, type Field, type Shape } from '../schema/field.ts';
 import {
   fieldAt,
+  lastTermOf,
+  numberName,
   readableFields,
   readableNames,
   readablePaths,
@@ -21,7 +23,7 @@ import {
   type Condition,
   type Filter,
 } from './filters.ts';
-import { sortedPart, type SortTerm } from './order.ts';
+import { partOf, type SortTerm } from './order.ts';
 import { normalised } from './search.ts';
 
 /** The records that can be listed. */
@@ -45,7 +47,7 @@ export interface RecordQuery {
 export interface ListQuery extends RecordQuery {
   /** `undefined`: all records. */
   readonly limit: number | undefined;
-  /** Ends with `id`, so that no two records are equal. */
+  /** Ends with `id` or with the number of the record, so that no two records are equal. */
   readonly sort: readonly SortTerm[];
   readonly filters: readonly Filter[];
   /** Whether the list depends on the caller. */
@@ -227,10 +229,9 @@ function isSelection(names: readonly string[], allowed: readonly string[]): bool
   return names.every((name) => allowed.includes(name)) && new Set(names).size === names.length;
 }
 
-const byId: readonly SortTerm[] = [{ name: 'id', descending: false }];
-
 function readSort(shape: Shape, value: string | undefined): readonly SortTerm[] {
-  if (value === undefined) return byId;
+  const last: SortTerm = { name: lastTermOf(shape), descending: false };
+  if (value === undefined) return [last];
   const allowed = sortableNames(shape);
   const terms = value
     .split(',')
@@ -246,7 +247,7 @@ function readSort(shape: Shape, value: string | undefined): readonly SortTerm[] 
   }
   // Ids are unique, so later terms have no effect.
   const index = names.indexOf('id');
-  return index === -1 ? [...terms, ...byId] : terms.slice(0, index + 1);
+  return index === -1 ? [...terms, last] : terms.slice(0, index + 1);
 }
 
 type Ordering = Pick<ListQuery, 'sort' | 'filters'>;
@@ -259,7 +260,7 @@ export function writeCursor(shape: Shape, query: Ordering, record: object): stri
   const after = query.sort.map(({ name }) => {
     const value = readerAt(shape, name)(record) ?? null;
     // Lists and objects are all equal.
-    return isScalar(value) ? sortedPart(value) : value && {};
+    return isScalar(value) ? partOf(fieldAt(shape, name))(value) : value && {};
   });
   return Buffer.from(JSON.stringify({ of: fingerprint(query), after })).toString('base64url');
 }
@@ -275,7 +276,7 @@ function readCursor(
   const values: readonly JsonValue[] =
     Array.isArray(after) && of === fingerprint(query) ? after : [];
   const fits = query.sort.every(({ name }, index) => {
-    const field = fieldAt(shape, name);
+    const field: Field | undefined = name === numberName ? idField : fieldAt(shape, name);
     const part = values[index];
     if (part === null) return field?.optional || field?.nullable || name.includes('.');
     return field !== undefined && hasType(field, part);

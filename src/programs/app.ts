@@ -76,7 +76,7 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
     collection(name: string): ProgramCollection {
       const declared = data.registry.get(name);
       if (declared !== undefined)
-        return programCollection(new CollectionResource(declared, complete.clock), data.writes);
+        return programCollection(new CollectionResource(declared, complete), data.writes);
       const names = [...data.registry.keys()].join(', ');
       throw new RangeError(`Cannot use the collection "${name}": there are ${names}`);
     },

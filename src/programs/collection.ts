@@ -1,5 +1,6 @@
 import { localAdministrator } from '../auth/access.ts';
 import type { JsonObject, JsonValue } from '../base/json.ts';
+import { recordId } from '../base/record-id.ts';
 import type { Writes } from '../collections/writes.ts';
 import { localTarget, type CollectionResource } from '../collections/resource.ts';
 import { creation, draft, validateBody } from '../schema/validate.ts';
@@ -13,15 +14,15 @@ import type { Transaction } from '../store/store.ts';
  */
 export interface ProgramCollection {
   /** `undefined` if there is no record with this id. */
-  get(id: number): JsonObject | undefined;
+  get(id: number | string): JsonObject | undefined;
   /** All records, by ascending id. */
   list(): JsonObject[];
   /** @throws CairnError `validation_failed`, `not_unique`, and those of every write */
   create(record: JsonValue): Promise<JsonObject>;
   /** Applies a merge patch (RFC 7396). @throws CairnError as `create`, and `not_found` */
-  change(id: number, patch: JsonValue): Promise<JsonObject>;
+  change(id: number | string, patch: JsonValue): Promise<JsonObject>;
   /** @throws CairnError `not_found`, `still_referenced`, and those of every write */
-  remove(id: number): Promise<void>;
+  remove(id: number | string): Promise<void>;
 }
 
 export function programCollection(resource: CollectionResource, writes: Writes): ProgramCollection {
@@ -32,7 +33,7 @@ export function programCollection(resource: CollectionResource, writes: Writes):
   const shown = (record: object): JsonObject => representationOf(fields, record);
   return {
     get(id) {
-      const record = records.get(id);
+      const record = records.withId(recordId(id));
       return record && shown(record);
     },
     list: () => records.view().blocks.flat().map(shown),

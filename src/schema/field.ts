@@ -21,6 +21,7 @@ export type Field =
   | BooleanField
   | ChoiceField
   | ReferenceField
+  | IdField
   | UrlField
   | ListField
   | ObjectField
@@ -112,9 +113,11 @@ export interface ChoiceField extends FieldOf<string> {
 }
 
 /** The id of a record of the collection `to`. The name of the field ends in `Id`. */
-export interface ReferenceField extends FieldOf<number>, Unique {
+export interface ReferenceField extends FieldOf<number | string>, Unique {
   readonly kind: 'reference';
   readonly to: string;
+  /** What ids are there, where they are no numbers of records. A declaration does not say it. */
+  readonly ids?: IdKind;
   /**
    * What happens when the record that is referred to is removed. `refuse`, the default: it
    * cannot be. `remove`: this record is removed, too. `clear`: this field is, which must be
@@ -122,6 +125,16 @@ export interface ReferenceField extends FieldOf<number>, Unique {
    */
   readonly onDelete?: 'refuse' | 'remove' | 'clear';
 }
+
+/**
+ * The id of a record, which callers may give when they create it: any safe integer, a text of 1 to
+ * 128 code points, or either of them and a fraction.
+ */
+export interface IdField extends FieldOf<number | string> {
+  readonly kind: 'id';
+  readonly of: IdKind;
+}
+export type IdKind = 'integer' | 'text' | 'any';
 
 /** An absolute address with `http` or `https` (WHATWG URL), stored as sent. */
 export interface UrlField extends FieldOf<string>, Unique {
@@ -190,11 +203,13 @@ export type ValueOf<F extends Field> =
           ? JsonValue
           : F extends ChoiceField
             ? F['values'][number]
-            : F extends NumberField | ReferenceField
+            : F extends NumberField
               ? number
-              : F extends BooleanField
-                ? boolean
-                : string);
+              : F extends ReferenceField | IdField
+                ? number | string
+                : F extends BooleanField
+                  ? boolean
+                  : string);
 
 /** All fields of a resource that callers can set, with defaults filled in. */
 export type Input<S extends Shape> = {
@@ -219,6 +234,14 @@ export const idField = {
   example: 1,
   description: 'Assigned by the server; never reused.',
 } as const satisfies Field;
+
+/** Returns the field of an id that callers may give. */
+export const givenIdField = (of: IdKind): IdField => ({
+  kind: 'id',
+  of,
+  readOnly: true,
+  description: 'Given when the record is created, or made by the server; never changed.',
+});
 
 /** The bounds of a field whose declaration may leave them out. */
 export function boundsOf(field: TextField | NumberField): { min: number; max: number } {

@@ -15,6 +15,7 @@ import {
   type ChoiceField,
   type EmailField,
   type Field,
+  type IdField,
   type JsonField,
   type LikeKind,
   type ListField,
@@ -263,20 +264,53 @@ const boolean: Kind<BooleanField> = {
 const notTrueOrFalse = violation('wrong_type', 'must be true or false');
 
 const reference: Kind<ReferenceField> = {
-  violation: (value) =>
-    typeof value === 'number'
+  violation(value, { ids }) {
+    if (ids !== undefined) return id.violation(value, { kind: 'id', of: ids });
+    return typeof value === 'number'
       ? number.violation(value, anyId)
-      : notA('whole number, the id of a record'),
-  hasType: Number.isFinite,
-  type: () => ({ type: 'integer' }),
-  bounds: ({ to }) => ({ minimum: 1, 'x-references': to }),
-  example: () => 1,
+      : notA('whole number, the id of a record');
+  },
+  hasType: (value, { ids }) =>
+    ids === undefined ? Number.isFinite(value) : id.hasType(value, { kind: 'id', of: ids }),
+  type: ({ ids }) => (ids === undefined ? { type: 'integer' } : id.type({ kind: 'id', of: ids })),
+  bounds: ({ to, ids }) => ({
+    ...(ids === undefined ? { minimum: 1 } : id.bounds?.({ kind: 'id', of: ids })),
+    'x-references': to,
+  }),
+  example: ({ ids = 'integer' }) => id.example({ kind: 'id', of: ids }),
   members: { to: 'collection', onDelete: 'onDelete?' },
   isUnique: true,
   operators: ['eq', 'ne', 'in'],
-  operand: (text) => number.operand(text, anyId),
+  operand: (text, { ids }) =>
+    ids === undefined ? number.operand(text, anyId) : id.operand(text, { kind: 'id', of: ids }),
 };
 const anyId = { kind: 'integer', min: 1 } as const;
+
+const id: Kind<IdField> = {
+  violation(value, { of }) {
+    if (typeof value === 'number' && of !== 'text') {
+      return number.violation(value, { kind: of === 'integer' ? of : 'number' });
+    }
+    if (!isText(value) || of === 'integer') return notA(idWords[of]);
+    if (notIds.test(value)) return violation('not_allowed', `must not be ${JSON.stringify(value)}`);
+    return lengthViolation(value, 1, idLengthMax) ?? characterViolation(value, 0);
+  },
+  hasType: (value, { of }) =>
+    of === 'integer'
+      ? Number.isSafeInteger(value)
+      : isText(value) || (of === 'any' && Number.isFinite(value)),
+  type: ({ of }) =>
+    of === 'integer' ? { type: 'integer' } : of === 'text' ? { type: 'string' } : {},
+  bounds: ({ of }) => (of === 'text' ? { minLength: 1, maxLength: idLengthMax } : {}),
+  example: ({ of }) => (of === 'text' ? 'a1b2' : 1),
+  members: undefined,
+  operators: [...comparisons, 'contains', 'starts', 'ends'],
+  operand: (text, { of }) => (of === 'integer' ? number.operand(text, { kind: of }) : text),
+};
+const idLengthMax = 128;
+/** What is another path below that of the collection, or is resolved as one. */
+const notIds = /^(?:\.\.?|batch)$/;
+const idWords = { integer: 'whole number', text: 'string', any: 'string or number' } as const;
 
 const url: Kind<UrlField> = {
   ...texts,
@@ -403,6 +437,7 @@ export const kinds: { readonly [K in Field['kind']]: Kind<Field & { readonly kin
   timestamp,
   password,
   reference,
+  id,
   url,
   list,
   object,

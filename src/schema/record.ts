@@ -1,4 +1,5 @@
 import { isJsonObject, type JsonObject, type Scalar } from '../base/json.ts';
+import { keyName } from '../base/record-id.ts';
 import { anyJson, moreName, type Field, type Shape, type Value } from './field.ts';
 
 /** Returns the fields that are shown, in order. */
@@ -40,8 +41,25 @@ export function fieldAt(shape: Shape, path: string): Field | undefined {
 const isMember = (name: string): boolean =>
   name !== 'revision' && name !== 'ownerId' && name !== '';
 
+/**
+ * The name by which the numbers of records are sorted, where `id` is an id that callers gave. No
+ * query can have it.
+ */
+export const numberName = '.number';
+
+export const hasGivenIds = (shape: Shape): boolean => shape['id']?.kind === 'id';
+
+/** Returns the name of the last term of every order: the numbers of records are unique. */
+export const lastTermOf = (shape: Shape): string => (hasGivenIds(shape) ? numberName : 'id');
+
+/** Returns the value of a member that is stored under another name where it is not the number. */
+const valueOr = (record: object, name: string): Value | undefined =>
+  fieldValue(record, name) ?? fieldValue(record, 'id');
+
 /** Returns the reader of the value at a path. */
 export function readerAt(shape: Shape, path: string): (record: object) => Value | undefined {
+  if (path === numberName) return (record) => valueOr(record, numberName);
+  if (path === 'id' && hasGivenIds(shape)) return (record) => valueOr(record, keyName);
   const [first = ''] = path.split('.');
   if (Object.hasOwn(shape, moreName) && !Object.hasOwn(shape, first) && isMember(first)) {
     const read = walk(path);
@@ -86,12 +104,13 @@ export function representationWriter(shape: Shape, names?: readonly string[]): W
 function newWriter(shape: Shape, names?: readonly string[]): Write {
   const members = readableNames(shape)
     .filter((name) => names?.includes(name) ?? true)
-    .map((name) => ({ name, prefix: `${JSON.stringify(name)}:` }));
+    .map((name) => ({ name: storedName(shape, name), prefix: `${JSON.stringify(name)}:` }));
   const hasMore = names === undefined && Object.hasOwn(shape, moreName);
   return (record) => {
     let json = '';
     for (const { name, prefix } of members) {
-      const value = fieldValue(record, name);
+      let value = fieldValue(record, name);
+      if (value === undefined && name === keyName) value = fieldValue(record, 'id');
       if (value === undefined) continue;
       json += `${json === '' ? '{' : ','}${prefix}${isPlain(value) ? value : JSON.stringify(value)}`;
     }
@@ -104,6 +123,9 @@ function newWriter(shape: Shape, names?: readonly string[]): Write {
   };
 }
 
+const storedName = (shape: Shape, name: string): string =>
+  name === 'id' && hasGivenIds(shape) ? keyName : name;
+
 /** Returns the additional members of a record. */
 export function moreOf(record: object): JsonObject {
   const more = fieldValue(record, moreName);
@@ -114,7 +136,8 @@ export function moreOf(record: object): JsonObject {
 export function representationOf(shape: Shape, record: object): JsonObject {
   const shown: { [name: string]: Value } = {};
   for (const [name] of readableFields(shape)) {
-    const value = fieldValue(record, name);
+    const stored = storedName(shape, name);
+    const value = stored === keyName ? valueOr(record, stored) : fieldValue(record, stored);
     if (value !== undefined) shown[name] = value;
   }
   // An assignment would not make a member named `__proto__`.

@@ -6,9 +6,10 @@ import {
   type JsonObject,
   type JsonValue,
 } from '../base/json.ts';
+import { keyName } from '../base/record-id.ts';
 import { limits } from '../base/limits.ts';
 import { anyJson, moreName, type Field, type Input, type Shape } from './field.ts';
-import { kindOf, required, unknownField, violationsOf, type Placed } from './kinds.ts';
+import { hasType, kindOf, required, unknownField, violationsOf, type Placed } from './kinds.ts';
 import { isSameValue, readableFields, representationOf } from './record.ts';
 
 /** The caller that sends a body, as far as rules depend on it. */
@@ -99,6 +100,12 @@ export function validateBody<S extends Shape>(
     // A write-only field is not part of the stored resource: null in a patch cannot
     // remove it.
     const sent = member(field.writeOnly ? body : document, name);
+    if (field.kind === 'id' && kind === 'create') {
+      if (sent === undefined) continue;
+      value[name] = withoutMinusZero(sent);
+      for (const { code, detail } of violationsOf(field, sent)) report(name, code, detail);
+      continue;
+    }
     if (field.readOnly) {
       if (Object.hasOwn(body, name) && !isSameValue(sent, before)) {
         report(name, 'read_only', 'must not be changed');
@@ -223,9 +230,10 @@ export function storedRecordParser<S extends Shape>(
   shape: S,
   isSound: (record: Input<S>) => boolean = () => true,
 ): <R extends JsonObject>(record: R) => (R & Input<S>) | string {
-  const fields = readableFields(shape).map(
-    ([name, field]) => [name, field, kindOf(field)] as const,
-  );
+  const { id } = shape;
+  const fields = readableFields(shape)
+    .filter(([, { kind }]) => kind !== 'id')
+    .map(([name, field]) => [name, field, kindOf(field)] as const);
   const renamed = fields.flatMap(([name, { renamedFrom }]) =>
     renamedFrom === undefined ? [] : [[name, renamedFrom] as const],
   );
@@ -247,6 +255,11 @@ export function storedRecordParser<S extends Shape>(
         return `has no "${name}", which the server sets: add it by hand, as other records have it`;
       else if (!field.optional)
         return `has no "${name}": add it by hand, or make a new field optional or give it a default`;
+    }
+    const key = record[keyName];
+    if (id?.kind === 'id' ? !hasType(id, key ?? record['id']) : key !== undefined) {
+      const given = key === undefined ? 'number' : typeof key;
+      return `has a ${given} as its id, which the declaration does not allow: allow it there`;
     }
     // The loop has checked each field.
     const typed = record as R & Input<S>;

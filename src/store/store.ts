@@ -1,4 +1,5 @@
 import type { JsonObject } from '../base/json.ts';
+import type { RecordId } from '../base/record-id.ts';
 
 /** A record that does not fit its declaration. */
 export interface MisfitCause {
@@ -13,6 +14,8 @@ export interface StoredRecord {
   readonly id: number;
   /** Sequence number of the commit that wrote this version. Each version has its own. */
   readonly revision: number;
+  /** The id that callers see, where it is not `id`. */
+  readonly '.key'?: string | number;
 }
 
 /** A record without the members that the store adds in `insert` and `replace`. */
@@ -24,6 +27,8 @@ export interface TableDefinition<R extends StoredRecord> {
   readonly name: string;
   /** True for a table of the server itself, such as that of sessions: it is no collection. */
   readonly isServers?: true;
+  /** True where records can have ids that are not their numbers. */
+  readonly hasKeys?: boolean;
   /** Returns a stored record with its type, or the reason why it does not fit the declaration. */
   readonly parse: (record: JsonObject & StoredRecord) => R | string;
   /**
@@ -37,7 +42,7 @@ export interface TableDefinition<R extends StoredRecord> {
       record: R,
     ) => string | number | readonly (string | number)[] | undefined;
   };
-  /** Group indexes whose keys are ids of records in the collection that is named. */
+  /** Group indexes whose keys are the ids that callers see of records in the named collection. */
   readonly references?: { readonly [index: string]: string };
   /**
    * Returns a record without the value that has a key in an index. Absent, or `undefined`, where
@@ -60,6 +65,8 @@ export interface Collection<R extends StoredRecord> {
   /** The id that the next new record gets. */
   readonly nextId: number;
   get(id: number): R | undefined;
+  /** The record with an id as callers see it, whether it is given as a number or as its text. */
+  withId(id: RecordId): R | undefined;
   /** The record with this key in a unique index. */
   find(index: string, key: string): R | undefined;
   /** The records with this key in a group index, by ascending id: all, or the first `most`. */
@@ -106,7 +113,9 @@ export interface Transaction {
 
 /** A transaction as checks see it, which also look at what is published. */
 export interface Reader {
-  of<R extends StoredRecord>(collection: Collection<R>): Pick<Records<R>, 'get' | 'find'>;
+  of<R extends StoredRecord>(
+    collection: Collection<R>,
+  ): Pick<Records<R>, 'get' | 'withId' | 'find'>;
 }
 
 /** Reads the published records. */
@@ -114,7 +123,10 @@ export const published: Reader = { of: (collection) => collection };
 
 /** The records of a collection in a transaction, which alone can change them. */
 export interface Records<R extends StoredRecord> {
+  /** The number of the next new record, which no other record has as the id that callers see. */
+  readonly nextId: number;
   get(id: number): R | undefined;
+  withId(id: RecordId): R | undefined;
   /** The record with this key in a unique index. */
   find(index: string, key: string): R | undefined;
   /** The records with this key in a group index. They must not change while they are read. */

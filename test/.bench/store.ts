@@ -12,7 +12,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { createApp } from '../../src/programs/app.ts';
 import { openData, type Data } from '../../src/app/data.ts';
 import { completeOptions } from '../../src/programs/options.ts';
-import { systemClock } from '../../src/base/system.ts';
+import { systemClock, systemRandom } from '../../src/base/system.ts';
 import { CollectionResource } from '../../src/collections/resource.ts';
 import type { LoadResult } from './load.ts';
 import { ask, email, load, password, residentMiB, secret } from './processes.ts';
@@ -49,7 +49,7 @@ export async function benchStore(bench: StoreBench): Promise<string> {
 function itemsOf({ store, registry }: Data): Pick<Data, 'store'> & { items: CollectionResource } {
   const items = registry.get('items');
   assert.ok(items !== undefined);
-  return { store, items: new CollectionResource(items, systemClock) };
+  return { store, items: new CollectionResource(items, { clock: systemClock, random: systemRandom }) };
 }
 
 /** A stopped data directory with so many items. */

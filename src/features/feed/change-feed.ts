@@ -5,6 +5,7 @@ import { hasAccess, type Principal } from '../../auth/access.ts';
 import { Budget } from '../../base/budget.ts';
 import { CairnError } from '../../base/errors.ts';
 import { limits } from '../../base/limits.ts';
+import { idOf, type RecordId } from '../../base/record-id.ts';
 import type { Clock } from '../../base/system.ts';
 import { createSlices, type YieldToEventLoop } from '../../base/turns.ts';
 import { representationWriter, type Write } from '../../schema/record.ts';
@@ -42,7 +43,7 @@ interface Event {
   readonly sequence: number;
   readonly source: Source;
   readonly kind: 'created' | 'replaced' | 'removed';
-  readonly id: number;
+  readonly id: RecordId;
   /** About what its record takes in memory. */
   readonly bytes: number;
   /** Replaced by the text when the first listener reads it, for all of them. */
@@ -333,7 +334,8 @@ export class ChangeFeed {
 }
 
 function eventOf(change: RecordChange, source: Source): Event {
-  const { sequence, id, record, before } = change;
+  const { sequence, record, before } = change;
+  const id = idOf(record ?? before ?? change);
   const written = before === undefined ? 'created' : 'replaced';
   const kind = record === undefined ? 'removed' : written;
   return { sequence, source, kind, id, bytes: sizeOf(record), record };
@@ -344,7 +346,7 @@ function textOf(event: Event): string {
   if (event.text !== undefined) return event.text;
   const { source, kind, id, record } = event;
   const shown = record === undefined ? '' : `,"record":${source.write(record)}`;
-  event.text = `event: ${kind}\ndata: {"collection":"${source.name}","id":${id}${shown}}\n`;
+  event.text = `event: ${kind}\ndata: {"collection":"${source.name}","id":${JSON.stringify(id)}${shown}}\n`;
   event.record = undefined;
   return event.text;
 }

@@ -6,7 +6,7 @@ import { problems } from '../../base/errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts';
 import { version } from '../../base/version.ts';
 import { manySchema, objectSchema, resourceSchema } from './json-schema.ts';
-import { idSchema } from './schemas.ts';
+import { idSchemas } from './schemas.ts';
 import { describe, type DescribedRoute } from './summaries.ts';
 
 /**
@@ -140,6 +140,7 @@ function parametersOf(route: DescribedRoute): JsonObject[] {
     requireIfMatch = false,
     method,
     reply,
+    ids,
   } = route;
   const isConditional = conditional === true;
   const header = (name: string, description: string, more: JsonObject = {}): JsonObject => ({
@@ -152,7 +153,12 @@ function parametersOf(route: DescribedRoute): JsonObject[] {
   });
   const statusIfSame = method === 'GET' ? 304 : 412;
   const all = [
-    path.includes('{id}') && { name: 'id', in: 'path', required: true, schema: idSchema },
+    path.includes('{id}') && {
+      name: 'id',
+      in: 'path',
+      required: true,
+      schema: idSchemas[ids ?? 'made'],
+    },
     ...parameters.map(({ name, description, schema }) => {
       const commaSeparated = schema['type'] === 'array' && { style: 'form', explode: false };
       return { name, in: 'query', description, schema, ...commaSeparated };

@@ -16,12 +16,12 @@ export function resourceSchema(
   purpose: Purpose = 'representation',
   more: JsonObject = {},
 ): JsonObject {
-  const members = Object.entries(shape).filter(([name, { readOnly, writeOnly }]) =>
+  const members = Object.entries(shape).filter(([name, { kind, readOnly, writeOnly }]) =>
     name === moreName
       ? false
       : purpose === 'representation'
         ? !writeOnly
-        : purpose !== 'create' || !readOnly,
+        : purpose !== 'create' || !readOnly || kind === 'id',
   );
   const optional = members.filter(([, field]) => !isRequired(field, purpose)).map(([name]) => name);
   const properties = Object.fromEntries(
@@ -75,7 +75,7 @@ function fieldSchema(field: Field, purpose: Purpose): JsonObject {
     ...(description !== undefined && { description }),
     // With `default`, generated clients would have to send the field.
     ...(purpose === 'create' && fallback !== undefined && { 'x-default': fallback }),
-    ...(readOnly && { readOnly }),
+    ...(readOnly && purpose !== 'create' && { readOnly }),
     ...(writeOnly && { writeOnly }),
     examples: [exampleOf(field)],
   };

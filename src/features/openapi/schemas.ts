@@ -1,5 +1,6 @@
 import type { JsonObject } from '../../base/json.ts';
 import { items } from '../../collections/items.ts';
+import type { IdKind } from '../../schema/field.ts';
 import { sessionFields } from '../../accounts/records.ts';
 import { userFields } from '../../accounts/user-fields.ts';
 import { objectSchema, resourceSchema } from './json-schema.ts';
@@ -18,6 +19,18 @@ export const idSchema: JsonObject = {
   minimum: 1,
   maximum: Number.MAX_SAFE_INTEGER,
 };
+
+/** The id in a path, by what callers may give. */
+export const idSchemas = {
+  made: idSchema,
+  integer: {
+    type: 'integer',
+    minimum: Number.MIN_SAFE_INTEGER,
+    maximum: Number.MAX_SAFE_INTEGER,
+  },
+  text: { type: 'string', minLength: 1 },
+  any: { type: 'string', minLength: 1 },
+} satisfies { readonly [ids in IdKind | 'made']: JsonObject };
 
 const count: JsonObject = { type: 'integer', minimum: 0 };
 

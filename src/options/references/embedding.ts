@@ -2,6 +2,7 @@ import { crc32 } from 'node:zlib';
 import { hasAccess, type Principal } from '../../auth/access.ts';
 import { CairnError } from '../../base/errors.ts';
 import { limits } from '../../base/limits.ts';
+import { idOf } from '../../base/record-id.ts';
 import {
   idsIn,
   type Declared,
@@ -85,12 +86,12 @@ function recordsIn(
   kind: Embeddable['kind'],
   records: Collection<StoredRecord>,
 ): readonly StoredRecord[] | undefined {
-  if (kind === 'referring') return records.members(field, record.id, limits.embeddedMax);
+  if (kind === 'referring') return records.members(field, idOf(record), limits.embeddedMax);
   const ids = idsIn(record, field);
   if (ids === undefined) return undefined;
   const found = [ids]
     .flat()
     .slice(0, limits.embeddedMax)
-    .flatMap((id) => records.get(id) ?? []);
+    .flatMap((id) => records.withId(id) ?? []);
   return kind === 'one' && found.length === 0 ? undefined : found;
 }

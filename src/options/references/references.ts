@@ -2,6 +2,7 @@ import { hasAccess, type Principal } from '../../auth/access.ts';
 import { CairnError, invariant, type Issue } from '../../base/errors.ts';
 import { pointerTo } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
+import { idOf, recordId, type RecordId } from '../../base/record-id.ts';
 import { fieldValue, isSameValue } from '../../schema/record.ts';
 import { validationFailed } from '../../schema/validate.ts';
 import type { Transaction } from '../../store/store.ts';
@@ -41,7 +42,9 @@ function checkReferences(
     if (value === undefined || isSameValue(value, fieldValue(before, name))) continue;
     const isReadable = hasAccess(to.access.read, principal);
     for (const [index, id] of [value].flat().entries()) {
-      if (isReadable && tx.of(to.records).get(Number(id)) !== undefined) continue;
+      const found = isReadable ? tx.of(to.records).withId(recordId(id)) : undefined;
+      // The number and its text are one id, but only one of them is it.
+      if (found !== undefined && idOf(found) === id) continue;
       const pointer = pointerTo(name) + (typeof value === 'object' ? `/${index}` : '');
       const detail = `must be the id of a record of ${field.to} that you may read`;
       issues.push({ pointer, code: 'no_such_record', detail });
@@ -64,7 +67,8 @@ function removeReferred(
   now: number,
 ): void {
   const removal = new Removal(of, record);
-  for (const [{ incoming }, { id }] of removal.removed) {
+  for (const [{ incoming }, removed] of removal.removed) {
+    const id = idOf(removed);
     for (const reference of incoming) {
       const referrers = tx.of(reference.from.records).referring(reference.name, id);
       removal.count(referrers.countAtMost);
@@ -79,7 +83,7 @@ class Removal {
   /** The removed records, each with its collection. It grows while it is read. */
   readonly removed: [Declared, Entry][] = [];
   readonly #removedKeys = new Set<string>();
-  readonly #others: { reference: Reference; referrer: Entry; id: number }[] = [];
+  readonly #others: { reference: Reference; referrer: Entry; id: RecordId }[] = [];
   #count = 0;
 
   constructor(from: Declared, record: Entry) {
@@ -95,7 +99,7 @@ class Removal {
   }
 
   /** Adds a record that refers to the removed record with this id. */
-  add(reference: Reference, referrer: Entry, id: number): void {
+  add(reference: Reference, referrer: Entry, id: RecordId): void {
     if (reference.field.onDelete === 'remove') this.#remove(reference.from, referrer);
     else this.#others.push({ reference, referrer, id });
   }

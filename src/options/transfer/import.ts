@@ -7,11 +7,19 @@ import {
   type JsonValue,
   type Scalar,
 } from '../../base/json.ts';
-import { systemClock } from '../../base/system.ts';
+import { idOf, keyName, recordId, type RecordId } from '../../base/record-id.ts';
+import { systemClock, systemRandom } from '../../base/system.ts';
+import { uuid7 } from '../../base/uuid.ts';
 import type { CollectionDeclaration } from '../../collections/declaration.ts';
-import { idsIn, type Declared, type KeyOf, type Registry } from '../../collections/registry.ts';
-import type { Value } from '../../schema/field.ts';
-import { hasType, ruleViolation } from '../../schema/kinds.ts';
+import {
+  idsIn,
+  textsName,
+  type Declared,
+  type KeyOf,
+  type Registry,
+} from '../../collections/registry.ts';
+import { moreName, type Field, type Value } from '../../schema/field.ts';
+import { ruleViolation } from '../../schema/kinds.ts';
 import { looksSame } from '../../schema/record.ts';
 import { creation, validateBody } from '../../schema/validate.ts';
 import { sizeOf } from '../../store/memory/size.ts';
@@ -38,17 +46,19 @@ export interface Arrival {
   /** What these take in the commit, and at least of memory. */
   bytes: number;
   memoryBytes: number;
-  readonly ids: Set<number>;
+  /** The ids that the file gives, by their texts. */
+  readonly ids: Map<string, RecordId>;
+  /** The highest of them that can be the number of a record. */
   highest: number;
   /** The keys of each field whose values are unique. */
   readonly keys: readonly (readonly [field: string, keyOf: KeyOf, seen: Set<string>])[];
   /** For each reference, the ids that it has, each with its first place. */
-  readonly references: readonly (readonly [field: string, to: string, Map<number, string>])[];
+  readonly references: readonly (readonly [field: string, to: string, Map<RecordId, string>])[];
 }
 
 /** A record as it will be stored, apart from its owner. */
 interface NewRecord {
-  readonly id: number | undefined;
+  readonly id: RecordId | undefined;
   readonly fields: { readonly [name: string]: Value };
 }
 
@@ -82,7 +92,8 @@ export function checkMembers(
   for (const { collection, records, ids, highest, ...arrival } of arrivals) {
     bytes += arrival.bytes;
     memoryBytes += arrival.memoryBytes;
-    if (highest <= idsFree + Math.max(records.length, ids.size) * idsPerRecordMax) continue;
+    if (collection.ids !== undefined || !isFar(highest, Math.max(records.length, ids.size)))
+      continue;
     const { name } = collection;
     mistakes.add(`${name}: the ids lie too far apart`, `the highest is ${highest}`);
   }
@@ -91,7 +102,8 @@ export function checkMembers(
     for (const [field, to, places] of references) {
       const target = arrivals.find((each) => each.collection.name === to);
       for (const [id, pointer] of places) {
-        if (target?.ids.has(id) || destination.registry.get(to)?.records.get(id)) continue;
+        const stored = destination.registry.get(to)?.records.withId(id);
+        if (target?.ids.get(String(id)) === id || (stored && idOf(stored) === id)) continue;
         const { name } = collection;
         mistakes.add(`${name}: ${field} must be the id of one of the ${to}`, pointer);
       }
@@ -125,7 +137,7 @@ function arrivalOf(
     records: [],
     bytes: 0,
     memoryBytes: 0,
-    ids: new Set(),
+    ids: new Map(),
     highest: 0,
     keys: unique.map(([field, keyOf]) => [field, keyOf, new Set()]),
     references: outgoing.map(({ name, to }) => [name, to.name, new Map()]),
@@ -155,18 +167,18 @@ function arrivalOf(
 function register(arrival: Arrival, record: NewRecord, pointer: string): void {
   const { collection, records, ids, keys, references } = arrival;
   const { id, fields } = record;
-  const known = id === undefined ? undefined : collection.records.get(id);
+  const known = id === undefined ? undefined : collection.records.withId(id);
   if (known !== undefined && !looksSame(collection.fields, known, fields)) {
     throw issue('/id', 'must be that of no other record in the store');
   }
-  if (id !== undefined && ids.has(id)) {
+  if (id !== undefined && ids.has(String(id))) {
     throw issue('/id', 'must be that of no other record in the file');
   }
   for (const [field, keyOf, seen] of keys) {
     const key = keyOf(fields);
     if (key === undefined) continue;
     const holder = collection.records.find(field, key);
-    if (seen.has(key) || (holder !== undefined && holder.id !== id)) {
+    if (seen.has(key) || (holder !== undefined && holder !== known)) {
       throw issue(pointerTo(field), 'must be unique');
     }
     seen.add(key);
@@ -176,8 +188,8 @@ function register(arrival: Arrival, record: NewRecord, pointer: string): void {
       if (!places.has(target)) places.set(target, pointer + pointerTo(field));
     }
   }
-  if (id !== undefined) ids.add(id);
-  arrival.highest = Math.max(arrival.highest, id ?? 0);
+  if (id !== undefined) ids.set(String(id), id);
+  if (isNumber(id)) arrival.highest = Math.max(arrival.highest, id);
   if (known !== undefined) return;
   records.push(record);
   arrival.memoryBytes += sizeOf({ id: 0, revision: 0, ownerId: 0, ...fields });
@@ -191,17 +203,18 @@ function issue(pointer: string, detail: string): CairnError {
 }
 
 /**
- * Returns a record of a file as it is stored. A null is an absent value.
+ * Returns a record of a file as it is stored. A null is an absent value where it is no other.
  * @throws CairnError `validation_failed` with all issues
  */
 function recordOf({ fields, timestamps }: CollectionDeclaration, sent: JsonObject): NewRecord {
   const body: [string, JsonValue][] = [];
   const own: { [name: string]: Scalar } = {};
+  const hasMore = Object.hasOwn(fields, moreName);
   for (const [name, given] of Object.entries(sent)) {
     const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
-    const isNumber = field !== undefined && hasType(field.kind === 'list' ? field.of : field, 1);
-    const value = isNumber ? numberOf(name, given) : given;
-    if (value === null) continue;
+    const value = field !== undefined && hasNumbers(field) ? numberOf(name, given) : given;
+    const takesNull = field === undefined ? hasMore : ruleViolation(field, null) === undefined;
+    if (value === null && !takesNull) continue;
     const isOwn = name === 'id' || (timestamps && /^(created|updated)At$/.test(name));
     if (!isOwn) body.push([name, value]);
     else if (field !== undefined && isScalar(value)) {
@@ -212,7 +225,63 @@ function recordOf({ fields, timestamps }: CollectionDeclaration, sent: JsonObjec
   }
   const input = validateBody({ shape: fields }, Object.fromEntries(body), creation, {});
   const { id, ...times } = own;
-  return { id: typeof id === 'number' ? id : undefined, fields: { ...input, ...times } };
+  return { id: id === undefined ? id : recordId(id), fields: { ...input, ...times } };
+}
+
+/** Whether the values of a field are numbers, or lists of them. */
+function hasNumbers(field: Field): boolean {
+  const one = field.kind === 'list' ? field.of : field;
+  return one.kind === 'integer' || (one.kind === 'reference' && one.ids === undefined);
+}
+
+/** Whether an id can be the number of a record. */
+const isNumber = (id: RecordId | undefined): id is RecordId & number =>
+  typeof id === 'number' && Number.isInteger(id) && id > 0 && id < 2 ** 52;
+
+/** Whether the numbers of as many records, up to this one, would take too much memory. */
+const isFar = (highest: number, count: number): boolean =>
+  highest > idsFree + count * idsPerRecordMax;
+
+/**
+ * Yields the records with their numbers, in the order of the file. Where ids can be the numbers,
+ * they are; else the last record has the highest of them, so that ids made later are higher.
+ */
+function* numbered({ collection, records, ids, highest }: Arrival): Generator<[NewRecord, number]> {
+  const { nextId } = collection.records;
+  let last = nextId - 1;
+  const areNumbers =
+    !isFar(highest, records.length) &&
+    records.every(({ id }) => {
+      const isNext = isNumber(id) && id > last;
+      if (isNext) last = id;
+      return isNext;
+    });
+  let next = nextId;
+  if (collection.ids === undefined) next = Math.max(highest + 1, nextId);
+  for (const [index, record] of records.entries()) {
+    const { id } = record;
+    const isLast = index === records.length - 1;
+    if (isNumber(id) && (areNumbers || collection.ids === undefined)) {
+      yield [record, id];
+      continue;
+    }
+    if (isLast && collection.ids !== undefined) next = Math.max(next, highest);
+    while (id === undefined && ids.has(String(next))) next += 1;
+    yield [record, next];
+    next += 1;
+  }
+}
+
+/** Returns the function of the member for an id that is not the number of its record. */
+function keysOf({ collection, ids }: Arrival) {
+  const hasTexts = (): boolean =>
+    [...ids.values()].some((id) => typeof id === 'string') ||
+    collection.records.countAtMost(textsName, 1) > 0;
+  const makesTexts = collection.ids === 'text' || (collection.ids === 'any' && hasTexts());
+  return ({ id }: NewRecord, number: number) => {
+    if (id === number || (id === undefined && !makesTexts)) return {};
+    return { [keyName]: id ?? uuid7(systemClock.now(), systemRandom) };
+  };
 }
 
 /** Writes all new records in one commit, and returns their numbers. */
@@ -223,11 +292,13 @@ export async function writeArrivals(
 ): Promise<ReadonlyMap<string, number>> {
   const news = arrivals.filter(({ records }) => records.length > 0);
   const insertAll = (transaction: Transaction): void => {
-    for (const { collection, records, highest } of news) {
-      let nextId = Math.max(highest + 1, collection.records.nextId);
-      for (const { id = nextId++, fields } of records) {
-        const record = { ownerId, ...withTimes(collection, fields) };
-        transaction.of(collection.records).insert(record, id);
+    for (const arrival of news) {
+      const { collection } = arrival;
+      const records = transaction.of(collection.records);
+      const keyOf = keysOf(arrival);
+      for (const [record, number] of numbered(arrival)) {
+        const key = keyOf(record, number);
+        records.insert({ ownerId, ...key, ...withTimes(collection, record.fields) }, number);
       }
     }
   };

@@ -1,5 +1,6 @@
 import { invariant } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
+import { idOf, keyName, recordId, type RecordId } from '../../base/record-id.ts';
 import {
   type ChangeListener,
   type Collection,
@@ -44,13 +45,13 @@ export interface Conflict {
   readonly isClearable: boolean;
   /**
    * Takes the values away, or the records where these cannot be without them. Returns the ids of
-   * the records that it took away.
+   * the records that it took away, as callers see them.
    */
-  settle(): number[];
+  settle(): RecordId[];
 }
 
 /** The ids of records that were taken away, by collection. */
-export type Gone = ReadonlyMap<string, readonly number[]>;
+export type Gone = ReadonlyMap<string, readonly RecordId[]>;
 
 /**
  * One collection. Beside the published records it has the pending ones: the changes of the
@@ -67,6 +68,8 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   readonly #definition: TableDefinition<R>;
   readonly #unique: ReadonlyMap<string, RecordIndex<R>>;
   readonly #groups: ReadonlyMap<string, RecordIndex<R>>;
+  /** The ids that callers see, as texts; `undefined` where all are the numbers of records. */
+  readonly #keys: RecordIndex<R> | undefined;
   /** All indexes. */
   readonly #indexes: readonly RecordIndex<R>[];
   readonly #blocks: Blocks<R>;
@@ -79,14 +82,18 @@ export class Table<R extends StoredRecord> implements Collection<R> {
 
   /** `sum` counts the memory that the records and the indexes take, as the batch leaves them. */
   constructor(definition: TableDefinition<R>, sum: { bytes: number }) {
-    const { name, isServers = false, unique = {}, groups = {}, whenFull = false } = definition;
+    const { name, isServers = false, groups = {}, whenFull = false } = definition;
+    const unique = definition.hasKeys
+      ? { ...definition.unique, [keyName]: keyOf }
+      : definition.unique;
     this.name = name;
     this.isServers = isServers;
     this.isOrdinary = !whenFull;
     this.#definition = definition;
     this.#sum = sum;
     this.#blocks = new Blocks(sum);
-    this.#unique = indexesOf(unique, sum);
+    this.#unique = indexesOf(unique ?? {}, sum);
+    this.#keys = this.#unique.get(keyName);
     this.#groups = indexesOf(groups, sum);
     this.#indexes = [...this.#unique.values(), ...this.#groups.values()];
   }
@@ -103,6 +110,11 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   get(id: number): R | undefined {
     // Most records that are written, or read from files, have a new id.
     return id < this.nextId ? this.#blocks.get(id) : undefined;
+  }
+
+  withId(id: RecordId): R | undefined {
+    if (this.#keys !== undefined) return this.#withKey(this.#keys, id, 'published');
+    return typeof id === 'number' ? this.get(id) : undefined;
   }
 
   find(index: string, key: string): R | undefined {
@@ -137,6 +149,12 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     return pending !== undefined || this.#pending.has(id) ? pending : this.get(id);
   }
 
+  /** The record with an id as callers see it, as the batch leaves it. */
+  withIdPending(id: RecordId): R | undefined {
+    if (this.#keys !== undefined) return this.#withKey(this.#keys, id, 'pending');
+    return typeof id === 'number' ? this.getPending(id) : undefined;
+  }
+
   /** The record with this key in a unique index, as the batch leaves it. */
   findPending(index: string, key: Key): R | undefined {
     const [found] = this.#recordsWith(this.#of(this.#unique, index), key, 'pending');
@@ -155,6 +173,13 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   /** How many records have this key, published or pending. Changed records may count twice. */
   countAtMost(index: string, key: Key): number {
     return this.#of(this.#groups, index).count(key);
+  }
+
+  /** The next id that no record has as that which callers see: a given id moves no counter. */
+  get freePendingId(): number {
+    let id = this.nextPendingId;
+    while (this.#keys !== undefined && this.withIdPending(recordId(id)) !== undefined) id += 1;
+    return id;
   }
 
   /** The id that the next new record gets. */
@@ -220,7 +245,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     }
     for (const [field, to] of Object.entries(this.#definition.references ?? {})) {
       const target = tables.get(to);
-      const isGone = (key: Key) => target?.get(Number(key)) === undefined;
+      const isGone = (key: Key) => target?.withId(recordId(key)) === undefined;
       const index = this.#of(this.#groups, field);
       const keys = gone ? (gone.get(to) ?? []) : index.keys(isGone);
       yield* this.#conflict(field, index.holders(keys), `that is no record of ${to}`);
@@ -235,9 +260,10 @@ export class Table<R extends StoredRecord> implements Collection<R> {
       return record && this.#definition.without?.(record, field, key);
     };
     const ids = [...new Set(holders.map(([id]) => id))].sort((a, b) => a - b);
-    const settle = (): number[] => {
+    const settle = (): RecordId[] => {
+      const records = ids.flatMap((id) => this.get(id) ?? []);
       for (const holder of holders) this.#put(holder[0], without(holder));
-      return ids.filter((id) => this.get(id) === undefined);
+      return records.filter(({ id }) => this.get(id) === undefined).map(idOf);
     };
     const shown = ids.slice(0, 3).join(', ') + (ids.length > 3 ? ', …' : '');
     const count =
@@ -317,12 +343,18 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     for (const listener of this.#followers) listener(before, record);
   }
 
+  #withKey(keys: RecordIndex<R>, id: RecordId, version: Version): R | undefined {
+    const [found] = this.#recordsWith(keys, String(id), version);
+    if (found !== undefined) return found;
+    const number = Number(id);
+    // A number has one spelling.
+    if (String(number) !== String(id)) return undefined;
+    const own = version === 'pending' ? this.getPending(number) : this.get(number);
+    return own?.[keyName] === undefined ? own : undefined;
+  }
+
   /** The records with this key, by ascending id. */
-  *#recordsWith(
-    index: RecordIndex<R>,
-    key: Key,
-    version: 'published' | 'pending',
-  ): Generator<R, void, undefined> {
+  *#recordsWith(index: RecordIndex<R>, key: Key, version: Version): Generator<R, void, undefined> {
     for (const id of index.ids(key)) {
       const record = version === 'pending' ? this.getPending(id) : this.get(id);
       if (record === undefined) continue;
@@ -336,6 +368,12 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     return found;
   }
 }
+
+type Version = 'published' | 'pending';
+
+/** The key of a record whose id is not its number. */
+const keyOf = (record: StoredRecord): string | undefined =>
+  record[keyName] === undefined ? undefined : String(record[keyName]);
 
 function indexesOf<R>(
   keys: { readonly [index: string]: KeyOf<R> },

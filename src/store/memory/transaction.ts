@@ -1,5 +1,6 @@
 import { CairnError, invariant } from '../../base/errors.ts';
 import { isJsonObject, type JsonValue } from '../../base/json.ts';
+import type { RecordId } from '../../base/record-id.ts';
 import type { ReadGroup } from '../log.ts';
 import {
   UniqueKeyError,
@@ -95,8 +96,16 @@ class TableRecords<R extends StoredRecord> implements Records<R> {
     this.#records = table;
   }
 
+  get nextId(): number {
+    return this.#table.freePendingId;
+  }
+
   get(id: number): R | undefined {
     return this.#table.getPending(id);
+  }
+
+  withId(id: RecordId): R | undefined {
+    return this.#table.withIdPending(id);
   }
 
   find(index: string, key: string): R | undefined {

@@ -1,3 +1,4 @@
+import type { RecordId } from '../../base/record-id.ts';
 import type { Report } from '../format/damage.ts';
 import { conflictsIn, type AnyTable } from '../memory/table.ts';
 import { snapshotName } from '../format/snapshot.ts';
@@ -7,7 +8,7 @@ import { snapshotName } from '../format/snapshot.ts';
  * away, references to them are next.
  */
 export function settle(tables: ReadonlyMap<string, AnyTable>, report: Report): void {
-  let gone: Map<string, number[]> | undefined;
+  let gone: Map<string, RecordId[]> | undefined;
   do {
     const conflicts = conflictsIn(tables, gone);
     gone = new Map();

@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { localAdministrator } from '../../../src/auth/access.ts';
 import { CairnError } from '../../../src/base/errors.ts';
+import { systemRandom } from '../../../src/base/system.ts';
 import { registryOf } from '../../../src/collections/registry.ts';
 import { CollectionResource, localTarget, type NewEntry } from '../../../src/collections/resource.ts';
 import { Writes } from '../../../src/collections/writes.ts';
@@ -110,7 +111,7 @@ export function makeBlog(options: Partial<StoreOptions>): Blog {
     defineCollection({ name, singular: name.slice(0, -1), fields: shapes[name] })), references);
   const writes = new Writes({ store, idempotencyKeys });
   const resources = new Map(Array.from(registry.values(), (each) =>
-    [each.name, new CollectionResource(each, clock)]));
+    [each.name, new CollectionResource(each, { clock, random: systemRandom })]));
   const of = (name: Name): CollectionResource => resources.get(name) ?? assert.fail(name);
   // The values have the types that the shapes demand.
   const input = (values: Values): NewEntry => values as NewEntry;
