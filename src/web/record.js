@@ -9,6 +9,7 @@ import { button, fact, h, onClick, set } from './dom.js';
 import { capitalized, isAllowed } from './model.js';
 import { loadList, showChanges } from './records.js';
 import { choicesOf, readable } from './reference.js';
+import { loadReferring, referringView } from './referring.js';
 import { removeSoon } from './removal.js';
 import { address, ask, copyAsCurl, draw, explain, go, page, say, state } from './state.js';
 import { fromText, toText } from './texts.js';
@@ -52,8 +53,11 @@ export function openDraft(collection, id) {
     mayChange: isAllowed(collection, id === 'new' ? 'create' : 'change', state.me?.role),
   };
   if (id !== 'new') return void loadDraft(draft);
+  // In a list of one kind, a new record is of that kind.
+  const { query } = state.route;
   for (const { name, schema } of fieldsOf(draft)) {
-    draft.before[name] = draft.texts[name] = `${schema['x-default'] ?? ''}`;
+    const given = query.get(name) ?? query.get(`${name}:has`);
+    draft.before[name] = draft.texts[name] = `${given ?? schema['x-default'] ?? ''}`;
   }
   draw(controls);
 }
@@ -72,6 +76,7 @@ export async function loadDraft(of) {
       of.mayChange = (await call('GET', `${name}?owner=me&id=${id}`)).data.length > 0;
     }
     const taken = adopt(of, stored);
+    if (!base) void loadReferring(of.collection, id).catch(() => {});
     if (base && taken.length > 0) say(`Someone else has changed ${taken.join(' and ')}.`);
   } catch (error) {
     const isMissing = error instanceof Problem && [400, 404].includes(error.status);
@@ -294,7 +299,7 @@ export function drawDrawer(more) {
   const name = base?.data[collection.nameField];
   set('record-title', name ? `${name}` : kind);
   set('record-kind', name ? kind : '');
-  set('record', recordForm(draft), more);
+  set('record', recordForm(draft), more, ...referringView(collection, id));
 }
 
 /** @param {Draft} of */

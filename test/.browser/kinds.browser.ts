@@ -236,3 +236,39 @@ visitTest('objects and JSON are shown, checked and changed as JSON', { collectio
   const { data } = await server.as('ada', 'GET', '/places/1');
   assert.deepEqual(data, { ...stored, title: 'Café', closedAt: null });
 });
+
+const comments = defineCollection({
+  name: 'comments',
+  singular: 'comment',
+  fields: { text: { kind: 'text', min: 1 }, placeId: { kind: 'reference', to: 'places', onDelete: 'remove' } },
+});
+const tours = defineCollection({
+  name: 'tours',
+  singular: 'tour',
+  fields: { title: { kind: 'text', min: 1 }, placeIds: { kind: 'list', of: { kind: 'reference', to: 'places' } } },
+});
+
+visitTest('a record shows what refers to it, and makes another with the reference filled in', {
+  collections: [places, comments, tours],
+}, async (visit) => {
+  const { browser, server, fill, says, shows } = visit;
+  await server.as('ada', 'POST', '/places/batch', [{ title: 'Bar' }, { title: 'Bath' }]);
+  const all = Array.from({ length: 14 }, (_, n) => ({ text: `Comment ${n + 1}`, placeId: 2 }));
+  await server.as('ada', 'POST', '/comments/batch', all);
+  await server.as('ada', 'POST', '/tours', { title: 'Around', placeIds: [1, 2] });
+  await visit.signIn('#places/2');
+  await shows('Comments by place · 14', '#record');
+  await shows('Tours by places · 1', '#record');
+  const rows = 'return [...document.querySelectorAll(".referring")].map((at) => at.querySelector("ul").innerText)';
+  assert.deepEqual(await browser.run(rows), ['Comment 14\nComment 13\nComment 12\nAll 14', 'Around']);
+  await browser.click('.referring a[href="#comments/new?placeId=2"]');
+  await shows('New comment', '#drawer');
+  await browser.until('return document.querySelector("#field-placeId")?.value === "Bath"');
+  await fill('text', 'Another');
+  await browser.click('.record .primary');
+  await says('Created comment 15.');
+  assert.equal((await server.as('ada', 'GET', '/comments/15')).data.placeId, 2);
+  await browser.until('return document.querySelector("#range").innerText === "1–15 of 15"');
+  await visit.visit('#tours/new?placeIds%3Ahas=1');
+  await shows('Bar', '.record .chip');
+});

@@ -1,0 +1,76 @@
+// @ts-check
+/** Shows what refers to the record that is open: how many records, the newest of them, and a way to make another. */
+import { call } from './api.js';
+import { bdi, h } from './dom.js';
+import { isAllowed, showNumber, targetOf } from './model.js';
+import { address, draw, state } from './state.js';
+
+/** @import { Collection, Row } from './types.js' */
+
+const newestMax = 3;
+
+/**
+ * @typedef {{ from: Collection, label: string, query: URLSearchParams, total: number, rows: readonly Row[] }} Referring
+ */
+
+/** `key` names the record that was read. @type {{ key: string, all: readonly Referring[] }} */
+let known = { key: '', all: [] };
+
+/** Reads what refers to a record. @type {(collection: Collection, id: string) => Promise<void>} */
+export async function loadReferring({ name }, id) {
+  const role = state.me?.role;
+  const key = `${name}/${id}`;
+  if (known.key !== key) known = { key, all: [] };
+  const all = await Promise.all(
+    state.collections
+      .filter((from) => isAllowed(from, 'list', role))
+      .flatMap((from) =>
+        from.fields
+          .filter((field) => field.shown && targetOf(field) === name)
+          .map((field) => ({ from, field })),
+      )
+      .map(async ({ from, field }) => {
+        const query = new URLSearchParams({
+          [field.kind === 'list' ? `${field.name}:has` : field.name]: id,
+        });
+        const path = `${from.name}?${query}&limit=${newestMax}&sort=-id`;
+        const { total, data: rows } = await call('GET', path, {
+          fields: { Prefer: 'count=exact' },
+        });
+        return { from, label: field.label, query, total, rows };
+      }),
+  );
+  if (known.key === key) known = { key, all };
+  draw();
+}
+
+/** @type {(collection: Collection, id: string) => import('./types.js').Child[]} */
+export const referringView = ({ name }, id) =>
+  (known.key === `${name}/${id}` ? known.all : []).map(({ from, label, query, total, rows }) =>
+    h(
+      'section.referring stack tight',
+      { key: `${from.name} ${label}` },
+      h(
+        'div.row spread',
+        h('h3', `${from.title} `, h('small', `by ${label.toLowerCase()} · ${showNumber(total)}`)),
+        isAllowed(from, 'create', state.me?.role) &&
+          h('a.quiet', { href: address(from.name, 'new', query) }, `+ New ${from.one}`),
+      ),
+      h(
+        'ul.rows card',
+        rows.map((row) =>
+          h(
+            'li.row',
+            { key: row.id },
+            h('a', { href: address(from.name, row.id) }, bdi(`${row[from.nameField]}`)),
+          ),
+        ),
+        total > rows.length &&
+          h(
+            'li.row',
+            { key: 'all' },
+            h('a', { href: address(from.name, '', query) }, `All ${showNumber(total)}`),
+          ),
+      ),
+    ),
+  );
