@@ -18,11 +18,16 @@ import {
   state,
 } from './state.js';
 
+/** @typedef {{ view(): import('./types.js').Description, arrive(): unknown }} Own */
+
 const retryMs = 3000;
 
 /** Modules that the first list does not need are loaded on demand. @type {typeof import('./record.js') | undefined} */
 let record;
 /** @type {typeof import('./home.js') | undefined} */ let home;
+/** Views of the page's own, by their ids. @type {{ [id: string]: () => Promise<Own> }} */
+const loaders = { api: () => import('./guide.js') };
+/** @type {{ [id: string]: Own | undefined }} */ const own = {};
 let failure = '';
 /** The tab that was scrolled into view. @type {Element | null} */ let tab = null;
 /** The address of the view that is shown. */ let shown = '';
@@ -47,8 +52,9 @@ page.paint = () => {
     collections,
   } = state;
   const collection = collectionNow();
-  const isHome = !view && (!id || isAccount());
-  const isForm = !!id && (!!collection || isHome);
+  const isOwn = !view && id in loaders;
+  const isHome = !view && (!id || isOwn || isAccount());
+  const isForm = !!id && (!!collection || isAccount());
   const views = collections.filter((each) => isAllowed(each, 'list', me?.role));
   set(
     'views',
@@ -56,7 +62,11 @@ page.paint = () => {
     ...[{ title: 'Overview', name: '' }, ...views].map(({ title, name }) =>
       h(
         'a',
-        { key: name, href: address(name), 'aria-current': !isAccount() && name === view && 'page' },
+        {
+          key: name,
+          href: address(name),
+          'aria-current': (view || !id) && name === view && 'page',
+        },
         title,
       ),
     ),
@@ -70,7 +80,7 @@ page.paint = () => {
   set('main', { hidden: !me });
   set('records', { hidden: !collection });
   set('drawer', { hidden: !isForm });
-  set('home', { hidden: !isHome }, isHome && home?.homeView());
+  set('home', { hidden: !isHome }, isHome && (isOwn ? own[id]?.view() : home?.homeView()));
   set('nowhere', { hidden: isHome || !!collection });
   if (collection) drawRecords(collection);
   if (isForm) record?.drawDrawer(home?.sessionsView());
@@ -111,7 +121,7 @@ page.arrive = async (isSameForm = false) => {
   const { view, id } = state.route;
   const collection = collectionNow();
   const isOwn = isAccount();
-  const isView = former !== view || (!view && !isOwn);
+  const isView = former !== view || (!view && !isOwn && (!(id in loaders) || id !== formerId));
   const isClosed = !isView && formerId && !id;
   if (isView) say('');
   part('menu', HTMLElement).hidePopover();
@@ -120,6 +130,8 @@ page.arrive = async (isSameForm = false) => {
   if (id && (collection || isOwn)) record ??= await import('./record.js');
   if (isOther)
     record?.openDraft(isOwn ? collectionOf('users') : collection, isOwn ? `${state.me.id}` : id);
+  const loader = view ? undefined : loaders[id];
+  if (loader) return void (own[id] ??= await loader()).arrive();
   if (view && view !== 'users') return;
   home ??= await import('./home.js');
   await home.loadHome();
@@ -146,7 +158,7 @@ page.start = async () => {
     ]);
     const collections = collectionsOf(description);
     const hasUsers = '/tokens/revoke' in description.paths;
-    Object.assign(state, { collections, hasUsers, me: user });
+    Object.assign(state, { description, collections, hasUsers, me: user });
     void events.run(() => page.arrive());
     if ('/changes' in description.paths) (await import('./live.js')).follow();
   } catch (error) {

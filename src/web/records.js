@@ -120,6 +120,7 @@ export function drawRecords(collection) {
   set('records', { 'aria-busy': `${isBusy}` });
   set('title', title);
   set('search', { hidden: !collection.hasSearch });
+  set('to-api', { href: address('', `api/${name}`, state.route.query) });
   set('show-changes', { hidden: changes === 0 }, `Show changes: ${changes}`);
   set('new', { hidden: !mayCreate, href: address(name, 'new', state.route.query) }, `New ${one}`);
   set('import', { hidden: !mayCreate });

@@ -6,7 +6,7 @@
 import { Problem } from './api.js';
 import { part } from './dom.js';
 
-/** @import { Activity, Change, Collection, Removal, Route, User } from './types.js' */
+/** @import { Activity, ApiDescription, Change, Collection, Removal, Route, User } from './types.js' */
 
 /** The channel on which tabs tell each other who has signed in: one for each server of this origin. */
 export const channelName = `session of ${new URL('.', location.href).pathname}`;
@@ -17,6 +17,7 @@ export const state = {
   /** Whether the server has users; else a collection may have their name. */ hasUsers: true,
   /** The person who is signed in. @type {User | undefined} */ me: undefined,
   /** @type {readonly Collection[]} */ collections: [],
+  /** What they were read from. @type {ApiDescription | undefined} */ description: undefined,
   route: readRoute(location.hash),
   /** The message in the status line. */ message: '',
   /** Records about to be removed unless the person undoes it; the latest come first. @type {readonly Removal[]} */
@@ -44,8 +45,8 @@ export const page = {
 /** @param {string} hash @returns {Route} */
 export function readRoute(hash) {
   const [path = '', query] = hash.slice(1).split(/\?(.*)/su);
-  const [view = '', id = ''] = path.split('/');
-  return { view, id, query: new URLSearchParams(query) };
+  const [view = '', id = '', of, operation] = path.split('/');
+  return { view, id, of, operation, query: new URLSearchParams(query) };
 }
 
 /** Returns the collection of a name. @param {string} wanted */

@@ -21,14 +21,16 @@
  * @typedef {string | number | boolean | readonly unknown[]} Scalar
  * @typedef {{ type?: string | string[], items?: Schema,
  *   properties?: { [name: string]: Schema }, required?: string[], enum?: (string | null)[], pattern?: string,
- *   format?: string, minimum?: number, maximum?: number, minLength?: number, maxLength?: number, maxItems?: number,
+ *   $ref?: string, examples?: readonly unknown[], 'x-unique'?: boolean, 'x-on-delete'?: string, format?: string, minimum?: number, maximum?: number, minLength?: number, maxLength?: number, maxItems?: number,
  *   'x-default'?: Scalar, 'x-references'?: string, 'x-multiline'?: boolean, readOnly?: boolean, description?: string }} Schema
  * @typedef {{ content?: { [type: string]: { schema: Schema } } }} Content
- * @typedef {{ operationId: string, 'x-access'?: string, requestBody?: Content,
- *   parameters?: { name: string, schema: Schema }[] }} Operation
+ * @typedef {Content & { description?: string, $ref?: string }} Answer
+ * @typedef {{ operationId: string, 'x-access'?: string, summary?: string, description?: string, tags?: string[],
+ *   requestBody?: Content, responses?: { [status: string]: Answer },
+ *   parameters?: { name: string, in?: string, description?: string, schema: Schema }[] }} Operation
  * @typedef {{ get?: Operation, post?: Operation, patch?: Operation, delete?: Operation }} Path
- * @typedef {{ paths: { [path: string]: Path },
- *   components: { schemas: { [name: string]: Schema } } }} ApiDescription
+ * @typedef {{ paths: { [path: string]: Path }, info: { description: string },
+ *   components: { schemas: { [name: string]: Schema }, responses?: { [name: string]: Answer } } }} ApiDescription
  */
 
 /**
@@ -62,7 +64,9 @@
 
 /**
  * `#items/5?sort=-price` has the view `items` and the id `5`. The page's own views have an id and no name: `#/account`.
- * @typedef {{ view: string, id: string, query: URLSearchParams }} Route
+ * `#/api/items/listItems` has the id `api`, and is about an operation of `items`.
+ * @typedef {{ view: string, id: string, of?: string | undefined, operation?: string | undefined,
+ *   query: URLSearchParams }} Route
  * @typedef {{ collection: Collection, rows: readonly Row[], text: string, until: number, undo: () => void }} Removal
  */
 

@@ -1,0 +1,417 @@
+// @ts-check
+/**
+ * The documentation of the API, out of its OpenAPI document: for each operation who may use it, its parameters and
+ * fields, samples, and a way to run it. `#/api/items?price:gte=10` shows those of one tag with the filters of a list,
+ * and `#/api/items/listItems` one of them.
+ */
+import { bdi, button, h, inputOf } from './dom.js';
+import { capitalized } from './model.js';
+import { address, ask, bearer, collectionOf, draw, say, state } from './state.js';
+
+/** @import { Child, Operation, Schema } from './types.js' */
+
+/**
+ * An operation with its place. `id`, `query` and `body`: what a person has typed for its next request.
+ * @typedef {{ method: string, path: string, of: Operation, tag: string, id?: string, query?: string, body?: string,
+ *   answer?: { status: string, ms: number, etag: string, text: string } }} Entry
+ */
+
+const answerMax = 100_000;
+const languages = ['curl', 'fetch', 'TypeScript'];
+/** Requests that would change who is signed in. */
+const credentials = /^\/(?:login|logout|tokens)/u;
+
+let language = localStorage['language'] ?? 'curl';
+let search = '';
+/** The operations that are unfolded. @type {Set<string>} */ const opened = new Set();
+/** @type {{ from: unknown, all: readonly Entry[] }} */ let read = { from: undefined, all: [] };
+
+/** @returns {readonly Entry[]} */
+function entries() {
+  const { description } = state;
+  if (read.from === description || !description) return read.all;
+  const all = Object.entries(description.paths).flatMap(([path, operations]) =>
+    Object.entries(operations).map(([method, of]) => ({
+      method: method.toUpperCase(),
+      path,
+      of,
+      tag: of.tags?.[0] ?? '',
+    })),
+  );
+  read = { from: description, all };
+  return all;
+}
+
+/** @param {Schema} schema @returns {Schema & { name?: string }} */
+function resolved(schema) {
+  const name = schema.$ref?.split('/').at(-1);
+  return name ? { ...state.description?.components.schemas[name], name } : schema;
+}
+
+/** The schema of the JSON that an operation takes. @param {Entry} entry */
+const bodyOf = ({ of }) => Object.values(of.requestBody?.content ?? {})[0]?.schema;
+
+/** The schema of the JSON that it answers with. @param {Entry} entry */
+const answerOf = ({ of: { responses } }) =>
+  (responses?.[200] ?? responses?.[201])?.content?.['application/json']?.schema;
+
+/** A value that a schema describes. @param {Schema} schema @returns {unknown} */
+function exampleOf(schema) {
+  const { examples, properties = {}, items, required = [] } = resolved(schema);
+  if (examples) return examples[0];
+  if (items) return [exampleOf(items)];
+  const names = required.length > 0 ? required : Object.keys(properties).slice(1, 2);
+  return Object.fromEntries(names.map((name) => [name, exampleOf(properties[name] ?? {})]));
+}
+
+/** What a person has typed for the next request of an operation, or what it begins with. @param {Entry} entry */
+function inputsOf(entry) {
+  const { method, path, of, tag, id = '1' } = entry;
+  const isList = of.parameters?.some(({ name }) => name === 'limit');
+  const query = new URLSearchParams(isList && state.route.of === tag ? state.route.query : []);
+  query.delete('at');
+  if (isList && !query.has('limit')) query.set('limit', '10');
+  const schema = bodyOf(entry);
+  const text = schema ? JSON.stringify(exampleOf(schema), null, 2) : '';
+  const { query: search = `${query}`, body = text } = entry;
+  const target = path.slice(1).replace('{id}', encodeURIComponent(id)) + (search && `?${search}`);
+  return {
+    method,
+    id,
+    query: search,
+    body,
+    url: new URL(target, new URL('.', location.href)).href,
+  };
+}
+
+/** Writes a sample of the request in the language that is chosen. @param {Entry} entry */
+function sampleOf(entry) {
+  const { method, body, url } = inputsOf(entry);
+  const isPublic = state.isOpen || entry.of['x-access'] === 'public';
+  const quoted = (/** @type {string} */ text) => `'${text.replaceAll("'", "'\\''")}'`;
+  if (language === 'curl') {
+    const json = body && ` \\\n  --json ${quoted(body)}`;
+    return `curl -sS -X ${method} ${quoted(url)}${isPublic ? '' : bearer}${json}`;
+  }
+  const [answer, sent] = [answerOf(entry), bodyOf(entry)];
+  const isTyped = language === 'TypeScript';
+  const types = isTyped ? [answer, sent].map(declarationOf).join('') : '';
+  const typed = (/** @type {Schema | undefined} */ schema) =>
+    isTyped && schema ? `: ${typeOf(schema)}` : '';
+  const token = isPublic ? '' : '\n    Authorization: `Bearer ${token}`,';
+  const kind = body && "\n    'Content-Type': 'application/json',";
+  return `${types}${body && `const body${typed(sent)} = ${body};\n`}const response = await fetch(
+  '${url.replaceAll("'", '%27')}',
+  {
+    method: '${method}',
+    headers: {${`${token}${kind}`.replaceAll('\n', '\n  ')}
+    },${body && '\n    body: JSON.stringify(body),'}
+  },
+);
+if (!response.ok) throw new Error((await response.json()).detail);${
+    answer ? `\nconst data${typed(answer)} = await response.json();` : ''
+  }`;
+}
+
+/** The TypeScript type of a schema. @param {Schema} schema @returns {string} */
+function typeOf(schema) {
+  const { $ref, items, type = 'unknown', enum: values, properties, required = [] } = schema;
+  if ($ref) return resolved(schema).name ?? '';
+  if (values) return values.map((each) => JSON.stringify(each)).join(' | ');
+  if (items) return `Array<${typeOf(items)}>`;
+  if (properties) {
+    const members = Object.entries(properties).map(
+      ([name, each]) => `${name}${required.includes(name) ? '' : '?'}: ${typeOf(each)}`,
+    );
+    return `{ ${members.join('; ')} }`;
+  }
+  return [type]
+    .flat()
+    .join(' | ')
+    .replace('integer', 'number')
+    .replace('object', 'Record<string, unknown>');
+}
+
+/** Declares the type that a schema names. @param {Schema} [schema] @returns {string} */
+function declarationOf({ items, ...schema } = {}) {
+  if (items) return declarationOf(items);
+  const { name, $ref, ...shape } = resolved(schema);
+  const lines = typeOf(shape)
+    .replaceAll(/(?<=^\{|;) /gu, '\n  ')
+    .replace(/ \}$/u, ';\n}');
+  return name ? `type ${name} = ${lines};\n` : '';
+}
+
+/** Sends the request that the sample shows, a write after a question. @param {Entry} entry */
+async function run(entry) {
+  const { method, body, url } = inputsOf(entry);
+  if (method !== 'GET' && !(await ask('run', `${method} ${url}`))) return;
+  const began = performance.now();
+  const fields = {
+    ...(body && { 'Content-Type': 'application/json' }),
+    ...(state.me?.id && { 'Session-User': `${state.me.id}` }),
+  };
+  const stop = new AbortController();
+  const response = await fetch(url, {
+    method,
+    headers: fields,
+    body: body || null,
+    signal: stop.signal,
+  });
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  let text = '';
+  for (;;) {
+    const { value, done } = (await reader?.read()) ?? { done: true };
+    if (done || text.length > answerMax) break;
+    text += value;
+  }
+  const ms = performance.now() - began;
+  stop.abort();
+  const isWhole = text.length <= answerMax;
+  if (isWhole && /json/u.test(response.headers.get('Content-Type') ?? ''))
+    text = JSON.stringify(JSON.parse(text), null, 2);
+  const shown = isWhole ? text : `${text.slice(0, answerMax)}…`;
+  const etag = response.headers.get('ETag') ?? '';
+  entry.answer = { status: `${response.status} ${response.statusText}`, ms, etag, text: shown };
+}
+
+/** Says the rules of a value. @param {Schema} schema @returns {string} */
+function rulesOf(schema) {
+  const { name, type, enum: values, format, items, properties, ...rules } = resolved(schema);
+  const { minimum, maximum, minLength, maxLength, maxItems } = rules;
+  return [
+    name ?? values?.join(' | ') ?? [type ?? 'any JSON'].flat().join(' or '),
+    items && `of ${rulesOf(items)}`,
+    format,
+    rules['x-references'] && `id in ${rules['x-references']}`,
+    rules['x-unique'] && 'unique',
+    minimum !== undefined && `from ${minimum}`,
+    maximum !== undefined && `to ${maximum}`,
+    (minLength || maxLength) && `${minLength ?? 0} to ${maxLength ?? 'any number of'} characters`,
+    maxItems && `at most ${maxItems}`,
+    rules['x-default'] !== undefined && `${rules['x-default']} by default`,
+  ]
+    .filter(Boolean)
+    .join(', ');
+}
+
+/**
+ * A table that folds.
+ * @type {(title: string, rows: readonly (readonly [name: Child, rules: Child, more: Child])[]) => Child}
+ */
+const tableOf = (title, rows) =>
+  rows.length > 0 &&
+  h(
+    'details.scroll',
+    { key: title },
+    h('summary', `${title} `, h('small', rows.length)),
+    h(
+      'table',
+      rows.map(([name, ...cells], key) =>
+        h(
+          'tr',
+          { key },
+          h('th', { scope: 'row' }, h('code', name)),
+          cells.map((cell) => h('td', cell || '')),
+        ),
+      ),
+    ),
+  );
+
+/** The fields of a record. @type {(title: string, schema?: Schema) => Child} */
+function fieldsOf(title, schema) {
+  const { items, ...own } = resolved(schema ?? {});
+  const { properties = {}, required = [] } = items ? resolved(items) : own;
+  return tableOf(
+    title,
+    Object.entries(properties).map(([name, each]) => [
+      name,
+      rulesOf(each),
+      [
+        required.includes(name) ? 'required' : 'optional',
+        each.readOnly && 'made by the server',
+        each.description,
+      ]
+        .filter(Boolean)
+        .join('. '),
+    ]),
+  );
+}
+
+/** @param {Entry} entry */
+function bodyView(entry) {
+  const { of, path, method, answer } = entry;
+  const { id, query, body } = inputsOf(entry);
+  const { parameters = [], operationId } = of;
+  const take = (/** @type {'id' | 'query' | 'body'} */ name) => (/** @type {Event} */ event) =>
+    (entry[name] = inputOf(event));
+  const input = (/** @type {'id' | 'query' | 'body'} */ name, /** @type {string} */ value) =>
+    h(
+      'label.stack tight',
+      { key: name },
+      capitalized(name),
+      h(name === 'body' ? 'textarea.code' : 'input', {
+        value,
+        oninput: take(name),
+        spellcheck: 'false',
+        autocomplete: 'off',
+      }),
+    );
+  const mayRun = !credentials.test(path) && !of.responses?.[200]?.content?.['text/event-stream'];
+  const sample = sampleOf(entry);
+  return h(
+    'div.stack',
+    h(
+      'p',
+      of.description,
+      ' ',
+      h(
+        'a',
+        { href: address('', `api/${entry.tag}/${operationId}`, state.route.query) },
+        'Link to this',
+      ),
+    ),
+    h(
+      'div.run',
+      h(
+        'div.stack tight',
+        h(
+          'div.row',
+          languages.map((each) =>
+            button(each, () => (localStorage['language'] = language = each), {
+              key: each,
+              'aria-pressed': `${each === language}`,
+            }),
+          ),
+          button(
+            'Copy',
+            async () => (await navigator.clipboard.writeText(sample), say('Copied.')),
+            { 'aria-label': 'Copy the sample' },
+          ),
+        ),
+        h('pre.card pad scroll', { tabindex: 0 }, h('code', sample)),
+        path.includes('{id}') && input('id', id),
+        parameters.some((each) => each.in === 'query') && input('query', query),
+        bodyOf(entry) && input('body', body),
+        mayRun && button(method === 'GET' ? 'Run' : 'Run…', () => run(entry), { class: 'primary' }),
+      ),
+      h(
+        'div.stack tight',
+        { role: 'status' },
+        answer &&
+          h(
+            'p',
+            h('strong', answer.status),
+            ` · ${Math.round(answer.ms)} ms`,
+            answer.etag && ` · entity tag ${answer.etag}`,
+          ),
+        answer?.text
+          ? h('pre.card pad scroll', { tabindex: 0 }, h('code', bdi(answer.text)))
+          : mayRun && !answer && h('p.quiet', 'The answer appears here.'),
+      ),
+    ),
+    fieldsOf('Fields of the body', bodyOf(entry)),
+    fieldsOf('Fields of the answer', answerOf(entry)),
+    tableOf(
+      'Parameters',
+      parameters.map((each) => [each.name, rulesOf(each.schema), each.description]),
+    ),
+    tableOf(
+      'Answers',
+      Object.entries(of.responses ?? {}).map(([status, { description, $ref }]) => [
+        status,
+        description ?? problemOf($ref),
+        '',
+      ]),
+    ),
+  );
+}
+
+/** @param {string} [ref] */
+const problemOf = (ref = '') =>
+  state.description?.components.responses?.[ref.split('/').at(-1) ?? '']?.description;
+
+/** @type {{ [access: string]: string }} */
+const who = {
+  public: 'everyone',
+  optional: 'everyone',
+  user: 'signed in',
+  self: 'admin, self',
+  owner: 'admin, owner',
+};
+
+/** @param {Entry} entry */
+function entryView(entry) {
+  const { method, path, of } = entry;
+  const { operationId: id, summary = '' } = of;
+  const access = of['x-access'] ?? '';
+  const ontoggle = (/** @type {Event} */ { target }) =>
+    opened[target instanceof HTMLDetailsElement && target.open ? 'add' : 'delete'](id);
+  const isOpen = opened.has(id);
+  return h(
+    'details.operation card',
+    { key: id, id, open: isOpen, ontoggle },
+    h(
+      'summary.row',
+      h('code.pill', method),
+      h('code', path),
+      h('span.grow', summary),
+      h('span.quiet', who[access] ?? access),
+    ),
+    isOpen && bodyView(entry),
+  );
+}
+
+/** Unfolds the operation that the address names. */
+export function arrive() {
+  search = '';
+  const { operation } = state.route;
+  if (operation) opened.add(operation);
+  draw(operation && `#${operation} summary`);
+}
+
+export function view() {
+  const { of = '', query } = state.route;
+  const all = entries();
+  const words = search.toLowerCase();
+  const shown = all.filter(({ method, path, tag, of: { summary, description } }) =>
+    words
+      ? `${method} ${path} ${summary} ${description}`.toLowerCase().includes(words)
+      : !of || tag === of,
+  );
+  const collection = collectionOf(of);
+  return h(
+    'div.guide stack',
+    h(
+      'div.row spread',
+      h('h1', { tabindex: -1 }, of ? `${capitalized(of)}: API` : 'Documentation'),
+      collection && h('a', { href: address(of, '', query) }, `${collection.title}: records`),
+      h('input', {
+        type: 'search',
+        'aria-label': 'Search the documentation',
+        placeholder: 'Search the documentation',
+        value: search,
+        oninput: (event) => (search = inputOf(event)),
+      }),
+    ),
+    h(
+      'nav.row',
+      { 'aria-label': 'Parts of the API' },
+      ['', ...new Set(all.map(({ tag }) => tag))].map((tag) =>
+        h(
+          'a.chip',
+          {
+            key: tag,
+            href: address('', tag ? `api/${tag}` : 'api'),
+            'aria-current': tag === of && 'page',
+          },
+          tag ? capitalized(tag) : 'All',
+        ),
+      ),
+      h('a', { href: 'openapi.json', target: '_blank' }, 'openapi.json'),
+    ),
+    !of && h('p', state.description?.info.description),
+    shown.map(entryView),
+    shown.length === 0 && h('p.quiet', { role: 'status' }, 'Nothing matches.'),
+  );
+}

@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict';
+import { defineCollection } from '../../src/index.ts';
+import { keys, visitTest } from './visit.ts';
+
+const books = defineCollection({
+  name: 'books',
+  singular: 'book',
+  fields: {
+    title: { kind: 'text', min: 1, max: 200 },
+    state: { kind: 'choice', values: ['new', 'used'] },
+    tags: { kind: 'list', of: { kind: 'text' }, optional: true },
+  },
+  access: { create: 'admin' },
+});
+
+visitTest('a collection has an API tab with samples for its filters, fields, and a way to run them', {
+  things: 30, collections: [books], refusals: [422],
+}, async (visit) => {
+  const { browser, server, shows, text } = visit;
+  await visit.signIn('#items?price%3Agte=20&sort=-price');
+  await browser.click('#to-api');
+  await shows('Items: API', 'main');
+  assert.equal(await visit.hash(), '#/api/items?price%3Agte=20&sort=-price');
+  assert.deepEqual(
+    await browser.run('return [...document.querySelectorAll(".operation summary")].map((at) => at.innerText)'),
+    [
+      'GET\n/items\nList items\nsigned in', 'POST\n/items\nCreate a new item\nsigned in',
+      'GET\n/items/{id}\nRead the item with this id\nsigned in',
+      'PUT\n/items/{id}\nReplace the item with this id\nadmin, owner',
+      'PATCH\n/items/{id}\nChange some fields of the item with this id\nadmin, owner',
+      'DELETE\n/items/{id}\nDelete the item with this id\nadmin, owner',
+      'POST\n/items/batch\nCreate many items at once, all or none\nsigned in',
+    ],
+  );
+  await browser.click('.operation summary');
+  const address = `${server.url}/items?price%3Agte=20&sort=-price&limit=10`;
+  assert.equal(await text('.operation pre'), `curl -sS -X GET '${address}' -H "Authorization: Bearer $TOKEN"`);
+  // What is read runs at once, and its answer stands beside the sample.
+  await browser.click('.run .primary');
+  await shows('200 OK · ', '.run');
+  await shows('entity tag', '.run');
+  await shows('"name": "Thing 30"', '.run [role=status]');
+  const beside = 'const [sample, answer] = document.querySelectorAll(".run > div"); ' +
+    'return sample.getBoundingClientRect().right <= answer.getBoundingClientRect().left';
+  assert.equal(await browser.run(beside), true);
+  const press = 'for (const at of document.querySelectorAll(".run *")) if (at.innerText === arguments[0]) at.click()';
+  await browser.run(press, 'TypeScript');
+  await shows('const data: Array<Item> = await response.json();', '.run');
+  const type = /^type Item = \{\n {2}id: number;\n {2}name: string;\n {2}price: number;\n\};\n/;
+  assert.match(await text('.operation pre'), type);
+  await browser.run(press, 'fetch');
+  await shows('    Authorization: `Bearer ${token}`,', '.run');
+
+  // A write is sent after a question, with the body that was typed.
+  await visit.visit('#/api/items/createItem');
+  await browser.until('return document.querySelector("#createItem textarea")');
+  await browser.type('#createItem textarea', '{"name": "From here", "price": -1}');
+  await browser.click('#createItem .primary');
+  await shows('Send this request?', '#run[open]');
+  await browser.press(keys.escape);
+  await browser.until('return !document.querySelector("#run[open]")');
+  assert.ok(server.requests.every((line) => !line.startsWith('POST')));
+  await browser.click('#createItem .primary');
+  await shows('Send', '#run[open]');
+  await browser.click('#run .primary');
+  await shows('422 Unprocessable', '#createItem');
+  await browser.type('#createItem textarea', `{"name": "It's from here", "price": 1}`);
+  await browser.click('#createItem .primary');
+  await shows('Send', '#run[open]');
+  await browser.click('#run .primary');
+  await shows('201 Created', '#createItem');
+  assert.equal((await server.as('ada', 'GET', '/items/31')).data.name, "It's from here");
+});
+
+visitTest('the documentation is read, searched and linked by people who may not see data', {
+  collections: [books],
+}, async (visit) => {
+  const { browser, shows } = visit;
+  await visit.signIn('#/api', 'grace');
+  await shows('Errors are problem details (RFC 9457)', 'main');
+  await shows('/books/batch', 'main');
+  await browser.type('[aria-label="Search the documentation"]', 'refresh token');
+  await browser.until(`
+    const paths = [...document.querySelectorAll('.operation summary code:last-of-type')];
+    return paths.map((at) => at.innerText).join() === '/tokens,/tokens/revoke';
+  `);
+  await visit.visit('#/api/books/createBook');
+  await shows('For administrators.', '#createBook');
+  const unfold = 'for (const at of document.querySelectorAll("details")) at.open = true; ';
+  const words = 'Only records that contain this text';
+  await browser.until(`${unfold} return document.querySelector("#home").innerText.includes(arguments[0])`, words);
+  await shows('required', '#home');
+  await shows('new | used', '#home');
+  await shows('1 to 200 characters', '#home');
+});
