@@ -26,7 +26,7 @@ const retryMs = 3000;
 let record;
 /** @type {typeof import('./home.js') | undefined} */ let home;
 /** Views of the page's own, by their ids. @type {{ [id: string]: () => Promise<Own> }} */
-const loaders = { api: () => import('./guide.js') };
+const loaders = { api: () => import('./guide.js'), schema: () => import('./schema.js') };
 /** @type {{ [id: string]: Own | undefined }} */ const own = {};
 let failure = '';
 /** The tab that was scrolled into view. @type {Element | null} */ let tab = null;

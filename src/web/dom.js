@@ -48,7 +48,7 @@ export function render(parent, children) {
   const nodes = children.flatMap((child, index) => {
     if (typeof child === 'boolean' || child === undefined) return [];
     const key = (typeof child === 'object' ? child.attributes['key'] : undefined) ?? index;
-    const node = draw(child, former.get(key));
+    const node = draw(child, parent, former.get(key));
     if (node === former.get(key)) former.delete(key);
     keys.set(node, key);
     return node;
@@ -64,9 +64,9 @@ export function render(parent, children) {
 
 /**
  * Returns the node for a description; the former node where it has the same tag.
- * @type {(child: Description | string | number, former?: Node) => Node}
+ * @type {(child: Description | string | number, parent: Element, former?: Node) => Node}
  */
-function draw(child, former) {
+function draw(child, parent, former) {
   if (typeof child !== 'object') {
     const text = former instanceof Text ? former : new Text();
     if (text.data !== `${child}`) text.data = `${child}`;
@@ -75,8 +75,7 @@ function draw(child, former) {
   const known = former && descriptions.get(former);
   if (former && known === child) return former;
   const isKept = former instanceof Element && known?.tag === child.tag;
-  const isDrawing = child.tag === 'svg' || child.tag === 'path';
-  const space = `http://www.w3.org/${isDrawing ? '2000/svg' : '1999/xhtml'}`;
+  const space = child.tag === 'svg' ? 'http://www.w3.org/2000/svg' : parent.namespaceURI;
   const element = isKept ? former : document.createElementNS(space, child.tag);
   descriptions.set(element, child);
   update(element, child.attributes, child.children, isKept ? known.attributes : {});

@@ -184,7 +184,6 @@ function rulesOf(schema) {
     items && `of ${rulesOf(items)}`,
     format,
     rules['x-references'] && `id in ${rules['x-references']}`,
-    rules['x-unique'] && 'unique',
     minimum !== undefined && `from ${minimum}`,
     maximum !== undefined && `to ${maximum}`,
     (minLength || maxLength) && `${minLength ?? 0} to ${maxLength ?? 'any number of'} characters`,

@@ -71,7 +71,9 @@ function fieldOf(name, shapes, sortable) {
     name,
     schema,
     label: capitalized(
-      schema['x-references'] ? name.replace(/Id$/u, '') : name.replace(/Ids$/u, 's'),
+      schema['x-references']
+        ? name.replace(/Id$/u, '')
+        : name.replace(/yIds$/u, 'ies').replace(/Ids$/u, 's'),
     ),
     kind: kindOf(schema),
     shown: !!shown,

@@ -21,7 +21,7 @@
  * @typedef {string | number | boolean | readonly unknown[]} Scalar
  * @typedef {{ type?: string | string[], items?: Schema,
  *   properties?: { [name: string]: Schema }, required?: string[], enum?: (string | null)[], pattern?: string,
- *   $ref?: string, examples?: readonly unknown[], 'x-unique'?: boolean, 'x-on-delete'?: string, format?: string, minimum?: number, maximum?: number, minLength?: number, maxLength?: number, maxItems?: number,
+ *   $ref?: string, examples?: readonly unknown[], format?: string, minimum?: number, maximum?: number, minLength?: number, maxLength?: number, maxItems?: number,
  *   'x-default'?: Scalar, 'x-references'?: string, 'x-multiline'?: boolean, readOnly?: boolean, description?: string }} Schema
  * @typedef {{ content?: { [type: string]: { schema: Schema } } }} Content
  * @typedef {Content & { description?: string, $ref?: string }} Answer
@@ -29,7 +29,8 @@
  *   requestBody?: Content, responses?: { [status: string]: Answer },
  *   parameters?: { name: string, in?: string, description?: string, schema: Schema }[] }} Operation
  * @typedef {{ get?: Operation, post?: Operation, patch?: Operation, delete?: Operation }} Path
- * @typedef {{ paths: { [path: string]: Path }, info: { description: string },
+ * @typedef {{ onDelete?: 'refuse' | 'remove' | 'clear', unique?: boolean, of?: Declared }} Declared
+ * @typedef {{ paths: { [path: string]: Path }, 'x-collections': { name: string, fields: { [name: string]: Declared } }[], info: { description: string },
  *   components: { schemas: { [name: string]: Schema }, responses?: { [name: string]: Answer } } }} ApiDescription
  */
 

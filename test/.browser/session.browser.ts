@@ -32,7 +32,7 @@ visitTest('the overview shows administrators the state of the server', {}, async
   const facts = ['State\nfull', 'Records\n', 'Free\n13 MB', 'Journal\n', 'Checkpointed at\n'];
   for (const fact of facts) await shows(fact, '#home');
   await browser.click('#who');
-  assert.equal(await browser.run('return document.querySelectorAll("#menu a")[1].hash'), '#/api');
+  assert.equal(await browser.run('return document.querySelectorAll("#menu a")[2].hash'), '#/api');
 });
 
 visitTest('the overview hides the state of the server from members', {}, async (visit) => {
@@ -190,7 +190,7 @@ visitTest('with --auth none there is no sign-in and everyone is an administrator
   await browser.click('#who');
   const menu =
     'return [...document.querySelectorAll("#menu > *")].filter((at) => at.checkVisibility()).map((at) => at.innerText)';
-  assert.deepEqual(await browser.run(menu), ['Documentation', 'Keyboard shortcuts']);
+  assert.deepEqual(await browser.run(menu), ['Schema', 'Documentation', 'Keyboard shortcuts']);
   await browser.press(keys.escape);
   await browser.click('#new');
   await visit.fill('name', 'Lamp');

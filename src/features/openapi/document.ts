@@ -1,10 +1,11 @@
 import type { Access } from '../../auth/access.ts';
 import { sessionCookie, sessionUserField } from '../../api/authenticate.ts';
-import type { Route } from '../../api/call.ts';
+import type { Route, RoutedCollection } from '../../api/call.ts';
 import { idempotencyKeyPattern } from '../../api/replies.ts';
 import { problems } from '../../base/errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts';
 import { version } from '../../base/version.ts';
+import { moreName } from '../../schema/field.ts';
 import { manySchema, objectSchema, resourceSchema } from './json-schema.ts';
 import { idSchemas } from './schemas.ts';
 import { describe, type DescribedRoute } from './summaries.ts';
@@ -56,10 +57,37 @@ export function openApi(routes: readonly Route[], basePath: string): JsonObject 
         },
       },
     },
+    'x-collections': collectionsOf(routes).map(declarationOf),
     'x-problems': Object.fromEntries(
       kinds.map(([code, [status, title]]) => [code, { status, title }]),
     ),
   };
+}
+
+/** The collections that the routes serve but for users and items, which every server has. */
+const collectionsOf = (routes: readonly Route[]): RoutedCollection[] =>
+  [...new Set(routes.flatMap(({ of }) => of?.collection ?? []))].filter(
+    ({ name, isBuiltIn }) => name !== 'users' && isBuiltIn !== true,
+  );
+
+/** A collection as a declaration file has it. Its schemas do not say what is unique, nor what a removal does. */
+function declarationOf({ name, singular, fields, access, ids }: RoutedCollection): JsonObject {
+  const own = Object.entries(fields).filter(([, { readOnly }]) => readOnly !== true);
+  const declaration = {
+    name,
+    singular,
+    ...(ids !== undefined && { id: { kind: ids, given: true } }),
+    ...(Object.hasOwn(fields, 'createdAt') && { timestamps: true }),
+    ...(Object.hasOwn(fields, moreName) && { additional: true }),
+    fields: Object.fromEntries(own.filter(([field]) => field !== 'id' && field !== moreName)),
+    access,
+  };
+  // What ids a reference holds follows from the collection that it refers to.
+  const withoutIds = function (this: { readonly kind?: unknown }, member: string, value: unknown) {
+    return member === 'ids' && this.kind === 'reference' ? undefined : value;
+  };
+  const plain: JsonValue = JSON.parse(JSON.stringify(declaration, withoutIds));
+  return isJsonObject(plain) ? plain : {};
 }
 
 const text: JsonObject = { type: 'string' };

@@ -1,0 +1,145 @@
+// @ts-check
+/** The picture of the collections: a card for each, and a line for each reference that shows what removal does. */
+import { button, h } from './dom.js';
+import { targetOf } from './model.js';
+import { address, collectionOf, draw, say, state } from './state.js';
+
+/** @import { Collection, Field } from './types.js' */
+
+/** Lengths in the picture. */
+const [width, gap, row] = [210, 90, 22];
+const nowhere = { x: 0, y: 0 };
+const removals = { refuse: 'is refused', remove: 'removes this, too', clear: 'clears the field' };
+
+/** The collection whose neighbours are lit. */
+let lit = '';
+
+/** What the declaration says of a field. @type {(of: Collection, field: Field) => import('./types.js').Declared} */
+const declared = ({ name }, field) =>
+  state.description?.['x-collections'].find((each) => each.name === name)?.fields[field.name] ?? {};
+
+/** The references of all collections, each with what removal of its target does. */
+const links = () =>
+  state.collections.flatMap((of) =>
+    of.fields.flatMap((field, index) => {
+      const to = collectionOf(targetOf(field) ?? '');
+      const { of: element, onDelete = element?.onDelete ?? 'refuse' } = declared(of, field);
+      return to ? [{ of, field, index, to, onDelete }] : [];
+    }),
+  );
+
+/** Finds a place for each card: what refers to another stands behind it; the others, where there is room. */
+function placed() {
+  const all = links();
+  /** @type {Map<Collection, number>} */ const columns = new Map();
+  for (const { of, to } of all) columns.set(of, 0).set(to, 0);
+  // A circle ends after as many rounds as there are collections.
+  for (let round = 1; round < columns.size; round += 1)
+    for (const { of, to } of all)
+      if (of !== to)
+        columns.set(
+          of,
+          Math.min(Math.max(columns.get(of) ?? 0, (columns.get(to) ?? 0) + 1), columns.size),
+        );
+  const heights = Array.from({ length: Math.max(2, ...columns.values()) + 1 }, () => 8);
+  /** @type {(of: Collection) => [Collection, { x: number, y: number, height: number }]} */
+  const place = (of) => {
+    const column = columns.get(of) ?? heights.indexOf(Math.min(...heights));
+    const y = heights[column] ?? 8;
+    const height = (of.fields.length + 1.7) * row;
+    heights[column] = y + height + row;
+    return [of, { x: column * (width + gap) + gap / 2, y, height }];
+  };
+  const sorted = [...columns.keys(), ...state.collections.filter((each) => !columns.has(each))];
+  const places = new Map(sorted.map(place));
+  return { all, places, size: heights.length * (width + gap), bottom: Math.max(...heights) };
+}
+
+export const arrive = () => draw();
+
+export function view() {
+  const { all, places, size, bottom } = placed();
+  const light = (/** @type {string} */ name) => () => (lit = name);
+  const isLit = (/** @type {{ of: Collection, to: Collection }} */ { of, to }) =>
+    lit === of.name || lit === to.name;
+  const near = new Set(all.filter(isLit).flatMap(({ of, to }) => [of, to]));
+  const lines = all.map((link) => {
+    const { of, to, field, index, onDelete } = link;
+    const from = places.get(of) ?? nowhere;
+    const target = places.get(to) ?? nowhere;
+    const [start, end] = [from.y + (index + 2) * row, target.y + row * 0.75];
+    const [right, bend] = of === to ? [from.x, -gap / 2] : [target.x + width, gap / 2];
+    const d = `M${from.x} ${start}C${from.x - gap / 2} ${start} ${right + bend} ${end} ${right} ${end}`;
+    return h('path', {
+      key: `${of.name} ${field.name}`,
+      d,
+      class: `${onDelete}${isLit(link) ? ' lit' : ''}`,
+    });
+  });
+  const cards = [...places].map(([of, { x, y, height }]) => {
+    const texts = of.fields.flatMap((field, index) => [
+      h(
+        'text',
+        { x: x + 12, y: y + (index + 2.2) * row },
+        `${field.name}${field.isRequired ? ' *' : ''}`,
+      ),
+      h(
+        'text.kind',
+        { x: x + width - 12, y: y + (index + 2.2) * row },
+        `${field.kind}${declared(of, field).unique ? ' · unique' : ''}`,
+      ),
+    ]);
+    const [on, off] = [light(of.name), light('')];
+    return h(
+      'a',
+      {
+        key: of.name,
+        href: address(of.name),
+        class: (near.has(of) || lit === of.name) && 'lit',
+        onmouseenter: on,
+        onfocus: on,
+        onmouseleave: off,
+        onblur: off,
+      },
+      h('rect', { x, y, width, height, rx: 8 }),
+      h('text.title', { x: x + 12, y: y + row }, of.title),
+      texts,
+    );
+  });
+  const rows = all.map(({ of, field, to, onDelete }, key) =>
+    h(
+      'tr',
+      { key },
+      h('th', { scope: 'row' }, `${of.title}: ${field.label}`),
+      h('td', to.title),
+      h('td', removals[onDelete]),
+    ),
+  );
+  const heads = ['Field', 'Refers to', 'Its removal'].map((head) =>
+    h('th', { scope: 'col' }, head),
+  );
+  const copy = async () => {
+    await navigator.clipboard.writeText(
+      JSON.stringify({ collections: state.description?.['x-collections'] }, null, 2),
+    );
+    say('Copied.');
+  };
+  const look = {
+    viewBox: `0 0 ${size} ${bottom}`,
+    width: size,
+    height: bottom,
+    role: 'group',
+    'aria-label': 'Collections',
+  };
+  return h(
+    'div.guide stack',
+    h(
+      'div.row spread',
+      h('h1', { tabindex: -1 }, 'Schema'),
+      h('span.quiet', '* must be filled in'),
+      button('Copy declaration', copy),
+    ),
+    h('div.scroll', h(lit ? 'svg.schema lit' : 'svg.schema', look, lines, cards)),
+    rows.length > 0 && h('table', h('thead', h('tr', heads)), h('tbody', rows)),
+  );
+}
