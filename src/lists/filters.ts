@@ -2,7 +2,7 @@ import { CairnError } from '../base/errors.ts';
 import { isScalar, parseJsonNumber, type Scalar } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { Query } from '../http/query.ts';
-import type { Field, Shape, Value } from '../schema/field.ts';
+import { moreField, moreName, type Field, type Shape, type Value } from '../schema/field.ts';
 import { kindOf, type Operator } from '../schema/kinds.ts';
 import { fieldAt, readablePaths, readerAt } from '../schema/record.ts';
 import { comparedBy, comparedValue, partOf } from './order.ts';
@@ -271,12 +271,15 @@ const searchedPerStep = 8192;
 /** Returns how many records can be tested in one step: the fewer, the longer their texts are. */
 export function testsPerStep(shape: Shape, filters: readonly Filter[]): number {
   const searches = filters.flat().filter(isSearch);
-  const length = searches.reduce((sum, { name }) => sum + lengthMax(fieldAt(shape, name)), 0);
+  const length = searches.reduce((sum, { name }) => sum + lengthMax(fieldOf(shape, name)), 0);
   return Math.max(1, Math.min(64, Math.floor(searchedPerStep / length)));
 }
 
 const isSearch = ({ operator }: Condition): boolean =>
   operator === 'contains' || operator === 'search';
+
+const fieldOf = (shape: Shape, name: string): Field | undefined =>
+  name === moreName ? moreField : fieldAt(shape, name);
 
 const lengthMax = (field: Field | undefined): number =>
   (field && kindOf(field).lengthMax?.(field)) ?? 0;

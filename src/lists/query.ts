@@ -8,7 +8,6 @@ import {
   fieldAt,
   lastTermOf,
   numberName,
-  readableFields,
   readableNames,
   readablePaths,
   readerAt,
@@ -168,20 +167,18 @@ export function recordParameters(subject: ListSubject): OwnParameter[] {
   return listParameters(subject).filter((name) => name === 'fields' || name === 'embed');
 }
 
+/** The fields that `q` searches, with the additional members. */
 export const searchedNames = (shape: Shape): string[] =>
-  namesWhere(shape, (field) => (kindOf(field).lengthMax?.(field) ?? 0) > 0);
+  Object.entries(shape).flatMap(([name, field]) => {
+    const isShown = name === moreName || !field.writeOnly;
+    return isShown && (kindOf(field).lengthMax?.(field) ?? 0) > 0 ? name : [];
+  });
 
 /** The paths of all readable fields except lists and objects. */
 export const sortableNames = (shape: Shape): string[] =>
   readablePaths(shape).flatMap(([path, field]) => (isSortable(field) ? path : []));
 
-const isSortable = ({ kind }: Field): boolean => kind !== 'list' && kind !== 'object';
-
-function namesWhere(shape: Shape, test: (field: Field) => boolean): string[] {
-  return readableFields(shape)
-    .filter(([, field]) => test(field))
-    .map(([name]) => name);
-}
+export const isSortable = ({ kind }: Field): boolean => kind !== 'list' && kind !== 'object';
 
 function readSearch(shape: Shape, value: string): Filter {
   const { length } = normalised(value);

@@ -367,8 +367,11 @@ const object: Kind<ObjectField> = {
   members: { fields: 'fields', additional: 'flag?' },
   operators: [],
   operand: (text) => text,
-  lengthMax: ({ fields }) =>
-    Object.values(fields).reduce((sum, field) => sum + (kindOf(field).lengthMax?.(field) ?? 0), 0),
+  lengthMax: ({ fields, additional }) =>
+    Object.values(fields).reduce(
+      (sum, field) => sum + (kindOf(field).lengthMax?.(field) ?? 0),
+      additional ? limits.jsonFieldBytesMax : 0,
+    ),
 };
 const notAn = (type: string): Violation => violation('wrong_type', `must be an ${type}`);
 

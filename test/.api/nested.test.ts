@@ -277,6 +277,7 @@ test('further members are filtered and sorted by, but those that the server stor
   assert.deepEqual(await ids('sort=-views&limit=4'), [4, 3, 1, 2]);
   assert.deepEqual(await ids('author.name=A1'), [2]);
   assert.deepEqual(await ids('nothing:exists=false&title=x'), [1, 2, 3, 4]);
+  assert.deepEqual(await ids('q=a2'), [3], 'a search looks into them');
   assert.equal((await ask('GET', '/open?ownerId=7')).status, 400);
   assert.equal((await ask('GET', '/open?revision=1')).status, 400);
   const link = (await ask('GET', '/open?sort=views&limit=2')).field('link');

@@ -9,7 +9,7 @@ import {
   type ListSubject,
   type OwnParameter,
 } from '../../lists/query.ts';
-import type { Field } from '../../schema/field.ts';
+import { moreName, type Field } from '../../schema/field.ts';
 import { kindOf, type Operator } from '../../schema/kinds.ts';
 import { readableNames, readablePaths } from '../../schema/record.ts';
 
@@ -132,7 +132,7 @@ const ownParameters: { readonly [name in OwnParameter]: (subject: ListSubject) =
   }),
   q: ({ fields }) => ({
     description:
-      `Only records that contain this text in ${searchedNames(fields).join(' or ')}. ` +
+      `Only records that contain this text in ${searchedNames(fields).map(memberName).join(' or ')}. ` +
       'Upper and lower case are equal.',
     schema: { type: 'string', minLength: 1, maxLength: limits.searchLengthMax },
   }),
@@ -141,6 +141,8 @@ const ownParameters: { readonly [name in OwnParameter]: (subject: ListSubject) =
     schema: { type: 'string', enum: ['me'] },
   }),
 };
+
+const memberName = (name: string): string => (name === moreName ? 'any other member' : name);
 
 function arrayOf(names: readonly string[]): JsonObject {
   return { type: 'array', items: { type: 'string', enum: names }, minItems: 1 };
