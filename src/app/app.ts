@@ -43,7 +43,8 @@ export async function openApp(complete: CompleteOptions): Promise<Application> {
   }
   const references = await loadReferences(complete.collections);
   const parts = await loadParts(complete);
-  const data = openData({ ...complete, references }, audit, parts.place);
+  const { place, dialect } = parts;
+  const data = openData({ ...complete, references }, audit, place, dialect?.groups);
   // An administrator that breaks a rule must not leave a store behind.
   if (administrator !== undefined && !(await data.store.exists())) {
     checkAdministrator(data.users, administrator);
@@ -85,7 +86,7 @@ export class Application {
     data: Data,
     options: CompleteOptions,
     observers: Observer[],
-    { place, cors, proxies, ...parts }: Parts,
+    { dialect, place, cors, proxies, ...parts }: Parts,
   ) {
     const { store } = data;
     const { settings, clock, random, log } = options;
@@ -111,9 +112,10 @@ export class Application {
       allowedOrigins: new Set(settings.corsOrigins),
       cors,
       isShared: place !== undefined,
-      endpoints: endpointsOf(services, options, features),
+      endpoints: endpointsOf(services, options, features, dialect),
     });
-    this.#pipeline = place?.onlyCurrent(pipeline, store) ?? pipeline;
+    const handle = dialect?.taking(pipeline, data.registry) ?? pipeline;
+    this.#pipeline = place?.onlyCurrent(handle, store) ?? handle;
     this.server = new HttpServer({
       clock,
       nextId: createRequestIds(random),

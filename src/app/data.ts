@@ -9,7 +9,7 @@ import { Throttle } from '../auth/throttle.ts';
 import { reasonOf } from '../base/errors.ts';
 import { servedCollections } from '../collections/served.ts';
 import { IdempotencyKeys } from '../collections/idempotency.ts';
-import { registryOf, type Registry } from '../collections/registry.ts';
+import { registryOf, type Groups, type Registry } from '../collections/registry.ts';
 import { Writes } from '../collections/writes.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
 import { openStore } from '../store/open-store.ts';
@@ -34,13 +34,15 @@ export interface Data {
 
 /**
  * Registers users, sessions and collections with a store that has not started. With
- * `place`, its log is that of the store. `audit` receives the security events.
+ * `place`, its log is that of the store. `audit` receives the security events. `groups` are further
+ * indexes of the collections.
  * @throws InvariantError for a collection that was not declared by `defineCollection`
  */
 export function openData(
   options: CompleteOptions,
   audit: Audit = () => undefined,
   place?: SharedPlace,
+  groups?: Groups,
 ): Data {
   const { settings, directory, clock, random, log } = options;
   const declarations = servedCollections(options);
@@ -64,7 +66,13 @@ export function openData(
   // A store without users has no tables of them.
   const hasUsers = options.users !== false;
   const records = accountRecords(hasUsers ? store : openStore({ clock, random }));
-  const registry = registryOf(store, declarations, options.references, settings.recordsPerOwner);
+  const registry = registryOf(
+    store,
+    declarations,
+    options.references,
+    settings.recordsPerOwner,
+    groups,
+  );
   const writes = new Writes({ store, idempotencyKeys, observe: options.observer?.(registry) });
   const parts: AccountParts = {
     ...records,

@@ -13,7 +13,7 @@ import type { Load } from '../log/operated.ts';
 import type { Store } from '../store/store.ts';
 import type { Data } from './data.ts';
 import type { CompleteOptions } from './options.ts';
-import type { Feature } from './parts.ts';
+import type { Dialect, Feature } from './parts.ts';
 
 /** What was asked of a server beyond its bounds. */
 interface Pressed {
@@ -26,6 +26,7 @@ export function endpointsOf(
   services: Data & SignInServices & AccountServices & Omit<HealthServices, 'status'> & Pressed,
   complete: CompleteOptions,
   features: readonly Feature[],
+  dialect?: Dialect,
 ): Endpoint[] {
   const { settings } = complete;
   const { store, writes, users, hasUsers, registry } = services;
@@ -38,6 +39,7 @@ export function endpointsOf(
   const endpoints = [
     ...(hasUsers ? collectionEndpoints(usersCollection(settings), users, options) : []),
     ...[...registry.values()].flatMap((declared) => {
+      if (dialect !== undefined) return dialect.endpointsOf(declared, registry, options, complete);
       const collection = declaredCollection(declared);
       const resource = new CollectionResource(declared, complete);
       return [

@@ -1,11 +1,14 @@
 import type { Endpoint, Route } from '../api/call.ts';
+import type { CollectionOptions } from '../api/collections.ts';
 import type { SharedPlace, SharedPurpose, SharedTools } from '../api/shared-place.ts';
 import type { Tokens } from '../auth/tokens.ts';
 import type { JsonObject } from '../base/json.ts';
 import type { Clock } from '../base/system.ts';
 import type { CollectionDeclaration } from '../collections/declaration.ts';
-import type { ReferenceRules } from '../collections/registry.ts';
+import type { Declared, Groups, ReferenceRules, Registry } from '../collections/registry.ts';
+import type { CollectionTools } from '../collections/resource.ts';
 import { OptionError, type ClusterOptions, type Settings } from '../config/options.ts';
+import type { Handle } from '../http/message.ts';
 import type { Cors, Proxies } from '../http/server-options.ts';
 import type { TlsTexts } from '../http/server.ts';
 import type { Format, Observer } from '../log/log.ts';
@@ -22,6 +25,7 @@ import type { CompleteOptions } from './options.ts';
 export interface Options {
   readonly cluster?: () => Promise<{ readonly ClusterTools: NewTools }>;
   readonly cors?: () => Promise<{ createCors(allowedOrigins: readonly string[]): Cors }>;
+  readonly dialect?: () => Promise<Dialect>;
   readonly operations?: () => Promise<{ readonly Operations: new () => Operations }>;
   readonly proxies?: () => Promise<{ createProxies(networks: readonly string[]): Proxies }>;
   readonly references?: () => Promise<{ readonly references: ReferenceRules }>;
@@ -36,6 +40,21 @@ type NewTools = new (
   options: CompleteOptions,
   purpose: SharedPurpose,
 ) => SharedTools;
+
+/** Lets clients of another server ask in their own way. */
+export interface Dialect {
+  /** The indexes of each table of a declared collection, besides its own. */
+  readonly groups: Groups;
+  /** Returns the endpoints of a declared collection. */
+  endpointsOf(
+    declared: Declared,
+    registry: Registry,
+    options: CollectionOptions,
+    tools: CollectionTools,
+  ): Endpoint[];
+  /** Returns what takes requests before `handle`. */
+  taking(handle: Handle, registry: Registry): Handle;
+}
 
 /** Metrics, and a listener that shows them. */
 export interface Operations {
@@ -76,6 +95,7 @@ export interface FeatureModule {
 export const options: Options = {
   cluster: () => import('../options/cluster/tools.ts'),
   cors: () => import('../options/cors/cors.ts'),
+  dialect: () => import('../options/dialect/json-server.ts'),
   operations: () => import('../options/operations/listener.ts'),
   proxies: () => import('../options/proxies/proxies.ts'),
   references: () => import('../options/references/references.ts'),
@@ -92,6 +112,7 @@ const features: Readonly<Record<string, () => Promise<FeatureModule>>> = {
 /** What an app is made of beside its core. */
 export interface Parts {
   readonly features: readonly FeatureModule[];
+  readonly dialect: Dialect | undefined;
   readonly place: SharedPlace | undefined;
   readonly cors: Cors | undefined;
   readonly proxies: Proxies | undefined;
@@ -100,9 +121,14 @@ export interface Parts {
 /** Loads the parts that an app needs. @throws OptionError where one was removed */
 export async function loadParts(chosen: CompleteOptions): Promise<Parts> {
   const { cluster, settings } = chosen;
-  const { corsOrigins, trustedProxies } = settings;
+  const { corsOrigins, dialect, trustedProxies } = settings;
+  if (dialect !== undefined && settings.auth !== 'none')
+    throw new OptionError(
+      'Cannot use --dialect: its clients do not sign in, so it needs --auth none',
+    );
   return {
     features: await loadFeatures(chosen),
+    dialect: dialect && (await loadOption(options.dialect, '--dialect')),
     place: cluster && (await openCluster(cluster, chosen, 'serve')).place,
     cors:
       corsOrigins.length === 0

@@ -145,6 +145,9 @@ export interface ReferenceRules {
   ): void;
 }
 
+/** Group indexes of the tables of declared collections. */
+export type Groups = NonNullable<TableDefinition<Entry>['groups']>;
+
 /** The declared collections of an app, by name. */
 export type Registry = ReadonlyMap<string, Declared>;
 
@@ -154,6 +157,7 @@ export function registryOf(
   declarations: readonly CollectionDeclaration[],
   references?: ReferenceRules,
   recordsPerOwner?: number,
+  groups: Groups = {},
 ): Registry {
   const isBounded = recordsPerOwner !== undefined;
   const tables: Collection<Entry>[] = [];
@@ -171,7 +175,7 @@ export function registryOf(
     while (nouns.has(noun)) noun += '_';
     nouns.add(noun);
     const unique = uniqueFields(fields);
-    const records = store.collection(tableOf(declaration, unique, isBounded));
+    const records = store.collection(tableOf(declaration, unique, isBounded, groups));
     tables.push(records);
     const outgoing: Reference[] = [];
     const incoming: Reference[] = [];
@@ -210,6 +214,7 @@ function tableOf(
   { name, fields }: CollectionDeclaration,
   unique: Declared['unique'],
   countsOwners: boolean,
+  others: Groups,
 ): TableDefinition<Entry> {
   const stored: Shape & { readonly ownerId: NumberField } = {
     ...fields,
@@ -225,8 +230,9 @@ function tableOf(
     parse: storedRecordParser(stored, ({ ownerId }) => Number.isSafeInteger(ownerId)),
     unique: Object.fromEntries(unique),
     groups: {
-      ...Object.fromEntries(groups.map((field) => [field, (entry) => idsIn(entry, field)])),
+      ...Object.fromEntries(groups.map((field) => [field, (entry: Entry) => idsIn(entry, field)])),
       ...(ids === 'any' && { [textsName]: hasTextId }),
+      ...others,
     },
     references: Object.fromEntries(references.map(([field, { to }]) => [field, to])),
     without: (entry, field, key) => without(entry, fields, field, key),

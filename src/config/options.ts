@@ -160,6 +160,13 @@ const address = text('ADDRESS', 'an IP address or a host name', isAddress);
 const port = integer('PORT', 0, 65_535);
 const file = text('FILE');
 
+const dialect = option(
+  'dialect',
+  'take what clients of json-server send, too, and answer as it does; needs --auth none',
+  choice(['json-server']),
+  undefined,
+);
+
 /** The options of the command line that `createApp` takes too. */
 export const settings = {
   registration: option(
@@ -174,6 +181,7 @@ export const settings = {
     choice(['required', 'none']),
     'required',
   ),
+  dialect,
   corsOrigins: option(
     'cors-origin',
     'web origins whose pages may call the API',

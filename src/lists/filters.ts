@@ -113,7 +113,7 @@ export function readCondition(
 }
 
 /** Whether values can be of several types, so that a text spells several of them. */
-function isMixed(field: Field | undefined): boolean {
+export function isMixed(field: Field | undefined): boolean {
   if (field?.kind === 'list') return isMixed(field.of);
   if (field?.kind === 'json') return field.like === undefined;
   if (field?.kind === 'reference') return field.ids === 'any';

@@ -25,7 +25,7 @@ test('without flags and variables the defaults hold', () => {
     adminPassword: undefined, secret: undefined, registration: 'closed', auth: 'required', log: undefined,
     logLevel: 'info', opsHost: '127.0.0.1', opsPort: undefined, tls: undefined, corsOrigins: [], trustedProxies: [],
     basePath: '', passwordLengthMin: 15, scryptCost: 15, requireIfMatch: false, atRest: 'on', memoryMax: undefined,
-    recordsPerOwner: undefined,
+    recordsPerOwner: undefined, dialect: undefined,
     collections: undefined, cluster: undefined,
   });
 });
@@ -51,6 +51,7 @@ const allowed: readonly [flag: string, text: string][] = [
   ['base-path', '/api'], ['base-path', '/v1/my-api'],
   ['cluster', 'http://127.0.0.1:2379,http://[::1]:2379,http://localhost:2379,https://10.0.0.1'],
   ['trust-proxy', '10.0.0.0/8,::1,fd00::/8'], ['password-min', '8'], ['scrypt-cost', '17'], ['auth', 'none'],
+  ['dialect', 'json-server'],
 ];
 const refused: readonly [flag: string, text: string][] = [
   ['port', '65536'], ['port', '-1'], ['port', '3e3'], ['port', '0x50'], ['port', ' 80'], ['port', 'tcp://10.0.0.1:80'],

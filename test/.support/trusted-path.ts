@@ -173,6 +173,7 @@ export const appendices: Reading = {
   'src/cli/': 'the commands: they act as an administrator, for anyone who can read the directory; and where the first' +
     ' password is printed',
   'src/options/offline/': 'what is believed of a backup',
+  'src/options/dialect/': 'what becomes of requests of clients of json-server, only where nobody signs in',
   'src/options/transfer/': 'what is believed of a file that is imported',
 };
 

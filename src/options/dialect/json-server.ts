@@ -1,0 +1,370 @@
+/** Answers clients of json-server, of its versions 0.17 and 1.0, in their own way. */
+import type { Principal } from '../../auth/access.ts';
+import type { Body } from '../../api/body.ts';
+import { parseId, type Endpoint, type Handler, type Operation } from '../../api/call.ts';
+import {
+  batchEndpoints,
+  collectionEndpoints,
+  type CollectionOptions,
+} from '../../api/collections.ts';
+import { shown, unstoredReply } from '../../api/replies.ts';
+import { declaredCollection } from '../../api/routes.ts';
+import { CairnError } from '../../base/errors.ts';
+import { isJsonObject, isScalar, parseJsonObject } from '../../base/json.ts';
+import type { JsonValue, Scalar } from '../../base/json.ts';
+import { limits } from '../../base/limits.ts';
+import { idOf, recordId, type RecordId } from '../../base/record-id.ts';
+import type { Declared, Entry, Registry } from '../../collections/registry.ts';
+import {
+  CollectionResource,
+  found,
+  localTarget,
+  type Target,
+  type CollectionTools,
+} from '../../collections/resource.ts';
+import { Fields } from '../../http/fields.ts';
+import type { Handle, Reply, Request } from '../../http/message.ts';
+import { parseQuery, type Query } from '../../http/query.ts';
+import { invalidParameter } from '../../lists/filters.ts';
+import { readList, readRecord, type List, type PieceWriter } from '../../lists/list.ts';
+import { listParameters } from '../../lists/query.ts';
+import { anyJson, moreName, referenceIn, type Field, type Shape } from '../../schema/field.ts';
+import { moreOf, readerAt, representationOf, representationWriter } from '../../schema/record.ts';
+import type { StoredRecord, Transaction } from '../../store/store.ts';
+import { isForeign, namesIn, readPart, readQuery, type IsKnown, type Part } from './query.ts';
+
+/** The index of what records refer to: each member whose name ends in `Id`, by its text. */
+const refers = '.refers';
+const keyOf = (name: string, id: Scalar): string => `${name} ${id}`;
+
+/** The indexes of the tables of declared collections, besides their own. */
+export const groups = {
+  [refers]: (entry: Entry): string[] =>
+    Object.entries({ ...entry, ...moreOf(entry) }).flatMap(([name, value]) =>
+      name.endsWith('Id') && isScalar(value) ? keyOf(name, value) : [],
+    ),
+};
+
+/** Returns the endpoints of a declared collection. */
+export function endpointsOf(
+  declared: Declared,
+  registry: Registry,
+  options: CollectionOptions,
+  tools: CollectionTools,
+): Endpoint[] {
+  const collection = declaredCollection(declared);
+  const { create, replace, patch } = collection.bodies;
+  const { fields } = declared;
+  const bodies = {
+    create: sentTo(create, (sent) => withoutId(sent, fields['id']?.kind !== 'integer')),
+    replace: sentTo(replace, (sent) => withoutId(sent)),
+    patch: {
+      ...patch,
+      validate: (sent: JsonValue, by: Principal) => ({
+        kind: 'patch' as const,
+        against: (stored: object) =>
+          replace.validate(assigned(fields, stored, sent), by).against(stored),
+      }),
+    },
+  };
+  const resource = new Resource(declared, tools, registry);
+  const others = handlersOf(declared, registry, options);
+  const endpoints = collectionEndpoints({ ...collection, bodies }, resource, options);
+  return [
+    ...endpoints.map((own): Endpoint => {
+      const { operation = 'create' } = own.route.of ?? {};
+      const handle = others[operation]?.((call) => own.handle(call));
+      return handle === undefined ? own : { route: own.route, handle };
+    }),
+    ...batchEndpoints(collection, resource, options),
+  ];
+}
+
+/** Returns a body that is changed before it is validated. */
+const sentTo = <T>(body: Body<T>, change: (sent: JsonValue) => JsonValue): Body<T> => ({
+  ...body,
+  validate: (sent, by) => body.validate(change(sent), by),
+});
+
+/** Returns what was sent without its id: that of a record never changes. */
+function withoutId(sent: JsonValue, isGiven = false): JsonValue {
+  if (!isJsonObject(sent)) return sent;
+  const { id, ...others } = sent;
+  return isGiven && id ? sent : others;
+}
+
+/** Returns a stored record with the members that were sent in the place of its own. */
+function assigned(fields: Shape, stored: object, sent: JsonValue): JsonValue {
+  if (!isJsonObject(sent)) return sent;
+  const members = new Map(Object.entries(representationOf(fields, stored)));
+  for (const [name, value] of Object.entries(sent)) {
+    const { kind, nullable, optional }: Field = fields[name] ?? anyJson;
+    // Null is no value of such a field, so it can only be meant to remove it.
+    if (value === null && optional && !nullable && kind !== 'json') members.delete(name);
+    else if (name !== 'id') members.set(name, value);
+  }
+  return Object.fromEntries(members);
+}
+
+/** The operations, of which a removal takes what refers to the record. */
+class Resource extends CollectionResource {
+  readonly #registry: Registry;
+  readonly #tools: CollectionTools;
+
+  constructor(declared: Declared, tools: CollectionTools, registry: Registry) {
+    super(declared, tools);
+    this.#registry = registry;
+    this.#tools = tools;
+  }
+
+  override remove(tx: Transaction, target: Target): void {
+    super.remove(tx, target);
+    const removed: [Declared, RecordId][] = [[this.collection, target.id]];
+    for (const [{ singular }, id] of removed) {
+      const name = `${singular}Id`;
+      for (const from of this.#registry.values()) {
+        const { [name]: field } = from.fields;
+        // What is declared as a reference has its own rule.
+        if (field !== undefined && referenceIn(field) !== undefined) continue;
+        for (const referrer of [...tx.of(from.records).referring(refers, keyOf(name, id))]) {
+          const other = idOf(referrer);
+          if (removed.push([from, other]) > limits.referrersMax) throw tooMany;
+          new CollectionResource(from, this.#tools).remove(tx, localTarget(other));
+        }
+      }
+    }
+  }
+}
+
+const tooMany = new CairnError(
+  'still_referenced',
+  `Cannot remove the record: over ${limits.referrersMax} records depend on it; remove some first`,
+);
+
+/** Returns the handlers of the operations that are answered in another way than Cairn's. */
+function handlersOf(
+  declared: Declared,
+  registry: Registry,
+  { listPool: pool }: CollectionOptions,
+): { readonly [operation in Operation]?: (own: Handler) => Handler } {
+  const { fields, records } = declared;
+  const isKnown = knownIn(declared);
+  const own: readonly string[] = listParameters(declared).filter((name) => name !== 'q');
+  return {
+    list: (listed) => async (call) => {
+      const query = parseQuery(call.query);
+      const names = [...query.keys()];
+      const isOwn = names.some((name) => own.includes(name)) && !names.some(isForeign);
+      if (isOwn || names.length === 0) return listed(call);
+      const asked = readQuery(declared, query, isKnown);
+      const part = readPart(query);
+      const embed = embeddingIn(declared, registry, query);
+      const read = async (offset = part?.offset): Promise<List> =>
+        readList(
+          { fields, records, pool },
+          {
+            query: { ...asked, limit: part?.limit, offset },
+            withTotal: part !== undefined,
+            caller: call.request,
+            embed,
+          },
+        );
+      const list = await read();
+      return part === undefined
+        ? shown(200, undefined, list.body)
+        : partReply(call.request, part, list, read);
+    },
+
+    read: (one) => (call) => {
+      const query = parseQuery(call.query);
+      const embed = embeddingIn(declared, registry, query);
+      if (embed !== undefined) {
+        const record = found<StoredRecord>(records.withId(call.id));
+        return shown(200, undefined, readRecord(pool, record, { caller: call.request, embed }));
+      }
+      const isMeant = [...query.keys()].some((name) => own.includes(name) || isKnown(name));
+      return one(isMeant ? call : { ...call, query: '' });
+    },
+
+    remove: (removed) => async (call) => {
+      await removed(call);
+      return unstoredReply(200, '{}');
+    },
+  };
+}
+
+/**
+ * Returns a function that knows the members of records: those that are declared, and those that a
+ * stored record has.
+ */
+function knownIn({ fields, records }: Declared): IsKnown {
+  const counts = new Map<string, number>();
+  const count = (record: object, by: 1 | -1): void => {
+    for (const name of Object.keys(moreOf(record))) {
+      const sum = (counts.get(name) ?? 0) + by;
+      if (sum > 0) counts.set(name, sum);
+      else counts.delete(name);
+    }
+  };
+  if (Object.hasOwn(fields, moreName)) {
+    for (const block of records.view().blocks) for (const record of block) count(record, 1);
+    records.follow((before, after) => {
+      if (before !== undefined) count(before, -1);
+      if (after !== undefined) count(after, 1);
+    });
+  }
+  return (path) => {
+    const [name = ''] = path.split('.');
+    return Object.hasOwn(fields, name) || counts.has(name);
+  };
+}
+
+/** Returns the reply with a part of a list. `read` reads another one. */
+async function partReply(
+  request: Request,
+  { limit, page, isEnvelope }: Part,
+  list: List,
+  read: (offset: number) => Promise<List>,
+): Promise<Reply> {
+  const { body, total = 0 } = list;
+  const count = ['X-Total-Count', String(total)];
+  const last = Math.ceil(total / limit);
+  if (page === undefined) return shown(200, undefined, body, count);
+  if (!isEnvelope) {
+    const isOne = last < 2 || page > last;
+    return shown(200, undefined, body, [...(isOne ? [] : linksTo(request, page, last)), ...count]);
+  }
+  const pages = Math.max(1, last);
+  const at = Math.min(page, pages);
+  const { body: data } = at === page ? list : await read((at - 1) * limit);
+  const places = { first: 1, prev: at > 1 ? at - 1 : null, next: at < pages ? at + 1 : null };
+  const envelope = JSON.stringify({ ...places, last: pages, pages, items: total });
+  return shown(200, undefined, wrapped(`${envelope.slice(0, -1)},"data":`, data), count);
+}
+
+function wrapped(start: string, body: List['body']): List['body'] {
+  if (typeof body === 'string') return `${start}${body}}`;
+  return (async function* pieces() {
+    yield start;
+    yield* body;
+    yield '}';
+  })();
+}
+
+/**
+ * Returns the `Link` field of a page, as a name and a value, with whole addresses: pages of other
+ * origins follow them.
+ */
+function linksTo({ fields, basePath, target }: Request, page: number, last: number): string[] {
+  const numbers = { first: 1, prev: page - 1, next: page + 1, last };
+  const links = Object.entries(numbers).flatMap(([relation, number]) => {
+    if (number < 1 || number > last) return [];
+    const path = target
+      .replace(/([?&]_page=)[^&]*/, `$1${number}`)
+      .replaceAll(/["<>\\^`{|}]/g, encodeURIComponent);
+    return `<http://${fields.get('host') ?? ''}${basePath}${path}>; rel="${relation}"`;
+  });
+  return ['Link', links.join(', ')];
+}
+
+/**
+ * Returns the writer of records with what a query embeds; `undefined` if it embeds nothing.
+ * @throws CairnError `invalid_query` for what is no collection, nor one of its records
+ */
+function embeddingIn(
+  { fields, singular }: Declared,
+  registry: Registry,
+  query: Query,
+): PieceWriter | undefined {
+  const parts = ['_embed', '_expand'].flatMap((parameter) =>
+    [...new Set(namesIn(query, parameter))].map((member) => {
+      const many = registry.get(member);
+      const one = [...registry.values()].find((each) => each.singular === member);
+      const of = many ?? one;
+      if (of === undefined)
+        throw invalidParameter(parameter, `must name some of ${[...registry.keys()].join(', ')}`);
+      const idIn = readerAt(fields, `${member}Id`);
+      const read = (record: StoredRecord): Entry[] =>
+        many === undefined
+          ? [of.records.withId(idFrom(of, String(idIn(record))))].flatMap((found) => found ?? [])
+          : many.records.members(
+              refers,
+              keyOf(`${singular}Id`, idOf(record)),
+              limits.pageRecordsMax,
+            );
+      return { member, isOne: many === undefined, read, write: representationWriter(of.fields) };
+    }),
+  );
+  if (parts.length === 0) return undefined;
+  return function* writeWithEmbedded(record) {
+    const own = new Map(Object.entries(representationOf(fields, record)));
+    for (const { member } of parts) own.delete(member);
+    yield JSON.stringify(Object.fromEntries(own)).slice(0, -1);
+    for (const { member, isOne, read, write } of parts) {
+      const records = read(record);
+      if (isOne && records.length === 0) continue;
+      yield `,${JSON.stringify(member)}:${isOne ? '' : '['}`;
+      for (const [index, each] of records.entries()) yield (index > 0 ? ',' : '') + write(each);
+      if (!isOne) yield ']';
+    }
+    yield '}';
+  };
+}
+
+/**
+ * Returns what takes requests before `handle`: `/posts/1/comments` is about the comments of a post,
+ * and a body without a type is JSON.
+ */
+export function taking(handle: Handle, registry: Registry): Handle {
+  return (request) => {
+    const { method, fields: given, target } = request;
+    const isTyped = !method.startsWith('P') || given.get('content-type') !== undefined;
+    const fields = isTyped ? given : new Fields([...given.raw, 'Content-Type', 'application/json']);
+    const [, of = '', sent = '', nested = '', query = ''] = nestedForm.exec(target) ?? [];
+    const parent = registry.has(nested) ? registry.get(of) : undefined;
+    if (parent === undefined) return handle(isTyped ? request : changed(request, { fields }));
+    const name = `${parent.singular}Id`;
+    const asked = `${name}:eq=${sent.replaceAll(/[+&]/g, encodeURIComponent)}`;
+    const isRead = method === 'GET' || method === 'HEAD';
+    return handle(
+      changed(request, {
+        fields,
+        target: isRead ? `/${nested}?${asked}&${query}` : `/${nested}`,
+        async receiveBody(bytesMax) {
+          const body = await request.receiveBody(bytesMax);
+          const members = parseJsonObject(body);
+          if (members === undefined) return body;
+          const [id = ''] = [...parseQuery(asked).values()].flat();
+          const record = parent.records.withId(idFrom(parent, id));
+          const value = record === undefined ? id : idOf(record);
+          return Buffer.from(JSON.stringify({ ...members, [name]: value }));
+        },
+      }),
+    );
+  };
+}
+
+/** Returns the id of a collection that a text stands for. */
+const idFrom = ({ ids }: Declared, text: string): RecordId =>
+  recordId(ids === undefined ? parseId(text) : text);
+
+const nestedForm = /^\/([^/?]+)\/([^/?]+)\/([^/?]+)(?:\?(.*))?$/s;
+
+/** Returns a request with other values. */
+function changed(request: Request, others: Partial<Request>): Request {
+  const { id, method, basePath, address, fields, target } = request;
+  return {
+    ...{ id, method, basePath, address, fields, target },
+    get caller() {
+      return request.caller;
+    },
+    get signal() {
+      return request.signal;
+    },
+    ...(request.abandon && { abandon: () => request.abandon?.() }),
+    receiveBody: (bytesMax) => request.receiveBody(bytesMax),
+    matched: (route) => request.matched(route),
+    authenticated: (userId) => request.authenticated(userId),
+    ...others,
+  };
+}

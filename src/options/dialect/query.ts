@@ -1,0 +1,212 @@
+/**
+ * What clients of json-server ask of a list, by its versions 0.17 and 1.0, in terms of Cairn:
+ *
+ *     _sort=a,b&_order=asc,desc  _sort=-a      the order
+ *     _start=5&_end=10  _limit=5  _page=2      a part of the list, with its total
+ *     _page=2&_per_page=5                      a page in an envelope
+ *     views_gte=1  views:gt=1  title_like=x    filters
+ *     _where={"or":[{"views":{"gt":1}},…]}     filters, with one level of `and` and `or`
+ *     _embed=comments  _expand=post            other records in each
+ *     q=text                                   a search
+ */
+import { isJsonObject, isScalar, parseJson, parseJsonNumber } from '../../base/json.ts';
+import type { JsonValue, Scalar } from '../../base/json.ts';
+import { limits } from '../../base/limits.ts';
+import type { Query } from '../../http/query.ts';
+import {
+  combined,
+  invalidParameter,
+  isMixed,
+  readCondition,
+  type Condition,
+  type Filter,
+} from '../../lists/filters.ts';
+import { isSortable, parseListQuery, type ListQuery, type ListSubject } from '../../lists/query.ts';
+import type { Field, Shape } from '../../schema/field.ts';
+import { kindOf } from '../../schema/kinds.ts';
+import { fieldAt } from '../../schema/record.ts';
+
+const parameters = /^(?:q|_(?:sort|order|start|end|limit|page|per_page|embed|expand|where))$/;
+
+/** A filter with an operator, as either version writes it. */
+const filterForm = /^(.+?)(?:_(gte?|lte?|ne|like)|:(\w+))$/;
+
+/** The operators, by the names that are not Cairn's or mean something else there. */
+const operators: { readonly [name: string]: Condition['operator'] } = {
+  ...{ eq: 'in', in: 'in', ne: 'ne', lt: 'lt', lte: 'lte', gt: 'gt', gte: 'gte' },
+  ...{ like: 'search', contains: 'search', startsWith: 'starts', endsWith: 'ends' },
+};
+
+/** Whether a parameter is one of json-server alone. */
+export const isForeign = (name: string): boolean =>
+  name !== 'q' && (parameters.test(name) || filterForm.exec(name)?.[2] !== undefined);
+
+/** A part of a list. */
+export interface Part {
+  readonly offset: number;
+  readonly limit: number;
+  /** The number of the page; `undefined` where the part is none. */
+  readonly page?: number;
+  readonly isEnvelope?: boolean;
+}
+
+/** Whether records have a member of this name, or may have. */
+export type IsKnown = (name: string) => boolean;
+
+/** Returns the last value of a parameter; `undefined` for none, and for an empty one. */
+const valueOf = (query: Query, name: string): string | undefined =>
+  query.get(name)?.at(-1) || undefined;
+
+/** Returns the part of a list that is asked for. @throws CairnError `invalid_query` */
+export function readPart(query: Query): Part | undefined {
+  const read = (name: string): number | undefined => {
+    const text = valueOf(query, name);
+    if (text === undefined) return undefined;
+    if (/^\d{1,9}$/.test(text)) return Number(text);
+    throw invalidParameter(name, 'must be a whole number from 0 on');
+  };
+  const [page, size, most, end] = ['_page', '_per_page', '_limit', '_end'].map(read);
+  if (page !== undefined) {
+    const [number, limit] = [page || 1, (size ?? most) || 10];
+    const offset = (number - 1) * limit;
+    return { offset, limit, page: number, isEnvelope: size !== undefined };
+  }
+  const offset = read('_start') ?? 0;
+  const limit = end === undefined ? most : Math.max(0, end - offset);
+  return limit === undefined ? undefined : { offset, limit };
+}
+
+/** Returns the query of a list, without its part. @throws CairnError `invalid_query` */
+export function readQuery(subject: ListSubject, query: Query, isKnown: IsKnown): ListQuery {
+  const { fields: shape } = subject;
+  const own = new Map<string, readonly string[]>();
+  const searched = valueOf(query, 'q');
+  if (searched !== undefined) own.set('q', [searched]);
+  const orders = valueOf(query, '_order')?.toLowerCase().split(',') ?? [];
+  const terms = valueOf(query, '_sort')?.split(',') ?? [];
+  const sort = terms.flatMap((term, index) => {
+    const name = term.replace(/^-/, '');
+    const field = isKnown(name) ? fieldAt(shape, name) : undefined;
+    if (field === undefined || !isSortable(field)) return [];
+    return term === name && orders[index] === 'desc' ? `-${name}` : term;
+  });
+  if (sort.length > 0) own.set('sort', [sort.join()]);
+  const asked = parseListQuery(subject, own);
+  const filters = [...asked.filters];
+  const where = valueOf(query, '_where');
+  if (where !== undefined) filters.push(...readWhere(shape, where));
+  for (const [written, values] of query) {
+    const parameter = written.replace(/\[\]$/, '');
+    if (parameters.test(parameter)) continue;
+    const [, name, suffix, operator = suffix] = filterForm.exec(parameter) ?? [];
+    if (isKnown(parameter)) filters.push(...filtersOf(shape, parameter, 'eq', values));
+    else if (name !== undefined && operator !== undefined) {
+      const listed = operator === 'in' ? values.flatMap((value) => value.split(',')) : values;
+      filters.push(...filtersOf(shape, name, operator, listed));
+    }
+  }
+  return { ...asked, filters };
+}
+
+/** Returns the names that a parameter gives. */
+export const namesIn = (query: Query, parameter: string): readonly string[] =>
+  (query.get(parameter) ?? []).flatMap((value) => value.split(',')).filter((name) => name !== '');
+
+/**
+ * Returns the filters that an operator with these values makes. As json-server, what a field cannot
+ * be is no mistake: no record passes.
+ * @throws CairnError `invalid_query`
+ */
+function filtersOf(
+  shape: Shape,
+  name: string,
+  written: string,
+  texts: readonly string[],
+): Filter[] {
+  const field = fieldAt(shape, name);
+  if (field === undefined) return [[]];
+  if (!Object.hasOwn(operators, written))
+    return combined(texts.map((text) => readCondition(shape, `${name}:${written}`, text, [])));
+  const { [written]: operator = 'eq' } = operators;
+  if (operator === 'search') {
+    const isLong = texts.some(({ length }) => length > limits.searchLengthMax);
+    if (isLong)
+      throw invalidParameter(name, `must be up to ${limits.searchLengthMax} characters long`);
+    return [texts.map((text) => ({ name, operator, operands: [text] }))];
+  }
+  const operands = texts.flatMap((text) => spelledBy(text, field));
+  if (operator === 'ne')
+    return [[{ name, operator: 'exists', operands: [true] }], [{ name, operator, operands }]];
+  // An index answers one condition.
+  if (operator === 'in' && field.kind !== 'list') return [[{ name, operator, operands }]];
+  const each = operator === 'in' ? 'has' : operator;
+  return [operands.map((operand) => ({ name, operator: each, operands: [operand] }))];
+}
+
+/** Returns the values of a field that a text spells. */
+function spelledBy(text: string, field: Field): Scalar[] {
+  if (field.kind !== 'json' && !isMixed(field)) {
+    const operand = kindOf(field).operand(text, field);
+    return isScalar(operand) ? [operand] : [];
+  }
+  const number = parseJsonNumber(text);
+  const isTruth = text === 'true' || text === 'false';
+  return [
+    text,
+    ...(Number.isFinite(number) ? [number] : []),
+    ...(isTruth ? [text === 'true'] : []),
+  ];
+}
+
+const whereForm =
+  'must be a JSON object such as {"views":{"gt":1},"or":[{"author":{"eq":"Ada"}},…]}, ' +
+  'with up to 20 parts in "and" and "or", which are not nested';
+const partsMax = 20;
+/** The filters that alternatives with several conditions each can make together. */
+const productsMax = 100;
+
+/** @throws CairnError `invalid_query` */
+function readWhere(shape: Shape, text: string): Filter[] {
+  let where: JsonValue;
+  try {
+    where = parseJson(text);
+  } catch {
+    throw invalidParameter('_where', whereForm);
+  }
+  return conditionsIn(shape, where, true);
+}
+
+/** Returns the filters of an object of conditions. `path` is that of the object, with a dot. */
+function conditionsIn(shape: Shape, where: JsonValue, isWhole: boolean, path = ''): Filter[] {
+  if (!isJsonObject(where)) throw invalidParameter('_where', whereForm);
+  return Object.entries(where).flatMap(([name, value]): Filter[] => {
+    if ((name === 'and' || name === 'or') && Array.isArray(value)) {
+      const isAllowed = isWhole && value.length > 0 && value.length <= partsMax;
+      if (!isAllowed) throw invalidParameter('_where', whereForm);
+      const parts = value.map((part: JsonValue) => conditionsIn(shape, part, false));
+      return name === 'and' ? parts.flat() : alternatives(parts);
+    }
+    if (!isJsonObject(value)) return filtersOf(shape, path + name, 'eq', textsOf(value));
+    return Object.entries(value).flatMap(([key, operand]) =>
+      Object.hasOwn(operators, key)
+        ? filtersOf(shape, path + name, key, textsOf(operand))
+        : conditionsIn(shape, { [key]: operand }, false, `${path}${name}.`),
+    );
+  });
+}
+
+/** Returns filters that hold where all those of one part do. @throws CairnError `invalid_query` */
+function alternatives(parts: readonly Filter[][]): Filter[] {
+  const count = parts.reduce((product, { length }) => product * length, 1);
+  if (count > productsMax) throw invalidParameter('_where', whereForm);
+  return parts.reduce<Filter[]>(
+    (all, part) => all.flatMap((filter) => part.map((other) => [...filter, ...other])),
+    [[]],
+  );
+}
+
+function textsOf(value: JsonValue): string[] {
+  const values = [value].flat();
+  if (values.every(isScalar)) return values.map(String);
+  throw invalidParameter('_where', whereForm);
+}
