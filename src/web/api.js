@@ -78,14 +78,10 @@ export async function call(method, path, options = {}) {
     const message = `${data.detail ?? `The server answered ${status}`}.${advice}`;
     throw Object.assign(new Problem(message), { status, isUnknown, issues: data.errors ?? [] });
   }
-  const [, cursor = '', relation = ''] =
-    /[?&](?:cursor|until)=([^&>]*)[^>]*>; rel="(\w+)"/u.exec(field('Link')) ?? [];
   return {
     status,
     data,
     etag: field('ETag'),
-    /** The cursor of another page by its relation, such as `next`. */
-    links: { [relation]: decodeURIComponent(cursor) },
     /** Number of records on all pages, if the request asked for it. */
     total: Number(field('X-Total-Count') || NaN),
   };

@@ -11,8 +11,8 @@ import { address, ask, bearer, collectionOf, draw, say, state } from './state.js
 /** @import { Child, Operation, Schema } from './types.js' */
 
 /**
- * An operation with its place. `id`, `query` and `body`: what a person has typed for its next request.
- * @typedef {{ method: string, path: string, of: Operation, tag: string, id?: string, query?: string, body?: string,
+ * An operation with its place. `target` and `body`: what a person has typed for its next request.
+ * @typedef {{ method: string, path: string, of: Operation, tag: string, target?: string, body?: string,
  *   answer?: { status: string, ms: number, etag: string, text: string } }} Entry
  */
 
@@ -64,29 +64,24 @@ function exampleOf(schema) {
   return Object.fromEntries(names.map((name) => [name, exampleOf(properties[name] ?? {})]));
 }
 
-/** What a person has typed for the next request of an operation, or what it begins with. @param {Entry} entry */
-function inputsOf(entry) {
-  const { method, path, of, tag, id = '1' } = entry;
+/** The next request of an operation: what a person has typed, or what it begins with. @param {Entry} entry */
+function requestOf(entry) {
+  const { method, path, of, tag } = entry;
   const isList = of.parameters?.some(({ name }) => name === 'limit');
   const query = new URLSearchParams(isList && state.route.of === tag ? state.route.query : []);
-  query.delete('at');
   if (isList && !query.has('limit')) query.set('limit', '10');
   const schema = bodyOf(entry);
-  const text = schema ? JSON.stringify(exampleOf(schema), null, 2) : '';
-  const { query: search = `${query}`, body = text } = entry;
-  const target = path.slice(1).replace('{id}', encodeURIComponent(id)) + (search && `?${search}`);
-  return {
-    method,
-    id,
-    query: search,
-    body,
-    url: new URL(target, new URL('.', location.href)).href,
-  };
+  const example = schema ? JSON.stringify(exampleOf(schema), null, 2) : '';
+  const {
+    body = example,
+    target = `${path.replace('{id}', '1').slice(1)}${isList ? `?${query}` : ''}`,
+  } = entry;
+  return { method, target, body, url: new URL(target, location.href).href };
 }
 
 /** Writes a sample of the request in the language that is chosen. @param {Entry} entry */
 function sampleOf(entry) {
-  const { method, body, url } = inputsOf(entry);
+  const { method, body, url } = requestOf(entry);
   const isPublic = state.isOpen || entry.of['x-access'] === 'public';
   const quoted = (/** @type {string} */ text) => `'${text.replaceAll("'", "'\\''")}'`;
   if (language === 'curl') {
@@ -144,33 +139,19 @@ function declarationOf({ items, ...schema } = {}) {
 
 /** Sends the request that the sample shows, a write after a question. @param {Entry} entry */
 async function run(entry) {
-  const { method, body, url } = inputsOf(entry);
+  const { method, body, url } = requestOf(entry);
   if (method !== 'GET' && !(await ask('run', `${method} ${url}`))) return;
   const began = performance.now();
   const fields = {
     ...(body && { 'Content-Type': 'application/json' }),
     ...(state.me?.id && { 'Session-User': `${state.me.id}` }),
   };
-  const stop = new AbortController();
-  const response = await fetch(url, {
-    method,
-    headers: fields,
-    body: body || null,
-    signal: stop.signal,
-  });
-  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
-  let text = '';
-  for (;;) {
-    const { value, done } = (await reader?.read()) ?? { done: true };
-    if (done || text.length > answerMax) break;
-    text += value;
-  }
+  const response = await fetch(url, { method, headers: fields, body: body || null });
+  let text = await response.text();
   const ms = performance.now() - began;
-  stop.abort();
-  const isWhole = text.length <= answerMax;
-  if (isWhole && /json/u.test(response.headers.get('Content-Type') ?? ''))
-    text = JSON.stringify(JSON.parse(text), null, 2);
-  const shown = isWhole ? text : `${text.slice(0, answerMax)}…`;
+  const isJson = /json/u.test(response.headers.get('Content-Type') ?? '');
+  if (isJson && text.length < answerMax) text = JSON.stringify(JSON.parse(text), null, 2);
+  const shown = text.slice(0, answerMax);
   const etag = response.headers.get('ETag') ?? '';
   entry.answer = { status: `${response.status} ${response.statusText}`, ms, etag, text: shown };
 }
@@ -240,18 +221,16 @@ function fieldsOf(title, schema) {
 /** @param {Entry} entry */
 function bodyView(entry) {
   const { of, path, method, answer } = entry;
-  const { id, query, body } = inputsOf(entry);
+  const request = requestOf(entry);
   const { parameters = [], operationId } = of;
-  const take = (/** @type {'id' | 'query' | 'body'} */ name) => (/** @type {Event} */ event) =>
-    (entry[name] = inputOf(event));
-  const input = (/** @type {'id' | 'query' | 'body'} */ name, /** @type {string} */ value) =>
+  const input = (/** @type {'target' | 'body'} */ name, selector = 'input') =>
     h(
       'label.stack tight',
       { key: name },
       capitalized(name),
-      h(name === 'body' ? 'textarea.code' : 'input', {
-        value,
-        oninput: take(name),
+      h(selector, {
+        value: request[name],
+        oninput: (event) => (entry[name] = inputOf(event)),
         spellcheck: 'false',
         autocomplete: 'off',
       }),
@@ -289,9 +268,8 @@ function bodyView(entry) {
           ),
         ),
         h('pre.card pad scroll', { tabindex: 0 }, h('code', sample)),
-        path.includes('{id}') && input('id', id),
-        parameters.some((each) => each.in === 'query') && input('query', query),
-        bodyOf(entry) && input('body', body),
+        input('target'),
+        bodyOf(entry) && input('body', 'textarea.code'),
         mayRun && button(method === 'GET' ? 'Run' : 'Run…', () => run(entry), { class: 'primary' }),
       ),
       h(

@@ -11,7 +11,7 @@ import { loadList, showChanges } from './records.js';
 import { choicesOf, readable } from './reference.js';
 import { loadReferring, referringView } from './referring.js';
 import { removeSoon } from './removal.js';
-import { address, ask, copyAsCurl, draw, explain, go, page, say, state } from './state.js';
+import { address, ask, draw, explain, go, page, say, state } from './state.js';
 import { fromText, toText } from './texts.js';
 import { show } from './values.js';
 
@@ -305,7 +305,7 @@ export function drawDrawer(more) {
 /** @param {Draft} of */
 function recordForm(of) {
   const { id, base, collection, mayChange, message } = of;
-  const { name, one } = collection;
+  const { one } = collection;
   if (!base && id !== 'new') {
     if (!message) return h('p.quiet', { 'aria-busy': 'true' }, 'Loading…');
     return h(
@@ -335,7 +335,6 @@ function recordForm(of) {
     ),
     !mayChange &&
       h('p.quiet', `Only administrators and the person who created this ${one} can change it.`),
-    base && button('Copy as curl', () => copyAsCurl(`${name}/${id}`)),
     mayChange &&
       h(
         'div.foot row pad line',

@@ -13,7 +13,6 @@ import {
   bearer,
   changed,
   collectionOf,
-  copyAsCurl,
   count,
   draw,
   explain,
@@ -31,16 +30,15 @@ export const list = {
   /** @type {readonly Row[]} */ rows: [],
   /** Number of records on all pages. */ total: NaN,
   /** Parameters of the address that the rows belong to. */ query: state.route.query,
-  /** The cursors of other pages. @type {{ [relation: string]: string | undefined }} */ links: {},
   isBusy: false,
   problem: '',
   /** Rows of other pages stay selected. @type {readonly Row[]} */ selected: [],
   /** Number of changes by others that are not shown yet. */ changes: 0,
 };
 
-/** Parameters of an address that are not filters. `at` is the number of records before the page. */
-const ownParameters = ['q', 'sort', 'limit', 'cursor', 'until', 'at'];
-const wholeList = { limit: '', cursor: '', until: '' };
+/** Parameters of an address that are not filters. */
+const ownParameters = ['q', 'sort', 'limit', 'offset'];
+const wholeList = { limit: '', offset: '' };
 const retryMs = 3000;
 const typingPauseMs = 300;
 
@@ -60,7 +58,7 @@ const filtersOf = () => [...state.route.query].filter(([name]) => !ownParameters
 
 /** Returns the API's path for the list that the address names: for all of its pages, unless parameters name one. */
 export const listPath = (/** @type {{ [name: string]: number | string }} */ page = wholeList) =>
-  `${state.route.view}?${changed(state.route.query, { at: '', ...page })}`;
+  `${state.route.view}?${changed(state.route.query, page)}`;
 
 /** Loads the list that the address names, unless it is loaded already. */
 export async function loadList(again = false) {
@@ -80,10 +78,10 @@ export async function loadList(again = false) {
   try {
     const options = { signal, fields: { Prefer: 'count=exact' } };
     const path = listPath({ limit: pageSize() });
-    const { data: rows, total, links } = await call('GET', path, options);
+    const { data: rows, total } = await call('GET', path, options);
     // The records of this page have gone since its address was made.
-    if (rows.length === 0 && total > 0 && query.has('at')) return await go(withQuery({}), true);
-    Object.assign(list, { rows, total, links, query, problem: '', changes: 0 });
+    if (rows.length === 0 && total > 0 && query.has('offset')) return await go(withQuery({}), true);
+    Object.assign(list, { rows, total, query, problem: '', changes: 0 });
     if (!again) part('list', HTMLElement).scrollTop = 0;
   } catch (error) {
     if (signal.aborted) return;
@@ -137,35 +135,32 @@ export function drawRecords(collection) {
 
 /** Draws the range that is shown and the buttons for other pages. */
 function drawPages() {
-  const {
-    rows,
-    isBusy,
-    total,
-    links: { next, prev },
-  } = list;
+  const { rows, isBusy, total, query } = list;
   const size = pageSize();
-  const [cursor, until, start] = ['cursor', 'until', 'at'].map(
-    (name) => list.query.get(name) ?? '',
-  );
-  const isLast = until ? until === 'end' : !next;
-  const at = isLast ? total - rows.length : until && !prev ? 0 : Number(start);
+  const at = Number(query.get('offset'));
+  const [page, last] = [Math.floor(at / size) + 1, Math.ceil(total / size) || 1];
   const range = `${showNumber(at + 1)}–${showNumber(at + rows.length)} of ${showNumber(total)}`;
   set('range', { hidden: list.selected.length > 0 }, rows.length > 0 && total >= 0 && range);
-  // A page begins after its cursor or ends before its `until`.
-  const before = until ? prev : cursor;
-  const hasBefore = before && at > 0;
-  const pages = {
-    first: (cursor || until) && {},
-    prev: hasBefore && (at > size ? { until: before, at: at - size } : {}),
-    next: !isLast && { cursor: until || next, at: at + rows.length },
-    last: !isLast && { until: 'end' },
-  };
-  for (const [relation, place] of Object.entries(pages)) {
-    set(`page-${relation}`, {
-      disabled: !place,
-      onclick: () => !isBusy && place && go(withQuery(place)),
-    });
-  }
+  const place = (/** @type {number} */ to) => ({
+    disabled: to < 1 || to > last,
+    onclick: () => !isBusy && go(withQuery({ offset: (to - 1) * size })),
+  });
+  set('page-prev', place(page - 1));
+  set('page-next', place(page + 1));
+  const near = new Set(
+    [1, page - 1, page, page + 1, last].filter((each) => each >= 1 && each <= last),
+  );
+  const numbers = [...near].map((each, index, all) => {
+    const { onclick } = place(each);
+    const isFar = each - (all[index - 1] ?? 0) > 1;
+    const look = {
+      key: each,
+      'aria-label': `Page ${each}`,
+      'aria-current': each === page && 'page',
+    };
+    return button(`${isFar ? '… ' : ''}${showNumber(each)}`, onclick, look);
+  });
+  set('page-numbers', false, ...numbers);
 }
 
 /** What was typed for one list never reaches another. */
@@ -350,7 +345,6 @@ set('size', { onchange: (event) => go(withQuery({ limit: inputOf(event) })) });
 for (const id of ['show-changes', 'refresh', 'retry']) onClick(id, () => loadList(true));
 for (const id of ['csv', 'json', 'import'])
   onClick(id, async () => (await import('./transfer.js')).transfer(id));
-onClick('copy-list', () => copyAsCurl(listPath()));
 onClick('clear-selected', () => select(list.selected, false));
 onClick('remove-selected', async () => {
   const collection = collectionNow();

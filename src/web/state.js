@@ -81,7 +81,7 @@ export function changed(query, changes) {
  */
 export function withQuery(changes) {
   const { view, id, query } = state.route;
-  return address(view, id, changed(query, { cursor: '', until: '', at: '', ...changes }));
+  return address(view, id, changed(query, { offset: '', ...changes }));
 }
 
 /**
@@ -167,10 +167,3 @@ export function endRemovals() {
 
 /** What curl commands send so that the server knows the caller. */
 export const bearer = state.isOpen ? '' : ' -H "Authorization: Bearer $TOKEN"';
-
-/** Copies a curl command that sends the same request. @param {string} path */
-export async function copyAsCurl(path) {
-  const { href } = new URL(path, location.href);
-  await navigator.clipboard.writeText(`curl -sS '${href.replaceAll("'", '%27')}'${bearer}`);
-  say(state.isOpen ? 'Copied.' : 'Copied. Set TOKEN to an access token from POST /tokens.');
-}

@@ -220,24 +220,6 @@ visitTest('an import may leave out a choice, shows whole columns, and groups mis
   assert.deepEqual(stored, [{ id: 1, title: long, size: 'S' }, { id: 2, title: 'Plain' }]);
 });
 
-visitTest('a record and a list are copied as curl', { things: 1 }, async (visit) => {
-  const { browser, server, says } = visit;
-  const permissions = ['clipboardReadWrite', 'clipboardSanitizedWrite'];
-  await browser.devtools('Browser.grantPermissions', { permissions });
-  await visit.signIn("#items/1?q=o'clock&sort=-price");
-  await browser.until('return document.querySelector(".record")');
-  await browser.run(`
-    [...document.querySelectorAll('.record button')].find((at) => at.innerText === 'Copy as curl').click()
-  `);
-  await says('Copied.');
-  const copied = 'return navigator.clipboard.readText()';
-  assert.equal(await browser.run(copied), `curl -sS '${server.url}/items/1' -H "Authorization: Bearer $TOKEN"`);
-  await browser.run('document.querySelector("#copy-list").click()');
-  await browser.until(`return navigator.clipboard.readText().then((text) => text.includes('sort'))`);
-  const list = `curl -sS '${server.url}/items?q=o%27clock&sort=-price' -H "Authorization: Bearer $TOKEN"`;
-  assert.equal(await browser.run(copied), list);
-});
-
 /** Lets a test be the feed of changes. */
 function feed(visit: Visit): { send: (event: string, data: object) => void; readonly asked: string[] } {
   const open = new Set<ServerResponse>();
