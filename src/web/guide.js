@@ -141,6 +141,7 @@ function declarationOf({ items, ...schema } = {}) {
 async function run(entry) {
   const { method, body, url } = requestOf(entry);
   if (method !== 'GET' && !(await ask('run', `${method} ${url}`))) return;
+  localStorage['called'] = 'yes';
   const began = performance.now();
   const fields = {
     ...(body && { 'Content-Type': 'application/json' }),
@@ -263,7 +264,11 @@ function bodyView(entry) {
           ),
           button(
             'Copy',
-            async () => (await navigator.clipboard.writeText(sample), say('Copied.')),
+            async () => (
+              await navigator.clipboard.writeText(sample),
+              (localStorage['called'] = 'yes'),
+              say('Copied.')
+            ),
             { 'aria-label': 'Copy the sample' },
           ),
         ),

@@ -82,11 +82,15 @@ export function homeView() {
     'div.stack',
     h('h1', { tabindex: -1 }, 'Overview'),
     server && tiles(server.minutes),
-    server && attention(server),
-    section(
-      'Activity',
-      h('ul.rows card', state.activity.map(activityView)),
-      state.activity.length === 0 && h('p.quiet', 'Changes appear here as they are made.'),
+    server && firstRun(lists),
+    h(
+      'div.stack',
+      server && attention(server),
+      section(
+        'Activity',
+        h('ul.rows card', state.activity.map(activityView)),
+        state.activity.length === 0 && h('p.quiet', 'Changes appear here as they are made.'),
+      ),
     ),
     server && section('Server', h('dl.stack tight card pad', Object.entries(server).map(factView))),
     lists.map(({ name, one, title, nameField, total, newest }) =>
@@ -108,6 +112,48 @@ export function homeView() {
   );
 }
 
+/** Leads through the first steps until each is done. @param {readonly Summary[]} lists */
+function firstRun(lists) {
+  const declared = state.description?.['x-collections'] ?? [];
+  const first = declared[0]?.name ?? 'items';
+  /** @type {readonly [title: string, isDone: boolean, href: string, text: string][]} */
+  const steps = [
+    [
+      'Declare',
+      declared.length > 0,
+      '#/schema',
+      'Describe your data in a file, and start the server with --collections FILE.',
+    ],
+    [
+      'Create',
+      lists.some(({ name, total }) => name !== 'users' && total > 0),
+      address(first, 'new'),
+      'Fill in a first record, or import a file.',
+    ],
+    [
+      'Call',
+      !!localStorage['called'],
+      `#/api/${first}`,
+      'Send a request from the API tab, or copy a sample of it.',
+    ],
+  ];
+  return (
+    steps.some(([, isDone]) => !isDone) &&
+    h(
+      'ol.steps',
+      { 'aria-label': 'First steps' },
+      steps.map(([title, isDone, href, text], index) =>
+        h(
+          'li.card pad',
+          { key: title, class: isDone && 'card pad quiet' },
+          h('a', { href }, h('strong', `${isDone ? '✓' : index + 1} ${title}`)),
+          h('p', text),
+        ),
+      ),
+    )
+  );
+}
+
 /** @type {readonly [figure: 'requests' | 'p99Ms' | 'writes' | 'records', label: string, digits: number][]} */
 const figures = [
   ['requests', 'Requests a minute', 0],
@@ -120,13 +166,20 @@ const figures = [
 function tiles(minutes) {
   // The current minute is not complete yet.
   const last = minutes.at(-2) ?? minutes.at(-1);
+  // Of a few requests, the slowest says nothing.
+  const isFew = (last?.requests ?? 0) < fewRequests;
   const tile = figures.map(([figure, label, digits]) =>
     h(
       'div.card',
       { key: figure },
       h('p.quiet', label),
-      h('p', h('strong', showFigure(last?.[figure] ?? 0, digits))),
-      spark(minutes.map((minute) => minute[figure])),
+      h(
+        'p',
+        h('strong', isFew && figure === 'p99Ms' ? '–' : showFigure(last?.[figure] ?? 0, digits)),
+      ),
+      spark(
+        (minutes.length > 1 ? minutes : minutes.concat(minutes)).map((minute) => minute[figure]),
+      ),
     ),
   );
   const rows = minutes.toReversed().map((minute) =>
@@ -154,6 +207,7 @@ function spark(values) {
   return h('svg', look, area, h('path', { d: line, fill: 'none' }));
 }
 
+const fewRequests = 100;
 const [fewBytes, heapShare, manyFailures] = [1e9, 0.8, 10];
 
 /** Says what an operator should look at. @param {Server} server */

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { defineCollection } from '../../src/index.ts';
 import { visitTest } from './visit.ts';
 
 visitTest('the overview shows the last hour as pictures and as a table, and what needs attention', {
@@ -57,4 +58,39 @@ visitTest('nothing needs attention where all is well, and a member sees no figur
   await visit.shows('Grace Hopper', '#who');
   await visit.idle();
   assert.equal(await visit.browser.run('return document.querySelectorAll("#home svg").length'), 0);
+});
+
+visitTest('the first steps stand on the overview until they are done', {}, async (visit) => {
+  const { browser, server, shows } = visit;
+  await visit.signIn();
+  const steps = 'return [...document.querySelectorAll(".steps strong")].map((at) => at.innerText).join()';
+  await browser.until(`${steps} === "1 Declare,2 Create,3 Call"`);
+  await browser.click('.steps li:nth-child(2) a');
+  await visit.fill('name', 'The first');
+  await visit.fill('price', '1');
+  await browser.click('.record .primary');
+  await visit.says('Created item 1.');
+  await visit.visit('#/');
+  await browser.until(`${steps} === "1 Declare,✓ Create,3 Call"`);
+  await browser.click('.steps li:nth-child(3) a');
+  await shows('Items: API', 'main');
+  await visit.visit('#/api/items/listItems');
+  await browser.click('#listItems .primary');
+  await shows('"The first"', '#listItems');
+  await visit.visit('#/');
+  await browser.until(`${steps} === "1 Declare,✓ Create,✓ Call"`);
+  assert.equal(server.requests.filter((line) => line.startsWith('POST /items')).length, 1);
+});
+
+visitTest('the first steps have gone where collections are declared and used', {
+  collections: [defineCollection({ name: 'notes', singular: 'note', fields: { text: { kind: 'text' } } })],
+}, async (visit) => {
+  const { browser, server } = visit;
+  await server.as('ada', 'POST', '/notes', { text: 'One' });
+  await visit.signIn();
+  await browser.until('return document.querySelectorAll(".steps li").length === 3');
+  await browser.run('localStorage.called = "yes"');
+  await browser.reload();
+  await visit.shows('All is well', '#home');
+  assert.equal(await browser.run('return document.querySelectorAll(".steps").length'), 0);
 });
