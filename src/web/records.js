@@ -46,6 +46,7 @@ let loading = new AbortController();
 let retry = 0;
 let pause = 0;
 /** The filter form is loaded on demand. @type {typeof import('./filter.js') | undefined} */ let filter;
+/** @type {typeof import('./columns.js') | undefined} */ let columns;
 
 const box = part('search', HTMLInputElement);
 
@@ -129,6 +130,7 @@ export function drawRecords(collection) {
   set('list', rows.length > 0 || isBusy ? table(collection) : !problem && nothing(collection));
   set('selection', { hidden: selected.length === 0 });
   set('selected', `${count(selected, collection)} selected`);
+  onClick('choose-columns', async () => (columns ??= await import('./columns.js')));
   set('size', { value: `${pageSize()}` });
   drawPages();
 }
@@ -197,6 +199,7 @@ function drawFilters(collection) {
   });
   set('chips', false, ...chips);
   filter?.drawFilter(collection);
+  columns?.drawColumns(collection);
 }
 
 /** @param {Collection} collection */
@@ -230,12 +233,17 @@ const skeleton = (collection) =>
       'tr',
       { key: `row ${key}` },
       h('td'),
-      shownOf(collection).map(() => h('td.skeleton')),
+      columnsOf(collection).map(() => h('td.skeleton')),
     ),
   );
 
-/** @param {Collection} collection */
-const shownOf = ({ fields }) => fields.filter(({ shown }) => shown);
+/** The columns of a list, as this browser has them; at first without long texts and times. @param {Collection} of */
+export function columnsOf({ name, fields }) {
+  const all = fields.filter(({ shown }) => shown);
+  /** @type {string[] | undefined} */ const kept = localStorage[`columns ${name}`]?.split(',');
+  if (!kept) return all.filter(({ kind }) => kind !== 'long' && kind !== 'time');
+  return kept.flatMap((each) => all.find((field) => field.name === each) ?? []);
+}
 
 /** Rows that are drawn: one that is the same, and looks the same, is not described again. */
 const drawn = new WeakMap(/** @type {[Row, { look: string, view: Description }][]} */ ([]));
@@ -249,7 +257,23 @@ function cell({ name, nameField }, field, row) {
   const title = targetOf(field) ? '' : toShow(field, value);
   const figure = field.kind === 'number' && typeof value === 'number';
   const shown = figure ? showFigure(value, digits.get(field.name) ?? 0) : show(field, value);
-  if (field.name !== nameField) return h('td', { class: field.kind, title: title || false }, shown);
+  if (field.name !== nameField) {
+    const isFilter =
+      (field.kind === 'choice' || field.kind === 'boolean') &&
+      value !== undefined &&
+      value !== null;
+    const only = () => go(withQuery({ [field.name]: `${value}` }));
+    const look = {
+      class: 'plain',
+      tabindex: -1,
+      title: `Only ${field.label.toLowerCase()} ${title}`,
+    };
+    return h(
+      'td',
+      { class: field.kind, title: title || false },
+      isFilter ? button(shown, only, look) : shown,
+    );
+  }
   const link = { id: `open-${row.id}`, href: address(name, row.id, state.route.query) };
   return h('th', { scope: 'row', title }, h('a', link, bdi(title)));
 }
@@ -269,7 +293,7 @@ function openRow({ target, currentTarget }) {
 function table(collection) {
   const { nameField, hasOwners } = collection;
   const { rows, selected } = list;
-  const columns = shownOf(collection);
+  const shown = columnsOf(collection);
   const role = state.me?.role;
   // Members may remove records that they created.
   const maySelect =
@@ -287,22 +311,25 @@ function table(collection) {
       .map(({ id }) => id),
   );
   const here = address(collection.name, '', state.route.query);
-  const figures = columns.filter(({ kind }) => kind === 'number');
+  const figures = shown.filter(({ kind }) => kind === 'number');
   digits = new Map(figures.map(({ name }) => [name, digitsOf(rows.map((row) => row[name]))]));
   const decimals = [...digits.values()].join();
+  const names = shown.map(({ name }) => name).join();
   const body = rows
     .filter(({ id }) => !leaving.has(id))
     .map((row) => {
       const isCurrent = state.route.id === `${row.id}`;
       const isChosen = chosen.has(row.id);
-      const look = [here, state.namesRead, maySelect, isChosen, isCurrent, decimals].join(' ');
+      const look = [here, state.namesRead, maySelect, isChosen, isCurrent, decimals, names].join(
+        ' ',
+      );
       const former = drawn.get(row);
       if (former?.look === look) return former.view;
       const view = h(
         'tr',
         { key: row.id, class: isCurrent && 'current', onclick: openRow },
         h('td', box(`Select ${row[nameField]}`, [row])),
-        columns.map((field) => cell(collection, field, row)),
+        shown.map((field) => cell(collection, field, row)),
       );
       drawn.set(row, { look, view });
       return view;
@@ -315,7 +342,7 @@ function table(collection) {
       h(
         'tr',
         h('td', box('Select all on this page', rows)),
-        columns.map((field) => heading(collection, field)),
+        shown.map((field) => heading(collection, field)),
       ),
     ),
     h('tbody', rows.length > 0 ? body : skeleton(collection)),
@@ -341,6 +368,7 @@ function heading({ sortMax, nameField }, { name, label, kind, isSortable }) {
 
 set('search', { onchange: () => search(), oninput: () => search(typingPauseMs) });
 onClick('add-filter', async () => (filter ??= await import('./filter.js')));
+onClick('choose-columns', async () => (columns ??= await import('./columns.js')));
 set('size', { onchange: (event) => go(withQuery({ limit: inputOf(event) })) });
 for (const id of ['show-changes', 'refresh', 'retry']) onClick(id, () => loadList(true));
 for (const id of ['csv', 'json', 'import'])

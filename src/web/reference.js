@@ -83,16 +83,16 @@ export function combobox(field, target, value, onText, more = {}) {
     open.active = (open.active + step + length) % (length || 1);
     return undefined;
   };
-  /** @type {{ [key: string]: (() => unknown) | undefined | false }} */
+  /** @type {{ [key: string]: (() => unknown) | undefined }} */
   const actions = {
     ArrowDown: () => move(1),
     ArrowUp: () => move(-1),
-    Escape: isOpen && close,
-    Enter: isOpen && (() => (found ? take(found[open.active]) : (open.isTaking = true))),
+    Escape: close,
+    Enter: () => (found ? take(found[open.active]) : (open.isTaking = true)),
   };
   const onkeydown = (/** @type {Event} */ event) => {
     if (!(event instanceof KeyboardEvent) || event.ctrlKey || event.metaKey) return;
-    const action = actions[event.key];
+    const action = open.id === id || event.key.startsWith('Arrow') ? actions[event.key] : undefined;
     if (!action) return;
     event.preventDefault();
     event.stopPropagation();

@@ -13,6 +13,9 @@ import { address, collectionOf, draw, state } from './state.js';
 /** Shows how long ago a point in time is, and the time itself on demand. @param {string} iso */
 export const age = (iso) => h('time', { datetime: iso, title: showTime(iso) }, showAge(iso));
 
+/** As many colours as page.css has for choices. */
+const hues = 8;
+
 /** Describes a value for reading. @type {(field: Field, value: unknown) => Child} */
 export function show(field, value) {
   const { kind } = field;
@@ -33,9 +36,12 @@ export function show(field, value) {
   }
   if (kind === 'boolean') {
     const look = { class: value ? 'mark' : 'quiet', role: 'img', 'aria-label': text, title: text };
-    return h('span', look, value ? '✓' : '✕');
+    return h('span', look, value ? '●' : '○');
   }
-  if (kind === 'choice') return h('span.pill', text);
+  if (kind === 'choice') {
+    const hue = field.schema.enum?.indexOf(text) ?? 0;
+    return h(`span.pill hue hue${hue % hues}`, text);
+  }
   if (kind === 'time') return age(`${value}`);
   if (kind === 'email') return h('a', { href: `mailto:${value}` }, bdi(text));
   const isAddress = kind === 'text' && /^https?:\/\/\S+$/u.test(text);

@@ -164,7 +164,7 @@ visitTest('chips of references lie beside each other, rows open by a click and j
     assert.ok(name > 100, `at ${width} px the name has ${name} px`);
   }
   await browser.resize(1280, 800);
-  assert.deepEqual(await visit.column(5), ['1.000', '2.125']);
+  assert.deepEqual(await visit.column(4), ['1.000', '2.125']);
   await browser.press('j');
   await browser.press('j');
   assert.equal(await visit.focused(), 'Crate of 2.125');

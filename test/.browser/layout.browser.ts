@@ -86,13 +86,15 @@ visitTest('Save stays in reach in a long form, and values look like what they ar
   };
   await server.as('ada', 'POST', '/orders', order);
   await visit.signIn('#orders');
+  await browser.run('localStorage["columns orders"] = "id,customer,state,isGift,note,email,site,dueAt,total"');
+  await visit.visit('#orders?sort=id');
   await browser.resize(1280, 600);
   const cell = (label: string): Promise<string> =>
     browser.run(`
       const at = [...document.querySelectorAll('thead th')].findIndex(({ innerText }) => innerText === arguments[0]);
       return document.querySelector('tbody tr').children[at + 1].innerHTML;
     `, label);
-  assert.match(await cell('State'), /class="pill">paid</);
+  assert.match(await cell('State'), /class="pill hue hue1">paid</);
   assert.match(await cell('Is gift'), /aria-label="Yes"/);
   assert.match(await cell('Note'), /class="quiet">–</);
   assert.match(await cell('Email'), /href="mailto:grace@example\.org"/);

@@ -262,11 +262,32 @@ visitTest('a custom collection is shown as its schema says', {
   });
   await shows('P-1', '#list');
   const row = await Promise.all([2, 3, 4, 5, 6].map(async (index) => (await column(index))[0]));
-  assert.deepEqual(row, ['P-1', '12', '–', '✓', 'used']);
+  assert.deepEqual(row, ['P-1', '12', '–', '●', 'used']);
   const shown =
     'const form = { dateStyle: "medium", timeStyle: "short" }; ' +
     'return new Intl.DateTimeFormat(navigator.language, form).format(new Date(arguments[0]))';
+  // Times and long texts are columns for whoever wants them; this browser keeps the choice.
+  assert.equal(await browser.run('return document.querySelectorAll("thead th").length'), 6);
+  await browser.click('#choose-columns');
+  await browser.until('return document.querySelector("#columns li:nth-child(7) input")');
+  await browser.click('#columns li:nth-child(7) input');
+  await browser.until('return document.querySelectorAll("thead th").length === 7');
   assert.equal((await column(7))[0], await browser.run(shown, time));
+  await browser.click('[aria-label="Move Stock to the left"]');
+  const heads = 'return [...document.querySelectorAll("thead th")].slice(0, 3).map((at) => at.innerText).join()';
+  await browser.until(`${heads} === "Id,Stock,Part number"`);
+  await browser.reload();
+  await browser.until(`${heads} === "Id,Stock,Part number"`);
+  await browser.click('#choose-columns');
+  await browser.until('return document.querySelector("#columns > button")');
+  await browser.click('#columns > button');
+  await browser.until(`${heads} === "Id,Part number,Stock"`);
+  await browser.press(keys.escape);
+  // A click on a value shows the records that have it.
+  await browser.click('#list td.choice button');
+  await browser.until('return location.hash.includes("?state=used")');
+  await shows('State is used', '#chips');
+  await visit.visit('#spare-parts/1');
   // What is optional can be taken away again.
   await choose(visit, '#field-checkedAt', '');
   await choose(visit, '#field-inUse', 'false');
