@@ -25,6 +25,7 @@ const retryMs = 3000;
 /** Modules that the first list does not need are loaded on demand. @type {typeof import('./record.js') | undefined} */
 let record;
 /** @type {typeof import('./home.js') | undefined} */ let home;
+/** @type {typeof import('./palette.js') | undefined} */ let palette;
 /** Views of the page's own, by their ids. @type {{ [id: string]: () => Promise<Own> }} */
 const loaders = { api: () => import('./guide.js'), schema: () => import('./schema.js') };
 /** @type {{ [id: string]: Own | undefined }} */ const own = {};
@@ -42,6 +43,12 @@ events.run = async (work) => {
   }
   draw();
 };
+
+onClick('go-to', async () => {
+  part('menu', HTMLElement).hidePopover();
+  palette ??= await import('./palette.js');
+  palette.open();
+});
 
 page.paint = () => {
   const {
@@ -82,6 +89,7 @@ page.paint = () => {
   set('drawer', { hidden: !isForm });
   set('home', { hidden: !isHome }, isHome && (isOwn ? own[id]?.view() : home?.homeView()));
   set('nowhere', { hidden: isHome || !!collection });
+  palette?.drawPalette();
   if (collection) drawRecords(collection);
   if (isForm) record?.drawDrawer(home?.sessionsView());
   set('status', message && h('span', message));

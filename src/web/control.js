@@ -1,7 +1,7 @@
 // @ts-check
 /** Draws the input or select element for a field. */
 import { h, inputOf } from './dom.js';
-import { choicesOf, combobox } from './reference.js';
+import { choicesOf, reference } from './reference.js';
 
 /** @import { Attributes, Description, Field } from './types.js' */
 
@@ -17,7 +17,7 @@ const types = { time: 'datetime-local', email: 'email', password: 'password' };
  */
 export function control(field, value, onText, more) {
   const target = choicesOf(field);
-  if (target) return combobox(field, target, value, onText, more);
+  if (target) return reference(field, target, value, onText, more);
   const { name, kind, schema, isOptional } = field;
   const take = (/** @type {Event} */ event) => onText(inputOf(event));
   const common = { name, value, oninput: take, onchange: take, ...more };

@@ -26,12 +26,13 @@ document.onkeydown = (event) => {
     target instanceof Element &&
     target.matches('form *, input:not([type=checkbox]), select, textarea');
   const isCharacter = key.length === 1 && !isTyping && !isCommand && useKeys.checked;
-  if (!(isCharacter || key === 'Escape' || (key === 'Enter' && isCommand))) return;
-  const found = targetOf(key);
+  if (!(isCharacter || key === 'Escape' || (isCommand && 'Enterk'.includes(key)))) return;
+  // Ctrl+K goes anywhere; k goes to the row before.
+  const found = targetOf(isCommand && key === 'k' ? 'Ctrl K' : key);
   if (!(found instanceof HTMLElement) || found.closest('[hidden]')) return;
   if (document.querySelector('dialog[open], :popover-open')) return;
   event.preventDefault();
-  void events.run(() => ('/jk'.includes(key) ? found.focus() : found.click()));
+  void events.run(() => ('/jk'.includes(key) && !isCommand ? found.focus() : found.click()));
 };
 
 onClick('open-keys', () => ask('keys'));

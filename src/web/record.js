@@ -11,7 +11,7 @@ import { loadList, showChanges } from './records.js';
 import { choicesOf, readable } from './reference.js';
 import { loadReferring, referringView } from './referring.js';
 import { removeSoon } from './removal.js';
-import { address, ask, draw, explain, go, page, say, state } from './state.js';
+import { address, ask, draw, explain, go, noteSeen, page, say, state } from './state.js';
 import { fromText, toText } from './texts.js';
 import { show } from './values.js';
 
@@ -76,6 +76,11 @@ export async function loadDraft(of) {
       of.mayChange = (await call('GET', `${name}?owner=me&id=${id}`)).data.length > 0;
     }
     const taken = adopt(of, stored);
+    noteSeen({
+      key: address(name, id),
+      text: `${stored.data[of.collection.nameField]}`,
+      more: one,
+    });
     if (!base) void loadReferring(of.collection, id).catch(() => {});
     if (base && taken.length > 0) say(`Someone else has changed ${taken.join(' and ')}.`);
   } catch (error) {

@@ -4,7 +4,7 @@ import { call } from './api.js';
 import { part, set } from './dom.js';
 import { names } from './values.js';
 import { list } from './records.js';
-import { ask, channelName, endRemovals, explain, page, say, state } from './state.js';
+import { ask, channelName, endRemovals, explain, page, say, seen, state } from './state.js';
 
 const endedAdvice =
   'Your session has ended. Sign in again to continue: what you typed is still here.';
@@ -70,6 +70,7 @@ export async function signOut(everywhere) {
   // No data of the person stays on the page, nor behind the back button.
   Object.assign(state, { me: undefined, activity: [] });
   names.clear();
+  seen.splice(0);
   page.forget();
   say('');
   Object.assign(list, { key: '', rows: [] });

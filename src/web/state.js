@@ -6,7 +6,7 @@
 import { Problem } from './api.js';
 import { part } from './dom.js';
 
-/** @import { Activity, ApiDescription, Change, Collection, Removal, Route, User } from './types.js' */
+/** @import { Activity, ApiDescription, Change, Collection, Removal, Route, Suggestion, User } from './types.js' */
 
 /** The channel on which tabs tell each other who has signed in: one for each server of this origin. */
 export const channelName = `session of ${new URL('.', location.href).pathname}`;
@@ -41,6 +41,20 @@ export const page = {
   /** Tells the open form of changes by others. */
   notice: (/** @type {ReadonlyMap<number, Change>} */ changes) => void changes,
 };
+
+const seenMax = 5;
+/** The records that were open last. @type {Suggestion[]} */
+export const seen = [];
+
+/** Notes that a record is open. @param {Suggestion} record */
+export function noteSeen(record) {
+  seen.splice(
+    0,
+    seen.length,
+    record,
+    ...seen.filter(({ key }) => key !== record.key).slice(0, seenMax - 1),
+  );
+}
 
 /** @param {string} hash @returns {Route} */
 export function readRoute(hash) {

@@ -51,6 +51,8 @@
  *   hasOwners: boolean, operations: { [name: string]: Operation | undefined } }} Collection
  */
 
+/** @typedef {{ key: string, text: string, more: string }} Suggestion what a combobox offers, with a second text */
+
 /** @typedef {{ [field: string]: string }} Texts the texts of the controls of a form */
 
 /**

@@ -190,7 +190,7 @@ visitTest('with --auth none there is no sign-in and everyone is an administrator
   await browser.click('#who');
   const menu =
     'return [...document.querySelectorAll("#menu > *")].filter((at) => at.checkVisibility()).map((at) => at.innerText)';
-  assert.deepEqual(await browser.run(menu), ['Schema', 'Documentation', 'Keyboard shortcuts']);
+  assert.deepEqual(await browser.run(menu), ['Go to…\nCtrl K', 'Schema', 'Documentation', 'Keyboard shortcuts']);
   await browser.press(keys.escape);
   await browser.click('#new');
   await visit.fill('name', 'Lamp');

@@ -1,0 +1,107 @@
+// @ts-check
+/** A combobox (WAI-ARIA): a text control that suggests, and takes a suggestion by Enter, a click or its whole text. */
+import { bdi, h, inputOf } from './dom.js';
+import { draw } from './state.js';
+
+/** @import { Attributes, Description, Suggestion } from './types.js' */
+
+/** The combobox with suggestions; one at a time. `active`: the one that Enter takes. */
+const open = {
+  id: '',
+  words: '',
+  active: 0,
+  /** @type {readonly Suggestion[] | undefined} */ found: undefined,
+  /** Whether Enter was pressed before the suggestions came. */ isTaking: false,
+};
+
+/**
+ * `find` gets what is typed; a former search is forgotten. `nothing`: what is said where nothing is found.
+ * @type {(options: { id: string, text: string, nothing: string,
+ *   find: (words: string) => Promise<readonly Suggestion[]>, type: (text: string) => void,
+ *   take: (suggestion: Suggestion) => unknown }, more: Attributes) => Description[]}
+ */
+export function combobox({ id, text, nothing, find, type, take }, more) {
+  const isOpen = () => open.id === id;
+  const found = isOpen() ? open.found : undefined;
+  const choose = (/** @type {Suggestion | undefined} */ suggestion) => {
+    open.id = '';
+    return suggestion && take(suggestion);
+  };
+  const suggest = async (/** @type {string} */ words) => {
+    if (!isOpen() || open.words !== words)
+      Object.assign(open, { id, words, active: 0, found: undefined, isTaking: false });
+    const all = await find(words).catch(() => []);
+    if (!isOpen() || open.words !== words) return undefined;
+    open.found = all;
+    draw();
+    return open.isTaking && choose(all[0]);
+  };
+  const oninput = (/** @type {Event} */ event) => {
+    type(inputOf(event));
+    return suggest(inputOf(event).trim());
+  };
+  const step = (/** @type {number} */ by) => () => {
+    if (!isOpen()) return suggest('');
+    const { length = 1 } = open.found ?? [];
+    return (open.active = (open.active + by + length) % (length || 1));
+  };
+  /** @type {{ [key: string]: (() => unknown) | undefined }} */
+  const actions = {
+    ArrowDown: step(1),
+    ArrowUp: step(-1),
+    Escape: () => choose(undefined),
+    Enter: () => (open.found ? choose(open.found[open.active]) : (open.isTaking = true)),
+  };
+  const onkeydown = (/** @type {Event} */ event) => {
+    const isCommand = !(event instanceof KeyboardEvent) || event.ctrlKey || event.metaKey;
+    const action =
+      isCommand || !(isOpen() || event.key.startsWith('Arrow')) ? undefined : actions[event.key];
+    if (!action) return undefined;
+    event.preventDefault();
+    event.stopPropagation();
+    return action();
+  };
+  // Who types a whole name and goes on has chosen it.
+  const onblur = () =>
+    isOpen() && choose(found?.find((each) => each.text.toLowerCase() === open.words.toLowerCase()));
+  const options = (found ?? []).map((each, index) =>
+    h(
+      'li.row spread',
+      {
+        id: `${id}-${index}`,
+        key: each.key,
+        role: 'option',
+        'aria-selected': `${index === open.active}`,
+        onclick: () => choose(each),
+        onmousedown: (event) => event.preventDefault(),
+      },
+      bdi(each.text),
+      h('small', bdi(each.more)),
+    ),
+  );
+  return [
+    h('input', {
+      ...more,
+      id,
+      value: text,
+      dir: 'auto',
+      autocomplete: 'off',
+      role: 'combobox',
+      'aria-autocomplete': 'list',
+      'aria-expanded': `${options.length > 0}`,
+      'aria-controls': `${id}-list`,
+      'aria-activedescendant': options.length > 0 && `${id}-${open.active}`,
+      onclick: () => suggest(''),
+      oninput,
+      onchange: (event) => inputOf(event) !== text && oninput(event),
+      onkeydown,
+      onblur,
+    }),
+    h(
+      'ul.choices card lift',
+      { id: `${id}-list`, role: 'listbox', 'aria-label': 'Suggestions' },
+      options,
+    ),
+    h('small', { role: 'status' }, found?.length === 0 && nothing),
+  ];
+}

@@ -1,0 +1,67 @@
+// @ts-check
+/** Goes to a collection, an action or a record by a part of its name, or to what was open last. */
+import { combobox } from './combobox.js';
+import { part, set } from './dom.js';
+import { isAllowed } from './model.js';
+import { suggestions } from './reference.js';
+import { address, draw, go, seen, state } from './state.js';
+
+/** @import { Suggestion } from './types.js' */
+
+const [placesMax, recordsMax] = [8, 3];
+const dialog = part('palette', HTMLDialogElement);
+let text = '';
+
+/** @param {string} words @returns {Promise<readonly Suggestion[]>} */
+async function find(words) {
+  const place = (/** @type {string} */ key, /** @type {string} */ name, more = '') => ({
+    key,
+    text: name,
+    more,
+  });
+  const allowed = (/** @type {string} */ operation) =>
+    state.collections.filter((each) => isAllowed(each, operation, state.me?.role));
+  const places = [
+    ...allowed('list').map(({ title, name }) => place(address(name), title, 'Records')),
+    ...allowed('create').map(({ one, name }) =>
+      place(address(name, 'new'), `New ${one}`, 'Action'),
+    ),
+    place('#/', 'Overview'),
+    place('#/schema', 'Schema'),
+    place('#/api', 'Documentation'),
+  ];
+  if (!words) return [...seen, ...places];
+  const records = await Promise.all(
+    allowed('list').map(async (of) => {
+      const all = of.hasSearch ? await suggestions(of, words, recordsMax).catch(() => []) : [];
+      return all.map((each) => place(address(of.name, each.key), each.text, of.one));
+    }),
+  );
+  const isFound = (/** @type {Suggestion} */ each) =>
+    each.text.toLowerCase().includes(words.toLowerCase());
+  return [...places.filter(isFound).slice(0, placesMax), ...records.flat()];
+}
+
+export function drawPalette() {
+  const options = {
+    id: 'place',
+    text,
+    nothing: 'Nothing matches',
+    find,
+    type: (/** @type {string} */ typed) => (text = typed),
+    take(/** @type {Suggestion} */ { key }) {
+      dialog.close();
+      return go(key);
+    },
+  };
+  const look = { placeholder: 'A collection, an action or a record', 'aria-label': 'Go to' };
+  set('palette', ...combobox(options, look));
+}
+
+export function open() {
+  text = '';
+  if (!dialog.open) dialog.showModal();
+  drawPalette();
+  part('place', HTMLInputElement).click();
+  draw('#place');
+}

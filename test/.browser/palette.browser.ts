@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict';
+import { keys, visitTest } from './visit.ts';
+
+visitTest('Ctrl+K goes to collections, actions, records, and what was open last', { things: 12 }, async (visit) => {
+  const { browser, shows, focused } = visit;
+  await visit.signIn('#items/7');
+  await shows('Thing 7', '#record-title');
+  await visit.visit('#users');
+  const options = `return [...document.querySelectorAll('#palette [role=option]')]
+    .map((at) => at.innerText.split('\\n')[0])`;
+  await browser.press('k', keys.control);
+  await browser.until('return document.querySelector("#palette[open] [role=option]")');
+  assert.deepEqual(await browser.run(options), [
+    'Thing 7', 'Users', 'Items', 'New user', 'New item', 'Overview', 'Schema', 'Documentation',
+  ]);
+  assert.equal(await focused(), 'Go to');
+  await browser.press('new it');
+  await browser.until(`${options}.join() === "New item"`);
+  await browser.press(keys.enter);
+  await shows('New item', '#record-title');
+  assert.equal(await visit.hash(), '#items/new');
+  await browser.click('#close');
+  await browser.press('k', keys.control);
+  await browser.until('return document.querySelector("#palette[open]")');
+  await browser.press('thing 1');
+  await browser.until(`${options}.join() === "Thing 1,Thing 10,Thing 11"`);
+  await browser.press(keys.down + keys.enter);
+  await shows('Thing 10', '#record-title');
+  // Escape closes it and leaves the page as it was.
+  await browser.press('k', keys.control);
+  await browser.until('return document.querySelector("#palette[open] [role=option]")');
+  await browser.press(keys.escape);
+  await browser.press(keys.escape);
+  await browser.until('return !document.querySelector("#palette[open]")');
+  assert.equal(await visit.hash(), '#items/10');
+});
