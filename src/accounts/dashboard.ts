@@ -24,7 +24,7 @@ export function dashboardWriter(
     const user = writeUser(found(records.users.get(userId)));
     const itemCount = items === undefined ? '' : `"items":${items.records.size},`;
     const userCount = role === 'admin' ? `"users":${records.users.size},` : '';
-    const counts = `{${itemCount}${userCount}"sessions":${sessions.list(principal, userId).length}}`;
+    const counts = `{${itemCount}${userCount}"sessions":${sessions.list(userId).length}}`;
     const session = sessions.write(found(records.sessions.get(sessionId)), sessionId);
     return `{"user":${user},"counts":${counts},${recentItems()}"session":${session}}`;
   };

@@ -14,6 +14,8 @@ export const auditEvents = [
   'role_changed',
   'user_created',
   'user_removed',
+  'key_made',
+  'key_removed',
   'keys_rotated',
 ] as const;
 export type AuditEvent = (typeof auditEvents)[number];

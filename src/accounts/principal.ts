@@ -19,7 +19,7 @@ export function checkPrincipal(
   const isCurrent =
     principal.kind === 'session'
       ? reader.of(sessions).get(principal.sessionId) !== undefined
-      : principal.issuedAt * 1000 > (user?.signedOutAt ?? 0);
+      : principal.kind === 'bearer' && principal.issuedAt * 1000 > (user?.signedOutAt ?? 0);
   if (isCurrent && user?.role === principal.role) return;
   throw new CairnError(
     'actor_changed',

@@ -69,15 +69,39 @@ const storedSessionFields = {
 export type SessionRecord = StoredRecord & Input<typeof storedSessionFields>;
 export type SessionKind = SessionRecord['kind'];
 
-/** The collections of users and of their sessions. */
+/** The fields of an API key that its user can see. */
+export const apiKeyFields = {
+  id: idField,
+  userId: { kind: 'integer', min: 1 },
+  name: { kind: 'text', min: 1, example: 'Backup script' },
+  readOnly: { kind: 'boolean', default: false, description: 'Whether it is for GET alone.' },
+  createdAt: { kind: 'timestamp' },
+  expiresAt: { kind: 'timestamp', optional: true },
+  lastUsedAt: { kind: 'timestamp', optional: true, description: 'To the hour.' },
+} as const satisfies Shape;
+
+const storedApiKeyFields = { ...apiKeyFields, hash: { kind: 'text' } } as const satisfies Shape;
+
+/** An API key. Only its hash is stored. */
+export type ApiKeyRecord = StoredRecord & Input<typeof storedApiKeyFields>;
+
+/** The collections of users, of their sessions and of their API keys. */
 export interface AccountRecords {
   readonly users: Collection<UserRecord>;
   readonly sessions: Collection<SessionRecord>;
+  readonly apiKeys: Collection<ApiKeyRecord>;
 }
 
-/** Registers both collections with a store that has not started. */
+/** Registers these collections with a store that has not started. */
 export function accountRecords(store: Store): AccountRecords {
   return {
+    apiKeys: store.collection<ApiKeyRecord>({
+      name: 'api-keys',
+      isServers: true,
+      parse: storedRecordParser(storedApiKeyFields),
+      unique: { hash: ({ hash }) => hash },
+      groups: { user: ({ userId }) => userId },
+    }),
     sessions: store.collection<SessionRecord>({
       name: 'sessions',
       isServers: true,

@@ -1,9 +1,4 @@
-import {
-  notFound,
-  type Principal,
-  type SessionPrincipal,
-  type UserPrincipal,
-} from '../auth/access.ts';
+import { notFound, type Principal, type SessionPrincipal } from '../auth/access.ts';
 import {
   decideRefresh,
   familyHash,
@@ -54,8 +49,8 @@ export interface SignedIn extends StartedSession {
 /** The sessions of all users: starts, refreshes, lists and ends them. */
 export class Sessions {
   /**
-   * Settles when the sessions that were found to have ended are removed. A request with one is
-   * refused only then, so that none comes back when the clock is set back.
+   * Settles when the sessions and API keys that were found to have ended are removed. A request with
+   * one is refused only then, so that none comes back when the clock is set back.
    */
   removalSettled: Promise<void> = Promise.resolve();
   readonly #parts: AccountParts;
@@ -192,25 +187,17 @@ export class Sessions {
     for (const { id } of [...tx.of(sessions).referring('user', userId)]) tx.of(sessions).remove(id);
   }
 
-  /**
-   * Returns the live sessions of the principal, the oldest first. Administrators can list those
-   * of any user.
-   * @throws CairnError `insufficient_scope`
-   */
-  list(principal: UserPrincipal, userId: number): SessionRecord[] {
-    if (userId !== principal.userId && principal.role !== 'admin') {
-      throw new CairnError(
-        'insufficient_scope',
-        'Cannot list sessions of another user: the role "admin" is required',
-      );
-    }
-    return this.#liveOf(userId);
+  /** Returns the live sessions of a user, the oldest first, and removes the others. */
+  list(userId: number): SessionRecord[] {
+    const sessions = this.#parts.sessions.members('user', userId);
+    for (const session of sessions) if (!this.#isLive(session)) this.#expire(session);
+    return sessions.filter((session) => this.#isLive(session));
   }
 
   /** Whether a user has a live session from the network of this address. */
   hasLiveFrom(userId: number, address: string): boolean {
     const network = networkOf(address);
-    return this.#liveOf(userId).some((session) => networkOf(session.address) === network);
+    return this.list(userId).some((session) => networkOf(session.address) === network);
   }
 
   /** Returns the JSON of `sessionFields`. `currentId` is the session of the request. */
@@ -251,13 +238,6 @@ export class Sessions {
     this.removalSettled = this.#inBackground(session, (tx, { id, revision }) => {
       if (revision === session.revision) tx.of(this.#parts.sessions).remove(id);
     });
-  }
-
-  /** Returns the live sessions of a user, the oldest first, and removes the others. */
-  #liveOf(userId: number): SessionRecord[] {
-    const sessions = this.#parts.sessions.members('user', userId);
-    for (const session of sessions) if (!this.#isLive(session)) this.#expire(session);
-    return sessions.filter((session) => this.#isLive(session));
   }
 
   /** Returns the live session of the cookie with this secret. */

@@ -19,7 +19,16 @@ const password: PasswordField & { readonly optional: true } = {
   optional: true,
 };
 const newUserFields = { ...userFields, password };
-const userChangeFields = { ...newUserFields, currentPassword: password };
+const userChangeFields = {
+  ...newUserFields,
+  currentPassword: password,
+  keepKeys: {
+    kind: 'boolean',
+    writeOnly: true,
+    optional: true,
+    description: 'Whether your API keys outlive your new password.',
+  },
+} as const satisfies Shape;
 
 /** The fields of a body that creates a user. */
 export type NewUserFields = typeof newUserFields;

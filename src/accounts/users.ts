@@ -155,7 +155,7 @@ export class Users {
     const isNewEmail = emailKey(proposal.email) !== emailKey(known.email);
     if (isNewEmail && principal.role !== 'admin') throttle.countNewEmail(userId, '');
     const provenHash = needsProof(principal, known, proposal)
-      ? await this.#prove(known, proposal.currentPassword, address)
+      ? await this.prove(known, proposal.currentPassword, address)
       : undefined;
     return { provenHash, passwordHash: await this.#hash(proposal.password, principal) };
   }
@@ -181,7 +181,7 @@ export class Users {
     // Another request may have changed the password since it was proven.
     const isProven = before.passwordHash === provenHash;
     if (!isProven && needsProof(principal, before, values)) throw wrongPassword();
-    const { name, email, role, password } = values;
+    const { name, email, role, password, keepKeys } = values;
     invariant(password === undefined || passwordHash !== undefined, 'a password is hashed before');
     if (passwordHash === undefined && looksSame(userFields, before, values))
       return { record: before, renewed: undefined };
@@ -194,7 +194,10 @@ export class Users {
       ...(passwordHash && { passwordHash }),
       ...(endsSessions && { signedOutAt }),
     });
-    tx.onCommit(() => this.#auditChange(before, after, { userId, by: principal.userId, address }));
+    const details = { userId, by: principal.userId, address };
+    const isReset = passwordHash !== undefined && !(keepKeys && principal.userId === userId);
+    if (isReset) this.#endKeys(tx, details);
+    tx.onCommit(() => this.#auditChange(before, after, details));
     return { record: after, renewed: this.#endSessions(tx, principal, before, after) };
   }
 
@@ -206,9 +209,20 @@ export class Users {
     precondition.demand();
     precondition.check(before.revision);
     this.#keepAnAdministrator(tx, before);
+    const details = { userId, by: principal.userId, address };
     this.#sessions.endAll(tx, userId);
+    this.#endKeys(tx, details);
     tx.of(this.records).remove(userId);
-    tx.onCommit(() => this.#parts.audit('user_removed', { userId, by: principal.userId, address }));
+    tx.onCommit(() => this.#parts.audit('user_removed', details));
+  }
+
+  /** Ends all API keys of a user. */
+  #endKeys(tx: Transaction, details: AuditDetails & { readonly userId: number }): void {
+    const { apiKeys, audit } = this.#parts;
+    for (const { id: keyId } of [...tx.of(apiKeys).referring('user', details.userId)]) {
+      tx.of(apiKeys).remove(keyId);
+      tx.onCommit(() => audit('key_removed', { ...details, keyId }));
+    }
   }
 
   async #hash(
@@ -228,15 +242,17 @@ export class Users {
   }
 
   /**
-   * Checks the current password, and returns its hash. Failures are counted separately from
-   * sign-ins.
+   * Checks the current password of a user who has one, and returns its hash. Failures are counted
+   * separately from sign-ins.
    * @throws CairnError `validation_failed`, `too_many_requests`
    */
-  async #prove(
+  async prove(
     user: UserRecord,
-    password = '',
+    password: string | undefined,
     address: string | undefined,
   ): Promise<string | undefined> {
+    if (user.passwordHash === undefined) return undefined;
+    if (password === undefined) throw validationFailed([proofIssue('required', 'must be given')]);
     const { throttle, passwords, audit } = this.#parts;
     const details = { userId: user.id, address };
     let attempt: Attempt;
@@ -293,5 +309,6 @@ export class Users {
 
 type AuditDetails = Parameters<Audit>[1];
 
-const wrongPassword = (): CairnError =>
+/** Returns the refusal of a current password. */
+export const wrongPassword = (): CairnError =>
   validationFailed([proofIssue('wrong_password', 'must be the current password')]);

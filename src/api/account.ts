@@ -11,7 +11,7 @@ import { parseQuery } from '../http/query.ts';
 import { invalidParameter, onlyParameter } from '../lists/filters.ts';
 import { representationWriter } from '../schema/record.ts';
 import type { Store } from '../store/store.ts';
-import { bind, parseId, type Endpoint } from './call.ts';
+import { bind, parseId, type Call, type Endpoint } from './call.ts';
 import { entityTag, isUnchanged, noContent, notModified, shown, unstoredReply } from './replies.ts';
 import { accountRoutes } from './routes.ts';
 
@@ -48,14 +48,10 @@ export function accountEndpoints({
       return unstoredReply(200, writeDashboard(principal));
     },
 
-    listSessions({ principal, query }) {
-      const user = requireUser(principal);
+    listSessions(call) {
+      const { principal } = call;
       const current = principal.kind === 'session' ? principal.sessionId : undefined;
-      const value = onlyParameter(parseQuery(query), 'userId');
-      const userId = value === undefined ? user.userId : parseId(value);
-      if (userId === 0 && value !== undefined)
-        throw invalidParameter('userId', 'must be a positive whole number');
-      const listed = sessions.list(user, userId);
+      const listed = sessions.list(askedUser(call));
       return unstoredReply(
         200,
         `[${listed.map((session) => sessions.write(session, current)).join(',')}]`,
@@ -70,6 +66,23 @@ export function accountEndpoints({
       return noContent();
     },
   });
+}
+
+/**
+ * Returns the user whose credentials are to be listed: the caller, or for administrators any.
+ * @throws CairnError `invalid_query`, `insufficient_scope`
+ */
+export function askedUser({ principal, query }: Call): number {
+  const { userId, role } = requireUser(principal);
+  const value = onlyParameter(parseQuery(query), 'userId');
+  if (value === undefined) return userId;
+  const asked = parseId(value);
+  if (asked === 0) throw invalidParameter('userId', 'must be a positive whole number');
+  if (asked === userId || role === 'admin') return asked;
+  throw new CairnError(
+    'insufficient_scope',
+    'Cannot list credentials of another user: the role "admin" is required',
+  );
 }
 
 const nobodySignsIn = new CairnError(

@@ -1,4 +1,9 @@
-import { anonymous, localAdministrator, type Principal } from '../auth/access.ts';
+import {
+  anonymous,
+  localAdministrator,
+  type KeyPrincipal,
+  type Principal,
+} from '../auth/access.ts';
 import type { Tokens } from '../auth/tokens.ts';
 import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
@@ -61,6 +66,22 @@ export function authenticate(route: Route, request: Request, by: Authenticators)
   const session = by.sessions.resume(secret);
   checkSessionUser(request, session.userId);
   return session;
+}
+
+/**
+ * Checks that an API key is good for a route: it reaches no credentials and changes no users.
+ * @throws CairnError `insufficient_scope`
+ */
+export function authorizeKey(route: Route, { isReadOnly }: KeyPrincipal): void {
+  const isTaken = takesKeys(route);
+  if (isTaken && (route.method === 'GET' || !isReadOnly)) return;
+  const reason = isTaken ? 'the API key only reads' : 'API keys reach no credentials';
+  throw new CairnError('insufficient_scope', `Cannot authorize the request: ${reason}`);
+}
+
+/** Whether there are API keys that are good for a route. */
+export function takesKeys({ method, refusesKeys, of }: Route): boolean {
+  return refusesKeys !== true && (method === 'GET' || of?.collection.name !== 'users');
 }
 
 /** Field in which a page names the user whom it shows as signed in. */

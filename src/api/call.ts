@@ -14,6 +14,8 @@ import type { Body } from './body.ts';
 export interface Route<B = unknown> {
   /** The name of the operation, such as `listItems`. Absent: a file of the page. */
   readonly operationId?: string;
+  /** Whether API keys are refused, because the route is for credentials. */
+  readonly refusesKeys?: true;
   /** The collection to which the route belongs, and the operation on it. Absent: none. */
   readonly of?: { readonly collection: RoutedCollection; readonly operation: Operation };
   /** What the `{id}` of the path is; absent: the number of a record. */

@@ -7,7 +7,7 @@ import { parseQuery } from '../http/query.ts';
 import type { Handle, Reply, Request } from '../http/message.ts';
 import type { Cors } from '../http/server-options.ts';
 import { Router } from '../http/router.ts';
-import { authenticate, checkLocal, type Authenticators } from './authenticate.ts';
+import { authenticate, authorizeKey, checkLocal, type Authenticators } from './authenticate.ts';
 import { patchTypes, type Body } from './body.ts';
 import { checkNoVersion, noContent, redirectTo } from './replies.ts';
 import { idInPath, type Call, type Endpoint, type Route } from './call.ts';
@@ -54,13 +54,14 @@ export function createPipeline(options: PipelineOptions): Handle {
     try {
       principal = authenticate(route, request, options);
     } catch (error) {
-      if (!(error instanceof CairnError) || error.code !== 'invalid_session') throw error;
+      if (!(error instanceof CairnError) || !mayHaveEnded.has(error.code)) throw error;
       return options.sessions.removalSettled.then(() => Promise.reject(error));
     }
     request.authenticated(principal.userId);
 
     const id = idInPath(match.parameter, route.ids);
     authorize(route.access, principal, id);
+    if (principal.kind === 'key') authorizeKey(route, principal);
 
     checkConditions(route, request, query);
     const call = { request, route, principal, id, query, sent: noBytes, body: undefined };
@@ -68,6 +69,9 @@ export function createPipeline(options: PipelineOptions): Handle {
     return answerBody(endpoint, route.body, call, options);
   };
 }
+
+/** The codes of credentials that may have just been found to have ended. */
+const mayHaveEnded = new Set<string>(['invalid_session', 'invalid_token']);
 
 const noBytes = Buffer.alloc(0);
 
@@ -88,14 +92,15 @@ async function answerBody(
   if (isOptional && !isAbsent) checkType();
   const json = isAbsent ? {} : parseJsonBytes(sent);
 
-  const isSession = call.principal.kind === 'session';
-  const principal = isSession ? await authenticateAgain(call, options) : call.principal;
+  const { kind } = call.principal;
+  const wasLookedUp = kind === 'session' || kind === 'key';
+  const principal = wasLookedUp ? await authenticateAgain(call, options) : call.principal;
   return await endpoint.handle({ ...call, principal, sent, body: body.validate(json, principal) });
 }
 
 /**
- * Returns who has the session now: it may have ended while the body arrived, which can take a
- * minute. A token is not checked again, since it cannot be revoked; it may expire meanwhile.
+ * Returns who has the session or API key now: it may have ended while the body arrived, which can
+ * take a minute. A token is not checked again, since it cannot be revoked; it may expire meanwhile.
  * @throws CairnError as `authenticate` and `authorize`
  */
 async function authenticateAgain(

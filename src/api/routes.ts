@@ -54,8 +54,12 @@ export const signInRoutes = {
 export const accountRoutes = {
   me: { operationId: 'me', method: 'GET', path: '/me', access: 'user', conditional: true },
   dashboard: { operationId: 'dashboard', method: 'GET', path: '/dashboard', access: 'session' },
-  listSessions: { operationId: 'listSessions', method: 'GET', path: '/sessions', access: 'user', query: 'read' },
-  removeSession: { operationId: 'removeSession', method: 'DELETE', path: '/sessions/{id}', access: 'user' },
+  listSessions: {
+    operationId: 'listSessions', method: 'GET', path: '/sessions', access: 'user', refusesKeys: true, query: 'read',
+  },
+  removeSession: {
+    operationId: 'removeSession', method: 'DELETE', path: '/sessions/{id}', access: 'user', refusesKeys: true,
+  },
 } as const;
 
 /** The state of the server. */
@@ -188,5 +192,11 @@ export function routeTable(
 /** Returns the names that no collection can have: those of the server's own paths and tables. */
 export function takenNames(users = true): string[] {
   const paths = routeTable([], { users }).map(({ path }) => path.split('/')[1] ?? '');
-  return ['changes', 'page', 'idempotency-keys', ...(users ? ['api-keys'] : []), ...paths];
+  return [
+    'changes',
+    'page',
+    'idempotency-keys',
+    ...(users ? ['api-keys', 'apiKeys', 'keys'] : []),
+    ...paths,
+  ];
 }

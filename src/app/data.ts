@@ -26,6 +26,8 @@ export interface Data {
   readonly hasUsers: boolean;
   readonly writes: Writes;
   readonly records: AccountRecords;
+  /** What services of accounts are made of. */
+  readonly accounts: AccountParts;
   readonly passwords: Passwords;
   readonly users: Users;
   readonly sessions: Sessions;
@@ -94,6 +96,7 @@ export function openData(
     hasUsers,
     writes,
     records,
+    accounts: parts,
     passwords,
     users: new Users(parts, sessions),
     sessions,

@@ -88,6 +88,8 @@ export interface FeatureModule {
   /** The routes that the OpenAPI document has. */
   readonly routes?: { readonly [operation: string]: Route };
   createFeature(context: FeatureContext): Feature;
+  /** Makes an API key of a user, and returns it. @throws CairnError */
+  makeKey?(data: Data, userId: number, name: string): Promise<string>;
   /** Returns the OpenAPI document of these routes. */
   documentOf?(routes: readonly Route[], basePath: string): JsonObject;
 }
@@ -105,6 +107,7 @@ export const options: Options = {
 
 const features: Readonly<Record<string, () => Promise<FeatureModule>>> = {
   feed: () => import('../features/feed/feed.ts'),
+  keys: () => import('../features/keys/keys.ts'),
   openapi: () => import('../features/openapi/openapi.ts'),
   page: () => import('../features/page/page.ts'),
 };
@@ -127,7 +130,8 @@ export async function loadParts(chosen: CompleteOptions): Promise<Parts> {
       'Cannot use --dialect: its clients do not sign in, so it needs --auth none',
     );
   return {
-    features: await loadFeatures(chosen),
+    // Without authentication, nobody has a key.
+    features: await loadFeatures({ ...chosen, keys: settings.auth === 'required' }),
     dialect: dialect && (await loadOption(options.dialect, '--dialect')),
     place: cluster && (await openCluster(cluster, chosen, 'serve')).place,
     cors:

@@ -23,11 +23,21 @@ export interface SessionPrincipal {
   readonly sessionId: number;
 }
 
+/** A user identified by an API key. All of it was looked up. */
+export interface KeyPrincipal {
+  readonly kind: 'key';
+  readonly userId: number;
+  readonly role: Role;
+  /** Whether the key is good for GET and HEAD alone. */
+  readonly isReadOnly: boolean;
+}
+
 /** The caller of commands, and of all requests with `auth=none`. No user has its id. */
 export const localAdministrator = { kind: 'local', userId: 0, role: 'admin' } as const;
 
 /** Who is signed in, or may do as much. */
-export type UserPrincipal = TokenPrincipal | SessionPrincipal | typeof localAdministrator;
+export type UserPrincipal =
+  TokenPrincipal | SessionPrincipal | KeyPrincipal | typeof localAdministrator;
 
 /** A caller without credentials, or on a route that ignores credentials. */
 export const anonymous = { kind: 'anonymous', userId: undefined, role: undefined } as const;

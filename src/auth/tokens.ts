@@ -1,7 +1,7 @@
 import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import type { Clock, Random } from '../base/system.ts';
-import type { Role, TokenPrincipal } from './access.ts';
+import type { KeyPrincipal, Role, TokenPrincipal } from './access.ts';
 import { parseClaims, type Claims } from './claims.ts';
 import { signJws, verifyJws } from './jws.ts';
 import { verifiesUntil, type KeyRing } from './keys.ts';
@@ -25,10 +25,21 @@ export function nextSignOut(now: number, former = 0): number {
   return Math.max(now, secondAfter(former) * 1000);
 }
 
+/** What API keys begin with. They are bearer tokens, too, and no JWTs. */
+export const apiKeyPrefix = 'cairn_';
+
+/** Returns the refusal of a bearer token, which never says why. */
+export const invalidToken = (): CairnError =>
+  new CairnError('invalid_token', 'Cannot accept the access token: it is not valid or has expired');
+
 /**
  * Issues and verifies access tokens: JWTs (RFC 7519), which need no look-up and cannot be revoked.
  */
 export class Tokens {
+  /** Verifies an API key. @throws CairnError `invalid_token` */
+  verifyKey: (key: string) => KeyPrincipal = () => {
+    throw invalidToken();
+  };
   readonly #options: TokenOptions;
   #ring: KeyRing;
   /**
@@ -60,15 +71,14 @@ export class Tokens {
     return { token: signJws(payload, this.#ring.keys[0]), expiresIn };
   }
 
-  /** Returns the user of a valid token. @throws CairnError `invalid_token`, which never says why */
-  verify(token: string): TokenPrincipal {
+  /** Returns the user of a valid token, or API key. @throws CairnError `invalid_token` */
+  verify(token: string): TokenPrincipal | KeyPrincipal {
     const now = this.#options.clock.now() / 1000;
-    const claims = this.#verified.get(token) ?? this.#verifyNew(token);
+    const known = this.#verified.get(token);
+    if (known === undefined && token.startsWith(apiKeyPrefix)) return this.verifyKey(token);
+    const claims = known ?? this.#verifyNew(token);
     if (claims !== undefined && claims.from <= now && now < claims.until) return claims.bearer;
-    throw new CairnError(
-      'invalid_token',
-      'Cannot accept the access token: it is not valid or has expired',
-    );
+    throw invalidToken();
   }
 
   /** Signs and verifies with `ring` from now on. All tokens are verified again. */

@@ -139,6 +139,8 @@ const limits = {
   sessionSecretsMax: 10_000,
   /** The most sessions of one user; a further one ends the oldest. */
   sessionsPerUserMax: 50,
+  /** The most API keys of one user. */
+  apiKeysPerUserMax: 50,
   /** The longest time that a family of refresh tokens lives without being used. */
   refreshIdleSecondsMax: 14 * 24 * 60 * 60,
   /** The longest time that a family of refresh tokens lives. */

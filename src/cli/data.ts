@@ -79,13 +79,16 @@ export const commands: readonly Command[] = [
   },
 ];
 
-const credentials = { collections: ['sessions'], keyFile };
+const credentials = { collections: ['sessions', 'api-keys'], keyFile };
 /**
  * Includes the keys of retries: a replayed answer must not show a record that was lost.
  */
-const endedByLoss = { ...credentials, collections: ['sessions', 'idempotency-keys'] };
+const endedByLoss = {
+  ...credentials,
+  collections: [...credentials.collections, 'idempotency-keys'],
+};
 const signInAgain =
-  'Everybody has to sign in again: there are no sessions, and the next start makes a key; ' +
+  'Everybody has to sign in again: there are no sessions and API keys, and the next start makes a signing key; ' +
   'replace a CAIRN_SECRET too\n';
 
 async function check(call: Call): Promise<ExitCode> {

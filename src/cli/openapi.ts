@@ -26,7 +26,7 @@ export const commands: readonly Command[] = [
         requireIfMatch: read(options.requireIfMatch),
         passwordLengthMin: read(options.passwordLengthMin),
       });
-      const features = await loadFeatures({ page: false });
+      const features = await loadFeatures({ page: false, keys: declarations.users });
       const all = [...table, ...features.flatMap(({ routes = {} }) => Object.values(routes))];
       for (const { documentOf } of features) {
         const document = documentOf?.(all, read(options.basePath));

@@ -6,6 +6,7 @@ import type { UserRecord } from '../accounts/records.ts';
 import type { Users } from '../accounts/users.ts';
 import { openData, type Data } from '../app/data.ts';
 import { defaultOptions } from '../app/options.ts';
+import { loadFeatures } from '../app/parts.ts';
 import { localAdministrator, roles } from '../auth/access.ts';
 import type { JsonObject } from '../base/json.ts';
 import { localTarget } from '../collections/resource.ts';
@@ -26,6 +27,10 @@ const name = flagOnly(
   option('name', 'name of the user; without it, the address up to the @', text('NAME'), undefined),
 );
 const role = flagOnly(option('role', 'what the user may do', choice(roles), 'member'));
+
+const keyName = flagOnly(
+  option('name', 'what the key is for, which tells it from others', text('NAME'), undefined),
+);
 
 export const passwordFile = flagOnly(
   option(
@@ -61,8 +66,16 @@ export const commands: readonly Command[] = [
       withUsers(call, ({ users }) => users.records.view().blocks.flat().map(line).join('')),
   },
   {
+    name: 'user key',
+    summary: 'Makes an API key for a script that acts as the user, and prints it once',
+    operands: ['EMAIL'],
+    ...storeAccess,
+    options: [...storeAccess.options, keyName],
+    run: makeKey,
+  },
+  {
     name: 'user set-password',
-    summary: "Sets a user's password and ends their sessions",
+    summary: "Sets a user's password and ends their sessions and API keys",
     operands: ['EMAIL'],
     ...storeAccess,
     options: passwordOptions,
@@ -86,7 +99,7 @@ export const commands: readonly Command[] = [
   },
   {
     name: 'user remove',
-    summary: 'Removes a user and ends their sessions; what they created stays',
+    summary: 'Removes a user, and ends their sessions and API keys; what they created stays',
     operands: ['EMAIL'],
     ...storeAccess,
     run: (call) =>
@@ -108,6 +121,15 @@ async function addUser(call: Call): Promise<void> {
   const check = async (users: Users): Promise<unknown> =>
     users.acceptNew(localAdministrator, await readBody());
   await withUsers(call, async ({ users }) => line(await users.add(await readBody())), check);
+}
+
+async function makeKey(call: Call): Promise<void> {
+  const keyFor = call.read(keyName);
+  if (keyFor === undefined) throw new OptionError('Cannot make the API key: --name says what for');
+  const modules = await loadFeatures({ feed: false, openapi: false, page: false });
+  const make = modules.find((each) => each.makeKey)?.makeKey;
+  if (make === undefined) throw new OptionError('Cannot make API keys: they were left out');
+  await withUser(call, async (data, { id }) => `${await make(data, id, keyFor)}\n`);
 }
 
 async function forgetPassword(call: Call, users: Users, userId: number): Promise<void> {

@@ -74,6 +74,8 @@ const accountSingulars = [
   'user',
   'session',
   'startedSession',
+  'apiKey',
+  'madeApiKey',
   'token',
   'tokens',
   'credentials',

@@ -40,11 +40,12 @@ interface Target {
   readonly userId: number;
   readonly itemId: number;
   readonly sessionId: number;
+  readonly keyId: number;
   readonly cookie: string;
   readonly email: string;
 }
 
-/** A new user with an item and a session of their own. */
+/** A new user with an item, a session and an API key of their own. */
 async function makeTarget({ ask }: TestApp, admin: string, number: number): Promise<Target> {
   const email = `user${number}@example.org`;
   const address = `192.0.2.${number % 256}`;
@@ -57,8 +58,12 @@ async function makeTarget({ ask }: TestApp, admin: string, number: number): Prom
   const cookie = cookieIn(login);
   const item = await ask('POST', '/items', { fields: { cookie }, json: { name: 'Lamp', price: 1 } });
   const sessions = await ask('GET', '/sessions', { fields: { cookie } });
-  assert.deepEqual([created.status, login.status, item.status, sessions.status], [201, 200, 201, 200]);
-  return { userId, itemId: Number(Object(item.json).id), sessionId: Object(sessions.json)[0].id, cookie, email };
+  const json = { name: 'Backup', currentPassword: password };
+  const key = await ask('POST', '/keys', { fields: { cookie }, json });
+  const statuses = [created, login, item, sessions, key].map(({ status }) => status);
+  assert.deepEqual(statuses, [201, 200, 201, 200, 201]);
+  const keyId = Object(key.json).id;
+  return { keyId, userId, itemId: Number(Object(item.json).id), sessionId: Object(sessions.json)[0].id, cookie, email };
 }
 
 function fieldsOf(caller: Caller, { userId, cookie }: Target): { [name: string]: string } {
@@ -89,7 +94,7 @@ function fieldsOf(caller: Caller, { userId, cookie }: Target): { [name: string]:
   }
 }
 
-function bodyOf(operationId: string, { email }: Target): unknown {
+function bodyOf(operationId: string, { email }: Target, currentPassword: string): unknown {
   const user = { name: 'Renamed', email };
   const bodies: { [operationId: string]: unknown } = {
     createUser: { name: 'New', email: `new-${email}` },
@@ -101,12 +106,13 @@ function bodyOf(operationId: string, { email }: Target): unknown {
     patchItem: { price: 3 },
     login: { email, password },
     createToken: { email, password },
+    createApiKey: { name: 'Sensor', currentPassword },
     revokeToken: { refresh_token: 'x'.repeat(43) },
   };
   return bodies[operationId];
 }
 
-/** One row of the table, each cell asked of a user, an item and a session that are new. */
+/** One row of the table, each cell asked of a user, an item, a session and an API key that are new. */
 async function row(app: TestApp, operationId: string, route: Route, next: () => number): Promise<string[]> {
   const admin = `Bearer ${await app.token('admin')}`;
   const cells: string[] = [];
@@ -117,9 +123,11 @@ async function row(app: TestApp, operationId: string, route: Route, next: () => 
       users: target.userId,
       items: target.itemId,
       sessions: target.sessionId,
+      keys: target.keyId,
     };
     const path = route.path.replace('{id}', String(ids[route.path.split('/')[1] ?? '']));
-    const json = bodyOf(operationId, target);
+    const own = caller === 'member' || caller === 'admin' ? app.credentials(caller).password : password;
+    const json = bodyOf(operationId, target, own);
     const answer = await app.ask(route.method, path, {
       fields: fieldsOf(caller, target),
       address: `198.51.100.${number % 256}`,

@@ -349,6 +349,20 @@ test('a token of a role that its user no longer has follows nothing', async (t) 
   }
 });
 
+test('a stream ends when its API key is removed, at the next heartbeat', async (t) => {
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  const { app, member, credentials } = await open(t);
+  const json = { name: 'Display', readOnly: true, currentPassword: credentials('member').password };
+  const { id, key } = Object((await member('POST', '/keys', { json })).json);
+  const listener = follow(app, { authorization: `Bearer ${key}` });
+  await until(() => listener.text !== '', 'the stream begins');
+  await member('POST', '/items', { json: lamp });
+  await until(() => seen(listener).length === 1, 'an item');
+  assert.equal((await member('DELETE', `/keys/${id}`)).status, 204);
+  t.mock.timers.tick(limits.heartbeatMs);
+  await listener.ended;
+});
+
 test('a stream ends when its token expires, and does not keep a session alive', async (t) => {
   let now = Date.UTC(2026, 0);
   const clock = { now: () => now, elapsed: () => performance.now() };

@@ -83,6 +83,18 @@ test('no secret is logged, stored in the clear or answered to anybody', async (t
   await keep('token in the path', `GET /${access}`, { fields: bearer });
   await keep('cookie as an id', `GET /sessions/${canaries.get('cookie')}`, { fields: bearer });
   await keep('sessions', 'GET /sessions', { fields: { cookie } });
+  const named = { name: 'Backup', currentPassword: password };
+  const newToken = await keep('new tokens', 'POST /tokens', { json: { ...credentials('member'), password } }, ['own']);
+  canaries.set('own', Object(newToken.json).access_token);
+  const owner = { authorization: `Bearer ${canaries.get('own')}` };
+  const made = await keep('key', 'POST /keys', { fields: owner, json: named }, ['API key']);
+  canaries.set('API key', Object(made.json).key);
+  const script = { authorization: `Bearer ${canaries.get('API key')}` };
+  await keep('use of a key', 'GET /items', { fields: script });
+  await keep('keys by a key', 'GET /keys', { fields: script });
+  await keep('keys', 'GET /keys', { fields: owner });
+  await keep('a key in the query', `GET /items?key=${canaries.get('API key')}`, { fields: owner });
+  await keep('a key as an id', `DELETE /keys/${canaries.get('API key')}`, { fields: owner });
   await keep('dashboard', 'GET /dashboard', { fields: { cookie } });
   await keep('user', 'GET /users/2', { fields: bearer });
   await keep('user with password hash', 'GET /users/2?fields=passwordHash', { fields: bearer });

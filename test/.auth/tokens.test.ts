@@ -192,8 +192,8 @@ function nextLetter(text: string): string {
 for (const [name, token] of Object.entries(accepted)) {
   test(`accepted: ${name}`, () => {
     const { role } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString());
-    const { issuedAt: _, ...bearer } = setUp().tokens.verify(token);
-    assert.deepEqual(bearer, { kind: 'bearer', userId: 7, role });
+    const { kind, userId, role: found } = setUp().tokens.verify(token);
+    assert.deepEqual([kind, userId, found], ['bearer', 7, role]);
   });
 }
 

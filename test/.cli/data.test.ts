@@ -40,13 +40,19 @@ async function signIn(app: App): Promise<Readonly<Record<string, string>>[]> {
     });
   const { access_token: token }: { access_token: string } = JSON.parse((await post('/tokens')).body);
   const cookie = (await post('/login')).fields.get('set-cookie')?.split(';')[0] ?? '';
-  return [{ Authorization: `Bearer ${token}` }, { Cookie: cookie }];
+  const { key }: { key: string } = JSON.parse((await app.inject({
+    method: 'POST',
+    target: '/keys',
+    fields: { 'Content-Type': 'application/json', Authorization: `Bearer ${token}` },
+    body: JSON.stringify({ name: 'Backup', currentPassword: administrator.password }),
+  })).body);
+  return [{ Authorization: `Bearer ${token}` }, { Cookie: cookie }, { Authorization: `Bearer ${key}` }];
 }
 
 /** How those who signed in before are answered by the data as they are now. */
 async function answersIn(directory: string, credentials: Awaited<ReturnType<typeof signIn>>): Promise<number[]> {
   const app = await createApp({ directory, scryptCost: 1, administrator });
-  const targets = ['/items', '/dashboard'];
+  const targets = ['/items', '/dashboard', '/items'];
   const replies = await Promise.all(credentials.map((fields, at) => app.inject({ target: targets[at] ?? '', fields })));
   await app.close();
   return replies.map(({ status }) => status);
@@ -95,7 +101,7 @@ test('an edit by hand is found with its place, refused by a start, and accepted 
   assert.match(repaired.out, /^The store is repaired in \S+new; \S+ stays as it is$/m);
   assert.doesNotMatch(repaired.out, /sign in again/);
   assert.deepEqual(await usersIn(target), ['Ada']);
-  assert.deepEqual(await answersIn(target, credentials), [200, 200]);
+  assert.deepEqual(await answersIn(target, credentials), [200, 200, 200]);
   assert.equal(readFileSync(file, 'utf8'), edited);
   const again = await cairn(target, 'repair', join(target, '..', 'again'));
   assert.deepEqual([again.code, existsSync(join(target, '..', 'again'))], [0, false]);
@@ -236,7 +242,7 @@ test('a repair that loses anything ends all sessions and keys, says so, and does
   await app.close();
   const keysIn = (place: string): string => readFileSync(join(place, 'idempotency-keys.json'), 'utf8');
   assert.match(keysIn(directory), /^\{"id":1,/m);
-  assert.deepEqual(await answersIn(directory, credentials), [200, 200]);
+  assert.deepEqual(await answersIn(directory, credentials), [200, 200, 200]);
   rmSync(join(directory, 'users.json'));
   const checked = await cairn(directory, 'check');
   assert.match(checked.out, /^To mend it: put the right file back; or restore a .* --data \S+-new"/m);
@@ -246,7 +252,7 @@ test('a repair that loses anything ends all sessions and keys, says so, and does
   assert.match(out, /^warning {2}users\.json, byte 0: a snapshot that is missing.* \[S5\]$/m);
   assert.match(out, /^Something is lost, .* Everybody has to sign in again: .* CAIRN_SECRET/m);
   assert.match((await cairn(target, 'check')).out, /^warning {2}There is no keys\.json beside the data/m);
-  assert.deepEqual(await answersIn(target, credentials), [401, 401]);
+  assert.deepEqual(await answersIn(target, credentials), [401, 401, 401]);
   assert.match(readFileSync(join(target, 'users.json'), 'utf8'), /^\{"id":1000002,/m);
   assert.doesNotMatch(keysIn(target), /^\{"id":/m, 'nothing is replayed that may be lost');
 });
@@ -280,8 +286,8 @@ test('a backup is taken beside a running server, says that keys are in it, and i
   assert.equal(done.code, 0, done.err);
   assert.match(done.out, /^Copied to .*\nEverybody has to sign in again: .* CAIRN_SECRET/m);
   assert.deepEqual(await usersIn(restored), ['Administrator']);
-  assert.deepEqual(await answersIn(restored, credentials), [401, 401]);
-  assert.deepEqual(await answersIn(directory, credentials), [200, 200]);
+  assert.deepEqual(await answersIn(restored, credentials), [401, 401, 401]);
+  assert.deepEqual(await answersIn(directory, credentials), [200, 200, 200]);
 
   const again = await cairn(restored, 'restore', backup);
   assert.equal(again.code, 64);

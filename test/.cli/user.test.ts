@@ -67,6 +67,33 @@ test('users are added, listed and changed without a server', async (t) => {
   assert.equal(out, '1\tadmin\tAda@example.org\tAda\n2\tadmin\tbob@example.org\tBob\n');
 });
 
+test('an API key is made without a server, printed once, and ends with a new password', async (t) => {
+  const directory = await directoryWith(t, { ada: 'admin' });
+  const { code, out, err } = await cairn(directory, 'user key ADA@example.org --name Backup');
+  assert.deepEqual([code, err], [0, '']);
+  assert.match(out, /^cairn_[\w-]{43}\n$/);
+  const statusWith = async (): Promise<number> => {
+    const app = await createApp({ directory, scryptCost: 1 });
+    const { status } = await app.inject({ target: '/users', fields: { Authorization: `Bearer ${out.trim()}` } });
+    await app.close();
+    return status;
+  };
+  assert.equal(await statusWith(), 200);
+  await cairn(directory, 'user set-role ada@example.org admin');
+  assert.equal(await statusWith(), 200);
+  await cairn(directory, 'user set-password ada@example.org', 'another good password');
+  assert.equal(await statusWith(), 401);
+  for (const [words, message] of [
+    ['user key ada@example.org', /^Cannot make the API key: --name says what for\n$/],
+    ['user key eve@example.org --name x', /^Cannot find the user: no user has the address "eve@/],
+    [`user key ada@example.org --name ${'x'.repeat(201)}`, /^Cannot use the name: it must /],
+  ] as const) {
+    const refused = await cairn(directory, words);
+    assert.deepEqual([refused.code, refused.out], [64, ''], words);
+    assert.match(refused.err, message);
+  }
+});
+
 test('a user is removed with their sessions, but never the last administrator', async (t) => {
   const directory = await directoryWith(t, { ada: 'admin', bob: 'member' });
   assert.equal(await signIn(directory, 'bob@example.org', password), 201);

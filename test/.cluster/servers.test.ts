@@ -229,6 +229,22 @@ test('a server asks for an unknown session, user or refresh token before it refu
   assert.equal((await ask(two, 'PATCH', '/users/3', anew, { name: 'Nia' })).status, 200);
 });
 
+test('an API key is good on every server, and asked for before it is refused', async (t) => {
+  const etcd = await startEtcd(t);
+  const [one, two] = await startServers(t, etcd);
+  await two.store.confirm();
+  etcd.losesEvents = true;
+  const token = await signIn(one);
+  const made = await ask(one, 'POST', '/keys', token, { name: 'Backup', currentPassword: credentials.password });
+  assert.equal(made.status, 201, made.body);
+  const script = { authorization: `Bearer ${JSON.parse(made.body).key}` };
+  assert.equal((await ask(two, 'GET', '/items', script)).status, 200);
+  assert.equal((await ask(one, 'DELETE', '/keys/1', token)).status, 204);
+  await two.store.confirm();
+  const unknown = await ask(two, 'GET', '/items', script);
+  assert.deepEqual([unknown.status, codeOf(unknown)], [401, 'invalid_token']);
+});
+
 test('a server uses a new key of the ring, and asks for one that it does not know', async (t) => {
   const etcd = await startEtcd(t);
   const [one, two] = await startServers(t, etcd);

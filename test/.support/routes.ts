@@ -4,6 +4,7 @@ import { systemClock, systemRandom } from '../../src/base/system.ts';
 import { items } from '../../src/collections/items.ts';
 import { registryOf } from '../../src/collections/registry.ts';
 import { routes as feedRoutes } from '../../src/features/feed/feed.ts';
+import { routes as keyRoutes } from '../../src/features/keys/keys.ts';
 import { routes as openApiRoutes } from '../../src/features/openapi/openapi.ts';
 import { openStore } from '../../src/store/open-store.ts';
 
@@ -11,5 +12,5 @@ import { openStore } from '../../src/store/open-store.ts';
 export function allRoutes(declarations: readonly CollectionDeclaration[] = [items], options: RouteOptions = {}) {
   const registry = registryOf(openStore({ clock: systemClock, random: systemRandom }), declarations);
   const table = routeTable([...registry.values()], options);
-  return [...table, ...Object.values(feedRoutes), ...Object.values(openApiRoutes)];
+  return [...table, ...Object.values(feedRoutes), ...Object.values(keyRoutes), ...Object.values(openApiRoutes)];
 }

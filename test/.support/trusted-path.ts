@@ -155,10 +155,11 @@ export const cut = 'src/store/store.ts';
 
 /**
  * What is loaded by `import()` or by programs, and decides access, or believes an address, a file or another machine:
- * by the beginning of its path. Most servers load the first two alone.
+ * by the beginning of its path. Most servers load the first three alone.
  */
 export const appendices: Reading = {
   'src/features/feed/': 'who may follow the changes, looked at again before each is sent',
+  'src/features/keys/': 'how API keys are made and end, and who has one',
   'src/features/page/': 'the page, with `src/web`: of the same origin, and it sees passwords',
   'src/store/recovery/salvage.ts': 'what is read of damaged data, where a start was refused or `cairn repair` runs',
   'src/collections/define.ts': 'which access a declaration can have',

@@ -1,5 +1,5 @@
 import type { Access } from '../../auth/access.ts';
-import { sessionCookie, sessionUserField } from '../../api/authenticate.ts';
+import { sessionCookie, sessionUserField, takesKeys } from '../../api/authenticate.ts';
 import type { Route, RoutedCollection } from '../../api/call.ts';
 import { idempotencyKeyPattern } from '../../api/replies.ts';
 import { problems } from '../../base/errors.ts';
@@ -49,6 +49,7 @@ export function openApi(routes: readonly Route[], basePath: string): JsonObject 
           bearerFormat: 'JWT',
           description: 'From POST /tokens.',
         },
+        apiKey: { type: 'http', scheme: 'bearer', description: 'From POST /keys.' },
         session: {
           type: 'apiKey',
           in: 'cookie',
@@ -130,7 +131,7 @@ function operation(route: DescribedRoute): JsonObject {
     description: callers[access],
     'x-access': access,
     tags: [tag],
-    security: securityOf(access),
+    security: securityOf(route),
     parameters: parametersOf(route),
     ...(body !== undefined && { requestBody: requestBody(route) }),
     responses: {
@@ -152,11 +153,13 @@ const callers: { readonly [access in Access]: string } = {
 };
 
 /** Returns the credentials that a route accepts. */
-function securityOf(access: Access): JsonValue {
+function securityOf(route: DescribedRoute): JsonValue {
+  const { access } = route;
   if (access === 'public') return [];
   const session = { session: [] };
   if (access === 'session') return [session];
-  return access === 'optional' ? [{}, { bearer: [] }, session] : [{ bearer: [] }, session];
+  const keys = takesKeys(route) ? [{ apiKey: [] }] : [];
+  return [...(access === 'optional' ? [{}] : []), { bearer: [] }, session, ...keys];
 }
 
 function parametersOf(route: DescribedRoute): JsonObject[] {

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../base/json.ts';
 import { items } from '../../collections/items.ts';
 import type { IdKind } from '../../schema/field.ts';
-import { sessionFields } from '../../accounts/records.ts';
+import { apiKeyFields, sessionFields } from '../../accounts/records.ts';
 import { userFields } from '../../accounts/user-fields.ts';
 import { objectSchema, resourceSchema } from './json-schema.ts';
 
@@ -13,6 +13,13 @@ import { objectSchema, resourceSchema } from './json-schema.ts';
 export const userSchema: JsonObject = resourceSchema('User', userFields);
 
 export const sessionSchema: JsonObject = resourceSchema('Session', sessionFields);
+
+export const apiKeySchema: JsonObject = resourceSchema('ApiKey', apiKeyFields);
+
+export const newApiKeySchema: JsonObject = resourceSchema('MadeApiKey', {
+  ...apiKeyFields,
+  key: { kind: 'text', example: `cairn_${'x'.repeat(43)}` },
+});
 
 export const idSchema: JsonObject = {
   type: 'integer',

@@ -7,9 +7,11 @@ import { capitalized } from '../../collections/declaration.ts';
 import { manySchema, resourceSchema } from './json-schema.ts';
 import { describeList, describeRecord, type QueryParameter } from './parameters.ts';
 import {
+  apiKeySchema,
   dashboardSchema,
   healthSchema,
   idSchema,
+  newApiKeySchema,
   sessionSchema,
   startedSessionSchema,
   statusSchema,
@@ -68,11 +70,19 @@ export function describe(routes: readonly Route[]): DescribedRoute[] {
   });
 }
 
+const ofUser = [
+  { name: 'userId', description: 'The id of another user. Administrators only.', schema: idSchema },
+];
+
 /** Describes signing in and the caller's own account, of a server with or without items. */
 // prettier-ignore
 const signInDescriptions = (
   hasItems: boolean,
-): { readonly [id in keyof typeof signInRoutes | keyof typeof accountRoutes]: Description } => ({
+): {
+  readonly [
+    id in keyof typeof signInRoutes | keyof typeof accountRoutes | 'createApiKey' | 'listApiKeys' | 'removeApiKey'
+  ]: Description;
+} => ({
   login: {
     summary: 'Sign in and get a session cookie',
     titles: ['Credentials'],
@@ -109,13 +119,29 @@ const signInDescriptions = (
   },
   listSessions: {
     summary: 'List your sessions, or as an administrator those of any user',
-    parameters: [{ name: 'userId', description: 'The id of another user. Administrators only.', schema: idSchema }],
+    parameters: ofUser,
     reply: content(200, 'The sessions, oldest first.', { type: 'array', items: sessionSchema }),
     refusals: [403],
   },
   removeSession: {
     summary: 'End one of your sessions, or as an administrator any session',
     reply: { status: 204, description: 'The session has ended.' },
+  },
+  createApiKey: {
+    summary: 'Make an API key, for a script or a device',
+    titles: ['NewApiKey'],
+    reply: content(201, 'The new API key, which is shown once.', newApiKeySchema),
+    refusals: [429],
+  },
+  listApiKeys: {
+    summary: 'List your API keys, or as an administrator those of any user',
+    parameters: ofUser,
+    reply: content(200, 'The API keys, oldest first.', { type: 'array', items: apiKeySchema }),
+    refusals: [403],
+  },
+  removeApiKey: {
+    summary: 'End one of your API keys, or as an administrator any',
+    reply: { status: 204, description: 'The API key has ended.' },
   },
 });
 

@@ -1,0 +1,131 @@
+import { notFound, type KeyPrincipal, type Principal } from '../../auth/access.ts';
+import { secretHash } from '../../auth/secrets.ts';
+import { apiKeyPrefix, invalidToken } from '../../auth/tokens.ts';
+import type { AccountParts } from '../../accounts/parts.ts';
+import { checkPrincipal } from '../../accounts/principal.ts';
+import type { ApiKeyRecord } from '../../accounts/records.ts';
+import type { Sessions } from '../../accounts/sessions.ts';
+import { Beginnings } from '../../base/beginnings.ts';
+import { CairnError } from '../../base/errors.ts';
+import { limits } from '../../base/limits.ts';
+import { validationFailed } from '../../schema/validate.ts';
+import type { Transaction } from '../../store/store.ts';
+
+/** What its user says of a new key. */
+type NewKey = Pick<ApiKeyRecord, 'name' | 'readOnly' | 'expiresAt'>;
+
+/** A key that was just made. */
+export interface MadeKey {
+  /** Its only copy: `cairn_` and 256 random bits as 43 characters of base64url. */
+  readonly key: string;
+  readonly record: ApiKeyRecord;
+}
+
+type Removal = Pick<Sessions, 'removalSettled'>;
+
+const hourMs = 3_600_000;
+
+/** The API keys of all users: makes, finds and ends them. */
+export class ApiKeys {
+  readonly #parts: AccountParts;
+  readonly #removal: Removal;
+  readonly #beginnings: Beginnings;
+
+  constructor(parts: AccountParts, removal: Removal) {
+    this.#parts = parts;
+    this.#removal = removal;
+    this.#beginnings = new Beginnings(parts.clock);
+  }
+
+  /**
+   * Makes a key of a user. `address` is that of the caller.
+   * @throws CairnError `validation_failed` for a key that has expired; `write_refused` for too many
+   */
+  make(tx: Transaction, userId: number, input: NewKey, address?: string): MadeKey {
+    const { clock, random, audit } = this.#parts;
+    const keys = tx.of(this.#parts.apiKeys);
+    const key = apiKeyPrefix + random(32).toString('base64url');
+    const createdAt = new Date(clock.now()).toISOString();
+    const { name, readOnly, expiresAt } = input;
+    if (expiresAt !== undefined && expiresAt <= createdAt) {
+      const detail = 'must be in the future';
+      throw validationFailed([{ pointer: '/expiresAt', code: 'too_small', detail }]);
+    }
+    for (const each of [...keys.referring('user', userId)])
+      if (!this.#isLive(each)) keys.remove(each.id);
+    if ([...keys.referring('user', userId)].length >= limits.apiKeysPerUserMax) {
+      const most = `a user has at most ${limits.apiKeysPerUserMax}`;
+      throw new CairnError('write_refused', `Cannot make the API key: ${most}, so remove one`);
+    }
+    const record = keys.insert({
+      ...{ userId, name, readOnly, createdAt, hash: secretHash(key) },
+      ...(expiresAt !== undefined && { expiresAt }),
+    });
+    tx.onCommit(() => audit('key_made', { userId, keyId: record.id, readOnly, address }));
+    return { key, record };
+  }
+
+  /** Returns who has this key, with the current role. @throws CairnError `invalid_token` */
+  resume(key: string): KeyPrincipal {
+    const { apiKeys, users } = this.#parts;
+    const record = apiKeys.find('hash', secretHash(key));
+    const user = record && users.get(record.userId);
+    if (record === undefined || user === undefined) throw invalidToken();
+    if (!this.#isLive(record)) {
+      // Setting the clock back must not revive it.
+      this.#removal.removalSettled = this.#inBackground((tx) => tx.of(apiKeys).remove(record.id));
+      throw invalidToken();
+    }
+    this.#recordUse(record);
+    return { kind: 'key', userId: user.id, role: user.role, isReadOnly: record.readOnly };
+  }
+
+  /** Returns the live keys of a user, the oldest first. */
+  list(userId: number): ApiKeyRecord[] {
+    return this.#parts.apiKeys.members('user', userId).filter((key) => this.#isLive(key));
+  }
+
+  /**
+   * Ends one of the principal's keys. Administrators can end any.
+   * @throws CairnError `not_found`, `actor_changed`
+   */
+  remove(tx: Transaction, principal: Principal, keyId: number, address: string): void {
+    checkPrincipal(tx, principal, this.#parts);
+    const keys = tx.of(this.#parts.apiKeys);
+    const record = keys.get(keyId);
+    const { userId: by, role } = principal;
+    if (record === undefined || (role !== 'admin' && by !== record.userId)) throw notFound();
+    const { userId } = record;
+    keys.remove(keyId);
+    tx.onCommit(() => this.#parts.audit('key_removed', { userId, keyId, by, address }));
+  }
+
+  /** Whether a key has not expired; one from the future expires when it is as old as it may get. */
+  #isLive({ id, createdAt, expiresAt }: ApiKeyRecord): boolean {
+    if (expiresAt === undefined) return true;
+    const madeAt = Date.parse(createdAt);
+    const age = this.#parts.clock.now() - this.#beginnings.of({ id, createdAt: madeAt });
+    return age < Date.parse(expiresAt) - madeAt;
+  }
+
+  /** Records the hour in which a key is used. */
+  #recordUse({ id, lastUsedAt }: ApiKeyRecord): void {
+    const { apiKeys, clock } = this.#parts;
+    const now = clock.now();
+    const hour = new Date(now - (now % hourMs)).toISOString();
+    const next = new Date(now + limits.clockSkewSecondsMax * 1000).toISOString();
+    // A clock that was ahead may have dated the last use.
+    const isDue = (last = ''): boolean => last < hour || last > next;
+    if (!isDue(lastUsedAt)) return;
+    void this.#inBackground((tx) => {
+      const current = tx.of(apiKeys).get(id);
+      if (current !== undefined && isDue(current.lastUsedAt))
+        tx.of(apiKeys).replace(id, { ...current, lastUsedAt: hour });
+    });
+  }
+
+  /** Writes while the request continues. If the write fails, the next request tries again. */
+  #inBackground(work: (tx: Transaction) => void): Promise<void> {
+    return this.#parts.store.write(work).catch(() => undefined);
+  }
+}

@@ -1,0 +1,104 @@
+import { requireUser } from '../../auth/access.ts';
+import type { Tokens } from '../../auth/tokens.ts';
+import type { AccountParts } from '../../accounts/parts.ts';
+import { checkPrincipal } from '../../accounts/principal.ts';
+import { apiKeyFields } from '../../accounts/records.ts';
+import type { Sessions } from '../../accounts/sessions.ts';
+import { wrongPassword, type Users } from '../../accounts/users.ts';
+import { askedUser } from '../../api/account.ts';
+import { newRecord } from '../../api/body.ts';
+import { bind, type Endpoint, type Route } from '../../api/call.ts';
+import { noContent, unstoredReply } from '../../api/replies.ts';
+import { numberIn } from '../../base/record-id.ts';
+import { found } from '../../collections/resource.ts';
+import type { Shape } from '../../schema/field.ts';
+import { representationWriter } from '../../schema/record.ts';
+import { creation, validateBody } from '../../schema/validate.ts';
+import { published } from '../../store/store.ts';
+import { ApiKeys } from './api-keys.ts';
+
+/** The feature of API keys: credentials of scripts and devices, which cannot sign in. */
+
+const { name, readOnly, expiresAt } = apiKeyFields;
+const newKeyFields = {
+  name,
+  readOnly,
+  expiresAt,
+  currentPassword: { kind: 'password', writeOnly: true, optional: true },
+} as const satisfies Shape;
+
+const newKey = newRecord({ shape: newKeyFields });
+
+// prettier-ignore
+export const routes = {
+  createApiKey: {
+    operationId: 'createApiKey', method: 'POST', path: '/keys', access: 'user', refusesKeys: true, body: newKey,
+  },
+  listApiKeys: {
+    operationId: 'listApiKeys', method: 'GET', path: '/keys', access: 'user', refusesKeys: true, query: 'read',
+  },
+  removeApiKey: {
+    operationId: 'removeApiKey', method: 'DELETE', path: '/keys/{id}', access: 'user', refusesKeys: true,
+  },
+} as const satisfies { readonly [operation: string]: Route };
+
+/** What API keys need of the app. */
+interface KeysContext {
+  readonly tokens: Tokens;
+  readonly data: KeysData;
+}
+
+interface KeysData {
+  readonly accounts: AccountParts;
+  readonly users: Users;
+  readonly sessions: Sessions;
+}
+
+export function createFeature({ tokens, data }: KeysContext) {
+  const keys = new ApiKeys(data.accounts, data.sessions);
+  tokens.verifyKey = (key) => keys.resume(key);
+  return { endpoints: (): Endpoint[] => keyEndpoints(keys, data) };
+}
+
+/** Makes a key for a command, and returns it. @throws CairnError as `ApiKeys.make` */
+export async function makeKey(
+  { accounts, sessions }: KeysData,
+  userId: number,
+  name: string,
+): Promise<string> {
+  const keys = new ApiKeys(accounts, sessions);
+  const sent = validateBody({ shape: newKeyFields }, { name }, creation, {});
+  const { key } = await accounts.store.write((tx) => keys.make(tx, userId, sent));
+  return key;
+}
+
+function keyEndpoints(keys: ApiKeys, { accounts, users }: KeysData): Endpoint[] {
+  const { store } = accounts;
+  const write = representationWriter(apiKeyFields);
+  return bind(routes, {
+    async createApiKey({ request, principal, body }) {
+      const { address, caller } = request;
+      await store.confirm();
+      checkPrincipal(published, principal, accounts);
+      const { userId } = requireUser(principal);
+      // Otherwise a stolen token could become a credential that lasts.
+      const user = found(users.records.get(userId));
+      const provenHash = await users.prove(user, body.currentPassword, address);
+      const { key, record } = await store.write((tx) => {
+        checkPrincipal(tx, principal, accounts);
+        if (tx.of(users.records).get(userId)?.passwordHash !== provenHash) throw wrongPassword();
+        return keys.make(tx, userId, body, address);
+      }, caller);
+      return unstoredReply(201, `${write(record).slice(0, -1)},"key":"${key}"}`);
+    },
+
+    listApiKeys(call) {
+      return unstoredReply(200, `[${keys.list(askedUser(call)).map(write).join(',')}]`);
+    },
+
+    async removeApiKey({ request: { address, caller }, principal, id }) {
+      await store.write((tx) => keys.remove(tx, principal, numberIn(id), address), caller);
+      return noContent();
+    },
+  });
+}
