@@ -8,7 +8,7 @@ import type { Tokens } from '../auth/tokens.ts';
 import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import { isLoopback } from '../base/network.ts';
-import { isCrossSite } from '../http/cross-site.ts';
+import { isCrossSite, type Origins } from '../http/cross-site.ts';
 import { readCookies, serializeCookie } from '../http/fields.ts';
 import { hostOf } from '../http/head.ts';
 import { isSafe, type Request } from '../http/message.ts';
@@ -20,7 +20,7 @@ export interface Authenticators {
   readonly tokens: Tokens;
   readonly sessions: Sessions;
   /** Origins of other sites whose pages may call. */
-  readonly allowedOrigins: ReadonlySet<string>;
+  readonly allowedOrigins: Origins;
   /**
    * False: callers need no credentials, and every caller on this machine is an
    * administrator.
@@ -133,7 +133,7 @@ export function checkLocal({ fields, address }: Request): void {
 const forwardingField = /^(?:forwarded|x-forwarded-.*|x-real-ip|via)$/i;
 
 /** @throws CairnError `cross_site` */
-function checkSite(request: Request, allowedOrigins: ReadonlySet<string>): void {
+function checkSite(request: Request, allowedOrigins: Origins): void {
   if (!isCrossSite(request.fields, allowedOrigins)) return;
   throw new CairnError('cross_site', 'Cannot accept the request: a page of another site sent it');
 }

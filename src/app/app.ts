@@ -7,6 +7,7 @@ import { Tokens } from '../auth/tokens.ts';
 import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import { isLoopback } from '../base/network.ts';
+import { originsOf } from '../http/cross-site.ts';
 import type { Handle, Request } from '../http/message.ts';
 import { createRequestIds } from '../http/request-ids.ts';
 import { HttpServer, type ListenOptions, type TlsTexts } from '../http/server.ts';
@@ -109,7 +110,7 @@ export class Application {
     const pipeline = createPipeline({
       ...services,
       required: settings.auth === 'required',
-      allowedOrigins: new Set(settings.corsOrigins),
+      allowedOrigins: originsOf(settings.corsOrigins),
       cors,
       isShared: place !== undefined,
       endpoints: endpointsOf(services, options, features, dialect),

@@ -126,9 +126,15 @@ function list(entry: Kind<string>): Kind<readonly string[]> {
   };
 }
 
-/** Whether a text is an origin as browsers send it: scheme, host, and no default port. */
+/**
+ * Whether a text is an origin as browsers send it: scheme, host, and no default port. One on
+ * loopback may have any port.
+ */
 function isOrigin(entry: string): boolean {
-  return /^https?:/.test(entry) && URL.canParse(entry) && new URL(entry).origin === entry;
+  const origin = entry.replace(/:\*$/, '');
+  const isOne =
+    /^https?:/.test(origin) && URL.canParse(origin) && new URL(origin).origin === origin;
+  return isOne && (origin === entry || isLoopback(hostOf(new URL(origin).host)));
 }
 
 /** Whether a text is an address to which passwords and keys may be sent. */
@@ -185,7 +191,7 @@ export const settings = {
   corsOrigins: option(
     'cors-origin',
     'web origins whose pages may call the API',
-    list(text('ORIGIN,…', 'origins such as https://app.example', isOrigin)),
+    list(text('ORIGIN,…', 'origins such as https://app.example or http://localhost:*', isOrigin)),
     [],
   ),
   trustedProxies: option(

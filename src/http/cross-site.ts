@@ -1,12 +1,26 @@
 import type { Fields } from './fields.ts';
 
+/** Origins of pages. */
+export type Origins = Pick<ReadonlySet<string>, 'has'>;
+
+/** Returns the origins that options name. `http://localhost:*` stands for every port. */
+export function originsOf(names: readonly string[]): Origins {
+  const allowed = new Set(names);
+  const hasAnyPort = names.some((name) => name.endsWith(':*'));
+  return {
+    has: (origin) =>
+      allowed.has(origin) ||
+      (hasAnyPort && allowed.has(`${/^\w+:\/\/[^/]*?(?=:\d+$|$)/.exec(origin)?.[0] ?? ''}:*`)),
+  };
+}
+
 /**
  * Whether a page of another site sent this request. Browsers say so in `Sec-Fetch-Site`
  * (W3C Fetch Metadata), older ones only in `Origin` (RFC 6454 §7). A caller that sends
  * neither is not a browser, so no page can make it send a cookie. `allowedOrigins` are
  * origins as browsers serialize them, such as `https://app.example`.
  */
-export function isCrossSite(fields: Fields, allowedOrigins: ReadonlySet<string>): boolean {
+export function isCrossSite(fields: Fields, allowedOrigins: Origins): boolean {
   const origin = fields.get('origin');
   if (origin !== undefined && allowedOrigins.has(origin)) return false;
   const site = fields.get('sec-fetch-site');

@@ -48,6 +48,7 @@ test('the default of every option is itself allowed', () => {
 const allowed: readonly [flag: string, text: string][] = [
   ['port', '0'], ['port', '65535'], ['host', '::1'], ['host', 'a-b.example'],
   ['cors-origin', 'https://a.example, http://b.example:8080'],
+  ['cors-origin', 'http://localhost:*, http://127.0.0.1:*, http://[::1]:*'],
   ['base-path', '/api'], ['base-path', '/v1/my-api'],
   ['cluster', 'http://127.0.0.1:2379,http://[::1]:2379,http://localhost:2379,https://10.0.0.1'],
   ['trust-proxy', '10.0.0.0/8,::1,fd00::/8'], ['password-min', '8'], ['scrypt-cost', '17'], ['auth', 'none'],
@@ -58,7 +59,7 @@ const refused: readonly [flag: string, text: string][] = [
   ['host', 'a b'], ['host', 'http://a'], ['auth', 'None'], ['registration', 'true'], ['log', 'xml'],
   ['data', 'a\0b'],
   ['cors-origin', '*'], ['cors-origin', 'null'], ['cors-origin', 'https://a.example/'],
-  ['cors-origin', 'a.example'],
+  ['cors-origin', 'a.example'], ['cors-origin', 'https://a.example:*'], ['cors-origin', 'http://*:*'],
   ['cors-origin', 'https://a.example:443'], ['cors-origin', 'https://A.example'],
   ['cors-origin', 'https://a,https://a'], ['trust-proxy', '10.0.0.0/33'], ['trust-proxy', '10.0.0'],
   ['cluster', 'http://10.0.0.1:2379'], ['cluster', 'http://[::2]:2379'], ['cluster', 'https://a/b'],

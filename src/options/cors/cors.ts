@@ -1,3 +1,4 @@
+import { originsOf } from '../../http/cross-site.ts';
 import type { Cors } from '../../http/server-options.ts';
 
 // prettier-ignore
@@ -17,7 +18,7 @@ const always = ['Access-Control-Allow-Headers', accepted, 'Access-Control-Max-Ag
  * The one `Vary` of every reply names `Origin`.
  */
 export function createCors(allowedOrigins: readonly string[]): Cors {
-  const allowed = new Set(allowedOrigins);
+  const allowed = originsOf(allowedOrigins);
   return {
     withCors(reply, request) {
       const at = reply.indexOf('Vary') + 1;
