@@ -16,5 +16,5 @@ if (!process.features.typescript) {
 }
 setInterval(() => process.ppid !== parent && process.kill(process.pid, 'SIGTERM'), 250).unref();
 
-process.argv.splice(1, 1, main, 'serve');
+process.argv.splice(1, 1, main);
 await import(pathToFileURL(main).href);

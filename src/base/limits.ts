@@ -170,6 +170,8 @@ const limits = {
   urlLengthMax: 2048,
   /** The most bytes of a `json` field whose declaration does not say it. */
   jsonFieldBytesMax: 64 * 1024,
+  /** The most bytes that a declaration can allow a `json` field. */
+  recordBytesMax: 2 * 1024 * 1024,
   /** The totals of filtered lists that are kept until a record changes. */
   totalsKeptMax: 16,
   /** The most fields in `sort`. */

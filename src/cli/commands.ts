@@ -30,6 +30,7 @@ export async function main(): Promise<void> {
 export async function allCommands(): Promise<readonly Command[]> {
   // A family can be removed with its line here, and with the part that it alone uses.
   const families = await Promise.all([
+    import('./open.ts'),
     import('./transfer.ts'),
     import('./user.ts'),
     import('./data.ts'),
@@ -38,6 +39,9 @@ export async function allCommands(): Promise<readonly Command[]> {
   ]);
   return [serve, ...families.flatMap(({ commands }) => commands)];
 }
+
+/** The command for which the name of a file is enough. */
+const openCommand = 'open';
 
 /** Characters that a terminal obeys: controls but tab and line feed, and those of direction. */
 const controls = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
@@ -50,6 +54,8 @@ function withoutControls(text: string): string {
 /** Returns words that name a command: `serve`, unless they name one or ask about all of them. */
 function commandWords(words: readonly string[]): readonly string[] {
   const [first = '-'] = words;
+  // A file, as json-server takes it.
+  if (/\.json$/i.test(first)) return [openCommand, ...words];
   const namesNone = first.startsWith('-') && !['-h', '--help', '--version'].includes(first);
   return namesNone ? [serve.name, ...words] : words;
 }

@@ -24,31 +24,42 @@ export const serve: Command = {
   summary: 'Serves the API until SIGTERM or SIGINT, and reads certificate and keys again on SIGHUP',
   options: [...Object.values(options), ...Object.values(clusterOptions)],
   secrets: ['CAIRN_SECRET', 'CAIRN_ADMIN_PASSWORD', 'CAIRN_CLUSTER_PASSWORD'],
-  async run({ terminal, given }) {
-    const config = readConfig(given);
-    const isReadable = (config.log ?? (terminal.interactive ? 'pretty' : 'json')) === 'pretty';
-    const format = isReadable ? (await loadOption(parts.readableLog, '--log')).readable : undefined;
-    const log = openLog(config, format, terminal);
-    const stop = waitForStop();
-    const starting = start(config, log, { terminal, given }, stop.fail);
-    reloadOnSignal(starting, config, log);
-    try {
-      const late = stop.stopped.then(() => sleep(unstartedMs, undefined, { ref: false }));
-      const started = await Promise.race([starting, late]);
-      const [code, reason] = await stop.stopped;
-      log.message('notice', `Cairn stops: ${reason}`);
-      await started?.app.close();
-      await started?.operations?.drain();
-      // What a start waits for, such as a lock, would keep the process alive.
-      if (started === undefined) void log.close(logCloseMs).then(() => process.exit(code));
-      return code;
-    } catch (error) {
-      return await endWith(error, config, format, terminal);
-    } finally {
-      await log.close(logCloseMs);
-    }
-  },
+  run: (call) => serveUntilStopped(call),
 };
+
+/**
+ * Serves until a signal, and returns the exit code. `onServing` is called with the address and the
+ * names of the collections, when they are served.
+ */
+export async function serveUntilStopped(
+  { terminal, given }: Pick<Call, 'terminal' | 'given'>,
+  onServing: OnServing = () => undefined,
+): Promise<ExitCode> {
+  const config = readConfig(given);
+  const isReadable = (config.log ?? (terminal.interactive ? 'pretty' : 'json')) === 'pretty';
+  const format = isReadable ? (await loadOption(parts.readableLog, '--log')).readable : undefined;
+  const log = openLog(config, format, terminal);
+  const stop = waitForStop();
+  const starting = start(config, log, { terminal, given, onServing }, stop.fail);
+  reloadOnSignal(starting, config, log);
+  try {
+    const late = stop.stopped.then(() => sleep(unstartedMs, undefined, { ref: false }));
+    const started = await Promise.race([starting, late]);
+    const [code, reason] = await stop.stopped;
+    log.message('notice', `Cairn stops: ${reason}`);
+    await started?.app.close();
+    await started?.operations?.drain();
+    // What a start waits for, such as a lock, would keep the process alive.
+    if (started === undefined) void log.close(logCloseMs).then(() => process.exit(code));
+    return code;
+  } catch (error) {
+    return await endWith(error, config, format, terminal);
+  } finally {
+    await log.close(logCloseMs);
+  }
+}
+
+type OnServing = (url: string, collections: Iterable<string>) => void;
 
 const logCloseMs = 1000;
 /** How long a start may still take after a signal to stop. */
@@ -83,7 +94,7 @@ interface Started {
 async function start(
   config: Config,
   log: Log,
-  call: Pick<Call, 'terminal' | 'given'>,
+  call: Pick<Call, 'terminal' | 'given'> & { readonly onServing: OnServing },
   onFailure: (error: unknown) => void,
 ): Promise<Started> {
   const { host, port, directory, opsHost, opsPort } = config;
@@ -134,6 +145,7 @@ async function start(
     if (config.log === 'none') terminal.out(`Cairn serves ${url}\n`);
     else log.message('notice', `Cairn serves ${url}`);
     warnOfSetUp(config, log);
+    call.onServing(url, app.data.registry.keys());
     return { app, operations };
   } catch (error) {
     await app.close();

@@ -3,14 +3,28 @@ import { openData, type Data } from '../app/data.ts';
 import { defaultOptions } from '../app/options.ts';
 import { CairnError, FatalError } from '../base/errors.ts';
 import { servedCollections } from '../collections/served.ts';
-import { clusterOptions, flagOnly, option, OptionError, options, text } from '../config/options.ts';
+import {
+  clusterOptions,
+  flagOnly,
+  option,
+  OptionError,
+  options,
+  text,
+  toggle,
+} from '../config/options.ts';
 import { silentLog } from '../log/log.ts';
 import { emailKey } from '../schema/field.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
 import { imageOf } from '../store/format/snapshot.ts';
 import { MemoryFullError } from '../store/memory/memory.ts';
 import { readUndamaged } from '../store/recovery/read-store.ts';
-import { dataDirectory, declarationsOf, type Call, type Command } from './command.ts';
+import {
+  dataDirectory,
+  declarationsOf,
+  type Call,
+  type Command,
+  type Terminal,
+} from './command.ts';
 import { storeOf, undeclared } from './store.ts';
 
 const owner = flagOnly(
@@ -22,6 +36,10 @@ const owner = flagOnly(
   ),
 );
 
+const strict = flagOnly(
+  toggle('strict', 'guesses tight rules, and refuses a file that they cannot have'),
+);
+
 /**
  * Commands that bring collections in from a file, and out to one. They open the store; what is
  * done with it is in `src/options/transfer`, which only they load.
@@ -31,7 +49,7 @@ export const commands: readonly Command[] = [
     name: 'declare',
     summary: 'Prints a declaration that fits a file such as json-server has, for --collections',
     operands: ['FILE'],
-    options: [],
+    options: [strict],
     run: printDeclaration,
   },
   {
@@ -49,7 +67,17 @@ export const commands: readonly Command[] = [
   },
 ];
 
-async function printDeclaration({ terminal, operands: [file = ''] }: Call): Promise<65 | void> {
+async function printDeclaration(call: Call): Promise<65 | void> {
+  const {
+    terminal,
+    operands: [file = ''],
+  } = call;
+  if (!call.read(strict)) {
+    const { declaration, notes } = await declared(file);
+    terminal.out(declaration);
+    for (const line of notes) terminal.err(`${line}\n`);
+    return;
+  }
   const { declareFile } = await import('../options/transfer/declare.ts');
   const { json, mistakes } = declareFile(file, takenNames());
   terminal.out(json);
@@ -59,35 +87,78 @@ async function printDeclaration({ terminal, operands: [file = ''] }: Call): Prom
   return 65;
 }
 
+/** Returns a declaration that refuses nothing, as a text, and what an import changes. */
+export async function declared(
+  file: string,
+): Promise<{ declaration: string; notes: readonly string[] }> {
+  const { readMembers } = await import('../options/transfer/file.ts');
+  const { declareLoosely } = await import('../options/transfer/loose.ts');
+  const { inLines } = await import('../options/transfer/declare.ts');
+  const { declaration, notes } = declareLoosely(readMembers(file), takenNames(false));
+  return { declaration: inLines(declaration), notes };
+}
+
 async function importFile(call: Call): Promise<void> {
-  const {
-    terminal,
-    operands: [file = ''],
-  } = call;
   refuseCluster(call, 'import into a directory, and "cairn restore" that to a new cluster');
+  const [file = ''] = call.operands;
+  const collections = call.read(options.collections);
+  const directory = call.read(options.directory);
+  const added = await importInto(directory, file, {
+    collections,
+    memoryMax: call.read(options.memoryMax),
+    owner: call.read(owner),
+    err: call.terminal.err,
+  });
+  const { out } = call.terminal;
+  for (const [name, count] of added) {
+    const records = count === 1 ? '1 record' : `${count.toLocaleString('en')} records`;
+    await out(`${name}: ${records} added\n`);
+  }
+  if (added.size === 0) await out('Nothing in the file is new\n');
+}
+
+/** How a file is imported. */
+export interface ImportOptions {
+  /** The file of declarations. */
+  readonly collections: string | undefined;
+  readonly memoryMax?: number | undefined;
+  /** The e-mail address of the user who owns the records; absent: nobody does. */
+  readonly owner?: string | undefined;
+  /** Takes what is changed, and what the store says. */
+  readonly err: Terminal['err'];
+}
+
+/**
+ * Adds the records of a file to the store in a directory, and returns their numbers by collection.
+ * @throws FatalError with all mistakes; then nothing was written
+ */
+export async function importInto(
+  directory: string,
+  file: string,
+  { collections, memoryMax, owner, err }: ImportOptions,
+): Promise<ReadonlyMap<string, number>> {
   const { readMembers } = await import('../options/transfer/file.ts');
   const { checkMembers, writeArrivals } = await import('../options/transfer/import.ts');
-  const declarations = await declarationsOf(call.read(options.collections));
-  const message = (_level: string, line: string): void => terminal.err(`${line}\n`);
-  const directory = call.read(options.directory);
+  const { named, notesOf } = await import('../options/transfer/loose.ts');
+  const declarations = await declarationsOf(collections);
+  const message = (_level: string, line: string): void => err(`${line}\n`);
   const log = { ...silentLog, message };
-  const settings = { ...defaultOptions.settings, memoryMax: call.read(options.memoryMax) };
+  const settings = { ...defaultOptions.settings, memoryMax };
   const data = openData({ ...defaultOptions, settings, directory, ...declarations, log });
-  const members = readMembers(file);
+  const members = named(readMembers(file), takenNames(declarations.users));
   if (!(await data.store.exists())) {
     // A mistake makes no store. Without one, no user can be the owner.
-    ownerOf(data, call.read(owner));
+    ownerOf(data, owner);
     checkMembers(file, members, data);
   }
   await data.store.start();
   try {
-    const ownerId = ownerOf(data, call.read(owner));
-    const added = await writeArrivals(checkMembers(file, members, data), data, ownerId);
-    for (const [name, count] of added) {
-      const records = count === 1 ? '1 record' : `${count.toLocaleString('en')} records`;
-      terminal.out(`${name}: ${records} added\n`);
-    }
-    if (added.size === 0) terminal.out('Nothing in the file is new\n');
+    const ownerId = ownerOf(data, owner);
+    const arrivals = checkMembers(file, members, data);
+    const added = await writeArrivals(arrivals, data, ownerId);
+    const notes = arrivals.flatMap((each) => notesOf(each.collection.name, each.changed));
+    for (const line of notes) err(`${line}\n`);
+    return added;
   } catch (error) {
     if (!(error instanceof CairnError)) throw error;
     const exitCode = error instanceof MemoryFullError ? 65 : 74;
@@ -121,7 +192,7 @@ async function exportAll(call: Call): Promise<65 | void> {
 }
 
 /** @throws OptionError where CAIRN_CLUSTER names a cluster, whose data are not in the directory */
-function refuseCluster({ command: { name }, read }: Call, remedy: string): void {
+export function refuseCluster({ command: { name }, read }: Call, remedy: string): void {
   if (read(clusterOptions.members) === undefined) return;
   throw new OptionError(`Cannot ${name} beside CAIRN_CLUSTER: unset it and ${remedy}`);
 }

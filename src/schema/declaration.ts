@@ -1,4 +1,5 @@
 import { isScalar, pointerTo } from '../base/json.ts';
+import { limits } from '../base/limits.ts';
 import { didYouMean } from '../base/search.ts';
 import { likeKinds, type Field } from './field.ts';
 import { exampleOf, kinds, ruleViolation, type Kind, type MemberRule } from './kinds.ts';
@@ -76,15 +77,17 @@ export function elements(what: string, min: number, element: Check): Check {
 
 /** The highest bound of a length that can be declared. */
 export const lengthMax = 100_000;
-const aLength = must(`a whole number from 0 to ${lengthMax}`, (value) => {
-  return Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) <= lengthMax;
-});
+const upTo = (max: number): Check =>
+  must(`a whole number from 0 to ${max}`, (value) => {
+    return Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) <= max;
+  });
 /** Returns the check of a text that must be one of `values`. */
 export const oneOf = (values: readonly string[]): Check =>
   must(`one of ${values.join(', ')}`, (value) => values.some((known) => known === value));
 
 const memberChecks: { readonly [rule in MemberRule]: Check } = {
-  'length?': maybe(aLength),
+  'length?': maybe(upTo(lengthMax)),
+  'bytes?': maybe(upTo(limits.recordBytesMax)),
   'number?': maybe(aNumber),
   'flag?': maybe(aFlag),
   choices: elements('a non-empty array of strings', 1, aText),

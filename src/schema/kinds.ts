@@ -93,6 +93,7 @@ interface TypeSchema {
 /** What a member of a declaration must be. With "?", it may be left out. */
 export type MemberRule =
   | 'length?'
+  | 'bytes?'
   | 'number?'
   | 'flag?'
   | 'choices'
@@ -388,7 +389,7 @@ const json: Kind<JsonField> = {
   hasType: (value) => value !== undefined,
   type: ({ like }) => (like === undefined ? {} : { 'x-like': like }),
   example: ({ like = 'text' }) => exampleOf(likeFields[like]),
-  members: { bytesMax: 'length?', like: 'like?' },
+  members: { bytesMax: 'bytes?', like: 'like?' },
   operators: [...comparisons, 'contains', 'starts', 'ends', 'has'],
   operand: (text, { like }) =>
     like === undefined ? text : kindOf(likeFields[like]).operand(text, likeFields[like]),

@@ -30,7 +30,7 @@ class Place {
   }
 
   async declare(): Promise<Outcome> {
-    const outcome = await this.run(['declare', this.file]);
+    const outcome = await this.run(['declare', '--strict', this.file]);
     writeFileSync(this.declaration, outcome.out);
     return outcome;
   }
@@ -349,7 +349,7 @@ test('a cluster is refused, because its data are in no directory', async (t) => 
 
 const broken: readonly [content: string, message: RegExp][] = [
   ['', /expected a value at line 1, column 1\n$/],
-  ['[]', /it must be an object whose members are arrays\n$/],
+  ['7', /it must be an object whose members are arrays\n$/],
   ['{"a":[{}', /expected "," or "\]" at line 1, column 9\n$/],
   ['{"a":[{} {}]}', /expected "," or "\]" at line 1, column 10\n$/],
   ['{"a":[{},]}', /expected a value at line 1, column 10\n$/],

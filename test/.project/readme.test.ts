@@ -74,8 +74,11 @@ class Newcomer {
     assert.equal(scripts.start, 'node .ci/start.js');
     await this.stop();
     const files = words.map((word) => word.replace(/^\w+\.json$/, (file) => join(this.directory, file)));
-    const own = ['--port', '0', '--log', 'none', '--data', join(this.directory, 'data')];
-    this.#server = cairn(this.#t, ['serve', ...files, ...own], { CAIRN_SCRYPT_COST: '14' });
+    const own = ['--port', '0', '--log', 'none'];
+    // A file alone has its data beside it.
+    const data = words[0]?.endsWith('.json') ? [] : ['--data', join(this.directory, 'data')];
+    const serve = data.length === 0 ? [] : ['serve'];
+    this.#server = cairn(this.#t, [...serve, ...files, ...own, ...data], { CAIRN_SCRYPT_COST: '14' });
     [, this.#origin = ''] = await this.#server.find(/^Cairn serves (http:\S+)$/m);
     const file = join(this.directory, 'data', 'admin-password');
     if (existsSync(file)) this.pasted.set('PASSWORD', readFileSync(file, 'utf8').trim());

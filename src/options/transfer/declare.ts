@@ -67,15 +67,19 @@ export function declareFile(file: string, taken: readonly string[]): Declared {
     else if (known !== undefined) sketches.set(name, known);
   }
   const collections = Array.from(sketches, ([name, one]) => declarationOf(name, one, sketches));
-  const json = JSON.stringify({ items: false, collections }, null, 2);
+  const declaration = { items: false, collections };
   try {
-    parseDeclarations(JSON.parse(json), taken);
+    parseDeclarations(JSON.parse(JSON.stringify(declaration)), taken);
   } catch (error) {
     if (!(error instanceof DeclarationError)) throw error;
     mistakes.add(`this, which has to be renamed: ${error.message}`, file);
   }
-  return { json: `${json.replaceAll(fieldInLines, onOneLine)}\n`, mistakes: mistakes.lines };
+  return { json: inLines(declaration), mistakes: mistakes.lines };
 }
+
+/** Writes a declaration with a line for each field. */
+export const inLines = (declaration: object): string =>
+  `${JSON.stringify(declaration, null, 2).replaceAll(fieldInLines, onOneLine)}\n`;
 
 /** Receives a phrase, and the place in the collection where it applies. */
 type Report = (problem: string, place?: string) => void;

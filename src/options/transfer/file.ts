@@ -4,6 +4,7 @@
  */
 import { constants } from 'node:buffer';
 import { readFileSync, statSync } from 'node:fs';
+import { basename } from 'node:path';
 import { getHeapStatistics } from 'node:v8';
 import { CairnError, FatalError } from '../../base/errors.ts';
 import { isJsonObject, scan, textOf, type JsonValue } from '../../base/json.ts';
@@ -13,7 +14,7 @@ export type Member = readonly [name: string, value: JsonValue];
 
 /**
  * Returns the members of a file, without `$schema`, which newer versions of json-server write
- * for editors.
+ * for editors. A file that is an array is one collection, with the name of the file.
  * @throws FatalError where the file is not there, holds no object, or does not fit into memory
  */
 export function readMembers(file: string): readonly Member[] {
@@ -32,6 +33,7 @@ export function readMembers(file: string): readonly Member[] {
     const problem = lackOfMemory(values * bytesPerValue + text.length * bytesPerCharacter);
     if (problem !== undefined) throw refusal(65, problem);
     const value: JsonValue = JSON.parse(text);
+    if (Array.isArray(value)) return [[basename(file).replace(/\.json$/i, ''), value]];
     if (!isJsonObject(value)) throw refusal(65, 'it must be an object whose members are arrays');
     return Object.entries(value).filter(([name]) => name !== '$schema');
   } catch (error) {

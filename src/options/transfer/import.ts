@@ -24,7 +24,8 @@ import { looksSame } from '../../schema/record.ts';
 import { creation, validateBody } from '../../schema/validate.ts';
 import { sizeOf } from '../../store/memory/size.ts';
 import type { Store, Transaction } from '../../store/store.ts';
-import { inMiB, Mistakes, numberOf, type Member } from './file.ts';
+import { inMiB, Mistakes, numberOf } from './file.ts';
+import { areRecords, withUsableIds, type Named } from './loose.ts';
 
 /** How far ids may lie apart: a record far from all others takes 8 KiB of memory. */
 const idsPerRecordMax = 64;
@@ -41,6 +42,8 @@ const entryBytes = 64;
 /** What the file has for one collection. */
 export interface Arrival {
   readonly collection: Declared;
+  /** How many records get another id, by what is wrong with theirs. */
+  readonly changed: ReadonlyMap<string, number>;
   /** Those that are not in the store. One that is there already is as the file has it. */
   readonly records: NewRecord[];
   /** What these take in the commit, and at least of memory. */
@@ -74,18 +77,18 @@ export interface Destination {
  */
 export function checkMembers(
   file: string,
-  members: readonly Member[],
+  members: readonly Named[],
   destination: Destination,
 ): readonly Arrival[] {
   const mistakes = new Mistakes();
   const arrivals: Arrival[] = [];
-  for (const [name, value] of members) {
-    const collection = destination.registry.get(name);
+  for (const { name, given, value } of members) {
+    const collection = destination.registry.get(given) ?? destination.registry.get(name);
     if (collection === undefined) {
-      mistakes.add(`${name}: no declaration covers it; use --collections`, pointerTo(name));
+      mistakes.add(`${given}: no declaration covers it; use --collections`, pointerTo(given));
     } else if (!Array.isArray(value)) {
-      mistakes.add(`${name}: it must be an array of records`, pointerTo(name));
-    } else arrivals.push(arrivalOf(collection, value, mistakes));
+      mistakes.add(`${given}: it must be an array of records`, pointerTo(given));
+    } else arrivals.push(arrivalOf(collection, given, value, mistakes));
   }
   let bytes = 0;
   let memoryBytes = 0;
@@ -128,12 +131,16 @@ export function checkMembers(
 /** Checks the records of one collection, and adds their mistakes to the others. */
 function arrivalOf(
   collection: Declared,
-  values: readonly JsonValue[],
+  given: string,
+  sent: readonly JsonValue[],
   mistakes: Mistakes,
 ): Arrival {
-  const { name, unique, outgoing } = collection;
+  const { name, ids, unique, outgoing } = collection;
+  const { records: values, changed } =
+    ids === 'any' && areRecords(sent) ? withUsableIds(sent) : { records: sent, changed: new Map() };
   const arrival: Arrival = {
     collection,
+    changed,
     records: [],
     bytes: 0,
     memoryBytes: 0,
@@ -143,7 +150,7 @@ function arrivalOf(
     references: outgoing.map(({ name, to }) => [name, to.name, new Map()]),
   };
   for (const [index, value] of values.entries()) {
-    const pointer = `${pointerTo(name)}/${index}`;
+    const pointer = `${pointerTo(given)}/${index}`;
     if (!isJsonObject(value)) {
       mistakes.add(`${name}: a record must be an object`, pointer);
       continue;

@@ -1,0 +1,116 @@
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { FatalError, type ExitCode } from '../base/errors.ts';
+import { systemClock } from '../base/system.ts';
+import { flagOnly, options, toggle } from '../config/options.ts';
+import type { Call, Command, Terminal } from './command.ts';
+import { serveUntilStopped } from './serve.ts';
+import { declared, importInto, refuseCluster } from './transfer.ts';
+
+const again = flagOnly(
+  toggle('again', 'moves the data aside, and begins anew with what the file has now'),
+);
+
+/**
+ * Serves a file, as json-server does: `cairn db.json`. The first time, it is declared and imported;
+ * from then on its data are in a directory beside it, and the file stays as it is.
+ */
+export const commands: readonly Command[] = [
+  {
+    name: 'open',
+    summary:
+      'Serves a file such as json-server has, to everyone on this machine; "cairn db.json" is short for it',
+    operands: ['FILE'],
+    options: [options.port, options.host, options.log, options.logLevel, again],
+    run: openFile,
+  },
+];
+
+/** What lies beside a file such as `db.json`. */
+interface Place {
+  readonly file: string;
+  /** The declaration: `db.collections.json`. */
+  readonly collections: string;
+  /** The data: `db.data`. They are made under another name, so that they are there whole or not at all. */
+  readonly directory: string;
+  readonly unfinished: string;
+}
+
+async function openFile(call: Call): Promise<ExitCode> {
+  refuseCluster(call, 'open the file');
+  const { terminal, given } = call;
+  const [file = ''] = call.operands;
+  const base = file.replace(/\.json$/i, '');
+  const place: Place = {
+    file,
+    collections: `${base}.collections.json`,
+    directory: `${base}.data`,
+    unfinished: `${base}.data.unfinished`,
+  };
+  if (call.read(again)) moveAside(place, terminal);
+  if (existsSync(place.directory)) tellOfChanges(place, terminal);
+  else await begin(place, terminal);
+  const chosen = {
+    auth: 'none',
+    data: place.directory,
+    collections: place.collections,
+    'cors-origin': 'http://localhost:*,http://127.0.0.1:*',
+    dialect: 'json-server',
+  };
+  const flags = new Map([...given.flags, ...Object.entries(chosen)]);
+  flags.delete(again.name);
+  return serveUntilStopped({ terminal, given: { ...given, flags } }, (url, collections) => {
+    for (const name of collections) void terminal.out(`${url}/${name}\n`);
+  });
+}
+
+/** Declares and imports the file. */
+async function begin(place: Place, { out, err }: Terminal): Promise<void> {
+  const { file, collections, directory, unfinished } = place;
+  if (!existsSync(collections)) {
+    const { declaration, notes } = await declared(file);
+    for (const line of notes) err(`${line}\n`);
+    writeFileSync(collections, declaration);
+  }
+  rmSync(unfinished, { recursive: true, force: true });
+  const digest = digestOf(file);
+  const added = await importInto(unfinished, file, { collections, err: () => undefined });
+  const count = [...added.values()].reduce((sum, one) => sum + one, 0);
+  writeFileSync(join(unfinished, digestName), `${JSON.stringify({ sha256: digest })}\n`);
+  renameSync(unfinished, directory);
+  const records = count === 1 ? '1 record' : `${count.toLocaleString('en')} records`;
+  await out(`${records} of ${file} are in ${directory} now, and declared in ${collections}\n`);
+}
+
+/** Keeps the digest of the file that was imported. */
+const digestName = 'imported.json';
+
+const digestOf = (file: string): string =>
+  createHash('sha256').update(readFileSync(file)).digest('hex');
+
+/** Says where the file is not what was imported. */
+function tellOfChanges({ file, directory }: Place, { err }: Terminal): void {
+  const imported = join(directory, digestName);
+  const known = existsSync(imported) ? readFileSync(imported, 'utf8') : '';
+  if (!existsSync(file) || known.includes(digestOf(file))) return;
+  const remedy = `"cairn ${file} --again" moves them aside, and begins with what the file has now`;
+  err(
+    `${file} has changed since it was imported; ${directory} has the data that are served: ${remedy}\n`,
+  );
+}
+
+/** Gives the data and the declaration other names. */
+function moveAside({ directory, collections }: Place, { err }: Terminal): void {
+  const time = new Date(systemClock.now()).toISOString().replaceAll(/[:.]/g, '-');
+  for (const path of [directory, collections]) {
+    if (!existsSync(path)) continue;
+    const aside = `${path}.${time}`;
+    try {
+      renameSync(path, aside);
+    } catch (error) {
+      throw new FatalError(74, `Cannot move ${path} aside: ${String(error)}`);
+    }
+    err(`${basename(path)} is ${basename(aside)} now\n`);
+  }
+}
