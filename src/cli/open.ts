@@ -77,14 +77,14 @@ async function begin(place: Place, { out, err }: Terminal): Promise<void> {
   const digest = digestOf(file);
   const added = await importInto(unfinished, file, { collections, err: () => undefined });
   const count = [...added.values()].reduce((sum, one) => sum + one, 0);
-  writeFileSync(join(unfinished, digestName), `${JSON.stringify({ sha256: digest })}\n`);
+  writeFileSync(join(unfinished, digestName), digest, { mode: 0o600 });
   renameSync(unfinished, directory);
   const records = count === 1 ? '1 record' : `${count.toLocaleString('en')} records`;
   await out(`${records} of ${file} are in ${directory} now, and declared in ${collections}\n`);
 }
 
-/** Keeps the digest of the file that was imported. */
-const digestName = 'imported.json';
+/** Keeps the digest of the file that was imported. No collection has a file of this name. */
+const digestName = 'imported.sha256';
 
 const digestOf = (file: string): string =>
   createHash('sha256').update(readFileSync(file)).digest('hex');
@@ -93,7 +93,7 @@ const digestOf = (file: string): string =>
 function tellOfChanges({ file, directory }: Place, { err }: Terminal): void {
   const imported = join(directory, digestName);
   const known = existsSync(imported) ? readFileSync(imported, 'utf8') : '';
-  if (!existsSync(file) || known.includes(digestOf(file))) return;
+  if (!existsSync(file) || known === digestOf(file)) return;
   const remedy = `"cairn ${file} --again" moves them aside, and begins with what the file has now`;
   err(
     `${file} has changed since it was imported; ${directory} has the data that are served: ${remedy}\n`,

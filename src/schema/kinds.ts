@@ -195,7 +195,6 @@ const choice: Kind<ChoiceField> = {
     if (values.includes(value)) return undefined;
     return violation('not_allowed', `must be one of ${values.join(', ')}`);
   }),
-  hasType: (value, { values }) => isText(value) && values.includes(value),
   type: ({ values }) => ({ type: 'string', enum: values }),
   example: ({ values }) => values[0] ?? '',
   members: { values: 'choices' },

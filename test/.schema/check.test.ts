@@ -194,7 +194,8 @@ describe('a record from a file', () => {
     const { name: _name, ...nameless } = record;
     // The field may be one that no declaration can make optional, such as `ownerId`.
     assert.match(problem(nameless) ?? '', /no "name": add it by hand, or make a new field optional or give/);
-    for (const bad of [{ role: 'owner' }, { role: null }, { name: 1 }, { id: '1' }, { nickname: null }]) {
+    assert.equal(problem({ ...record, role: 'owner' }), undefined, 'a choice may have lost a value');
+    for (const bad of [{ role: null }, { name: 1 }, { id: '1' }, { nickname: null }]) {
       assert.match(problem({ ...record, ...bad }) ?? '', new RegExp(`a "${Object.keys(bad)[0]}"`), JSON.stringify(bad));
     }
     assert.match(problemOf(item, { id: 1, name: 'x', price: NaN }) ?? '', /"price"/);
