@@ -1,5 +1,6 @@
 // @ts-check
 /** The overview with the state of the server, and the sessions of a user. */
+import { keysView, loadKeys } from './api-keys.js';
 import { call } from './api.js';
 import { bdi, button, fact, h } from './dom.js';
 import { capitalized, isAllowed, showFigure, showNumber, showTime, toShow } from './model.js';
@@ -42,7 +43,7 @@ function userShown() {
 export async function loadHome() {
   clearTimeout(refresh);
   const userId = userShown();
-  if (userId) await loadSessions(userId);
+  if (userId) await Promise.all([loadSessions(userId), loadKeys(userId)]);
   if (state.route.view) return;
   await loadServer();
   refresh = window.setTimeout(() => void loadHome().catch(() => {}), refreshMs);
@@ -262,7 +263,7 @@ function factView([name, value]) {
 export function sessionsView() {
   const { userId, sessions } = known;
   if (sessions.length === 0 || userId !== userShown()) return undefined;
-  return section(
+  const shown = section(
     'Sessions',
     h(
       'ul.rows card',
@@ -290,4 +291,5 @@ export function sessionsView() {
     isAccount() &&
       button('Sign out everywhere', async () => (await ask('everywhere')) && page.signOut(true)),
   );
+  return h('div.stack', shown, keysView(userId));
 }

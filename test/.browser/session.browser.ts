@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describing } from './server.ts';
-import { keys, visitTest } from './visit.ts';
+import { keys, password, visitTest } from './visit.ts';
 
 visitTest('a wrong password is reported, the right one signs in', { things: 6, refusals: [401] }, async (visit) => {
   const { browser, server, text } = visit;
@@ -265,4 +265,27 @@ visitTest('the page reconnects to a restarted server by itself', { things: 3, is
   isAway = false;
   await browser.letTimePass();
   await browser.until('return !document.querySelector("#failure").innerText && document.querySelector("#list tr")');
+});
+
+visitTest('API keys are made in the account, shown once and ended', { refusals: [403, 422] }, async (visit) => {
+  const { browser, server, says, shows } = visit;
+  await visit.signIn('#/account');
+  await browser.click('#record summary');
+  await browser.type('[name=name]:not([id])', 'The script');
+  await browser.type('[name=currentPassword]:not([id])', password);
+  await browser.run('document.querySelector("[name=readOnly]").click()');
+  await browser.run('document.querySelector("#record details button").click()');
+  await shows('This key is shown once.', '#record');
+  const key: string = await browser.run('return document.querySelector("#record .note code").innerText');
+  assert.match(key, /^cairn_[\w-]{43}$/);
+  const call = async (): Promise<number> =>
+    (await fetch(`${server.url}/items`, { headers: { Authorization: `Bearer ${key}` } })).status;
+  assert.equal(await call(), 200);
+  await visit.visit('#/');
+  await visit.visit('#/account');
+  await shows('The script reads only', '#record');
+  assert.equal(await browser.run('return document.querySelector("#record").innerText.includes("cairn_")'), false);
+  await browser.click('[aria-label="End the key The script"]');
+  await says('The key The script has ended.');
+  assert.equal(await call(), 401);
 });
