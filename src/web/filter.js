@@ -14,10 +14,17 @@ export function drawFilter({ filters, hasOwners }) {
   const { name = '', field } = filters.find((each) => each.name === parameter) ?? filters[0] ?? {};
   set('filter-mine', { hidden: !hasOwners });
   set('filter-problem', problem);
-  const options = filters.map((each) =>
-    h('option', { value: each.name, key: each.name }, each.text),
-  );
-  set('condition', { value: name }, ...options);
+  const option = (/** @type {string} */ value, /** @type {string} */ text) =>
+    h('option', { value, key: value }, text);
+  const labels = new Set(filters.map((each) => each.field.label));
+  const conditions = filters.filter((each) => each.field.label === field?.label);
+  set('condition', { value: name }, ...conditions.map((each) => option(each.name, each.operator)));
+  const onchange = (/** @type {Event} */ event) => {
+    const first = filters.find((each) => each.field.label === inputOf(event));
+    Object.assign(filter, { parameter: first?.name, text: '' });
+  };
+  const value = field?.label ?? '';
+  set('filter-field', { value, onchange }, ...[...labels].map((each) => option(each, each)));
   if (!field) return;
   const label = { 'aria-label': 'Value', key: field.name };
   set(

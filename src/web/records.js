@@ -183,21 +183,53 @@ function search(pauseMs = 0) {
 
 /** Draws the filters of the address as chips, and the form for another one. @param {Collection} collection */
 function drawFilters(collection) {
-  const chips = filtersOf().map(([name, value]) => {
+  const filters = filtersOf().map(([name, value]) => {
     const { field, text = name } = collection.filters.find((each) => each.name === name) ?? {};
     const target = field?.schema['x-references'];
     const shown = target ? nameOf(target, value) : field ? toShow(field, value) : value;
-    const words = name === 'owner' ? 'Created by me' : `${text} ${shown}`;
-    return h(
+    return { name, words: name === 'owner' ? 'Created by me' : `${text} ${shown}` };
+  });
+  const chips = filters.map(({ name, words }) =>
+    h(
       'span.chip row',
       { key: name },
       bdi(words),
       button('×', () => go(withQuery({ [name]: '' })), {
         'aria-label': `Remove the filter: ${words}`,
       }),
-    );
+    ),
+  );
+  const { me, route } = state;
+  const place = `views ${me?.id} ${collection.name}`;
+  /** @type {readonly [words: string, query: string][]} */
+  const views = JSON.parse(localStorage[place] ?? '[]');
+  const keep = (/** @type {typeof views} */ all) =>
+    void (localStorage[place] = JSON.stringify(all));
+  const here = `${changed(route.query, { offset: '' })}`;
+  const saved = views.map(([words, query]) =>
+    h(
+      'span.chip row',
+      { key: query },
+      h(
+        'a',
+        {
+          href: address(collection.name, '', new URLSearchParams(query)),
+          'aria-current': query === here && 'page',
+        },
+        words,
+      ),
+      button('×', () => keep(views.filter((each) => each[1] !== query)), {
+        'aria-label': `Forget the view: ${words}`,
+      }),
+    ),
+  );
+  const words = [parameter('q'), ...filters.map(({ words }) => words)].filter(Boolean).join(', ');
+  const isNew = words && !views.some(([, query]) => query === here);
+  const save = button('Save this view', () => keep([...views, [words, here]]), {
+    key: 'save',
+    class: 'plain quiet',
   });
-  set('chips', false, ...chips);
+  set('chips', false, ...saved, ...chips, isNew && save);
   filter?.drawFilter(collection);
   columns?.drawColumns(collection);
 }

@@ -47,7 +47,7 @@
  * One collection. `nameField`: the field that names a record to people; `filters`: its filter parameters, in words;
  * `bulkMax`: the most records in one request; `operations`: the operations it offers, each with its access rule.
  * @typedef {{ name: string, one: string, title: string, nameField: string, fields: readonly Field[], sortMax: number,
- *   hasSearch: boolean, filters: readonly { name: string, field: Field, text: string }[], bulkMax: number,
+ *   hasSearch: boolean, filters: readonly { name: string, field: Field, text: string, operator: string }[], bulkMax: number,
  *   hasOwners: boolean, operations: { [name: string]: Operation | undefined } }} Collection
  */
 

@@ -54,9 +54,14 @@ visitTest('searching, filtering, sorting, paging and refreshing keep the input',
   await idle();
   await browser.click('#add-filter');
   await browser.until(`
-    const at = document.querySelector('#condition');
-    if (at.length === 0) return false;
+    const [field, at] = ['#filter-field', '#condition'].map((each) => document.querySelector(each));
+    if (field.length === 0) return false;
+    if (field.value !== 'Price') {
+      field.value = 'Price';
+      field.onchange({ target: field });
+    }
     at.value = 'price:gte';
+    if (at.value === '') return false;
     at.onchange({ target: at });
     return true;
   `);

@@ -102,10 +102,11 @@ visitTest('lists of references are chips, in forms and filters, and what is not 
   await browser.click('#add-filter');
   await browser.until('return document.querySelector("#condition option")');
   await browser.run(`
-    const at = document.querySelector('#condition');
-    at.value = 'itemIds:has';
+    const at = document.querySelector('#filter-field');
+    at.value = 'Items';
     at.dispatchEvent(new Event('change', { bubbles: true }));
   `);
+  await browser.until('return document.querySelector("#condition").value === "itemIds:has"');
   await browser.until('return document.querySelector("#filter-itemIds")');
   await browser.type('#filter-itemIds', 'thing 7');
   await options(1);

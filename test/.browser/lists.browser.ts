@@ -118,6 +118,7 @@ visitTest('filters come from the fields, show as chips and are removed one by on
   const { browser, hash, text } = visit;
   await visit.signIn('#items');
   await browser.click('#add-filter');
+  await choose(visit, '#filter-field', 'Price');
   await choose(visit, '#condition', 'price:gte');
   await browser.until('return document.querySelector("#filter-value input[name=price]")');
   await browser.type('#filter-value input', '12,50');
@@ -127,12 +128,24 @@ visitTest('filters come from the fields, show as chips and are removed one by on
   await ranges(visit, '1–5 of 5');
   assert.equal(await hash(), '#items?price%3Agte=70');
   await browser.click('#add-filter');
+  await choose(visit, '#filter-field', 'Price');
   await choose(visit, '#condition', 'price:lte');
   await browser.type('#filter-value input', `71.25${keys.enter}`);
   await ranges(visit, '1–2 of 2');
-  assert.equal((await text('#chips')).replaceAll(/\s+/g, ' '), 'Price is at least 70 × Price is at most 71.25 ×');
+  const chips = (await text('#chips')).replaceAll(/\s+/g, ' ');
+  assert.equal(chips, 'Price is at least 70 × Price is at most 71.25 × Save this view');
   await browser.reload();
   await ranges(visit, '1–2 of 2');
+  // A view is kept by this browser, until it is forgotten.
+  await browser.run('[...document.querySelectorAll("#chips button")].at(-1).click()');
+  const view = 'Price is at least 70, Price is at most 71.25';
+  await browser.until('return document.querySelector("#chips a")?.innerText === arguments[0]', view);
+  await visit.visit('#items');
+  await ranges(visit, '1–50 of 60');
+  await browser.click('#chips a');
+  await ranges(visit, '1–2 of 2');
+  await browser.click(`[aria-label="Forget the view: ${view}"]`);
+  await browser.until('return document.querySelectorAll("#chips a").length === 0');
   await browser.click('[aria-label="Remove the filter: Price is at least 70"]');
   await ranges(visit, '1–50 of 57');
   assert.equal(await hash(), '#items?price%3Alte=71.25');
@@ -297,6 +310,7 @@ visitTest('a custom collection is shown as its schema says', {
     id: 1, partNumber: 'P-1', stock: 12, inUse: false, state: 'used',
   });
   await browser.click('#add-filter');
+  await choose(visit, '#filter-field', 'State');
   await choose(visit, '#condition', 'state');
   assert.deepEqual(
     await browser.until(`
