@@ -1,3 +1,4 @@
+import type { Role } from '../auth/access.ts';
 import type { KeyRing } from '../auth/keys.ts';
 import type { Passwords } from '../auth/passwords.ts';
 import type { Throttle } from '../auth/throttle.ts';
@@ -18,6 +19,8 @@ export interface AccountParts extends AccountRecords {
   readonly ring: () => KeyRing;
   readonly random: Random;
   readonly audit: Audit;
+  /** The roles beside `admin` and `member` that users may be given. */
+  readonly roles: readonly Role[];
   /** The minimum length of a new password, in characters. */
   readonly passwordLengthMin: number;
 }

@@ -20,6 +20,8 @@ export interface UserRecord extends StoredRecord {
 
 const storedUserFields = {
   ...userFields,
+  // One that no declaration names any more stays.
+  role: { kind: 'text', default: 'member' },
   passwordHash: { kind: 'text', optional: true },
   signedOutAt: { kind: 'number', optional: true },
 } as const satisfies Shape;

@@ -1,4 +1,4 @@
-import { roles } from '../auth/access.ts';
+import { roles, type Role } from '../auth/access.ts';
 import { passwordIssues } from '../auth/password-rules.ts';
 import type { Issue } from '../base/errors.ts';
 import type { BodyRules, Sender } from '../schema/validate.ts';
@@ -12,6 +12,11 @@ export const userFields = {
   email: { kind: 'email' },
   role: { kind: 'choice', values: roles, default: 'member', example: 'member' },
 } as const satisfies Shape;
+
+/** Returns these fields where users may have further roles. */
+export function withRoles<S extends typeof userFields>(fields: S, more: readonly Role[]): S {
+  return { ...fields, role: { ...fields.role, values: [...roles, ...more] } };
+}
 
 const password: PasswordField & { readonly optional: true } = {
   kind: 'password',
@@ -37,11 +42,15 @@ export type NewUserFields = typeof newUserFields;
 export type UserChangeFields = typeof userChangeFields;
 
 /**
- * Returns the rules of a body that creates a user. `passwordLengthMin` is in characters.
+ * Returns the rules of a body that creates a user, who may have one of `more` roles.
+ * `passwordLengthMin` is in characters.
  */
-export function newUserRules(passwordLengthMin: number): BodyRules<NewUserFields> {
+export function newUserRules(
+  passwordLengthMin: number,
+  more: readonly Role[],
+): BodyRules<NewUserFields> {
   return {
-    shape: { ...newUserFields, password: { ...password, min: passwordLengthMin } },
+    shape: { ...withRoles(newUserFields, more), password: { ...password, min: passwordLengthMin } },
     furtherIssues(sent, stored, { role: ownRole }) {
       const user = { ...stored, ...sent };
       const textOf = (name: string): string => String(scalarValue(user, name) ?? '');
@@ -63,8 +72,11 @@ export function newUserRules(passwordLengthMin: number): BodyRules<NewUserFields
 }
 
 /** Returns the rules of a body that changes a user. */
-export function userChangeRules(passwordLengthMin: number): BodyRules<UserChangeFields> {
-  const { shape, furtherIssues = () => [] } = newUserRules(passwordLengthMin);
+export function userChangeRules(
+  passwordLengthMin: number,
+  more: readonly Role[],
+): BodyRules<UserChangeFields> {
+  const { shape, furtherIssues = () => [] } = newUserRules(passwordLengthMin, more);
   return {
     shape: { ...userChangeFields, ...shape },
     furtherIssues(sent, stored, sender) {

@@ -63,13 +63,14 @@ export class Users {
 
   /** Validates a body that creates a user. @throws CairnError `validation_failed` */
   acceptNew(principal: Principal, body: JsonValue): NewUser {
-    const rules = newUserRules(this.#parts.passwordLengthMin);
+    const rules = newUserRules(this.#parts.passwordLengthMin, this.#parts.roles);
     return validateBody(rules, body, creation, principal);
   }
 
   /** Returns the change that `body`, a merge patch, describes. */
   draft(principal: Principal, body: JsonValue): UserDraft {
-    return draft('patch', userChangeRules(this.#parts.passwordLengthMin), body, principal);
+    const { passwordLengthMin, roles } = this.#parts;
+    return draft('patch', userChangeRules(passwordLengthMin, roles), body, principal);
   }
 
   /**

@@ -81,7 +81,7 @@ export function authorizeKey(route: Route, { isReadOnly }: KeyPrincipal): void {
 
 /** Whether there are API keys that are good for a route. */
 export function takesKeys({ method, refusesKeys, of }: Route): boolean {
-  return refusesKeys !== true && (method === 'GET' || of?.collection.name !== 'users');
+  return refusesKeys !== true && (method === 'GET' || of?.collection.isUsers !== true);
 }
 
 /** Field in which a page names the user whom it shows as signed in. */

@@ -59,6 +59,7 @@ export interface RoutedCollection<N = unknown, C = unknown> extends Pick<
   | 'isBuiltIn'
 > {
   readonly access: { readonly [operation in keyof CollectionAccess]: Access };
+  readonly isUsers?: true;
   /** Whether a write can be refused because of another record. */
   readonly hasConflicts: boolean;
   readonly bodies: { readonly create: Body<N>; readonly replace: Body<C>; readonly patch: Body<C> };

@@ -1,7 +1,8 @@
+import type { Role } from '../auth/access.ts';
 import { capitalized } from '../collections/declaration.ts';
 import type { Declared } from '../collections/registry.ts';
 import type { EntryDraft, NewEntry } from '../collections/resource.ts';
-import { newUserRules, userChangeRules, userFields } from '../accounts/user-fields.ts';
+import { newUserRules, userChangeRules, userFields, withRoles } from '../accounts/user-fields.ts';
 import type { NewUser, UserDraft } from '../accounts/users.ts';
 import type { Shape } from '../schema/field.ts';
 import { bodiesFor, either, manyOf, newRecord } from './body.ts';
@@ -75,6 +76,10 @@ export interface RouteOptions {
   readonly registration?: 'open' | 'closed' | undefined;
   readonly requireIfMatch?: boolean | undefined;
   readonly passwordLengthMin?: number | undefined;
+  /** The roles that users may have beside `admin` and `member`. */
+  readonly roles?: readonly Role[] | undefined;
+  /** Those that they have from before, and cannot be given any more. */
+  readonly formerRoles?: readonly Role[] | undefined;
   /** False: nobody signs in, and there are no users. */
   readonly users?: boolean | undefined;
 }
@@ -83,19 +88,25 @@ export interface RouteOptions {
 export function usersCollection({
   registration,
   passwordLengthMin = 1,
+  roles = [],
+  formerRoles = [],
 }: RouteOptions): RoutedCollection<NewUser, UserDraft> {
   return {
     name: 'users',
     noun: 'Users',
     singular: 'user',
-    fields: userFields,
+    isUsers: true,
+    fields: withRoles(userFields, [...roles, ...formerRoles]),
     ids: undefined,
     hasOwners: false,
     shapeTag: '',
     references: undefined,
     embeddables: [],
     hasConflicts: true,
-    bodies: bodiesFor(newUserRules(passwordLengthMin), userChangeRules(passwordLengthMin)),
+    bodies: bodiesFor(
+      newUserRules(passwordLengthMin, roles),
+      userChangeRules(passwordLengthMin, roles),
+    ),
     // prettier-ignore
     access: {
       list: 'admin', create: registration === 'open' ? 'optional' : 'admin',

@@ -1,8 +1,10 @@
 import type { Audit } from '../accounts/events.ts';
+import type { AccountRecords } from '../accounts/records.ts';
 import { createPipeline } from '../api/pipeline.ts';
 import { problemReply } from '../api/replies.ts';
 import { healthRoutes, takenNames } from '../api/routes.ts';
 import type { Unready } from '../api/health.ts';
+import { roles, type Role } from '../auth/access.ts';
 import { Tokens } from '../auth/tokens.ts';
 import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
@@ -38,7 +40,7 @@ export async function openApp(complete: CompleteOptions): Promise<Application> {
   const audit: Audit = (event, details) => {
     for (const observer of observers) observer.security?.(event, details);
   };
-  if (complete.collections.length > 0) {
+  if (complete.collections.length > 0 || complete.roles !== undefined) {
     const { refuseContradictions } = await import('../collections/define.ts');
     refuseContradictions(complete, takenNames(users));
   }
@@ -54,13 +56,26 @@ export async function openApp(complete: CompleteOptions): Promise<Application> {
   for (const name of data.store.undeclared()) {
     log.message('warn', `No declaration covers ${name}: its records are only kept`);
   }
+  const formerRoles = undeclaredRoles(data.records, complete.roles);
+  for (const role of formerRoles) {
+    const message = `No declaration names the role ${role}: who has it is only signed in`;
+    log.message('warn', message);
+  }
   try {
     await data.keys.load();
-    return new Application(data, complete, observers, parts);
+    return new Application(data, { ...complete, formerRoles }, observers, parts);
   } catch (error) {
     await data.store.close();
     throw error;
   }
+}
+
+/** Returns the roles that users have and nothing declares. */
+function undeclaredRoles({ users }: AccountRecords, declared: readonly Role[] = []): Role[] {
+  const found = new Set<Role>();
+  for (const block of users.view().blocks) for (const { role } of block) found.add(role);
+  for (const role of [...roles, ...declared]) found.delete(role);
+  return [...found];
 }
 
 /** An app on a store that has been opened. */

@@ -86,6 +86,7 @@ export function openData(
     throttle: new Throttle(clock),
     random,
     audit,
+    roles: options.roles ?? [],
     ring: keys.ring,
   };
   const sessions = new Sessions(parts);

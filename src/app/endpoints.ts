@@ -28,7 +28,7 @@ export function endpointsOf(
   features: readonly Feature[],
   dialect?: Dialect,
 ): Endpoint[] {
-  const { settings } = complete;
+  const { settings, roles, formerRoles } = complete;
   const { store, writes, users, hasUsers, registry } = services;
   const options = {
     ...settings,
@@ -37,7 +37,9 @@ export function endpointsOf(
     listPool: services.listPool,
   };
   const endpoints = [
-    ...(hasUsers ? collectionEndpoints(usersCollection(settings), users, options) : []),
+    ...(hasUsers
+      ? collectionEndpoints(usersCollection({ ...settings, roles, formerRoles }), users, options)
+      : []),
     ...[...registry.values()].flatMap((declared) => {
       if (dialect !== undefined) return dialect.endpointsOf(declared, registry, options, complete);
       const collection = declaredCollection(declared);

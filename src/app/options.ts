@@ -1,3 +1,4 @@
+import type { Role } from '../auth/access.ts';
 import { systemClock, systemRandom, type Clock, type Random } from '../base/system.ts';
 import type { CollectionDeclaration } from '../collections/declaration.ts';
 import type { ReferenceRules, Registry } from '../collections/registry.ts';
@@ -21,6 +22,8 @@ export interface BasicOptions {
   readonly collections?: readonly CollectionDeclaration[] | undefined;
   /** False: there is no collection `items`. */
   readonly items?: boolean | undefined;
+  /** The roles that users may have beside `admin` and `member`; cells of `access` name them. */
+  readonly roles?: readonly Role[] | undefined;
   /** False: there are no users, and nobody signs in. It requires `auth: 'none'`. */
   readonly users?: boolean | undefined;
   /** Absent: the clock of the machine. */
@@ -50,6 +53,8 @@ export interface CompleteOptions extends BasicOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
+  /** Roles that users have and nothing declares any more. `openApp` finds them. */
+  readonly formerRoles?: readonly Role[];
   /** The rules of references. `openApp` loads them where a declared field refers. */
   readonly references?: ReferenceRules | undefined;
   /** Returns what observes the writes to the collections of `registry`. */

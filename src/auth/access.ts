@@ -1,10 +1,19 @@
 import { CairnError } from '../base/errors.ts';
 
-/** The role of a user. `admin` manages the installation, `member` uses it. */
-export type Role = 'admin' | 'member';
+/**
+ * The role of a user: `admin` manages the installation, `member` uses it, and a declaration may name
+ * others, which give access where it names them.
+ */
+export type Role = string;
 
-/** The two roles, for checks of untrusted input. */
+/** The roles that every installation has. */
 export const roles: readonly Role[] = ['admin', 'member'];
+
+/** Whether a value can be a role: a word that means nothing else as an `Access`. */
+export function isRole(value: unknown): value is Role {
+  if (typeof value !== 'string' || !/^[a-z][a-z0-9-]{0,39}$/.test(value)) return false;
+  return !['public', 'optional', 'user', 'self', 'owner', 'session'].includes(value);
+}
 
 /** A user identified by a bearer token. The user may have changed since it was signed. */
 export interface TokenPrincipal {
@@ -55,17 +64,22 @@ export type Principal = UserPrincipal | typeof anonymous;
  * - `optional`: everyone, but credentials must be valid if they are sent
  * - `user`: authenticated users
  * - `admin`: administrators
+ * - `member`, or a declared role: users with this role, and administrators
  * - `self`: administrators and the user whose id is in the path; others get 404
  * - `owner`: authenticated users; `requireOwner` checks ownership inside the transaction
  * - `session`: users with a session cookie
  */
-export type Access = 'public' | 'optional' | 'user' | 'admin' | 'self' | 'owner' | 'session';
+export type Access = AccessWord | (string & Record<never, never>);
+
+/** The words that are the same on every installation. */
+export type AccessWord =
+  'public' | 'optional' | 'user' | 'admin' | 'member' | 'self' | 'owner' | 'session';
 
 /** Why a caller has no access. */
 const refusals = {
   authentication_required: 'Cannot authorize the request: no credentials were sent',
   session_required: 'Cannot authorize the request: a session cookie is required',
-  insufficient_scope: 'Cannot authorize the request: the role "admin" is required',
+  insufficient_scope: 'Cannot authorize the request: another role is required',
   not_found: 'Cannot find the record: no record has this id',
 } as const;
 
@@ -79,8 +93,9 @@ function refusalOf(
   if (principal.kind === 'anonymous') return 'authentication_required';
   if (access === 'session' && principal.kind !== 'session') return 'session_required';
   if (principal.role === 'admin') return undefined;
-  if (access === 'admin') return 'insufficient_scope';
-  return access === 'self' && principal.userId !== id ? 'not_found' : undefined;
+  if (access === 'self') return principal.userId === id ? undefined : 'not_found';
+  if (access === 'user' || access === 'owner' || access === 'session') return undefined;
+  return access === principal.role ? undefined : 'insufficient_scope';
 }
 
 const refused = (code: keyof typeof refusals): CairnError => new CairnError(code, refusals[code]);

@@ -1,7 +1,7 @@
 /** Claims of an access token (RFC 7519 §4.1). Its signature has been verified by `jws.ts`. */
 import { parseJsonObject, type JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
-import { roles, type TokenPrincipal } from './access.ts';
+import { isRole, type TokenPrincipal } from './access.ts';
 
 /** The user of a token, and when it is valid, in seconds since the epoch. */
 export interface Claims {
@@ -14,22 +14,8 @@ export interface Claims {
 
 /** Parses claims, without checking the time; `undefined` if they are not as Cairn issues them. */
 export function parseClaims(payload: Buffer): Claims | undefined {
-  const {
-    userId,
-    role: sentRole,
-    iat,
-    exp,
-    nbf = 0,
-    jti = '',
-    aud,
-  } = parseJsonObject(payload) ?? {};
-  const role = roles.find((known) => known === sentRole);
-  if (
-    role === undefined ||
-    typeof userId !== 'number' ||
-    !Number.isSafeInteger(userId) ||
-    userId < 1
-  )
+  const { userId, role, iat, exp, nbf = 0, jti = '', aud } = parseJsonObject(payload) ?? {};
+  if (!isRole(role) || typeof userId !== 'number' || !Number.isSafeInteger(userId) || userId < 1)
     return undefined;
   if (!isNumericDate(iat) || !isNumericDate(exp) || !isNumericDate(nbf)) return undefined;
   if (exp <= iat || exp - iat > limits.accessTokenLifetimeSecondsMax) return undefined;

@@ -22,6 +22,7 @@ export const commands: readonly Command[] = [
       const { registry } = openData({ ...defaultOptions, ...declarations, references });
       const table = routeTable([...registry.values()], {
         users: declarations.users,
+        roles: declarations.roles,
         registration: read(options.registration),
         requireIfMatch: read(options.requireIfMatch),
         passwordLengthMin: read(options.passwordLengthMin),

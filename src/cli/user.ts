@@ -7,16 +7,17 @@ import type { Users } from '../accounts/users.ts';
 import { openData, type Data } from '../app/data.ts';
 import { defaultOptions } from '../app/options.ts';
 import { loadFeatures } from '../app/parts.ts';
-import { localAdministrator, roles } from '../auth/access.ts';
+import { localAdministrator } from '../auth/access.ts';
 import type { JsonObject } from '../base/json.ts';
 import { localTarget } from '../collections/resource.ts';
-import { choice, flagOnly, option, OptionError, options, text } from '../config/options.ts';
+import { flagOnly, option, OptionError, options, text } from '../config/options.ts';
 import { silentLog, type Log } from '../log/log.ts';
 import { emailKey } from '../schema/field.ts';
 import { forgetAdminPassword, passwordFileIn } from './admin-password.ts';
 import {
   clusterOf,
   dataDirectory,
+  declarationsOf,
   storeAccess,
   type Call,
   type Command,
@@ -26,7 +27,7 @@ import {
 const name = flagOnly(
   option('name', 'name of the user; without it, the address up to the @', text('NAME'), undefined),
 );
-const role = flagOnly(option('role', 'what the user may do', choice(roles), 'member'));
+const role = flagOnly(option('role', 'what the user may do', text('ROLE'), 'member'));
 
 const keyName = flagOnly(
   option('name', 'what the key is for, which tells it from others', text('NAME'), undefined),
@@ -55,7 +56,7 @@ export const commands: readonly Command[] = [
     summary: 'Adds a user, with a password from the terminal, from standard input or from a file',
     operands: ['EMAIL'],
     ...storeAccess,
-    options: [...passwordOptions, name, role],
+    options: [...passwordOptions, options.collections, name, role],
     run: addUser,
   },
   {
@@ -88,9 +89,11 @@ export const commands: readonly Command[] = [
   },
   {
     name: 'user set-role',
-    summary: `Sets a user's role, one of ${roles.join(', ')}, and ends their sessions`,
+    summary:
+      "Sets a user's role, admin, member or one that --collections declares, and ends their sessions",
     operands: ['EMAIL', 'ROLE'],
     ...storeAccess,
+    options: [...storeAccess.options, options.collections],
     run: (call) =>
       withUser(call, async (data, { id, email }) => {
         const record = await change(data, id, { role: call.operands[1] ?? '' });
@@ -181,7 +184,9 @@ async function withUsers(
   work: (data: Data) => Promise<string> | string,
   check?: (users: Users) => Promise<unknown>,
 ): Promise<void> {
-  const { terminal, read } = call;
+  const { terminal, read, command } = call;
+  const knowsRoles = command.options.includes(options.collections);
+  const { roles } = knowsRoles ? await declarationsOf(read(options.collections)) : {};
   const cluster = await clusterOf(call);
   const directory = cluster === undefined ? dataDirectory(call) : undefined;
   // The next start does not report again what the store reports now, such as a torn write.
@@ -191,6 +196,7 @@ async function withUsers(
     ...defaultOptions,
     directory,
     items: false,
+    roles,
     settings: {
       ...defaultOptions.settings,
       passwordLengthMin: read(options.passwordLengthMin),

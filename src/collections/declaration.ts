@@ -30,9 +30,11 @@ export const anyAccess = [
   'optional',
   'user',
   'admin',
+  'member',
   'session',
 ] as const satisfies readonly Access[];
-type AnyAccess = (typeof anyAccess)[number];
+/** One of these, or a role. */
+type AnyAccess = (typeof anyAccess)[number] | (string & Record<never, never>);
 
 /**
  * A collection as data. Routes, validation, storage and the OpenAPI document are derived

@@ -1,9 +1,12 @@
+import { isRole, roles } from '../auth/access.ts';
 import { InvariantError, invariant } from '../base/errors.ts';
 import { pointerTo } from '../base/json.ts';
+import { didYouMean } from '../base/search.ts';
 import {
   aFlag,
   aText,
   checkField,
+  elements,
   isFieldName,
   isObject,
   maybe,
@@ -60,11 +63,30 @@ export function refuseMistakes(subject: string, check: (report: Report) => void)
   if (mistakes.length > 0) throw new DeclarationError(subject, mistakes);
 }
 
-const accessMembers = Object.fromEntries(
+/** The words of a cell of access, but for declared roles. */
+const cells = new Map(
   Object.entries(standardAccess).map(([operation, standard]) => {
-    const allowed = standard === 'owner' ? [...anyAccess, standard] : anyAccess;
-    return [operation, maybe(oneOf(allowed))];
+    const words: readonly string[] = standard === 'owner' ? [...anyAccess, standard] : anyAccess;
+    return [operation, words];
   }),
+);
+
+/** What roles there are is known where collections are served. */
+const accessMembers = Object.fromEntries(
+  Array.from(cells, ([operation, words]) => [
+    operation,
+    (value: unknown, at: string, report: Report) =>
+      value === undefined || isRole(value) || oneOf(words)(value, at, report),
+  ]),
+);
+
+const isNewRole = (value: unknown): boolean => isRole(value) && !roles.includes(value);
+
+/** Checks the roles that an installation adds. */
+export const checkRoles = elements(
+  'an array of roles',
+  0,
+  must('1 to 40 lower-case letters, digits and "-" that are no word of access', isNewRole),
 );
 
 /** Singulars whose schemas or operations are already in the OpenAPI document. */
@@ -183,15 +205,27 @@ export function refuseContradictions(served: Served, taken: readonly string[]): 
  * `taken`: names that they cannot have.
  */
 export function checkServed(
-  { items: hasItems = true, users = true, collections = [] }: Served<CollectionDefinition>,
+  {
+    items: hasItems = true,
+    users = true,
+    roles = [],
+    collections = [],
+  }: Served<CollectionDefinition>,
   taken: readonly string[],
   report: Report,
 ): void {
+  checkRoles(roles, '/roles', report);
   const all = new Map<string, CollectionDefinition>(hasItems ? [['/items', itemsCollection]] : []);
   for (const [index, each] of collections.entries()) all.set(`/collections/${index}`, each);
   const names = new Map(taken.map((name) => [name.toLowerCase(), name]));
   const singulars = new Set<string>();
-  for (const [place, { name, singular }] of all) {
+  for (const [place, { name, singular, access = {} }] of all) {
+    for (const [operation, word] of Object.entries(access)) {
+      const known = [...(cells.get(operation) ?? []), ...roles];
+      if (known.includes(word)) continue;
+      const rule = `must be one of ${known.join(', ')}`;
+      report(`${place}/access/${operation}`, `${rule}, not "${word}"${didYouMean(word, known)}`);
+    }
     const known = names.get(name.toLowerCase());
     if (known !== undefined)
       report(`${place}/name`, `"${name}" is taken${known === name ? '' : `, as "${known}"`}`);

@@ -7,6 +7,8 @@ import { items as itemsCollection } from './items.ts';
 export interface Served<C = CollectionDeclaration> {
   readonly items?: boolean | undefined;
   readonly users?: boolean | undefined;
+  /** The roles of users beside `admin` and `member`. */
+  readonly roles?: readonly string[] | undefined;
   readonly collections?: readonly C[] | undefined;
 }
 

@@ -71,6 +71,7 @@ const otherOptions: {
   collections: true,
   items: true,
   users: true,
+  roles: true,
   hooks: true,
   clock: true,
   random: true,

@@ -180,4 +180,8 @@ export function toShow({ kind, name }, value) {
  * @type {(collection: Collection, operation: string, role?: string) => boolean}
  */
 export const isAllowed = ({ operations }, operation, role) =>
-  role === 'admin' || operations[operation]?.['x-access'] !== 'admin';
+  ['admin', operations[operation]?.['x-access']].includes(role) ||
+  !isRole(`${operations[operation]?.['x-access']}`);
+
+/** @type {(word: string) => boolean} */
+const isRole = (word) => !['public', 'optional', 'user', 'self', 'owner', 'session'].includes(word);

@@ -94,6 +94,21 @@ test('an API key is made without a server, printed once, and ends with a new pas
   }
 });
 
+test('a role that a file declares is given with that file, and goes on without it', async (t) => {
+  const directory = await directoryWith(t, { ada: 'admin', bob: 'member' });
+  const file = join(temporaryDirectory(t), 'own.json');
+  writeFileSync(file, JSON.stringify({ roles: ['editor'] }));
+  const given = await cairn(directory, `user set-role bob@example.org editor --collections ${file}`);
+  assert.deepEqual(given, { code: 0, out: 'bob@example.org now has the role editor\n', err: '' });
+  assert.match((await cairn(directory, 'user list')).out, /^2\teditor\tbob/m);
+  const unknown = await cairn(directory, 'user set-role ada@example.org editor');
+  assert.deepEqual([unknown.code, unknown.err], [64, 'Cannot use the role: it must be one of admin, member\n']);
+  const words = `user add eve@example.org --role editor --collections ${file}`;
+  assert.equal((await cairn(directory, words, password)).out, '3\teditor\teve@example.org\teve\n');
+  assert.equal((await cairn(directory, 'user set-password bob@example.org', 'another good password')).code, 0);
+  assert.equal(await signIn(directory, 'bob@example.org', 'another good password'), 201);
+});
+
 test('a user is removed with their sessions, but never the last administrator', async (t) => {
   const directory = await directoryWith(t, { ada: 'admin', bob: 'member' });
   assert.equal(await signIn(directory, 'bob@example.org', password), 201);
@@ -133,7 +148,7 @@ test('what is not allowed for users is one line, and nothing changes', async (t)
     ['user add nobody', password, /^Cannot use the email: it must .*\n$/],
     ['user add bob@example.org', 'short', /^Cannot use the password: it must .*\n$/],
     ['user add bob@example.org', '', /^Cannot set the password: it is empty\n$/],
-    ['user add bob@example.org --role king', password, /^Cannot use --role "king": must be one of admin, member\n$/],
+    ['user add bob@example.org --role king', password, /^Cannot use the role: it must be one of admin, member\n$/],
     ['user set-role ada@example.org king', '', /^Cannot use the role: it must .*\n$/],
     ['user set-role ada@example.org member', '', /^Cannot remove the last administrator.*\n$/],
     ['user set-password eve@example.org', password, /^Cannot find the user: no user has the address "eve@.*\n$/],

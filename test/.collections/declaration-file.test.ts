@@ -43,7 +43,7 @@ test('a file of declarations gives the same collections as defineCollection', ()
     timestamps: true,
   });
   assert.deepEqual([items, users, collections], [false, true, [declared]]);
-  assert.deepEqual(parseDeclarations({}, []), { items: true, users: true, collections: [] });
+  assert.deepEqual(parseDeclarations({}, []), { items: true, users: true, roles: [], collections: [] });
 });
 
 test('items, which no start checks, keep to the rules of declarations', () => {
@@ -98,7 +98,7 @@ test('an error names its place in the file', () => {
     ],
     [
       { collections: [{ ...books, access: { create: 'owner' } }] },
-      '/collections/0/access/create must be one of public, optional, user, admin, session, not "owner"',
+      '/collections/0/access/create must be one of public, optional, user, admin, member, session, not "owner"',
     ],
     [
       { collections: [{ ...books, fields: { a: former, b: former } }] },

@@ -1,4 +1,4 @@
-import type { Access } from '../../auth/access.ts';
+import { isRole, type AccessWord } from '../../auth/access.ts';
 import { sessionCookie, sessionUserField, takesKeys } from '../../api/authenticate.ts';
 import type { Route, RoutedCollection } from '../../api/call.ts';
 import { idempotencyKeyPattern } from '../../api/replies.ts';
@@ -128,7 +128,7 @@ function operation(route: DescribedRoute): JsonObject {
   return {
     operationId,
     summary,
-    description: callers[access],
+    description: callers[access] ?? `For administrators, and for users with the role "${access}".`,
     'x-access': access,
     tags: [tag],
     security: securityOf(route),
@@ -142,11 +142,14 @@ function operation(route: DescribedRoute): JsonObject {
   };
 }
 
-const callers: { readonly [access in Access]: string } = {
+const callers: { readonly [access in AccessWord]: string } & {
+  readonly [access: string]: string | undefined;
+} = {
   public: 'For everyone. Credentials are ignored.',
   optional: 'For everyone. Credentials are optional, but must be valid.',
   user: 'For signed-in users.',
   admin: 'For administrators.',
+  member: 'For administrators and members.',
   self: 'For administrators, and for the user with this id. Other users get 404.',
   owner: 'For administrators, and for the user who created the record. Other users get 403.',
   session: 'For users who are signed in with the session cookie. Bearer tokens are refused (403).',
@@ -264,7 +267,7 @@ export function statusesOf(route: DescribedRoute): number[] {
   const isGuarded = writes && (access !== 'public' || pages !== undefined);
   const implied: readonly [boolean, ...number[]][] = [
     [access !== 'public', 401, 409],
-    [isGuarded || embeds(route) || access === 'admin' || access === 'session', 403],
+    [isGuarded || embeds(route) || isRole(access) || access === 'session', 403],
     [path.includes('{id}'), 404],
     [writes || conditional === true, 412],
     [body !== undefined, 413, 415, 422],
@@ -348,6 +351,7 @@ function hoisted(value: JsonValue, schemas: Map<string, JsonValue>): JsonValue {
   );
   const { title, type } = inner;
   if (typeof title !== 'string' || type !== 'object') return inner;
-  schemas.set(title, inner);
+  // That of the users of this server comes before that of any.
+  if (!schemas.has(title)) schemas.set(title, inner);
   return { $ref: `#/components/schemas/${title}` };
 }

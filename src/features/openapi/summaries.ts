@@ -1,4 +1,3 @@
-import { userFields } from '../../accounts/user-fields.ts';
 import type { Route, RoutedCollection, Operation } from '../../api/call.ts';
 import type { accountRoutes, healthRoutes, signInRoutes } from '../../api/routes.ts';
 import type { JsonObject } from '../../base/json.ts';
@@ -248,8 +247,8 @@ const recordSchema = ({ singular, fields }: RoutedCollection): JsonObject =>
 
 /** Describes the reply to a change. One of users may end the caller's session, and begin another. */
 function changeReply(collection: RoutedCollection): ReplyDescription {
-  const { singular, fields } = collection;
-  const more = fields === userFields ? ['Set-Cookie'] : [];
+  const { singular, isUsers } = collection;
+  const more = isUsers ? ['Set-Cookie'] : [];
   return content(200, `The changed ${singular}.`, recordSchema(collection), 'ETag', ...more);
 }
 
@@ -266,7 +265,7 @@ function readSchemaOf(collection: RoutedCollection): JsonObject {
 }
 
 /** Returns statuses of refused writes: 409 because of another record, 429 for hashes. */
-function refusalsOf({ fields, hasConflicts }: RoutedCollection): readonly number[] {
-  if (fields === userFields) return [409, 429];
+function refusalsOf({ isUsers, hasConflicts }: RoutedCollection): readonly number[] {
+  if (isUsers) return [409, 429];
   return hasConflicts ? [409] : [];
 }
