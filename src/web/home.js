@@ -93,7 +93,6 @@ export function homeView() {
         state.activity.length === 0 && h('p.quiet', 'Changes appear here as they are made.'),
       ),
     ),
-    server && section('Server', h('dl.stack tight card pad', Object.entries(server).map(factView))),
     lists.map(({ name, one, title, nameField, total, newest }) =>
       section(
         h('a', { href: address(name) }, `${title} `, h('small', showNumber(total))),
@@ -110,6 +109,8 @@ export function homeView() {
         total === 0 && h('p', h('a', { href: address(name, 'new') }, `Create the first ${one}`)),
       ),
     ),
+    server &&
+      h('div.server', section('Server', h('dl.card pad', Object.entries(server).map(factView)))),
   );
 }
 
@@ -145,8 +146,8 @@ function firstRun(lists) {
       { 'aria-label': 'First steps' },
       steps.map(([title, isDone, href, text], index) =>
         h(
-          'li.card pad',
-          { key: title, class: isDone && 'card pad quiet' },
+          isDone ? 'li.card pad quiet' : 'li.card pad',
+          { key: title },
           h('a', { href }, h('strong', `${isDone ? '✓' : index + 1} ${title}`)),
           h('p', text),
         ),

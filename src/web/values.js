@@ -5,7 +5,7 @@
  */
 import { call } from './api.js';
 import { bdi, h } from './dom.js';
-import { elementOf, showAge, showTime, toShow } from './model.js';
+import { elementOf, isAllowed, showAge, showTime, toShow } from './model.js';
 import { address, collectionOf, draw, state } from './state.js';
 
 /** @import { Child, Field, Row } from './types.js' */
@@ -57,7 +57,8 @@ let wanted = new Map();
 /** Returns the name of a record, or its id until the name is known. @type {(target: string, id: unknown) => string} */
 export function nameOf(target, id) {
   const key = `${target}/${id}`;
-  if (!names.has(key)) {
+  const of = collectionOf(target);
+  if (!names.has(key) && of && isAllowed(of, 'list', state.me?.role)) {
     names.set(key, '');
     if (wanted.size === 0) setTimeout(readNames);
     wanted.set(target, (wanted.get(target) ?? new Set()).add(id));

@@ -14,6 +14,9 @@ visitTest('Ctrl+K goes to collections, actions, records, and what was open last'
     'Thing 7', 'Users', 'Items', 'New user', 'New item', 'Overview', 'Schema', 'Documentation',
   ]);
   assert.equal(await focused(), 'Go to');
+  const beyond = 'const [all, last] = ["#palette", "#palette [role=option]:last-of-type"]' +
+    '.map((at) => document.querySelector(at).getBoundingClientRect().bottom); return last - all';
+  assert.ok(await browser.run(beyond) < 0, 'the suggestions lie within the dialog');
   await browser.press('new it');
   await browser.until(`${options}.join() === "New item"`);
   await browser.press(keys.enter);
