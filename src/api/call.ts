@@ -57,6 +57,7 @@ export interface RoutedCollection<N = unknown, C = unknown> extends Pick<
   | 'references'
   | 'embeddables'
   | 'isBuiltIn'
+  | 'isSingle'
 > {
   readonly access: { readonly [operation in keyof CollectionAccess]: Access };
   readonly isUsers?: true;

@@ -131,9 +131,12 @@ export function preconditionOf(
       );
     },
     check(revision) {
-      const tag = tagOf(revision);
-      if (!passesIfMatch(ifMatch, tag) || !passesIfNoneMatch(ifNoneMatch, tag))
-        throw preconditionFailed(tag);
+      const tag = revision === undefined ? undefined : tagOf(revision);
+      const passes =
+        tag === undefined
+          ? ifMatch === undefined
+          : passesIfMatch(ifMatch, tag) && passesIfNoneMatch(ifNoneMatch, tag);
+      if (!passes) throw preconditionFailed(tag);
     },
   };
 }
@@ -171,7 +174,11 @@ export function checkNoVersion({ fields }: Request): void {
   );
 }
 
-function preconditionFailed(currentTag: string): CairnError {
+function preconditionFailed(currentTag: string | undefined): CairnError {
+  if (currentTag === undefined) {
+    const message = 'Cannot write: there is no version yet that meets the precondition';
+    return new CairnError('precondition_failed', message);
+  }
   const message = 'Cannot write: the current version, in ETag, does not meet the precondition';
   return new CairnError('precondition_failed', message, { fields: ['ETag', currentTag] });
 }

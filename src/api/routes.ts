@@ -159,6 +159,24 @@ export function collectionRoutes<N, C>(
   };
 }
 
+/** The routes of a single resource, by operation. */
+export function singleRoutes<N, C>(
+  collection: RoutedCollection<N, C>,
+  { requireIfMatch }: RouteOptions,
+): Pick<CollectionRoutes<N, C>, 'read' | 'replace' | 'patch'> {
+  const { name, access, bodies } = collection;
+  const one = { path: `/${name}`, conditional: true };
+  const change = { ...one, requireIfMatch };
+  // prettier-ignore
+  return {
+    read: { ...named(collection, 'read'), method: 'GET', ...one, access: access.read },
+    replace: {
+      ...named(collection, 'replace'), method: 'PUT', ...change, access: access.replace, body: bodies.replace,
+    },
+    patch: { ...named(collection, 'patch'), method: 'PATCH', ...change, access: access.patch, body: bodies.patch },
+  };
+}
+
 /** The route that creates many records of a declared collection at once. */
 // prettier-ignore
 export function batchRoutes<N, C>(
@@ -193,7 +211,11 @@ export function routeTable(
     ...(hasUsers ? [collectionRoutes(usersCollection(options), options)] : []),
     ...declared
       .map(declaredCollection)
-      .flatMap((collection) => [collectionRoutes(collection, options), batchRoutes(collection)]),
+      .flatMap((collection): object[] =>
+        collection.isSingle
+          ? [singleRoutes(collection, options)]
+          : [collectionRoutes(collection, options), batchRoutes(collection)],
+      ),
     ...(hasUsers ? [signInRoutes, accountRoutes] : []),
     healthRoutes,
   ];

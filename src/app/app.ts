@@ -102,7 +102,7 @@ export class Application {
     data: Data,
     options: CompleteOptions,
     observers: Observer[],
-    { dialect, place, cors, proxies, ...parts }: Parts,
+    { dialect, singles, place, cors, proxies, ...parts }: Parts,
   ) {
     const { store } = data;
     const { settings, clock, random, log } = options;
@@ -128,7 +128,7 @@ export class Application {
       allowedOrigins: originsOf(settings.corsOrigins),
       cors,
       isShared: place !== undefined,
-      endpoints: endpointsOf(services, options, features, dialect),
+      endpoints: endpointsOf(services, options, features, { dialect, singles }),
     });
     const handle = dialect?.taking(pipeline, data.registry) ?? pipeline;
     this.#pipeline = place?.onlyCurrent(handle, store) ?? handle;

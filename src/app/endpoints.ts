@@ -13,7 +13,7 @@ import type { Load } from '../log/operated.ts';
 import type { Store } from '../store/store.ts';
 import type { Data } from './data.ts';
 import type { CompleteOptions } from './options.ts';
-import type { Dialect, Feature } from './parts.ts';
+import type { Feature, Parts } from './parts.ts';
 
 /** What was asked of a server beyond its bounds. */
 interface Pressed {
@@ -26,7 +26,7 @@ export function endpointsOf(
   services: Data & SignInServices & AccountServices & Omit<HealthServices, 'status'> & Pressed,
   complete: CompleteOptions,
   features: readonly Feature[],
-  dialect?: Dialect,
+  { dialect, singles }: Pick<Parts, 'dialect' | 'singles'>,
 ): Endpoint[] {
   const { settings, roles, formerRoles } = complete;
   const { store, writes, users, hasUsers, registry } = services;
@@ -41,8 +41,10 @@ export function endpointsOf(
       ? collectionEndpoints(usersCollection({ ...settings, roles, formerRoles }), users, options)
       : []),
     ...[...registry.values()].flatMap((declared) => {
-      if (dialect !== undefined) return dialect.endpointsOf(declared, registry, options, complete);
       const collection = declaredCollection(declared);
+      if (declared.isSingle)
+        return singles?.(collection, declared, { ...options, ...complete }) ?? [];
+      if (dialect !== undefined) return dialect.endpointsOf(declared, registry, options, complete);
       const resource = new CollectionResource(declared, complete);
       return [
         ...collectionEndpoints(collection, resource, options),

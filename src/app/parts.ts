@@ -1,4 +1,4 @@
-import type { Endpoint, Route } from '../api/call.ts';
+import type { Endpoint, Route, RoutedCollection } from '../api/call.ts';
 import type { CollectionOptions } from '../api/collections.ts';
 import type { SharedPlace, SharedPurpose, SharedTools } from '../api/shared-place.ts';
 import type { Tokens } from '../auth/tokens.ts';
@@ -6,7 +6,8 @@ import type { JsonObject } from '../base/json.ts';
 import type { Clock } from '../base/system.ts';
 import type { CollectionDeclaration } from '../collections/declaration.ts';
 import type { Declared, Groups, ReferenceRules, Registry } from '../collections/registry.ts';
-import type { CollectionTools } from '../collections/resource.ts';
+import type { CollectionTools, EntryDraft, NewEntry } from '../collections/resource.ts';
+import type { Writes } from '../collections/writes.ts';
 import { OptionError, type ClusterOptions, type Settings } from '../config/options.ts';
 import type { Handle } from '../http/message.ts';
 import type { Cors, Proxies } from '../http/server-options.ts';
@@ -14,6 +15,7 @@ import type { TlsTexts } from '../http/server.ts';
 import type { Format, Observer } from '../log/log.ts';
 import type { Load, Operated } from '../log/operated.ts';
 import { referenceIn } from '../schema/field.ts';
+import type { Store } from '../store/store.ts';
 import type { Data } from './data.ts';
 import type { CompleteOptions } from './options.ts';
 
@@ -29,6 +31,7 @@ export interface Options {
   readonly operations?: () => Promise<{ readonly Operations: new () => Operations }>;
   readonly proxies?: () => Promise<{ createProxies(networks: readonly string[]): Proxies }>;
   readonly references?: () => Promise<{ readonly references: ReferenceRules }>;
+  readonly singles?: () => Promise<{ readonly singleEndpoints: NewEndpoints }>;
   readonly readableLog?: () => Promise<{ readonly readable: Format }>;
   /** Reads a certificate and its key. */
   readonly tls?: () => Promise<{ readTls(certFile: string, keyFile: string): TlsTexts }>;
@@ -55,6 +58,18 @@ export interface Dialect {
   /** Returns what takes requests before `handle`. */
   taking(handle: Handle, registry: Registry): Handle;
 }
+
+/** Returns the endpoints of a single resource. */
+type NewEndpoints = (
+  collection: RoutedCollection<NewEntry, EntryDraft>,
+  declared: Declared,
+  services: {
+    readonly store: Store;
+    readonly writes: Writes;
+    readonly clock: Clock;
+    readonly requireIfMatch: boolean;
+  },
+) => Endpoint[];
 
 /** Metrics, and a listener that shows them. */
 export interface Operations {
@@ -101,6 +116,7 @@ export const options: Options = {
   operations: () => import('../options/operations/listener.ts'),
   proxies: () => import('../options/proxies/proxies.ts'),
   references: () => import('../options/references/references.ts'),
+  singles: () => import('../options/singles/singles.ts'),
   readableLog: () => import('../options/readable-log/format.ts'),
   tls: () => import('../options/tls/certificate.ts'),
 };
@@ -119,11 +135,12 @@ export interface Parts {
   readonly place: SharedPlace | undefined;
   readonly cors: Cors | undefined;
   readonly proxies: Proxies | undefined;
+  readonly singles: NewEndpoints | undefined;
 }
 
 /** Loads the parts that an app needs. @throws OptionError where one was removed */
 export async function loadParts(chosen: CompleteOptions): Promise<Parts> {
-  const { cluster, settings } = chosen;
+  const { cluster, collections, settings } = chosen;
   const { corsOrigins, dialect, trustedProxies } = settings;
   if (dialect !== undefined && settings.auth !== 'none')
     throw new OptionError(
@@ -142,6 +159,9 @@ export async function loadParts(chosen: CompleteOptions): Promise<Parts> {
       trustedProxies.length === 0
         ? undefined
         : (await loadOption(options.proxies, '--trust-proxy')).createProxies(trustedProxies),
+    singles: collections.some(({ isSingle }) => isSingle)
+      ? (await loadOption(options.singles, '"single": true')).singleEndpoints
+      : undefined,
   };
 }
 

@@ -5,6 +5,7 @@ import {
   idField,
   moreField,
   moreName,
+  valueName,
   type Field,
   type IdKind,
   type Shape,
@@ -50,18 +51,27 @@ export interface CollectionDeclaration {
   readonly access: CollectionAccess;
   /** Whether the server maintains `createdAt` and `updatedAt`, the last two fields. */
   readonly timestamps: boolean;
+  /** True for a resource of its own: one value at the path `/<name>`, which has no id. */
+  readonly isSingle?: true;
   /** True for `items`: its fields never change, and the dashboard shows its records. */
   readonly isBuiltIn?: true;
 }
 
 /** What a program gives to `defineCollection`, and a file of declarations contains. */
 export interface CollectionDefinition extends Pick<CollectionDeclaration, 'name'> {
+  /**
+   * Whether it is one value for the whole server, and no collection. Users can read it by default,
+   * and administrators replace and patch it.
+   */
+  readonly single?: boolean | undefined;
+  /** What a single resource is, instead of an object with `fields`. */
+  readonly value?: Field | undefined;
   /** Absent: it follows from the name. */
   readonly singular?: string | undefined;
   /** What ids are. By default the server makes them: integers from 1 on. */
   readonly id?: IdDefinition | undefined;
-  /** The fields after `id`. */
-  readonly fields: Shape;
+  /** The fields after `id`. Absent beside `value` alone. */
+  readonly fields?: Shape | undefined;
   /** By default users can list, create and read, and owners can change and remove. */
   readonly access?: Partial<CollectionAccess> | undefined;
   readonly timestamps?: boolean | undefined;
@@ -80,10 +90,12 @@ export function declare(
   definition: CollectionDefinition & Pick<CollectionDeclaration, 'singular'>,
 ): CollectionDeclaration {
   const { name, singular, id, access, timestamps = false, additional = false } = definition;
+  const isSingle = definition.single === true;
   const isGiven = id !== undefined && (id.kind !== 'integer' || id.given === true);
   const fields = {
-    id: isGiven ? givenIdField(id.kind) : idField,
+    ...(!isSingle && { id: isGiven ? givenIdField(id.kind) : idField }),
     ...definition.fields,
+    ...(definition.value && { [valueName]: definition.value }),
     ...(timestamps && timestampFields),
     ...(additional && { [moreName]: moreField }),
   };
@@ -91,10 +103,20 @@ export function declare(
     name,
     singular,
     fields,
-    access: { ...standardAccess, ...access },
+    access: isSingle ? accessOfSingle(access) : { ...standardAccess, ...access },
     timestamps,
+    ...(isSingle && { isSingle }),
   };
   return branded(declaration);
+}
+
+/** Returns the access of a single resource. Who may read it may follow its changes. */
+function accessOfSingle({
+  read = 'user',
+  replace = 'admin',
+  patch = 'admin',
+}: Partial<CollectionAccess> = {}): CollectionAccess {
+  return { list: read, create: 'admin', read, replace, patch, remove: 'admin' };
 }
 
 function branded(declaration: CollectionDeclaration): CollectionDeclaration {

@@ -139,7 +139,7 @@ export function withSingulars({
   return collections.map((each) => {
     let { singular } = each;
     if (singular === undefined) {
-      singular = singularOf(each.name);
+      singular = each.single ? wordOf(each.name) : singularOf(each.name);
       while (taken.has(singular) || isReserved(singular, users)) singular += 'Entry';
       taken.add(singular);
     }
@@ -147,10 +147,15 @@ export function withSingulars({
   });
 }
 
+/** Returns a name as a word of letters and digits. */
+function wordOf(name: string): string {
+  const word = name.replaceAll(/[_-]+(\w?)/g, (_, letter: string) => letter.toUpperCase());
+  return word.replace(/^\d*$|^(?=\d)/, 'entry$&').replace(/^./, (one) => one.toLowerCase());
+}
+
 /** Returns the name of one record: a word of letters and digits. */
 export function singularOf(name: string): string {
-  const word = name.replaceAll(/[_-]+(\w?)/g, (_, letter: string) => letter.toUpperCase());
-  const plural = word.replace(/^\d*$|^(?=\d)/, 'entry$&').replace(/^./, (one) => one.toLowerCase());
+  const plural = wordOf(name);
   if (plural === 'people') return 'person';
   if (/ies$/.test(plural)) return plural.replace(/ies$/, 'y');
   if (/(ss|x|ch|sh)es$/.test(plural)) return plural.slice(0, -2);
@@ -173,10 +178,12 @@ const checkId: Check = (value, at, report) => {
 
 /** Checks the declaration of a collection. */
 export const checkCollection: Check = (value, at, report) => {
+  if (isObject(value) && value['single'] === true) return checkSingle(value, at, report);
   const timestamps = isObject(value) && value['timestamps'] === true;
   return members({
     name: every(aText, checkName),
     singular: maybe(every(aText, checkSingular)),
+    single: maybe(aFlag),
     id: maybe(checkId),
     fields: (fields, place) => checkFields(fields, place, report, timestamps),
     access: maybe(members(accessMembers)),
@@ -184,6 +191,40 @@ export const checkCollection: Check = (value, at, report) => {
     additional: maybe(aFlag),
   })(value, at, report);
 };
+
+const singleAccess: Check = (value, at, report) =>
+  value === undefined || isRole(value) || oneOf(anyAccess)(value, at, report);
+
+/** Checks the declaration of a single resource: an object with `fields`, or a `value`. */
+function checkSingle(
+  value: { readonly [name: string]: unknown },
+  at: string,
+  report: Report,
+): boolean {
+  const objects: { readonly [name: string]: Check } = {
+    fields: (fields, place) => checkFields(fields, place, report, value['timestamps'] === true),
+    timestamps: maybe(aFlag),
+    additional: maybe(aFlag),
+  };
+  const isGood = members({
+    name: every(aText, checkName),
+    singular: maybe(every(aText, checkSingular)),
+    single: aFlag,
+    access: maybe(members({ read: singleAccess, replace: singleAccess, patch: singleAccess })),
+    ...('value' in value ? { value: checkField } : objects),
+  })(value, at, report);
+  const all = isObject(value['fields']) ? value['fields'] : { value: value['value'] };
+  const wrong = Object.entries(all).filter(([, field]) => refers(field));
+  for (const [name] of wrong)
+    report(at + pointerTo(name), 'must not refer: a single resource does not');
+  return isGood && wrong.length === 0;
+}
+
+/** Whether a field is a reference, or a list of them. */
+function refers(field: unknown): boolean {
+  if (!isObject(field)) return false;
+  return field['kind'] === 'reference' || (field['kind'] === 'list' && refers(field['of']));
+}
 
 /** How the name of such a field ends: what it refers to is embedded by the rest of the name. */
 function endingOf(field: Field): string {
@@ -240,8 +281,9 @@ export function checkServed(
       );
     singulars.add(singular);
   }
-  const isTarget = oneOf(Array.from(all.values(), ({ name }) => name));
-  for (const [place, { fields }] of all) {
+  const targets = [...all.values()].filter(({ single }) => single !== true);
+  const isTarget = oneOf(targets.map(({ name }) => name));
+  for (const [place, { fields = {} }] of all) {
     for (const [name, field] of Object.entries(fields)) {
       const reference = referenceIn(field);
       if (reference === undefined) continue;

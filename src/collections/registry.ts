@@ -211,7 +211,7 @@ export function registryOf(
 
 /** Returns the table of a declared collection. */
 function tableOf(
-  { name, fields }: CollectionDeclaration,
+  { name, fields, isSingle }: CollectionDeclaration,
   unique: Declared['unique'],
   countsOwners: boolean,
   others: Groups,
@@ -220,6 +220,7 @@ function tableOf(
     ...fields,
     ownerId: { kind: 'integer', readOnly: true },
   };
+  const parse = storedRecordParser(stored, ({ ownerId }) => Number.isSafeInteger(ownerId));
   const references = referencesOf(fields);
   const groups = references.map(([field]) => field);
   if (countsOwners) groups.push('ownerId');
@@ -227,7 +228,7 @@ function tableOf(
   return {
     name,
     hasKeys: ids !== undefined,
-    parse: storedRecordParser(stored, ({ ownerId }) => Number.isSafeInteger(ownerId)),
+    parse: isSingle ? (record) => (record.id === singleNumber ? parse(record) : notSingle) : parse,
     unique: Object.fromEntries(unique),
     groups: {
       ...Object.fromEntries(groups.map((field) => [field, (entry: Entry) => idsIn(entry, field)])),
@@ -238,6 +239,11 @@ function tableOf(
     without: (entry, field, key) => without(entry, fields, field, key),
   };
 }
+
+/** The number of the record that a single resource is. */
+export const singleNumber = 1;
+const notSingle =
+  'is one of several, and the declaration has a single resource: declare a collection';
 
 function referencesOf(fields: Shape): [name: string, field: ReferenceField][] {
   return Object.entries(fields).flatMap(([name, field]) => {

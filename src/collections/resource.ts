@@ -37,9 +37,10 @@ export interface Precondition {
    */
   demand(): void;
   /**
+   * `undefined` stands for a resource that has no version yet.
    * @throws CairnError `precondition_failed` if the request names a different revision
    */
-  check(revision: number): void;
+  check(revision: number | undefined): void;
 }
 
 /** A request to change or remove one record. */

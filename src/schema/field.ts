@@ -188,6 +188,9 @@ export const moreField = {
   writeOnly: true,
 } as const satisfies ObjectField;
 
+/** The only field of a single resource that is no object: it is shown and sent as this value. */
+export const valueName = '.value';
+
 /** The kinds that a `json` field can be like. */
 export const likeKinds = ['text', 'number', 'boolean', 'timestamp', 'email', 'url'] as const;
 export type LikeKind = (typeof likeKinds)[number];

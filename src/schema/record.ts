@@ -1,6 +1,6 @@
 import { isJsonObject, type JsonObject, type Scalar } from '../base/json.ts';
 import { keyName } from '../base/record-id.ts';
-import { anyJson, moreName, type Field, type Shape, type Value } from './field.ts';
+import { anyJson, moreName, valueName, type Field, type Shape, type Value } from './field.ts';
 
 /** Returns the fields that are shown, in order. */
 export function readableFields(shape: Shape): [string, Field][] {
@@ -102,6 +102,8 @@ export function representationWriter(shape: Shape, names?: readonly string[]): W
 }
 
 function newWriter(shape: Shape, names?: readonly string[]): Write {
+  if (Object.hasOwn(shape, valueName))
+    return (record) => JSON.stringify(fieldValue(record, valueName));
   const members = readableNames(shape)
     .filter((name) => names?.includes(name) ?? true)
     .map((name) => ({ name: storedName(shape, name), prefix: `${JSON.stringify(name)}:` }));

@@ -8,9 +8,9 @@ import {
 } from '../base/json.ts';
 import { keyName } from '../base/record-id.ts';
 import { limits } from '../base/limits.ts';
-import { anyJson, moreName, type Field, type Input, type Shape } from './field.ts';
+import { anyJson, moreName, valueName, type Field, type Input, type Shape } from './field.ts';
 import { hasType, kindOf, required, unknownField, violationsOf, type Placed } from './kinds.ts';
-import { isSameValue, readableFields, representationOf } from './record.ts';
+import { fieldValue, isSameValue, readableFields, representationOf } from './record.ts';
 
 /** The caller that sends a body, as far as rules depend on it. */
 export interface Sender {
@@ -62,7 +62,32 @@ export function draft<S extends Shape>(
   body: JsonValue,
   sender: Sender,
 ): Draft<Input<S>> {
-  return { kind, against: (stored) => validateBody(rules, body, { kind, stored }, sender) };
+  const { [valueName]: value } = rules.shape;
+  if (value === undefined)
+    return { kind, against: (stored) => validateBody(rules, body, { kind, stored }, sender) };
+  const against = (stored: object): Input<S> => {
+    const before = fieldValue(stored, valueName) ?? null;
+    const fields = value.kind === 'object' ? value.fields : {};
+    const next = kind === 'patch' ? patched(fields, before, body) : body;
+    return atValue(() =>
+      validateBody(rules, { [valueName]: next }, { kind: 'replace', stored }, sender),
+    );
+  };
+  return { kind, against };
+}
+
+/** Runs `work` for a value that is the whole body, as the pointers of issues are to say. */
+export function atValue<T>(work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof CairnError) || error.issues === undefined) throw error;
+    const issues = error.issues.map((issue) => ({
+      ...issue,
+      pointer: issue.pointer.slice(pointerTo(valueName).length),
+    }));
+    throw validationFailed(issues);
+  }
 }
 
 /** Bounds the response to a hostile body: nobody reads more issues than this. */

@@ -90,6 +90,13 @@ export const corpus: Readonly<Record<string, unknown>> = {
   pathsAsIds: {
     pages: [{ id: 'a/b' }, { id: '%2F' }, { id: 'a b?c#d' }, { id: '...' }, { id: 'é' }, { id: 'e\u0301' }],
   },
+  singles: {
+    profile: { name: 'typicode', id: 7, tags: [], nested: { a: null } },
+    version: '1.2', count: 0, on: false, none: null,
+    names: ['Ada', 'Mia'], mixed: [1, 'two', { id: 3 }, null], tables: [[1, 2], [3]], nothing: {},
+  },
+  namesAtTheTop: ['Ada', 'Mia'],
+  deepSingle: { tree: nested(10), 'site-config': { theme: { dark: true }, __proto: 1, toJSON: 2 } },
   empty: {},
   emptyCollections: { posts: [], comments: [] },
   emptyArray: [],

@@ -19,8 +19,12 @@ const table = readFileSync(join(projectDirectory, 'src/app/parts.ts'), 'utf8');
 const lines = [...table.matchAll(/^ {2}\w+: \(\) => import\('\.\.\/((?:options|features)\/[\w-]+)\/.*\n/gm)];
 const served = lines.map(([line, folder = '']): Part => ({ paths: [folder], file: 'app/parts.ts', line }));
 /** Parts that commands alone use go with the file of these commands. */
-const ofCommands = [['options/transfer', 'transfer'], ['options/offline', 'data']].map(([folder = '', name]): Part =>
-  ({ paths: [folder, `cli/${name}.ts`], file: 'cli/commands.ts', line: `    import('./${name}.ts'),\n` }));
+const ofCommands = [
+  ['options/transfer', 'open', 'transfer'], ['options/offline', 'data'],
+].map(([folder = '', ...names]): Part => ({
+  paths: [folder, ...names.map((name) => `cli/${name}.ts`)], file: 'cli/commands.ts',
+  line: names.map((name) => `    import('./${name}.ts'),\n`).join(''),
+}));
 
 export const parts: readonly Part[] = [...served, ...ofCommands];
 

@@ -164,6 +164,7 @@ export const appendices: Reading = {
   'src/store/recovery/salvage.ts': 'what is read of damaged data, where a start was refused or `cairn repair` runs',
   'src/collections/define.ts': 'which access a declaration can have',
   'src/options/references/': 'which records a caller may refer to, what goes with a record, and what is embedded',
+  'src/options/singles/': 'who may read and set a resource of its own',
   'src/options/proxies/': 'whose `X-Forwarded-For` is believed',
   'src/options/cors/': 'which pages of other sites read a reply',
   'src/options/operations/': 'a listener that authenticates nobody, and so which callers it answers',

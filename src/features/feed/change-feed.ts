@@ -13,7 +13,7 @@ import { sizeOf } from '../../store/memory/size.ts';
 import type { RecordChange, Store, StoredRecord } from '../../store/store.ts';
 
 /** A collection whose changes the feed reports to callers who may list it. */
-type Reported = Pick<RoutedCollection, 'name' | 'fields' | 'access'>;
+type Reported = Pick<RoutedCollection, 'name' | 'fields' | 'access' | 'isSingle'>;
 
 interface Source extends Reported {
   /** Writes a record as callers see it. */
@@ -43,7 +43,8 @@ interface Event {
   readonly sequence: number;
   readonly source: Source;
   readonly kind: 'created' | 'replaced' | 'removed';
-  readonly id: RecordId;
+  /** Null: of a single resource, which has none. */
+  readonly id: RecordId | null;
   /** About what its record takes in memory. */
   readonly bytes: number;
   /** Replaced by the text when the first listener reads it, for all of them. */
@@ -335,7 +336,7 @@ export class ChangeFeed {
 
 function eventOf(change: RecordChange, source: Source): Event {
   const { sequence, record, before } = change;
-  const id = idOf(record ?? before ?? change);
+  const id = source.isSingle ? null : idOf(record ?? before ?? change);
   const written = before === undefined ? 'created' : 'replaced';
   const kind = record === undefined ? 'removed' : written;
   return { sequence, source, kind, id, bytes: sizeOf(record), record };

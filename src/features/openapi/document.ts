@@ -136,11 +136,16 @@ function operation(route: DescribedRoute): JsonObject {
     ...(body !== undefined && { requestBody: requestBody(route) }),
     responses: {
       [reply.status]: success(route),
+      ...(isCreation(route) && { 201: success(route) }),
       ...(conditional && method === 'GET' && { 304: unchanged(route) }),
       ...Object.fromEntries(refusals),
     },
   };
 }
+
+/** Whether the first request makes what further ones replace. */
+const isCreation = ({ of, method }: DescribedRoute): boolean =>
+  of?.collection.isSingle === true && method === 'PUT';
 
 const callers: { readonly [access in AccessWord]: string } & {
   readonly [access: string]: string | undefined;

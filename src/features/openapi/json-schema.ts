@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
-import { moreName, type Field, type Shape } from '../../schema/field.ts';
+import { moreName, valueName, type Field, type Shape } from '../../schema/field.ts';
 import { exampleOf, kindOf } from '../../schema/kinds.ts';
 
 /** What a schema is for: a response (`representation`) or a body. */
@@ -16,6 +16,8 @@ export function resourceSchema(
   purpose: Purpose = 'representation',
   more: JsonObject = {},
 ): JsonObject {
+  const { [valueName]: value } = shape;
+  if (value !== undefined) return fieldSchema(value, purpose);
   const members = Object.entries(shape).filter(([name, { kind, readOnly, writeOnly }]) =>
     name === moreName
       ? false

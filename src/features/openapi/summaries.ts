@@ -59,8 +59,11 @@ export function describe(routes: readonly Route[]): DescribedRoute[] {
     if (operationId === undefined) return [];
     if (of !== undefined) {
       const { collection, operation } = of;
-      const refusals = method === 'GET' ? [] : refusalsOf(collection);
-      const description = operations[operation](collection);
+      const isAbsent = collection.isSingle === true && method !== 'PUT';
+      const refusals = isAbsent ? [404] : method === 'GET' ? [] : refusalsOf(collection);
+      const description = collection.isSingle
+        ? singleDescription(collection, method)
+        : operations[operation](collection);
       return [{ ...route, operationId, tag: collection.name, refusals, ...description }];
     }
     const tag = operationId in serverDescriptions ? 'server' : 'sign-in';
@@ -232,6 +235,17 @@ const operations: { readonly [operation in Operation]: (of: RoutedCollection) =>
     reply: { status: 204, description: `The ${of.singular} was deleted.` },
   }),
 };
+
+/** Describes a method of a single resource. */
+function singleDescription(of: RoutedCollection, method: Route['method']): Description {
+  const { name, singular } = of;
+  const title = capitalized(singular);
+  const reply = content(200, `The ${name}.`, recordSchema(of), 'ETag');
+  if (method === 'GET') return { summary: `Read the ${name}`, reply };
+  return method === 'PUT'
+    ? { summary: `Set the ${name}`, titles: [`${title}Replacement`], reply }
+    : { summary: `Change a part of the ${name}`, titles: [`${title}Patch`], reply };
+}
 
 function content(
   status: 200 | 201,

@@ -14,13 +14,16 @@ export async function exportCollections(
   out: (text: string) => void | Promise<void>,
 ): Promise<void> {
   let separator = '{';
-  for (const { name, fields } of declared) {
-    await out(`${separator}\n${JSON.stringify(name)}:[`);
+  for (const { name, fields, isSingle } of declared) {
+    const blocks = image.views.find((view) => view.name === name)?.blocks ?? [];
+    // A single resource is not there before it was put.
+    if (isSingle && blocks.length === 0) continue;
+    await out(`${separator}\n${JSON.stringify(name)}:${isSingle ? '' : '['}`);
     separator = ',';
     const parse = storedRecordParser(fields);
     const shown = representationWriter(fields);
     let before = '\n';
-    for (const block of image.views.find((view) => view.name === name)?.blocks ?? []) {
+    for (const block of blocks) {
       const lines = block.map((stored) => {
         const record = parse({ ...stored });
         if (typeof record === 'object') return shown(record);
@@ -29,7 +32,7 @@ export async function exportCollections(
       await out(before + lines.join(',\n'));
       before = ',\n';
     }
-    await out('\n]');
+    if (!isSingle) await out('\n]');
   }
   await out(`${separator === '{' ? '{' : ''}\n}\n`);
 }

@@ -13,15 +13,16 @@ import { uuid7 } from '../../base/uuid.ts';
 import type { CollectionDeclaration } from '../../collections/declaration.ts';
 import {
   idsIn,
+  singleNumber,
   textsName,
   type Declared,
   type KeyOf,
   type Registry,
 } from '../../collections/registry.ts';
-import { moreName, type Field, type Value } from '../../schema/field.ts';
+import { moreName, valueName, type Field, type Value } from '../../schema/field.ts';
 import { ruleViolation } from '../../schema/kinds.ts';
 import { looksSame } from '../../schema/record.ts';
-import { creation, validateBody } from '../../schema/validate.ts';
+import { atValue, creation, validateBody } from '../../schema/validate.ts';
 import { sizeOf } from '../../store/memory/size.ts';
 import type { Store, Transaction } from '../../store/store.ts';
 import { inMiB, Mistakes, numberOf } from './file.ts';
@@ -86,6 +87,8 @@ export function checkMembers(
     const collection = destination.registry.get(given) ?? destination.registry.get(name);
     if (collection === undefined) {
       mistakes.add(`${given}: no declaration covers it; use --collections`, pointerTo(given));
+    } else if (collection.isSingle) {
+      arrivals.push(arrivalOf(collection, given, [value], mistakes));
     } else if (!Array.isArray(value)) {
       mistakes.add(`${given}: it must be an array of records`, pointerTo(given));
     } else arrivals.push(arrivalOf(collection, given, value, mistakes));
@@ -150,13 +153,17 @@ function arrivalOf(
     references: outgoing.map(({ name, to }) => [name, to.name, new Map()]),
   };
   for (const [index, value] of values.entries()) {
-    const pointer = `${pointerTo(given)}/${index}`;
-    if (!isJsonObject(value)) {
+    const pointer = pointerTo(given) + (collection.isSingle ? '' : `/${index}`);
+    const isValue = Object.hasOwn(collection.fields, valueName);
+    if (!isValue && !isJsonObject(value)) {
       mistakes.add(`${name}: a record must be an object`, pointer);
       continue;
     }
     try {
-      register(arrival, recordOf(collection, value), pointer);
+      const record =
+        isJsonObject(value) && !isValue ? recordOf(collection, value) : valueOf(collection, value);
+      const id = collection.isSingle ? recordId(singleNumber) : record.id;
+      register(arrival, { ...record, id }, pointer);
     } catch (error) {
       if (!(error instanceof CairnError) || error.issues === undefined) throw error;
       for (const { pointer: member, detail } of error.issues) {
@@ -176,6 +183,7 @@ function register(arrival: Arrival, record: NewRecord, pointer: string): void {
   const { id, fields } = record;
   const known = id === undefined ? undefined : collection.records.withId(id);
   if (known !== undefined && !looksSame(collection.fields, known, fields)) {
+    if (collection.isSingle) throw issue('', 'must be as it is in the store');
     throw issue('/id', 'must be that of no other record in the store');
   }
   if (id !== undefined && ids.has(String(id))) {
@@ -222,7 +230,9 @@ function recordOf({ fields, timestamps }: CollectionDeclaration, sent: JsonObjec
     const value = field !== undefined && hasNumbers(field) ? numberOf(name, given) : given;
     const takesNull = field === undefined ? hasMore : ruleViolation(field, null) === undefined;
     if (value === null && !takesNull) continue;
-    const isOwn = name === 'id' || (timestamps && /^(created|updated)At$/.test(name));
+    const isOwn =
+      (name === 'id' && Object.hasOwn(fields, name)) ||
+      (timestamps && /^(created|updated)At$/.test(name));
     if (!isOwn) body.push([name, value]);
     else if (field !== undefined && isScalar(value)) {
       const violation = ruleViolation(field, value);
@@ -233,6 +243,12 @@ function recordOf({ fields, timestamps }: CollectionDeclaration, sent: JsonObjec
   const input = validateBody({ shape: fields }, Object.fromEntries(body), creation, {});
   const { id, ...times } = own;
   return { id: id === undefined ? id : recordId(id), fields: { ...input, ...times } };
+}
+
+/** Returns a value of a file as a single resource has it. @throws as `recordOf` */
+function valueOf({ fields }: CollectionDeclaration, value: JsonValue): NewRecord {
+  const validate = () => validateBody({ shape: fields }, { [valueName]: value }, creation, {});
+  return { id: undefined, fields: atValue(validate) };
 }
 
 /** Whether the values of a field are numbers, or lists of them. */
