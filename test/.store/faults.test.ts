@@ -29,7 +29,7 @@ const shortWrites = await explored(() =>
 );
 const crashesWhileFull = await explored(async () => [
   await crashWhileFull(1, 30, peopleAndNotes),
-  await crashWhileFull(10, 30, blogs()),
+  await crashWhileFull(4, 30, blogs()),
 ]);
 
 describe('a store whose n-th call fails, for every n', () => {

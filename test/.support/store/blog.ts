@@ -1,12 +1,14 @@
 /**
- * Collections that refer to each other, on a simulated disk: posts, their comments and what else depends on them. A
- * plain model, which knows nothing of indexes and commits, says what each write must do.
+ * Collections that refer to each other, on a simulated disk: posts, their comments and what else depends on them. Posts
+ * have texts as ids, with nested values and members that are not declared, comments have texts and fractions. A plain
+ * model, which knows nothing of ids, indexes and commits, says what each write must do.
  */
 import assert from 'node:assert/strict';
 import { localAdministrator } from '../../../src/auth/access.ts';
 import { CairnError } from '../../../src/base/errors.ts';
 import { systemRandom } from '../../../src/base/system.ts';
 import { registryOf } from '../../../src/collections/registry.ts';
+import { servedCollections } from '../../../src/collections/served.ts';
 import { CollectionResource, localTarget, type NewEntry } from '../../../src/collections/resource.ts';
 import { Writes } from '../../../src/collections/writes.ts';
 import { defineCollection, type Shape } from '../../../src/index.ts';
@@ -15,7 +17,7 @@ import { draft } from '../../../src/schema/validate.ts';
 import { referenceIn } from '../../../src/schema/field.ts';
 import { openStore, type StoreOptions } from '../../../src/store/open-store.ts';
 import { TableTransaction } from '../../../src/store/memory/transaction.ts';
-import type { Store } from '../../../src/store/store.ts';
+import type { Store, Transaction } from '../../../src/store/store.ts';
 import { all, machineWith, seededRandom, steppingClock, tick } from './fixtures.ts';
 import { keysOn } from './keys.ts';
 
@@ -24,6 +26,10 @@ const shapes = {
     title: { kind: 'text' },
     slug: { kind: 'text', unique: true, optional: true },
     relatedId: { kind: 'reference', to: 'posts', onDelete: 'clear', optional: true },
+    place: {
+      kind: 'object', optional: true, fields: { city: { kind: 'text' }, zip: { kind: 'integer', nullable: true } },
+    },
+    extra: { kind: 'json', optional: true },
   },
   comments: {
     postId: { kind: 'reference', to: 'posts', onDelete: 'remove' },
@@ -36,9 +42,20 @@ const shapes = {
 type Name = keyof typeof shapes;
 const names = Object.keys(shapes) as Name[];
 
+const ids = { posts: { kind: 'text' }, comments: { kind: 'any' } } as const;
+
+/** The id of a record in place of its number, as callers give it. */
+const idOf: { readonly [name in Name]: (number: number) => number | string } = {
+  posts: (number) => `k${number}`,
+  comments: (number) => (number % 2 === 0 ? number + 0.5 : `c/${number}`),
+  tags: (number) => number,
+  pins: (number) => number,
+};
+const numberOf = (id: unknown): number => Math.floor(Number(/[\d.]+/.exec(String(id))?.[0]));
+
 /** A record without its id. */
 interface Values {
-  readonly [field: string]: string | number | readonly number[] | undefined;
+  readonly [field: string]: string | number | boolean | readonly unknown[] | object | null | undefined;
 }
 
 export type Operation =
@@ -57,6 +74,9 @@ export function randomOperation(next: () => number, idsOf: (name: Name) => reado
     title: next() < 0.1 ? 'long äöü '.repeat(20) : 'short',
     ...maybe(0.5, () => ({ slug: `s${Math.floor(next() * 9)}` })),
     ...maybe(0.4, () => ({ relatedId: one('posts') })),
+    ...maybe(0.3, () => ({ place: { city: 'Rome', zip: next() < 0.5 ? null : 12 } })),
+    ...maybe(0.3, () => ({ extra: [next() < 0.5, { deep: [null, 'x'.repeat(next() * 9)] }] })),
+    ...maybe(0.3, () => ({ undeclared: next() < 0.5 ? 'text' : [1, { two: 2 }] })),
   });
   const comment = (): Values => ({
     postId: one('posts'),
@@ -107,26 +127,34 @@ export function makeBlog(options: Partial<StoreOptions>): Blog {
     });
   };
   const idempotencyKeys = keysOn(store, clock);
-  const registry = registryOf(store, names.map((name) =>
-    defineCollection({ name, singular: name.slice(0, -1), fields: shapes[name] })), references);
+  const collections = names.map((name) =>
+    defineCollection({
+      name, singular: name.slice(0, -1), fields: shapes[name],
+      ...(name === 'posts' && { additional: true }), ...(name in ids && { id: ids[name as keyof typeof ids] }),
+    }));
+  const registry = registryOf(store, servedCollections({ items: false, collections }), references);
   const writes = new Writes({ store, idempotencyKeys });
   const resources = new Map(Array.from(registry.values(), (each) =>
     [each.name, new CollectionResource(each, { clock, random: systemRandom })]));
   const of = (name: Name): CollectionResource => resources.get(name) ?? assert.fail(name);
   // The values have the types that the shapes demand.
-  const input = (values: Values): NewEntry => values as NewEntry;
+  const input = (name: Name, values: Values): NewEntry => asCallersSend(name, values) as NewEntry;
+  const created = (name: Name, values: Values, tx: Transaction): NewEntry => {
+    const { undeclared, ...others } = input(name, values);
+    const given = name in ids && { id: idOf[name](tx.of(of(name).records).nextId) };
+    return { ...given, ...others, ...(undeclared !== undefined && { '.more': { undeclared } }) };
+  };
   const start = (operation: Operation): Promise<unknown> => {
     const resource = of(operation.name);
     return writes.write<unknown>(localAdministrator, (tx) => {
-      if (operation.kind === 'remove') return resource.remove(tx, localTarget(operation.id));
+      const { name } = operation;
+      if (operation.kind === 'remove') return resource.remove(tx, localTarget(idOf[name](operation.id)));
       if (operation.kind === 'patch') {
-        const patch = Object(operation.values);
+        const patch = Object(input(name, operation.values));
         const change = draft('patch', { shape: resource.collection.fields }, patch, {});
-        return resource.change(tx, localTarget(operation.id), change);
+        return resource.change(tx, localTarget(idOf[name](operation.id)), change);
       }
-      const [first = {}, ...others] = operation.records;
-      if (others.length === 0) return resource.create(tx, localAdministrator, input(first));
-      return resource.createMany(tx, localAdministrator, operation.records.map(input));
+      return operation.records.map((values) => resource.create(tx, localAdministrator, created(name, values, tx)));
     });
   };
   return {
@@ -146,8 +174,9 @@ export function makeBlog(options: Partial<StoreOptions>): Blog {
     },
     ids: (name) => all(of(name).records).map(({ id }) => id),
     content: () => JSON.stringify(names.map((name) => all(of(name).records).map((entry) => {
-      const { id, revision: _, ownerId: __, ...values } = entry;
-      return [id, sorted(values)];
+      const { id, revision: _, ownerId: __, '.key': key = id, '.more': more, ...values } = entry;
+      assert.equal(key, idOf[name](id));
+      return [id, sorted({ ...asModelled(name, values), ...Object(more) })];
     }))),
     state: () => JSON.stringify(names.map((name) => [of(name).records.revision, all(of(name).records)])),
   };
@@ -155,6 +184,25 @@ export function makeBlog(options: Partial<StoreOptions>): Blog {
 
 const sorted = (values: object): [string, unknown][] =>
   Object.entries(values).filter(([, value]) => value !== undefined).sort(([a], [b]) => (a < b ? -1 : 1));
+
+/** The values with ids in place of the numbers of records. */
+function asCallersSend(name: Name, values: Values): Values {
+  const changed = referencesOf(name).flatMap(([field, to]) => {
+    const value = values[field];
+    const sent = (one: unknown): unknown => idOf[to as Name](Number(one));
+    return value === undefined ? [] : [[field, Array.isArray(value) ? value.map(sent) : sent(value)]];
+  });
+  return { ...values, ...Object.fromEntries(changed) };
+}
+
+/** The values with numbers in place of ids. */
+function asModelled(name: Name, values: Values): Values {
+  const changed = referencesOf(name).flatMap(([field]) => {
+    const value = values[field];
+    return value === undefined ? [] : [[field, Array.isArray(value) ? value.map(numberOf) : numberOf(value)]];
+  });
+  return { ...values, ...Object.fromEntries(changed) };
+}
 
 /** What the blog must look like: plain maps, in which everything is found by looking at everything. */
 export class BlogModel {
