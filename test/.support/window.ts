@@ -1,0 +1,65 @@
+import type { Load } from './packages.ts';
+
+/** An element of a page, as `jsdom` has it. */
+export type Page = ReturnType<typeof Object>;
+
+/**
+ * Opens a window of `jsdom` as the globals of this process, where they are not Node.js's own: packages for browsers
+ * that are loaded afterwards take it for their browser.
+ */
+export async function openWindow(load: Load): Promise<Page> {
+  process.env['NODE_ENV'] = 'production';
+  const { JSDOM } = await load('jsdom/lib/api.js');
+  const { window } = new JSDOM('<div id="root"></div>', { url: 'http://localhost/', pretendToBeVisual: true });
+  const taken = new Set(['navigator', 'Event', 'EventTarget', 'CustomEvent', 'localStorage']);
+  for (const name of Object.getOwnPropertyNames(window)) {
+    if (name in globalThis && !taken.has(name)) continue;
+    Object.defineProperty(globalThis, name, { configurable: true, get: () => window[name] });
+  }
+  // What jsdom does not have.
+  const none = (): void => undefined;
+  const listeners = { addListener: none, removeListener: none, addEventListener: none, removeEventListener: none };
+  Object.assign(window, { scrollTo: none, matchMedia: (media: string) => ({ matches: false, media, ...listeners }) });
+  class Observer {
+    observe = none;
+    unobserve = none;
+    disconnect = none;
+  }
+  Object.assign(globalThis, { ResizeObserver: Observer, IntersectionObserver: Observer });
+  // What a package forgets after minutes would keep the process alive.
+  const start = globalThis.setTimeout;
+  const startShort = (work: (...values: unknown[]) => void, delay = 0, ...values: unknown[]) => {
+    const timer = start(() => work(...values), delay);
+    return delay > 100_000 ? timer.unref() : timer;
+  };
+  Object.assign(globalThis, { setTimeout: Object.assign(startShort, start) });
+  return window;
+}
+
+/** Resolves with what `find` finds, as soon as a change of the page lets it. */
+export function shown<T>(window: Page, what: string, find: () => T | undefined | false): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const look = (): void => {
+      const found = find();
+      if (found === undefined || found === false) return;
+      observer.disconnect();
+      clearTimeout(timer);
+      resolve(found);
+    };
+    const observer = new window.MutationObserver(look);
+    const timer = setTimeout(() => {
+      observer.disconnect();
+      reject(new Error(`${what} was not shown: ${window.document.body.textContent.slice(0, 600)}`));
+    }, 60_000);
+    observer.observe(window.document, { subtree: true, childList: true, attributes: true, characterData: true });
+    look();
+  });
+}
+
+/** Types into a field, as a person does who replaces what it has. */
+export function type(window: Page, field: Page, value: string): void {
+  const { HTMLInputElement, HTMLTextAreaElement, Event } = window;
+  const { prototype } = field.tagName === 'TEXTAREA' ? HTMLTextAreaElement : HTMLInputElement;
+  Object.getOwnPropertyDescriptor(prototype, 'value')?.set?.call(field, value);
+  field.dispatchEvent(new Event('input', { bubbles: true }));
+}
