@@ -55,14 +55,19 @@ const forbiddenInLines = forbiddenWith(otherControls);
 const visibleCharacter =
   /[^\p{White_Space}\p{Cc}\p{Cf}\p{M}\p{Default_Ignorable_Code_Point}\u2800\u{1d159}]/u;
 
+/** The same up to U+FFFF, but for white space and most of the marks, which are in many ranges. */
+const invisibles =
+  '\\u00ad\\u0300-\\u036f\\u0600-\\u0605\\u06dd\\u070f\\u0890\\u0891\\u08e2\\u115f\\u1160\\u17b4\\u17b5' +
+  '\\u180b-\\u180f\\u200b-\\u200d\\u2060-\\u206f\\u2800\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffb';
+
 /**
  * Returns the rule for the characters of a text as a regular expression for JSON Schema.
- * It must work in many languages, so it approximates invisible characters by white space.
+ * It must work in many languages, so it knows no invisible characters beyond `invisibles`.
  */
 export function textPattern(min: number, multiline = false): string {
   const excluded = `${multiline ? otherControls : controls}${bidiControls}`;
   const allowed = `[^${excluded}]*`;
-  return min === 0 ? `^${allowed}$` : `^${allowed}[^\\s${excluded}]${allowed}$`;
+  return min === 0 ? `^${allowed}$` : `^${allowed}[^\\s${invisibles}${excluded}]${allowed}$`;
 }
 
 export function violation(code: string, detail: string): Violation {

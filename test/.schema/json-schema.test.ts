@@ -94,7 +94,8 @@ describe('the JSON Schema of a resource', () => {
       for (const bad of ['\0', '\n', '\x7f', '\u202e', '\u2066', '\u200e', '\u061c', '\u2028']) {
         assert.ok(!required.test(`a${bad}b`) && !optional.test(`a${bad}b`));
       }
-      for (const blank of ['', ' ', '\u00a0\u3000']) assert.ok(!required.test(blank) && optional.test(blank));
+      const blanks = ['', ' ', '\u00a0\u3000', ' \u200b\u3164', '\u0301\u2800', '\ufeff\u00ad'];
+      for (const blank of blanks) assert.ok(!required.test(blank) && optional.test(blank));
     }
   });
 
