@@ -224,10 +224,13 @@ test('a collection of one\'s own has routes, rules, and access', async (t) => {
   const { status } = await app.inject({ method: 'POST', target: '/books', fields: json, body: '{"title":"A"}' });
   assert.equal(status, 401);
   // What would not be enforced is refused, where the compiler does not see it, too.
-  for (const access of [{ read: 'owner' }, { list: 'owner' }, { create: 'owner' }, { remove: 'self' }, { read: 'x' }]) {
+  for (const access of [{ read: 'owner' }, { list: 'owner' }, { create: 'owner' }, { remove: 'self' }, { read: 'X' }]) {
     const define = (): unknown => Reflect.apply(defineCollection, undefined, [{ ...declaration, access }]);
     assert.throws(define, { name: 'InvariantError', message: /must be one of/ });
   }
+  // A role is known where collections are served.
+  const ofNobody = defineCollection({ ...declaration, access: { read: 'x' } });
+  await assert.rejects(createApp({ collections: [ofNobody] }), { name: 'InvariantError', message: /must be one of/ });
 });
 
 test('records of a collection of one\'s own are listed, changed, described, and there after a restart', async (t) => {
