@@ -15,6 +15,8 @@ export interface Body<T> {
   readonly mediaTypes: readonly string[];
   /** Whether it may be absent. It is then `{}`. */
   readonly optional?: boolean;
+  /** The most bytes of it on one machine. Absent: `limits.bodyBytesMax`. */
+  readonly bytesMax?: number;
   /** The shapes of what can be sent, which fits one of them. */
   readonly shapes: readonly Shape[];
   /** @throws CairnError `validation_failed` with all issues */
@@ -59,7 +61,8 @@ export function bodiesFor<N extends Shape, C extends Shape>(
 /** Returns a body that is an array of bodies `one`. */
 export function manyOf<T>(one: Body<T>): Body<readonly T[]> {
   return {
-    ...one,
+    mediaTypes: one.mediaTypes,
+    shapes: one.shapes,
     validate: (sent, principal) =>
       validateElements(sent, (element) => one.validate(element, principal)),
   };

@@ -87,7 +87,7 @@ async function answerBody(
   const acceptField = route.method === 'PATCH' ? 'Accept-Patch' : 'Accept';
   const checkType = (): void => checkContentType(request.fields, mediaTypes, acceptField);
   if (!isOptional) checkType();
-  const sent = await request.receiveBody(bodyBytesMax(call, options));
+  const sent = await request.receiveBody(bytesMaxOf(body, call, options));
   const isAbsent = isOptional && sent.length === 0;
   if (isOptional && !isAbsent) checkType();
   const json = isAbsent ? {} : parseJsonBytes(sent);
@@ -117,10 +117,15 @@ async function authenticateAgain(
   }
 }
 
-function bodyBytesMax({ request, principal }: Call, { isShared }: PipelineOptions): number {
+function bytesMaxOf(
+  { bytesMax = limits.bodyBytesMax }: Body<unknown>,
+  { request, principal }: Call,
+  { isShared }: PipelineOptions,
+): number {
   if (principal.kind === 'anonymous') return limits.anonymousBodyBytesMax;
   const isKept = isShared && request.fields.get('idempotency-key') !== undefined;
-  return isKept ? limits.keyedBodyBytesMax : limits.bodyBytesMax;
+  if (isKept) return limits.keyedBodyBytesMax;
+  return isShared ? limits.bodyBytesMax : bytesMax;
 }
 
 /** Checks that the route supports what the request asks for. @throws CairnError */

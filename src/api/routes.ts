@@ -1,4 +1,5 @@
 import type { Role } from '../auth/access.ts';
+import { limits } from '../base/limits.ts';
 import { capitalized } from '../collections/declaration.ts';
 import type { Declared } from '../collections/registry.ts';
 import type { EntryDraft, NewEntry } from '../collections/resource.ts';
@@ -117,12 +118,19 @@ export function usersCollection({
 
 /** Returns a declared collection with the bodies of its routes. */
 export function declaredCollection(declared: Declared): RoutedCollection<NewEntry, EntryDraft> {
-  const { fields, ids, unique, incoming } = declared;
+  const { fields, ids, unique, incoming, isBuiltIn } = declared;
   const rules = { shape: fields };
+  const { create, replace, patch } = bodiesFor(rules, rules);
+  // Those of `items` are small.
+  const size = isBuiltIn ? {} : { bytesMax: limits.recordBytesMax };
   return {
     ...declared,
     hasConflicts: unique.length + incoming.length > 0 || ids !== undefined,
-    bodies: bodiesFor(rules, rules),
+    bodies: {
+      create: { ...create, ...size },
+      replace: { ...replace, ...size },
+      patch: { ...patch, ...size },
+    },
   };
 }
 

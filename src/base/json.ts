@@ -34,7 +34,7 @@ export function textOf(bytes: Buffer): string {
   return text;
 }
 
-/** Parses bytes as `textOf` and `parseJson` do. @throws CairnError `malformed_json` */
+/** Parses bytes as `textOf` and `parseJson` do. @throws CairnError as they do */
 export function parseJsonBytes(bytes: Buffer): JsonValue {
   return parseJson(textOf(bytes));
 }
@@ -42,24 +42,24 @@ export function parseJsonBytes(bytes: Buffer): JsonValue {
 /**
  * Parses `text` by RFC 8259, and strictly where that RFC leaves a choice: see `scan`.
  * `__proto__` is an ordinary name.
- * @throws CairnError `malformed_json` with line and column; it never quotes the text,
- *   which may be a secret
+ * @throws CairnError `malformed_json` and `content_too_large` with line and column; they never
+ *   quote the text, which may be a secret
  */
 export function parseJson(text: string): JsonValue {
-  scan(text, limits.jsonValuesMax);
+  scan(text, limits.jsonValuesMax, limits.jsonMembersMax);
   return JSON.parse(text);
 }
 
 /**
  * Passes over a text without building its values, and returns their number. Refuses what
  * `JSON.parse` refuses, and what that lets pass: a member name that is repeated in an object,
- * nesting deeper than `limits.jsonDepthMax`, more than `valuesMax` values, and a number with
- * digits that a double does not keep. (One that is too large becomes ±Infinity, which the
- * rules for numbers refuse.)
- * @throws CairnError `malformed_json`
+ * nesting deeper than `limits.jsonDepthMax`, more than `valuesMax` values, more than `membersMax`
+ * members in one object, and a number with digits that a double does not keep. (One that is too
+ * large becomes ±Infinity, which the rules for numbers refuse.)
+ * @throws CairnError `malformed_json`, `content_too_large`
  */
-export function scan(text: string, valuesMax: number): number {
-  const scanner = new Scanner(text, valuesMax);
+export function scan(text: string, valuesMax: number, membersMax = Infinity): number {
+  const scanner = new Scanner(text, valuesMax, membersMax);
   scanner.document();
   return scanner.values;
 }
@@ -102,11 +102,13 @@ class Scanner {
   values = 0;
   readonly #text: string;
   readonly #valuesMax: number;
+  readonly #membersMax: number;
   #at = 0;
 
-  constructor(text: string, valuesMax: number) {
+  constructor(text: string, valuesMax: number, membersMax: number) {
     this.#text = text;
     this.#valuesMax = valuesMax;
+    this.#membersMax = membersMax;
   }
 
   document(): void {
@@ -117,7 +119,7 @@ class Scanner {
   #value(depth: number): void {
     const first = this.#next();
     this.values += 1;
-    if (this.values > this.#valuesMax) throw this.#error(`over ${this.#valuesMax} values`);
+    if (this.values > this.#valuesMax) throw this.#tooMany(`over ${this.#valuesMax} values`);
     if (first === '{') this.#object(depth);
     else if (first === '[') this.#list(']', depth, () => this.#value(depth + 1));
     else if (first === '"') this.#string();
@@ -133,6 +135,8 @@ class Scanner {
       const name = raw.includes('\\') ? String(JSON.parse(raw)) : raw.slice(1, -1);
       if (names.has(name)) throw this.#error('duplicate member name', start);
       names.add(name);
+      if (names.size > this.#membersMax)
+        throw this.#tooMany(`over ${this.#membersMax} members in one object`);
       this.#expect(':', 'expected ":"');
       this.#value(depth + 1);
     });
@@ -192,6 +196,10 @@ class Scanner {
   #after(pattern: RegExp, at: number): number {
     pattern.lastIndex = at;
     return pattern.test(this.#text) ? pattern.lastIndex : at;
+  }
+
+  #tooMany(what: string): CairnError {
+    return new CairnError('content_too_large', this.#error(what).message);
   }
 
   #error(what: string, at = this.#at): CairnError {

@@ -9,8 +9,10 @@ import { invariant } from './errors.ts';
 /** All bounds. */
 const limits = {
   // Bodies in JSON (src/base/json.ts).
-  /** The largest request body. */
+  /** The largest request body, but for one record of a declared collection on one machine. */
   bodyBytesMax: 1024 * 1024,
+  /** The largest record of a declared collection as JSON, and such a body. */
+  recordBytesMax: 2 * 1024 * 1024,
   /**
    * The largest request body of a caller that has not signed in. All such bodies that
    * arrive at a time fit into memory.
@@ -20,8 +22,10 @@ const limits = {
   jsonDepthMax: 32,
   /** The most records that one request may create. */
   elementsMax: 1000,
-  /** The most values in a JSON body, at any depth: reading them takes about 5 ms. */
-  jsonValuesMax: 10_000,
+  /** The most values in a JSON body, at any depth: reading them takes about 50 ms. */
+  jsonValuesMax: 100_000,
+  /** The most members of one object in a JSON body: reading 50,000 would take as long as all values. */
+  jsonMembersMax: 5000,
 
   // Requests and connections (src/http).
   /**
@@ -170,8 +174,6 @@ const limits = {
   urlLengthMax: 2048,
   /** The most bytes of a `json` field whose declaration does not say it. */
   jsonFieldBytesMax: 64 * 1024,
-  /** The most bytes that a declaration can allow a `json` field. */
-  recordBytesMax: 2 * 1024 * 1024,
   /** The totals of filtered lists that are kept until a record changes. */
   totalsKeptMax: 16,
   /** The most fields in `sort`. */
@@ -289,6 +291,7 @@ export function contradictionsIn(bounds: Limits): string[] {
     ['a body holds a batch of small records', bounds.elementsMax * 5, bounds.jsonValuesMax],
     ['a page holds what one request creates', bounds.elementsMax, bounds.pageRecordsMax],
     ['a body without sign-in is within that of a user', bounds.anonymousBodyBytesMax, bounds.bodyBytesMax],
+    ['a body holds most records', bounds.bodyBytesMax, bounds.recordBytesMax],
     ['a body that does not count is small', bounds.uncountedBodyBytesMax, bounds.anonymousBodyBytesMax],
     ['no key of a request outlasts a retired one', bounds.keySecondsMax, bounds.accessTokenLifetimeSecondsMax],
     ['a token of its own is within all', bounds.accessTokenSeconds, bounds.accessTokenLifetimeSecondsMax],

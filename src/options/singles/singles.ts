@@ -6,7 +6,7 @@ import { authorize, notFound } from '../../auth/access.ts';
 import type { Clock } from '../../base/system.ts';
 import { timesOf } from '../../collections/declaration.ts';
 import { singleNumber, type Declared, type Entry } from '../../collections/registry.ts';
-import { found, type EntryDraft, type NewEntry } from '../../collections/resource.ts';
+import { checkSize, found, type EntryDraft, type NewEntry } from '../../collections/resource.ts';
 import type { Writes } from '../../collections/writes.ts';
 import { fieldValue, looksSame, representationWriter } from '../../schema/record.ts';
 import type { Store, Transaction } from '../../store/store.ts';
@@ -43,6 +43,7 @@ export function singleEndpoints(
     precondition.check(before?.revision);
     const input = body.against(before ?? defaultsOf(declared));
     if (before !== undefined && looksSame(fields, before, input)) return before;
+    checkSize(input);
     const createdAt = before && fieldValue(before, 'createdAt');
     const next = { ownerId: 0, ...input, ...timesOf(declared, clock.now(), createdAt) };
     return before === undefined

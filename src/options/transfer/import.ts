@@ -19,6 +19,7 @@ import {
   type KeyOf,
   type Registry,
 } from '../../collections/registry.ts';
+import { checkSize } from '../../collections/resource.ts';
 import { moreName, valueName, type Field, type Value } from '../../schema/field.ts';
 import { ruleViolation } from '../../schema/kinds.ts';
 import { looksSame } from '../../schema/record.ts';
@@ -206,6 +207,7 @@ function register(arrival: Arrival, record: NewRecord, pointer: string): void {
   if (id !== undefined) ids.set(String(id), id);
   if (isNumber(id)) arrival.highest = Math.max(arrival.highest, id);
   if (known !== undefined) return;
+  checkSize(fields);
   records.push(record);
   arrival.memoryBytes += sizeOf({ id: 0, revision: 0, ownerId: 0, ...fields });
   const { name } = collection;
