@@ -149,12 +149,15 @@ function adopt(of, base) {
 /** Whether the form shows the user who is signed in. @param {Draft} of */
 const isSelf = ({ collection, id }) => collection.name === 'users' && id === `${state.me?.id}`;
 
+/** The fields of one's own new password alone. */
+const proofs = ['currentPassword', 'keepKeys'];
+
 /** The fields that can be filled in here. @param {Draft} of */
 function fieldsOf(of) {
   const { name: collection, fields } = of.collection;
   const hidden =
     state.hasUsers && collection === 'users'
-      ? [!isSelf(of) && 'currentPassword', state.me?.role !== 'admin' && 'role']
+      ? [...(isSelf(of) ? [] : proofs), state.me?.role !== 'admin' && 'role']
       : [];
   return fields.filter(
     ({ name, created, changed }) => (of.id === 'new' ? created : changed) && !hidden.includes(name),
