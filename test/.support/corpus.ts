@@ -16,10 +16,11 @@ export const corpus: Readonly<Record<string, unknown>> = {
   blog: {
     posts: [{ id: 1, title: 'json-server', author: 'typicode' }],
     comments: [{ id: 1, body: 'some comment', postId: 1 }],
+    profile: { name: 'typicode' },
   },
   blogOfTexts: {
     posts: [{ id: '1', title: 'a title', views: 100 }, { id: '2', title: 'another title', views: 200 }],
-    comments: [{ id: '1', text: 'a comment about post 1', postId: '1' }],
+    comments: [{ id: '1', text: 'a comment about post 1', postId: '1' }], profile: { name: 'typicode' },
   },
   shop: {
     products: [
@@ -28,7 +29,7 @@ export const corpus: Readonly<Record<string, unknown>> = {
     ],
     cart: [], orders: [{ id: 1, items: [{ productId: 'p-1', quantity: 2 }], total: 49, at: iso(3) }],
   },
-  kanban: { columns: [kanban('todo', 3), kanban('done', 0)] },
+  kanban: { columns: [kanban('todo', 3), kanban('done', 0)], order: ['todo', 'done'] },
   quiz: {
     questions: many(3, (n) => ({
       id: n, question: `What is ${n}?`, options: ['a', 'b', 'c'], correctOption: n % 3, points: 10 * n,
@@ -90,17 +91,15 @@ export const corpus: Readonly<Record<string, unknown>> = {
   pathsAsIds: {
     pages: [{ id: 'a/b' }, { id: '%2F' }, { id: 'a b?c#d' }, { id: '...' }, { id: 'é' }, { id: 'e\u0301' }],
   },
-  singles: {
-    profile: { name: 'typicode', id: 7, tags: [], nested: { a: null } },
-    version: '1.2', count: 0, on: false, none: null,
-    names: ['Ada', 'Mia'], mixed: [1, 'two', { id: 3 }, null], tables: [[1, 2], [3]], nothing: {},
-  },
-  namesAtTheTop: ['Ada', 'Mia'],
-  deepSingle: { tree: nested(10), 'site-config': { theme: { dark: true }, __proto: 1, toJSON: 2 } },
   empty: {},
   emptyCollections: { posts: [], comments: [] },
   emptyArray: [],
   emptyRecords: { rows: [{ id: 1 }, { id: 2 }] },
+  plainArrays: {
+    tags: ['a', 'b', 'a'], numbers: [3, 1, 2], matrix: [[1, 0], [0, 1]], mixed: [1, 'two', null, { a: 1 }],
+  },
+  objects: { settings: { theme: 'dark', 'font size': 12, nested: { a: [1, { b: null }] } }, empty: {} },
+  scalars: { version: 3, name: 'app', on: true, nothing: null },
   deep: { rows: [{ id: 1, tree: nested(10) }] },
   cases: {
     Orders: [{ id: 1, Total: 3 }], order_items: [{ id: 1, OrderId: 1 }], 'user-settings': [{ id: 'a' }], '2024': [],
