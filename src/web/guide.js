@@ -4,6 +4,7 @@
  * fields, samples, and a way to run it. `#/api/items?price:gte=10` shows those of one tag with the filters of a list,
  * and `#/api/items/listItems` one of them.
  */
+import { Problem } from './api.js';
 import { bdi, button, h, inputOf } from './dom.js';
 import { capitalized } from './model.js';
 import { address, ask, bearer, collectionOf, draw, say, state } from './state.js';
@@ -147,7 +148,9 @@ async function run(entry) {
     ...(body && { 'Content-Type': 'application/json' }),
     ...(state.me?.id && { 'Session-User': `${state.me.id}` }),
   };
-  const response = await fetch(url, { method, headers: fields, body: body || null });
+  const response = await fetch(url, { method, headers: fields, body: body || null }).catch(() => {
+    throw new Problem('The server did not answer. Check your network.');
+  });
   let text = await response.text();
   const ms = performance.now() - began;
   const isJson = /json/u.test(response.headers.get('Content-Type') ?? '');

@@ -51,7 +51,9 @@ export function collectionsOf({ paths, components: { schemas } }) {
         filters,
         one: words(record),
         title: capitalized(name),
-        nameField: fields.find(({ shown, kind }) => shown && kind === 'text')?.name ?? 'id',
+        nameField:
+          fields.find((each) => each.shown && each.kind === 'text' && each.name !== 'id')?.name ??
+          'id',
         sortMax: sort.maxItems ?? 1,
         bulkMax:
           paths[`${path}/batch`]?.post?.requestBody?.content?.['application/json']?.schema
@@ -76,7 +78,8 @@ function fieldOf(name, shapes, sortable) {
         ? name.replace(/Id$/u, '')
         : name.replace(/yIds$/u, 'ies').replace(/Ids$/u, 's'),
     ),
-    kind: kindOf(schema),
+    // An id may be of any kind.
+    kind: name === 'id' && !schema.type ? 'text' : kindOf(schema),
     shown: !!shown,
     created: !!created && !created.readOnly,
     changed: !!changed && !changed.readOnly,

@@ -23,6 +23,9 @@ let drafts = 0;
 /** Matches the controls of the form. */
 const controls = '.record :is(input, select, textarea)';
 
+/** Kinds whose texts in a control are others than in an address. */
+const typedKinds = new Set(['time', 'number', 'integer']);
+
 /** What a form begins with, and each time that it is based on another version. */
 const untroubled = () => ({
   isSaving: false,
@@ -55,8 +58,8 @@ export function openDraft(collection, id) {
   if (id !== 'new') return void loadDraft(draft);
   // In a list of one kind, a new record is of that kind.
   const { query } = state.route;
-  for (const { name, schema } of fieldsOf(draft)) {
-    const given = query.get(name) ?? query.get(`${name}:has`);
+  for (const { name, schema, kind } of fieldsOf(draft)) {
+    const given = typedKinds.has(kind) ? undefined : (query.get(name) ?? query.get(`${name}:has`));
     draft.before[name] = draft.texts[name] = `${given ?? schema['x-default'] ?? ''}`;
   }
   draw(controls);
@@ -70,10 +73,11 @@ export async function loadDraft(of) {
     base,
   } = of;
   try {
-    const stored = await call('GET', `${name}/${id}`);
+    const stored = await call('GET', `${name}/${encodeURIComponent(id)}`);
     if (isSelf(of)) of.mayChange = true;
     else if (hasOwners && state.me?.role !== 'admin') {
-      of.mayChange = (await call('GET', `${name}?owner=me&id=${id}`)).data.length > 0;
+      of.mayChange =
+        (await call('GET', `${name}?owner=me&id=${encodeURIComponent(id)}`)).data.length > 0;
     }
     const taken = adopt(of, stored);
     noteSeen({
@@ -99,7 +103,7 @@ let isStale = false;
 let isReading = false;
 
 page.notice = (changes) => {
-  const change = changes.get(Number(draft?.id));
+  const change = [...changes.values()].find(({ id }) => `${id}` === draft?.id);
   const known = JSON.stringify(draft?.base?.data);
   if (change && !draft?.isSaving && known !== JSON.stringify(change.record)) void reread();
 };
@@ -212,9 +216,13 @@ export async function save() {
   draw();
   try {
     const { status, ...stored } = base
-      ? await call('PATCH', `${name}/${id}`, { body, fields: { 'If-Match': base.etag } })
+      ? await call('PATCH', `${name}/${encodeURIComponent(id)}`, {
+          body,
+          fields: { 'If-Match': base.etag },
+        })
       : await call('POST', name, { body, fields: { 'Idempotency-Key': of.retryKey } });
-    if (status === 412) return await reconcile(of, await call('GET', `${name}/${id}`));
+    if (status === 412)
+      return await reconcile(of, await call('GET', `${name}/${encodeURIComponent(id)}`));
     Object.assign(of, { before, id: `${stored.data.id}` });
     adopt(of, stored);
     if (!base) {

@@ -19,7 +19,7 @@ let known = { key: '', all: [] };
 /** Reads what refers to a record. @type {(collection: Collection, id: string) => Promise<void>} */
 export async function loadReferring({ name }, id) {
   const role = state.me?.role;
-  const key = `${name}/${id}`;
+  const key = `${state.me?.id} ${name}/${id}`;
   if (known.key !== key) known = { key, all: [] };
   const all = await Promise.all(
     state.collections
@@ -46,31 +46,32 @@ export async function loadReferring({ name }, id) {
 
 /** @type {(collection: Collection, id: string) => import('./types.js').Child[]} */
 export const referringView = ({ name }, id) =>
-  (known.key === `${name}/${id}` ? known.all : []).map(({ from, label, query, total, rows }) =>
-    h(
-      'section.referring stack tight',
-      { key: `${from.name} ${label}` },
+  (known.key === `${state.me?.id} ${name}/${id}` ? known.all : []).map(
+    ({ from, label, query, total, rows }) =>
       h(
-        'div.row spread',
-        h('h3', `${from.title} `, h('small', `by ${label.toLowerCase()} · ${showNumber(total)}`)),
-        isAllowed(from, 'create', state.me?.role) &&
-          h('a.quiet', { href: address(from.name, 'new', query) }, `+ New ${from.one}`),
-      ),
-      h(
-        'ul.rows card',
-        rows.map((row) =>
-          h(
-            'li.row',
-            { key: row.id },
-            h('a', { href: address(from.name, row.id) }, bdi(`${row[from.nameField]}`)),
-          ),
+        'section.referring stack tight',
+        { key: `${from.name} ${label}` },
+        h(
+          'div.row spread',
+          h('h3', `${from.title} `, h('small', `by ${label.toLowerCase()} · ${showNumber(total)}`)),
+          isAllowed(from, 'create', state.me?.role) &&
+            h('a.quiet', { href: address(from.name, 'new', query) }, `+ New ${from.one}`),
         ),
-        total > rows.length &&
-          h(
-            'li.row',
-            { key: 'all' },
-            h('a', { href: address(from.name, '', query) }, `All ${showNumber(total)}`),
+        h(
+          'ul.rows card',
+          rows.map((row) =>
+            h(
+              'li.row',
+              { key: row.id },
+              h('a', { href: address(from.name, row.id) }, bdi(`${row[from.nameField]}`)),
+            ),
           ),
+          total > rows.length &&
+            h(
+              'li.row',
+              { key: 'all' },
+              h('a', { href: address(from.name, '', query) }, `All ${showNumber(total)}`),
+            ),
+        ),
       ),
-    ),
   );

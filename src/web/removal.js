@@ -44,7 +44,7 @@ async function removeNow(collection, rows, what) {
   /** @type {{ what: string, why: string }[]} */ const kept = [];
   const work = async () => {
     for (const row of waiting) {
-      await remove(`${name}/${row.id}`, row).catch((error) =>
+      await remove(`${name}/${encodeURIComponent(row.id)}`, row).catch((error) =>
         kept.push({ what: `${one} ${row[nameField]}`, why: explain(error) }),
       );
     }

@@ -56,11 +56,20 @@ export function noteSeen(record) {
   );
 }
 
+/** Decodes a part of an address; one that is malformed stays, and names nothing. @param {string} part */
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 /** @param {string} hash @returns {Route} */
 export function readRoute(hash) {
   const [path = '', query] = hash.slice(1).split(/\?(.*)/su);
   const [view = '', id = '', of, operation] = path.split('/');
-  return { view, id, of, operation, query: new URLSearchParams(query) };
+  return { view, id: decoded(id), of, operation, query: new URLSearchParams(query) };
 }
 
 /** Returns the collection of a name. @param {string} wanted */
@@ -74,7 +83,13 @@ export const parameter = (name) => state.route.query.get(name) ?? '';
 
 /** Returns the address of a view or a record. @param {string | number} [id] */
 export const address = (view = state.route.view, id = '', query = new URLSearchParams()) =>
-  [`#${view}`, (id || !view) && `/${id}`, query.size > 0 && `?${query}`].filter(Boolean).join('');
+  [
+    `#${view}`,
+    (id || !view) && `/${view ? encodeURIComponent(id) : id}`,
+    query.size > 0 && `?${query}`,
+  ]
+    .filter(Boolean)
+    .join('');
 
 /**
  * Returns parameters with some of them changed; an empty value leaves a parameter out.

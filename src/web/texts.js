@@ -41,7 +41,8 @@ export function fromText(field, text, isRequired = field.isRequired, decimal) {
   }
   if (kind === 'reference' && text.startsWith('?'))
     return { problem: 'must be chosen from what is found' };
-  if (kind === 'reference' && schema.type?.includes('string')) return { value: text };
+  const isText = !schema.type ? /\D/u.test(text) : schema.type.includes('string');
+  if (kind === 'reference' && isText) return { value: text };
   if (['number', 'integer', 'reference'].includes(kind)) return readNumber(text, decimal);
   const time = new Date(text);
   if (kind === 'time')

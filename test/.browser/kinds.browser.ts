@@ -273,3 +273,39 @@ visitTest('a record shows what refers to it, and makes another with the referenc
   await visit.visit('#tours/new?placeIds%3Ahas=1');
   await shows('Bar', '.record .chip');
 });
+
+const labels = defineCollection({
+  name: 'labels',
+  singular: 'label',
+  id: { kind: 'text', given: true },
+  fields: { title: { kind: 'text', min: 1 }, parentId: { kind: 'reference', to: 'labels', optional: true } },
+});
+
+visitTest('ids that are texts are addressed, referred to and changed like others', {
+  collections: [labels], hasFeed: true,
+}, async (visit) => {
+  const { browser, server, fill, says, shows } = visit;
+  const id = 'red/№ 1?';
+  await server.as('ada', 'POST', '/labels', { id, title: 'Red' });
+  await visit.signIn('#labels');
+  await browser.click('#list tbody th a');
+  await shows('Red', '#record-title');
+  assert.equal(await visit.hash(), `#labels/${encodeURIComponent(id)}`);
+  await server.as('ada', 'PATCH', `/labels/${encodeURIComponent(id)}`, { title: 'Bright red' });
+  await shows('Bright red', '#record-title');
+  await fill('title', 'Dark red');
+  await browser.click('.record .primary');
+  await says('Saved label');
+  await visit.visit('#labels/new');
+  await fill('id', 'pink');
+  await fill('title', 'Pink');
+  await fill('parentId', 'dark');
+  await browser.until('return document.querySelector("[role=option]")?.innerText.includes("Dark red")');
+  await browser.press(keys.enter);
+  await browser.click('.record .primary');
+  await says('Created label pink.');
+  const stored = { id: 'pink', title: 'Pink', parentId: id };
+  assert.deepEqual((await server.as('ada', 'GET', '/labels/pink')).data, stored);
+  await visit.visit(`#labels/${encodeURIComponent(id)}`);
+  await shows('Labels by parent · 1', '#record');
+});
