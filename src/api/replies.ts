@@ -174,7 +174,7 @@ export function checkNoVersion({ fields }: Request): void {
   );
 }
 
-function preconditionFailed(currentTag: string | undefined): CairnError {
+export function preconditionFailed(currentTag: string | undefined): CairnError {
   if (currentTag === undefined) {
     const message = 'Cannot write: there is no version yet that meets the precondition';
     return new CairnError('precondition_failed', message);

@@ -1,5 +1,6 @@
 import type { Audit } from '../accounts/events.ts';
 import type { AccountRecords } from '../accounts/records.ts';
+import type { Authenticators } from '../api/authenticate.ts';
 import { createPipeline } from '../api/pipeline.ts';
 import { problemReply } from '../api/replies.ts';
 import { healthRoutes, takenNames } from '../api/routes.ts';
@@ -91,7 +92,10 @@ export class Application {
   readonly #options: CompleteOptions;
   readonly #features: readonly Feature[];
   readonly #pipeline: Handle;
-  readonly #listPool: ListPool;
+  /** Shared by the lists of all collections. */
+  readonly listPool: ListPool;
+  /** What checks credentials. */
+  readonly authenticators: Authenticators;
   /** Writes refused for lack of memory, and of a disk. */
   readonly #full = { memoryFull: 0, diskFull: 0 };
   #started: () => void = () => undefined;
@@ -115,17 +119,20 @@ export class Application {
     const tokens = new Tokens({ ring: data.keys.ring(), clock, random });
     data.keys.onRing = (ring) => tokens.setRing(ring);
     const unready = (): Unready | undefined => this.unready();
-    this.#listPool = new ListPool(clock, () => unready() === 'draining');
+    this.listPool = new ListPool(clock, () => unready() === 'draining');
     const load = (): Load => this.load();
-    const services = { ...data, tokens, unready, load, listPool: this.#listPool };
+    const services = { ...data, tokens, unready, load, listPool: this.listPool };
     const context = { settings, clock, data, tokens };
     const features = parts.features.map((module) => module.createFeature(context));
     this.#features = features;
     observers.push(...features);
-    const pipeline = createPipeline({
+    this.authenticators = {
       ...services,
       required: settings.auth === 'required',
       allowedOrigins: originsOf(settings.corsOrigins),
+    };
+    const pipeline = createPipeline({
+      ...this.authenticators,
       cors,
       isShared: place !== undefined,
       endpoints: endpointsOf(services, options, features, { dialect, singles }),
@@ -220,7 +227,7 @@ export class Application {
   load(): Load {
     const { unanswered, connections, refused, exchanges, memory } = this.server;
     const refusals = { ownShare: 0, usedUp: 0, brokenOff: 0, ...this.#full };
-    for (const each of [exchanges, memory, this.#listPool.places, this.data.passwords.places]) {
+    for (const each of [exchanges, memory, this.listPool.places, this.data.passwords.places]) {
       refusals.ownShare += each.refusals.ownShare;
       refusals.usedUp += each.refusals.usedUp;
       refusals.brokenOff += each.refusals.brokenOff;

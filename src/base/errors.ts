@@ -78,6 +78,8 @@ export interface CairnErrorOptions {
 export class CairnError extends Error {
   override readonly name = 'CairnError';
   readonly code: ErrorCode;
+  /** The status of a response with this error. */
+  readonly status: number;
   readonly issues: readonly Issue[] | undefined;
   readonly retryAfterSeconds: number | undefined;
   readonly fields: readonly string[];
@@ -85,6 +87,7 @@ export class CairnError extends Error {
   constructor(code: ErrorCode, message: string, options: CairnErrorOptions = {}) {
     super(message, options);
     this.code = code;
+    this.status = problems[code][0];
     this.issues = options.issues;
     this.retryAfterSeconds = options.retryAfterSeconds;
     this.fields = options.fields ?? [];

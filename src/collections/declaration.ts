@@ -134,7 +134,7 @@ export const withFields = (
 const brand = Symbol.for('cairn declaration');
 
 /** Whether `declare` made this declaration, so that it was checked. */
-export function isDeclared(declaration: CollectionDeclaration): boolean {
+export function isDeclared(declaration: object): boolean {
   return Object.hasOwn(declaration, brand);
 }
 

@@ -35,12 +35,26 @@ import { servedCollections, type Served } from './served.ts';
  * declared.
  * @throws DeclarationError with all mistakes
  */
-export function defineCollection(definition: CollectionDefinition): CollectionDeclaration {
+export function defineCollection<const D extends CollectionDefinition>(
+  definition: D,
+): DefinedCollection<D> {
   const subject = `Cannot declare the collection ${JSON.stringify(definition.name)}: `;
   refuseMistakes(subject, (report) => checkCollection(definition, '', report));
   const [named] = withSingulars({ items: false, users: false, collections: [definition] });
   invariant(named !== undefined, 'each definition is named');
-  return declare(named);
+  const declaration = declare(named);
+  // Not shown, like the brand, because it says the same once more.
+  Object.defineProperty(declaration, 'definition', { value: definition });
+  // It has been added, and the name is that of the definition.
+  return declaration as DefinedCollection<D>;
+}
+
+/** A declared collection, with its definition, from which the types of its records follow. */
+export interface DefinedCollection<
+  D extends CollectionDefinition = CollectionDefinition,
+> extends CollectionDeclaration {
+  readonly name: D['name'];
+  readonly definition: D;
 }
 
 /** Declarations that break a rule. The message has all mistakes, each with its place. */

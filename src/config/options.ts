@@ -47,9 +47,12 @@ export type ValuesOf<T> = {
  */
 export class OptionError extends FatalError {
   override readonly name = 'OptionError';
+  /** The name of the option. Absent where several are wrong together. */
+  readonly option: string | undefined;
 
-  constructor(message: string) {
+  constructor(message: string, option?: string) {
     super(64, message);
+    this.option = option;
   }
 }
 
@@ -385,5 +388,5 @@ export function valuesOf<T extends Readonly<Record<string, Option<unknown>>>>(
 export function checkGiven(name: string, kind: Kind<unknown>, value: unknown): void {
   const text = Array.isArray(value) ? value.join(',') : String(value);
   if (value !== undefined && isDeepStrictEqual(kind.parse(text), value)) return;
-  throw new OptionError(`Cannot use ${name}: must be ${kind.allowed}`);
+  throw new OptionError(`Cannot use ${name}: must be ${kind.allowed}`, name);
 }

@@ -118,12 +118,39 @@ export function readRecord(
 const writerOf = ({ fields }: ListSource, { query, embed }: ListRequest) =>
   embed ?? representationWriter(fields, query.fields);
 
+/** The records of a page, and its neighbours. */
+export interface Page extends Pick<List, 'next' | 'previous' | 'total'> {
+  readonly records: readonly StoredRecord[];
+}
+
+/**
+ * Finds the records of a page, as `readList` does. @throws CairnError as `readList`
+ */
+export function findPage(
+  source: ListSource,
+  request: Pick<ListRequest, 'query' | 'withTotal' | 'caller'>,
+  limit: number,
+): Page | Promise<Page> {
+  return source.pool.makePage(request.caller, pageOf(source, request, limit));
+}
+
 /** Makes a page in steps. */
 function* page(
   source: ListSource,
   request: ListRequest,
   limit: number,
 ): Generator<void, List, void> {
+  const { records, ...place } = yield* pageOf(source, request, limit);
+  const body = bodyOf(jsonPieces([records], writerOf(source, request)), source.pool, request);
+  return { body, ...place };
+}
+
+/** Finds the records of a page in steps. */
+function* pageOf(
+  source: ListSource,
+  request: Pick<ListRequest, 'query' | 'withTotal'>,
+  limit: number,
+): Generator<void, Page, void> {
   const { query, withTotal } = request;
   const selection = new Selection(source, query);
   const total = withTotal ? yield* totalOf(source, query, selection) : undefined;
@@ -141,11 +168,12 @@ function* page(
   const shown = found.slice(0, limit);
   const isReversed = query.until !== undefined;
   if (isReversed) shown.reverse();
-  const body = bodyOf(jsonPieces([shown], writerOf(source, request)), source.pool, request);
   // The last record of this page, or in reverse the record before the page.
   const last = found.length > limit ? found[isReversed ? limit : limit - 1] : undefined;
   const cursor = last && writeCursor(source.fields, query, last);
-  return isReversed ? { body, total, previous: cursor } : { body, total, next: cursor };
+  return isReversed
+    ? { records: shown, total, previous: cursor }
+    : { records: shown, total, next: cursor };
 }
 
 /** Counts the records that pass the filters, once for a state of the collection. */

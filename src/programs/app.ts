@@ -1,51 +1,139 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Users } from '../accounts/users.ts';
+import { authenticate, checkLocal } from '../api/authenticate.ts';
 import type { Unready } from '../api/health.ts';
-import { openApp } from '../app/app.ts';
+import { declaredCollection, usersCollection } from '../api/routes.ts';
+import { openApp, type Application } from '../app/app.ts';
+import type { CompleteOptions } from '../app/options.ts';
+import type { JsonObject } from '../base/json.ts';
 import { CollectionResource } from '../collections/resource.ts';
+import { OptionError } from '../config/options.ts';
 import type { ListenOptions, TlsTexts } from '../http/server.ts';
 import type { Load } from '../log/operated.ts';
 import type { Store } from '../store/store.ts';
-import { programCollection, type ProgramCollection } from './collection.ts';
-import { inject, type PlainReply, type PlainRequest } from './inject.ts';
+import { callerOf, principalOf, type As, type Caller } from './callers.ts';
+import {
+  Operations,
+  programCollection,
+  type CollectionTools,
+  type ProgramCollection,
+  type WriteOptions,
+} from './collection.ts';
+import { withMembers } from './given.ts';
+import {
+  answerFetch,
+  credentialsOf,
+  inject,
+  type FetchOptions,
+  type PlainReply,
+  type PlainRequest,
+} from './inject.ts';
 import { completeOptions, type AppOptions } from './options.ts';
+import type { Input, Output, Patch, Where } from './types.ts';
+import { createMany, ProgramWrites, programTransaction, type ProgramTransaction } from './write.ts';
+
+/** A declared collection, with many records created at once. */
+export interface DeclaredCollection<
+  I = JsonObject,
+  O = JsonObject,
+  P = JsonObject,
+  W = object,
+> extends ProgramCollection<I, O, P, W> {
+  /** Creates up to 1,000 records, all or none. @throws CairnError as `create` */
+  createMany(records: readonly I[], options?: As): Promise<O[]>;
+}
+
+/** A user as programs read it. */
+export interface User {
+  readonly id: number;
+  readonly name: string;
+  readonly email: string;
+  readonly role: string;
+}
+
+/** What creates a user. Without a password the user cannot sign in. */
+export interface UserInput {
+  readonly name: string;
+  readonly email: string;
+  /** `member` if absent. */
+  readonly role?: string | undefined;
+  readonly password?: string | undefined;
+}
+
+export interface UserPatch extends Partial<UserInput> {
+  /** Where `as` is the user itself, a new password or e-mail address needs it. */
+  readonly currentPassword?: string | undefined;
+}
+
+/** The users, as a collection. */
+export interface ProgramUsers extends ProgramCollection<
+  UserInput,
+  User,
+  UserPatch,
+  Readonly<Record<string, string | number | readonly (string | number)[] | undefined>>
+> {
+  /** Sets a password, and ends the sessions of the user. @throws CairnError as `change` */
+  setPassword(id: number, password: string, options?: WriteOptions): Promise<void>;
+}
+
+/** How an app is. */
+export interface AppStatus {
+  readonly state: Store['state'];
+  /** Why it should get no requests now; `undefined` if it should. */
+  readonly unready: Unready | undefined;
+  readonly load: Load;
+  /** The number of records in all collections. */
+  readonly records: number;
+  /** The certificate of new TLS connections, in PEM; `undefined` without TLS. */
+  readonly certificate: string | undefined;
+}
 
 /**
  * An application. It listens on ports of its own, answers for an existing server, or
  * answers requests without a port.
  */
 export interface App {
-  /** Listens on a port of its own, and returns the port. @throws the errors of binding */
-  listen(options: ListenOptions): Promise<number>;
+  /**
+   * Listens on a port of its own, on 127.0.0.1 if `host` is absent, and returns the port.
+   * @throws OptionError, and the errors of binding
+   */
+  listen(
+    options: Omit<ListenOptions, 'host'> & { readonly host?: string | undefined },
+  ): Promise<number>;
   /** Answers for an existing `node:http` server: `createServer(app.handler)`. */
   readonly handler: (incoming: IncomingMessage, outgoing: ServerResponse) => void;
-  /** Answers without a port. */
-  readonly inject: (request: PlainRequest) => Promise<PlainReply>;
-  /**
-   * Stops listening, answers the requests in flight, writes snapshots and releases the
-   * directory. Afterwards every path except `/livez` answers 503.
-   */
-  readonly close: () => Promise<void>;
+  /** Answers without a port. @throws OptionError */
+  inject(request: PlainRequest): Promise<PlainReply>;
+  /** Answers a request of the Web's kind. @throws OptionError; TypeError for a body that was read */
+  fetch(request: Request, options?: FetchOptions): Promise<Response>;
+  /** Stops, answers the requests in flight, writes snapshots and releases the directory. */
+  close(): Promise<void>;
   /** The same as `close`, for `await using`. */
-  readonly [Symbol.asyncDispose]: () => Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
 
-  /** The users, to be read or changed without a request. */
-  readonly users: Users;
-  /** A declared collection, in the same way. @throws RangeError if there is none of this name */
-  collection(name: string): ProgramCollection;
-  /** The store, for its status. */
-  readonly store: Store;
-  /** Why the app should get no requests now; `undefined` if it should. */
-  unready(): Unready | undefined;
-  /** What the app is busy with. */
-  load(): Load;
+  /** A declared collection, by its declaration or its name. @throws OptionError */
+  collection<const C extends string | { readonly name: string }>(
+    collection: C,
+  ): DeclaredCollection<Input<C>, Output<C>, Patch<C>, Where<C>>;
+  /** The users. @throws OptionError where there are none */
+  readonly users: ProgramUsers;
+  /** What `ifVersion` takes: the entity tag. @throws OptionError for no record of this app */
+  versionOf(record: object): string;
+  /**
+   * Runs `work` as one transaction: all or nothing. It may run more than once, and must do nothing
+   * else. @throws TypeError within another transaction, and for a promise; what `work` throws
+   */
+  write<T>(work: (tx: ProgramTransaction) => T, options?: As): Promise<T>;
+  /**
+   * Returns who sends a request, of `node:http` or of the Web's kind.
+   * @throws CairnError for credentials that are not valid, and for a cookie from another site
+   */
+  authenticate(request: IncomingMessage | Request): Promise<Caller>;
+  status(): AppStatus;
 
   /** Reads the key file again. @throws KeyRingError; the former keys stay in use */
   reloadKeys(): Promise<void>;
   /** Replaces the certificate. @throws the errors of node:tls; the former one stays */
   renewTls(tls: TlsTexts): void;
-  /** The certificate of new TLS connections, in PEM; `undefined` without TLS. */
-  readonly certificate: string | undefined;
 }
 
 /**
@@ -56,30 +144,142 @@ export interface App {
  *   an administrator that breaks a rule
  */
 export async function createApp(options: AppOptions = {}): Promise<App> {
+  return (await openProgram(options)).app;
+}
+
+/** Does as `createApp`, and returns the inside as well, which no program gets. */
+export async function openProgram(
+  options: AppOptions = {},
+): Promise<{ readonly app: App; readonly inside: Application }> {
   const complete = completeOptions(options);
-  const app = await openApp(complete);
-  await app.begin();
-  const { data, server, close } = app;
-  return Object.assign(app, {
-    users: data.users,
-    handler(incoming: IncomingMessage, outgoing: ServerResponse): void {
-      server.receive(incoming, outgoing);
+  const inside = await openApp(complete);
+  await inside.begin();
+  return { app: appOf(inside, complete), inside };
+}
+
+function appOf(inside: Application, complete: CompleteOptions): App {
+  const { server } = inside;
+  const counted = async <T>(work: () => Promise<T>): Promise<T> => {
+    server.unanswered += 1;
+    try {
+      return await work();
+    } finally {
+      server.endAnswering();
+    }
+  };
+  // Not spread, because `users` is asked for only where there are users.
+  return Object.assign(recordsOf(inside, complete), {
+    listen({ host = '127.0.0.1', ...options }: Parameters<App['listen']>[0]) {
+      withMembers('app.listen', options, ['port', 'tls']);
+      return inside.listen({ ...options, host });
     },
-    async inject(request: PlainRequest): Promise<PlainReply> {
-      server.unanswered += 1;
+    handler: (incoming: IncomingMessage, outgoing: ServerResponse) =>
+      server.receive(incoming, outgoing),
+    inject: (request: PlainRequest) => counted(() => inject(server.options, request)),
+    fetch: (request: Request, options?: FetchOptions) =>
+      counted(() => answerFetch(server.options, request, options)),
+    close: inside.close,
+    [Symbol.asyncDispose]: inside.close,
+    async authenticate(request: IncomingMessage | Request) {
+      const call = credentialsOf(server.options, request);
+      if (!inside.authenticators.required) checkLocal(call);
       try {
-        return await inject(server.options, request);
-      } finally {
-        server.endAnswering();
+        return callerOf(authenticate(credentials, call, inside.authenticators));
+      } catch (error) {
+        await inside.data.sessions.removalSettled;
+        throw error;
       }
     },
-    collection(name: string): ProgramCollection {
-      const declared = data.registry.get(name);
-      if (declared !== undefined)
-        return programCollection(new CollectionResource(declared, complete), data.writes);
-      const names = [...data.registry.keys()].join(', ');
-      throw new RangeError(`Cannot use the collection "${name}": there are ${names}`);
-    },
-    [Symbol.asyncDispose]: close,
+    status: () => ({
+      state: inside.store.state,
+      unready: inside.unready(),
+      load: inside.load(),
+      records: inside.store.size,
+      certificate: inside.certificate,
+    }),
+    reloadKeys: () => inside.reloadKeys(),
+    renewTls: (tls: TlsTexts) => inside.renewTls(tls),
   });
+}
+
+/** The row for which `app.authenticate` looks at credentials. */
+const credentials = { method: 'GET', path: '/', access: 'optional' } as const;
+
+/** Returns what reads and writes records. */
+function recordsOf(
+  { data, store, listPool }: Application,
+  complete: CompleteOptions,
+): Pick<App, 'collection' | 'users' | 'versionOf' | 'write'> {
+  const writes = new ProgramWrites(data.writes);
+  const versions = new WeakMap<object, string>();
+  const tools: CollectionTools = {
+    epoch: () => store.epoch,
+    pool: listPool,
+    principalOf: (options) => principalOf(options, data.users.records),
+    write: writes.write,
+    versions,
+  };
+  const all = new Map(
+    [...data.registry.values()].flatMap((declared) => {
+      // A single resource has no records.
+      if (declared.isSingle) return [];
+      const routed = declaredCollection(declared);
+      const resource = new CollectionResource(declared, complete);
+      return [[declared.name, new Operations({ routed, resource }, tools)]];
+    }),
+  );
+  const operationsOf = (given: unknown): Operations => {
+    const name =
+      typeof given === 'object' && given !== null && 'name' in given ? given.name : given;
+    const operations = all.get(String(name));
+    if (operations !== undefined) return operations;
+    const names = [...all.keys()].join(', ');
+    const advice = name === 'users' ? 'use app.users' : `there are ${names}`;
+    throw new OptionError(`Cannot use the collection "${String(name)}": ${advice}`, 'collection');
+  };
+  const users = { routed: usersCollection(complete.settings), resource: data.users };
+  const ofUsers = programCollection(new Operations(users, tools));
+  const records = {
+    collection(given: unknown): DeclaredCollection {
+      const operations = operationsOf(given);
+      return {
+        ...programCollection(operations),
+        async createMany(sent, options = {}) {
+          withMembers(`createMany of ${operations.name}`, options, ['as']);
+          const principal = tools.principalOf(options);
+          operations.authorize('create', principal);
+          return await writes.write(principal, createMany(operations, sent, principal));
+        },
+      };
+    },
+    get users() {
+      if (!data.hasUsers)
+        throw new OptionError('Cannot use app.users: the app has "users": false', 'users');
+      return {
+        ...ofUsers,
+        async setPassword(id: number, password: string, options: WriteOptions = {}) {
+          await ofUsers.change(id, { password }, options);
+        },
+      };
+    },
+    versionOf(record: object) {
+      const version = versions.get(record);
+      if (version !== undefined) return version;
+      const advice = 'pass the very object that the app gave, not a copy';
+      throw new OptionError(`Cannot tell the version of the record: ${advice}`, 'record');
+    },
+    write<T>(work: (tx: never) => T, options: As = {}): Promise<T> {
+      writes.refuseNested();
+      withMembers('app.write', options, ['as']);
+      const principal = tools.principalOf(options);
+      return writes.write(principal, (tx) =>
+        Reflect.apply(work, undefined, [
+          programTransaction(tx, principal, operationsOf, data.registry),
+        ]),
+      );
+    },
+  };
+  // The records of a collection are as its declaration says, which the store has checked: the types
+  // that follow from it hold.
+  return records as unknown as Pick<App, 'collection' | 'users' | 'versionOf' | 'write'>;
 }

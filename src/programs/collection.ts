@@ -1,50 +1,259 @@
-import { localAdministrator } from '../auth/access.ts';
-import type { JsonObject, JsonValue } from '../base/json.ts';
+import { authorize, type Principal } from '../auth/access.ts';
 import { recordId } from '../base/record-id.ts';
-import type { Writes } from '../collections/writes.ts';
-import { localTarget, type CollectionResource } from '../collections/resource.ts';
-import { creation, draft, validateBody } from '../schema/validate.ts';
+import { CairnError } from '../base/errors.ts';
+import type { JsonObject, Scalar } from '../base/json.ts';
+import { limits } from '../base/limits.ts';
+import type { BatchResource, Resource } from '../api/collections.ts';
+import type { RoutedCollection } from '../api/call.ts';
+import { entityTag, preconditionFailed } from '../api/replies.ts';
+import type { Precondition, Target } from '../collections/resource.ts';
+import { matcher } from '../lists/filters.ts';
+import { findPage } from '../lists/list.ts';
+import type { ListPool } from '../lists/list-pool.ts';
+import { parseListQuery, type ListQuery } from '../lists/query.ts';
 import { representationOf } from '../schema/record.ts';
-import type { Transaction } from '../store/store.ts';
+import type { StoredRecord, Transaction } from '../store/store.ts';
+import type { As } from './callers.ts';
+import { jsonOf, withMembers } from './given.ts';
+
+/** What a change requires. */
+export interface WriteOptions extends As {
+  /** The version that is changed, of `app.versionOf`. Another one: `precondition_failed`. */
+  readonly ifVersion?: string | undefined;
+}
+
+/** Which records are listed. */
+export interface ListOptions<W> extends As {
+  readonly where?: W | undefined;
+  /** Fields, each once; "-" before a name reverses it. Absent: by ascending id. */
+  readonly sort?: string | readonly string[] | undefined;
+  /** At most 1,000, which is the default. */
+  readonly limit?: number | undefined;
+  /** `next` of the page before. */
+  readonly after?: string | undefined;
+  /** Whether to count all records that pass the filters. */
+  readonly total?: boolean | undefined;
+}
+
+export interface ListPage<O> {
+  readonly records: readonly O[];
+  /** What `after` takes; `undefined` on the last page. */
+  readonly next: string | undefined;
+  /** Absent unless it was asked for. */
+  readonly total?: number;
+}
 
 /**
- * A declared collection for a program, which uses it as an administrator: with the same
- * validation, references and hooks as requests, and without access rules. Records are as
- * callers see them.
+ * A collection for a program: with the validation, references and hooks of requests. With `as`, it
+ * has their access rules, too. Records are as callers see them.
  */
-export interface ProgramCollection {
-  /** `undefined` if there is no record with this id. */
-  get(id: number | string): JsonObject | undefined;
-  /** All records, by ascending id. */
-  list(): JsonObject[];
+export interface ProgramCollection<I = JsonObject, O = JsonObject, P = JsonObject, W = object> {
+  readonly name: string;
+  /** `undefined` if there is no record with this id. @throws CairnError where `as` may not read */
+  get(id: number | string, options?: As): O | undefined;
+  /** A page. @throws CairnError `invalid_query` for a filter that is not known */
+  list(options?: ListOptions<W>): Promise<ListPage<O>>;
+  /** All records, page by page. Records that are written meanwhile may be among them. */
+  all(options?: Omit<ListOptions<W>, 'after' | 'total'>): AsyncGenerator<O, void, undefined>;
+  /** How many records pass the filters. */
+  count(options?: Pick<ListOptions<W>, 'where'> & As): number;
   /** @throws CairnError `validation_failed`, `not_unique`, and those of every write */
-  create(record: JsonValue): Promise<JsonObject>;
-  /** Applies a merge patch (RFC 7396). @throws CairnError as `create`, and `not_found` */
-  change(id: number | string, patch: JsonValue): Promise<JsonObject>;
+  create(record: I, options?: As): Promise<O>;
+  /** Replaces a record as PUT does. @throws CairnError as `change` */
+  replace(id: number | string, record: I, options?: WriteOptions): Promise<O>;
+  /**
+   * Applies a merge patch (RFC 7396). @throws CairnError as `create`, and `not_found`,
+   *   `precondition_failed`
+   */
+  change(id: number | string, patch: P, options?: WriteOptions): Promise<O>;
   /** @throws CairnError `not_found`, `still_referenced`, and those of every write */
-  remove(id: number | string): Promise<void>;
+  remove(id: number | string, options?: WriteOptions): Promise<void>;
 }
 
-export function programCollection(resource: CollectionResource, writes: Writes): ProgramCollection {
-  const { fields, records } = resource.collection;
-  const rules = { shape: fields };
-  const write = <T>(work: (tx: Transaction) => T): Promise<T> =>
-    writes.write(localAdministrator, work);
-  const shown = (record: object): JsonObject => representationOf(fields, record);
+/** What collections have in common, of one app. */
+export interface CollectionTools {
+  readonly epoch: () => string;
+  readonly pool: ListPool;
+  /** Returns for whom a call is made. @throws OptionError */
+  readonly principalOf: (options: As) => Principal;
+  /** Runs a transaction. @throws TypeError within another one */
+  readonly write: <T>(principal: Principal, work: (tx: Transaction) => T) => Promise<T>;
+  readonly versions: WeakMap<object, string>;
+}
+
+/** One collection: its rules and its operations, which are those of requests. */
+export interface Served {
+  readonly routed: RoutedCollection<unknown, unknown>;
+  readonly resource: Resource<unknown, unknown> & Partial<BatchResource<unknown>>;
+}
+
+type Write = 'create' | 'replace' | 'patch' | 'remove';
+
+/** The operations of a program on one collection, in and outside of its own transactions. */
+export class Operations {
+  readonly served: Served;
+  readonly tools: CollectionTools;
+
+  constructor(served: Served, tools: CollectionTools) {
+    this.served = served;
+    this.tools = tools;
+  }
+
+  get name(): string {
+    return this.served.routed.name;
+  }
+
+  /** Returns a record as programs see it. It has a version. */
+  shown(record: StoredRecord): JsonObject {
+    const shown = representationOf(this.served.routed.fields, record);
+    this.tools.versions.set(shown, this.#versionOf(record.revision));
+    return shown;
+  }
+
+  #versionOf(revision: number): string {
+    return entityTag(this.tools.epoch(), revision, this.served.routed.shapeTag);
+  }
+
+  /** @throws CairnError where the caller has no access to an operation */
+  authorize(
+    operation: Write | 'read' | 'list',
+    principal: Principal,
+    id: number | string = 0,
+  ): void {
+    const { access } = this.served.routed;
+    authorize(access[operation], principal, recordId(id));
+    const isWrite = operation !== 'read' && operation !== 'list';
+    if (!isWrite) return;
+    if (principal.kind === 'key' && principal.isReadOnly)
+      throw new CairnError('insufficient_scope', 'Cannot write: the API key only reads');
+    // A change shows its result.
+    if (operation === 'replace' || operation === 'patch')
+      authorize(access.read, principal, recordId(id));
+  }
+
+  target(principal: Principal, id: number | string, options: WriteOptions): Target {
+    const { ifVersion } = options;
+    const precondition: Precondition = {
+      demand: () => undefined,
+      check: (revision) => {
+        const version = revision === undefined ? undefined : this.#versionOf(revision);
+        if (ifVersion !== undefined && ifVersion !== version) throw preconditionFailed(version);
+      },
+    };
+    return { principal, id: recordId(id), precondition };
+  }
+
+  /** Returns the filters, the order and the place of a list. @throws CairnError `invalid_query` */
+  query(options: ListOptions<object>, principal: Principal): ListQuery {
+    this.authorize('list', principal);
+    const { where = {}, sort, limit = limits.pageRecordsMax, after } = options;
+    const parameters = new Map([['limit', [String(limit)]]]);
+    if (sort !== undefined) parameters.set('sort', [String(sort)]);
+    if (after !== undefined) parameters.set('cursor', [after]);
+    for (const [name, value] of Object.entries(where)) {
+      const parameter = listOwn.includes(name) ? `${name}:eq` : name;
+      if (value === null) parameters.set(`${name}:exists`, ['false']);
+      else if (value !== undefined) parameters.set(parameter, textsOf(name, value));
+    }
+    return parseListQuery(this.served.routed, parameters, principal.userId);
+  }
+}
+
+/** The parameters of a list that have options of their own. */
+const listOwn = ['limit', 'offset', 'cursor', 'until', 'sort', 'fields', 'embed'];
+
+function textsOf(name: string, value: Scalar | readonly Scalar[]): string[] {
+  if (!Array.isArray(value)) return [String(value)];
+  if (name.endsWith(':in'))
+    return [value.map((one) => String(one).replaceAll(/[\\,]/g, '\\$&')).join(',')];
+  return value.map(String);
+}
+
+const listOptions = ['as', 'where', 'sort', 'limit', 'after', 'total'];
+const writeOptions = ['as', 'ifVersion'];
+
+/** Returns a collection for a program. */
+export function programCollection(operations: Operations): ProgramCollection {
+  const { name, served, tools } = operations;
+  const { routed, resource } = served;
+  const { records } = resource;
+  const change = async (
+    kind: 'replace' | 'patch',
+    id: number | string,
+    sent: unknown,
+    options: WriteOptions,
+  ): Promise<JsonObject> => {
+    withMembers(`${kind === 'patch' ? 'change' : kind} of ${name}`, options, writeOptions);
+    const principal = tools.principalOf(options);
+    operations.authorize(kind, principal, id);
+    const draft = routed.bodies[kind].validate(jsonOf(sent), principal);
+    const target = operations.target(principal, id, options);
+    const prepared = await resource.prepareChange?.(target, draft);
+    const work = (tx: Transaction): StoredRecord =>
+      resource.change(tx, target, draft, prepared).record;
+    return operations.shown(await tools.write(principal, work));
+  };
+  const list = async (options: ListOptions<object> = {}): Promise<ListPage<JsonObject>> => {
+    withMembers(`list of ${name}`, options, listOptions);
+    const principal = tools.principalOf(options);
+    const query = operations.query(options, principal);
+    const source = { fields: routed.fields, records, pool: tools.pool };
+    const caller = { caller: 'program', signal: never };
+    const withTotal = options.total === true;
+    const { limit = limits.pageRecordsMax } = query;
+    const page = await findPage(source, { query, withTotal, caller }, limit);
+    return {
+      records: page.records.map((record) => operations.shown(record)),
+      next: page.next,
+      ...(page.total !== undefined && { total: page.total }),
+    };
+  };
   return {
-    get(id) {
+    name,
+    get(id, options = {}) {
+      withMembers(`get of ${name}`, options, ['as']);
+      const principal = tools.principalOf(options);
+      operations.authorize('read', principal, id);
       const record = records.withId(recordId(id));
-      return record && shown(record);
+      return record && operations.shown(record);
     },
-    list: () => records.view().blocks.flat().map(shown),
-    async create(record) {
-      const input = validateBody(rules, record, creation, localAdministrator);
-      return shown(await write((tx) => resource.create(tx, localAdministrator, input)));
+    list,
+    async *all(options = {}) {
+      withMembers(`all of ${name}`, options, ['as', 'where', 'sort', 'limit']);
+      let after: string | undefined;
+      do {
+        const page: ListPage<JsonObject> = await list({ ...options, after });
+        yield* page.records;
+        after = page.next;
+      } while (after !== undefined);
     },
-    async change(id, patch) {
-      const change = draft('patch', rules, patch, localAdministrator);
-      return shown((await write((tx) => resource.change(tx, localTarget(id), change))).record);
+    count(options = {}) {
+      withMembers(`count of ${name}`, options, ['as', 'where']);
+      const { filters } = operations.query(options, tools.principalOf(options));
+      if (filters.length === 0) return records.size;
+      const passes = matcher(routed.fields, filters);
+      return records.view().blocks.reduce((sum, block) => sum + block.filter(passes).length, 0);
     },
-    remove: (id) => write((tx) => resource.remove(tx, localTarget(id))),
+    async create(record, options = {}) {
+      withMembers(`create of ${name}`, options, ['as']);
+      const principal = tools.principalOf(options);
+      operations.authorize('create', principal);
+      const input = routed.bodies.create.validate(jsonOf(record), principal);
+      const prepared = await resource.prepareCreate?.(principal, input, '');
+      const work = (tx: Transaction) => resource.create(tx, principal, input, prepared);
+      return operations.shown(await tools.write(principal, work));
+    },
+    replace: (id, record, options = {}) => change('replace', id, record, options),
+    change: (id, patch, options = {}) => change('patch', id, patch, options),
+    async remove(id, options = {}) {
+      withMembers(`remove of ${name}`, options, writeOptions);
+      const principal = tools.principalOf(options);
+      operations.authorize('remove', principal, id);
+      const target = operations.target(principal, id, options);
+      await tools.write(principal, (tx) => resource.remove(tx, target));
+    },
   };
 }
+
+/** A list of a program is waited for. */
+const never = new AbortController().signal;

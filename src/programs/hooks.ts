@@ -1,20 +1,22 @@
 import { userFields } from '../accounts/user-fields.ts';
 import type { Principal } from '../auth/access.ts';
 import { CairnError, invariant, InvariantError, type ErrorCode } from '../base/errors.ts';
-import { limits } from '../base/limits.ts';
 import type { JsonObject } from '../base/json.ts';
 import type { Declared, Registry } from '../collections/registry.ts';
 import type { Observe } from '../collections/writes.ts';
 import type { Shape } from '../schema/field.ts';
 import { representationOf } from '../schema/record.ts';
 import type { RecordChange, Transaction } from '../store/store.ts';
+import { callerOf, type Caller } from './callers.ts';
+import { membersOf, type Members } from './write.ts';
 
 /** One write to a collection, with the record as callers see it. */
 export interface Change {
   readonly collection: string;
   readonly operation: 'create' | 'update' | 'remove';
   readonly id: number;
-  readonly principal: Principal;
+  /** For whom it is written. */
+  readonly caller: Caller;
   /** `undefined` for `create`. */
   readonly before: JsonObject | undefined;
   /** `undefined` for `remove`. */
@@ -30,12 +32,6 @@ export interface Read {
    * for. More than 50,000 are a fault.
    */
   members(collection: string, field: string, id: number): Members;
-}
-
-/** Records that are read one by one. */
-export interface Members extends Iterable<JsonObject> {
-  /** How many there are. */
-  readonly count: number;
 }
 
 /**
@@ -96,7 +92,7 @@ function changeOf(
     collection: collection.name,
     operation: after === undefined ? 'remove' : written,
     id,
-    principal,
+    caller: callerOf(principal),
     before: before && representationOf(shape, before),
     after: after && representationOf(shape, after),
   };
@@ -115,20 +111,7 @@ function readerOf(tx: Transaction, registry: Registry): Read {
       const record = tx.of(records).get(id);
       return record && representationOf(fields, record);
     },
-    members(name, field, id) {
-      const { records, fields } = of(name);
-      const referring = tx.of(records).referring(field, id);
-      const isBounded = referring.countAtMost <= limits.hookRecordsMax;
-      invariant(isBounded, `beforeWrite reads more than ${limits.hookRecordsMax} of ${name}`);
-      return {
-        get count() {
-          return [...referring].length;
-        },
-        *[Symbol.iterator]() {
-          for (const record of referring) yield representationOf(fields, record);
-        },
-      };
-    },
+    members: (name, field, id) => membersOf(tx, of(name), field, id),
   };
 }
 

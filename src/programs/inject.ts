@@ -1,9 +1,13 @@
+import type { IncomingMessage } from 'node:http';
+import { InvariantError } from '../base/errors.ts';
 import { callerKey } from '../base/network.ts';
+import { OptionError } from '../config/options.ts';
 import { bodyTooLarge, problemOf } from '../http/exchange.ts';
 import { Fields } from '../http/fields.ts';
 import { checkHead } from '../http/head.ts';
-import type { Reply, Request, StreamedBody } from '../http/message.ts';
+import { isStreamed, type Reply, type Request as PlainCall } from '../http/message.ts';
 import type { HttpServerOptions } from '../http/server-options.ts';
+import { withMembers } from './given.ts';
 
 /** A request in plain values. */
 export interface PlainRequest {
@@ -11,7 +15,7 @@ export interface PlainRequest {
   readonly method?: string | undefined;
   /** In origin-form, such as `/items/1`. */
   readonly target: string;
-  readonly fields?: Readonly<Record<string, string>> | undefined;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
   readonly body?: string | Uint8Array | undefined;
   /** The caller's address; `127.0.0.1` if absent. */
   readonly address?: string | undefined;
@@ -24,8 +28,14 @@ export interface PlainRequest {
 /** A reply with its whole body. */
 export interface PlainReply {
   readonly status: number;
-  readonly fields: Fields;
+  readonly headers: Headers;
   readonly body: string;
+}
+
+/** How a request of `app.fetch` came. */
+export interface FetchOptions {
+  /** The caller's address; `127.0.0.1` if absent. A server for others gives it. */
+  readonly address?: string | undefined;
 }
 
 /** The options of an `HttpServer` that matter without a connection. */
@@ -34,15 +44,79 @@ export type InjectOptions = Pick<
   'handle' | 'problemReply' | 'nextId' | 'basePath' | 'cors' | 'onError'
 >;
 
+const injectMembers = ['method', 'target', 'headers', 'body', 'address', 'signal', 'onPiece'];
+
 /**
  * Sends a request to a handler without a socket or a port. The head is checked as on a
  * connection, except for what only Node's parser refuses: characters in names and values
  * of fields, sizes, and wrong lengths. `Host` is `localhost` and `Content-Length` is
- * right, unless `fields` has them.
+ * right, unless `headers` has them.
+ * @throws OptionError for a member that is unknown, and a target that is not in origin-form
  */
 export async function inject(options: InjectOptions, plain: PlainRequest): Promise<PlainReply> {
+  const advice = { fields: '; use headers', url: '; use target', path: '; use target' };
+  withMembers('app.inject', plain, injectMembers, advice);
+  const { method = 'GET', target, headers = {}, body, address, signal, onPiece } = plain;
+  if (typeof target !== 'string' || !/^[/*]/.test(target))
+    throw new OptionError(`Cannot use target "${target}": it begins with "/"`, 'target');
+  const content = Buffer.from(body ?? '');
+  const named = new Map([['host', 'localhost']]);
+  if (body !== undefined) named.set('content-length', String(content.length));
+  for (const [name, value] of Object.entries(headers)) named.set(name.toLowerCase(), value);
+  const fields = [...named].flat();
+  const receive = (): Buffer => content;
+  const request = new Call(options, { method, target, fields, address, receive, signal });
+  const reply = await answer(options, request);
+  const { body: whole = '' } = reply;
+  let text = '';
+  if (!isStreamed(whole)) text = whole.toString();
+  else {
+    for await (const piece of whole) {
+      if (method === 'HEAD') break;
+      if (onPiece === undefined) text += piece;
+      else onPiece(piece);
+    }
+  }
+  return {
+    status: reply.status,
+    headers: headersOf(reply.fields),
+    body: method === 'HEAD' ? '' : text,
+  };
+}
+
+/**
+ * Answers a request of the Web's kind. `Host` is the host of the URL, where `cairn` stands for this
+ * machine.
+ * @throws OptionError for a member that is unknown; TypeError for a body that was read before
+ */
+export async function answerFetch(
+  options: InjectOptions,
+  request: Request,
+  given: FetchOptions = {},
+): Promise<Response> {
+  withMembers('app.fetch', given, ['address']);
+  if (request.bodyUsed)
+    throw new TypeError('Cannot answer the request: its body was read before app.fetch');
+  const { method } = request;
+  const { pathname, search } = new URL(request.url);
+  const fields = fieldsOf(request);
+  const receive = (bytesMax: number): Promise<Buffer> => bodyOf(request, bytesMax);
+  const target = pathname + search;
+  const { address } = given;
+  const call = new Call(options, { method, target, fields, address, receive, request });
+  const reply = await answer(options, call);
+  const { body } = reply;
+  const isEmpty = method === 'HEAD' || body === undefined;
+  const content = isStreamed(body) ? streamOf(body) : body;
+  return new Response(isEmpty ? null : content, {
+    status: reply.status,
+    headers: headersOf(reply.fields),
+  });
+}
+
+/** Returns the reply to a request, with the fields that the sender adds. */
+async function answer(options: InjectOptions, request: Call): Promise<Reply> {
   const { handle, cors } = options;
-  const request = new InjectedRequest(plain, options);
   let reply: Reply;
   try {
     request.target = checkHead(request, '1.1').target;
@@ -50,47 +124,87 @@ export async function inject(options: InjectOptions, plain: PlainRequest): Promi
   } catch (error) {
     reply = problemOf(error, request, options);
   }
-  const { body = '', status } = reply;
-  const sent =
-    typeof body === 'string' || Buffer.isBuffer(body) ? body.toString() : await gather(body, plain);
-  const fields = new Fields([
-    ...(cors?.withCors(reply.fields, request.fields) ?? reply.fields),
-    ...['X-Request-Id', request.id],
-  ]);
-  return { status, fields, body: request.method === 'HEAD' ? '' : sent };
+  const fields = cors?.withCors(reply.fields, request.fields) ?? reply.fields;
+  return { ...reply, fields: [...fields, 'X-Request-Id', request.id] };
 }
 
-class InjectedRequest implements Request {
+function headersOf(fields: readonly string[]): Headers {
+  const headers = new Headers();
+  for (let at = 0; at < fields.length; at += 2)
+    headers.append(fields[at] ?? '', fields[at + 1] ?? '');
+  return headers;
+}
+
+/** Reads a body. @throws CairnError `content_too_large`, `malformed_request` if it breaks off */
+async function bodyOf(request: Request, bytesMax: number): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of request.body ?? []) {
+    length += chunk.length;
+    if (length > bytesMax) throw bodyTooLarge(bytesMax);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+/** Returns a body that is produced while it is read. Its reader may leave. */
+function streamOf(body: AsyncIterable<string>): ReadableStream<Uint8Array> {
+  const pieces = body[Symbol.asyncIterator]();
+  return new ReadableStream({
+    async pull(controller) {
+      const { done, value } = await pieces.next();
+      if (done === true) controller.close();
+      else controller.enqueue(Buffer.from(value));
+    },
+    async cancel() {
+      await pieces.return?.();
+    },
+  });
+}
+
+interface CallOptions {
+  readonly method: string;
+  readonly target: string;
+  readonly fields: readonly string[];
+  readonly address?: string | undefined;
+  readonly receive: (bytesMax: number) => Buffer | Promise<Buffer>;
+  readonly signal?: AbortSignal | undefined;
+  /** Its signal is asked for only where it is needed. */
+  readonly request?: Request;
+}
+
+/** A request without a connection. */
+class Call implements PlainCall {
   readonly id: string;
   readonly method: string;
   readonly basePath: string;
   readonly address: string;
   readonly fields: Fields;
-  readonly signal: AbortSignal;
   target: string;
   caller: string;
-  readonly #content: Buffer;
+  readonly #options: CallOptions;
 
-  constructor(plain: PlainRequest, { nextId, basePath = '' }: InjectOptions) {
-    const { method = 'GET', target, address = '127.0.0.1', signal, body } = plain;
-    this.#content = Buffer.from(body ?? '');
-    const named = new Map([['host', 'localhost']]);
-    if (body !== undefined) named.set('content-length', String(this.#content.length));
-    for (const [name, value] of Object.entries(plain.fields ?? {}))
-      named.set(name.toLowerCase(), value);
+  constructor({ nextId, basePath = '' }: InjectOptions, options: CallOptions) {
+    const { method, target, fields, address = '127.0.0.1' } = options;
     this.id = nextId();
     this.method = method;
     this.target = target;
     this.basePath = basePath;
     this.address = address;
     this.caller = callerKey(address, undefined);
-    this.fields = new Fields([...named].flat());
-    this.signal = signal ?? new AbortController().signal;
+    this.fields = new Fields(fields);
+    this.#options = options;
+  }
+
+  get signal(): AbortSignal {
+    const { signal, request } = this.#options;
+    return signal ?? request?.signal ?? new AbortController().signal;
   }
 
   async receiveBody(bytesMax: number): Promise<Buffer> {
-    if (this.#content.length > bytesMax) throw bodyTooLarge(bytesMax);
-    return this.#content;
+    const body = await this.#options.receive(bytesMax);
+    if (body.length > bytesMax) throw bodyTooLarge(bytesMax);
+    return body;
   }
 
   /** No log has an embedder's own requests. */
@@ -102,12 +216,27 @@ class InjectedRequest implements Request {
   }
 }
 
-async function gather(body: StreamedBody, { method, onPiece }: PlainRequest): Promise<string> {
-  let text = '';
-  for await (const piece of body) {
-    if (method === 'HEAD') break;
-    if (onPiece === undefined) text += piece;
-    else onPiece(piece);
+/** Returns a request of either kind, as far as credentials are in it. */
+export function credentialsOf(
+  options: InjectOptions,
+  request: Request | IncomingMessage,
+): PlainCall {
+  const receive = (): never => {
+    throw new InvariantError('the body is not read to authenticate a caller');
+  };
+  if ('rawHeaders' in request) {
+    const { method = 'GET', rawHeaders: fields, socket } = request;
+    const address = socket.remoteAddress?.replace(/^::ffff:/, '');
+    return new Call(options, { method, target: '/', fields, address, receive });
   }
-  return text;
+  const { method } = request;
+  return new Call(options, { method, target: '/', fields: fieldsOf(request), receive });
+}
+
+/** Returns the fields of a request. `Host` is the host of its URL. */
+function fieldsOf({ url, headers }: Request): string[] {
+  const { host } = new URL(url);
+  const fields = ['host', host === 'cairn' ? 'localhost' : host];
+  for (const [name, value] of headers) if (name !== 'host') fields.push(name, value);
+  return fields;
 }

@@ -1,6 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
 import { defaultOptions, type BasicOptions, type CompleteOptions } from '../app/options.ts';
 import { didYouMean } from '../base/search.ts';
+import { invariant, reasonOf } from '../base/errors.ts';
+import {
+  declare,
+  isDeclared,
+  type CollectionDeclaration,
+  type CollectionDefinition,
+} from '../collections/declaration.ts';
+import { defineCollection, withSingulars } from '../collections/define.ts';
 import type { Registry } from '../collections/registry.ts';
 import {
   checkGiven,
@@ -13,14 +21,24 @@ import {
   type ClusterOptions,
   type Settings,
 } from '../config/options.ts';
-import { logError } from '../log/log.ts';
+import { logError, silentLog, type Log } from '../log/log.ts';
 import { observerOf, type Hooks } from './hooks.ts';
 
 /** Settings, of which any may be left out. */
 type SomeSettings = { readonly [K in keyof Settings]?: Settings[K] | undefined };
 
 /** The options of `createApp`. Every one may be left out. */
-export interface AppOptions extends SomeSettings, BasicOptions {
+export interface AppOptions extends SomeSettings, Omit<BasicOptions, 'collections' | 'log'> {
+  /**
+   * Collections in addition to `items`: plain definitions, as a file has them, or what
+   * `defineCollection` returns.
+   */
+  readonly collections?: readonly (CollectionDefinition | CollectionDeclaration)[] | undefined;
+  /**
+   * What `createLog` makes, or anything with `info`, `warn` and `error`. Absent: only errors of the
+   * server itself are written, to standard error.
+   */
+  readonly log?: Log | SimpleLog | undefined;
   /** Functions that run before and after each write to a collection or to users. */
   readonly hooks?: Hooks | undefined;
 }
@@ -30,10 +48,11 @@ export interface AppOptions extends SomeSettings, BasicOptions {
  * @throws OptionError for one that is unknown or not allowed
  */
 export function completeOptions(options: AppOptions): CompleteOptions {
-  const { collections = defaultOptions.collections, clock = defaultOptions.clock } = options;
-  const { random = defaultOptions.random, log = defaultOptions.log } = options;
-  const { hooks, directory, secret, cluster } = options;
   checkNames(options);
+  const { clock = defaultOptions.clock, random = defaultOptions.random } = options;
+  const { hooks, directory, secret, cluster } = options;
+  const log = logOf(options.log);
+  const collections = declaredBy(options);
   if (directory !== undefined) checkGiven('directory', serverOptions.directory, directory);
   if (secret !== undefined) checkGiven('secret', signingKey, secret);
   if (cluster !== undefined) checkCluster(cluster, directory);
@@ -60,6 +79,54 @@ function checkCluster(
     'Cannot use cluster: directory must be left out, because etcd has the data',
   );
 }
+
+/** A log of another kind: `console`, and the loggers of many packages. */
+export interface SimpleLog {
+  info(message: string): void;
+  warn(message: string): void;
+  error(message: string): void;
+}
+
+/** @throws OptionError for what is no log */
+function logOf(log: AppOptions['log'] = defaultOptions.log): Log {
+  if ('message' in log) return log;
+  for (const level of ['info', 'warn', 'error'] as const) {
+    if (typeof log[level] !== 'function')
+      throw new OptionError(`Cannot use log: it has no method "${level}"`, 'log');
+  }
+  const message: Log['message'] = (level, text, details) => {
+    const lines = details === undefined ? text : `${text} ${JSON.stringify(details)}`;
+    log[level === 'notice' ? 'info' : level](lines);
+  };
+  return {
+    ...silentLog,
+    message,
+    security: (event, details) => message('info', event, { ...details }),
+  };
+}
+
+/** Returns the declarations of collections, some of which may be definitions. @throws OptionError */
+function declaredBy({ collections = [], items, users }: AppOptions): CollectionDeclaration[] {
+  if (!Array.isArray(collections))
+    throw new OptionError('Cannot use collections: must be an array', 'collections');
+  const definitions = collections.filter((one) => !isDeclaredCollection(one));
+  try {
+    for (const definition of definitions) defineCollection(definition);
+  } catch (error) {
+    throw new OptionError(reasonOf(error), 'collections');
+  }
+  const named = withSingulars({ items, users, collections });
+  return collections.map((one, index) => {
+    if (isDeclaredCollection(one)) return one;
+    const definition = named[index];
+    invariant(definition !== undefined, 'each definition is named');
+    return declare(definition);
+  });
+}
+
+const isDeclaredCollection = (
+  one: CollectionDefinition | CollectionDeclaration,
+): one is CollectionDeclaration => isDeclared(one);
 
 /** The names of the options that are no settings. */
 const otherOptions: {
@@ -88,5 +155,5 @@ function checkNames(options: AppOptions): void {
   if (unknown === undefined) return;
   const isOfListen = ['port', 'host', 'tls'].includes(unknown);
   const advice = isOfListen ? '; app.listen takes it' : didYouMean(unknown, known);
-  throw new OptionError(`Cannot use "${unknown}": createApp has no such option${advice}`);
+  throw new OptionError(`Cannot use "${unknown}": createApp has no such option${advice}`, unknown);
 }

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createApp } from '../../src/programs/app.ts';
 import { systemClock, systemRandom } from '../../src/base/system.ts';
 import { limits } from '../../src/base/limits.ts';
 import { silentLog, type LogDetails, type SecurityEvent } from '../../src/log/log.ts';
@@ -9,6 +8,7 @@ import { NodeFiles } from '../../src/store/disk/node-files.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { temporaryDirectory } from '../.support/cli/spawn.ts';
 import { openTestApp } from '../.support/app.ts';
+import { createApp } from '../.support/inside.ts';
 
 test('a change of an e-mail address is logged as a security event, without the address', async (t) => {
   const events: [SecurityEvent, unknown][] = [];

@@ -4,8 +4,7 @@ import { createServer, request, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
-import { createApp } from '../../src/programs/app.ts';
-import type { PlainReply } from '../../src/programs/inject.ts';
+import { createApp, type PlainReply } from '../.support/inside.ts';
 
 const administrator = { email: 'ada@example.org', password: 'correct horse battery staple' };
 const json = { 'Content-Type': 'application/json' };

@@ -9,10 +9,11 @@ import { pathToFileURL } from 'node:url';
 import { limits } from '../../src/base/limits.ts';
 import { positionAfter } from '../../src/features/feed/change-feed.ts';
 import type { Change } from '../../src/programs/hooks.ts';
-import { createApp, defineCollection, type App } from '../../src/index.ts';
+import { defineCollection } from '../../src/index.ts';
 import { run, temporaryDirectory, testProgram } from '../.support/cli/spawn.ts';
 import { openTestApp } from '../.support/app.ts';
 import { isLockedRun } from '../.support/locked.ts';
+import { createApp, type App } from '../.support/inside.ts';
 
 interface Event {
   readonly event: string;
@@ -467,7 +468,7 @@ test('a process that only waits for a change is not ended before it is delivered
     import { createApp } from ${JSON.stringify(pathToFileURL(entrance).href)};
     const app = await createApp({ auth: 'none', page: false });
     const create = () => app.inject({
-      method: 'POST', target: '/items', fields: { 'content-type': 'application/json' },
+      method: 'POST', target: '/items', headers: { 'content-type': 'application/json' },
       body: '{"name":"Lamp","price":1}',
     });
     const follow = () => new Promise((resolve) => void app.inject({

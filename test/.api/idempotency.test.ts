@@ -215,8 +215,8 @@ test('a key survives a restart', async (t) => {
   const app = await createApp({ directory });
   t.after(() => app.close());
   const fields = { authorization: `Bearer ${token}`, 'content-type': 'application/json', 'idempotency-key': 'k' };
-  const again = await app.inject({ method: 'POST', target: '/items', fields, body: JSON.stringify(lamp) });
-  assert.deepEqual([again.body, again.fields.get('idempotency-replayed')], [made.body, 'true']);
+  const again = await app.inject({ method: 'POST', target: '/items', headers: fields, body: JSON.stringify(lamp) });
+  assert.deepEqual([again.body, again.headers.get('idempotency-replayed')], [made.body, 'true']);
 });
 
 for (const [key, status] of [

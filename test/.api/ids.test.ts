@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
-import { createApp, defineCollection, type CollectionDefinition } from '../../src/index.ts';
+import { defineCollection, type CollectionDefinition } from '../../src/index.ts';
 import { openTestApp } from '../.support/app.ts';
 import { temporaryDirectory } from '../.support/cli/spawn.ts';
+import { createApp } from '../.support/inside.ts';
 
 const access = {
   list: 'public', create: 'public', read: 'public', replace: 'public', patch: 'public', remove: 'public',

@@ -4,7 +4,7 @@ import { test, type TestContext } from 'node:test';
 
 import { defineCollection } from '../../src/collections/define.ts';
 import type { CollectionDeclaration } from '../../src/collections/declaration.ts';
-import { createApp } from '../../src/programs/app.ts';
+import { createApp } from '../.support/inside.ts';
 
 const open = ['posts', 'comments', 'likes', 'empty'].map((name) =>
   defineCollection({ name, fields: {}, additional: true }));

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { test, type TestContext } from 'node:test';
 import { parseDeclarations } from '../../src/collections/declaration-file.ts';
-import { createApp, defineCollection } from '../../src/index.ts';
+import { defineCollection } from '../../src/index.ts';
 import { openTestApp } from '../.support/app.ts';
 import { temporaryDirectory } from '../.support/cli/spawn.ts';
+import { createApp } from '../.support/inside.ts';
 
 const access = { list: 'public', create: 'public', read: 'public', replace: 'public', patch: 'public' } as const;
 const named = (name: string) => ({ name, fields: { title: { kind: 'text' } }, access } as const);
@@ -83,7 +84,7 @@ test('files of collections differ in more than case, and a table does not change
   const taken = /: "sessions" has those of a collection, and this server keeps its own under that name \[D1\]/;
   await assert.rejects(open([], true), { label: 'D1', message: taken });
   const again = await open(['keys', 'Sessions_'], false);
-  assert.deepEqual(again.collection('keys').list(), [{ id: 1, title: 'a key' }]);
+  assert.deepEqual((await again.collection('keys').list()).records, [{ id: 1, title: 'a key' }]);
   await again.close();
   // Nobody declares it now, and it is a collection all the same.
   await assert.rejects(open([], true), { label: 'D1', message: taken });

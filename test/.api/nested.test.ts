@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
-import { defineCollection, type CollectionDefinition } from '../../src/index.ts';
+import { defineCollection, type CollectionDeclaration, type CollectionDefinition } from '../../src/index.ts';
 import { openTestApp } from '../.support/app.ts';
 import { vectors } from '../.support/merge-patch.ts';
 
@@ -36,7 +36,7 @@ const places = defineCollection({
   },
 });
 
-async function opened(t: TestContext, collection = places) {
+async function opened(t: TestContext, collection: CollectionDeclaration = places) {
   const { ask, app } = await openTestApp(t, { collections: [collection] });
   const { name } = collection;
   const send = async (method: string, path: string, json: unknown) => {

@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { createApp } from '../../src/programs/app.ts';
 import { parseKeyRing, rotateKeyRing, serialiseKeyRing } from '../../src/auth/keys.ts';
 import { TestClock, testRandom } from '../.support/auth/helpers.ts';
 import { RawClient } from '../.support/http/raw.ts';
 import { generator } from '../.support/random.ts';
 import { cookieIn, openTestApp, type Answer, type TestAppOptions } from '../.support/app.ts';
+import { createApp } from '../.support/inside.ts';
 
 const day = 24 * 3600;
 

@@ -8,8 +8,7 @@ import { Writable } from 'node:stream';
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
 import { test, type TestContext } from 'node:test';
 import {
-  createApp, createLog, defineCollection, type App, type Change, type Clock,
-  type Field, type Random, type Shape,
+  createLog, defineCollection, type Change, type Clock, type Field, type Random, type Shape,
 } from '../../src/index.ts';
 import { openApp } from '../../src/app/app.ts';
 import { isJsonObject, parseJson } from '../../src/base/json.ts';
@@ -22,6 +21,7 @@ import { handbook } from '../.support/source.ts';
 import { isLockedRun } from '../.support/locked.ts';
 import { RawClient } from '../.support/http/raw.ts';
 import { checkAnswer } from '../.support/contract.ts';
+import { createApp, type App } from '../.support/inside.ts';
 
 const json = { 'Content-Type': 'application/json' };
 const lamp = { method: 'POST', target: '/items', fields: json, body: '{"name":"Lamp","price":24.5}' };

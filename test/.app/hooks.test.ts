@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test, type TestContext } from 'node:test';
-import {
-  CairnError, createApp, defineCollection, type App, type AppOptions, type Change, type Hooks, type Read,
-} from '../../src/index.ts';
+import { CairnError, defineCollection, type AppOptions, type Change, type Hooks, type Read } from '../../src/index.ts';
 import { silentLog } from '../../src/log/log.ts';
+import { createApp, type App } from '../.support/inside.ts';
 
 const fields = { 'Content-Type': 'application/json' };
 const lamp = { method: 'POST', target: '/items', fields, body: '{"name":"Lamp","price":24.5}' };
@@ -54,7 +53,7 @@ test('a beforeWrite that is asynchronous, or returns something, refuses the writ
 test('beforeWrite that reads what is not there is broken, and refuses with 500', async (t) => {
   const reads: readonly [(read: Read) => unknown, RegExp][] = [
     [(read) => read.get('item', 1), /no collection "item"/],
-    [(read) => read.members('items', 'ownerId', 1), /items has no index ownerId/],
+    [(read) => read.members('items', 'ownerId', 1), /"ownerId" of items is no reference/],
   ];
   for (const [wrong, problem] of reads) {
     const hooks = { beforeWrite: (_: Change, read: Read): undefined => void wrong(read) };

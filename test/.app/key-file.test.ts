@@ -3,9 +3,9 @@ import { chmodSync, chownSync, statSync } from 'node:fs';
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { createApp } from '../../src/programs/app.ts';
 import { temporaryDirectory } from '../.support/cli/spawn.ts';
 import { isLockedRun } from '../.support/locked.ts';
+import { createApp } from '../.support/inside.ts';
 
 const skip = isLockedRun || process.getuid === undefined ? 'modes cannot be changed here' : false;
 /** A group to which this process does not belong. */

@@ -3,13 +3,13 @@ import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RequestEntry } from '../../src/http/message.ts';
-import { createApp } from '../../src/programs/app.ts';
 import { Operations } from '../../src/options/operations/listener.ts';
 import { silentLog } from '../../src/log/log.ts';
 import { exposition, Metrics } from '../../src/options/operations/metrics.ts';
 import { RawClient } from '../.support/http/raw.ts';
 import { parseExposition, sampleValue } from '../.support/prometheus.ts';
 import { isLockedRun } from '../.support/locked.ts';
+import { createApp } from '../.support/inside.ts';
 
 const entry: RequestEntry = {
   id: 'a', method: 'GET', target: '/items/1', route: '/items/{id}', status: 200, durationMs: 0.7, bytes: 10, userId: 1,

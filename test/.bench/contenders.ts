@@ -7,9 +7,9 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symli
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-import type { App } from '../../src/index.ts';
 import { ask, email, password, secret, startBare, startCounted, startProgram } from './processes.ts';
 import type { BareOrder, Server } from './processes.ts';
+import type { App } from '../.support/inside.ts';
 
 export const itemsCount = 10_000;
 export const host = 'HTTP/1.1\r\nHost: 127.0.0.1\r\n';

@@ -14,8 +14,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
-import { createApp } from '../../src/programs/app.ts';
 import { fillItems } from './fill.ts';
+import { createApp } from '../.support/inside.ts';
 
 const lists: readonly [what: string, target: string][] = [
   ['nothing', ''],

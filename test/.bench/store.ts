@@ -9,7 +9,6 @@ import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 
-import { createApp } from '../../src/programs/app.ts';
 import { openData, type Data } from '../../src/app/data.ts';
 import { completeOptions } from '../../src/programs/options.ts';
 import { systemClock, systemRandom } from '../../src/base/system.ts';
@@ -17,6 +16,7 @@ import { CollectionResource } from '../../src/collections/resource.ts';
 import type { LoadResult } from './load.ts';
 import { ask, email, load, password, residentMiB, secret } from './processes.ts';
 import { startBare, startCairn, stop, type Server } from './processes.ts';
+import { createApp } from '../.support/inside.ts';
 
 export interface StoreBench {
   /** Scratch space, on the disk to be measured. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
-import { createApp, defineCollection } from '../../src/index.ts';
+import { defineCollection } from '../../src/index.ts';
 import { keys, visitTest } from './visit.ts';
+import { createApp } from '../.support/inside.ts';
 
 const authors = defineCollection({
   name: 'authors',

@@ -4,8 +4,8 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
-import { createApp } from '../../src/programs/app.ts';
 import type { AppOptions } from '../../src/programs/options.ts';
+import { createApp } from '../.support/inside.ts';
 
 export const password = 'the house on the hill';
 

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { chmodSync, cpSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import { createApp } from '../../src/programs/app.ts';
 import { FatalError } from '../../src/base/errors.ts';
 import { commands as dataCommands } from '../../src/cli/data.ts';
 import { parseDeclarations, type Declarations } from '../../src/collections/declaration-file.ts';
 import { temporaryDirectory } from '../.support/cli/spawn.ts';
 import { runCommand } from '../.support/cli/terminal.ts';
 import { isLockedRun } from '../.support/locked.ts';
+import { createApp } from '../.support/inside.ts';
 
 /** "cairn check" says what a start would say, so nobody has to try one to find out. */
 const books = (pages: object): string =>

@@ -3,12 +3,10 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import { createApp, type App } from '../../src/programs/app.ts';
 import { openData } from '../../src/app/data.ts';
 import { completeOptions } from '../../src/programs/options.ts';
 import { commands as dataCommands } from '../../src/cli/data.ts';
 import { parseDeclarations } from '../../src/collections/declaration-file.ts';
-import type { PlainReply } from '../../src/programs/inject.ts';
 import { commands as transferCommands } from '../../src/cli/transfer.ts';
 import { commands as keyCommands } from '../../src/cli/keys.ts';
 import { checkStore } from '../../src/options/offline/offline.ts';
@@ -16,6 +14,7 @@ import { isLockedRun } from '../.support/locked.ts';
 import { temporaryDirectory } from '../.support/cli/spawn.ts';
 import { runCommand, type Outcome } from '../.support/cli/terminal.ts';
 import { SimulatedDisk } from '../.support/store/simulated-disk.ts';
+import { createApp, type App, type PlainReply } from '../.support/inside.ts';
 
 function cairn(directory: string, ...words: readonly string[]): Promise<Outcome> {
   return runCommand(dataCommands, words, '', { CAIRN_DATA: directory });

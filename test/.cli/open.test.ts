@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import { createApp } from '../../src/programs/app.ts';
 import { parseJson } from '../../src/base/json.ts';
 import { commands as transferCommands } from '../../src/cli/transfer.ts';
 import { readDeclarations } from '../../src/cli/declarations.ts';
@@ -10,6 +9,7 @@ import { changed, corpus } from '../.support/corpus.ts';
 import { cairn, temporaryDirectory } from '../.support/cli/spawn.ts';
 import { runCommand, type Outcome } from '../.support/cli/terminal.ts';
 import { isLockedRun } from '../.support/locked.ts';
+import { createApp } from '../.support/inside.ts';
 
 const skip = isLockedRun && 'a locked run reads and writes what its flags name, and a prototype is not locked';
 

@@ -4,7 +4,6 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { promisify } from 'node:util';
-import { createApp } from '../../src/programs/app.ts';
 import { CairnError } from '../../src/base/errors.ts';
 import { parseJson } from '../../src/base/json.ts';
 import { commands as dataCommands } from '../../src/cli/data.ts';
@@ -15,6 +14,7 @@ import { silentLog } from '../../src/log/log.ts';
 import { runCommand, type Outcome } from '../.support/cli/terminal.ts';
 import { isLockedRun } from '../.support/locked.ts';
 import { temporaryDirectory } from '../.support/cli/spawn.ts';
+import { createApp } from '../.support/inside.ts';
 
 /** A directory with a file of records, its declaration, and a store. */
 class Place {

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import { createApp } from '../../src/programs/app.ts';
 import { newKeyRing, serialiseKeyRing } from '../../src/auth/keys.ts';
 import { systemClock, systemRandom } from '../../src/base/system.ts';
 import { commands as keyCommands } from '../../src/cli/keys.ts';
@@ -14,6 +13,7 @@ import { NodeFiles } from '../../src/store/disk/node-files.ts';
 import { noticesOfDeniedSyncs } from '../.support/locked.ts';
 import { temporaryDirectory } from '../.support/cli/spawn.ts';
 import { runCommand, type Outcome } from '../.support/cli/terminal.ts';
+import { createApp } from '../.support/inside.ts';
 
 const password = 'correct horse battery';
 

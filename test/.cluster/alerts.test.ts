@@ -4,7 +4,6 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
-import { createApp, type App } from '../../src/programs/app.ts';
 import { Operations } from '../../src/options/operations/listener.ts';
 import { silentLog } from '../../src/log/log.ts';
 import { temporaryDirectory } from '../.support/cli/spawn.ts';
@@ -12,6 +11,7 @@ import { noLeader, startEtcd, until } from '../.support/cluster/cases.ts';
 import { SetClock } from '../.support/cluster/nodes.ts';
 import { isLockedRun } from '../.support/locked.ts';
 import { handbook } from '../.support/source.ts';
+import { createApp, type App } from '../.support/inside.ts';
 
 /** The series of a time in which a node is in trouble, and of one in which it is not. */
 interface Series {

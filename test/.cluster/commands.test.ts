@@ -3,12 +3,12 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 
-import { createApp } from '../../src/programs/app.ts';
 import { allCommands } from '../../src/cli/commands.ts';
 import { cairn, temporaryDirectory } from '../.support/cli/spawn.ts';
 import { runCommand, type Outcome } from '../.support/cli/terminal.ts';
 import { fail, putsOf, startEtcd } from '../.support/cluster/cases.ts';
 import type { SmallEtcd, SmallRequest } from '../.support/cluster/small-etcd.ts';
+import { createApp } from '../.support/inside.ts';
 
 const password = 'a password of the tests';
 

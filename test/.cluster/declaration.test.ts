@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 
-import { createApp, type App } from '../../src/programs/app.ts';
 import { allCommands } from '../../src/cli/commands.ts';
 import { defineCollection } from '../../src/collections/define.ts';
 import type { Shape } from '../../src/schema/field.ts';
@@ -9,6 +8,7 @@ import { runCommand } from '../.support/cli/terminal.ts';
 import { isAppend, refusedWith, startEtcd, until } from '../.support/cluster/cases.ts';
 import { startNode } from '../.support/cluster/nodes.ts';
 import type { SmallEtcd } from '../.support/cluster/small-etcd.ts';
+import { createApp, type App } from '../.support/inside.ts';
 
 type Collections = Readonly<Record<string, Shape>>;
 

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 
-import { createApp, type App } from '../../src/programs/app.ts';
 import { joinCluster } from '../../src/options/cluster/node.ts';
 import { Operations } from '../../src/options/operations/listener.ts';
 import { completeOptions, type AppOptions } from '../../src/programs/options.ts';
@@ -10,10 +9,10 @@ import { systemClock, systemRandom } from '../../src/base/system.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { defineCollection } from '../../src/collections/define.ts';
 import { silentLog } from '../../src/log/log.ts';
-import type { PlainReply } from '../../src/programs/inject.ts';
 import { noLeader, refusedWith, startEtcd, until } from '../.support/cluster/cases.ts';
 import { SetClock } from '../.support/cluster/nodes.ts';
 import type { SmallEtcd } from '../.support/cluster/small-etcd.ts';
+import { createApp, type App, type PlainReply } from '../.support/inside.ts';
 
 const credentials = { email: 'admin@example.org', password: 'administrator of the cluster' };
 

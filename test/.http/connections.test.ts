@@ -1278,6 +1278,6 @@ test("an embedder's own server can hand its requests on, and inject needs no por
   assert.equal((await ask('/items/%zz')).status, 400);
   assert.equal((await ask('/echo', { method: 'POST', body: 'abc' })).body, 'abc');
   assert.equal((await ask('/echo', { method: 'POST', body: 'x'.repeat(1001) })).status, 413);
-  assert.equal((await ask('/items/1', { fields: { Host: 'a/b' } })).status, 400);
-  assert.equal((await ask('/items/1', { method: 'PUT' })).fields.get('allow'), 'GET, HEAD, OPTIONS');
+  assert.equal((await ask('/items/1', { headers: { Host: 'a/b' } })).status, 400);
+  assert.equal((await ask('/items/1', { method: 'PUT' })).headers.get('allow'), 'GET, HEAD, OPTIONS');
 });

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { Writable } from 'node:stream';
 import { after, before, test } from 'node:test';
 
-import { createApp, type App } from '../../src/programs/app.ts';
 import { limits } from '../../src/base/limits.ts';
 import { systemClock } from '../../src/base/system.ts';
 import { createLog } from '../../src/log/log.ts';
 import { RawClient, type RawReply } from '../.support/http/raw.ts';
+import { createApp, type App } from '../.support/inside.ts';
 
 const email = 'admin@example.org';
 const password = 'administrator of the tests';

@@ -10,8 +10,8 @@ import { connect, type TLSSocket } from 'node:tls';
 import { greetedBy, makeCertificate } from '../.support/http/certificates.ts';
 import { RawClient } from '../.support/http/raw.ts';
 import { createHandle, startListener, text } from '../.support/http/listener.ts';
-import { createApp } from '../../src/programs/app.ts';
 import type { Handle } from '../../src/http/message.ts';
+import { createApp } from '../.support/inside.ts';
 
 function statusOf(port: number, agent: Agent): Promise<number> {
   return new Promise((resolve, reject) => {

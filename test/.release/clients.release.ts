@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { defineCollection } from '../../src/collections/define.ts';
-import { createApp } from '../../src/programs/app.ts';
 import { bring } from '../.support/packages.ts';
+import { createApp } from '../.support/inside.ts';
 
 /** Cairn as `cairn db.json` serves a file. */
 async function openLoose(t: TestContext): Promise<string> {

@@ -7,8 +7,8 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { test, type TestContext } from 'node:test';
 import { defineCollection } from '../../src/collections/define.ts';
-import { createApp } from '../../src/programs/app.ts';
 import { bring, type Load } from '../.support/packages.ts';
+import { createApp } from '../.support/inside.ts';
 
 const data = {
   posts: [

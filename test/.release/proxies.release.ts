@@ -10,10 +10,10 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { createApp } from '../../src/programs/app.ts';
 import { createLog } from '../../src/log/log.ts';
 import { makeCertificate } from '../.support/http/certificates.ts';
 import { handbook } from '../.support/source.ts';
+import { createApp } from '../.support/inside.ts';
 
 const administrator = { email: 'ada@example.org', password: 'correct horse battery staple' };
 

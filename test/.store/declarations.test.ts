@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { createApp } from '../../src/programs/app.ts';
 import { commands as dataCommands } from '../../src/cli/data.ts';
 import { parseDeclarations } from '../../src/collections/declaration-file.ts';
 import { temporaryDirectory } from '../.support/cli/spawn.ts';
 import { runCommand } from '../.support/cli/terminal.ts';
+import { createApp } from '../.support/inside.ts';
 
 type Definition = Readonly<Record<string, unknown>>;
 const a = (kind: Definition): Definition => ({ fields: { a: kind } });

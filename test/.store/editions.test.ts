@@ -6,7 +6,6 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { createApp, type App } from '../../src/programs/app.ts';
 import { systemClock } from '../../src/base/system.ts';
 import { commands as dataCommands } from '../../src/cli/data.ts';
 import { defineCollection } from '../../src/collections/define.ts';
@@ -14,6 +13,7 @@ import { temporaryDirectory } from '../.support/cli/spawn.ts';
 import { runCommand } from '../.support/cli/terminal.ts';
 import { isLockedRun } from '../.support/locked.ts';
 import { projectDirectory } from '../.support/source.ts';
+import { createApp, type App } from '../.support/inside.ts';
 
 interface Edition {
   readonly madeAt: number;

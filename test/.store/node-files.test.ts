@@ -21,12 +21,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
-import { createApp } from '../../src/programs/app.ts';
 import { readLines, replaceFile } from '../../src/store/disk/files.ts';
 import { NodeFiles } from '../../src/store/disk/node-files.ts';
 import { isLockedRun } from '../.support/locked.ts';
 import { person, startStore } from '../.support/store/fixtures.ts';
 import { SimulatedDisk } from '../.support/store/simulated-disk.ts';
+import { createApp } from '../.support/inside.ts';
 
 test('a data directory is made with all that is missing above it, for its owner alone', async (t) => {
   const base = mkdtempSync(join(tmpdir(), 'cairn-files-'));

@@ -6,15 +6,14 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 
-import { createApp, type App } from '../../src/programs/app.ts';
 import type { AppOptions } from '../../src/programs/options.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../src/base/json.ts';
 import { systemClock } from '../../src/base/system.ts';
 import { Fields } from '../../src/http/fields.ts';
-import type { PlainReply, PlainRequest } from '../../src/programs/inject.ts';
 import { SmallEtcd } from './cluster/small-etcd.ts';
 import { checkAnswer } from './contract.ts';
 import { isLockedRun } from './locked.ts';
+import { createApp, type App, type PlainReply, type PlainRequest } from './inside.ts';
 
 const passwords = { admin: 'administrator of the tests', member: 'member of the house' };
 export type Who = keyof typeof passwords;

@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { TestContext } from 'node:test';
 import { defineCollection } from '../../src/collections/define.ts';
-import { createApp } from '../../src/programs/app.ts';
 import { systemClock } from '../../src/base/system.ts';
 import { temporaryDirectory } from './cli/spawn.ts';
 import { handbook } from './source.ts';
+import { createApp } from './inside.ts';
 
 /** What a file of the reference exports, which is JavaScript. */
 export type Loaded = ReturnType<typeof Object>;

@@ -9,9 +9,9 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 
-import { createApp, type App } from '../../src/index.ts';
 import { temporaryDirectory } from '../.support/cli/spawn.ts';
 import { generator } from '../.support/random.ts';
+import { createApp, type App } from '../.support/inside.ts';
 
 const cutsWanted = Number(process.env['CAIRN_FEED_CUTS'] ?? 250);
 const listeners = 8;

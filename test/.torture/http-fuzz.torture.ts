@@ -10,10 +10,10 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 import { problems } from '../../src/base/errors.ts';
-import { createApp } from '../../src/programs/app.ts';
 import { systemClock } from '../../src/base/system.ts';
 import { parseReply, RawClient } from '../.support/http/raw.ts';
 import { generator, type Generator } from '../.support/random.ts';
+import { createApp } from '../.support/inside.ts';
 
 const requestsCount = Number(process.env['CAIRN_FUZZ_REQUESTS'] ?? 25_000);
 const workersCount = 32;

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { createApp } from '../../src/programs/app.ts';
 import { contentSecurityPolicy, pageEndpoints } from '../../src/features/page/assets.ts';
 import { projectDirectory } from '../.support/source.ts';
+import { createApp } from '../.support/inside.ts';
 
 const folder = join(projectDirectory, 'src', 'web');
 const read = (name: string): string => readFileSync(join(folder, name), 'utf8');

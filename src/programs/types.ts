@@ -1,0 +1,165 @@
+import type { JsonObject, JsonValue, Scalar } from '../base/json.ts';
+import type { CollectionDefinition } from '../collections/declaration.ts';
+
+/** The types of records, which follow from the definition of their collection. */
+
+/** The definition of what `defineCollection` returns, or a definition itself. */
+export type DefinitionOf<C> = C extends { readonly definition: infer D } ? D : C;
+
+/** A record as programs read it. Of a collection that is named by a text, it has any members. */
+export type Output<C> =
+  DefinitionOf<C> extends infer D extends CollectionDefinition
+    ? { readonly id: IdOf<D> } & Members<FieldsOf<D>, []> & Times<D> & More<D>
+    : JsonObject;
+
+/** What creates or replaces a record: members that are optional or have a default may be absent. */
+export type Input<C> =
+  DefinitionOf<C> extends infer D extends CollectionDefinition
+    ? GivenId<D> & Sent<FieldsOf<D>, []> & More<D>
+    : JsonObject;
+
+/** A merge patch (RFC 7396): null removes a member, or is stored where it is a value. */
+export type Patch<C> =
+  DefinitionOf<C> extends infer D extends CollectionDefinition
+    ? {
+        readonly [K in keyof FieldsOf<D>]?: PatchOf<FieldsOf<D>[K]> | undefined;
+      } & More<D>
+    : JsonObject;
+
+/**
+ * Filters, as the parameters of a list: `{ done: false, 'price:gte': 10 }`. Several values mean one
+ * of them, with `ne` none of them, with `has` all of them. Null asks for records without a value.
+ */
+export type Where<C> =
+  DefinitionOf<C> extends infer D extends CollectionDefinition
+    ? Filters<FieldsOf<D>> &
+        Filters<{ id: { kind: IdKindOf<D> } }> &
+        Times<D, true> &
+        Further &
+        MoreFilters<D>
+    : { readonly [parameter: string]: Operand | readonly Operand[] | null | undefined };
+
+type Operand = Scalar;
+
+interface Further {
+  /** A text in any text field, without regard to case. */
+  readonly q?: string | undefined;
+  /** Alternatives, as `(price:lt:10,state:eq:new)`. */
+  readonly or?: string | undefined;
+  /** The records of the caller that `as` names. */
+  readonly owner?: 'me' | undefined;
+  /** A member of an object. */
+  readonly [path: `${string}.${string}`]: Operand | readonly Operand[] | undefined;
+}
+
+type MoreFilters<D> = D extends { readonly additional: true }
+  ? { readonly [parameter: string]: Operand | readonly Operand[] | null | undefined }
+  : unknown;
+
+type One<F> = F extends { readonly kind: 'list'; readonly of: infer E }
+  ? One<E>
+  : Extract<Exclude<ValueOf<F, []>, null>, Scalar>;
+
+type Filters<S> = {
+  readonly [K in keyof S & string as K | `${K}:ne`]?:
+    One<S[K]> | readonly One<S[K]>[] | null | undefined;
+} & {
+  readonly [K in keyof S & string as `${K}:${'lt' | 'lte' | 'gt' | 'gte'}`]?: One<S[K]> | undefined;
+} & {
+  readonly [K in keyof S & string as `${K}:in`]?: readonly One<S[K]>[] | undefined;
+} & {
+  readonly [K in keyof S & string as `${K}:has`]?: One<S[K]> | readonly One<S[K]>[] | undefined;
+} & {
+  readonly [K in keyof S & string as `${K}:${'contains' | 'starts' | 'ends'}`]?: string | undefined;
+} & { readonly [K in keyof S & string as `${K}:exists`]?: boolean | undefined };
+
+/** The fields of a definition. */
+type FieldsOf<D> = D extends { readonly fields: infer S } ? S : unknown;
+
+/** The kind of ids, where the server makes them if the definition says nothing. */
+type IdKindOf<D> = D extends { readonly id: { readonly kind: 'text' } }
+  ? 'text'
+  : D extends { readonly id: { readonly kind: 'any' } }
+    ? 'reference'
+    : 'integer';
+
+export type IdOf<D> = {
+  readonly integer: number;
+  readonly text: string;
+  readonly reference: number | string;
+}[IdKindOf<D>];
+
+type GivenId<D> = D extends {
+  readonly id: { readonly kind: 'text' | 'any' } | { readonly given: true };
+}
+  ? { readonly id?: IdOf<D> | undefined }
+  : unknown;
+
+type Times<D, Filtered = false> = D extends { readonly timestamps: true }
+  ? Filtered extends true
+    ? Filters<{ createdAt: { kind: 'timestamp' }; updatedAt: { kind: 'timestamp' } }>
+    : { readonly createdAt: string; readonly updatedAt: string }
+  : unknown;
+
+type More<D> = D extends { readonly additional: true }
+  ? { readonly [name: string]: JsonValue }
+  : unknown;
+
+/** The readable members of a shape. `Depth` is a tuple whose length counts the levels. */
+type Members<S, Depth extends 0[]> = {
+  readonly [K in keyof S as S[K] extends Optional ? never : K]: ValueOf<S[K], Depth>;
+} & { readonly [K in keyof S as S[K] extends Optional ? K : never]?: ValueOf<S[K], Depth> };
+
+/** The members of a shape that are sent. */
+type Sent<S, Depth extends 0[]> = {
+  readonly [K in keyof S as MayBeAbsent<S[K]> extends true ? never : K]: ValueOf<S[K], Depth>;
+} & {
+  readonly [K in keyof S as MayBeAbsent<S[K]> extends true ? K : never]?:
+    ValueOf<S[K], Depth> | undefined;
+};
+
+type MayBeAbsent<F> = F extends Optional
+  ? true
+  : F extends { readonly default: unknown }
+    ? true
+    : false;
+
+interface Optional {
+  readonly optional: true;
+}
+
+type PatchOf<F> =
+  | (F extends Optional ? null : never)
+  | (F extends { readonly kind: 'object'; readonly fields: infer S }
+      ? { readonly [K in keyof S]?: PatchOf<S[K]> | undefined }
+      : ValueOf<F, []>)
+  | (F extends { readonly nullable: true } ? null : never);
+
+/** The values of a field. Below five levels they are any JSON. */
+type ValueOf<F, Depth extends 0[]> =
+  | (F extends { readonly nullable: true } ? null : never)
+  | (Depth['length'] extends 5 ? JsonValue : PlainValue<F, Depth>);
+
+type PlainValue<F, Depth extends 0[]> = F extends { readonly kind: 'list'; readonly of: infer E }
+  ? readonly ValueOf<E, [...Depth, 0]>[]
+  : F extends { readonly kind: 'object'; readonly fields: infer S }
+    ? Members<S, [...Depth, 0]> & More<F>
+    : F extends { readonly kind: 'choice'; readonly values: readonly (infer V)[] }
+      ? V
+      : F extends { readonly kind: infer K extends keyof Values }
+        ? Values[K]
+        : JsonValue;
+
+interface Values {
+  readonly text: string;
+  readonly email: string;
+  readonly url: string;
+  readonly timestamp: string;
+  readonly password: string;
+  readonly number: number;
+  readonly integer: number;
+  readonly boolean: boolean;
+  /** The definition of one collection does not say what the ids of another one are. */
+  readonly reference: number | string;
+  readonly json: JsonValue;
+}

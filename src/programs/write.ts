@@ -1,0 +1,190 @@
+import type { Principal } from '../auth/access.ts';
+import { OptionError } from '../config/options.ts';
+import { invariant } from '../base/errors.ts';
+import type { JsonObject, JsonValue } from '../base/json.ts';
+import { limits } from '../base/limits.ts';
+import { recordId } from '../base/record-id.ts';
+import { validateElements } from '../schema/validate.ts';
+import type { Declared, Registry } from '../collections/registry.ts';
+import type { Writes } from '../collections/writes.ts';
+import { representationOf } from '../schema/record.ts';
+import type { StoredRecord, Transaction } from '../store/store.ts';
+import type { Operations, WriteOptions } from './collection.ts';
+import { jsonOf, refusePromise, withMembers } from './given.ts';
+import type { Input, Output, Patch } from './types.ts';
+
+/** One transaction of a program, which is all or nothing. It is used while its work runs. */
+export interface ProgramTransaction {
+  /** A declared collection. @throws OptionError if there is none of this name */
+  collection<const C extends string | { readonly name: string }>(
+    collection: C,
+  ): TransactionCollection<Input<C>, Output<C>, Patch<C>>;
+}
+
+/** The records of a collection, as the transaction leaves them. */
+export interface TransactionCollection<I = JsonObject, O = JsonObject, P = JsonObject> {
+  get(id: number | string): O | undefined;
+  /** The record that has this value in a field that is `unique`. */
+  find(field: string, value: string | number): O | undefined;
+  /** The records whose reference `field` has this id. Each is read when it is asked for. */
+  referring(field: string, id: number | string): Members<O>;
+  create(record: I): O;
+  replace(id: number | string, record: I, options?: Pick<WriteOptions, 'ifVersion'>): O;
+  change(id: number | string, patch: P, options?: Pick<WriteOptions, 'ifVersion'>): O;
+  remove(id: number | string, options?: Pick<WriteOptions, 'ifVersion'>): void;
+}
+
+/** Records that are read one by one. */
+export interface Members<O = JsonObject> extends Iterable<O> {
+  /** How many there are. */
+  readonly count: number;
+}
+
+/** Runs the transactions of programs, one within none. */
+export class ProgramWrites {
+  readonly #writes: Writes;
+  #isWorking = false;
+
+  constructor(writes: Writes) {
+    this.#writes = writes;
+  }
+
+  /** Runs `work` as one transaction. @throws TypeError within another one, and for a promise */
+  readonly write = <T>(principal: Principal, work: (tx: Transaction) => T): Promise<T> => {
+    this.refuseNested();
+    return this.#writes.write(principal, this.guarded(work));
+  };
+
+  /** @throws TypeError within a transaction */
+  refuseNested(): void {
+    if (!this.#isWorking) return;
+    throw new TypeError('Cannot write within app.write: use the transaction that it passes');
+  }
+
+  /** Returns work that begins no other transaction, and returns no promise. */
+  guarded<T>(work: (tx: Transaction) => T): (tx: Transaction) => T {
+    return (tx) => {
+      this.#isWorking = true;
+      try {
+        const result = work(tx);
+        refusePromise(result, 'The work of app.write');
+        return result;
+      } finally {
+        this.#isWorking = false;
+      }
+    };
+  }
+}
+
+/** Returns a transaction as programs use it. `operationsOf` finds a declared collection. */
+export function programTransaction(
+  tx: Transaction,
+  principal: Principal,
+  operationsOf: (collection: unknown) => Operations,
+  registry: Registry,
+): { collection(collection: unknown): TransactionCollection } {
+  return {
+    collection(collection) {
+      const operations = operationsOf(collection);
+      const declared = registry.get(operations.name);
+      if (declared === undefined)
+        throw new OptionError(`Cannot use ${operations.name} in app.write: use app.users`);
+      return transactionCollection(tx, principal, operations, declared);
+    },
+  };
+}
+
+function transactionCollection(
+  tx: Transaction,
+  principal: Principal,
+  operations: Operations,
+  declared: Declared,
+): TransactionCollection {
+  const { routed, resource } = operations.served;
+  const records = tx.of(declared.records);
+  const shown = (record: StoredRecord): JsonObject => operations.shown(record);
+  const change = (
+    kind: 'replace' | 'patch',
+    id: number | string,
+    sent: JsonValue,
+    options: WriteOptions,
+  ): JsonObject => {
+    withMembers(`${kind} of ${declared.name}`, options, ['ifVersion']);
+    operations.authorize(kind, principal, id);
+    const draft = routed.bodies[kind].validate(jsonOf(sent), principal);
+    return shown(resource.change(tx, operations.target(principal, id, options), draft).record);
+  };
+  return {
+    get(id) {
+      operations.authorize('read', principal, id);
+      const record = records.withId(recordId(id));
+      return record && shown(record);
+    },
+    find(field, value) {
+      operations.authorize('read', principal);
+      const [, keyOf] = declared.unique.find(([name]) => name === field) ?? [];
+      if (keyOf === undefined)
+        throw new OptionError(
+          `Cannot find by "${field}": it is not unique in ${declared.name}`,
+          field,
+        );
+      const key = keyOf({ [field]: value });
+      const record = key === undefined ? undefined : records.find(field, key);
+      return record && shown(record);
+    },
+    referring(field, id) {
+      operations.authorize('list', principal);
+      return membersOf(tx, declared, field, id, shown);
+    },
+    create(record) {
+      operations.authorize('create', principal);
+      return shown(
+        resource.create(tx, principal, routed.bodies.create.validate(jsonOf(record), principal)),
+      );
+    },
+    replace: (id, record, options = {}) => change('replace', id, record, options),
+    change: (id, patch, options = {}) => change('patch', id, patch, options),
+    remove(id, options = {}) {
+      withMembers(`remove of ${declared.name}`, options, ['ifVersion']);
+      operations.authorize('remove', principal, id);
+      resource.remove(tx, operations.target(principal, id, options));
+    },
+  };
+}
+
+/** Returns the records of a collection whose reference `field` has this id. */
+export function membersOf(
+  tx: Transaction,
+  { name, fields, outgoing, records }: Declared,
+  field: string,
+  id: number | string,
+  shown: (record: StoredRecord) => JsonObject = (record) => representationOf(fields, record),
+): Members {
+  const isReference = outgoing.some((reference) => reference.name === field);
+  invariant(isReference, `"${field}" of ${name} is no reference: name one of its references`);
+  const referring = tx.of(records).referring(field, id);
+  const isBounded = referring.countAtMost <= limits.hookRecordsMax;
+  invariant(isBounded, `beforeWrite reads more than ${limits.hookRecordsMax} of ${name}`);
+  return {
+    get count() {
+      return [...referring].length;
+    },
+    *[Symbol.iterator]() {
+      for (const record of referring) yield shown(record);
+    },
+  };
+}
+
+/** Creates many records in one transaction. @throws CairnError with the place of each issue */
+export function createMany(
+  operations: Operations,
+  sent: unknown,
+  principal: Principal,
+): (tx: Transaction) => JsonObject[] {
+  const { routed, resource } = operations.served;
+  const inputs = validateElements(jsonOf(sent), (one) =>
+    routed.bodies.create.validate(one, principal),
+  );
+  return (tx) =>
+    (resource.createMany?.(tx, principal, inputs) ?? []).map((one) => operations.shown(one));
+}

@@ -1,0 +1,279 @@
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { test, type TestContext } from 'node:test';
+import { createApp, defineCollection, OptionError, type App, type AppOptions } from '../../src/index.ts';
+
+const tasks = defineCollection({
+  name: 'tasks',
+  fields: {
+    title: { kind: 'text', min: 1 },
+    done: { kind: 'boolean', default: false },
+    points: { kind: 'integer', optional: true },
+    code: { kind: 'text', optional: true, unique: true },
+    tags: { kind: 'list', of: { kind: 'text' }, optional: true },
+  },
+  timestamps: true,
+});
+const counters = { name: 'counters', fields: { value: { kind: 'integer', default: 0 } } } as const;
+const notes = {
+  name: 'notes',
+  fields: { taskId: { kind: 'reference', to: 'tasks', onDelete: 'remove' }, text: { kind: 'text', nullable: true } },
+} as const;
+
+const ada = { name: 'Ada', email: 'ada@example.org', role: 'admin', password: 'correct horse battery' };
+const mia = { name: 'Mia', email: 'mia@example.org', password: 'a quiet place to be' };
+
+async function open(t: TestContext, options: AppOptions = {}): Promise<App> {
+  const app = await createApp({ collections: [tasks, counters, notes], scryptCost: 1, ...options });
+  t.after(() => app.close());
+  return app;
+}
+
+test('a collection is read and written with the types of its declaration', async (t) => {
+  const app = await open(t);
+  const all = app.collection(tasks);
+  const task = await all.create({ title: 'Read', points: 3, tags: ['a'] });
+  const done: boolean = task.done;
+  assert.deepEqual([task.id, task.title, done, task.points, typeof task.createdAt], [1, 'Read', false, 3, 'string']);
+  assert.deepEqual(all.get(1), task);
+  assert.equal(all.get(2), undefined);
+  assert.equal((await all.change(1, { done: true, points: null })).points, undefined);
+  assert.equal((await all.replace(1, { title: 'Write' })).done, true, 'what has a default keeps its value');
+  const made = await all.createMany([{ title: 'B' }, { title: 'C', points: 9 }]);
+  assert.deepEqual(made.map(({ id }) => id), [2, 3]);
+  await assert.rejects(all.createMany([{ title: 'D' }, { title: '' }]), { code: 'validation_failed', status: 422 });
+  assert.equal(all.count(), 3);
+  await all.remove(2);
+  await assert.rejects(all.remove(2), { code: 'not_found', status: 404 });
+  const named = app.collection('tasks');
+  assert.equal(named.get(3)?.['title'], 'C');
+  const [only] = (await app.collection(counters).list()).records;
+  assert.equal(only, undefined);
+});
+
+test('lists have filters, an order, pages and a total', async (t) => {
+  const app = await open(t);
+  const all = app.collection(tasks);
+  await all.createMany(
+    Array.from({ length: 25 }, (_, index) => ({ title: `T${index}`, points: index, done: index > 19 })),
+  );
+  assert.equal(all.count({ where: { done: false, 'points:gte': 10 } }), 10);
+  const page = await all.list({ where: { done: false }, sort: '-points', limit: 8, total: true });
+  assert.deepEqual([page.records.map(({ points }) => points), page.total], [[19, 18, 17, 16, 15, 14, 13, 12], 20]);
+  const next = await all.list({ where: { done: false }, sort: '-points', limit: 8, after: page.next });
+  assert.equal(next.records[0]?.points, 11);
+  const seen: number[] = [];
+  for await (const { id } of all.all({ limit: 10, where: { 'title:in': ['T1', 'T2', 'T,3'] } })) seen.push(id);
+  assert.deepEqual(seen, [2, 3]);
+  assert.equal(all.count({ where: { title: ['T1', 'T4'] } }), 2);
+  assert.equal(all.count({ where: { code: null } }), 25);
+  assert.equal(all.count({ where: { 'code:exists': true } }), 0);
+  const wrong = { where: { titel: 'T1' } };
+  await assert.rejects(Reflect.apply(all.list, all, [wrong]), {
+    code: 'invalid_query',
+    message: /"titel" is not a known/,
+  });
+});
+
+test('a version is that of the record, and a change of another one is refused', async (t) => {
+  const app = await open(t);
+  const task = await app.collection(tasks).create({ title: 'A' });
+  const version = app.versionOf(task);
+  const { headers } = await app.inject({ target: '/tasks/1', headers: await signedIn(app) });
+  assert.equal(headers.get('etag'), version, 'it is the entity tag');
+  const changed = await app.collection(tasks).change(1, { title: 'B' }, { ifVersion: version });
+  const stale = app.collection(tasks).change(1, { title: 'C' }, { ifVersion: version });
+  await assert.rejects(stale, { code: 'precondition_failed', status: 412 });
+  await assert.rejects(app.collection(tasks).remove(1, { ifVersion: version }), { code: 'precondition_failed' });
+  await app.collection(tasks).remove(1, { ifVersion: app.versionOf(changed) });
+  assert.throws(() => app.versionOf({ ...changed }), { name: 'OptionError', message: /not a copy/ });
+});
+
+async function signedIn(app: App, who = ada): Promise<Record<string, string>> {
+  const known = (await app.users.list({ where: { email: who.email } })).records[0];
+  if (known === undefined) await app.users.create(who);
+  const { email, password } = who;
+  const headers = { 'content-type': 'application/json' };
+  const body = JSON.stringify({ email, password });
+  const reply = await app.inject({ method: 'POST', target: '/tokens', headers, body });
+  return { authorization: `Bearer ${JSON.parse(reply.body).access_token}` };
+}
+
+test('a call for somebody has the access of requests', async (t) => {
+  const app = await open(t);
+  const { id } = await app.users.create(mia);
+  await app.users.create(ada);
+  const own = await app.collection(tasks).create({ title: 'of Mia' }, { as: id });
+  const other = await app.collection(tasks).create({ title: 'of the program' });
+  await app.collection(tasks).change(own.id, { done: true }, { as: id });
+  await assert.rejects(app.collection(tasks).change(other.id, { done: true }, { as: id }), { code: 'not_owner' });
+  const headers = await signedIn(app, { ...mia, role: 'member' });
+  const caller = await app.authenticate(new Request('http://cairn/', { headers }));
+  assert.deepEqual(caller, { kind: 'bearer', user: id, role: 'member' });
+  await app.collection(tasks).remove(own.id, { as: caller });
+  const nobody = await app.authenticate(new Request('http://cairn/'));
+  assert.deepEqual(nobody, { kind: 'anonymous' });
+  assert.throws(() => app.collection(tasks).get(2, { as: nobody }), { code: 'authentication_required' });
+  const bad = new Request('http://cairn/', { headers: { authorization: 'Bearer x' } });
+  await assert.rejects(app.authenticate(bad), { code: 'invalid_token' });
+  for (const as of [undefined, null, { kind: 'local' }, 'Mia']) {
+    const act = (): unknown => Reflect.apply(app.collection(tasks).get, undefined, [2, { as }]);
+    assert.throws(act, { name: 'OptionError', option: 'as' });
+  }
+  await assert.rejects(app.collection(tasks).create({ title: 'x' }, { as: 99 }), { code: 'actor_changed' });
+  await assert.rejects(app.users.list({ as: id }), { code: 'insufficient_scope' });
+});
+
+test('authenticate takes a request of node:http, and refuses a cookie from another site', async (t) => {
+  const app = await open(t);
+  await signedIn(app);
+  const headers = { 'content-type': 'application/json' };
+  const body = JSON.stringify({ email: ada.email, password: ada.password });
+  const login = await app.inject({ method: 'POST', target: '/login', headers, body });
+  const cookie = login.headers.getSetCookie()[0]?.split(';')[0] ?? '';
+  const server = createServer((incoming, outgoing) => {
+    app.authenticate(incoming).then(
+      ({ kind, role }) => outgoing.end(`${kind} ${role}`),
+      (error: unknown) => outgoing.end(String(Object(error).code)),
+    );
+  }).listen(0, '127.0.0.1');
+  t.after(() => server.close());
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const ask = async (headers: Record<string, string>, method = 'GET') =>
+    (await fetch(`http://127.0.0.1:${port}/`, { method, headers: { ...headers, connection: 'close' } })).text();
+  assert.equal(await ask({ cookie }), 'session admin');
+  assert.equal(await ask({ cookie, origin: 'http://evil.example' }, 'POST'), 'cross_site');
+});
+
+test('write is one transaction: all or nothing', async (t) => {
+  const app = await open(t);
+  const task = await app.collection(tasks).create({ title: 'A', code: 'one' });
+  const made = await app.write((tx) => {
+    const found = tx.collection(tasks).find('code', 'one');
+    tx.collection(notes).create({ taskId: found?.id ?? 0, text: null });
+    tx.collection(notes).create({ taskId: task.id, text: 'two' });
+    tx.collection(tasks).change(task.id, { done: true }, { ifVersion: app.versionOf(task) });
+    const { count } = tx.collection(notes).referring('taskId', task.id);
+    return { count, texts: Array.from(tx.collection(notes).referring('taskId', task.id), ({ text }) => text) };
+  });
+  assert.deepEqual(made, { count: 2, texts: [null, 'two'] });
+  const fail = app.write((tx) => {
+    tx.collection(tasks).remove(task.id);
+    assert.equal(tx.collection(notes).referring('taskId', task.id).count, 0);
+    throw new Error('not today');
+  });
+  await assert.rejects(fail, /not today/);
+  assert.equal(app.collection(notes).count(), 2);
+  await assert.rejects(app.write(async () => 1), { name: 'TypeError', message: /synchronous/ });
+  await assert.rejects(app.write(() => app.write(() => 1)), { name: 'TypeError', message: /within app.write/ });
+  await assert.rejects(app.write((tx) => tx.collection(tasks).find('title', 'A')), { name: 'OptionError' });
+});
+
+test('increments of 64 callers leave what they add up to, in a transaction and with versions', async (t) => {
+  const app = await open(t);
+  const { id } = await app.collection(counters).create({});
+  const each = 20;
+  const increment = () => app.write((tx) => {
+    const { value } = tx.collection(counters).get(id) ?? { value: NaN };
+    tx.collection(counters).change(id, { value: value + 1 });
+  });
+  const retrying = async (): Promise<void> => {
+    for (;;) {
+      const record = app.collection(counters).get(id) ?? assert.fail();
+      try {
+        await app.collection(counters).change(id, { value: record.value + 1 }, { ifVersion: app.versionOf(record) });
+        return;
+      } catch (error) {
+        assert.equal(Object(error).code, 'precondition_failed');
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: 64 }, async (_, caller) => {
+    for (let round = 0; round < each; round += 1) await (caller < 60 ? increment() : retrying());
+  }));
+  assert.equal(app.collection(counters).get(id)?.value, 64 * each);
+});
+
+test('users are a collection without hashes', async (t) => {
+  const app = await open(t);
+  const user = await app.users.create(mia);
+  assert.deepEqual(user, { id: 1, name: 'Mia', email: mia.email, role: 'member' });
+  await app.users.setPassword(1, 'another long password');
+  const refused = await app.inject({
+    method: 'POST', target: '/tokens', headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ email: mia.email, password: mia.password }),
+  });
+  assert.equal(refused.status, 401);
+  const unproven = app.users.change(1, { password: 'another password', currentPassword: 'wrong' }, { as: 1 });
+  await assert.rejects(unproven, { code: 'validation_failed' });
+  const king = app.users.create({ ...mia, role: 'king', email: 'k@example.org' });
+  await assert.rejects(king, { code: 'validation_failed' });
+  assert.equal(app.users.count(), 1);
+  assert.throws(() => app.collection('users'), { name: 'OptionError', message: /use app.users/ });
+});
+
+test('fetch answers requests of the Web', async (t) => {
+  const app = await open(t, { auth: 'none' });
+  const headers = { 'content-type': 'application/json' };
+  const made = await app.fetch(new Request('http://cairn/tasks', { method: 'POST', headers, body: '{"title":"A"}' }));
+  assert.deepEqual([made.status, made.headers.get('location')], [201, '/tasks/1']);
+  const read = await app.fetch(new Request('http://localhost/tasks?done=false'));
+  assert.equal(((await read.json()) as unknown[]).length, 1);
+  const head = await app.fetch(new Request('http://cairn/tasks', { method: 'HEAD' }));
+  assert.deepEqual([head.status, await head.text()], [200, '']);
+  assert.equal((await app.fetch(new Request('http://example.org/tasks'))).status, 421);
+  const forwarded = new Request('http://cairn/tasks', { headers: { 'x-forwarded-for': '10.0.0.1' } });
+  assert.equal((await app.fetch(forwarded)).status, 421);
+  assert.equal((await app.fetch(new Request('http://cairn/tasks'), { address: '192.0.2.1' })).status, 421);
+  const used = new Request('http://cairn/tasks', { method: 'POST', headers, body: '{"title":"A"}' });
+  await used.text();
+  await assert.rejects(app.fetch(used), { name: 'TypeError', message: /was read before/ });
+  const feed = await app.fetch(new Request('http://cairn/changes'));
+  const reader = feed.body?.getReader();
+  assert.equal((await reader?.read())?.done, false);
+  await reader?.cancel();
+});
+
+test('what is passed wrong is an error that names it', async (t) => {
+  const app = await open(t, { auth: 'none' });
+  const all = app.collection(tasks);
+  const call = (target: unknown, of: object, ...given: unknown[]): Promise<unknown> =>
+    (async () => Reflect.apply(Object(target), of, given))();
+  const wrong: readonly [Promise<unknown>, RegExp][] = [
+    [call(app.inject, app, { target: '/tasks', fields: {} }), /"fields".*use headers/],
+    [call(app.inject, app, { target: 'tasks' }), /target "tasks"/],
+    [call(app.fetch, app, new Request('http://cairn/'), { adress: '::1' }), /"adress".*address/],
+    [call(all.list, all, { wher: {} }), /"wher".*where/],
+    [call(all.list, all, { title: 'A' }), /"title"/],
+    [call(all.get, all, 1, { ifVersion: 'x' }), /"ifVersion"/],
+    [call(app.listen, app, { port: 0, hots: '::1' }), /"hots"/],
+    [call(app.collection, app, 'task'), /there are items, tasks/],
+    [call(app.write, app, () => 1, { us: 1 }), /"us"/],
+    [call(createApp, app, { colections: [] }), /"colections"/],
+    [createApp({ log: Object({ info: 1 }) }), /log/],
+  ];
+  for (const [promise, message] of wrong) await assert.rejects(promise, { name: 'OptionError', message });
+  const date = call(all.create, all, { title: new Date(0) });
+  await assert.rejects(date, { name: 'TypeError', message: /"\/title".*toISOString/ });
+  assert.ok(new OptionError('x', 'y').option === 'y');
+});
+
+test('any logger with info, warn and error takes the lines', async (t) => {
+  const lines: string[] = [];
+  const log = { info: (line: string) => void lines.push(line), warn() {}, error() {} };
+  const app = await open(t, { log });
+  await app.users.create(ada);
+  assert.match(lines.join('\n'), /user_created/);
+});
+
+test('status tells how the app is, and listen binds to this machine', async (t) => {
+  const app = await open(t, { auth: 'none' });
+  const port = await app.listen({ port: 0 });
+  assert.equal((await fetch(`http://127.0.0.1:${port}/livez`)).status, 200);
+  const { state, unready, certificate, records } = app.status();
+  assert.deepEqual([state, unready, certificate, records], ['writable', undefined, undefined, 0]);
+  assert.equal(Object.hasOwn(app, 'store') || Object.hasOwn(app, 'data'), false);
+});
