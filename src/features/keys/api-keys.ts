@@ -30,6 +30,12 @@ export class ApiKeys {
   readonly #parts: AccountParts;
   readonly #removal: Removal;
   readonly #beginnings: Beginnings;
+  /** Hashes of keys that were good once, which requests repeat. A full map is cleared. */
+  readonly #hashes = new Map<string, string>();
+  /** The keys whose use is being recorded: of many requests at once, one writes it. */
+  readonly #recording = new Set<number>();
+  /** The start of the hour in which a key was used last: in milliseconds, and as it is stored. */
+  #hour: readonly [number, string] = [NaN, ''];
 
   constructor(parts: AccountParts, removal: Removal) {
     this.#parts = parts;
@@ -68,13 +74,19 @@ export class ApiKeys {
   /** Returns who has this key, with the current role. @throws CairnError `invalid_token` */
   resume(key: string): KeyPrincipal {
     const { apiKeys, users } = this.#parts;
-    const record = apiKeys.find('hash', secretHash(key));
+    const remembered = this.#hashes.get(key);
+    const hash = remembered ?? secretHash(key);
+    const record = apiKeys.find('hash', hash);
     const user = record && users.get(record.userId);
     if (record === undefined || user === undefined) throw invalidToken();
     if (!this.#isLive(record)) {
       // Setting the clock back must not revive it.
       this.#removal.removalSettled = this.#inBackground((tx) => tx.of(apiKeys).remove(record.id));
       throw invalidToken();
+    }
+    if (remembered === undefined) {
+      if (this.#hashes.size >= limits.sessionSecretsMax) this.#hashes.clear();
+      this.#hashes.set(key, hash);
     }
     this.#recordUse(record);
     return { kind: 'key', userId: user.id, role: user.role, isReadOnly: record.readOnly };
@@ -112,16 +124,21 @@ export class ApiKeys {
   #recordUse({ id, lastUsedAt }: ApiKeyRecord): void {
     const { apiKeys, clock } = this.#parts;
     const now = clock.now();
-    const hour = new Date(now - (now % hourMs)).toISOString();
-    const next = new Date(now + limits.clockSkewSecondsMax * 1000).toISOString();
+    const startsAt = now - (now % hourMs);
+    if (this.#hour[0] !== startsAt) this.#hour = [startsAt, new Date(startsAt).toISOString()];
+    const [, hour] = this.#hour;
     // A clock that was ahead may have dated the last use.
-    const isDue = (last = ''): boolean => last < hour || last > next;
-    if (!isDue(lastUsedAt)) return;
-    void this.#inBackground((tx) => {
+    const isAhead = (last: string): boolean =>
+      last > hour && Date.parse(last) > now + limits.clockSkewSecondsMax * 1000;
+    const isDue = (last = ''): boolean => last < hour || isAhead(last);
+    if (!isDue(lastUsedAt) || this.#recording.has(id)) return;
+    this.#recording.add(id);
+    const written = this.#inBackground((tx) => {
       const current = tx.of(apiKeys).get(id);
       if (current !== undefined && isDue(current.lastUsedAt))
         tx.of(apiKeys).replace(id, { ...current, lastUsedAt: hour });
     });
+    void written.then(() => this.#recording.delete(id));
   }
 
   /** Writes while the request continues. If the write fails, the next request tries again. */
