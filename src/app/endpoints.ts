@@ -41,7 +41,8 @@ export function endpointsOf(
       ? collectionEndpoints(usersCollection({ ...settings, roles, formerRoles }), users, options)
       : []),
     ...[...registry.values()].flatMap((declared) => {
-      const collection = declaredCollection(declared);
+      const plain = declaredCollection(declared);
+      const collection = dialect?.spoken(plain) ?? plain;
       if (declared.isSingle)
         return singles?.(collection, declared, { ...options, ...complete }) ?? [];
       if (dialect !== undefined) return dialect.endpointsOf(declared, registry, options, complete);

@@ -48,6 +48,10 @@ type NewTools = new (
 export interface Dialect {
   /** The indexes of each table of a declared collection, besides its own. */
   readonly groups: Groups;
+  /** Returns a collection with bodies of the dialect. */
+  spoken(
+    collection: RoutedCollection<NewEntry, EntryDraft>,
+  ): RoutedCollection<NewEntry, EntryDraft>;
   /** Returns the endpoints of a declared collection. */
   endpointsOf(
     declared: Declared,

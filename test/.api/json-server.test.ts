@@ -309,3 +309,27 @@ test('ids of texts and numbers are found, embedded and taken along by their text
   assert.equal((await send('DELETE', '/posts/7')).status, 200);
   assert.equal((await ids('/comments')).length, 2);
 });
+
+test('PATCH assigns the members of a single resource, too', async (t) => {
+  const profile = defineCollection({ name: 'profile', single: true, fields: {}, additional: true });
+  const state = defineCollection({ name: 'state', single: true, value: { kind: 'json' } });
+  const { send, ids } = await opened(t, [...open, profile, state]);
+  assert.equal((await send('PUT', '/profile', { id: 1, name: 'Ada', at: { city: 'Rome', zip: 1 } })).status, 201);
+  const patched = await send('PATCH', '/profile', { id: 2, at: { city: 'Bari' }, name: null });
+  assert.deepEqual([patched.status, patched.json], [200, { id: 2, name: null, at: { city: 'Bari' } }]);
+  await send('PUT', '/state', { a: { b: 1, c: 2 }, d: 3 });
+  assert.deepEqual((await send('PATCH', '/state', { a: { b: null } })).json, { a: { b: null }, d: 3 });
+  assert.deepEqual((await send('PATCH', '/state', [1])).json, [1]);
+  assert.equal((await send('GET', '/posts/1/profile')).status, 404);
+  assert.deepEqual(await ids('/posts?_limit=1'), []);
+});
+
+test('the records below one are found by an index, whatever else is asked', async (t) => {
+  const { send, ids } = await filled(t);
+  assert.deepEqual(await ids('/posts/1/comments?body=nice'), [1]);
+  assert.deepEqual(await ids('/comments?postId=1&postId=2&_sort=body,id&_order=desc,asc'), [2, 1, 3]);
+  assert.deepEqual(await ids('/comments?postId=1&id=1&id=3'), [1]);
+  assert.equal((await send('GET', '/comments?postId=1&_limit=1')).field('x-total-count'), '2');
+  await send('PATCH', '/comments/1', { postId: 2 });
+  assert.deepEqual([await ids('/posts/1/comments'), await ids('/posts/2/comments')], [[2], [1, 3]]);
+});

@@ -1,7 +1,13 @@
 /** Answers clients of json-server, of its versions 0.17 and 1.0, in their own way. */
 import type { Principal } from '../../auth/access.ts';
 import type { Body } from '../../api/body.ts';
-import { parseId, type Endpoint, type Handler, type Operation } from '../../api/call.ts';
+import {
+  parseId,
+  type Endpoint,
+  type Handler,
+  type Operation,
+  type RoutedCollection,
+} from '../../api/call.ts';
 import {
   batchEndpoints,
   collectionEndpoints,
@@ -21,15 +27,30 @@ import {
   localTarget,
   type Target,
   type CollectionTools,
+  type EntryDraft,
+  type NewEntry,
 } from '../../collections/resource.ts';
 import { Fields } from '../../http/fields.ts';
 import type { Handle, Reply, Request } from '../../http/message.ts';
 import { parseQuery, type Query } from '../../http/query.ts';
-import { invalidParameter } from '../../lists/filters.ts';
+import { invalidParameter, onlyCondition, type Filter } from '../../lists/filters.ts';
 import { readList, readRecord, type List, type PieceWriter } from '../../lists/list.ts';
 import { listParameters } from '../../lists/query.ts';
-import { anyJson, moreName, referenceIn, type Field, type Shape } from '../../schema/field.ts';
-import { moreOf, readerAt, representationOf, representationWriter } from '../../schema/record.ts';
+import {
+  anyJson,
+  moreName,
+  referenceIn,
+  valueName,
+  type Field,
+  type Shape,
+} from '../../schema/field.ts';
+import {
+  fieldValue,
+  moreOf,
+  readerAt,
+  representationOf,
+  representationWriter,
+} from '../../schema/record.ts';
 import type { StoredRecord, Transaction } from '../../store/store.ts';
 import { isForeign, namesIn, readPart, readQuery, type IsKnown, type Part } from './query.ts';
 
@@ -39,25 +60,40 @@ const keyOf = (name: string, id: Scalar): string => `${name} ${id}`;
 
 /** The indexes of the tables of declared collections, besides their own. */
 export const groups = {
-  [refers]: (entry: Entry): string[] =>
-    Object.entries({ ...entry, ...moreOf(entry) }).flatMap(([name, value]) =>
-      name.endsWith('Id') && isScalar(value) ? keyOf(name, value) : [],
-    ),
+  // Every write runs this, several times.
+  [refers](entry: Entry): string[] {
+    const keys: string[] = [];
+    for (const members of [entry, moreOf(entry)]) {
+      for (const name in members) {
+        const value = members[name];
+        if (name.endsWith('Id') && isScalar(value)) keys.push(keyOf(name, value));
+      }
+    }
+    return keys;
+  },
 };
 
-/** Returns the endpoints of a declared collection. */
-export function endpointsOf(
-  declared: Declared,
-  registry: Registry,
-  options: CollectionOptions,
-  tools: CollectionTools,
-): Endpoint[] {
-  const collection = declaredCollection(declared);
+/** Returns the filter by id that stands for one by what records refer to: an index answers both. */
+function referrersIn({ records }: Declared, filters: readonly Filter[]): Filter[] {
+  for (const filter of filters) {
+    const { name = '', operator, operands = [] } = onlyCondition(filter) ?? {};
+    if (operator !== 'in' || !name.endsWith('Id')) continue;
+    const keys = [...new Set(operands.map((operand) => keyOf(name, operand)))];
+    const count = keys.reduce((sum, key) => sum + records.countAtMost(refers, key), 0);
+    if (count > limits.pageRecordsMax) continue;
+    const found = keys.flatMap((key) => records.members(refers, key));
+    return [[{ name: 'id', operator, operands: found.map(idOf) }]];
+  }
+  return [];
+}
+
+/** Returns a collection with bodies as json-server takes them. */
+export function spoken(collection: Spoken): Spoken {
   const { create, replace, patch } = collection.bodies;
-  const { fields } = declared;
+  const { fields } = collection;
   const bodies = {
     create: sentTo(create, (sent) => withoutId(sent, fields['id']?.kind !== 'integer')),
-    replace: sentTo(replace, (sent) => withoutId(sent)),
+    replace: sentTo(replace, (sent) => withoutId(sent, !Object.hasOwn(fields, 'id'))),
     patch: {
       ...patch,
       validate: (sent: JsonValue, by: Principal) => ({
@@ -67,17 +103,26 @@ export function endpointsOf(
       }),
     },
   };
+  return { ...collection, bodies };
+}
+type Spoken = RoutedCollection<NewEntry, EntryDraft>;
+
+/** Returns the endpoints of a declared collection. */
+export function endpointsOf(
+  declared: Declared,
+  registry: Registry,
+  options: CollectionOptions,
+  tools: CollectionTools,
+): Endpoint[] {
+  const collection = spoken(declaredCollection(declared));
   const resource = new Resource(declared, tools, registry);
   const others = handlersOf(declared, registry, options);
-  const endpoints = collectionEndpoints({ ...collection, bodies }, resource, options);
-  return [
-    ...endpoints.map((own): Endpoint => {
-      const { operation = 'create' } = own.route.of ?? {};
-      const handle = others[operation]?.((call) => own.handle(call));
-      return handle === undefined ? own : { route: own.route, handle };
-    }),
-    ...batchEndpoints(collection, resource, options),
-  ];
+  const endpoints = collectionEndpoints(collection, resource, options).map((own): Endpoint => {
+    const { operation = 'create' } = own.route.of ?? {};
+    const handle = others[operation]?.((call) => own.handle(call));
+    return handle === undefined ? own : { route: own.route, handle };
+  });
+  return [...endpoints, ...batchEndpoints(collection, resource, options)];
 }
 
 /** Returns a body that is changed before it is validated. */
@@ -95,13 +140,17 @@ function withoutId(sent: JsonValue, isGiven = false): JsonValue {
 
 /** Returns a stored record with the members that were sent in the place of its own. */
 function assigned(fields: Shape, stored: object, sent: JsonValue): JsonValue {
-  if (!isJsonObject(sent)) return sent;
-  const members = new Map(Object.entries(representationOf(fields, stored)));
+  const before = Object.hasOwn(fields, valueName)
+    ? fieldValue(stored, valueName)
+    : representationOf(fields, stored);
+  if (!isJsonObject(sent) || !isJsonObject(before)) return sent;
+  const members = new Map(Object.entries(before));
   for (const [name, value] of Object.entries(sent)) {
-    const { kind, nullable, optional }: Field = fields[name] ?? anyJson;
+    const field: Field | undefined = Object.hasOwn(fields, name) ? fields[name] : anyJson;
+    const { kind, nullable, optional }: Field = field ?? anyJson;
     // Null is no value of such a field, so it can only be meant to remove it.
     if (value === null && optional && !nullable && kind !== 'json') members.delete(name);
-    else if (name !== 'id') members.set(name, value);
+    else if (name !== 'id' || !Object.hasOwn(fields, name)) members.set(name, value);
   }
   return Object.fromEntries(members);
 }
@@ -157,13 +206,14 @@ function handlersOf(
       const isOwn = names.some((name) => own.includes(name)) && !names.some(isForeign);
       if (isOwn || names.length === 0) return listed(call);
       const asked = readQuery(declared, query, isKnown);
+      const filters = [...referrersIn(declared, asked.filters), ...asked.filters];
       const part = readPart(query);
       const embed = embeddingIn(declared, registry, query);
       const read = async (offset = part?.offset): Promise<List> =>
         readList(
           { fields, records, pool },
           {
-            query: { ...asked, limit: part?.limit, offset },
+            query: { ...asked, filters, limit: part?.limit, offset },
             withTotal: part !== undefined,
             caller: call.request,
             embed,
@@ -321,8 +371,9 @@ export function taking(handle: Handle, registry: Registry): Handle {
     const isTyped = !method.startsWith('P') || given.get('content-type') !== undefined;
     const fields = isTyped ? given : new Fields([...given.raw, 'Content-Type', 'application/json']);
     const [, of = '', sent = '', nested = '', query = ''] = nestedForm.exec(target) ?? [];
-    const parent = registry.has(nested) ? registry.get(of) : undefined;
-    if (parent === undefined) return handle(isTyped ? request : changed(request, { fields }));
+    const [parent, below] = [registry.get(of), registry.get(nested)];
+    if (!parent || !below || parent.isSingle || below.isSingle)
+      return handle(isTyped ? request : changed(request, { fields }));
     const name = `${parent.singular}Id`;
     const asked = `${name}:eq=${sent.replaceAll(/[+&]/g, encodeURIComponent)}`;
     const isRead = method === 'GET' || method === 'HEAD';
