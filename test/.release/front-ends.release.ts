@@ -1,7 +1,8 @@
 /** Front ends of react-admin and refine as tutorials build them, in the published packages. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import { defineCollection } from '../../src/collections/define.ts';
-import { createApp } from '../../src/programs/app.ts';
+import { cairn, temporaryDirectory } from '../.support/cli/spawn.ts';
 import { bring, type Load } from '../.support/packages.ts';
 import { fileOfReference, openBlog, type Loaded } from '../.support/providers.ts';
 import { openWindow, shown, type, type Page } from '../.support/window.ts';
@@ -92,17 +93,13 @@ test('a front end of react-admin runs', async (t) => {
   const browser = { load, window: await openWindow(load) };
   t.after(() => browser.window.close());
 
-  await t.test('for json-server, against the dialect', async (t) => {
-    const collections = ['posts', 'users'].map((name) => defineCollection({ name, fields: {}, additional: true }));
-    const only = { auth: 'none', users: false, items: false, corsOrigins: ['http://localhost'] } as const;
-    const app = await createApp({ ...only, dialect: 'json-server', collections });
-    t.after(app.close);
-    const api = `http://127.0.0.1:${await app.listen({ port: 0, host: '127.0.0.1' })}`;
+  await t.test('for json-server, against `cairn db.json`', async (t) => {
+    const file = join(temporaryDirectory(t), 'db.json');
+    const withIds = posts.map((post, index) => ({ id: index + 1, ...post }));
+    writeFileSync(file, JSON.stringify({ posts: withIds, users: [{ id: 1, name: 'Ada' }] }));
+    const [, api = ''] = await cairn(t, [file, '--port', '0', '--log', 'none'], {}).find(/^Cairn serves (http:\S+)$/m);
     const { default: provide } = await load('ra-data-json-server/dist/index.js');
-    const dataProvider = provide(api);
-    await dataProvider.create('users', { data: { name: 'Ada', email: 'ada@example.org' } });
-    for (const data of posts) await dataProvider.create('posts', { data });
-    const page = await visit(t, browser, { dataProvider });
+    const page = await visit(t, browser, { dataProvider: provide(api) });
     await work(page);
     await page.text('Post Made');
   });
