@@ -3,7 +3,9 @@
  * types, which use those of `@types/node`.
  */
 /// <reference types="node" preserve="true" />
-export { createApp } from './programs/app.ts';
+export { createApp, defineRoute } from './programs/app.ts';
+export { reply } from './programs/routes.ts';
+export type { OwnRoute, RouteCall, RouteDefinition, RouteReply } from './programs/routes.ts';
 export type {
   App,
   AppStatus,

@@ -3,7 +3,7 @@ import { recordId, type RecordId } from '../base/record-id.ts';
 import type { Reply, Request } from '../http/message.ts';
 import type { CollectionAccess } from '../collections/declaration.ts';
 import type { Declared } from '../collections/registry.ts';
-import type { IdKind } from '../schema/field.ts';
+import type { IdKind, Shape } from '../schema/field.ts';
 import type { Body } from './body.ts';
 
 /**
@@ -18,6 +18,14 @@ export interface Route<B = unknown> {
   readonly refusesKeys?: true;
   /** The collection to which the route belongs, and the operation on it. Absent: none. */
   readonly of?: { readonly collection: RoutedCollection; readonly operation: Operation };
+  /** What a program says of a route of its own. Absent: it is the server's. */
+  readonly own?: {
+    readonly summary: string;
+    readonly query?: Shape | undefined;
+    readonly reply?: Shape | undefined;
+    /** Whether the reply is kept for an `Idempotency-Key`. */
+    readonly isKept: boolean;
+  };
   /** What the `{id}` of the path is; absent: the number of a record. */
   readonly ids?: IdKind | undefined;
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';

@@ -54,6 +54,7 @@ export function endpointsOf(
     }),
     ...(hasUsers ? [...signInEndpoints(services), ...accountEndpoints(services)] : []),
     ...healthEndpoints({ ...services, status: statusOf(services, features, complete) }),
+    ...(complete.ownEndpoints?.(services) ?? []),
   ];
   for (const feature of features) {
     endpoints.push(...feature.endpoints(endpoints.map(({ route }) => route)));

@@ -2,9 +2,10 @@ import type { Role } from '../auth/access.ts';
 import { systemClock, systemRandom, type Clock, type Random } from '../base/system.ts';
 import type { CollectionDeclaration } from '../collections/declaration.ts';
 import type { ReferenceRules, Registry } from '../collections/registry.ts';
-import type { Observe } from '../collections/writes.ts';
+import type { Observe, Writes } from '../collections/writes.ts';
 import { settings, valuesOf, type ClusterOptions, type Settings } from '../config/options.ts';
 import { errorLog, type Log } from '../log/log.ts';
+import type { Endpoint } from '../api/call.ts';
 import type { Administrator } from './administrator.ts';
 
 /** What an app is opened with beside its settings. Every member may be left out. */
@@ -57,6 +58,10 @@ export interface CompleteOptions extends BasicOptions {
   readonly formerRoles?: readonly Role[];
   /** The rules of references. `openApp` loads them where a declared field refers. */
   readonly references?: ReferenceRules | undefined;
+  /** Returns the endpoints of a program's own routes. */
+  readonly ownEndpoints?:
+    | ((data: { readonly writes: Writes; readonly registry: Registry }) => readonly Endpoint[])
+    | undefined;
   /** Returns what observes the writes to the collections of `registry`. */
   readonly observer?: ((registry: Registry) => Observe) | undefined;
 }

@@ -34,7 +34,7 @@ interface Path<T> {
 }
 
 /**
- * Finds the route for a request. A pattern is an exact path, or ends in a parameter; an
+ * Finds the route for a request. A pattern is an exact path, or has one parameter; an
  * exact path wins. Paths are compared byte by byte and never normalised:
  * `/users/../items`, `/users%2f1` and `//users` match nothing. HEAD is answered as GET.
  */
@@ -42,6 +42,8 @@ export class Router<T extends NonNullable<unknown>> {
   readonly #exact = new Map<string, Path<T>>();
   /** By the path before the parameter, such as `/items/`. */
   readonly #byPrefix = new Map<string, Path<T>>();
+  /** Those with a parameter before their end, by the path without it, such as `/tasks/{}/finish`. */
+  readonly #within = new Map<string, Path<T>>();
 
   /**
    * @throws InvariantError for a malformed pattern, and for two that match the same paths
@@ -53,15 +55,21 @@ export class Router<T extends NonNullable<unknown>> {
         `"${pattern}" is not a path pattern such as /items/{id}`,
       );
       const [prefix = '', parameter] = pattern.split('{');
-      const paths = parameter === undefined ? this.#exact : this.#byPrefix;
-      const path = paths.get(prefix) ?? { pattern, byMethod: new Map<string, T>() };
+      const isWithin = parameter?.includes('/') === true;
+      const paths = isWithin
+        ? this.#within
+        : parameter === undefined
+          ? this.#exact
+          : this.#byPrefix;
+      const key = isWithin ? pattern.replace(/\{\w+/, '{') : prefix;
+      const path = paths.get(key) ?? { pattern, byMethod: new Map<string, T>() };
       const isNew = path.pattern === pattern && !path.byMethod.has(method);
       invariant(
         isNew,
         `"${method} ${pattern}" and "${method} ${path.pattern}" match the same paths`,
       );
       path.byMethod.set(method, value);
-      paths.set(prefix, path);
+      paths.set(key, path);
     }
   }
 
@@ -71,8 +79,9 @@ export class Router<T extends NonNullable<unknown>> {
     const path = target.slice(0, mark);
     const start = path.lastIndexOf('/') + 1;
     const exact = this.#exact.get(path);
-    const parameter = exact === undefined ? path.slice(start) : '';
-    const found = parameter === '' ? exact : this.#byPrefix.get(path.slice(0, start));
+    let parameter = exact === undefined ? path.slice(start) : '';
+    let found = parameter === '' ? exact : this.#byPrefix.get(path.slice(0, start));
+    if (found === undefined && this.#within.size > 0) [found, parameter] = this.#matchWithin(path);
     if (found === undefined) return { kind: 'not-found' };
     const { byMethod } = found;
     const value = byMethod.get(method === 'HEAD' ? 'GET' : method);
@@ -85,6 +94,18 @@ export class Router<T extends NonNullable<unknown>> {
     ]);
     return { kind: 'method-not-allowed', allow: [...methods].sort().join(', ') };
   }
+
+  /** Finds a path with a parameter before its end, and the parameter. */
+  #matchWithin(path: string): [Path<T> | undefined, string] {
+    const segments = path.split('/');
+    for (const [key, found] of this.#within) {
+      const at = key.split('/').indexOf('{}');
+      const parameter = segments[at] ?? '';
+      if (parameter !== '' && segments.with(at, '{}').join('/') === key) return [found, parameter];
+    }
+    return [undefined, ''];
+  }
 }
 
-const patternGrammar = /^(?:\/[\w.~-]+)*\/(?:[\w.~-]+|\{[a-z][A-Za-z0-9]*\})$|^\/$/;
+const patternGrammar =
+  /^(?:\/[\w.~-]+)*\/(?:[\w.~-]+|\{[a-z][A-Za-z0-9]*\})$|^(?:\/[\w.~-]+)+\/\{[a-z]\w*\}(?:\/[\w.~-]+)+$|^\/$/;

@@ -4,12 +4,14 @@ import type { Unready } from '../api/health.ts';
 import { declaredCollection, usersCollection } from '../api/routes.ts';
 import { openApp, type Application } from '../app/app.ts';
 import type { CompleteOptions } from '../app/options.ts';
+import type { Principal } from '../auth/access.ts';
+import { invariant } from '../base/errors.ts';
 import type { JsonObject } from '../base/json.ts';
 import { CollectionResource } from '../collections/resource.ts';
 import { OptionError } from '../config/options.ts';
 import type { ListenOptions, TlsTexts } from '../http/server.ts';
 import type { Load } from '../log/operated.ts';
-import type { Store } from '../store/store.ts';
+import type { Store, Transaction } from '../store/store.ts';
 import { callerOf, principalOf, type As, type Caller } from './callers.ts';
 import {
   Operations,
@@ -28,6 +30,8 @@ import {
   type PlainRequest,
 } from './inject.ts';
 import { completeOptions, type AppOptions } from './options.ts';
+import { ownEndpoints, type OwnRoute, type RouteDefinition } from './routes.ts';
+import type { Shape } from '../schema/field.ts';
 import type { Input, Output, Patch, Where } from './types.ts';
 import { createMany, ProgramWrites, programTransaction, type ProgramTransaction } from './write.ts';
 
@@ -137,6 +141,17 @@ export interface App {
 }
 
 /**
+ * Declares a route of one's own, a row of the route table: authentication, validation, limits, log,
+ * metrics and the OpenAPI document are as for every other row.
+ * `createApp` checks it.
+ */
+export function defineRoute<const B extends Shape, const Q extends Shape>(
+  route: RouteDefinition<B, Q, App>,
+): OwnRoute<App> {
+  return Object.freeze({ ...route });
+}
+
+/**
  * Opens the store and puts the application together.
  * @throws StoreDamageError, LockedError or KeyRingError if the directory cannot be used;
  *   OptionError for an option that is unknown or not allowed; InvariantError for a
@@ -152,12 +167,37 @@ export async function openProgram(
   options: AppOptions = {},
 ): Promise<{ readonly app: App; readonly inside: Application }> {
   const complete = completeOptions(options);
-  const inside = await openApp(complete);
+  const { routes = [] } = options;
+  let app: App | undefined;
+  const running = (): App => {
+    invariant(app !== undefined, 'requests wait for the app');
+    return app;
+  };
+  let records: Records | undefined;
+  const inside = await openApp({
+    ...complete,
+    ownEndpoints: (data) =>
+      ownEndpoints(routes, {
+        writes: data.writes,
+        registry: data.registry,
+        app: running,
+        transaction: (tx, principal) => {
+          invariant(records !== undefined, 'requests wait for the app');
+          return records.transaction(tx, principal);
+        },
+        guarded: (work) => (tx) => {
+          invariant(records !== undefined, 'requests wait for the app');
+          return records.guarded(work)(tx);
+        },
+      }),
+  });
+  records = recordsOf(inside, complete);
+  app = appOf(inside, records);
   await inside.begin();
-  return { app: appOf(inside, complete), inside };
+  return { app, inside };
 }
 
-function appOf(inside: Application, complete: CompleteOptions): App {
+function appOf(inside: Application, { api }: Records): App {
   const { server } = inside;
   const counted = async <T>(work: () => Promise<T>): Promise<T> => {
     server.unanswered += 1;
@@ -168,7 +208,7 @@ function appOf(inside: Application, complete: CompleteOptions): App {
     }
   };
   // Not spread, because `users` is asked for only where there are users.
-  return Object.assign(recordsOf(inside, complete), {
+  return Object.assign(api, {
     listen({ host = '127.0.0.1', ...options }: Parameters<App['listen']>[0]) {
       withMembers('app.listen', options, ['port', 'tls']);
       return inside.listen({ ...options, host });
@@ -205,11 +245,15 @@ function appOf(inside: Application, complete: CompleteOptions): App {
 /** The row for which `app.authenticate` looks at credentials. */
 const credentials = { method: 'GET', path: '/', access: 'optional' } as const;
 
+/** What reads and writes records. */
+interface Records {
+  readonly api: Pick<App, 'collection' | 'users' | 'versionOf' | 'write'>;
+  readonly transaction: (tx: Transaction, principal: Principal) => ProgramTransaction;
+  readonly guarded: <T>(work: (tx: Transaction) => T) => (tx: Transaction) => T;
+}
+
 /** Returns what reads and writes records. */
-function recordsOf(
-  { data, store, listPool }: Application,
-  complete: CompleteOptions,
-): Pick<App, 'collection' | 'users' | 'versionOf' | 'write'> {
+function recordsOf({ data, store, listPool }: Application, complete: CompleteOptions): Records {
   const writes = new ProgramWrites(data.writes);
   const versions = new WeakMap<object, string>();
   const tools: CollectionTools = {
@@ -239,6 +283,8 @@ function recordsOf(
   };
   const users = { routed: usersCollection(complete.settings), resource: data.users };
   const ofUsers = programCollection(new Operations(users, tools));
+  const transaction = (tx: Transaction, principal: Principal) =>
+    programTransaction(tx, principal, operationsOf, data.registry);
   const records = {
     collection(given: unknown): DeclaredCollection {
       const operations = operationsOf(given);
@@ -273,13 +319,16 @@ function recordsOf(
       withMembers('app.write', options, ['as']);
       const principal = tools.principalOf(options);
       return writes.write(principal, (tx) =>
-        Reflect.apply(work, undefined, [
-          programTransaction(tx, principal, operationsOf, data.registry),
-        ]),
+        Reflect.apply(work, undefined, [transaction(tx, principal)]),
       );
     },
   };
-  // The records of a collection are as its declaration says, which the store has checked: the types
-  // that follow from it hold.
-  return records as unknown as Pick<App, 'collection' | 'users' | 'versionOf' | 'write'>;
+  return {
+    // The records of a collection are as its declaration says, which the store has checked: the
+    // types that follow from it hold.
+    api: records as unknown as Records['api'],
+    // A transaction has the same types, for the same reason.
+    transaction: transaction as unknown as Records['transaction'],
+    guarded: (work) => writes.guarded(work),
+  };
 }

@@ -23,6 +23,7 @@ import {
 } from '../config/options.ts';
 import { logError, silentLog, type Log } from '../log/log.ts';
 import { observerOf, type Hooks } from './hooks.ts';
+import { checkRoute, type OwnRoute } from './routes.ts';
 
 /** Settings, of which any may be left out. */
 type SomeSettings = { readonly [K in keyof Settings]?: Settings[K] | undefined };
@@ -39,6 +40,8 @@ export interface AppOptions extends SomeSettings, Omit<BasicOptions, 'collection
    * server itself are written, to standard error.
    */
   readonly log?: Log | SimpleLog | undefined;
+  /** Routes of one's own, made by `defineRoute`. */
+  readonly routes?: readonly OwnRoute<never>[] | undefined;
   /** Functions that run before and after each write to a collection or to users. */
   readonly hooks?: Hooks | undefined;
 }
@@ -53,6 +56,7 @@ export function completeOptions(options: AppOptions): CompleteOptions {
   const { hooks, directory, secret, cluster } = options;
   const log = logOf(options.log);
   const collections = declaredBy(options);
+  for (const route of options.routes ?? []) checkRoute(route, options.roles ?? []);
   if (directory !== undefined) checkGiven('directory', serverOptions.directory, directory);
   if (secret !== undefined) checkGiven('secret', signingKey, secret);
   if (cluster !== undefined) checkCluster(cluster, directory);
@@ -140,6 +144,7 @@ const otherOptions: {
   users: true,
   roles: true,
   hooks: true,
+  routes: true,
   clock: true,
   random: true,
   log: true,

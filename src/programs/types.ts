@@ -111,7 +111,7 @@ type Members<S, Depth extends 0[]> = {
 } & { readonly [K in keyof S as S[K] extends Optional ? K : never]?: ValueOf<S[K], Depth> };
 
 /** The members of a shape that are sent. */
-type Sent<S, Depth extends 0[]> = {
+export type Sent<S, Depth extends 0[]> = {
   readonly [K in keyof S as MayBeAbsent<S[K]> extends true ? never : K]: ValueOf<S[K], Depth>;
 } & {
   readonly [K in keyof S as MayBeAbsent<S[K]> extends true ? K : never]?:

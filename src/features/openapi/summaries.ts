@@ -55,7 +55,7 @@ export function describe(routes: readonly Route[]): DescribedRoute[] {
     Object.entries({ ...signInDescriptions(hasItems), ...serverDescriptions }),
   );
   return routes.flatMap((route) => {
-    const { operationId, method, of } = route;
+    const { operationId, method, of, own } = route;
     if (operationId === undefined) return [];
     if (of !== undefined) {
       const { collection, operation } = of;
@@ -66,10 +66,38 @@ export function describe(routes: readonly Route[]): DescribedRoute[] {
         : operations[operation](collection);
       return [{ ...route, operationId, tag: collection.name, refusals, ...description }];
     }
+    if (own !== undefined) return [{ ...route, operationId, ...describeOwn(route, own) }];
     const tag = operationId in serverDescriptions ? 'server' : 'sign-in';
     const description = services.get(operationId);
     return description === undefined ? [] : [{ ...route, operationId, tag, ...description }];
   });
+}
+
+/** Describes a route of a program. */
+function describeOwn(
+  { operationId = '', path, access, method }: Route,
+  { summary, query = {}, reply, isKept }: NonNullable<Route['own']>,
+): Description & { readonly tag: string } {
+  const title = capitalized(operationId);
+  const parameters = Object.entries(resourceSchema(title, query)['properties'] ?? {});
+  const [, tag = ''] = path.split('/');
+  return {
+    tag,
+    summary,
+    titles: [`${title}Body`],
+    parameters: parameters.map(([name, schema]: [string, JsonObject]) => ({
+      name,
+      description: '',
+      schema,
+    })),
+    refusals: [404, 409, 422, ...(access === 'public' ? [] : [403])],
+    reply: {
+      status: 200,
+      description: 'The result.',
+      schema: reply === undefined ? {} : resourceSchema(`${title}Reply`, reply),
+      ...(isKept && method === 'POST' && { headers: ['Idempotency-Replayed'] }),
+    },
+  };
 }
 
 const ofUser = [

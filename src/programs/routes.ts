@@ -1,0 +1,247 @@
+import { anonymous, localAdministrator, type Principal } from '../auth/access.ts';
+import type { Call, Endpoint, Route } from '../api/call.ts';
+import { newRecord } from '../api/body.ts';
+import { idempotencyKeyOf, noContent, unstoredReply } from '../api/replies.ts';
+import { isScalar, type JsonObject, type Scalar } from '../base/json.ts';
+import { didYouMean } from '../base/search.ts';
+import type { Registry } from '../collections/registry.ts';
+import { anyAccess } from '../collections/declaration.ts';
+import type { Writes } from '../collections/writes.ts';
+import { OptionError } from '../config/options.ts';
+import { apiFields, type Reply, type Request as PlainCall } from '../http/message.ts';
+import { parseQuery } from '../http/query.ts';
+import { invalidParameter, repeated } from '../lists/filters.ts';
+import type { Shape } from '../schema/field.ts';
+import { kindOf } from '../schema/kinds.ts';
+import type { Transaction } from '../store/store.ts';
+import { callerOf, type Caller } from './callers.ts';
+import { jsonOf, refusePromise, withMembers } from './given.ts';
+import type { Sent } from './types.ts';
+import type { ProgramTransaction } from './write.ts';
+
+/** A request to a route of one's own: authenticated, authorized, read and validated. */
+export interface RouteCall<B, Q, A> {
+  readonly caller: Caller;
+  /** The `{id}` of the path: a number where the collection that the path begins with has those. */
+  readonly id: number | string;
+  readonly query: Q;
+  readonly body: B;
+  readonly request: {
+    /** As in the log and in `X-Request-Id`. */
+    readonly id: string;
+    readonly method: string;
+    readonly target: string;
+    readonly address: string;
+    /** Aborted when the caller has gone. */
+    readonly signal: AbortSignal;
+    /** Returns a field by its lower-case name. */
+    header(name: string): string | undefined;
+  };
+  readonly app: A;
+}
+
+/** A route of one's own, a row of the one route table. */
+export interface RouteDefinition<B extends Shape, Q extends Shape, A> {
+  readonly method: Route['method'];
+  /** May have one `{id}`: `/tasks/{id}/finish`. */
+  readonly path: string;
+  /** `public`, `optional`, `user`, `session`, `admin` or a role. */
+  readonly access: string;
+  /** What it does, for the OpenAPI document. */
+  readonly summary: string;
+  /** The parameters of the query. Absent: a query is refused. */
+  readonly query?: Q;
+  /** The fields of the body. Absent: the route reads none. */
+  readonly body?: B;
+  /** The fields of the reply, for the OpenAPI document. */
+  readonly reply?: Shape;
+  /** Answers: a value (200, as JSON), nothing (204), `reply(…)`, or a `Response`. */
+  handle?(call: RouteCall<Sent<B, []>, Parameters<Q>, A>): unknown;
+  /**
+   * Answers by one transaction, which acts as the program. It is synchronous, may run more than once
+   * and does nothing else. Such a route takes an `Idempotency-Key` with POST.
+   */
+  write?(tx: ProgramTransaction, call: RouteCall<Sent<B, []>, Parameters<Q>, A>): unknown;
+}
+
+/** The values of a query. */
+type Parameters<Q> = { readonly [K in keyof Q]?: Sent<Q, []>[K & keyof Sent<Q, []>] };
+
+/** A route that `defineRoute` has made. */
+export interface OwnRoute<A> extends Pick<
+  RouteDefinition<Shape, Shape, A>,
+  'method' | 'path' | 'access' | 'summary' | 'query' | 'body' | 'reply'
+> {
+  handle?(call: RouteCall<never, never, A>): unknown;
+  write?(tx: ProgramTransaction, call: RouteCall<never, never, A>): unknown;
+}
+
+const members = [
+  ...['method', 'path', 'access', 'summary', 'query', 'body', 'reply', 'handle', 'write'],
+];
+const methods: readonly string[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
+
+/**
+ * Checks what a program gives as a route, which may be plain JavaScript.
+ * @throws OptionError that names the member
+ */
+export function checkRoute(route: OwnRoute<never>, roles: readonly string[]): void {
+  withMembers('defineRoute', route, members);
+  const { method, path, access, summary, handle, write, body } = route;
+  const refuse = (option: string, problem: string): never => {
+    throw new OptionError(`Cannot use the route ${method} ${path}: ${problem}`, option);
+  };
+  const words = [...anyAccess, 'member', ...roles];
+  if (!methods.includes(method)) refuse('method', `method must be one of ${methods.join(', ')}`);
+  if (!/^(?:\/[\w.~-]+)+(?:\/\{id\}(?:\/[\w.~-]+)*)?$/.test(path))
+    refuse('path', 'path must be like /tasks/{id}/finish');
+  if (!words.includes(access))
+    refuse('access', `access must be one of ${words.join(', ')}${didYouMean(access, words)}`);
+  if (typeof summary !== 'string' || summary === '') refuse('summary', 'summary must be a text');
+  if ((handle === undefined) === (write === undefined))
+    refuse('handle', 'it needs either handle or write');
+  if (method === 'GET' && (body !== undefined || write !== undefined))
+    refuse('method', 'GET has no body and writes nothing');
+}
+
+/** A reply with another status than 200, or with fields of its own. */
+export class RouteReply {
+  readonly status: number;
+  readonly body: unknown;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(status: number, body: unknown, headers: Readonly<Record<string, string>>) {
+    this.status = status;
+    this.body = body;
+    this.headers = headers;
+  }
+}
+
+/** Returns a reply with a status. A `body` that is no text or bytes is sent as JSON. */
+export function reply(
+  status: number,
+  body?: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): RouteReply {
+  if (!Number.isInteger(status) || status < 200 || status > 599)
+    throw new OptionError(`Cannot use status ${status}: must be from 200 to 599`, 'status');
+  return new RouteReply(status, body, headers);
+}
+
+/** What routes of one's own need of an app. */
+export interface RouteTools<A> {
+  readonly writes: Writes;
+  readonly registry: Registry;
+  /** The app, which exists when a request comes. */
+  readonly app: () => A;
+  readonly transaction: (tx: Transaction, principal: Principal) => ProgramTransaction;
+  readonly guarded: <T>(work: (tx: Transaction) => T) => (tx: Transaction) => T;
+}
+
+/** Returns the endpoints of routes that were checked. */
+export function ownEndpoints<A>(routes: readonly OwnRoute<A>[], tools: RouteTools<A>): Endpoint[] {
+  return routes.map((own) => {
+    const { method, path, access, summary, query, body, reply: shown } = own;
+    const first = tools.registry.get(path.split('/')[1] ?? '');
+    const route: Route = {
+      operationId:
+        method.toLowerCase() + path.replaceAll(/\W+(\w?)/g, (_, one: string) => one.toUpperCase()),
+      own: { summary, query, reply: shown, isKept: own.write !== undefined },
+      method,
+      path,
+      access,
+      ids: first === undefined ? 'text' : first.ids,
+      ...(body && { body: newRecord({ shape: body }) }),
+      ...(query && { query: 'read' }),
+    };
+    return { route, handle: (call) => answer(own, call, tools) };
+  });
+}
+
+function answer<A>(own: OwnRoute<A>, call: Call, tools: RouteTools<A>): Reply | Promise<Reply> {
+  const { request, principal, id } = call;
+  const given: RouteCall<unknown, unknown, A> = {
+    caller: callerOf(principal),
+    id,
+    query: parametersOf(own.query, call.query),
+    body: call.body,
+    request: requestOf(request),
+    app: tools.app(),
+  };
+  // What a route reads has been checked by its own shapes.
+  const typed = given as RouteCall<never, never, A>;
+  if (own.write === undefined) return handled(own, typed);
+  const key = call.route.method === 'POST' ? idempotencyKeyOf(request) : undefined;
+  const line = `${call.route.method} ${request.target}`;
+  const keyed =
+    key === undefined ? undefined : { caller: request.caller, key, line, body: call.sent };
+  const work = (tx: Transaction): Reply => {
+    const value = own.write?.(tools.transaction(tx, localAdministrator), typed);
+    refusePromise(value, `The write of ${own.path}`);
+    if (value instanceof Response)
+      throw new TypeError(`The write of ${own.path} returned a Response: use reply`);
+    return replyOf(value);
+  };
+  const { kind } = principal;
+  return tools.writes.answer(
+    kind === 'anonymous' ? anonymous : principal,
+    keyed,
+    tools.guarded(work),
+  );
+}
+
+async function handled<A>(own: OwnRoute<A>, call: RouteCall<never, never, A>): Promise<Reply> {
+  const value = await own.handle?.(call);
+  if (!(value instanceof Response)) return replyOf(value);
+  const body = Buffer.from(await value.arrayBuffer());
+  const fields = [...value.headers].flat();
+  return { status: value.status, fields: [...fields, ...apiFields], body };
+}
+
+/** Returns what a handler has answered, as a reply. @throws TypeError for what is no JSON */
+function replyOf(value: unknown): Reply {
+  if (value === undefined) return noContent();
+  if (!(value instanceof RouteReply)) return unstoredReply(200, JSON.stringify(jsonOf(value)));
+  const { status, body, headers } = value;
+  const isPlain = typeof body === 'string' || Buffer.isBuffer(body);
+  const content = body === undefined || isPlain ? body : JSON.stringify(jsonOf(body));
+  const type = isPlain ? 'text/plain; charset=utf-8' : 'application/json';
+  const named = new Map([['cache-control', 'no-store']]);
+  if (content !== undefined) named.set('content-type', type);
+  for (const [name, one] of Object.entries(headers)) named.set(name.toLowerCase(), one);
+  return { status, fields: [...[...named].flat(), ...apiFields], body: content };
+}
+
+const requestOf = (request: PlainCall): RouteCall<never, never, never>['request'] => ({
+  id: request.id,
+  method: request.method,
+  target: request.target,
+  address: request.address,
+  get signal() {
+    return request.signal;
+  },
+  header: (name) => request.fields.get(name),
+});
+
+/** Reads the parameters of a query. @throws CairnError `invalid_query` */
+function parametersOf(shape: Shape | undefined, query: string): JsonObject {
+  const values: { [name: string]: Scalar } = {};
+  if (shape === undefined) return values;
+  for (const [name, texts] of parseQuery(query)) {
+    const field = Object.hasOwn(shape, name) ? shape[name] : undefined;
+    const known = Object.keys(shape).join(', ');
+    if (field === undefined)
+      throw invalidParameter(name, `is not a known parameter; this path takes ${known}`);
+    const [text = '', ...others] = texts;
+    if (others.length > 0) throw repeated(name);
+    const value = kindOf(field).operand(text, field);
+    if (!isScalar(value)) throw invalidParameter(name, value.detail);
+    values[name] = value;
+  }
+  for (const [name, { default: fallback, optional }] of Object.entries(shape)) {
+    if (Object.hasOwn(values, name)) continue;
+    if (isScalar(fallback)) values[name] = fallback;
+    else if (!optional) throw invalidParameter(name, 'is required');
+  }
+  return values;
+}

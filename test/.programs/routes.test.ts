@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict';
+import { test, type TestContext } from 'node:test';
+import {
+  CairnError, createApp, defineCollection, defineRoute, reply, type App, type AppOptions,
+} from '../../src/index.ts';
+
+const tasks = defineCollection({
+  name: 'tasks',
+  fields: { title: { kind: 'text', min: 1 }, done: { kind: 'boolean', default: false } },
+});
+
+const finish = defineRoute({
+  method: 'POST',
+  path: '/tasks/{id}/finish',
+  access: 'user',
+  summary: 'Finish a task',
+  body: { note: { kind: 'text', optional: true } },
+  reply: { title: { kind: 'text' }, by: { kind: 'integer' } },
+  write(tx, { id, caller, body }) {
+    const task = tx.collection(tasks).get(id);
+    if (task === undefined) throw new CairnError('not_found', 'Cannot finish the task: there is none');
+    if (task.done) return reply(409, { reason: 'done already' });
+    tx.collection(tasks).change(id, { done: true });
+    return { title: task.title + (body.note ?? ''), by: caller.user ?? 0 };
+  },
+});
+const search = defineRoute({
+  method: 'GET',
+  path: '/find',
+  access: 'public',
+  summary: 'Find tasks',
+  query: { word: { kind: 'text' }, most: { kind: 'integer', default: 10 } },
+  async handle({ app, query }) {
+    const where = { 'title:contains': query.word ?? '' };
+    const { records } = await app.collection(tasks).list({ where, limit: query.most });
+    return records.map(({ title }) => title);
+  },
+});
+const raw = defineRoute({
+  method: 'GET', path: '/raw', access: 'admin', summary: 'Answer with a Response',
+  handle: () => new Response('<b>', { status: 203, headers: { 'content-type': 'text/html' } }),
+});
+const broken = defineRoute({
+  method: 'POST', path: '/broken', access: 'optional', summary: 'Fail',
+  write(tx) {
+    tx.collection(tasks).create({ title: 'never' });
+    throw new Error('a secret');
+  },
+});
+const late = defineRoute({
+  method: 'POST', path: '/late', access: 'optional', summary: 'Fail', write: async () => 1,
+});
+const routes = [finish, search, raw, broken, late];
+const ada = { name: 'Ada', email: 'ada@example.org', role: 'admin', password: 'correct horse battery' };
+const mia = { name: 'Mia', email: 'mia@example.org', role: 'member', password: 'a quiet place to be' };
+
+async function open(t: TestContext, options: AppOptions = {}): Promise<App> {
+  const app = await createApp({ collections: [tasks], routes, scryptCost: 1, ...options });
+  t.after(() => app.close());
+  await app.users.create(ada);
+  await app.users.create(mia);
+  return app;
+}
+
+async function signedIn(app: App, { email, password }: typeof ada): Promise<Record<string, string>> {
+  const headers = { 'content-type': 'application/json' };
+  const asked = { method: 'POST', target: '/tokens', headers, body: JSON.stringify({ email, password }) };
+  return { ...headers, authorization: `Bearer ${JSON.parse((await app.inject(asked)).body).access_token}` };
+}
+
+test('a route of one\'s own is a row like every other', async (t) => {
+  const app = await open(t);
+  const headers = await signedIn(app, mia);
+  const task = await app.collection(tasks).create({ title: 'Read' });
+  const send = (target: string, body = '{}', more = {}) =>
+    app.inject({ method: 'POST', target, headers: { ...headers, ...more }, body });
+  const stranger = await app.inject({ method: 'POST', target: '/tasks/1/finish' });
+  assert.equal(stranger.status, 401);
+  assert.equal((await send('/tasks/1/finish', '{"nope":1}')).status, 422);
+  assert.equal((await send('/tasks/99/finish')).status, 404);
+  assert.equal((await send('/tasks/1/nothing')).status, 404);
+  const allow = await app.inject({ target: '/tasks/1/finish', headers });
+  assert.deepEqual([allow.status, allow.headers.get('allow')], [405, 'OPTIONS, POST']);
+  const done = await send('/tasks/1/finish', '{"note":"!"}', { 'idempotency-key': 'k' });
+  assert.deepEqual([done.status, done.body], [200, '{"title":"Read!","by":2}']);
+  const again = await send('/tasks/1/finish', '{"note":"!"}', { 'idempotency-key': 'k' });
+  assert.deepEqual([again.status, again.body, again.headers.get('idempotency-replayed')], [200, done.body, 'true']);
+  const refused = await send('/tasks/1/finish');
+  assert.deepEqual([refused.status, refused.body], [409, '{"reason":"done already"}']);
+  assert.equal(app.collection(tasks).get(task.id)?.done, true);
+});
+
+test('a handler gets its query and the app, and may answer with a Response', async (t) => {
+  const app = await open(t);
+  await app.collection(tasks).createMany([{ title: 'Read' }, { title: 'Ride' }, { title: 'Sleep' }]);
+  assert.equal((await app.inject({ target: '/find?word=R' })).body, '["Read","Ride"]');
+  assert.equal((await app.inject({ target: '/find?word=R&most=1' })).body, '["Read"]');
+  for (const query of ['', '?word=R&other=1', '?word=R&word=S', '?word=R&most=x'])
+    assert.equal((await app.inject({ target: `/find${query}` })).status, 400, query);
+  const { status, headers, body } = await app.inject({ target: '/raw', headers: await signedIn(app, ada) });
+  assert.deepEqual([status, headers.get('content-type'), body], [203, 'text/html', '<b>']);
+  assert.equal((await app.inject({ target: '/raw', headers: await signedIn(app, mia) })).status, 403);
+});
+
+test('a handler that throws, or returns a promise out of a transaction, writes nothing', async (t) => {
+  let lines = '';
+  const log = { info() {}, warn() {}, error: (line: string) => void (lines += line) };
+  const app = await open(t, { log });
+  for (const target of ['/broken', '/late']) {
+    const { status, body } = await app.inject({ method: 'POST', target });
+    assert.equal(status, 500);
+    assert.equal(body.includes('secret'), false);
+  }
+  assert.match(lines, /a secret.*routes\.test/s);
+  assert.match(lines, /must be synchronous/);
+  assert.equal(app.collection(tasks).count(), 0);
+});
+
+test('the OpenAPI document has routes of one\'s own', async (t) => {
+  const app = await open(t);
+  const { paths } = JSON.parse((await app.inject({ target: '/openapi.json' })).body);
+  const { post } = paths['/tasks/{id}/finish'];
+  assert.deepEqual([post.summary, post.tags, post.operationId], ['Finish a task', ['tasks'], 'postTasksIdFinish']);
+  assert.ok(post.parameters.some(({ name }: { name: string }) => name === 'Idempotency-Key'));
+  const named = paths['/find'].get.parameters.map(({ name }: { name: string }) => name);
+  assert.deepEqual(named, ['word', 'most']);
+});
+
+test('a route that contradicts another or is wrong does not start', async () => {
+  const handle = (): number => 1;
+  const base = { method: 'GET', path: '/own', access: 'user', summary: 'x', handle } as const;
+  const wrong: readonly [object, string, RegExp][] = [
+    [{ ...base, acess: 'user' }, 'acess', /did you mean/i], [{ ...base, access: 'users' }, 'access', /must be one of/],
+    [{ ...base, path: 'own' }, 'path', /must be like/], [{ ...base, handle: undefined }, 'handle', /either/],
+    [{ ...base, write: handle }, 'handle', /either/], [{ ...base, method: 'HEAD' }, 'method', /one of GET/],
+    [{ ...base, body: {} }, 'method', /GET has no body/],
+  ];
+  for (const [route, option, message] of wrong) {
+    const start = Reflect.apply(createApp, undefined, [{ routes: [route] }]);
+    await assert.rejects(start, { name: 'OptionError', option, message });
+  }
+  const taken = createApp({ routes: [defineRoute({ ...base, path: '/items' })] });
+  await assert.rejects(taken, /"GET \/items" and "GET \/items" match the same paths/);
+});
