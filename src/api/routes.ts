@@ -76,6 +76,8 @@ export const healthRoutes = {
 export interface RouteOptions {
   readonly registration?: 'open' | 'closed' | undefined;
   readonly requireIfMatch?: boolean | undefined;
+  /** Of another server, whose clients ask in its way. */
+  readonly dialect?: string | undefined;
   readonly passwordLengthMin?: number | undefined;
   /** The roles that users may have beside `admin` and `member`. */
   readonly roles?: readonly Role[] | undefined;
@@ -170,14 +172,18 @@ export function collectionRoutes<N, C>(
 /** The routes of a single resource, by operation. */
 export function singleRoutes<N, C>(
   collection: RoutedCollection<N, C>,
-  { requireIfMatch }: RouteOptions,
+  { requireIfMatch, dialect }: RouteOptions,
 ): Pick<CollectionRoutes<N, C>, 'read' | 'replace' | 'patch'> {
   const { name, access, bodies } = collection;
   const one = { path: `/${name}`, conditional: true };
   const change = { ...one, requireIfMatch };
   // prettier-ignore
   return {
-    read: { ...named(collection, 'read'), method: 'GET', ...one, access: access.read },
+    read: {
+      ...named(collection, 'read'), method: 'GET', ...one, access: access.read,
+      // Its clients add what they like, such as the time.
+      ...(dialect !== undefined && { query: 'ignored' }),
+    },
     replace: {
       ...named(collection, 'replace'), method: 'PUT', ...change, access: access.replace, body: bodies.replace,
     },

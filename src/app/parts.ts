@@ -72,6 +72,7 @@ type NewEndpoints = (
     readonly writes: Writes;
     readonly clock: Clock;
     readonly requireIfMatch: boolean;
+    readonly dialect?: string | undefined;
   },
 ) => Endpoint[];
 

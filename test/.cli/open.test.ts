@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
+import { defineCollection } from '../../src/collections/define.ts';
 import { parseJson } from '../../src/base/json.ts';
 import { commands as transferCommands } from '../../src/cli/transfer.ts';
 import { readDeclarations } from '../../src/cli/declarations.ts';
@@ -130,4 +131,14 @@ test('a file that is not there, and a cluster, are refused', async () => {
   const clustered = await runCommand(open, ['db.json'], '', { CAIRN_CLUSTER: 'http://127.0.0.1:2379' });
   assert.equal(clustered.code, 64);
   assert.match(clustered.err, /Cannot open beside CAIRN_CLUSTER/);
+});
+
+test('a single value is read whatever the query adds, as clients of json-server expect', async (t) => {
+  const profile = defineCollection({ name: 'profile', single: true, value: { kind: 'json' }, access: { read: 'public' } });
+  const app = await createApp({ auth: 'none', dialect: 'json-server', collections: [profile] });
+  t.after(() => app.close());
+  assert.equal((await app.inject({ target: '/profile?_=1' })).status, 404);
+  const headers = { 'content-type': 'application/json' };
+  await app.inject({ method: 'PUT', target: '/profile', fields: headers, body: '{"a":1}' });
+  assert.equal((await app.inject({ target: '/profile?_=1' })).body, '{"a":1}');
 });

@@ -26,7 +26,7 @@ interface Services extends RouteOptions {
 export function singleEndpoints(
   collection: RoutedCollection<NewEntry, EntryDraft>,
   declared: Declared,
-  { store, writes, clock, requireIfMatch }: Services,
+  { store, writes, clock, ...options }: Services,
 ): Endpoint[] {
   const { access, fields, records, shapeTag } = declared;
   const write = representationWriter(fields);
@@ -62,7 +62,7 @@ export function singleEndpoints(
     return shown(isNew ? 201 : 200, tagOf(record.revision), write(record));
   }
 
-  return bind(singleRoutes(collection, { requireIfMatch }), {
+  return bind(singleRoutes(collection, options), {
     read({ request }) {
       const record = found(records.get(singleNumber));
       const tag = tagOf(record.revision);
