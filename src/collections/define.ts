@@ -11,6 +11,7 @@ import {
   isObject,
   maybe,
   members,
+  nameRule,
   must,
   oneOf,
   type Check,
@@ -328,7 +329,7 @@ function checkFields(fields: unknown, at: string, report: Report, timestamps: bo
       taken.add(former);
     }
     if (reserved.includes(name)) return refuse('has a name that is reserved for every record');
-    if (!isFieldName.test(name)) return refuse('needs a name of letters and digits');
+    if (!isFieldName.test(name)) return refuse(nameRule);
     if (!checkField(field, place, report)) return false;
     // The field was checked.
     const ending = endingOf(field as Field);

@@ -77,7 +77,8 @@ export function readCondition(
   value: string,
   others: readonly string[],
 ): Condition {
-  const [, name, written = 'eq'] = /^([\w.]+)(?::(\w+))?$/.exec(parameter) ?? [];
+  const [, name, written = 'eq'] =
+    /^([\p{L}\p{N}_][^:,()[\]\\]*)(?::(\w+))?$/u.exec(parameter) ?? [];
   const field = name === undefined ? undefined : fieldAt(shape, name);
   if (name === undefined || field === undefined) {
     const filters = `filters by ${readablePaths(shape)

@@ -154,14 +154,15 @@ function checkNested(value: unknown, at: string, report: Report): boolean {
     .map(([name, field]) => {
       const place = at + pointerTo(name);
       if (isFieldName.test(name)) return checkOne(field, place, report);
-      report(place, 'needs a name of letters and digits');
+      report(place, nameRule);
       return false;
     })
     .every(Boolean);
 }
 
-/** Matches the names of fields. */
-export const isFieldName = /^[A-Za-z][A-Za-z0-9_]{0,62}$/;
+/** Matches the names of fields. An assignment would not make a member named `__proto__`. */
+export const isFieldName = /^(?!__proto__$)[^\p{Cc}\p{Cs}\u2028\u2029.]{1,64}$/u;
+export const nameRule = 'needs a name of 1 to 64 characters without control characters and dots';
 
 const checkOwnMembers = checkMembers(declarable, ({ isUnique }) => ({
   ...commonMembers,

@@ -10,9 +10,13 @@ export function readableFields(shape: Shape): [string, Field][] {
 export const readableNames = (shape: Shape): string[] =>
   readableFields(shape).map(([name]) => name);
 
-/** Returns the fields that are shown, with those within objects by their paths: `address.city`. */
+/** Names that a query can have: it divides texts at these characters, and "-" begins a direction. */
+const isQueryable = /^[\p{L}\p{N}_][^:,()[\]\\]*$/u;
+
+/** Returns the fields that queries can name, those within objects by their paths: `address.city`. */
 export function readablePaths(shape: Shape): [path: string, Field][] {
-  return readableFields(shape).flatMap(([name, field]): [string, Field][] =>
+  const fields = readableFields(shape).filter(([name]) => isQueryable.test(name));
+  return fields.flatMap(([name, field]): [string, Field][] =>
     field.kind === 'object'
       ? [[name, field], ...readablePaths(field.fields).map(([path, one]) => below(name, path, one))]
       : [[name, field]],

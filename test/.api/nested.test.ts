@@ -136,7 +136,7 @@ test('a json field is patched as RFC 7396 says, by its own vectors', async (t) =
 
 const bad: readonly [fields: object, problem: RegExp][] = [
   [{ a: { kind: 'object' } }, /\/fields\/a\/fields must be an object/],
-  [{ a: { kind: 'object', fields: { 'b c': { kind: 'text' } } } }, /\/fields\/a\/fields\/b c needs a name/],
+  [{ a: { kind: 'object', fields: { 'b.c': { kind: 'text' } } } }, /\/fields\/a\/fields\/b[.]c needs a name/],
   [{ a: { kind: 'object', fields: { b: { kind: 'text', default: 'x' } } } }, /b\/default is not a known member/],
   [{ a: { kind: 'object', fields: { b: { kind: 'text', unique: true } } } }, /b\/unique is not a known member/],
   [{ a: { kind: 'object', fields: { bId: { kind: 'reference', to: 'x' } } } }, /bId\/kind must be one of/],

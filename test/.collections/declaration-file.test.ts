@@ -119,7 +119,7 @@ test('an error names its place in the file', () => {
     [field({ kind: 'integer', example: 'x' }), /^\/collections\/0\/fields\/a\/example must be a whole/],
     [field({ kind: 'choice', values: [] }), /^\/collections\/0\/fields\/a\/values must be a non-empty array/],
     [field({ kind: 'choice', values: ['a', 1] }), '/collections/0/fields/a/values/1 must be a non-empty string, not 1'],
-    [{ collections: [{ ...books, fields: { 'a/b': { kind: 'text' } } }] }, /^\/collections\/0\/fields\/a~1b needs a/],
+    [{ collections: [{ ...books, fields: { 'a/.': { kind: 'text' } } }] }, /^\/collections\/0\/fields\/a~1[.] needs a/],
     [{ collections: [{ ...books, fields: { id: { kind: 'text' } } }] }, /^\/collections\/0\/fields\/id has a name/],
     [
       { collections: [{ ...books, timestamps: true, fields: { createdAt: { kind: 'timestamp' } } }] },

@@ -11,7 +11,6 @@ import {
   type Scalar,
 } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
-import { isFieldName } from '../../schema/declaration.ts';
 import { likeKinds, type Field, type LikeKind } from '../../schema/field.ts';
 import { ruleViolation } from '../../schema/kinds.ts';
 import type { Member } from './file.ts';
@@ -132,7 +131,7 @@ function fieldsOf(records: readonly JsonObject[]): JsonObject {
   const columns = new Map<string, LikeKind | 'mixed' | undefined>();
   for (const record of records) {
     for (const [name, value] of Object.entries(record)) {
-      if (!isFieldName.test(name) || reserved.has(name)) continue;
+      if (!isPlain.test(name) || reserved.has(name)) continue;
       const known = columns.get(name);
       if (known === undefined && columns.size >= fieldsMax && !columns.has(name)) continue;
       const like = value === null ? known : isScalar(value) ? likeOf(value, known) : 'mixed';
@@ -146,6 +145,8 @@ function fieldsOf(records: readonly JsonObject[]): JsonObject {
     }),
   );
 }
+/** Other names are additional, and seldom in a query. */
+const isPlain = /^[A-Za-z][A-Za-z0-9_]{0,62}$/;
 const reserved: ReadonlySet<string> = new Set(['id', 'revision', 'ownerId']);
 /** Beyond these, members are additional: nobody reads so long a declaration. */
 const fieldsMax = 200;
