@@ -111,7 +111,7 @@ test('an operation declares no refusal that its collection cannot give', async (
         await send({ ...own, 'if-match': '*' }, good, 999);
         await send(own);
         if (requestBody) {
-          await send(own, { body: 'x'.repeat(1024 * 1024 + 1) });
+          await send(own, { body: 'x'.repeat(2 * 1024 * 1024 + 1) });
           await send({ ...own, 'content-type': 'text/plain' });
           await send({ ...own, 'if-match': '*' }, { body: '[]' });
         }

@@ -134,7 +134,8 @@ test('a file that is not there, and a cluster, are refused', async () => {
 });
 
 test('a single value is read whatever the query adds, as clients of json-server expect', async (t) => {
-  const profile = defineCollection({ name: 'profile', single: true, value: { kind: 'json' }, access: { read: 'public' } });
+  const access = { read: 'public' } as const;
+  const profile = defineCollection({ name: 'profile', single: true, value: { kind: 'json' }, access });
   const app = await createApp({ auth: 'none', dialect: 'json-server', collections: [profile] });
   t.after(() => app.close());
   assert.equal((await app.inject({ target: '/profile?_=1' })).status, 404);
