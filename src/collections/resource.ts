@@ -115,7 +115,7 @@ export class CollectionResource {
 
   /** Creates an entry. @throws CairnError `validation_failed`, `not_unique`, `storage_full` */
   create(tx: Transaction, principal: Principal, input: NewEntry): Entry {
-    this.#check(tx, principal, input);
+    checkEntry(tx, principal, this.collection, input);
     const ownerId = principal.userId ?? 0;
     if (principal.role !== 'admin') this.collection.checkOwner?.(tx, ownerId);
     const times = timesOf(this.collection, this.#clock.now());
@@ -159,7 +159,7 @@ export class CollectionResource {
     const input = draft.against(before);
     precondition.check(before.revision);
     if (looksSame(fields, before, input)) return { record: before };
-    this.#check(tx, principal, input, before);
+    checkEntry(tx, principal, this.collection, input, before);
     const times = timesOf(this.collection, this.#clock.now(), before['createdAt']);
     const after = { ...this.#undeclared(before), ...input, ...times };
     return { record: tx.of(this.records).replace(before.id, after) };
@@ -188,37 +188,43 @@ export class CollectionResource {
     return { ...kept, ownerId: before.ownerId };
   }
 
-  /**
-   * Checks what depends on other records.
-   * @throws CairnError `validation_failed` for a record that is not there; `not_unique`
-   */
-  #check(tx: Transaction, principal: Principal, input: NewEntry, before?: Entry): void {
-    const { ids, references, singular, unique, isBuiltIn } = this.collection;
-    if (!isBuiltIn) checkSize(input);
-    references?.check(tx, principal, this.collection, input, before);
-    const records = tx.of(this.records);
-    const taken = unique.flatMap(([field, keyOf]) => {
-      const key = keyOf(input);
-      const holder = key === undefined ? undefined : records.find(field, key);
-      return holder === undefined || holder.id === before?.id ? [] : [field];
-    });
-    const { id: given } = input;
-    const isIdTaken = ids && given !== undefined && records.withId(recordId(given)) !== undefined;
-    if (isIdTaken) taken.unshift('id');
-    const issues = taken.map((field) => ({
-      pointer: pointerTo(field),
-      code: 'not_unique',
-      detail: `must be unique: another ${singular} has this value`,
-    }));
-    if (issues.length === 0) return;
-    const message = `Cannot write the ${singular}: a value is not unique`;
-    throw new CairnError('not_unique', message, { issues });
-  }
-
   /** @throws CairnError `not_found`, `not_owner` */
   #changeable(tx: Transaction, principal: Principal, access: Access, id: RecordId): Entry {
     const entry = found(tx.of(this.records).withId(id));
     requireOwner(access, principal, entry.ownerId);
     return entry;
   }
+}
+
+/**
+ * Checks what depends on other records.
+ * @throws CairnError `validation_failed` for a record that is not there; `not_unique`
+ */
+export function checkEntry(
+  tx: Transaction,
+  principal: Principal,
+  collection: Declared,
+  input: NewEntry,
+  before?: Entry,
+): void {
+  const { ids, references, singular, unique, isBuiltIn } = collection;
+  if (!isBuiltIn) checkSize(input);
+  references?.check(tx, principal, collection, input, before);
+  const records = tx.of(collection.records);
+  const taken = unique.flatMap(([field, keyOf]) => {
+    const key = keyOf(input);
+    const holder = key === undefined ? undefined : records.find(field, key);
+    return holder === undefined || holder.id === before?.id ? [] : [field];
+  });
+  const { id: given } = input;
+  const isIdTaken = ids && given !== undefined && records.withId(recordId(given)) !== undefined;
+  if (isIdTaken) taken.unshift('id');
+  const issues = taken.map((field) => ({
+    pointer: pointerTo(field),
+    code: 'not_unique',
+    detail: `must be unique: another ${singular} has this value`,
+  }));
+  if (issues.length === 0) return;
+  const message = `Cannot write the ${singular}: a value is not unique`;
+  throw new CairnError('not_unique', message, { issues });
 }

@@ -1,12 +1,17 @@
 import { userFields } from '../accounts/user-fields.ts';
 import type { Principal } from '../auth/access.ts';
 import { CairnError, invariant, InvariantError, type ErrorCode } from '../base/errors.ts';
-import type { JsonObject } from '../base/json.ts';
+import type { JsonObject, JsonValue } from '../base/json.ts';
+import { idOf, recordId } from '../base/record-id.ts';
+import { checkEntry } from '../collections/resource.ts';
+import { isObject } from '../schema/declaration.ts';
+import { draft } from '../schema/validate.ts';
+import { jsonOf } from './given.ts';
 import type { Declared, Registry } from '../collections/registry.ts';
 import type { Observe } from '../collections/writes.ts';
 import type { Shape } from '../schema/field.ts';
 import { representationOf } from '../schema/record.ts';
-import type { RecordChange, Transaction } from '../store/store.ts';
+import type { RecordChange, StoredRecord, Transaction } from '../store/store.ts';
 import { callerOf, type Caller } from './callers.ts';
 import { membersOf, type Members } from './write.ts';
 
@@ -14,7 +19,7 @@ import { membersOf, type Members } from './write.ts';
 export interface Change {
   readonly collection: string;
   readonly operation: 'create' | 'update' | 'remove';
-  readonly id: number;
+  readonly id: number | string;
   /** For whom it is written. */
   readonly caller: Caller;
   /** `undefined` for `create`. */
@@ -26,12 +31,12 @@ export interface Change {
 /** Reads other records as the transaction leaves them, without regard to access. */
 export interface Read {
   /** The record of a declared collection as callers see it; `undefined` if there is none. */
-  get(collection: string, id: number): JsonObject | undefined;
+  get(collection: string, id: number | string): JsonObject | undefined;
   /**
    * The records of a collection whose reference `field` has this id. Each is read when it is asked
    * for. More than 50,000 are a fault.
    */
-  members(collection: string, field: string, id: number): Members;
+  members(collection: string, field: string, id: number | string): Members;
 }
 
 /**
@@ -40,14 +45,15 @@ export interface Read {
  */
 export interface Hooks {
   /**
-   * Runs inside the transaction. It must be synchronous, change nothing and return
-   * nothing. With several servers on one store, it may run more than once for a write. An
-   * error that it throws refuses the write with 422: a CairnError `validation_failed` or
-   * `write_refused` with its issues, any other error as `write_refused` with its message.
-   * A TypeError, ReferenceError, RangeError or InvariantError, such as for a collection that
-   * is not there to read, is treated as a bug: the response is 500, and it is logged.
+   * Runs inside the transaction. It must be synchronous and change nothing. It may return fields to
+   * set, as a merge patch (RFC 7396), which are validated as those of a request: not of users, and
+   * not ids and timestamps. What it is given is frozen. With several servers on one store, it may
+   * run more than once for a write. An error that it throws refuses the write with 422: a CairnError
+   * `validation_failed` or `write_refused` with its issues, any other error as `write_refused` with
+   * its message. A TypeError, ReferenceError, RangeError or InvariantError, such as for a collection
+   * that is not there to read, is treated as a bug: the response is 500, and it is logged.
    */
-  readonly beforeWrite?: ((change: Change, read: Read) => undefined) | undefined;
+  readonly beforeWrite?: ((change: Change, read: Read) => object | undefined | void) | undefined;
   /**
    * Runs when the write is durable and visible. It cannot undo the write; errors are
    * logged.
@@ -70,14 +76,19 @@ export function observerOf(
     const read = readerOf(tx, registry);
     tx.onChange((written) => {
       const shape = shapes.get(written.collection.name);
-      if (shape === undefined) return;
-      const change = changeOf(written, shape, principal);
-      runBeforeWrite(hooks, change, read);
+      if (shape === undefined) return undefined;
+      const first = changeOf(written, shape, principal);
+      const set = runBeforeWrite(hooks, first, read);
+      const declared = registry.get(written.collection.name);
+      const record = set && amended(tx, principal, declared, written, set);
+      const change =
+        record === undefined ? first : changeOf({ ...written, record }, shape, principal);
       tx.onCommit(() => {
         Promise.resolve(change)
           .then((change) => hooks.afterWrite?.(change))
           .catch(onError);
       });
+      return record;
     });
   };
 }
@@ -88,14 +99,45 @@ function changeOf(
   principal: Principal,
 ): Change {
   const written = before === undefined ? 'create' : 'update';
-  return {
+  return Object.freeze({
     collection: collection.name,
     operation: after === undefined ? 'remove' : written,
-    id,
+    id: idOf(after ?? before ?? { id }),
     caller: callerOf(principal),
-    before: before && representationOf(shape, before),
-    after: after && representationOf(shape, after),
-  };
+    before: before && frozen(representationOf(shape, before)),
+    after: after && frozen(representationOf(shape, after)),
+  });
+}
+
+/** Freezes a value with all that is in it, so that setting a member is a TypeError. */
+function frozen<T extends JsonValue>(value: T): T {
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
+  for (const one of Object.values(value)) frozen<JsonValue>(one);
+  return Object.freeze(value);
+}
+
+/**
+ * Returns the record that a change has put, with the fields that a hook sets.
+ * @throws CairnError `validation_failed`, `not_unique`
+ */
+function amended(
+  tx: Transaction,
+  principal: Principal,
+  declared: Declared | undefined,
+  { id, collection }: RecordChange,
+  set: object,
+): StoredRecord {
+  const record = declared && tx.of(declared.records).get(id);
+  const canSet = record !== undefined && declared !== undefined;
+  invariant(canSet, `beforeWrite sets no fields of ${collection.name}, or of what is removed`);
+  const { fields } = declared;
+  const change = draft('patch', { shape: fields }, jsonOf(set), principal);
+  const { id: _, ...values } = change.against(record);
+  checkEntry(tx, principal, declared, values, record);
+  const kept = Object.entries(record).filter(
+    ([name]) => name === 'id' || !Object.hasOwn(fields, name) || fields[name]?.readOnly === true,
+  );
+  return { id: record.id, revision: record.revision, ...Object.fromEntries(kept), ...values };
 }
 
 /** Returns what a hook reads. */
@@ -108,15 +150,15 @@ function readerOf(tx: Transaction, registry: Registry): Read {
   return {
     get(name, id) {
       const { records, fields } = of(name);
-      const record = tx.of(records).get(id);
+      const record = tx.of(records).withId(recordId(id));
       return record && representationOf(fields, record);
     },
     members: (name, field, id) => membersOf(tx, of(name), field, id),
   };
 }
 
-/** Runs `beforeWrite`. @throws the error that refuses the write */
-function runBeforeWrite(hooks: Hooks, change: Change, read: Read): void {
+/** Runs `beforeWrite`, and returns the fields that it sets. @throws the error that refuses the write */
+function runBeforeWrite(hooks: Hooks, change: Change, read: Read): object | undefined {
   let returned: unknown;
   try {
     returned = hooks.beforeWrite?.(change, read);
@@ -129,11 +171,14 @@ function runBeforeWrite(hooks: Hooks, change: Change, read: Read): void {
       cause: error,
     });
   }
-  if (returned === undefined) return;
+  if (returned === undefined) return undefined;
+  if (isObject(returned) && !('then' in returned)) return returned;
   // A hook in plain JavaScript may return a promise. Its rejection must not end the
   // process.
   Promise.resolve(returned).catch(() => undefined);
-  throw new InvariantError('beforeWrite must be synchronous and return nothing');
+  throw new InvariantError(
+    'beforeWrite must be synchronous, and return the fields to set or nothing',
+  );
 }
 
 const bugs = [TypeError, ReferenceError, RangeError, InvariantError];

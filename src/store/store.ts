@@ -105,8 +105,11 @@ export interface View<R extends StoredRecord> {
 export interface Transaction {
   /** The records of a collection, as this transaction leaves them. */
   of<R extends StoredRecord>(collection: Collection<R>): Records<R>;
-  /** Calls `listener` with each further change as it is made. Its error is that of the work. */
-  onChange(listener: (change: RecordChange) => void): void;
+  /**
+   * Calls `listener` with each further change as it is made. Its error is that of the work. A record
+   * that it returns takes the place of the one that the change has put.
+   */
+  onChange(listener: (change: RecordChange) => StoredRecord | undefined): void;
   /** Calls `listener` when the transaction is durable and visible, and before its caller knows. */
   onCommit(listener: () => void): void;
 }

@@ -44,7 +44,7 @@ test('a beforeWrite that is asynchronous, or returns something, refuses the writ
     const answer = await app.inject(lamp);
     assert.equal(answer.status, 500);
     assert.doesNotMatch(answer.body, /too late/);
-    assert.match(faults(logged).join(), /beforeWrite must be synchronous and return nothing/);
+    assert.match(faults(logged).join(), /beforeWrite must be synchronous, and return the fields to set or nothing/);
     await sleep(5);
     assert.equal((await app.inject({ target: '/items' })).body, '[]');
   }
@@ -142,11 +142,11 @@ test('an afterWrite that fails does not keep the first administrator from being 
 test('hooks may be methods that know what they belong to', async (t) => {
   class Own implements Hooks {
     seen: number[] = [];
-    beforeWrite({ id }: { id: number }): undefined {
-      this.seen.push(id);
+    beforeWrite({ id }: { id: number | string }): undefined {
+      this.seen.push(Number(id));
     }
-    async afterWrite({ id }: { id: number }): Promise<void> {
-      this.seen.push(id);
+    async afterWrite({ id }: { id: number | string }): Promise<void> {
+      this.seen.push(Number(id));
     }
   }
   const hooks = new Own();

@@ -27,7 +27,7 @@ export class TableTransaction implements Transaction {
   /** That of the commit, which becomes the revision of every record that it writes. */
   readonly sequence: number;
   #encoded = '';
-  #onChange: ((change: RecordChange) => void) | undefined;
+  #onChange: ((change: RecordChange) => StoredRecord | undefined) | undefined;
   #onCommit: (() => void)[] | undefined;
 
   constructor(sequence: number) {
@@ -52,7 +52,7 @@ export class TableTransaction implements Transaction {
     return new TableRecords(this, collection);
   }
 
-  onChange(listener: (change: RecordChange) => void): void {
+  onChange(listener: (change: RecordChange) => StoredRecord | undefined): void {
     this.#onChange = listener;
   }
 
@@ -79,10 +79,15 @@ export class TableTransaction implements Transaction {
     const { sequence } = this;
     const change = { collection: table, id, record, before, nextId, sequence };
     this.changes.push(change);
+    const amended = this.#onChange?.(change);
+    if (amended !== undefined) {
+      // The listener has made it from the record, and checked it.
+      change.record = amended as T;
+      table.putPending(id, change.record);
+    }
     const separator = this.#encoded === '' ? '[' : ',';
-    this.#encoded += `${separator}["${table.name}",${JSON.stringify(record ?? id)}]`;
-    this.#onChange?.(change);
-    return record;
+    this.#encoded += `${separator}["${table.name}",${JSON.stringify(change.record ?? id)}]`;
+    return change.record;
   }
 }
 

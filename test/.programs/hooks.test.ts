@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createApp, type Change } from '../../src/index.ts';
+
+const posts = {
+  name: 'posts',
+  fields: {
+    title: { kind: 'text', min: 1 },
+    slug: { kind: 'text', optional: true, unique: true, min: 1 },
+    views: { kind: 'integer', default: 0, min: 0 },
+    tags: { kind: 'list', of: { kind: 'text' }, optional: true },
+  },
+  timestamps: true,
+} as const;
+
+test('a hook sets fields once: in the record, in the journal and for afterWrite', async (t) => {
+  const told: Change[] = [];
+  const app = await createApp({
+    collections: [posts], auth: 'none',
+    hooks: {
+      beforeWrite({ collection, operation, after }) {
+        if (collection !== 'posts' || operation === 'remove' || after?.['title'] === 'as it is') return undefined;
+        return { slug: String(after?.['title']).toLowerCase(), tags: null };
+      },
+      afterWrite: (change) => void told.push(change),
+    },
+  });
+  t.after(() => app.close());
+  const all = app.collection(posts);
+  const made = await all.create({ title: 'Emma', tags: ['x'] });
+  assert.deepEqual([made.slug, made.tags, made.views], ['emma', undefined, 0]);
+  assert.deepEqual(all.get(1), made);
+  const changed = await all.change(1, { title: 'Persuasion' }, { ifVersion: app.versionOf(made) });
+  assert.equal(changed.slug, 'persuasion');
+  assert.equal(all.count({ where: { slug: 'emma' } }), 0);
+  await assert.rejects(all.create({ title: 'PERSUASION' }), { code: 'not_unique' });
+  await assert.rejects(all.create({ title: 'x'.repeat(201) }), { code: 'validation_failed' });
+  assert.equal((await all.create({ title: 'as it is', slug: 'emma' })).slug, 'emma', 'it is free again');
+  const body = await app.write((tx) => tx.collection(posts).create({ title: 'In one' }));
+  assert.equal(body.slug, 'in one');
+  assert.deepEqual(told.map(({ operation, after }) => [operation, after?.['slug']]), [
+    ['create', 'emma'], ['update', 'persuasion'], ['create', 'emma'], ['create', 'in one'],
+  ]);
+  const { body: shown } = await app.inject({ target: '/posts?fields=slug' });
+  assert.equal(shown, '[{"slug":"persuasion"},{"slug":"emma"},{"slug":"in one"}]');
+});
+
+test('what a hook sets is validated, and what it is given is frozen', async (t) => {
+  let hook: (change: Change) => object | undefined = () => undefined;
+  const log = { info() {}, warn() {}, error() {} };
+  const hooks = { beforeWrite: (change: Change) => hook(change) };
+  const app = await createApp({ collections: [posts], auth: 'none', hooks, log });
+  t.after(() => app.close());
+  const all = app.collection(posts);
+  const wrong: readonly [typeof hook, object][] = [
+    [() => ({ views: -1 }), { code: 'validation_failed' }], [() => ({ nope: 1 }), { code: 'validation_failed' }],
+    [() => ({ id: 7 }), { code: 'validation_failed' }], [() => ({ createdAt: 'x' }), { code: 'validation_failed' }],
+    [({ after }) => void (Object(after).title = 'y'), { name: 'TypeError' }],
+    [({ after }) => void Object(after).tags.push('y'), { name: 'TypeError' }],
+    [async () => ({}), { name: 'InvariantError' }],
+  ];
+  for (const [own, problem] of wrong) {
+    hook = own;
+    await assert.rejects(all.create({ title: 'A', tags: [] }), problem);
+  }
+  hook = ({ collection }) => (collection === 'users' ? { name: 'Eve' } : undefined);
+  const user = app.users.create({ name: 'Ada', email: 'ada@example.org' });
+  await assert.rejects(user, { name: 'InvariantError', message: /sets no fields of users/ });
+  assert.deepEqual([all.count(), app.users.count()], [0, 0]);
+});
