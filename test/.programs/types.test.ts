@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createApp, defineCollection, defineRoute, type Input, type Output } from '../../src/index.ts';
+
+/**
+ * What must compile and what must not: `npm run check` holds it, because a line that is expected to be wrong and is not
+ * is an error.
+ */
+const places = defineCollection({
+  name: 'places',
+  id: { kind: 'text' },
+  fields: {
+    title: { kind: 'text' },
+    state: { kind: 'choice', values: ['new', 'old'], default: 'new' },
+    size: { kind: 'integer', optional: true },
+    closedAt: { kind: 'timestamp', nullable: true },
+    tags: { kind: 'list', of: { kind: 'text' }, default: [] },
+    address: { kind: 'object', fields: { city: { kind: 'text' }, zip: { kind: 'text', optional: true } } },
+    cityId: { kind: 'reference', to: 'cities' },
+  },
+});
+const open = { name: 'open', fields: { n: { kind: 'number' } }, additional: true } as const;
+
+test('records have the types of their declaration', async (t) => {
+  const app = await createApp({
+    collections: [places, open, { name: 'cities', fields: { name: { kind: 'text' } } }], auth: 'none',
+  });
+  t.after(() => app.close());
+  const city = await app.collection('cities').create({ name: 'Rome' });
+  const input: Input<typeof places> = {
+    title: 'A', closedAt: null, address: { city: 'Rome' }, cityId: Number(city['id']),
+  };
+  const place: Output<typeof places> = await app.collection(places).create({ ...input, id: 'a', size: undefined });
+  const [id, state, tags, at]: [string, 'new' | 'old', readonly string[], string | null] =
+    [place.id, place.state, place.tags, place.closedAt];
+  assert.deepEqual([id, state, tags, at, place.address.zip], ['a', 'new', [], null, undefined]);
+  const more = await app.collection(open).create({ n: 1, anything: { deep: true } });
+  assert.deepEqual(more['anything'], { deep: true });
+  await app.collection(places).change('a', { state: 'old', size: null, address: { city: 'Ostia' } });
+  assert.equal(app.collection(places).count({ where: { state: ['old'], 'address.city': 'Ostia' } }), 1);
+
+  const never = async (): Promise<void> => {
+    const all = app.collection(places);
+    // @ts-expect-error: no such member
+    await all.create({ ...input, titel: 3 });
+    // @ts-expect-error: a member of another type
+    await all.create({ ...input, title: 3 });
+    // @ts-expect-error: a required member is absent
+    await all.create({ title: 'A' });
+    // @ts-expect-error: not one of the values
+    await all.change('a', { state: 'other' });
+    // @ts-expect-error: null where it is no value
+    await all.change('a', { title: null });
+    // @ts-expect-error: a filter of no field
+    all.count({ where: { titel: 'A' } });
+    // @ts-expect-error: an operand of another type
+    all.count({ where: { 'size:gte': 'x' } });
+    // @ts-expect-error: not an option
+    await all.list({ titel: 'A' });
+    // @ts-expect-error: records do not change in place
+    place.title = 'B';
+    // @ts-expect-error: no hash
+    void (await app.users.list()).records[0]?.passwordHash;
+    // @ts-expect-error: nothing hands out the store
+    void app.store;
+    // @ts-expect-error: a kind that is none
+    defineCollection({ name: 'x', fields: { a: { kind: 'txt' } } });
+    // @ts-expect-error: a query has the declared parameters
+    defineRoute({ method: 'GET', path: '/x', access: 'user', summary: 'x', handle: ({ query }) => query.nope });
+    // @ts-expect-error: a transaction has no lists
+    await app.write((tx) => tx.collection(places).list());
+  };
+  assert.equal(typeof never, 'function');
+});
