@@ -1,4 +1,4 @@
-import type { Access, Principal } from '../auth/access.ts';
+import type { Cell, Principal } from '../auth/access.ts';
 import { recordId, type RecordId } from '../base/record-id.ts';
 import type { Reply, Request } from '../http/message.ts';
 import type { CollectionAccess } from '../collections/declaration.ts';
@@ -30,7 +30,7 @@ export interface Route<B = unknown> {
   readonly ids?: IdKind | undefined;
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly path: string;
-  readonly access: Access;
+  readonly access: Cell;
   /** Absent: the route reads no body. */
   readonly body?: Body<B>;
   /** Absent: a query is refused. `ignored`: any query is, as for a page. */
@@ -67,7 +67,7 @@ export interface RoutedCollection<N = unknown, C = unknown> extends Pick<
   | 'isBuiltIn'
   | 'isSingle'
 > {
-  readonly access: { readonly [operation in keyof CollectionAccess]: Access };
+  readonly access: CollectionAccess;
   readonly isUsers?: true;
   /** Whether a write can be refused because of another record. */
   readonly hasConflicts: boolean;

@@ -1,10 +1,12 @@
 import { idOf, inPath } from '../base/record-id.ts';
+import { hash } from 'node:crypto';
 import { parseQuery } from '../http/query.ts';
 import type { Reply, Request } from '../http/message.ts';
 import { authorize, type Principal } from '../auth/access.ts';
 import type { StartedSession } from '../accounts/sessions.ts';
 import type { Prepared } from '../accounts/users.ts';
 import type { KeyedRequest } from '../collections/idempotency.ts';
+import { readerOf } from '../collections/reader.ts';
 import type { Embedded } from '../collections/registry.ts';
 import { found, type Target } from '../collections/resource.ts';
 import type { ListPool } from '../lists/list-pool.ts';
@@ -61,6 +63,7 @@ export function collectionEndpoints<N extends object, C>(
 ): Endpoint[] {
   const { name, fields, access } = collection;
   const { writes } = options;
+  const readable = { records: resource.records, access };
   const tagOf = tagsOf(collection, options);
   const write = representationWriter(fields);
 
@@ -94,9 +97,12 @@ export function collectionEndpoints<N extends object, C>(
   function readSelected({ request, principal, query }: Call, record: StoredRecord): Reply {
     const asked = parseRecordQuery(collection, parseQuery(query));
     const embedded = embeddedBy(collection, asked.embed, principal);
-    const { selection, revisionWith, writer } = embedded;
+    const { selection, revisionWith, marksIn, writer } = embedded;
     const part = (asked.fields?.join('-') ?? '') + selection;
-    const tag = tagOf(revisionWith(record.revision), part);
+    const tag =
+      marksIn === undefined
+        ? tagOf(revisionWith(record.revision), part)
+        : tagOf(record.revision, `${part}-${digestOf(principal.userId, marksIn(record))}`);
     if (isUnchanged(request, tag)) return notModified(tag);
     const writeSelected = representationWriter(fields, asked.fields);
     const embed = writer?.(writeSelected);
@@ -126,7 +132,7 @@ export function collectionEndpoints<N extends object, C>(
     },
 
     read(call) {
-      const record = found<StoredRecord>(resource.records.withId(call.id));
+      const record = found(readerOf(readable, call.principal, 'read').withId(call.id));
       return call.query === '' ? readAll(call, record) : readSelected(call, record);
     },
 
@@ -152,6 +158,13 @@ function embeddedBy<N, C>(
   if (names.length === 0) return nothing;
   return references?.embed(names, embeddables, principal) ?? nothing;
 }
+
+/**
+ * Returns the part of an entity tag that stands for what a caller sees. The revision of a collection
+ * would tell of records that are hidden from the caller.
+ */
+const digestOf = (...seen: readonly unknown[]): string =>
+  hash('sha256', JSON.stringify(seen), 'base64url').slice(0, 22);
 
 /** Returns the entity tag of a revision, and of a selected part of it. */
 type TagOf = (revision: number, selection?: string) => string;
@@ -201,11 +214,14 @@ function listHandler<N, C>(
   const { fields } = collection;
   const { records } = resource;
   const tagOf = tagsOf(collection, options);
+  const readable = { records, access: collection.access };
   const source = { fields, records, pool: options.listPool };
   return ({ request, principal, query }) => {
     const asked = parseListQuery(collection, parseQuery(query), principal.userId);
     const embedded = embeddedBy(collection, asked.embed, principal);
-    const { selection, revisionWith, writer } = embedded;
+    const { selection, revisionWith, marksIn, writer } = embedded;
+    const reader = readerOf(readable, principal, 'list');
+    const isByRecord = reader.test !== undefined || marksIn !== undefined;
     const isPreferred = prefersCount(request);
     const withTotal = isPreferred || asked.offset !== undefined;
     // The revision and the list's view are taken in the same loop turn, so the tag fits
@@ -215,18 +231,31 @@ function listHandler<N, C>(
     const plain = tagOf(revision, personal.join() + selection);
     const counted = tagOf(revision, [...personal, 'counted'].join('-') + selection);
     const [tag, other] = withTotal ? [counted, plain] : [plain, counted];
-    if (isUnchanged(request, tag, other)) return notModified(tag);
+    if (!isByRecord && isUnchanged(request, tag, other)) return notModified(tag);
     const reply = (list: List): Reply => {
       const { body, total } = list;
       const count = total === undefined ? [] : ['X-Total-Count', String(total)];
       if (isPreferred) count.push('Preference-Applied', 'count=exact');
       // While all records are sent, those that are embedded may change.
-      const hasTag = embed === undefined || asked.limit !== undefined;
+      const hasTag = (embed === undefined && !isByRecord) || asked.limit !== undefined;
       const links = linksTo(request, asked, list);
-      return shown(200, hasTag ? tag : undefined, body, [...links, ...count]);
+      if (!hasTag || !isByRecord)
+        return shown(200, hasTag ? tag : undefined, body, [...links, ...count]);
+      const marks = list.shown?.map((one) => [one.id, one.revision, marksIn?.(one)]);
+      const seen = digestOf(principal.userId, reader.key, selection, total, links, marks);
+      const ownTag = tagOf(0, seen);
+      if (!isUnchanged(request, ownTag)) return shown(200, ownTag, body, [...links, ...count]);
+      if (typeof body !== 'string') void body[Symbol.asyncIterator]().return?.();
+      return notModified(ownTag);
     };
     const embed = writer?.(representationWriter(fields, asked.fields));
-    const list = readList(source, { query: asked, withTotal, caller: request, embed });
+    const list = readList(source, {
+      query: asked,
+      reader: reader.test && reader,
+      withTotal,
+      caller: request,
+      embed,
+    });
     return list instanceof Promise ? list.then(reply) : reply(list);
   };
 }

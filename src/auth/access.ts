@@ -58,7 +58,7 @@ export const anonymous = { kind: 'anonymous', userId: undefined, role: undefined
 export type Principal = UserPrincipal | typeof anonymous;
 
 /**
- * The access to a route.
+ * A word of access.
  *
  * - `public`: everyone. Credentials are ignored, so an expired token does no harm.
  * - `optional`: everyone, but credentials must be valid if they are sent
@@ -66,14 +66,28 @@ export type Principal = UserPrincipal | typeof anonymous;
  * - `admin`: administrators
  * - `member`, or a declared role: users with this role, and administrators
  * - `self`: administrators and the user whose id is in the path; others get 404
- * - `owner`: authenticated users; `requireOwner` checks ownership inside the transaction
+ * - `owner`: administrators and the user who created the record
+ * - the name of a field that refers to users: administrators and the users whom it names
  * - `session`: users with a session cookie
+ *
+ * Whether `owner` or a field holds is decided when the record is there; until then, everyone who
+ * is signed in may be meant.
  */
 export type Access = AccessWord | (string & Record<never, never>);
 
 /** The words that are the same on every installation. */
 export type AccessWord =
   'public' | 'optional' | 'user' | 'admin' | 'member' | 'self' | 'owner' | 'session';
+
+/** The access to a route: one word, or several of which one must hold. */
+export type Cell = Access | readonly Access[];
+
+/** Returns the words of a cell. */
+export const wordsOf = (cell: Cell): readonly Access[] =>
+  typeof cell === 'string' ? [cell] : cell;
+
+/** Whether a word depends on a record: `owner`, and the name of a field that refers to users. */
+export const isByRecord = (word: string): boolean => word === 'owner' || /Ids?$/.test(word);
 
 /** Why a caller has no access. */
 const refusals = {
@@ -83,42 +97,48 @@ const refusals = {
   not_found: 'Cannot find the record: no record has this id',
 } as const;
 
-/** Decides whether `principal` has access. Returns `undefined` if it has, else the reason. */
-function refusalOf(
-  access: Access,
-  principal: Principal,
-  id: number | string,
-): keyof typeof refusals | undefined {
+/** What a cell says of a caller: `undefined` for access, else why not, or that a record decides. */
+type Verdict = keyof typeof refusals | 'by_record' | undefined;
+
+function verdictOfWord(access: Access, principal: Principal, id: number | string): Verdict {
   if (access === 'public' || access === 'optional') return undefined;
   if (principal.kind === 'anonymous') return 'authentication_required';
   if (access === 'session' && principal.kind !== 'session') return 'session_required';
-  if (principal.role === 'admin') return undefined;
+  if (principal.role === 'admin' || access === 'user' || access === 'session') return undefined;
   if (access === 'self') return principal.userId === id ? undefined : 'not_found';
-  if (access === 'user' || access === 'owner' || access === 'session') return undefined;
-  return access === principal.role ? undefined : 'insufficient_scope';
+  if (access === principal.role) return undefined;
+  return isByRecord(access) ? 'by_record' : 'insufficient_scope';
+}
+
+function verdictOf(cell: Cell, principal: Principal, id: number | string = 0): Verdict {
+  if (typeof cell === 'string') return verdictOfWord(cell, principal, id);
+  const verdicts = cell.map((word) => verdictOfWord(word, principal, id));
+  if (verdicts.includes(undefined)) return undefined;
+  return verdicts.includes('by_record') ? 'by_record' : verdicts[0];
 }
 
 const refused = (code: keyof typeof refusals): CairnError => new CairnError(code, refusals[code]);
 
 /**
- * Checks the access of `principal` to a route. `id` is the id in the path, for `self`.
+ * Checks the access of `principal` to a route, before a record is looked up. `id` is the id in the
+ * path, for `self`.
  * @throws CairnError `authentication_required`, `insufficient_scope`, `session_required`,
  *   `not_found`
  */
-export function authorize(access: Access, principal: Principal, id: number | string): void {
-  const code = refusalOf(access, principal, id);
-  if (code !== undefined) throw refused(code);
+export function authorize(cell: Cell, principal: Principal, id: number | string): void {
+  const code = verdictOf(cell, principal, id);
+  if (code !== undefined && code !== 'by_record') throw refused(code);
 }
 
-/** Whether `principal` has access to what does not depend on a record. */
-export function hasAccess(access: Access, principal: Principal): boolean {
-  return refusalOf(access, principal, 0) === undefined;
+/** Whether `principal` has access, to some record at least where records decide. */
+export function hasAccess(cell: Cell, principal: Principal): boolean {
+  const verdict = verdictOf(cell, principal);
+  return verdict === undefined || verdict === 'by_record';
 }
 
-/** Checks that `principal` may change a record of this owner. @throws CairnError `not_owner` */
-export function requireOwner(access: Access, principal: Principal, ownerId: number): void {
-  if (access !== 'owner' || principal.role === 'admin' || principal.userId === ownerId) return;
-  throw new CairnError('not_owner', 'Cannot change the record: it belongs to another user');
+/** Whether a record decides on the access of `principal`. */
+export function dependsOnRecord(cell: Cell, principal: Principal): boolean {
+  return verdictOf(cell, principal) === 'by_record';
 }
 
 /** Returns the error for an absent record, and for a record hidden from the caller. */

@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib';
-import type { Access } from '../auth/access.ts';
+import { wordsOf, type Cell } from '../auth/access.ts';
 import {
   givenIdField,
   idField,
@@ -13,29 +13,29 @@ import {
 } from '../schema/field.ts';
 
 /**
- * The access of each operation. Only operations that change a record can depend on its
- * owner.
+ * The access of each operation. A record is changed and removed by callers who may read it; lists,
+ * embedded arrays and the change feed show what `list` and `read` allow.
  */
 export interface CollectionAccess {
-  readonly list: AnyAccess;
-  readonly create: AnyAccess;
-  readonly read: AnyAccess;
-  readonly replace: AnyAccess | 'owner';
-  readonly patch: AnyAccess | 'owner';
-  readonly remove: AnyAccess | 'owner';
+  readonly list: Cell;
+  /** Without words that depend on a record. */
+  readonly create: Cell;
+  readonly read: Cell;
+  /** Decided on the record as it is before the change. */
+  readonly replace: Cell;
+  readonly patch: Cell;
+  readonly remove: Cell;
 }
 
-/** `self` is left out: it is only for users. */
-export const anyAccess = [
+/** The words of access that every cell takes. `self` is left out: it is only for users. */
+export const anyAccess: readonly string[] = [
   'public',
   'optional',
   'user',
   'admin',
   'member',
   'session',
-] as const satisfies readonly Access[];
-/** One of these, or a role. */
-type AnyAccess = (typeof anyAccess)[number] | (string & Record<never, never>);
+];
 
 /**
  * A collection as data. Routes, validation, storage and the OpenAPI document are derived
@@ -103,7 +103,7 @@ export function declare(
     name,
     singular,
     fields,
-    access: isSingle ? accessOfSingle(access) : { ...standardAccess, ...access },
+    access: accessOf(isSingle ? accessOfSingle(access) : { ...standardAccess, ...access }),
     timestamps,
     ...(isSingle && { isSingle }),
   };
@@ -117,6 +117,22 @@ function accessOfSingle({
   patch = 'admin',
 }: Partial<CollectionAccess> = {}): CollectionAccess {
   return { list: read, create: 'admin', read, replace, patch, remove: 'admin' };
+}
+
+/** Returns the access with cells of one word as that word. */
+const accessOf = (access: CollectionAccess): CollectionAccess => ({
+  list: cellOf(access.list),
+  create: cellOf(access.create),
+  read: cellOf(access.read),
+  replace: cellOf(access.replace),
+  patch: cellOf(access.patch),
+  remove: cellOf(access.remove),
+});
+
+function cellOf(cell: Cell): Cell {
+  const words = wordsOf(cell);
+  const [word] = words;
+  return word !== undefined && words.length === 1 ? word : words;
 }
 
 function branded(declaration: CollectionDeclaration): CollectionDeclaration {

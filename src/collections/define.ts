@@ -1,4 +1,4 @@
-import { isRole, roles } from '../auth/access.ts';
+import { isByRecord, isRole, roles, wordsOf } from '../auth/access.ts';
 import { InvariantError, invariant } from '../base/errors.ts';
 import { pointerTo } from '../base/json.ts';
 import { didYouMean } from '../base/search.ts';
@@ -78,22 +78,71 @@ export function refuseMistakes(subject: string, check: (report: Report) => void)
   if (mistakes.length > 0) throw new DeclarationError(subject, mistakes);
 }
 
-/** The words of a cell of access, but for declared roles. */
-const cells = new Map(
-  Object.entries(standardAccess).map(([operation, standard]) => {
-    const words: readonly string[] = standard === 'owner' ? [...anyAccess, standard] : anyAccess;
-    return [operation, words];
-  }),
-);
+/** Returns the check of the access of a collection with these fields. */
+function checkAccess(fields: unknown): Check {
+  const names = isObject(fields) ? Object.keys(fields) : [];
+  return (value, at, report) => {
+    const cells = Object.keys(standardAccess).map((operation) => [
+      operation,
+      maybe(checkCell(wordsFor(operation, fields), names)),
+    ]);
+    if (!members(Object.fromEntries(cells))(value, at, report)) return false;
+    if (!isObject(value) || ![value['read']].flat().some((word) => isByRecord(String(word))))
+      return true;
+    const open = Object.keys(value).filter((name) => name !== 'create' && value[name] === 'public');
+    for (const name of open)
+      report(
+        `${at}/${name}`,
+        'must not be "public", since "read" asks who it is: write "optional"',
+      );
+    return open.length === 0;
+  };
+}
 
-/** What roles there are is known where collections are served. */
-const accessMembers = Object.fromEntries(
-  Array.from(cells, ([operation, words]) => [
-    operation,
-    (value: unknown, at: string, report: Report) =>
-      value === undefined || isRole(value) || oneOf(words)(value, at, report),
-  ]),
-);
+/** Returns the words that the cell of an operation takes, but for declared roles. */
+function wordsFor(operation: string, fields: unknown): readonly string[] {
+  if (operation === 'create' || !isObject(fields)) return anyAccess;
+  const people = Object.keys(fields).filter((name) => refersToUsers(fields[name]));
+  return [...anyAccess, 'owner', ...people];
+}
+
+function refersToUsers(field: unknown): boolean {
+  if (!isObject(field)) return false;
+  return field['kind'] === 'list' ? refersToUsers(field['of']) : field['to'] === 'users';
+}
+
+/** Returns the check of a word of access, or of a list of words. */
+function checkCell(words: readonly string[], fields: readonly string[]): Check {
+  return (value, at, report) => {
+    const isList = Array.isArray(value);
+    const all: readonly unknown[] = isList ? value : [value];
+    if (all.length === 0) report(at, 'must be a word or a list of words');
+    const check = (word: unknown, index: number): boolean => {
+      const problem = problemOf(word, all, words, fields);
+      if (problem !== undefined) report(isList ? `${at}/${index}` : at, problem);
+      return problem === undefined;
+    };
+    return all.map(check).every(Boolean) && all.length > 0;
+  };
+}
+
+/** Returns what is wrong with a word of a cell. */
+function problemOf(
+  word: unknown,
+  all: readonly unknown[],
+  words: readonly string[],
+  fields: readonly string[],
+): string | undefined {
+  if (all.filter((other) => other === word).length > 1) return 'must be there once';
+  if (word === 'public' && all.length > 1) return 'must stand alone: write "optional" instead';
+  // What roles there are is known where collections are served.
+  if (words.some((known) => known === word) || isRole(word)) return undefined;
+  const shown = typeof word === 'string' ? JSON.stringify(word) : String(word);
+  const isKnown = typeof word === 'string' && fields.includes(word);
+  const why = isKnown && words.includes('owner') ? ', which is a field that refers to no user' : '';
+  const meant = typeof word === 'string' && !isKnown ? didYouMean(word, words) : '';
+  return `must be one of ${words.join(', ')}, not ${shown}${why}${meant}`;
+}
 
 const isNewRole = (value: unknown): boolean => isRole(value) && !roles.includes(value);
 
@@ -201,14 +250,13 @@ export const checkCollection: Check = (value, at, report) => {
     single: maybe(aFlag),
     id: maybe(checkId),
     fields: (fields, place) => checkFields(fields, place, report, timestamps),
-    access: maybe(members(accessMembers)),
+    access: maybe(checkAccess(isObject(value) ? value['fields'] : undefined)),
     timestamps: maybe(aFlag),
     additional: maybe(aFlag),
   })(value, at, report);
 };
 
-const singleAccess: Check = (value, at, report) =>
-  value === undefined || isRole(value) || oneOf(anyAccess)(value, at, report);
+const singleAccess = maybe(checkCell(anyAccess, []));
 
 /** Checks the declaration of a single resource: an object with `fields`, or a `value`. */
 function checkSingle(
@@ -275,12 +323,14 @@ export function checkServed(
   for (const [index, each] of collections.entries()) all.set(`/collections/${index}`, each);
   const names = new Map(taken.map((name) => [name.toLowerCase(), name]));
   const singulars = new Set<string>();
-  for (const [place, { name, singular, access = {} }] of all) {
-    for (const [operation, word] of Object.entries(access)) {
-      const known = [...(cells.get(operation) ?? []), ...roles];
-      if (known.includes(word)) continue;
-      const rule = `must be one of ${known.join(', ')}`;
-      report(`${place}/access/${operation}`, `${rule}, not "${word}"${didYouMean(word, known)}`);
+  for (const [place, { name, singular, fields, access = {} }] of all) {
+    for (const [operation, cell] of Object.entries(access)) {
+      const known = [...wordsFor(operation, fields), ...roles];
+      const at = `${place}/access/${operation}`;
+      for (const word of wordsOf(cell).filter((one) => !known.includes(one))) {
+        const rule = `must be one of ${known.join(', ')}`;
+        report(at, `${rule}, not "${word}"${didYouMean(word, known)}`);
+      }
     }
     const known = names.get(name.toLowerCase());
     if (known !== undefined)

@@ -21,6 +21,7 @@ import type {
   TableDefinition,
   Transaction,
 } from '../store/store.ts';
+import { decidingNames } from './reader.ts';
 import { capitalized, shapeTagOf, type CollectionDeclaration } from './declaration.ts';
 
 /**
@@ -104,6 +105,11 @@ export interface Embedded {
   readonly selection: string;
   /** Returns the revision of records of this revision together with what is embedded. */
   readonly revisionWith: (own: number) => number;
+  /**
+   * Names the records that are embedded in one, with their revisions. Present where these depend on
+   * the caller: then the revisions of their collections would tell of others.
+   */
+  readonly marksIn?: ((record: StoredRecord) => string) | undefined;
   /** Returns the writer of records that `write` writes alone. Absent: nothing is embedded. */
   readonly writer?: (write: Write) => (record: StoredRecord) => Iterable<string>;
 }
@@ -211,7 +217,7 @@ export function registryOf(
 
 /** Returns the table of a declared collection. */
 function tableOf(
-  { name, fields, isSingle }: CollectionDeclaration,
+  { name, fields, access, isSingle }: CollectionDeclaration,
   unique: Declared['unique'],
   countsOwners: boolean,
   others: Groups,
@@ -223,7 +229,7 @@ function tableOf(
   const parse = storedRecordParser(stored, ({ ownerId }) => Number.isSafeInteger(ownerId));
   const references = referencesOf(fields);
   const groups = references.map(([field]) => field);
-  if (countsOwners) groups.push('ownerId');
+  if (countsOwners || decidingNames(access).includes('ownerId')) groups.push('ownerId');
   const ids = idsOf(fields);
   return {
     name,

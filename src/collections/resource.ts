@@ -1,8 +1,8 @@
 import {
+  dependsOnRecord,
   localAdministrator,
   notFound,
-  requireOwner,
-  type Access,
+  type Cell,
   type Principal,
 } from '../auth/access.ts';
 import { CairnError } from '../base/errors.ts';
@@ -16,6 +16,7 @@ import { moreName, type IdKind, type Input, type Shape, type Value } from '../sc
 import { looksSame } from '../schema/record.ts';
 import type { Collection, Records, StoredRecord, Transaction, Unstored } from '../store/store.ts';
 import { timesOf } from './declaration.ts';
+import { isAllowed, mayRead } from './reader.ts';
 import { textsName, type Declared, type Entry } from './registry.ts';
 
 /**
@@ -188,11 +189,16 @@ export class CollectionResource {
     return { ...kept, ownerId: before.ownerId };
   }
 
-  /** @throws CairnError `not_found`, `not_owner` */
-  #changeable(tx: Transaction, principal: Principal, access: Access, id: RecordId): Entry {
+  /**
+   * Returns a record that the caller may change, as it is before. Who may not read it is answered
+   * as if it were not there. @throws CairnError `not_found`, `not_owner`
+   */
+  #changeable(tx: Transaction, principal: Principal, cell: Cell, id: RecordId): Entry {
     const entry = found(tx.of(this.records).withId(id));
-    requireOwner(access, principal, entry.ownerId);
-    return entry;
+    if (!mayRead(this.collection, principal, entry)) throw notFound();
+    // The route has decided on the words that depend on no record.
+    if (!dependsOnRecord(cell, principal) || isAllowed(cell, principal, entry)) return entry;
+    throw new CairnError('not_owner', 'Cannot change the record: it belongs to another user');
   }
 }
 

@@ -42,9 +42,21 @@ export interface ListSource {
 /** Returns the JSON of a record in pieces. */
 export type PieceWriter = (record: StoredRecord) => Iterable<string>;
 
+/** What a caller may see of the records. */
+export interface ListReader {
+  /** What the test depends on. */
+  readonly key: string;
+  /** Absent: the caller sees all. */
+  readonly test?: Test | undefined;
+  /** The records that are seen, by ascending id, where indexes have at most `most` of them. */
+  found(most: number): Block | undefined;
+}
+
 /** A request for a list. */
 export interface ListRequest {
   readonly query: ListQuery;
+  /** What the caller may see of the records. Absent: all. */
+  readonly reader?: ListReader | undefined;
   /** Whether to count all records that pass the filters. */
   readonly withTotal: boolean;
   readonly caller: Caller;
@@ -70,6 +82,8 @@ export interface List {
    * it.
    */
   readonly total: number | undefined;
+  /** The records of a page. */
+  readonly shown?: Block | undefined;
 }
 
 /** The approximate length of a piece of a long body, in UTF-16 code units. */
@@ -93,7 +107,7 @@ export function readList(source: ListSource, request: ListRequest): List | Promi
 async function readWhole(source: ListSource, request: ListRequest): Promise<List> {
   const work = source.pool.begin(request.caller);
   try {
-    const selection = new Selection(source, request.query);
+    const selection = new Selection(source, request);
     const total = request.withTotal ? await finish(selection.count(), work) : undefined;
     const pieces = jsonPieces(selection.inOrder(Infinity), writerOf(source, request));
     return { body: new StreamedJson(pieces, work), total };
@@ -128,7 +142,7 @@ export interface Page extends Pick<List, 'next' | 'previous' | 'total'> {
  */
 export function findPage(
   source: ListSource,
-  request: Pick<ListRequest, 'query' | 'withTotal' | 'caller'>,
+  request: Pick<ListRequest, 'query' | 'withTotal' | 'caller' | 'reader'>,
   limit: number,
 ): Page | Promise<Page> {
   return source.pool.makePage(request.caller, pageOf(source, request, limit));
@@ -142,18 +156,18 @@ function* page(
 ): Generator<void, List, void> {
   const { records, ...place } = yield* pageOf(source, request, limit);
   const body = bodyOf(jsonPieces([records], writerOf(source, request)), source.pool, request);
-  return { body, ...place };
+  return { body, shown: records, ...place };
 }
 
 /** Finds the records of a page in steps. */
 function* pageOf(
   source: ListSource,
-  request: Pick<ListRequest, 'query' | 'withTotal'>,
+  request: Pick<ListRequest, 'query' | 'withTotal' | 'reader'>,
   limit: number,
 ): Generator<void, Page, void> {
   const { query, withTotal } = request;
-  const selection = new Selection(source, query);
-  const total = withTotal ? yield* totalOf(source, query, selection) : undefined;
+  const selection = new Selection(source, request);
+  const total = withTotal ? yield* totalOf(source, request, selection) : undefined;
   const { offset = 0 } = query;
   // Where no record is tested, the selection skips them at once.
   let before = selection.isFoundAtOnce ? 0 : offset;
@@ -176,13 +190,13 @@ function* pageOf(
     : { records: shown, total, next: cursor };
 }
 
-/** Counts the records that pass the filters, once for a state of the collection. */
+/** Counts the records that pass, once for a state of the collection and what the caller sees. */
 function* totalOf(
   { records, pool }: ListSource,
-  { filters }: ListQuery,
+  { query: { filters }, reader }: Pick<ListRequest, 'query' | 'reader'>,
   selection: Selection,
 ): Generator<void, number> {
-  const key = JSON.stringify([records.name, records.revision, filters]);
+  const key = JSON.stringify([records.name, records.revision, filters, reader?.key]);
   const known = pool.totals.get(key);
   if (known !== undefined) return known;
   const total = yield* selection.count();
@@ -208,13 +222,15 @@ function indexedRecords(
     if (!isIndexed || !indexedOperators.has(operator)) continue;
     const ids = [...new Set(operands.map(recordId))];
     const found = name === 'id' ? withIds(records, ids) : referringTo(records, name, ids);
-    if (found === undefined) continue;
-    return Array.from({ length: Math.ceil(found.length / blockLengthMax) }, (_, index) =>
-      found.slice(index * blockLengthMax, (index + 1) * blockLengthMax),
-    );
+    if (found !== undefined) return inBlocks(found);
   }
   return undefined;
 }
+
+const inBlocks = (records: Block): readonly Block[] =>
+  Array.from({ length: Math.ceil(records.length / blockLengthMax) }, (_, index) =>
+    records.slice(index * blockLengthMax, (index + 1) * blockLengthMax),
+  );
 
 const indexedOperators: ReadonlySet<string> = new Set(['eq', 'in', 'has']);
 
@@ -256,6 +272,12 @@ const readings = {
   },
 } as const satisfies Record<string, Record<string, Reading>>;
 
+/** Returns the test of records that pass two tests, of which each may be absent. */
+function both(one: Test | undefined, other: Test | undefined): Test | undefined {
+  if (one === undefined || other === undefined) return one ?? other;
+  return (record) => one(record) && other(record);
+}
+
 /** The records that a query selects at this moment, and the way to them. */
 class Selection {
   /** `undefined` without filters. */
@@ -276,7 +298,10 @@ class Selection {
 
   constructor(
     { fields: shape, records, pool }: ListSource,
-    { sort, filters, after, until, offset = 0 }: ListQuery,
+    {
+      query: { sort, filters, after, until, offset = 0 },
+      reader,
+    }: Pick<ListRequest, 'query' | 'reader'>,
   ) {
     const isDescending = sort[0]?.descending === true;
     const reverse = ({ name, descending }: SortTerm) => ({ name, descending: !descending });
@@ -284,13 +309,16 @@ class Selection {
     const byNumber = lastTermOf(shape);
     const name = order[0]?.name ?? byNumber;
     const compare = comparator(shape, order);
-    const indexed = indexedRecords(records, shape, filters);
+    // Their number tells the time that this takes, not that of records which others see.
+    const own = reader?.found(limits.indexedRecordsMax);
+    const indexed = own ? inBlocks(own) : indexedRecords(records, shape, filters);
     const isByNumber = name === byNumber;
     const kept =
       isByNumber || indexed !== undefined ? undefined : pool.orders.find(records, order, compare);
     // The index has answered the only filter.
-    const isAnswered = indexed !== undefined && filters.length === 1;
-    this.#passes = filters.length === 0 || isAnswered ? undefined : matcher(shape, filters);
+    const isAnswered = own === undefined && indexed !== undefined && filters.length === 1;
+    const matches = filters.length === 0 || isAnswered ? undefined : matcher(shape, filters);
+    this.#passes = both(own ? undefined : reader?.test, matches);
     this.#testsPerStep = testsPerStep(shape, filters);
     this.#compare = compare;
     const { direction, behind }: Reading =

@@ -8,6 +8,7 @@ import type { RoutedCollection } from '../api/call.ts';
 import { entityTag, preconditionFailed } from '../api/replies.ts';
 import type { Precondition, Target } from '../collections/resource.ts';
 import { matcher } from '../lists/filters.ts';
+import { readerOf } from '../collections/reader.ts';
 import { findPage } from '../lists/list.ts';
 import type { ListPool } from '../lists/list-pool.ts';
 import { parseListQuery, type ListQuery } from '../lists/query.ts';
@@ -177,6 +178,7 @@ export function programCollection(operations: Operations): ProgramCollection {
   const { name, served, tools } = operations;
   const { routed, resource } = served;
   const { records } = resource;
+  const readable = { records, access: routed.access };
   const change = async (
     kind: 'replace' | 'patch',
     id: number | string,
@@ -197,11 +199,12 @@ export function programCollection(operations: Operations): ProgramCollection {
     withMembers(`list of ${name}`, options, listOptions);
     const principal = tools.principalOf(options);
     const query = operations.query(options, principal);
+    const reader = readerOf(readable, principal, 'list');
     const source = { fields: routed.fields, records, pool: tools.pool };
     const caller = { caller: 'program', signal: never };
     const withTotal = options.total === true;
     const { limit = limits.pageRecordsMax } = query;
-    const page = await findPage(source, { query, withTotal, caller }, limit);
+    const page = await findPage(source, { query, withTotal, caller, reader }, limit);
     return {
       records: page.records.map((record) => operations.shown(record)),
       next: page.next,
@@ -214,7 +217,7 @@ export function programCollection(operations: Operations): ProgramCollection {
       withMembers(`get of ${name}`, options, ['as']);
       const principal = tools.principalOf(options);
       operations.authorize('read', principal, id);
-      const record = records.withId(recordId(id));
+      const record = readerOf(readable, principal, 'read').withId(recordId(id));
       return record && operations.shown(record);
     },
     list,
@@ -229,9 +232,13 @@ export function programCollection(operations: Operations): ProgramCollection {
     },
     count(options = {}) {
       withMembers(`count of ${name}`, options, ['as', 'where']);
-      const { filters } = operations.query(options, tools.principalOf(options));
-      if (filters.length === 0) return records.size;
-      const passes = matcher(routed.fields, filters);
+      const principal = tools.principalOf(options);
+      const { filters } = operations.query(options, principal);
+      const { test } = readerOf(readable, principal, 'list');
+      if (filters.length === 0 && test === undefined) return records.size;
+      const matches = matcher(routed.fields, filters);
+      const passes = (record: StoredRecord): boolean =>
+        (test === undefined || test(record)) && matches(record);
       return records.view().blocks.reduce((sum, block) => sum + block.filter(passes).length, 0);
     },
     async create(record, options = {}) {

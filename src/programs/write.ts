@@ -5,6 +5,7 @@ import type { JsonObject, JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import { recordId } from '../base/record-id.ts';
 import { validateElements } from '../schema/validate.ts';
+import { readerOf } from '../collections/reader.ts';
 import type { Declared, Registry } from '../collections/registry.ts';
 import type { Writes } from '../collections/writes.ts';
 import { representationOf } from '../schema/record.ts';
@@ -102,6 +103,8 @@ function transactionCollection(
 ): TransactionCollection {
   const { routed, resource } = operations.served;
   const records = tx.of(declared.records);
+  const { test: isRead = () => true } = readerOf(declared, principal, 'read');
+  const { test: isListed } = readerOf(declared, principal, 'list');
   const shown = (record: StoredRecord): JsonObject => operations.shown(record);
   const change = (
     kind: 'replace' | 'patch',
@@ -118,7 +121,7 @@ function transactionCollection(
     get(id) {
       operations.authorize('read', principal, id);
       const record = records.withId(recordId(id));
-      return record && shown(record);
+      return record && isRead(record) ? shown(record) : undefined;
     },
     find(field, value) {
       operations.authorize('read', principal);
@@ -130,11 +133,14 @@ function transactionCollection(
         );
       const key = keyOf({ [field]: value });
       const record = key === undefined ? undefined : records.find(field, key);
-      return record && shown(record);
+      return record && isRead(record) ? shown(record) : undefined;
     },
     referring(field, id) {
       operations.authorize('list', principal);
-      return membersOf(tx, declared, field, id, shown);
+      const all = membersOf(tx, declared, field, id, shown);
+      if (isListed === undefined) return all;
+      const listed = [...records.referring(field, recordId(id))].filter(isListed);
+      return Object.assign(listed.map(shown), { count: listed.length });
     },
     create(record) {
       operations.authorize('create', principal);

@@ -49,14 +49,15 @@ const blocks: Readonly<Record<string, () => readonly string[]>> = {
     '| Method and path | Who | What |',
     '|---|---|---|',
     ...describe(routes).map(({ method, path, access, summary }) =>
-      row(`\`${method} ${path}\``, access, summary)),
+      row(`\`${method} ${path}\``, [access].flat().join(', '), summary)),
   ],
   paths: () => [
     '| Path | Methods, and who may use them |',
     '|---|---|',
     ...Array.from(new Set(routes.map(({ path }) => path)), (path) => {
       const found = routes.filter((route) => route.path === path);
-      return row(`\`${path}\``, found.map(({ method, access }) => `${method} ${access}`).join(', '));
+      const methods = found.map(({ method, access }) => `${method} ${[access].flat().join(' or ')}`);
+      return row(`\`${path}\``, methods.join(', '));
     }),
   ],
   'most-used': () => [

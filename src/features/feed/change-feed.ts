@@ -8,16 +8,28 @@ import { limits } from '../../base/limits.ts';
 import { idOf, type RecordId } from '../../base/record-id.ts';
 import type { Clock } from '../../base/system.ts';
 import { createSlices, type YieldToEventLoop } from '../../base/turns.ts';
-import { representationWriter, type Write } from '../../schema/record.ts';
+import { decidingNames, testOf } from '../../collections/reader.ts';
+import { fieldValue, representationWriter, type Write } from '../../schema/record.ts';
 import { sizeOf } from '../../store/memory/size.ts';
 import type { RecordChange, Store, StoredRecord } from '../../store/store.ts';
 
 /** A collection whose changes the feed reports to callers who may list it. */
 type Reported = Pick<RoutedCollection, 'name' | 'fields' | 'access' | 'isSingle'>;
 
+/** Whether a listener sees the changes of a record, by what decides it. Absent: all. */
+type Sees = ((record: Deciding) => boolean) | undefined;
+
+/** The values of a record by which it is decided who sees it. */
+type Deciding = StoredRecord;
+
+/** The collections that a listener follows. */
+type Followed = ReadonlyMap<Source, Sees>;
+
 interface Source extends Reported {
   /** Writes a record as callers see it. */
   readonly write: Write;
+  /** The names of the values that decide who sees a record; empty where callers alone do. */
+  readonly deciding: readonly string[];
 }
 
 /** A request to follow the changes. */
@@ -37,12 +49,17 @@ export interface FeedRequest {
   readonly isAdmitted: () => boolean;
 }
 
+type Kind = 'created' | 'replaced' | 'removed';
+
 /** One reported change. */
 interface Event {
   /** Sequence number of the commit. */
   readonly sequence: number;
   readonly source: Source;
-  readonly kind: 'created' | 'replaced' | 'removed';
+  readonly kind: Kind;
+  /** What decides who sees the record before and after, in collections where records decide. */
+  readonly before: Deciding | undefined;
+  readonly after: Deciding | undefined;
   /** Null: of a single resource, which has none. */
   readonly id: RecordId | null;
   /** About what its record takes in memory. */
@@ -123,7 +140,11 @@ export class ChangeFeed {
     this.#sequence = store.sequence;
     this.#forgotten = this.#sequence;
     this.#sources = new Map(
-      collections.map((each) => [each.name, { ...each, write: representationWriter(each.fields) }]),
+      collections.map((each) => {
+        const { name, fields, access } = each;
+        const deciding = decidingNames(access);
+        return [name, { ...each, write: representationWriter(fields), deciding }];
+      }),
     );
     store.onPublished((changes) => this.#remember(changes));
   }
@@ -167,23 +188,28 @@ export class ChangeFeed {
     }, limits.heartbeatMs).unref();
   }
 
-  #followedBy({ principal, collections }: FeedRequest): ReadonlySet<Source> {
+  #followedBy(request: FeedRequest): Followed {
+    const sources = this.#sourcesOf(request);
+    return new Map(
+      sources.map((source) => [source, testOf(source.access, request.principal, 'list')]),
+    );
+  }
+
+  #sourcesOf({ principal, collections }: FeedRequest): readonly Source[] {
     const isListable = ({ access }: Source): boolean => hasAccess(access.list, principal);
     const all = [...this.#sources.values()];
-    if (collections === undefined) return new Set(all.filter(isListable));
-    return new Set(
-      collections.map((name) => {
-        const source = this.#sources.get(name);
-        if (source === undefined) {
-          const known = all.map((each) => each.name).join(', ');
-          const message = `Cannot read the query: "collection" must be of ${known}`;
-          throw new CairnError('invalid_query', message);
-        }
-        if (isListable(source)) return source;
-        const message = `Cannot follow ${name}: this caller may not list them`;
-        throw new CairnError('insufficient_scope', message);
-      }),
-    );
+    if (collections === undefined) return all.filter(isListable);
+    return collections.map((name) => {
+      const source = this.#sources.get(name);
+      if (source === undefined) {
+        const known = all.map((each) => each.name).join(', ');
+        const message = `Cannot read the query: "collection" must be of ${known}`;
+        throw new CairnError('invalid_query', message);
+      }
+      if (isListable(source)) return source;
+      const message = `Cannot follow ${name}: this caller may not list them`;
+      throw new CairnError('insufficient_scope', message);
+    });
   }
 
   /** Ends all streams. Streams that start later end at once. */
@@ -195,7 +221,7 @@ export class ChangeFeed {
 
   async *#stream(
     { caller, since, signal, isAdmitted }: FeedRequest,
-    followed: ReadonlySet<Source>,
+    followed: Followed,
     listener: Listener,
     leave: () => void,
   ): AsyncGenerator<string> {
@@ -204,7 +230,9 @@ export class ChangeFeed {
       let position = known ?? this.#end;
       let heartbeats = this.#heartbeats;
       let passed: number | undefined;
-      const key = Array.from(followed, ({ name }) => name).join();
+      const isShared = [...followed.values()].every((sees) => sees === undefined);
+      const names = Array.from(followed.keys(), ({ name }) => name);
+      const key = isShared ? names.join() : undefined;
       const reset = since !== undefined && known === undefined ? 'event: reset\ndata: {}\n' : '';
       const end = known === undefined ? this.#endOf(this.#sequence) : '\n';
       yield `retry: ${retryMs}\n${reset}${end}`;
@@ -234,10 +262,13 @@ export class ChangeFeed {
     }
   }
 
-  /** Reads events from a position on. Most listeners read the same ones at the same time. */
-  #read(start: number, key: string, followed: ReadonlySet<Source>): Piece {
+  /**
+   * Reads events from a position on. Most listeners read the same ones at the same time: those who
+   * see all of the same collections have a key for them.
+   */
+  #read(start: number, key: string | undefined, followed: Followed): Piece {
     const horizon = this.#horizon;
-    const known = this.#pieces.get(key);
+    const known = key === undefined ? undefined : this.#pieces.get(key);
     if (known?.start === start && known.horizon === horizon) return known;
     let text = '';
     let end = start;
@@ -248,11 +279,13 @@ export class ChangeFeed {
       const { sequence, source } = event;
       const isLast = this.#events.get(end + 1)?.sequence !== sequence;
       if (isLast) passed = sequence;
-      if (followed.has(source)) text += textOf(event) + (isLast ? this.#endOf(sequence) : '\n');
+      const shown = followed.has(source) ? textFor(event, followed.get(source)) : '';
+      if (shown !== '') text += shown + (isLast ? this.#endOf(sequence) : '\n');
       // The last event of the commit is not for this caller, but its id is.
       else if (isLast && text !== '') text += this.#endOf(sequence);
     }
     const piece = { start, horizon, end, passed, text };
+    if (key === undefined) return piece;
     if (this.#pieces.size === piecesMax) this.#pieces.clear();
     this.#pieces.set(key, piece);
     return piece;
@@ -339,15 +372,47 @@ function eventOf(change: RecordChange, source: Source): Event {
   const id = source.isSingle ? null : idOf(record ?? before ?? change);
   const written = before === undefined ? 'created' : 'replaced';
   const kind = record === undefined ? 'removed' : written;
-  return { sequence, source, kind, id, bytes: sizeOf(record), record };
+  const [earlier, after] = [before, record].map((version) => decidingIn(version, source.deciding));
+  const bytes = sizeOf(record) + sizeOf(earlier) + sizeOf(after);
+  return { sequence, source, kind, id, bytes, record, before: earlier, after };
+}
+
+/** Returns the values of a record that decide who sees it; `undefined` where callers alone do. */
+function decidingIn(
+  record: StoredRecord | undefined,
+  names: readonly string[],
+): Deciding | undefined {
+  if (record === undefined || names.length === 0) return undefined;
+  const values = names.map((name) => [name, fieldValue(record, name)]);
+  return { ...Object.fromEntries(values), id: record.id, revision: record.revision };
+}
+
+/**
+ * Returns the text of an event without its end for a listener; empty where it sees the record
+ * neither before nor after. A record that it begins to see is created for it, and one that it no
+ * longer sees is removed.
+ */
+function textFor(event: Event, sees: Sees): string {
+  if (sees === undefined) return textOf(event);
+  const { before, after } = event;
+  const seesBefore = before !== undefined && sees(before);
+  const seesAfter = after !== undefined && sees(after);
+  if (!seesAfter) return seesBefore ? headOf(event, 'removed') + '}\n' : '';
+  const text = textOf(event);
+  if (seesBefore || event.kind === 'created') return text;
+  return headOf(event, 'created') + text.slice(headOf(event, event.kind).length);
+}
+
+function headOf({ source, id }: Event, kind: Kind): string {
+  return `event: ${kind}\ndata: {"collection":"${source.name}","id":${JSON.stringify(id)}`;
 }
 
 /** Returns the text of an event without its end. */
 function textOf(event: Event): string {
   if (event.text !== undefined) return event.text;
-  const { source, kind, id, record } = event;
+  const { source, kind, record } = event;
   const shown = record === undefined ? '' : `,"record":${source.write(record)}`;
-  event.text = `event: ${kind}\ndata: {"collection":"${source.name}","id":${JSON.stringify(id)}${shown}}\n`;
+  event.text = `${headOf(event, kind)}${shown}}\n`;
   event.record = undefined;
   return event.text;
 }

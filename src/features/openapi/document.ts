@@ -1,4 +1,4 @@
-import { isRole, type AccessWord } from '../../auth/access.ts';
+import { isByRecord, isRole, wordsOf, type Cell } from '../../auth/access.ts';
 import { sessionCookie, sessionUserField, takesKeys } from '../../api/authenticate.ts';
 import type { Route, RoutedCollection } from '../../api/call.ts';
 import { idempotencyKeyPattern } from '../../api/replies.ts';
@@ -128,8 +128,8 @@ function operation(route: DescribedRoute): JsonObject {
   return {
     operationId,
     summary,
-    description: callers[access] ?? `For administrators, and for users with the role "${access}".`,
-    'x-access': access,
+    description: callersOf(route),
+    'x-access': wordsOf(access).join(' or '),
     tags: [tag],
     security: securityOf(route),
     parameters: parametersOf(route),
@@ -147,9 +147,33 @@ function operation(route: DescribedRoute): JsonObject {
 const isCreation = ({ of, method }: DescribedRoute): boolean =>
   of?.collection.isSingle === true && method === 'PUT';
 
-const callers: { readonly [access in AccessWord]: string } & {
-  readonly [access: string]: string | undefined;
-} = {
+/** Returns who may call a route. */
+function callersOf({ access, of }: DescribedRoute): string {
+  const words = wordsOf(access);
+  const [word = 'public'] = words;
+  const isRead = of?.operation === 'list' || of?.operation === 'read';
+  const known = words.length === 1 && !(isRead && word === 'owner') ? callers[word] : undefined;
+  if (known !== undefined) return known;
+  const meant = words.map(
+    (one) =>
+      meanings[one] ??
+      (isRole(one) ? `users with the role "${one}"` : `users whom \`${one}\` names`),
+  );
+  const others =
+    isRead || !words.some(isByRecord) ? '' : ' Others who may read the record get 403.';
+  return `For ${['administrators', ...meant].join(', and for ')}.${others}`;
+}
+
+const meanings: { readonly [word: string]: string } = {
+  optional: 'everyone',
+  user: 'signed-in users',
+  member: 'members',
+  admin: 'administrators',
+  owner: 'the user who created the record',
+  session: 'users who are signed in with the session cookie',
+};
+
+const callers: { readonly [word: string]: string } = {
   public: 'For everyone. Credentials are ignored.',
   optional: 'For everyone. Credentials are optional, but must be valid.',
   user: 'For signed-in users.',
@@ -160,6 +184,11 @@ const callers: { readonly [access in AccessWord]: string } & {
   session: 'For users who are signed in with the session cookie. Bearer tokens are refused (403).',
 };
 
+/** Whether a cell refuses some callers who are signed in. */
+const isForSome = (access: Cell): boolean =>
+  !wordsOf(access).some((word) => openWords.includes(word) || isByRecord(word));
+const openWords: readonly string[] = ['public', 'optional', 'user', 'self'];
+
 /** Returns the credentials that a route accepts. */
 function securityOf(route: DescribedRoute): JsonValue {
   const { access } = route;
@@ -167,7 +196,8 @@ function securityOf(route: DescribedRoute): JsonValue {
   const session = { session: [] };
   if (access === 'session') return [session];
   const keys = takesKeys(route) ? [{ apiKey: [] }] : [];
-  return [...(access === 'optional' ? [{}] : []), { bearer: [] }, session, ...keys];
+  const isOptional = wordsOf(access).includes('optional');
+  return [...(isOptional ? [{}] : []), { bearer: [] }, session, ...keys];
 }
 
 function parametersOf(route: DescribedRoute): JsonObject[] {
@@ -272,7 +302,7 @@ export function statusesOf(route: DescribedRoute): number[] {
   const isGuarded = writes && (access !== 'public' || pages !== undefined);
   const implied: readonly [boolean, ...number[]][] = [
     [access !== 'public', 401, 409],
-    [isGuarded || embeds(route) || isRole(access) || access === 'session', 403],
+    [isGuarded || embeds(route) || isForSome(access), 403],
     [path.includes('{id}'), 404],
     [writes || conditional === true, 412],
     [body !== undefined, 413, 415, 422],

@@ -3,6 +3,7 @@ import { hasAccess, type Principal } from '../../auth/access.ts';
 import { CairnError } from '../../base/errors.ts';
 import { limits } from '../../base/limits.ts';
 import { idOf } from '../../base/record-id.ts';
+import { readerOf, type Reader } from '../../collections/reader.ts';
 import {
   idsIn,
   type Declared,
@@ -11,7 +12,7 @@ import {
 } from '../../collections/registry.ts';
 import type { PieceWriter } from '../../lists/list.ts';
 import { representationWriter, type Write } from '../../schema/record.ts';
-import type { Collection, StoredRecord } from '../../store/store.ts';
+import type { StoredRecord } from '../../store/store.ts';
 
 /** Returns what can be embedded in the records of a collection. */
 export function embeddablesOf({ fields, outgoing, incoming }: Declared): Embeddable[] {
@@ -43,12 +44,18 @@ export function embeddedBy(
 ): Embedded {
   const chosen = embeddables.filter(({ name }) => names.includes(name));
   for (const each of chosen) checkAccess(each, principal);
+  const parts = chosen.map((each) => {
+    const reader = readerOf(each.of, principal, each.kind === 'referring' ? 'list' : 'read');
+    return { ...each, reader, writeOne: representationWriter(each.of.fields) };
+  });
+  const isPersonal = parts.some(({ reader }) => reader.test !== undefined);
   const shapes = chosen.map(({ name, of }) => [name, of.name, of.shapeTag]);
   return {
     selection: `~${crc32(JSON.stringify(shapes)).toString(36)}`,
     // A commit gives each collection that it changes a higher revision than all had before.
     revisionWith: (own) => Math.max(own, ...chosen.map(({ of }) => of.records.revision)),
-    writer: (write) => embeddingWriter(write, chosen),
+    marksIn: isPersonal ? (record) => marksIn(record, parts) : undefined,
+    writer: (write) => embeddingWriter(write, parts),
   };
 }
 
@@ -60,15 +67,26 @@ function checkAccess({ name, of, kind }: Embeddable, principal: Principal): void
   throw new CairnError('insufficient_scope', message);
 }
 
+/** What is embedded, for a caller. */
+interface Part extends Embeddable {
+  readonly reader: Reader;
+  readonly writeOne: Write;
+}
+
+function marksIn(record: StoredRecord, parts: readonly Part[]): string {
+  const found = parts.map((part) => recordsIn(record, part));
+  return JSON.stringify(found.map((all) => all?.map(({ id, revision }) => [id, revision])));
+}
+
 /** Records are embedded as they are when they are written. */
-function embeddingWriter(write: Write, chosen: readonly Embeddable[]): PieceWriter {
-  const parts = chosen.map((each) => ({ ...each, writeOne: representationWriter(each.of.fields) }));
+function embeddingWriter(write: Write, parts: readonly Part[]): PieceWriter {
   return function* writeWithEmbedded(record) {
     const own = write(record);
     yield own.slice(0, -1);
     let separator = own === '{}' ? '' : ',';
-    for (const { member, field, kind, of, writeOne } of parts) {
-      const found = recordsIn(record, field, kind, of.records);
+    for (const part of parts) {
+      const { member, kind, writeOne } = part;
+      const found = recordsIn(record, part);
       if (found === undefined) continue;
       yield `${separator}"${member}":${kind === 'one' ? '' : '['}`;
       for (const [index, one] of found.entries()) yield (index > 0 ? ',' : '') + writeOne(one);
@@ -82,16 +100,14 @@ function embeddingWriter(write: Write, chosen: readonly Embeddable[]): PieceWrit
 /** Returns the records to embed in one; `undefined` where the member is absent. */
 function recordsIn(
   record: StoredRecord,
-  field: string,
-  kind: Embeddable['kind'],
-  records: Collection<StoredRecord>,
+  { field, kind, reader }: Part,
 ): readonly StoredRecord[] | undefined {
-  if (kind === 'referring') return records.members(field, idOf(record), limits.embeddedMax);
+  if (kind === 'referring') return reader.members(field, idOf(record), limits.embeddedMax);
   const ids = idsIn(record, field);
   if (ids === undefined) return undefined;
   const found = [ids]
     .flat()
     .slice(0, limits.embeddedMax)
-    .flatMap((id) => records.withId(id) ?? []);
+    .flatMap((id) => reader.withId(id) ?? []);
   return kind === 'one' && found.length === 0 ? undefined : found;
 }

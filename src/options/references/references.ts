@@ -7,6 +7,7 @@ import { fieldValue, isSameValue } from '../../schema/record.ts';
 import { validationFailed } from '../../schema/validate.ts';
 import type { Transaction } from '../../store/store.ts';
 import { embeddablesOf, embeddedBy } from './embedding.ts';
+import { mayRead, readerOf } from '../../collections/reader.ts';
 import { timesOf } from '../../collections/declaration.ts';
 import {
   without,
@@ -26,7 +27,7 @@ export const references: ReferenceRules = {
 
 /**
  * Checks that each record exists to which a written record refers, and that the caller may
- * read it. References that do not change are not checked again.
+ * read it. What was referred to before is not checked again.
  * @throws CairnError `validation_failed` with an issue `no_such_record` for each
  */
 function checkReferences(
@@ -40,9 +41,12 @@ function checkReferences(
   for (const { name, field, to } of outgoing) {
     const value = fieldValue(input, name);
     if (value === undefined || isSameValue(value, fieldValue(before, name))) continue;
+    const former: readonly unknown[] = [fieldValue(before, name)].flat();
     const isReadable = hasAccess(to.access.read, principal);
     for (const [index, id] of [value].flat().entries()) {
-      const found = isReadable ? tx.of(to.records).withId(recordId(id)) : undefined;
+      if (former.includes(id)) continue;
+      const stored = isReadable ? tx.of(to.records).withId(recordId(id)) : undefined;
+      const found = stored && mayRead(to, principal, stored) ? stored : undefined;
       // The number and its text are one id, but only one of them is it.
       if (found !== undefined && idOf(found) === id) continue;
       const pointer = pointerTo(name) + (typeof value === 'object' ? `/${index}` : '');
@@ -112,11 +116,16 @@ class Removal {
     const refusing = remaining.filter(({ reference }) => reference.field.onDelete !== 'clear');
     const [first] = refusing;
     if (first !== undefined) {
-      const { name, access } = first.reference.from;
-      const count = refusing.filter(({ reference: { from } }) => from.name === name).length;
+      const { from } = first.reference;
+      const { name, access } = from;
+      const those = refusing.filter(({ reference }) => reference.from === from);
+      const count = those.length;
       const counted = count === 1 ? '1 record refers' : `${count} records refer`;
       // How many records there are is for a caller that may list them.
-      const refer = hasAccess(access.list, principal) ? counted : 'records refer';
+      const { test = () => true } = readerOf(from, principal, 'list');
+      const isKnown =
+        hasAccess(access.list, principal) && those.every(({ referrer }) => test(referrer));
+      const refer = isKnown ? counted : 'records refer';
       throw new CairnError(
         'still_referenced',
         `Cannot remove the record: ${refer} to it in ${name}`,

@@ -1,0 +1,179 @@
+import {
+  dependsOnRecord,
+  hasAccess,
+  isByRecord,
+  wordsOf,
+  type Cell,
+  type Principal,
+} from '../auth/access.ts';
+import { limits } from '../base/limits.ts';
+import type { RecordId } from '../base/record-id.ts';
+import { fieldValue } from '../schema/record.ts';
+import type { Collection, StoredRecord } from '../store/store.ts';
+
+/** What decides who sees the records of a collection. */
+export interface Readable {
+  readonly records: Collection<StoredRecord>;
+  readonly access: { readonly list: Cell; readonly read: Cell };
+}
+
+/** Whether a cell has a word that depends on a record. */
+export const isCellByRecord = (cell: Cell): boolean => wordsOf(cell).some(isByRecord);
+
+/**
+ * The names of the values by which records decide on a cell: `ownerId`, and fields that refer to
+ * users.
+ */
+const namesIn = (cell: Cell): string[] =>
+  wordsOf(cell).flatMap((word) => (isByRecord(word) ? (word === 'owner' ? 'ownerId' : word) : []));
+
+/** The names of the values by which records decide who sees them; none where callers alone do. */
+export const decidingNames = ({ list, read }: Readable['access']): string[] => [
+  ...new Set([...namesIn(list), ...namesIn(read)]),
+];
+
+/** Whether a value of a record names a user. */
+function isNamed(record: object, name: string, userId: number | undefined): boolean {
+  const value = fieldValue(record, name);
+  return Array.isArray(value)
+    ? value.some((one: unknown) => one === userId)
+    : userId !== undefined && value === userId;
+}
+
+/** Whether a caller has access to a record. */
+export function isAllowed(cell: Cell, principal: Principal, record: object): boolean {
+  if (!dependsOnRecord(cell, principal)) return hasAccess(cell, principal);
+  return namesIn(cell).some((name) => isNamed(record, name, principal.userId));
+}
+
+/**
+ * Whether a caller may read a record. Where no word of the cell depends on a record, the route
+ * decides, and records that are found in other ways are shown as before.
+ */
+export function mayRead(
+  { access: { read } }: Pick<Readable, 'access'>,
+  principal: Principal,
+  record: object,
+): boolean {
+  return !isCellByRecord(read) || isAllowed(read, principal, record);
+}
+
+/** What a caller sees: single records, or what lists, embedded arrays and the feed show. */
+export type Purpose = 'read' | 'list';
+
+type Test = (record: object) => boolean;
+
+/**
+ * Returns, for each cell that depends on records for a caller, the names of the values that decide;
+ * for a cell that no record fulfils, none.
+ */
+function openCells(
+  { list, read }: Readable['access'],
+  principal: Principal,
+  purpose: Purpose,
+): readonly (readonly string[])[] {
+  if (!isCellByRecord(list) && !isCellByRecord(read)) return [];
+  const cells = isCellByRecord(read) ? [read] : [];
+  if (purpose === 'list' && list !== read) cells.push(list);
+  if (cells.some((cell) => !hasAccess(cell, principal))) return [[]];
+  return cells.filter((cell) => dependsOnRecord(cell, principal)).map(namesIn);
+}
+
+function testBy(cells: readonly (readonly string[])[], userId: number): Test | undefined {
+  const [first, second] = cells;
+  if (first === undefined) return undefined;
+  const [name, other] = first;
+  // Most collections have records of one owner.
+  if (second === undefined && name === 'ownerId' && other === undefined)
+    return (record) => fieldValue(record, 'ownerId') === userId;
+  return (record) => cells.every((names) => names.some((one) => isNamed(record, one, userId)));
+}
+
+/** Returns the test of the records that a caller may see; `undefined` where these are all. */
+export const testOf = (
+  access: Readable['access'],
+  principal: Principal,
+  purpose: Purpose,
+): Test | undefined => testBy(openCells(access, principal, purpose), principal.userId ?? 0);
+
+/**
+ * The records of a collection that a caller may see. All ways to them apply the same test. It
+ * costs nothing where the caller may see all.
+ */
+export class Reader {
+  readonly #records: Collection<StoredRecord>;
+  /** Absent: the caller sees all records. */
+  readonly test: Test | undefined;
+  /** What the test depends on, as a part of entity tags and of keys; empty without a test. */
+  readonly key: string;
+  /** For each cell that depends on records: the names by whose indexes they are found. */
+  readonly #cells: readonly (readonly string[])[];
+  readonly #userId: number;
+
+  constructor(of: Readable, principal: Principal, purpose: Purpose) {
+    this.#records = of.records;
+    this.#userId = principal.userId ?? 0;
+    this.#cells = openCells(of.access, principal, purpose);
+    this.test = testBy(this.#cells, this.#userId);
+    this.key = this.test ? JSON.stringify([this.#userId, this.#cells]) : '';
+  }
+
+  withId(id: RecordId): StoredRecord | undefined {
+    const record = this.#records.withId(id);
+    return record === undefined || this.test === undefined || this.test(record)
+      ? record
+      : undefined;
+  }
+
+  /**
+   * The records with this key in a group index, by ascending id: the first `most` that are seen,
+   * among at most `readerScanMax`.
+   */
+  members(index: string, key: RecordId, most: number): StoredRecord[] {
+    const { test } = this;
+    if (test === undefined) return this.#records.members(index, key, most);
+    const referring = Math.min(this.#records.countAtMost(index, key), limits.readerScanMax);
+    const own = this.found(referring);
+    const isReferring: Test = (record) => hasValue(record, index, key);
+    const found =
+      own?.filter(isReferring) ??
+      this.#records.members(index, key, limits.readerScanMax).filter(test);
+    return found.slice(0, most);
+  }
+
+  /** The records that are seen, by ascending id, where indexes have at most `most` of them. */
+  found(most: number): StoredRecord[] | undefined {
+    if (this.test === undefined) return undefined;
+    const counted = this.#cells.map((names) => ({ names, count: this.#count(names) }));
+    const [least] = counted.sort((a, b) => a.count - b.count);
+    if (least === undefined || least.count > most) return undefined;
+    const { names } = least;
+    const all = names.flatMap((name) => this.#records.members(name, this.#userId));
+    const found = names.length === 1 ? all : [...new Set(all)].sort((a, b) => a.id - b.id);
+    return found.filter(this.test);
+  }
+
+  #count(names: readonly string[]): number {
+    return names.reduce((sum, name) => sum + this.#records.countAtMost(name, this.#userId), 0);
+  }
+}
+
+function hasValue(record: object, name: string, key: RecordId): boolean {
+  const value = fieldValue(record, name);
+  const isKey = (one: unknown) => String(one) === String(key);
+  return Array.isArray(value) ? value.some(isKey) : isKey(value);
+}
+
+const readers = new WeakMap<object, Reader>();
+
+/**
+ * Returns what a caller sees of a collection. Where no cell of it depends on records, all callers
+ * share one reader.
+ */
+export function readerOf(of: Readable, principal: Principal, purpose: Purpose): Reader {
+  const known = readers.get(of);
+  if (known !== undefined) return known;
+  const reader = new Reader(of, principal, purpose);
+  if (![of.access.list, of.access.read].some(isCellByRecord)) readers.set(of, reader);
+  return reader;
+}

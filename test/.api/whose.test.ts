@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { defineCollection } from '../../src/collections/define.ts';
+import { openTestApp } from '../.support/app.ts';
+import type { App } from '../.support/inside.ts';
+
+const text = { kind: 'text' } as const;
+const tasks = defineCollection({
+  name: 'tasks', singular: 'task', fields: { title: text, rank: { kind: 'integer', default: 0 } },
+  access: { list: 'owner', read: 'owner' },
+});
+const steps = defineCollection({
+  name: 'steps', singular: 'step',
+  fields: { title: text, taskId: { kind: 'reference', to: 'tasks', onDelete: 'refuse' } },
+  access: { read: ['owner', 'session'] },
+});
+
+/** Two members and an administrator, each as a function that sends requests. */
+async function open(t: Parameters<typeof openTestApp>[0]) {
+  const opened = await openTestApp(t, { collections: [tasks, steps] });
+  const { ask, as } = opened;
+  const [mia, admin] = [await as('member'), await as('admin')];
+  const credentials = { email: 'eve@example.org', password: 'a password for eve alone' };
+  await admin('POST', '/users', { json: { name: 'Eve', ...credentials } });
+  const tokens = await ask('POST', '/tokens', { json: credentials });
+  const authorization = `Bearer ${Object(tokens.json).access_token}`;
+  const eve: typeof ask = (method, target, asked = {}) =>
+    ask(method, target, { ...asked, fields: { authorization, ...asked.fields } });
+  return { ...opened, mia, eve, admin, authorization };
+}
+
+test('nobody learns of a record that only its owner may read', async (t) => {
+  const { ask, mia, eve, admin, browserOf } = await open(t);
+  const hidden = await mia('POST', '/tasks', { json: { title: 'Secret', rank: 5 } });
+  assert.deepEqual([hidden.status, Object(hidden.json).title], [201, 'Secret']);
+  const own = await eve('POST', '/tasks', { json: { title: 'Public', rank: 3 } });
+  const step = { title: 'First', taskId: 2 };
+  assert.equal((await eve('POST', '/steps', { json: step })).status, 201);
+  assert.equal((await mia('POST', '/steps', { json: { ...step, taskId: 1 } })).status, 201);
+
+  // As for a record that is not there, whatever the request asks for.
+  for (const id of [1, 99]) {
+    const if1 = { 'if-match': hidden.field('etag') ?? '' };
+    const answers = [
+      await eve('GET', `/tasks/${id}`),
+      await eve('GET', `/tasks/${id}`, { fields: { 'if-none-match': hidden.field('etag') ?? '' } }),
+      await eve('GET', `/tasks/${id}?embed=steps`),
+      await eve('PATCH', `/tasks/${id}`, { json: { rank: 1 } }),
+      await eve('PATCH', `/tasks/${id}`, { json: { rank: 1 }, fields: if1 }),
+      await eve('PUT', `/tasks/${id}`, { json: { title: 'X' } }),
+      await eve('DELETE', `/tasks/${id}`),
+      await eve('DELETE', `/tasks/${id}`, { fields: { 'if-match': '"x"' } }),
+    ];
+    for (const { status, code } of answers) assert.deepEqual([status, code], [404, 'not_found']);
+    const refers = await eve('POST', '/steps', { json: { title: 'Mine', taskId: id } });
+    assert.deepEqual([refers.status, Object(refers.json).errors[0].code], [422, 'no_such_record']);
+  }
+  const queries = [
+    '', '?limit=10', '?sort=-rank', '?sort=title&limit=1', '?rank:gte=0', '?id=1', '?id=1,2',
+    '?id:in=1,2', '?q=secret', '?offset=0&limit=5', '?limit=5&until=end', '?or=(id:eq:1,rank:eq:5)', '?owner=me',
+    '?embed=steps', '?limit=2&embed=steps',
+  ];
+  for (const query of queries) {
+    const list = await eve('GET', `/tasks${query}`, { fields: { prefer: 'count=exact' } });
+    assert.equal(list.status === 400 ? 200 : list.status, 200, query);
+    assert.doesNotMatch(list.body, /Secret/, query);
+    assert.ok(!(Number(list.field('x-total-count')) > 1), query);
+  }
+  assert.deepEqual((await eve('GET', '/tasks?sort=-rank')).json, [own.json]);
+  assert.deepEqual((await admin('GET', '/tasks')).json, [hidden.json, own.json]);
+  assert.equal((await ask('GET', '/tasks')).status, 401);
+
+  // Embedded arrays and references.
+  const embedded = await eve('GET', '/steps?embed=taskId&limit=9');
+  assert.doesNotMatch(embedded.body, /Secret/);
+  assert.equal(Object(embedded.json).length, 1);
+  const browser = await browserOf('member');
+  assert.equal(Object((await browser('GET', '/steps?embed=taskId')).json).length, 2);
+  assert.equal(Object((await browser('GET', '/tasks/1?embed=steps')).json).steps.length, 1);
+  assert.deepEqual(Object((await browser('GET', '/steps/1?embed=taskId')).json).task, undefined);
+  // Who may read it and not change it gets 403.
+  assert.equal((await browser('PATCH', '/steps/1', { json: { title: 'X' } })).code, 'not_owner');
+  assert.equal((await mia('PATCH', '/steps/1', { json: { title: 'X' } })).code, 'not_found');
+});
+
+test('a removal that hidden records refuse does not tell how many there are', async (t) => {
+  const { mia, admin } = await open(t);
+  await mia('POST', '/tasks', { json: { title: 'Mine' } });
+  await mia('POST', '/steps', { json: { title: 'Seen', taskId: 1 } });
+  const detailOf = async (): Promise<string> => String(Object((await mia('DELETE', '/tasks/1')).json).detail);
+  assert.match(await detailOf(), /1 record refers to it in steps$/);
+  await admin('POST', '/steps', { json: { title: 'Hidden', taskId: 1 } });
+  assert.match(await detailOf(), /: records refer to it in steps$/);
+});
+
+test('entity tags tell nothing of records that are hidden', async (t) => {
+  const { mia, eve } = await open(t);
+  await eve('POST', '/tasks', { json: { title: 'Own' } });
+  await eve('POST', '/steps', { json: { title: 'Own', taskId: 1 } });
+  const targets = [
+    '/tasks?limit=5', '/tasks?limit=5&embed=steps', '/steps?limit=1&embed=taskId', '/tasks/1?embed=steps',
+  ];
+  const tags = async (ask: typeof eve): Promise<(string | undefined)[]> => {
+    const found: (string | undefined)[] = [];
+    for (const target of targets) found.push((await ask('GET', target)).field('etag'));
+    return found;
+  };
+  const before = await tags(eve);
+  for (const [index, target] of targets.entries()) {
+    const tag = before[index] ?? '';
+    assert.notEqual(tag, '', target);
+    assert.equal((await eve('GET', target, { fields: { 'if-none-match': tag } })).status, 304, target);
+  }
+  await mia('POST', '/tasks', { json: { title: 'Other' } });
+  await mia('POST', '/steps', { json: { title: 'Other', taskId: 2 } });
+  assert.deepEqual(await tags(eve), before);
+  assert.notEqual((await mia('GET', '/tasks?limit=5')).field('etag'), before[0]);
+  assert.equal((await eve('GET', '/tasks')).field('etag'), undefined);
+  await eve('PATCH', '/steps/1', { json: { title: 'Changed' } });
+  const after = await tags(eve);
+  assert.ok(after.every((tag, index) => index === 0 ? tag === before[0] : tag !== before[index]), String(after));
+});
+
+/** Follows the changes of `app` until the returned function is called, which returns the events. */
+function follow(app: App, authorization: string, since: string): () => Promise<string[]> {
+  const controller = new AbortController();
+  let stream = '';
+  const reply = app.inject({
+    target: `/changes?since=${since}`, fields: { authorization }, signal: controller.signal,
+    onPiece: (piece) => void (stream += piece),
+  });
+  return async () => {
+    while (!stream.includes('"The end"')) await new Promise(setImmediate);
+    controller.abort();
+    await reply.catch(() => undefined);
+    return [...stream.matchAll(/event: (\w+)\ndata: (.*)\n/g)].map(([, event, data]) => `${event} ${data}`);
+  };
+}
+
+test('the feed shows what a caller may read, before and after', async (t) => {
+  const { app, mia, eve, authorization } = await open(t);
+  const mine = follow(app, authorization, 'x');
+  await mia('POST', '/tasks', { json: { title: 'Secret' } });
+  await mia('PATCH', '/tasks/1', { json: { title: 'Secret, too' } });
+  await eve('POST', '/tasks', { json: { title: 'Own' } });
+  await eve('PATCH', '/tasks/2', { json: { title: 'Changed' } });
+  await mia('DELETE', '/tasks/1');
+  await eve('DELETE', '/tasks/2');
+  await eve('POST', '/items', { json: { name: 'The end', price: 1 } });
+  const own = { title: 'Own', rank: 0 };
+  const of = (id: number, record?: object) => JSON.stringify({ collection: 'tasks', id, ...(record && { record }) });
+  assert.deepEqual(await mine(), [
+    'reset {}',
+    `created ${of(2, { id: 2, ...own })}`,
+    `replaced ${of(2, { id: 2, ...own, title: 'Changed' })}`,
+    `removed ${of(2)}`,
+    'created {"collection":"items","id":1,"record":{"id":1,"name":"The end","price":1}}',
+  ]);
+});
