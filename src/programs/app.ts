@@ -245,6 +245,26 @@ function appOf(inside: Application, { api }: Records): App {
 /** The row for which `app.authenticate` looks at credentials. */
 const credentials = { method: 'GET', path: '/', access: 'optional' } as const;
 
+/** Finds a collection by its declaration or its name. @throws OptionError */
+function operationsNamed(all: ReadonlyMap<string, Operations>, given: unknown): Operations {
+  const name = typeof given === 'object' && given !== null && 'name' in given ? given.name : given;
+  const operations = all.get(String(name));
+  if (operations !== undefined) return operations;
+  const names = [...all.keys()].join(', ');
+  const advice = name === 'users' ? 'use app.users' : `there are ${names}`;
+  throw new OptionError(`Cannot use the collection "${String(name)}": ${advice}`, 'collection');
+}
+
+/** Returns the collection of users with what only users have. */
+function usersOf(all: ProgramCollection): ProgramCollection & Pick<ProgramUsers, 'setPassword'> {
+  return {
+    ...all,
+    async setPassword(id, password, options = {}) {
+      await all.change(id, { password }, options);
+    },
+  };
+}
+
 /** What reads and writes records. */
 interface Records {
   readonly api: Pick<App, 'collection' | 'users' | 'versionOf' | 'write'>;
@@ -272,17 +292,9 @@ function recordsOf({ data, store, listPool }: Application, complete: CompleteOpt
       return [[declared.name, new Operations({ routed, resource }, tools)]];
     }),
   );
-  const operationsOf = (given: unknown): Operations => {
-    const name =
-      typeof given === 'object' && given !== null && 'name' in given ? given.name : given;
-    const operations = all.get(String(name));
-    if (operations !== undefined) return operations;
-    const names = [...all.keys()].join(', ');
-    const advice = name === 'users' ? 'use app.users' : `there are ${names}`;
-    throw new OptionError(`Cannot use the collection "${String(name)}": ${advice}`, 'collection');
-  };
+  const operationsOf = (given: unknown): Operations => operationsNamed(all, given);
   const users = { routed: usersCollection(complete.settings), resource: data.users };
-  const ofUsers = programCollection(new Operations(users, tools));
+  const ofUsers = usersOf(programCollection(new Operations(users, tools)));
   const transaction = (tx: Transaction, principal: Principal) =>
     programTransaction(tx, principal, operationsOf, data.registry);
   const records = {
@@ -301,12 +313,7 @@ function recordsOf({ data, store, listPool }: Application, complete: CompleteOpt
     get users() {
       if (!data.hasUsers)
         throw new OptionError('Cannot use app.users: the app has "users": false', 'users');
-      return {
-        ...ofUsers,
-        async setPassword(id: number, password: string, options: WriteOptions = {}) {
-          await ofUsers.change(id, { password }, options);
-        },
-      };
+      return ofUsers;
     },
     versionOf(record: object) {
       const version = versions.get(record);

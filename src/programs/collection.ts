@@ -6,9 +6,9 @@ import { limits } from '../base/limits.ts';
 import type { BatchResource, Resource } from '../api/collections.ts';
 import type { RoutedCollection } from '../api/call.ts';
 import { entityTag, preconditionFailed } from '../api/replies.ts';
+import { readerOf } from '../collections/reader.ts';
 import type { Precondition, Target } from '../collections/resource.ts';
 import { matcher } from '../lists/filters.ts';
-import { readerOf } from '../collections/reader.ts';
 import { findPage } from '../lists/list.ts';
 import type { ListPool } from '../lists/list-pool.ts';
 import { parseListQuery, type ListQuery } from '../lists/query.ts';
@@ -175,35 +175,25 @@ const writeOptions = ['as', 'ifVersion'];
 
 /** Returns a collection for a program. */
 export function programCollection(operations: Operations): ProgramCollection {
+  return { name: operations.name, ...readsOf(operations), ...writesOf(operations) };
+}
+
+function readsOf(
+  operations: Operations,
+): Pick<ProgramCollection, 'get' | 'list' | 'all' | 'count'> {
   const { name, served, tools } = operations;
   const { routed, resource } = served;
   const { records } = resource;
   const readable = { records, access: routed.access };
-  const change = async (
-    kind: 'replace' | 'patch',
-    id: number | string,
-    sent: unknown,
-    options: WriteOptions,
-  ): Promise<JsonObject> => {
-    withMembers(`${kind === 'patch' ? 'change' : kind} of ${name}`, options, writeOptions);
-    const principal = tools.principalOf(options);
-    operations.authorize(kind, principal, id);
-    const draft = routed.bodies[kind].validate(jsonOf(sent), principal);
-    const target = operations.target(principal, id, options);
-    const prepared = await resource.prepareChange?.(target, draft);
-    const work = (tx: Transaction): StoredRecord =>
-      resource.change(tx, target, draft, prepared).record;
-    return operations.shown(await tools.write(principal, work));
-  };
   const list = async (options: ListOptions<object> = {}): Promise<ListPage<JsonObject>> => {
     withMembers(`list of ${name}`, options, listOptions);
     const principal = tools.principalOf(options);
     const query = operations.query(options, principal);
-    const reader = readerOf(readable, principal, 'list');
     const source = { fields: routed.fields, records, pool: tools.pool };
     const caller = { caller: 'program', signal: never };
     const withTotal = options.total === true;
     const { limit = limits.pageRecordsMax } = query;
+    const reader = readerOf(readable, principal, 'list');
     const page = await findPage(source, { query, withTotal, caller, reader }, limit);
     return {
       records: page.records.map((record) => operations.shown(record)),
@@ -212,7 +202,6 @@ export function programCollection(operations: Operations): ProgramCollection {
     };
   };
   return {
-    name,
     get(id, options = {}) {
       withMembers(`get of ${name}`, options, ['as']);
       const principal = tools.principalOf(options);
@@ -241,6 +230,31 @@ export function programCollection(operations: Operations): ProgramCollection {
         (test === undefined || test(record)) && matches(record);
       return records.view().blocks.reduce((sum, block) => sum + block.filter(passes).length, 0);
     },
+  };
+}
+
+function writesOf(
+  operations: Operations,
+): Pick<ProgramCollection, 'create' | 'replace' | 'change' | 'remove'> {
+  const { name, served, tools } = operations;
+  const { routed, resource } = served;
+  const change = async (
+    kind: 'replace' | 'patch',
+    id: number | string,
+    sent: unknown,
+    options: WriteOptions,
+  ): Promise<JsonObject> => {
+    withMembers(`${kind === 'patch' ? 'change' : kind} of ${name}`, options, writeOptions);
+    const principal = tools.principalOf(options);
+    operations.authorize(kind, principal, id);
+    const draft = routed.bodies[kind].validate(jsonOf(sent), principal);
+    const target = operations.target(principal, id, options);
+    const prepared = await resource.prepareChange?.(target, draft);
+    const work = (tx: Transaction): StoredRecord =>
+      resource.change(tx, target, draft, prepared).record;
+    return operations.shown(await tools.write(principal, work));
+  };
+  return {
     async create(record, options = {}) {
       withMembers(`create of ${name}`, options, ['as']);
       const principal = tools.principalOf(options);
