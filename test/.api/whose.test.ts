@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { defineCollection } from '../../src/collections/define.ts';
+import { createApp } from '../../src/index.ts';
 import { openTestApp } from '../.support/app.ts';
 import type { App } from '../.support/inside.ts';
 
@@ -156,4 +157,25 @@ test('the feed shows what a caller may read, before and after', async (t) => {
     `removed ${of(2)}`,
     'created {"collection":"items","id":1,"record":{"id":1,"name":"The end","price":1}}',
   ]);
+});
+
+test('a program that acts as a user sees what that user may read', async (t) => {
+  const app = await createApp({ collections: [tasks], scryptCost: 1 });
+  t.after(() => app.close());
+  const ids: number[] = [];
+  for (const name of ['mia', 'eve']) {
+    const user = await app.users.create({ name, email: `${name}@example.org`, role: 'member' });
+    ids.push(Number(user['id']));
+    await app.collection('tasks').create({ title: name }, { as: Number(user['id']) });
+  }
+  const [owner = 0, other = 0] = ids;
+  const program = app.collection('tasks');
+  assert.equal(program.get(1, { as: other }), undefined);
+  assert.equal(Object(program.get(1, { as: owner })).title, 'mia');
+  assert.deepEqual([program.count(), program.count({ as: other })], [2, 1]);
+  assert.deepEqual((await program.list({ as: other, total: true })).total, 1);
+  await assert.rejects(program.change(1, { title: 'X' }, { as: other }), { code: 'not_found' });
+  await assert.rejects(program.remove(1, { as: other }), { code: 'not_found' });
+  const seen = await app.write((tx) => tx.collection('tasks').get(1), { as: other });
+  assert.equal(seen, undefined);
 });
