@@ -106,8 +106,9 @@ function verdictOfWord(access: Access, principal: Principal, id: number | string
   if (access === 'session' && principal.kind !== 'session') return 'session_required';
   if (principal.role === 'admin' || access === 'user' || access === 'session') return undefined;
   if (access === 'self') return principal.userId === id ? undefined : 'not_found';
-  if (access === principal.role) return undefined;
-  return isByRecord(access) ? 'by_record' : 'insufficient_scope';
+  // No role is called so: one that a file was edited to have gives nothing.
+  if (isByRecord(access)) return 'by_record';
+  return access === principal.role ? undefined : 'insufficient_scope';
 }
 
 function verdictOf(cell: Cell, principal: Principal, id: number | string = 0): Verdict {
