@@ -1,9 +1,11 @@
+import { userFields } from '../accounts/user-fields.ts';
 import { takenNames } from '../api/routes.ts';
 import { openData, type Data } from '../app/data.ts';
 import { defaultOptions } from '../app/options.ts';
 import { CairnError, FatalError } from '../base/errors.ts';
 import { servedCollections } from '../collections/served.ts';
 import {
+  choice,
   clusterOptions,
   flagOnly,
   option,
@@ -40,6 +42,17 @@ const strict = flagOnly(
   toggle('strict', 'guesses tight rules, and refuses a file that they cannot have'),
 );
 
+const format = flagOnly(
+  option(
+    'format',
+    'json prints a file that can be imported, ndjson a line for each record',
+    choice(['json', 'ndjson']),
+    'json',
+  ),
+);
+
+const withUsers = flagOnly(toggle('users', 'prints users too, without passwords'));
+
 /**
  * Commands that bring collections in from a file, and out to one. They open the store; what is
  * done with it is in `src/options/transfer`, which only they load.
@@ -61,8 +74,8 @@ export const commands: readonly Command[] = [
   },
   {
     name: 'export',
-    summary: 'Prints all collections but users as such a file; also beside a running server',
-    options: [options.directory, options.collections],
+    summary: 'Prints all collections as such a file; also beside a running server',
+    options: [options.directory, options.collections, format, withUsers],
     run: exportAll,
   },
 ];
@@ -178,13 +191,17 @@ function ownerOf({ users }: Data, email: string | undefined): number {
 
 async function exportAll(call: Call): Promise<65 | void> {
   refuseCluster(call, 'export a directory that "cairn backup" has made of it');
-  const { exportCollections } = await import('../options/transfer/export.ts');
+  const { exportJson, exportLines } = await import('../options/transfer/export.ts');
   const { out, err } = call.terminal;
   const declarations = await declarationsOf(call.read(options.collections));
   const directory = dataDirectory(call);
   const { tables, epoch, sequence } = await readUndamaged(new NodeFiles(directory));
   const image = imageOf(tables.values(), epoch, sequence);
-  await exportCollections(servedCollections(declarations), image, out);
+  // A server without users may have a collection of this name.
+  const hasUsers = call.read(withUsers) && declarations.users !== false;
+  const users = hasUsers ? [{ name: 'users', fields: userFields }] : [];
+  const exported = [...users, ...servedCollections(declarations)];
+  await (call.read(format) === 'json' ? exportJson : exportLines)(exported, image, out);
   const counts = image.views.map(({ name, size }) => ({ name, records: size }));
   const leftOut = undeclared(storeOf(directory, declarations), counts);
   for (const text of leftOut) err(`Left out: ${text}\n`);

@@ -39,8 +39,8 @@ class Place {
     return this.run(['import', this.file, '--data', this.data, '--collections', this.declaration, ...words]);
   }
 
-  export(): Promise<Outcome> {
-    return this.run(['export', '--data', this.data, '--collections', this.declaration]);
+  export(...words: string[]): Promise<Outcome> {
+    return this.run(['export', '--data', this.data, '--collections', this.declaration, ...words]);
   }
 
   run(words: readonly string[], input = '', interactive = false): Promise<Outcome> {
@@ -238,6 +238,24 @@ test('a value that is unique and comes twice is a mistake, in the file and besid
   assert.equal((await place.import()).code, 0);
   writeFileSync(place.file, JSON.stringify({ tags: rows.tags.slice(1) }));
   assert.match((await place.import()).err, /^ {2}tags: mail must be unique \(\/tags\/0\/mail\)$/m);
+});
+
+test('an export has a line for each record, and users, where that is asked for', async (t) => {
+  const place = new Place(t, { posts: [{ id: 2, title: 'a' }, { id: 5, title: 'b\n' }], tags: [{ id: 1, name: 'x' }] });
+  await place.declare();
+  await place.import();
+  const added = await place.run(
+    ['user', 'add', 'mia@example.org', '--name', 'Mia', '--data', place.data], 'a password of fifteen\n');
+  assert.equal(added.code, 0, added.err);
+  const lines = (await place.export('--format', 'ndjson')).out.trimEnd().split('\n').map((line) => JSON.parse(line));
+  assert.deepEqual(lines, [
+    { collection: 'posts', record: { id: 2, title: 'a' } }, { collection: 'posts', record: { id: 5, title: 'b\n' } },
+    { collection: 'tags', record: { id: 1, name: 'x' } },
+  ]);
+  const { out } = await place.export('--users');
+  assert.deepEqual(JSON.parse(out).users, [{ id: 1, name: 'Mia', email: 'mia@example.org', role: 'member' }]);
+  assert.doesNotMatch(out, /password|scrypt/);
+  assert.equal(JSON.parse((await place.export()).out).users, undefined);
 });
 
 test('imported records have an owner where one is named', async (t) => {

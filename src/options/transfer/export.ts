@@ -4,35 +4,69 @@ import { representationWriter } from '../../schema/record.ts';
 import { storedRecordParser } from '../../schema/validate.ts';
 import type { Image } from '../../store/format/snapshot.ts';
 
+/** What is exported of a collection. */
+export type Exported = Pick<CollectionDeclaration, 'name' | 'fields' | 'isSingle'>;
+
+type Out = (text: string) => void | Promise<void>;
+
 /**
- * Writes the declared collections of an image to `out`, block by block, as a file that can be
- * imported. @throws FatalError for a record that does not fit its declaration
+ * Writes collections of an image to `out`, block by block, as a file that can be imported.
+ * @throws FatalError for a record that does not fit its declaration
  */
-export async function exportCollections(
-  declared: readonly CollectionDeclaration[],
+export async function exportJson(
+  collections: readonly Exported[],
   image: Image,
-  out: (text: string) => void | Promise<void>,
+  out: Out,
 ): Promise<void> {
   let separator = '{';
-  for (const { name, fields, isSingle } of declared) {
-    const blocks = image.views.find((view) => view.name === name)?.blocks ?? [];
+  for (const each of collections) {
+    const { name, isSingle } = each;
+    const blocks = blocksOf(each, image);
     // A single resource is not there before it was put.
     if (isSingle && blocks.length === 0) continue;
     await out(`${separator}\n${JSON.stringify(name)}:${isSingle ? '' : '['}`);
     separator = ',';
-    const parse = storedRecordParser(fields);
-    const shown = representationWriter(fields);
     let before = '\n';
     for (const block of blocks) {
-      const lines = block.map((stored) => {
-        const record = parse({ ...stored });
-        if (typeof record === 'object') return shown(record);
-        throw new FatalError(78, `Cannot export ${name}: record ${stored.id} ${record}`);
-      });
-      await out(before + lines.join(',\n'));
+      await out(before + block().join(',\n'));
       before = ',\n';
     }
     if (!isSingle) await out('\n]');
   }
   await out(`${separator === '{' ? '{' : ''}\n}\n`);
+}
+
+/**
+ * Writes the same with a line for each record: `{"collection":"posts","record":{…}}`.
+ * @throws FatalError as `exportJson`
+ */
+export async function exportLines(
+  collections: readonly Exported[],
+  image: Image,
+  out: Out,
+): Promise<void> {
+  for (const each of collections) {
+    const start = `{"collection":${JSON.stringify(each.name)},"record":`;
+    for (const block of blocksOf(each, image))
+      await out(
+        block()
+          .map((record) => `${start}${record}}\n`)
+          .join(''),
+      );
+  }
+}
+
+/** Returns the functions that write the records of each block. */
+function blocksOf({ name, fields }: Exported, image: Image): readonly (() => string[])[] {
+  const blocks = image.views.find((view) => view.name === name)?.blocks ?? [];
+  const parse = storedRecordParser(fields);
+  const shown = representationWriter(fields);
+  return blocks.map(
+    (block) => () =>
+      block.map((stored) => {
+        const record = parse({ ...stored });
+        if (typeof record === 'object') return shown(record);
+        throw new FatalError(78, `Cannot export ${name}: record ${stored.id} ${record}`);
+      }),
+  );
 }
