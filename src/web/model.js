@@ -73,11 +73,7 @@ function fieldOf(name, shapes, sortable) {
   return {
     name,
     schema,
-    label: capitalized(
-      schema['x-references']
-        ? name.replace(/Id$/u, '')
-        : name.replace(/yIds$/u, 'ies').replace(/Ids$/u, 's'),
-    ),
+    label: capitalized(labelOf(name, schema)),
     // An id may be of any kind.
     kind: name === 'id' && !schema.type ? 'text' : kindOf(schema),
     shown: !!shown,
@@ -87,6 +83,16 @@ function fieldOf(name, shapes, sortable) {
     isOptional: !!changed?.type?.includes('null'),
     isSortable: !!sortable?.includes(name),
   };
+}
+
+/**
+ * The words for a field: `customerId` is a customer, `itemIds` are items, and `relatedIds` are what is related.
+ * @type {(name: string, schema: Schema) => string}
+ */
+function labelOf(name, schema) {
+  const many = schema.items?.['x-references'];
+  const base = (many ?? schema['x-references']) ? name.replace(/Ids?$/u, '') : name;
+  return many?.startsWith(base.slice(0, -1)) ? many : base;
 }
 
 /** @param {Schema} schema @returns {Kind} */

@@ -101,7 +101,7 @@ visitTest('chips show names and words, not ids and codes', { things: 3, collecti
   await visit.signIn('#reviews?itemId=2&isPublic=false&relatedIds:has=3');
   await browser.until('return document.querySelector("#chips").innerText.includes("Thing 3")');
   assert.equal((await text('#chips')).replaceAll(/\s+/g, ' '),
-    'Item is Thing 2 × Is public is No × Related ids has Thing 3 ×');
+    'Item is Thing 2 × Is public is No × Related has Thing 3 × Save this view');
   const pills = 'return [...document.querySelectorAll("#list .pill")].map((at) => at.innerText)';
   assert.deepEqual(await browser.run(pills), ['Thing 1', 'Thing 3'], 'in the list, too');
 });

@@ -120,7 +120,7 @@ visitTest('filters begin with "contains", which says that case matters', { thing
   await browser.until('return document.querySelector("#condition").selectedOptions[0]');
   assert.equal(
     await browser.run('return document.querySelector("#condition").selectedOptions[0].text'),
-    'Name contains (case matters)',
+    'contains (case matters)',
   );
 });
 
