@@ -147,7 +147,7 @@ export class IdempotencyKeys {
     if ((kept.find('lookup', made.lookupHash)?.id ?? 0) !== keptId) return undefined;
     kept.remove(keptId);
     const reply = make();
-    const { status, fields, body } = reply;
+    const { status, fields, body = '' } = reply;
     invariant(typeof body === 'string', 'the reply to a request with a key is a text');
     const added = { ...made, status, fields, body, createdAt: this.#options.clock.now() };
     this.#makeRoom(tx, added);
@@ -234,7 +234,9 @@ const macOf = ({ line, body }: KeyedRequest, { requestMac }: Key): string =>
   requestMac(`${line}\n`, body);
 
 function replyOf({ status, fields, body }: KeptReply): Reply {
-  return { status, fields: [...fields.map(String), 'Idempotency-Replayed', 'true'], body };
+  const replayed = [...fields.map(String), 'Idempotency-Replayed', 'true'];
+  // Such a status has no content, not even an empty one.
+  return { status, fields: replayed, body: body === '' ? undefined : body };
 }
 
 const lookupHashOf = ({ caller, key }: KeyedRequest): string =>
