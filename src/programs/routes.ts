@@ -180,7 +180,12 @@ function answer<A>(own: OwnRoute<A>, call: Call, tools: RouteTools<A>): Reply | 
     refusePromise(value, `The write of ${own.path}`);
     if (value instanceof Response)
       throw new TypeError(`The write of ${own.path} returned a Response: use reply`);
-    return replyOf(value);
+    const answered = replyOf(value);
+    if (Buffer.isBuffer(answered.body))
+      throw new TypeError(
+        `The write of ${own.path} returned bytes, which are not kept: use handle`,
+      );
+    return answered;
   };
   const { kind } = principal;
   return tools.writes.answer(
@@ -193,9 +198,12 @@ function answer<A>(own: OwnRoute<A>, call: Call, tools: RouteTools<A>): Reply | 
 async function handled<A>(own: OwnRoute<A>, call: RouteCall<never, never, A>): Promise<Reply> {
   const value = await own.handle?.(call);
   if (!(value instanceof Response)) return replyOf(value);
+  const { status, headers, url } = value;
+  if (status === 0) throw new TypeError(`The handle of ${own.path} returned Response.error()`);
   const body = Buffer.from(await value.arrayBuffer());
-  const fields = [...value.headers].flat();
-  return { status: value.status, fields: [...fields, ...apiFields], body };
+  // What fetch has received, it has decoded.
+  const received = [...headers].filter(([name]) => url === '' || name !== 'content-encoding');
+  return sentAs(status, new Headers(received), body);
 }
 
 /** Returns what a handler has answered, as a reply. @throws TypeError for what is no JSON */
@@ -203,14 +211,38 @@ function replyOf(value: unknown): Reply {
   if (value === undefined) return noContent();
   if (!(value instanceof RouteReply)) return unstoredReply(200, JSON.stringify(jsonOf(value)));
   const { status, body, headers } = value;
-  const isPlain = typeof body === 'string' || Buffer.isBuffer(body);
-  const content = body === undefined || isPlain ? body : JSON.stringify(jsonOf(body));
-  const type = isPlain ? 'text/plain; charset=utf-8' : 'application/json';
-  const named = new Map([['cache-control', 'no-store']]);
-  if (content !== undefined) named.set('content-type', type);
-  for (const [name, one] of Object.entries(headers)) named.set(name.toLowerCase(), one);
-  return { status, fields: [...[...named].flat(), ...apiFields], body: content };
+  const named = new Headers({ 'cache-control': 'no-store' });
+  const content = contentOf(body);
+  const isPlain = typeof body === 'string' || body instanceof Uint8Array;
+  if (content !== undefined)
+    named.set('content-type', isPlain ? 'text/plain; charset=utf-8' : 'application/json');
+  // What no field can have is found here, where nothing is written or sent yet.
+  for (const [name, one] of Object.entries(headers)) named.set(name, one);
+  return sentAs(status, named, content);
 }
+
+/** Returns bytes and texts as they are, and all else as JSON. @throws TypeError for what is none */
+function contentOf(body: unknown): string | Buffer | undefined {
+  if (body === undefined || typeof body === 'string') return body;
+  if (body instanceof Uint8Array) return Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+  return JSON.stringify(jsonOf(body));
+}
+
+/** Returns a reply without what the sender adds, nor a content where none can be. */
+function sentAs(status: number, headers: Headers, body: string | Buffer | undefined): Reply {
+  const fields = [...headers].filter(([name]) => !ofSender.has(name)).flat();
+  const content = bodyless.has(status) ? undefined : body;
+  return { status, fields: [...fields, ...apiFields], body: content };
+}
+
+/** RFC 9110 §15.3.5, §15.3.6 and §15.4.5. */
+const bodyless: ReadonlySet<number> = new Set([204, 205, 304]);
+
+/** The fields of a connection (RFC 9110 §7.6.1), and what each reply gets. */
+const ofSender: ReadonlySet<string> = new Set([
+  ...['connection', 'keep-alive', 'proxy-connection', 'te', 'trailer', 'transfer-encoding'],
+  ...['upgrade', 'content-length', 'date', 'x-request-id'],
+]);
 
 const requestOf = (request: PlainCall): RouteCall<never, never, never>['request'] => ({
   id: request.id,

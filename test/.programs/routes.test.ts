@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
 import { test, type TestContext } from 'node:test';
+import { gzipSync } from 'node:zlib';
 import {
   CairnError, createApp, defineCollection, defineRoute, reply, type App, type AppOptions,
 } from '../../src/index.ts';
@@ -100,6 +102,61 @@ test('a handler gets its query and the app, and may answer with a Response', asy
   const { status, headers, body } = await app.inject({ target: '/raw', headers: await signedIn(app, ada) });
   assert.deepEqual([status, headers.get('content-type'), body], [203, 'text/html', '<b>']);
   assert.equal((await app.inject({ target: '/raw', headers: await signedIn(app, mia) })).status, 403);
+});
+
+test('what a handler answers is sent whole, or is a 500 of which nothing is written', async (t) => {
+  const gzipped = createServer((_, outgoing) => {
+    const content = gzipSync('a text');
+    const fields = { 'content-encoding': 'gzip', 'content-length': content.length, 'x-own': '1' };
+    outgoing.writeHead(200, fields).end(content);
+  });
+  await new Promise<void>((resolve) => gzipped.listen(0, '127.0.0.1', resolve));
+  t.after(() => gzipped.close());
+  const upstream = `http://127.0.0.1:${Object(gzipped.address()).port}`;
+  const answers: Record<string, () => unknown> = {
+    proxied: () => fetch(upstream, { headers: { connection: 'close' } }),
+    framed: () => reply(200, 'four', { 'Content-Length': '99', 'Transfer-Encoding': 'chunked' }),
+    empty: () => reply(204, 'four'),
+    bytes: () => reply(200, new Uint8Array([255, 0])),
+    broken: () => reply(200, 'x', { 'x-a': 'a\r\nb: c' }),
+    failed: () => Response.error(),
+  };
+  const own = Object.entries(answers).map(([name, handle]) =>
+    defineRoute({ method: 'GET', path: `/${name}`, access: 'public', summary: 'Answer', handle }),
+  );
+  const writing = (name: string, value: () => unknown) =>
+    defineRoute({
+      method: 'POST', path: `/${name}`, access: 'public', summary: 'Write',
+      write(tx) {
+        tx.collection(tasks).create({ title: name });
+        return value();
+      },
+    });
+  const written = [
+    writing('nothing', () => undefined), writing('unsendable', () => reply(200, 'x', { 'x-a': '\n' + 'b\nc' })),
+    writing('kept-bytes', () => reply(200, Buffer.from([255]))),
+  ];
+  const app = await open(t, { routes: [...own, ...written], log: { info() {}, warn() {}, error() {} } });
+  const port = await app.listen({ port: 0 });
+  const ask = async (name: string, asked: RequestInit = {}) => {
+    const response = await fetch(`http://127.0.0.1:${port}/${name}`, asked);
+    return [response.status, Buffer.from(await response.arrayBuffer()).toString('latin1'), response.headers] as const;
+  };
+  const [status, content, fields] = await ask('proxied');
+  assert.deepEqual([status, content, fields.get('x-own')], [200, 'a text', '1']);
+  assert.deepEqual((await ask('framed')).slice(0, 2), [200, 'four']);
+  assert.deepEqual((await ask('empty')).slice(0, 2), [204, '']);
+  assert.equal((await app.fetch(new Request('http://cairn/empty'))).status, 204);
+  assert.deepEqual((await ask('bytes')).slice(0, 2), [200, '\xff\0']);
+  for (const name of ['broken', 'failed']) assert.equal((await ask(name))[0], 500, name);
+  const post = { method: 'POST', headers: { 'idempotency-key': 'k' } };
+  for (const replayed of [null, 'true']) {
+    const [code, text, headers] = await ask('nothing', post);
+    assert.deepEqual([code, text, headers.get('idempotency-replayed')], [204, '', replayed]);
+  }
+  assert.equal((await app.fetch(new Request('http://cairn/nothing', post))).status, 204);
+  for (const name of ['unsendable', 'kept-bytes']) assert.equal((await ask(name, { method: 'POST' }))[0], 500, name);
+  assert.equal(app.collection(tasks).count({ where: { title: ['unsendable', 'kept-bytes'] } }), 0);
 });
 
 test('a handler that throws, or returns a promise out of a transaction, writes nothing', async (t) => {
