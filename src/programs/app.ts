@@ -293,7 +293,8 @@ function recordsOf({ data, store, listPool }: Application, complete: CompleteOpt
     }),
   );
   const operationsOf = (given: unknown): Operations => operationsNamed(all, given);
-  const users = { routed: usersCollection(complete.settings), resource: data.users };
+  const { settings, roles } = complete;
+  const users = { routed: usersCollection({ ...settings, roles }), resource: data.users };
   const ofUsers = usersOf(programCollection(new Operations(users, tools)));
   const transaction = (tx: Transaction, principal: Principal) =>
     programTransaction(tx, principal, operationsOf, data.registry);

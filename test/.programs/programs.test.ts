@@ -215,6 +215,15 @@ test('users are a collection without hashes', async (t) => {
   assert.throws(() => app.collection('users'), { name: 'OptionError', message: /use app.users/ });
 });
 
+test('users may have the roles that the app declares', async (t) => {
+  const app = await createApp({ roles: ['editor'], scryptCost: 1 });
+  t.after(() => app.close());
+  const { id } = await app.users.create({ ...mia, role: 'editor' });
+  assert.equal(app.users.count({ where: { role: 'editor' } }), 1);
+  assert.equal((await app.users.change(id, { role: 'member' })).role, 'member');
+  await assert.rejects(app.users.change(id, { role: 'king' }), { code: 'validation_failed' });
+});
+
 test('fetch answers requests of the Web', async (t) => {
   const app = await open(t, { auth: 'none' });
   const headers = { 'content-type': 'application/json' };
