@@ -218,11 +218,6 @@ const limits = {
   hookRecordsMax: 50_000,
   /** The most records that are embedded in a record for each name in `embed`. */
   embeddedMax: 100,
-  /**
-   * The most records that refer to one record among which those are looked for that a caller may
-   * read, where neither index is shorter. Those behind them are not embedded.
-   */
-  readerScanMax: 10_000,
   /** The most records that a filter by a reference finds in its index; else all are read. */
   indexedRecordsMax: 8192,
 

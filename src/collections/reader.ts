@@ -6,8 +6,7 @@ import {
   type Cell,
   type Principal,
 } from '../auth/access.ts';
-import { limits } from '../base/limits.ts';
-import type { RecordId } from '../base/record-id.ts';
+import { recordId, type RecordId } from '../base/record-id.ts';
 import { fieldValue } from '../schema/record.ts';
 import type { Collection, StoredRecord } from '../store/store.ts';
 
@@ -125,20 +124,19 @@ export class Reader {
       : undefined;
   }
 
-  /**
-   * The records with this key in a group index, by ascending id: the first `most` that are seen,
-   * among at most `readerScanMax`.
-   */
-  members(index: string, key: RecordId, most: number): StoredRecord[] {
+  /** The records whose reference `field` has this id, by ascending id: the first that are seen. */
+  members(field: string, id: RecordId, most: number): StoredRecord[] {
     const { test } = this;
-    if (test === undefined) return this.#records.members(index, key, most);
-    const referring = Math.min(this.#records.countAtMost(index, key), limits.readerScanMax);
-    const own = this.found(referring);
-    const isReferring: Test = (record) => hasValue(record, index, key);
-    const found =
-      own?.filter(isReferring) ??
-      this.#records.members(index, key, limits.readerScanMax).filter(test);
-    return found.slice(0, most);
+    if (test === undefined) return this.#records.members(field, id, most);
+    const [name, ...others] = [...new Set(this.#cells.flat())];
+    if (name === undefined) return [];
+    const key = referrerKey(this.#userId, id);
+    // All cells hold where the only value that decides is this user.
+    if (others.length === 0) return this.#records.members(referrersOf(field, name), key, most);
+    const all = [name, ...others].flatMap((one) =>
+      this.#records.members(referrersOf(field, one), key),
+    );
+    return inOrder(all).filter(test).slice(0, most);
   }
 
   /** The records that are seen, by ascending id, where indexes have at most `most` of them. */
@@ -149,8 +147,7 @@ export class Reader {
     if (least === undefined || least.count > most) return undefined;
     const { names } = least;
     const all = names.flatMap((name) => this.#records.members(name, this.#userId));
-    const found = names.length === 1 ? all : [...new Set(all)].sort((a, b) => a.id - b.id);
-    return found.filter(this.test);
+    return (names.length === 1 ? all : inOrder(all)).filter(this.test);
   }
 
   #count(names: readonly string[]): number {
@@ -158,10 +155,34 @@ export class Reader {
   }
 }
 
-function hasValue(record: object, name: string, key: RecordId): boolean {
-  const value = fieldValue(record, name);
-  const isKey = (one: unknown) => String(one) === String(key);
-  return Array.isArray(value) ? value.some(isKey) : isKey(value);
+/** Returns each record once, by ascending id. */
+const inOrder = (records: readonly StoredRecord[]): StoredRecord[] =>
+  [...new Set(records)].sort((a, b) => a.id - b.id);
+
+/** The index of the records that refer by a field, for each user whom a deciding value names. */
+const referrersOf = (field: string, deciding: string): string => `${field}.${deciding}`;
+const referrerKey = (userId: unknown, id: unknown): RecordId => recordId(`${userId} ${id}`);
+
+/**
+ * Returns the group indexes by which the referring records are found that a user may see. To test
+ * all that refer would cost a page more than its length, and tell how many are hidden.
+ */
+export function referrerGroups(
+  fields: readonly string[],
+  access: Readable['access'],
+): { readonly [index: string]: (record: object) => string[] } {
+  const groups = fields.flatMap((field) =>
+    decidingNames(access).map((name) => {
+      const keysOf = (record: object): string[] =>
+        [fieldValue(record, name)]
+          .flat()
+          .flatMap((user) =>
+            [fieldValue(record, field) ?? []].flat().map((id) => String(referrerKey(user, id))),
+          );
+      return [referrersOf(field, name), keysOf] as const;
+    }),
+  );
+  return Object.fromEntries(groups);
 }
 
 const readers = new WeakMap<object, Reader>();

@@ -21,7 +21,7 @@ import type {
   TableDefinition,
   Transaction,
 } from '../store/store.ts';
-import { decidingNames } from './reader.ts';
+import { decidingNames, referrerGroups } from './reader.ts';
 import { capitalized, shapeTagOf, type CollectionDeclaration } from './declaration.ts';
 
 /**
@@ -238,6 +238,10 @@ function tableOf(
     unique: Object.fromEntries(unique),
     groups: {
       ...Object.fromEntries(groups.map((field) => [field, (entry: Entry) => idsIn(entry, field)])),
+      ...referrerGroups(
+        references.map(([field]) => field),
+        access,
+      ),
       ...(ids === 'any' && { [textsName]: hasTextId }),
       ...others,
     },

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { recordId } from '../../src/base/record-id.ts';
 import { defineCollection } from '../../src/collections/define.ts';
+import { Reader } from '../../src/collections/reader.ts';
 import { createApp } from '../../src/index.ts';
 import { openTestApp } from '../.support/app.ts';
 import type { App } from '../.support/inside.ts';
@@ -92,6 +94,34 @@ test('a removal that hidden records refuse does not tell how many there are', as
   assert.match(await detailOf(), /1 record refers to it in steps$/);
   await admin('POST', '/steps', { json: { title: 'Hidden', taskId: 1 } });
   assert.match(await detailOf(), /: records refer to it in steps$/);
+});
+
+test('an index finds what is embedded for a caller, however many others refer', async (t) => {
+  const asked: unknown[] = [];
+  const stored = { id: 1, revision: 1, ownerId: 2, taskId: 5 };
+  const records = {
+    countAtMost: () => 1_000_000,
+    members(...given: unknown[]) {
+      asked.push(given);
+      return [stored];
+    },
+  };
+  const caller = { kind: 'bearer', userId: 2, role: 'member', issuedAt: 0 } as const;
+  const access = { list: 'owner', read: 'owner' };
+  const reader = new Reader({ records: Object(records), access }, caller, 'list');
+  assert.deepEqual(reader.members('taskId', recordId(5), 100), [stored]);
+  assert.deepEqual(asked, [['taskId.ownerId', '2 5', 100]]);
+
+  const { mia, eve } = await open(t);
+  for (const ask of [mia, mia, eve]) await ask('POST', '/tasks', { json: { title: 'Task' } });
+  await mia('POST', '/steps', { json: { title: 'Step', taskId: 1 } });
+  const steps = async (): Promise<number[]> =>
+    Object((await mia('GET', '/tasks?embed=steps&limit=5')).json).map((task: object) => Object(task).steps.length);
+  assert.deepEqual(await steps(), [1, 0]);
+  await mia('PATCH', '/steps/1', { json: { taskId: 2 } });
+  assert.deepEqual(await steps(), [0, 1]);
+  await mia('DELETE', '/steps/1');
+  assert.deepEqual(await steps(), [0, 0]);
 });
 
 test('entity tags tell nothing of records that are hidden', async (t) => {
