@@ -62,18 +62,26 @@ export async function cairn(name: string, program: string, work: string, more: r
   return { name, takes: () => true, start, signIn: (port, { request }) => signedIn(port, request) } satisfies Contender;
 }
 
+interface Answer {
+  readonly status: number;
+  readonly body: string;
+}
+
 async function fill(program: string, directory: string): Promise<void> {
   // The former release is another program with the same entry, so its type is that of this one.
   const { createApp } = (await import(pathToFileURL(join(program, 'dist', 'index.js')).href)) as {
-    createApp: (options: object) => Promise<App>;
+    createApp: (options: object) => Promise<Pick<App, 'close'> & { inject: (asked: object) => Promise<Answer> }>;
   };
   const app = await createApp({ directory, secret, administrator: { email, password } });
   const json = { 'Content-Type': 'application/json' };
-  const credentials = { method: 'POST', target: '/tokens', fields: json, body: JSON.stringify({ email, password }) };
-  const { access_token: token } = JSON.parse((await app.inject(credentials)).body);
-  const fields = { ...json, Authorization: `Bearer ${token}` };
+  // Until the fourth edition, header fields were called fields.
+  const name = await app.inject({ target: '/livez', fields: {} }).then(() => 'fields', () => 'headers');
+  const post = (target: string, body: object, headers: object): Promise<Answer> =>
+    app.inject({ method: 'POST', target, [name]: headers, body: JSON.stringify(body) });
+  const { access_token: token } = JSON.parse((await post('/tokens', { email, password }, json)).body);
+  const own = { ...json, Authorization: `Bearer ${token}` };
   const creates = Array.from({ length: itemsCount }, (_, index) =>
-    app.inject({ method: 'POST', target: '/items', fields, body: JSON.stringify(itemAt(index)) }));
+    post('/items', itemAt(index), own));
   for (const { status, body } of await Promise.all(creates)) if (status !== 201) throw new Error(body);
   await app.close();
 }

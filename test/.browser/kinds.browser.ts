@@ -25,7 +25,7 @@ visitTest('references are chosen by searching and shown as links, lists as chips
   await fill('itemId', 'desk');
   await browser.until('return document.querySelector("[role=option]")?.innerText === "Desk lamp\\n5"');
   await browser.press(keys.enter);
-  assert.equal(await visit.value('itemId'), 'Desk lamp');
+  await browser.until('return document.querySelector("#field-itemId").value === "Desk lamp"');
   await browser.click('.record .primary');
   await shows('Tags must', '.record');
   await fill('tags', `red${keys.enter}blue`);
