@@ -281,6 +281,7 @@ function recordsOf({ data, store, listPool }: Application, complete: CompleteOpt
     pool: listPool,
     principalOf: (options) => principalOf(options, data.users.records),
     write: writes.write,
+    refuseNested: () => writes.refuseNested(),
     versions,
   };
   const all = new Map(

@@ -79,6 +79,8 @@ export interface CollectionTools {
   readonly principalOf: (options: As) => Principal;
   /** Runs a transaction. @throws TypeError within another one */
   readonly write: <T>(principal: Principal, work: (tx: Transaction) => T) => Promise<T>;
+  /** @throws TypeError within a transaction, before anything is waited for */
+  readonly refuseNested: () => void;
   readonly versions: WeakMap<object, string>;
 }
 
@@ -244,6 +246,7 @@ function writesOf(
     sent: unknown,
     options: WriteOptions,
   ): Promise<JsonObject> => {
+    tools.refuseNested();
     withMembers(`${kind === 'patch' ? 'change' : kind} of ${name}`, options, writeOptions);
     const principal = tools.principalOf(options);
     operations.authorize(kind, principal, id);
@@ -256,6 +259,7 @@ function writesOf(
   };
   return {
     async create(record, options = {}) {
+      tools.refuseNested();
       withMembers(`create of ${name}`, options, ['as']);
       const principal = tools.principalOf(options);
       operations.authorize('create', principal);

@@ -170,6 +170,12 @@ test('write is one transaction: all or nothing', async (t) => {
   await assert.rejects(app.write(async () => 1), { name: 'TypeError', message: /synchronous/ });
   await assert.rejects(app.write(() => app.write(() => 1)), { name: 'TypeError', message: /within app.write/ });
   await assert.rejects(app.write((tx) => tx.collection(tasks).find('title', 'A')), { name: 'OptionError' });
+  const nested: Promise<unknown>[] = [];
+  await app.write(() => {
+    const { create, change } = app.collection(tasks);
+    nested.push(create({ title: 'B' }), change(task.id, { title: 'C' }), app.users.create(mia));
+  });
+  for (const one of nested) await assert.rejects(one, { name: 'TypeError', message: /within app.write/ });
 });
 
 test('increments of 64 callers leave what they add up to, in a transaction and with versions', async (t) => {
