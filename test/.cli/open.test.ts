@@ -123,7 +123,7 @@ test('a file is served by its name alone, and what was written is there the next
   parseJson(readFileSync(join(directory, 'db.collections.json'), 'utf8'));
 });
 
-test('a file that is not there, and a cluster, are refused', async () => {
+test('a file that is not there, and a cluster, are refused', { skip }, async () => {
   const open = (await import('../../src/cli/open.ts')).commands;
   const missing = await runCommand(open, ['no-such-file.json']);
   assert.deepEqual([missing.code, missing.out], [64, '']);
