@@ -68,14 +68,21 @@ async function openFile(call: Call): Promise<ExitCode> {
 /** Declares and imports the file. */
 async function begin(place: Place, { out, err }: Terminal): Promise<void> {
   const { file, collections, directory, unfinished } = place;
-  if (!existsSync(collections)) {
+  const isDeclared = existsSync(collections);
+  if (!isDeclared) {
     const { declaration, notes } = await declared(file);
     for (const line of notes) err(`${line}\n`);
     writeFileSync(collections, declaration);
   }
   rmSync(unfinished, { recursive: true, force: true });
   const digest = digestOf(file);
-  const added = await importInto(unfinished, file, { collections, err: () => undefined });
+  const added = await importInto(unfinished, file, { collections, err: () => undefined }).catch(
+    (error: unknown) => {
+      // When the file has been mended, it may have other collections.
+      if (!isDeclared) rmSync(collections);
+      throw error;
+    },
+  );
   const count = [...added.values()].reduce((sum, one) => sum + one, 0);
   writeFileSync(join(unfinished, digestName), digest, { mode: 0o600 });
   renameSync(unfinished, directory);

@@ -123,6 +123,18 @@ test('a file is served by its name alone, and what was written is there the next
   parseJson(readFileSync(join(directory, 'db.collections.json'), 'utf8'));
 });
 
+test('a file that was refused is declared anew when it has been mended', { skip }, async (t) => {
+  const directory = temporaryDirectory(t);
+  const file = join(directory, 'db.json');
+  writeFileSync(file, '{"posts":[{"id":1,"title":"\\ud800"}]}');
+  const refused = cairn(t, [file, '--port', '0', '--log', 'none'], {});
+  assert.equal(await refused.ended, 65);
+  assert.match(refused.err, /title must not contain unpaired surrogates \(\/posts\/0\/title\)/);
+  writeFileSync(file, '{"posts":[{"id":1,"title":"x"}],"tags":[{"id":1}]}');
+  const served = cairn(t, [file, '--port', '0', '--log', 'none'], {});
+  await served.find(/\/tags$/m);
+});
+
 test('a file that is not there, and a cluster, are refused', { skip }, async () => {
   const open = (await import('../../src/cli/open.ts')).commands;
   const missing = await runCommand(open, ['no-such-file.json']);

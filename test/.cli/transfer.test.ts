@@ -140,15 +140,20 @@ test('what a declaration cannot represent is named, and the rest is printed', as
 });
 
 test('a text of digits is an id only where the declaration has a number', async (t) => {
-  const users = [{ id: '1', bankId: '12', codeIds: ['3', 'c'], plainId: '4' }, { id: '2', bankId: 'A1', codeIds: [] }];
+  const users = [
+    { id: '1', bankId: '12', codeIds: ['3', 'c'], plainId: '4', halfId: 1.5 },
+    { id: '2', bankId: 'A1', codeIds: [], halfId: '2' },
+  ];
   const place = new Place(t, { clients: users });
   const { code, out, err } = await place.declare();
   assert.deepEqual([code, err], [0, '']);
-  const { bankId, codeIds, plainId } = JSON.parse(out).collections[0].fields;
-  assert.deepEqual([bankId.kind, codeIds.of.kind, plainId.kind], ['text', 'text', 'integer']);
+  const { bankId, codeIds, plainId, halfId } = JSON.parse(out).collections[0].fields;
+  const kinds = [bankId.kind, codeIds.of.kind, plainId.kind, halfId.kind];
+  assert.deepEqual(kinds, ['text', 'text', 'integer', 'number']);
   assert.deepEqual((await place.import()).err, '');
   assert.deepEqual(JSON.parse((await place.export()).out).clients, [
-    { id: 1, bankId: '12', codeIds: ['3', 'c'], plainId: 4 }, { id: 2, bankId: 'A1', codeIds: [] },
+    { id: 1, bankId: '12', codeIds: ['3', 'c'], plainId: 4, halfId: 1.5 },
+    { id: 2, bankId: 'A1', codeIds: [], halfId: 2 },
   ]);
 });
 

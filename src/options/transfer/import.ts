@@ -256,7 +256,8 @@ function valueOf({ fields }: CollectionDeclaration, value: JsonValue): NewRecord
 /** Whether the values of a field are numbers, or lists of them. */
 function hasNumbers(field: Field): boolean {
   const one = field.kind === 'list' ? field.of : field;
-  return one.kind === 'integer' || (one.kind === 'reference' && one.ids === undefined);
+  if (one.kind === 'reference') return one.ids === undefined;
+  return one.kind === 'integer' || one.kind === 'number';
 }
 
 /** Whether an id can be the number of a record. */
