@@ -124,6 +124,25 @@ test('an operation declares no refusal that its collection cannot give', async (
   }
 });
 
+test('the document has the declarations of all collections, as a file has them', async (t) => {
+  const note = { kind: 'text', min: 1 } as const;
+  const access = { list: ['owner', 'session'], read: ['owner', 'session'] } as const;
+  const collections = [
+    defineCollection({ name: 'users', id: { kind: 'any' }, fields: { note }, additional: true }),
+    defineCollection({ name: 'posts', id: { kind: 'text' }, timestamps: true, access, fields: {
+      note, usersId: { kind: 'reference', to: 'users', onDelete: 'remove' },
+    } }),
+    defineCollection({ name: 'plain', fields: { createdAt: { kind: 'timestamp', optional: true } } }),
+    defineCollection({
+      name: 'settings', single: true, timestamps: true, fields: { note }, access: { read: 'public' },
+    }),
+    defineCollection({ name: 'theme', single: true, value: { kind: 'json', like: 'text' } }),
+  ];
+  const { app } = await openTestApp(t, { collections, users: false, auth: 'none', withoutPort: true });
+  const { 'x-collections': declared } = JSON.parse((await app.inject({ target: '/openapi.json' })).body);
+  assert.deepEqual(parseDeclarations({ users: false, collections: declared }, []).collections, collections);
+});
+
 test('every reference leads somewhere, and so does the type of every problem', () => {
   const references = all.flatMap(([, { $ref }]) => (typeof $ref === 'string' ? [$ref] : []));
   assert.ok(references.length > 100);

@@ -5,7 +5,7 @@ import { idempotencyKeyPattern } from '../../api/replies.ts';
 import { problems } from '../../base/errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts';
 import { version } from '../../base/version.ts';
-import { moreName } from '../../schema/field.ts';
+import { moreName, valueName } from '../../schema/field.ts';
 import { manySchema, objectSchema, resourceSchema } from './json-schema.ts';
 import { idSchemas } from './schemas.ts';
 import { describe, type DescribedRoute } from './summaries.ts';
@@ -68,20 +68,24 @@ export function openApi(routes: readonly Route[], basePath: string): JsonObject 
 /** The collections that the routes serve but for users and items, which every server has. */
 const collectionsOf = (routes: readonly Route[]): RoutedCollection[] =>
   [...new Set(routes.flatMap(({ of }) => of?.collection ?? []))].filter(
-    ({ name, isBuiltIn }) => name !== 'users' && isBuiltIn !== true,
+    ({ isUsers, isBuiltIn }) => !isUsers && !isBuiltIn,
   );
 
 /** A collection as a declaration file has it. Its schemas do not say what is unique, nor what a removal does. */
-function declarationOf({ name, singular, fields, access, ids }: RoutedCollection): JsonObject {
-  const own = Object.entries(fields).filter(([, { readOnly }]) => readOnly !== true);
+function declarationOf(collection: RoutedCollection): JsonObject {
+  const { name, singular, fields, access, ids, isSingle } = collection;
+  const { [valueName]: value, [moreName]: more, ...others } = fields;
+  const own = Object.entries(others).filter(([, { readOnly }]) => !readOnly);
+  const { read, replace, patch } = access;
   const declaration = {
     name,
     singular,
+    ...(isSingle && { single: true }),
     ...(ids !== undefined && { id: { kind: ids, given: true } }),
-    ...(Object.hasOwn(fields, 'createdAt') && { timestamps: true }),
-    ...(Object.hasOwn(fields, moreName) && { additional: true }),
-    fields: Object.fromEntries(own.filter(([field]) => field !== 'id' && field !== moreName)),
-    access,
+    ...(fields['createdAt']?.readOnly && { timestamps: true }),
+    ...(more !== undefined && { additional: true }),
+    ...(value === undefined ? { fields: Object.fromEntries(own) } : { value }),
+    access: isSingle ? { read, replace, patch } : access,
   };
   // What ids a reference holds follows from the collection that it refers to.
   const withoutIds = function (this: { readonly kind?: unknown }, member: string, value: unknown) {
