@@ -1,5 +1,5 @@
-import { idOf, inPath } from '../base/record-id.ts';
 import { hash } from 'node:crypto';
+import { idOf, inPath } from '../base/record-id.ts';
 import { parseQuery } from '../http/query.ts';
 import type { Reply, Request } from '../http/message.ts';
 import { authorize, type Principal } from '../auth/access.ts';

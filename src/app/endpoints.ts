@@ -41,10 +41,11 @@ export function endpointsOf(
       ? collectionEndpoints(usersCollection({ ...settings, roles, formerRoles }), users, options)
       : []),
     ...[...registry.values()].flatMap((declared) => {
-      const plain = declaredCollection(declared);
-      const collection = dialect?.spoken(plain) ?? plain;
-      if (declared.isSingle)
-        return singles?.(collection, declared, { ...options, ...complete }) ?? [];
+      const collection = declaredCollection(declared);
+      if (declared.isSingle) {
+        const spoken = dialect?.spoken(collection) ?? collection;
+        return singles?.(spoken, declared, { ...options, ...complete }) ?? [];
+      }
       if (dialect !== undefined) return dialect.endpointsOf(declared, registry, options, complete);
       const resource = new CollectionResource(declared, complete);
       return [

@@ -30,7 +30,7 @@ import {
   type PlainRequest,
 } from './inject.ts';
 import { completeOptions, type AppOptions } from './options.ts';
-import { ownEndpoints, type OwnRoute, type RouteDefinition } from './routes.ts';
+import { ownEndpoints, type OwnRoute, type RouteDefinition, type Running } from './routes.ts';
 import type { Shape } from '../schema/field.ts';
 import type { Input, Output, Patch, Where } from './types.ts';
 import { createMany, ProgramWrites, programTransaction, type ProgramTransaction } from './write.ts';
@@ -168,31 +168,18 @@ export async function openProgram(
 ): Promise<{ readonly app: App; readonly inside: Application }> {
   const complete = completeOptions(options);
   const { routes = [] } = options;
-  let app: App | undefined;
-  const running = (): App => {
-    invariant(app !== undefined, 'requests wait for the app');
-    return app;
+  let opened: Running<App> | undefined;
+  const running = (): Running<App> => {
+    invariant(opened !== undefined, 'requests wait for the app');
+    return opened;
   };
-  let records: Records | undefined;
   const inside = await openApp({
     ...complete,
-    ownEndpoints: (data) =>
-      ownEndpoints(routes, {
-        writes: data.writes,
-        registry: data.registry,
-        app: running,
-        transaction: (tx, principal) => {
-          invariant(records !== undefined, 'requests wait for the app');
-          return records.transaction(tx, principal);
-        },
-        guarded: (work) => (tx) => {
-          invariant(records !== undefined, 'requests wait for the app');
-          return records.guarded(work)(tx);
-        },
-      }),
+    ownEndpoints: ({ writes, registry }) => ownEndpoints(routes, { writes, registry, running }),
   });
-  records = recordsOf(inside, complete);
-  app = appOf(inside, records);
+  const records = recordsOf(inside, complete);
+  const app = appOf(inside, records);
+  opened = { app, ...records };
   await inside.begin();
   return { app, inside };
 }
@@ -266,10 +253,8 @@ function usersOf(all: ProgramCollection): ProgramCollection & Pick<ProgramUsers,
 }
 
 /** What reads and writes records. */
-interface Records {
+interface Records extends Omit<Running<App>, 'app'> {
   readonly api: Pick<App, 'collection' | 'users' | 'versionOf' | 'write'>;
-  readonly transaction: (tx: Transaction, principal: Principal) => ProgramTransaction;
-  readonly guarded: <T>(work: (tx: Transaction) => T) => (tx: Transaction) => T;
 }
 
 /** Returns what reads and writes records. */

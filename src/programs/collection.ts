@@ -26,7 +26,7 @@ export interface WriteOptions extends As {
 /** Which records are listed. */
 export interface ListOptions<W> extends As {
   readonly where?: W | undefined;
-  /** Fields, each once; "-" before a name reverses it. Absent: by ascending id. */
+  /** Fields, each once; "-" before a name reverses it. Absent: in the order of creation. */
   readonly sort?: string | readonly string[] | undefined;
   /** At most 1,000, which is the default. */
   readonly limit?: number | undefined;

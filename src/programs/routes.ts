@@ -1,4 +1,4 @@
-import { anonymous, localAdministrator, type Principal } from '../auth/access.ts';
+import { localAdministrator, type Principal } from '../auth/access.ts';
 import type { Call, Endpoint, Route } from '../api/call.ts';
 import { newRecord } from '../api/body.ts';
 import { idempotencyKeyOf, noContent, unstoredReply } from '../api/replies.ts';
@@ -76,9 +76,8 @@ export interface OwnRoute<A> extends Pick<
   write?(tx: ProgramTransaction, call: RouteCall<never, never, A>): unknown;
 }
 
-const members = [
-  ...['method', 'path', 'access', 'summary', 'query', 'body', 'reply', 'handle', 'write'],
-];
+// prettier-ignore
+const members = ['method', 'path', 'access', 'summary', 'query', 'body', 'reply', 'handle', 'write'];
 const methods: readonly string[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 /**
@@ -91,7 +90,7 @@ export function checkRoute(route: OwnRoute<never>, roles: readonly string[]): vo
   const refuse = (option: string, problem: string): never => {
     throw new OptionError(`Cannot use the route ${method} ${path}: ${problem}`, option);
   };
-  const words = [...anyAccess, 'member', ...roles];
+  const words = [...anyAccess, ...roles];
   if (!methods.includes(method)) refuse('method', `method must be one of ${methods.join(', ')}`);
   if (!/^(?:\/[\w.~-]+)+(?:\/\{id\}(?:\/[\w.~-]+)*)?$/.test(path))
     refuse('path', 'path must be like /tasks/{id}/finish');
@@ -132,8 +131,13 @@ export function reply(
 export interface RouteTools<A> {
   readonly writes: Writes;
   readonly registry: Registry;
-  /** The app, which exists when a request comes. */
-  readonly app: () => A;
+  /** Returns the app, which there is when a request comes. */
+  readonly running: () => Running<A>;
+}
+
+/** An app, and how its transactions are shown to programs. */
+export interface Running<A> {
+  readonly app: A;
   readonly transaction: (tx: Transaction, principal: Principal) => ProgramTransaction;
   readonly guarded: <T>(work: (tx: Transaction) => T) => (tx: Transaction) => T;
 }
@@ -160,13 +164,14 @@ export function ownEndpoints<A>(routes: readonly OwnRoute<A>[], tools: RouteTool
 
 function answer<A>(own: OwnRoute<A>, call: Call, tools: RouteTools<A>): Reply | Promise<Reply> {
   const { request, principal, id } = call;
+  const { app, transaction, guarded } = tools.running();
   const given: RouteCall<unknown, unknown, A> = {
     caller: callerOf(principal),
     id,
     query: parametersOf(own.query, call.query),
     body: call.body,
     request: requestOf(request),
-    app: tools.app(),
+    app,
   };
   // What a route reads has been checked by its own shapes.
   const typed = given as RouteCall<never, never, A>;
@@ -176,7 +181,7 @@ function answer<A>(own: OwnRoute<A>, call: Call, tools: RouteTools<A>): Reply | 
   const keyed =
     key === undefined ? undefined : { caller: request.caller, key, line, body: call.sent };
   const work = (tx: Transaction): Reply => {
-    const value = own.write?.(tools.transaction(tx, localAdministrator), typed);
+    const value = own.write?.(transaction(tx, localAdministrator), typed);
     refusePromise(value, `The write of ${own.path}`);
     if (value instanceof Response)
       throw new TypeError(`The write of ${own.path} returned a Response: use reply`);
@@ -187,12 +192,7 @@ function answer<A>(own: OwnRoute<A>, call: Call, tools: RouteTools<A>): Reply | 
       );
     return answered;
   };
-  const { kind } = principal;
-  return tools.writes.answer(
-    kind === 'anonymous' ? anonymous : principal,
-    keyed,
-    tools.guarded(work),
-  );
+  return tools.writes.answer(principal, keyed, guarded(work));
 }
 
 async function handled<A>(own: OwnRoute<A>, call: RouteCall<never, never, A>): Promise<Reply> {

@@ -170,7 +170,7 @@ export function membersOf(
   invariant(isReference, `"${field}" of ${name} is no reference: name one of its references`);
   const referring = tx.of(records).referring(field, id);
   const isBounded = referring.countAtMost <= limits.hookRecordsMax;
-  invariant(isBounded, `beforeWrite reads more than ${limits.hookRecordsMax} of ${name}`);
+  invariant(isBounded, `a program reads more than ${limits.hookRecordsMax} of ${name} in a write`);
   return {
     get count() {
       return [...referring].length;
