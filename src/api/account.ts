@@ -69,7 +69,7 @@ export function accountEndpoints({
 }
 
 /**
- * Returns the user whose credentials are to be listed: the caller, or for administrators any.
+ * Returns the user of the credentials to list: the caller, or for administrators any.
  * @throws CairnError `invalid_query`, `insufficient_scope`
  */
 export function askedUser({ principal, query }: Call): number {

@@ -76,7 +76,7 @@ export const healthRoutes = {
 export interface RouteOptions {
   readonly registration?: 'open' | 'closed' | undefined;
   readonly requireIfMatch?: boolean | undefined;
-  /** Of another server, whose clients ask in its way. */
+  /** The name of another server: its clients may ask in its way. */
   readonly dialect?: string | undefined;
   readonly passwordLengthMin?: number | undefined;
   /** The roles that users may have beside `admin` and `member`. */

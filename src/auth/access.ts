@@ -67,7 +67,7 @@ export type Principal = UserPrincipal | typeof anonymous;
  * - `member`, or a declared role: users with this role, and administrators
  * - `self`: administrators and the user whose id is in the path; others get 404
  * - `owner`: administrators and the user who created the record
- * - the name of a field that refers to users: administrators and the users whom it names
+ * - the name of a field that refers to users: administrators and the users that it names
  * - `session`: users with a session cookie
  *
  * Whether `owner` or a field holds is decided when the record is there; until then, everyone who

@@ -105,7 +105,7 @@ export class Reader {
   readonly test: Test | undefined;
   /** What the test depends on, as a part of entity tags and of keys; empty without a test. */
   readonly key: string;
-  /** For each cell that depends on records: the names by whose indexes they are found. */
+  /** For each cell that depends on records: the names of the indexes that find them. */
   readonly #cells: readonly (readonly string[])[];
   readonly #userId: number;
 
@@ -124,7 +124,7 @@ export class Reader {
       : undefined;
   }
 
-  /** The records whose reference `field` has this id, by ascending id: the first that are seen. */
+  /** The records that refer to this id by `field`, by ascending id: the first that are seen. */
   members(field: string, id: RecordId, most: number): StoredRecord[] {
     const { test } = this;
     if (test === undefined) return this.#records.members(field, id, most);
@@ -159,7 +159,7 @@ export class Reader {
 const inOrder = (records: readonly StoredRecord[]): StoredRecord[] =>
   [...new Set(records)].sort((a, b) => a.id - b.id);
 
-/** The index of the records that refer by a field, for each user whom a deciding value names. */
+/** The index of the records that refer by a field, for each user that a deciding value names. */
 const referrersOf = (field: string, deciding: string): string => `${field}.${deciding}`;
 const referrerKey = (userId: unknown, id: unknown): RecordId => recordId(`${userId} ${id}`);
 

@@ -281,7 +281,7 @@ export function without(
   return changed;
 }
 
-/** The group of the records whose ids are texts, where they can be numbers, too. */
+/** The group of the records with texts as ids, where they can be numbers, too. */
 export const textsName = '.texts';
 const hasTextId = (entry: Entry): number | undefined =>
   typeof entry[keyName] === 'string' ? 1 : undefined;

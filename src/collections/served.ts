@@ -32,7 +32,7 @@ export function servedCollections({
   return hasItems ? [itemsCollection, ...all] : all;
 }
 
-/** Returns a collection whose references know the ids that are `given`. */
+/** Returns a collection with references that know the ids that are `given`. */
 function referring(
   collection: CollectionDeclaration,
   given: ReadonlyMap<string, IdKind>,

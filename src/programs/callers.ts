@@ -13,7 +13,7 @@ export interface Caller {
   readonly role?: string;
 }
 
-/** For whom a call is made. */
+/** Who a call is made for. */
 export interface As {
   /** A caller, or the id of a user. Absent: the program itself, which may do everything. */
   readonly as?: Caller | number;
@@ -37,7 +37,7 @@ export function callerOf(principal: Principal): Caller {
 export const stranger: Caller = callerOf(anonymous);
 
 /**
- * Returns for whom a call is made.
+ * Returns who a call is made for.
  * @throws OptionError where `as` is there and is neither a caller nor an id, so that nobody becomes
  *   the program by mistake; CairnError `actor_changed` for a user who is not there
  */

@@ -75,7 +75,7 @@ export interface ProgramCollection<I = JsonObject, O = JsonObject, P = JsonObjec
 export interface CollectionTools {
   readonly epoch: () => string;
   readonly pool: ListPool;
-  /** Returns for whom a call is made. @throws OptionError */
+  /** Returns who a call is made for. @throws OptionError */
   readonly principalOf: (options: As) => Principal;
   /** Runs a transaction. @throws TypeError within another one */
   readonly write: <T>(principal: Principal, work: (tx: Transaction) => T) => Promise<T>;

@@ -5,7 +5,7 @@ import { OptionError } from '../config/options.ts';
 /** The checks of what a program passes, which may be plain JavaScript. */
 
 /**
- * Returns `given`, whose members are all known to `what`.
+ * Returns `given`: all its members are known to `what`.
  * @throws OptionError for what is no object, and for a member that would have no effect
  */
 export function withMembers<T extends object>(
@@ -44,7 +44,7 @@ function isPlain(value: object): boolean {
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
-/** @throws TypeError for a promise, whose rejection must not end the process */
+/** @throws TypeError for a promise: its rejection must not end the process */
 export function refusePromise(value: unknown, what: string): void {
   if (typeof value !== 'object' || value === null || !('then' in value)) return;
   Promise.resolve(value).catch(() => undefined);

@@ -20,7 +20,7 @@ export interface Change {
   readonly collection: string;
   readonly operation: 'create' | 'update' | 'remove';
   readonly id: number | string;
-  /** For whom it is written. */
+  /** Who it is written for. */
   readonly caller: Caller;
   /** `undefined` for `create`. */
   readonly before: JsonObject | undefined;
@@ -33,7 +33,7 @@ export interface Read {
   /** The record of a declared collection as callers see it; `undefined` if there is none. */
   get(collection: string, id: number | string): JsonObject | undefined;
   /**
-   * The records of a collection whose reference `field` has this id. Each is read when it is asked
+   * The records of a collection that refer to this id by `field`. Each is read when it is asked
    * for. More than 50,000 are a fault.
    */
   members(collection: string, field: string, id: number | string): Members;

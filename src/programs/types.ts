@@ -105,7 +105,7 @@ type More<D> = D extends { readonly additional: true }
   ? { readonly [name: string]: JsonValue }
   : unknown;
 
-/** The readable members of a shape. `Depth` is a tuple whose length counts the levels. */
+/** The readable members of a shape. `Depth` is a tuple: its length counts the levels. */
 type Members<S, Depth extends 0[]> = {
   readonly [K in keyof S as S[K] extends Optional ? never : K]: ValueOf<S[K], Depth>;
 } & { readonly [K in keyof S as S[K] extends Optional ? K : never]?: ValueOf<S[K], Depth> };

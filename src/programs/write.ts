@@ -27,7 +27,7 @@ export interface TransactionCollection<I = JsonObject, O = JsonObject, P = JsonO
   get(id: number | string): O | undefined;
   /** The record that has this value in a field that is `unique`. */
   find(field: string, value: string | number): O | undefined;
-  /** The records whose reference `field` has this id. Each is read when it is asked for. */
+  /** The records that refer to this id by `field`. Each is read when it is asked for. */
   referring(field: string, id: number | string): Members<O>;
   create(record: I): O;
   replace(id: number | string, record: I, options?: Pick<WriteOptions, 'ifVersion'>): O;
@@ -158,7 +158,7 @@ function transactionCollection(
   };
 }
 
-/** Returns the records of a collection whose reference `field` has this id. */
+/** Returns the records of a collection that refer to this id by `field`. */
 export function membersOf(
   tx: Transaction,
   { name, fields, outgoing, records }: Declared,

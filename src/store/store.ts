@@ -42,7 +42,7 @@ export interface TableDefinition<R extends StoredRecord> {
       record: R,
     ) => string | number | readonly (string | number)[] | undefined;
   };
-  /** Group indexes whose keys are the ids that callers see of records in the named collection. */
+  /** Group indexes by the ids that callers see of records in the named collection. */
   readonly references?: { readonly [index: string]: string };
   /**
    * Returns a record without the value that has a key in an index. Absent, or `undefined`, where

@@ -23,7 +23,7 @@ let drafts = 0;
 /** Matches the controls of the form. */
 const controls = '.record :is(input, select, textarea)';
 
-/** Kinds whose texts in a control are others than in an address. */
+/** Kinds with other texts in a control than in an address. */
 const typedKinds = new Set(['time', 'number', 'integer']);
 
 /** What a form begins with, and each time that it is based on another version. */

@@ -11,7 +11,7 @@ const [width, gap, row] = [210, 90, 22];
 const nowhere = { x: 0, y: 0 };
 const removals = { refuse: 'is refused', remove: 'removes this, too', clear: 'clears the field' };
 
-/** The collection whose neighbours are lit. */
+/** The collection with lit neighbours. */
 let lit = '';
 
 /** What the declaration says of a field. @type {(of: Collection, field: Field) => import('./types.js').Declared} */

@@ -32,7 +32,7 @@ export class ApiKeys {
   readonly #beginnings: Beginnings;
   /** Hashes of keys that were good once, which requests repeat. A full map is cleared. */
   readonly #hashes = new Map<string, string>();
-  /** The keys whose use is being recorded: of many requests at once, one writes it. */
+  /** The keys with a use that is being recorded: of many requests at once, one writes it. */
   readonly #recording = new Set<number>();
   /** The start of the hour in which a key was used last: in milliseconds, and as it is stored. */
   #hour: readonly [number, string] = [NaN, ''];

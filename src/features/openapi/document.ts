@@ -161,7 +161,7 @@ function callersOf({ access, of }: DescribedRoute): string {
   const meant = words.map(
     (one) =>
       meanings[one] ??
-      (isRole(one) ? `users with the role "${one}"` : `users whom \`${one}\` names`),
+      (isRole(one) ? `users with the role "${one}"` : `users that \`${one}\` names`),
   );
   const others =
     isRead || !words.some(isByRecord) ? '' : ' Others who may read the record get 403.';

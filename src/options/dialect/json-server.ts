@@ -54,7 +54,7 @@ import {
 import type { StoredRecord, Transaction } from '../../store/store.ts';
 import { isForeign, namesIn, readPart, readQuery, type IsKnown, type Part } from './query.ts';
 
-/** The index of what records refer to: each member whose name ends in `Id`, by its text. */
+/** The index of what records refer to: each member with a name that ends in `Id`, by its text. */
 const refers = '.refers';
 const keyOf = (name: string, id: Scalar): string => `${name} ${id}`;
 

@@ -371,7 +371,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
 
 type Version = 'published' | 'pending';
 
-/** The key of a record whose id is not its number. */
+/** The key of a record that has another id than its number. */
 const keyOf = (record: StoredRecord): string | undefined =>
   record[keyName] === undefined ? undefined : String(record[keyName]);
 
