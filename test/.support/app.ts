@@ -122,7 +122,11 @@ async function openInMemory(t: TestContext, options: AppOptions): Promise<Opened
   const etcd = isShared ? await SmallEtcd.start() : undefined;
   // The clocks of tests leap.
   const cluster = etcd && { members: etcd.addresses, maxAgeMs: Infinity };
-  const app = await createApp({ ...options, cluster });
+  const app = await createApp({ ...options, cluster }).catch(async (error: unknown) => {
+    // Otherwise the process of the test would never end.
+    await etcd?.stop();
+    throw error;
+  });
   t.after(async () => {
     await app.close();
     await etcd?.stop();
