@@ -1,6 +1,7 @@
 /**
- * Around `npm pack`: `node .ci/pack.js before` or `after`. The licence at the end of `src/README.md` stands in the
- * package's root meanwhile, where tools look for it; files get the same mode whatever the umask was, for npm packs it.
+ * Around `npm pack`: `node .ci/pack.js before` or `after`. The licence at the end of `src/README.md` and a bill of
+ * materials (CycloneDX 1.6) stand in the package's root meanwhile, where tools look for them; files get the same mode
+ * whatever the umask was, for npm packs it.
  */
 import { chmodSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,12 +10,34 @@ process.chdir(join(import.meta.dirname, '..'));
 if (process.argv[2] === 'before') {
   const [, text] = readFileSync('src/README.md', 'utf8').split('\n## Licence\n\n');
   writeFileSync('LICENSE', text.split('\n## ')[0]);
+  writeFileSync('bom.json', `${JSON.stringify(bill(), null, 2)}\n`);
   const below = ['src', 'dist'].flatMap((folder) =>
     readdirSync(folder, { recursive: true }).map((path) => join(folder, path)),
   );
-  for (const path of ['LICENSE', 'README.md', 'package.json', ...below]) {
+  for (const path of ['LICENSE', 'bom.json', 'README.md', 'package.json', ...below]) {
     if (statSync(path).isFile()) chmodSync(path, 0o644);
   }
 } else {
   rmSync('LICENSE');
+  rmSync('bom.json');
+}
+
+/** What Cairn is made of: itself. Without a time and a serial number, which would differ from one clone to the next. */
+function bill() {
+  const { name, version, description, license, dependencies } = JSON.parse(readFileSync('package.json', 'utf8'));
+  if (Object.keys(dependencies).length > 0) throw new Error('The bill of materials says that there are no packages.');
+  const purl = `pkg:npm/${name}@${version}`;
+  const licenses = [{ license: { id: license } }];
+  return {
+    $schema: 'http://cyclonedx.org/schema/bom-1.6.schema.json',
+    bomFormat: 'CycloneDX',
+    specVersion: '1.6',
+    version: 1,
+    metadata: {
+      component: { type: 'application', 'bom-ref': purl, name, version, description, licenses, purl },
+    },
+    components: [],
+    dependencies: [{ ref: purl, dependsOn: [] }],
+    compositions: [{ aggregate: 'complete', assemblies: [purl], dependencies: [purl] }],
+  };
 }

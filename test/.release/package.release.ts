@@ -31,7 +31,7 @@ test('the package holds JavaScript, declarations, source and README, and nothing
     return /\.(md|json)$/.test(name) ? [] : [name];
   });
   const expected = new Set([
-    'LICENSE', 'package.json', 'README.md', 'dist/package.json',
+    'LICENSE', 'bom.json', 'package.json', 'README.md', 'dist/package.json',
     ...sources.map((name) => `src/${name}`), ...built.map((name) => `dist/${name}`),
   ]);
   assert.deepEqual(first.names.filter((name) => !expected.has(name)), [], 'nothing else');
@@ -105,8 +105,12 @@ for (const node of nodes) {
 test('the installed package is all that was installed, and its types hold under --strict', () => {
   const directory = consumerDirectory;
   assert.match(run(directory, 'npx', '--no-install', 'cairn', '--version'), /^cairn \d+\.\d+\.\d+ on Node\.js v/);
-  const bill: { components?: unknown[] } = JSON.parse(run(directory, 'npm', 'sbom', '--sbom-format=cyclonedx'));
+  const bill: { components?: { purl: string }[] } = JSON.parse(run(directory, 'npm', 'sbom', '--sbom-format=cyclonedx'));
   assert.equal(bill.components?.length, 1, 'Cairn is all that was installed');
+  const own = JSON.parse(readFileSync(join(directory, 'node_modules', 'cairn-api', 'bom.json'), 'utf8'));
+  assert.equal(own.specVersion, '1.6');
+  assert.deepEqual(own.components, []);
+  assert.equal(own.metadata.component.purl, bill.components?.[0]?.purl);
 
   symlinkSync(join(projectDirectory, 'node_modules', '@types'), join(directory, 'node_modules', '@types'), 'junction');
   writeFileSync(join(directory, 'use.ts'), `import { createApp } from 'cairn-api';${use}`);
