@@ -105,7 +105,8 @@ for (const node of nodes) {
 test('the installed package is all that was installed, and its types hold under --strict', () => {
   const directory = consumerDirectory;
   assert.match(run(directory, 'npx', '--no-install', 'cairn', '--version'), /^cairn \d+\.\d+\.\d+ on Node\.js v/);
-  const bill: { components?: { purl: string }[] } = JSON.parse(run(directory, 'npm', 'sbom', '--sbom-format=cyclonedx'));
+  const said = run(directory, 'npm', 'sbom', '--sbom-format=cyclonedx');
+  const bill: { components?: { purl: string }[] } = JSON.parse(said);
   assert.equal(bill.components?.length, 1, 'Cairn is all that was installed');
   const own = JSON.parse(readFileSync(join(directory, 'node_modules', 'cairn-api', 'bom.json'), 'utf8'));
   assert.equal(own.specVersion, '1.6');
