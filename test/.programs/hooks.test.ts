@@ -68,3 +68,29 @@ test('what a hook sets is validated, and what it is given is frozen', async (t) 
   await assert.rejects(user, { name: 'InvariantError', message: /sets no fields of users/ });
   assert.deepEqual([all.count(), app.users.count()], [0, 0]);
 });
+
+test('what goes along with a removal may be refused by a hook, and not be set', async (t) => {
+  const to = { kind: 'reference', to: 'posts', onDelete: 'clear', optional: true } as const;
+  const notes = { name: 'notes', fields: { postId: to, text: { kind: 'text' } } } as const;
+  let hook: (change: Change) => object | undefined = () => undefined;
+  const app = await createApp({
+    collections: [posts, notes], auth: 'none', log: { info() {}, warn() {}, error() {} },
+    hooks: { beforeWrite: (change) => (change.collection === 'notes' ? hook(change) : undefined) },
+  });
+  t.after(() => app.close());
+  await app.collection(posts).create({ title: 'A' });
+  await app.collection(notes).create({ postId: 1, text: 'as it was' });
+  for (const set of [{ text: 'changed' }, { postId: 1 }]) {
+    hook = () => set;
+    const wrong = { name: 'InvariantError', message: /sets no fields of notes as another is removed/ };
+    await assert.rejects(app.collection(posts).remove(1), wrong);
+  }
+  hook = () => {
+    throw new Error('not now');
+  };
+  await assert.rejects(app.collection(posts).remove(1), { code: 'write_refused', message: /not now/ });
+  assert.deepEqual(app.collection(notes).get(1), { id: 1, postId: 1, text: 'as it was' });
+  hook = () => ({ text: 'as it was' });
+  await app.collection(posts).remove(1);
+  assert.deepEqual(app.collection(notes).get(1), { id: 1, text: 'as it was' });
+});

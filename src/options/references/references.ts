@@ -3,7 +3,7 @@ import { CairnError, invariant, type Issue } from '../../base/errors.ts';
 import { pointerTo } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
 import { idOf, recordId, type RecordId } from '../../base/record-id.ts';
-import { fieldValue, isSameValue } from '../../schema/record.ts';
+import { fieldValue, isSameValue, looksSame } from '../../schema/record.ts';
 import { validationFailed } from '../../schema/validate.ts';
 import type { Transaction } from '../../store/store.ts';
 import { embeddablesOf, embeddedBy } from './embedding.ts';
@@ -139,7 +139,10 @@ class Removal {
       const after = without(before, from.fields, name, id);
       invariant(after !== undefined, 'a reference that is cleared is optional, or in a list');
       const times = timesOf(from, now, after['createdAt']);
-      cleared.set(key, tx.of(from.records).replace(before.id, { ...after, ...times }));
+      const written = tx.of(from.records).replace(before.id, { ...after, ...times });
+      const isAsDeclared = looksSame(from.fields, after, written);
+      invariant(isAsDeclared, `beforeWrite sets no fields of ${from.name} as another is removed`);
+      cleared.set(key, written);
     }
     for (const [{ records }, { id }] of this.removed.toReversed()) tx.of(records).remove(id);
   }
