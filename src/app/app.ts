@@ -3,7 +3,7 @@ import type { AccountRecords } from '../accounts/records.ts';
 import type { Authenticators } from '../api/authenticate.ts';
 import { createPipeline } from '../api/pipeline.ts';
 import { problemReply } from '../api/replies.ts';
-import { healthRoutes, takenNames } from '../api/routes.ts';
+import { healthRoutes } from '../api/routes.ts';
 import type { Unready } from '../api/health.ts';
 import { roles, type Role } from '../auth/access.ts';
 import { Tokens } from '../auth/tokens.ts';
@@ -29,22 +29,19 @@ import { loadParts, loadReferences, type Feature, type Parts } from './parts.ts'
  * Opens the store and puts the application together. Requests wait until `begin` is called,
  * so that ports are bound before anything is made that cannot be undone.
  * @throws StoreDamageError, LockedError or KeyRingError if the directory cannot be used;
- *   OptionError for a part that was removed; InvariantError for a collection that contradicts
- *   itself or another one; CairnError `validation_failed` for an administrator that breaks a rule
+ *   OptionError for a part that was removed; RouteConflict; CairnError `validation_failed` for
+ *   an administrator that breaks a rule
  */
 export async function openApp(complete: CompleteOptions): Promise<Application> {
   const { administrator, log, settings, users } = complete;
   if (users === false && (settings.auth !== 'none' || administrator !== undefined)) {
-    throw new OptionError('Cannot use "users": false: it needs --auth none and no administrator');
+    const needs = 'it needs --auth none and no administrator';
+    throw new OptionError(`Cannot use "users": false: ${needs}`, 'users');
   }
   const observers: Observer[] = [log];
   const audit: Audit = (event, details) => {
     for (const observer of observers) observer.security?.(event, details);
   };
-  if (complete.collections.length > 0 || complete.roles !== undefined) {
-    const { refuseContradictions } = await import('../collections/define.ts');
-    refuseContradictions(complete, takenNames(users));
-  }
   const references = await loadReferences(complete.collections);
   const parts = await loadParts(complete);
   const { place, dialect } = parts;
@@ -200,8 +197,16 @@ export class Application {
   }
 
   /** Answers the requests in flight, writes snapshots and releases the directory. */
-  readonly close = (): Promise<void> =>
-    (this.#closed ??= this.#drain().then(() => this.store.close()));
+  readonly close = (): Promise<void> => (this.#closed ??= this.#stop());
+
+  async #stop(): Promise<void> {
+    const { settled } = this.#options;
+    await this.#drain();
+    await settled?.();
+    await this.store.close();
+    // The store has answered the writes that waited in it.
+    await settled?.();
+  }
 
   async #drain(): Promise<void> {
     this.server.isDraining = true;

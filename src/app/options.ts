@@ -64,6 +64,8 @@ export interface CompleteOptions extends BasicOptions {
     | undefined;
   /** Returns what observes the writes to the collections of `registry`. */
   readonly observer?: ((registry: Registry) => Observe) | undefined;
+  /** Waits for what runs after writes. */
+  readonly settled?: (() => Promise<void>) | undefined;
 }
 
 /** The options of an app that is given none. */

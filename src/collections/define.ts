@@ -27,7 +27,7 @@ import {
   type CollectionDefinition,
 } from './declaration.ts';
 import { items as itemsCollection } from './items.ts';
-import { servedCollections, type Served } from './served.ts';
+import type { Served } from './served.ts';
 
 /** The checks of collections, which are loaded only where somebody declares some. */
 
@@ -39,7 +39,8 @@ import { servedCollections, type Served } from './served.ts';
 export function defineCollection<const D extends CollectionDefinition>(
   definition: D,
 ): DefinedCollection<D> {
-  const subject = `Cannot declare the collection ${JSON.stringify(definition.name)}: `;
+  const name: unknown = isObject(definition) ? definition.name : definition;
+  const subject = `Cannot declare the collection ${JSON.stringify(name)}: `;
   refuseMistakes(subject, (report) => checkCollection(definition, '', report));
   const [named] = withSingulars({ items: false, users: false, collections: [definition] });
   invariant(named !== undefined, 'each definition is named');
@@ -293,15 +294,6 @@ function refers(field: unknown): boolean {
 function endingOf(field: Field): string {
   if (referenceIn(field) === undefined) return '';
   return field.kind === 'list' ? 'Ids' : 'Id';
-}
-
-/**
- * Refuses collections of a program that contradict each other, or have names that are taken.
- * @throws InvariantError for one that was not declared; DeclarationError with all mistakes
- */
-export function refuseContradictions(served: Served, taken: readonly string[]): void {
-  servedCollections(served);
-  refuseMistakes('Cannot serve the collections: ', (report) => checkServed(served, taken, report));
 }
 
 /**

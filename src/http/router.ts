@@ -1,4 +1,4 @@
-import { invariant } from '../base/errors.ts';
+import { invariant, InvariantError } from '../base/errors.ts';
 
 /**
  * A method, a path pattern such as `/items/{id}` as in OpenAPI, and the value that they
@@ -33,6 +33,13 @@ interface Path<T> {
   readonly byMethod: Map<string, T>;
 }
 
+/** Two routes that match the same paths. */
+export class RouteConflict extends InvariantError {
+  constructor(one: string, other: string) {
+    super(`"${one}" and "${other}" match the same paths`);
+  }
+}
+
 /**
  * Finds the route for a request. A pattern is an exact path, or has one parameter; an
  * exact path wins. Paths are compared byte by byte and never normalised:
@@ -46,7 +53,7 @@ export class Router<T extends NonNullable<unknown>> {
   readonly #within = new Map<string, Path<T>>();
 
   /**
-   * @throws InvariantError for a malformed pattern, and for two that match the same paths
+   * @throws InvariantError for a malformed pattern; RouteConflict
    */
   constructor(routes: readonly Route<T>[]) {
     for (const { method, pattern, value } of routes) {
@@ -64,10 +71,7 @@ export class Router<T extends NonNullable<unknown>> {
       const key = isWithin ? pattern.replace(/\{\w+/, '{') : prefix;
       const path = paths.get(key) ?? { pattern, byMethod: new Map<string, T>() };
       const isNew = path.pattern === pattern && !path.byMethod.has(method);
-      invariant(
-        isNew,
-        `"${method} ${pattern}" and "${method} ${path.pattern}" match the same paths`,
-      );
+      if (!isNew) throw new RouteConflict(`${method} ${pattern}`, `${method} ${path.pattern}`);
       path.byMethod.set(method, value);
       paths.set(key, path);
     }

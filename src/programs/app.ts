@@ -9,6 +9,7 @@ import { invariant } from '../base/errors.ts';
 import type { JsonObject } from '../base/json.ts';
 import { CollectionResource } from '../collections/resource.ts';
 import { OptionError } from '../config/options.ts';
+import { RouteConflict } from '../http/router.ts';
 import type { ListenOptions, TlsTexts } from '../http/server.ts';
 import type { Load } from '../log/operated.ts';
 import type { Store, Transaction } from '../store/store.ts';
@@ -109,7 +110,10 @@ export interface App {
   inject(request: PlainRequest): Promise<PlainReply>;
   /** Answers a request of the Web's kind. @throws OptionError; TypeError for a body that was read */
   fetch(request: Request, options?: FetchOptions): Promise<Response>;
-  /** Stops, answers the requests in flight, writes snapshots and releases the directory. */
+  /**
+   * Stops, answers the requests in flight, waits for `afterWrite`, writes snapshots and releases the
+   * directory.
+   */
   close(): Promise<void>;
   /** The same as `close`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void>;
@@ -154,9 +158,8 @@ export function defineRoute<const B extends Shape, const Q extends Shape>(
 /**
  * Opens the store and puts the application together.
  * @throws StoreDamageError, LockedError or KeyRingError if the directory cannot be used;
- *   OptionError for an option that is unknown or not allowed; InvariantError for a
- *   collection that contradicts itself or another one; CairnError `validation_failed` for
- *   an administrator that breaks a rule
+ *   OptionError for an option that is unknown or not allowed, or contradicts itself or another one;
+ *   CairnError `validation_failed` for an administrator that breaks a rule
  */
 export async function createApp(options: AppOptions = {}): Promise<App> {
   return (await openProgram(options)).app;
@@ -176,6 +179,9 @@ export async function openProgram(
   const inside = await openApp({
     ...complete,
     ownEndpoints: ({ writes, registry }) => ownEndpoints(routes, { writes, registry, running }),
+  }).catch((error: unknown) => {
+    if (!(error instanceof RouteConflict)) throw error;
+    throw new OptionError(`Cannot use the routes: ${error.message}`, 'routes');
   });
   const records = recordsOf(inside, complete);
   const app = appOf(inside, records);

@@ -39,7 +39,8 @@ export function jsonOf(value: unknown, at = ''): JsonValue {
   throw new TypeError(`Cannot write the value at "${at}": it is no JSON${advice}`);
 }
 
-function isPlain(value: object): boolean {
+/** Whether an object is of no class. */
+export function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }

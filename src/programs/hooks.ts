@@ -1,12 +1,15 @@
 import { userFields } from '../accounts/user-fields.ts';
+import type { CompleteOptions } from '../app/options.ts';
 import type { Principal } from '../auth/access.ts';
 import { CairnError, invariant, InvariantError, type ErrorCode } from '../base/errors.ts';
 import type { JsonObject, JsonValue } from '../base/json.ts';
+import { limits } from '../base/limits.ts';
 import { idOf, recordId } from '../base/record-id.ts';
 import { checkEntry } from '../collections/resource.ts';
+import { OptionError } from '../config/options.ts';
 import { isObject } from '../schema/declaration.ts';
 import { draft } from '../schema/validate.ts';
-import { jsonOf } from './given.ts';
+import { isPlain, jsonOf, withMembers } from './given.ts';
 import type { Declared, Registry } from '../collections/registry.ts';
 import type { Observe } from '../collections/writes.ts';
 import type { Shape } from '../schema/field.ts';
@@ -55,21 +58,63 @@ export interface Hooks {
    */
   readonly beforeWrite?: ((change: Change, read: Read) => object | undefined | void) | undefined;
   /**
-   * Runs when the write is durable and visible. It cannot undo the write; errors are
-   * logged.
+   * Runs when the write is durable and visible. It cannot undo the write; errors are logged.
+   * Callers do not wait for it; `close` does, for at most 30 s.
    */
   readonly afterWrite?: ((change: Change) => void | Promise<void>) | undefined;
 }
 
 /**
- * Returns the observer that calls `hooks` with the changes of declared collections and of users.
- * `onError` receives the errors of `afterWrite`.
+ * Returns what calls `hooks` with the changes of declared collections and of users. `onError`
+ * receives the errors of `afterWrite`.
+ * @throws OptionError for what are no hooks
  */
-export function observerOf(
+export function hooked(
   hooks: Hooks,
-  registry: Registry,
   onError: (error: unknown) => void,
-): Observe {
+): Pick<CompleteOptions, 'observer' | 'settled'> {
+  checkHooks(hooks);
+  const running = new Set<Promise<void>>();
+  const begin = (change: Change): void => {
+    const run: Promise<void> = Promise.resolve(change)
+      .then((change) => hooks.afterWrite?.(change))
+      .catch(onError)
+      .finally(() => running.delete(run));
+    running.add(run);
+  };
+  return {
+    observer: (registry) => observerOf(hooks, registry, begin),
+    settled: () => settled(running).catch(onError),
+  };
+}
+
+/** Plain JavaScript may give anything. What a class has besides is its own. @throws OptionError */
+function checkHooks(hooks: Hooks): void {
+  if (!isObject(hooks) || isPlain(hooks)) withMembers('hooks', hooks, hookNames);
+  for (const name of hookNames) {
+    const isHook = ['function', 'undefined'].includes(typeof hooks[name]);
+    if (!isHook) throw new OptionError(`Cannot use hooks: ${name} must be a function`, 'hooks');
+  }
+}
+
+const hookNames = ['beforeWrite', 'afterWrite'] as const;
+
+/** Waits until none is running. @throws Error where one takes longer than a stop */
+async function settled(running: ReadonlySet<Promise<void>>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const seconds = limits.drainTimeoutMs / 1000;
+  const late = new Promise<never>((_, reject) => {
+    const error = new Error(`Cannot wait for afterWrite any longer: it takes over ${seconds} s`);
+    timer = setTimeout(reject, limits.drainTimeoutMs, error);
+  });
+  try {
+    while (running.size > 0) await Promise.race([Promise.all(running), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function observerOf(hooks: Hooks, registry: Registry, begin: (change: Change) => void): Observe {
   const shapes = new Map<string, Shape>([['users', userFields]]);
   for (const { name, fields } of registry.values()) shapes.set(name, fields);
   return (tx, principal) => {
@@ -81,13 +126,8 @@ export function observerOf(
       const set = runBeforeWrite(hooks, first, read);
       const declared = registry.get(written.collection.name);
       const record = set && amended(tx, principal, declared, written, set);
-      const change =
-        record === undefined ? first : changeOf({ ...written, record }, shape, principal);
-      tx.onCommit(() => {
-        Promise.resolve(change)
-          .then((change) => hooks.afterWrite?.(change))
-          .catch(onError);
-      });
+      const change = record ? changeOf({ ...written, record }, shape, principal) : first;
+      if (hooks.afterWrite !== undefined) tx.onCommit(() => begin(change));
       return record;
     });
   };

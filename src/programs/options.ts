@@ -1,15 +1,21 @@
 import { isDeepStrictEqual } from 'node:util';
 import { defaultOptions, type BasicOptions, type CompleteOptions } from '../app/options.ts';
 import { didYouMean } from '../base/search.ts';
-import { invariant, reasonOf } from '../base/errors.ts';
+import { takenNames } from '../api/routes.ts';
+import { invariant } from '../base/errors.ts';
 import {
   declare,
   isDeclared,
   type CollectionDeclaration,
   type CollectionDefinition,
 } from '../collections/declaration.ts';
-import { defineCollection, withSingulars } from '../collections/define.ts';
-import type { Registry } from '../collections/registry.ts';
+import {
+  checkServed,
+  DeclarationError,
+  defineCollection,
+  refuseMistakes,
+  withSingulars,
+} from '../collections/define.ts';
 import {
   checkGiven,
   clusterOptions,
@@ -22,7 +28,8 @@ import {
   type Settings,
 } from '../config/options.ts';
 import { logError, silentLog, type Log } from '../log/log.ts';
-import { observerOf, type Hooks } from './hooks.ts';
+import { hooked, type Hooks } from './hooks.ts';
+import { isObject } from '../schema/declaration.ts';
 import { checkRoute, type OwnRoute } from './routes.ts';
 
 /** Settings, of which any may be left out. */
@@ -67,8 +74,8 @@ export function completeOptions(options: AppOptions): CompleteOptions {
     return value;
   });
   const onError = (error: unknown): void => logError(log, 'The hook afterWrite failed', error);
-  const observer = hooks && ((registry: Registry) => observerOf(hooks, registry, onError));
-  return { ...options, settings: chosen, collections, clock, random, log, observer };
+  const observing = hooks !== undefined && hooked(hooks, onError);
+  return { ...options, settings: chosen, collections, clock, random, log, ...observing };
 }
 
 function checkCluster(
@@ -110,27 +117,33 @@ function logOf(log: AppOptions['log'] = defaultOptions.log): Log {
 }
 
 /** Returns the declarations of collections, some of which may be definitions. @throws OptionError */
-function declaredBy({ collections = [], items, users }: AppOptions): CollectionDeclaration[] {
+function declaredBy({ collections = [], ...others }: AppOptions): CollectionDeclaration[] {
   if (!Array.isArray(collections))
     throw new OptionError('Cannot use collections: must be an array', 'collections');
-  const definitions = collections.filter((one) => !isDeclaredCollection(one));
   try {
-    for (const definition of definitions) defineCollection(definition);
+    for (const one of collections) if (!isDeclaredCollection(one)) defineCollection(one);
+    const named = withSingulars({ ...others, collections });
+    const declared = collections.map((one, index) => {
+      if (isDeclaredCollection(one)) return one;
+      const definition = named[index];
+      invariant(definition !== undefined, 'each definition is named');
+      return declare(definition);
+    });
+    const served = { ...others, collections: declared };
+    refuseMistakes('Cannot serve the collections: ', (report) =>
+      checkServed(served, takenNames(others.users), report),
+    );
+    return declared;
   } catch (error) {
-    throw new OptionError(reasonOf(error), 'collections');
+    if (!(error instanceof DeclarationError)) throw error;
+    const option = error.message.includes(' /roles') ? 'roles' : 'collections';
+    throw new OptionError(error.message, option);
   }
-  const named = withSingulars({ items, users, collections });
-  return collections.map((one, index) => {
-    if (isDeclaredCollection(one)) return one;
-    const definition = named[index];
-    invariant(definition !== undefined, 'each definition is named');
-    return declare(definition);
-  });
 }
 
 const isDeclaredCollection = (
   one: CollectionDefinition | CollectionDeclaration,
-): one is CollectionDeclaration => isDeclared(one);
+): one is CollectionDeclaration => isObject(one) && isDeclared(one);
 
 /** The names of the options that are no settings. */
 const otherOptions: {

@@ -199,7 +199,7 @@ test('an app that cannot start lets its directory go', async (t) => {
   assert.equal(existsSync(join(directory, 'lock')), false);
   rmSync(join(directory, 'keys.json'));
   const login = defineCollection({ name: 'login', singular: 'entry', fields: {} });
-  const conflict = { name: 'InvariantError', message: /\/collections\/0\/name "login" is taken$/ };
+  const conflict = { name: 'OptionError', message: /\/collections\/0\/name "login" is taken$/ };
   await assert.rejects(createApp({ directory, collections: [login] }), conflict);
   assert.equal(existsSync(join(directory, 'lock')), false);
   const short = { email: 'ada@example.org', password: 'short' };
@@ -230,7 +230,7 @@ test('a collection of one\'s own has routes, rules, and access', async (t) => {
   }
   // A role is known where collections are served.
   const ofNobody = defineCollection({ ...declaration, access: { read: 'x' } });
-  await assert.rejects(createApp({ collections: [ofNobody] }), { name: 'InvariantError', message: /must be one of/ });
+  await assert.rejects(createApp({ collections: [ofNobody] }), { name: 'OptionError', message: /must be one of/ });
 });
 
 test('records of a collection of one\'s own are listed, changed, described, and there after a restart', async (t) => {

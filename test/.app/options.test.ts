@@ -73,7 +73,7 @@ test('what would take the place of something else in the OpenAPI document is ref
       'Cannot serve the collections: /collections/0/singular must be a word that the API uses for nothing else, ' +
       `not "${singular}"`;
     const collections = [declare({ a: { kind: 'text' } }, 'books', singular)];
-    await assert.rejects(createApp({ collections }), { name: 'InvariantError', message });
+    await assert.rejects(createApp({ collections }), { name: 'OptionError', option: 'collections', message });
   }
   const fields: Shape = { a: { kind: 'text' } };
   const pairs = [
@@ -83,7 +83,7 @@ test('what would take the place of something else in the OpenAPI document is ref
   ];
   for (const collections of pairs) {
     const message = /^Cannot serve the collections: \/collections\/\d\/(singular|name) "(book|item|books)" is/;
-    await assert.rejects(createApp({ auth: 'none', collections }), { name: 'InvariantError', message });
+    await assert.rejects(createApp({ auth: 'none', collections }), { name: 'OptionError', message });
   }
 });
 

@@ -94,3 +94,39 @@ test('what goes along with a removal may be refused by a hook, and not be set', 
   await app.collection(posts).remove(1);
   assert.deepEqual(app.collection(notes).get(1), { id: 1, text: 'as it was' });
 });
+
+test('close waits for afterWrite, which may still write', async () => {
+  const done: string[] = [];
+  const app = await createApp({
+    collections: [posts], auth: 'none',
+    hooks: {
+      async afterWrite({ after }) {
+        await new Promise((resolve) => setTimeout(resolve, 20));
+        const title = String(after?.['title']);
+        if (title === 'one') await app.collection(posts).create({ title: 'two' });
+        done.push(title);
+      },
+    },
+  });
+  await app.collection(posts).create({ title: 'one' });
+  await app.close();
+  assert.deepEqual(done.sort(), ['one', 'two']);
+});
+
+test('an afterWrite that never ends keeps close for 30 s at most, and the log says so', async (t) => {
+  let lines = '';
+  const log = { info() {}, warn() {}, error: (line: string) => void (lines += line) };
+  const hooks = { afterWrite: () => new Promise<void>(() => undefined) };
+  const app = await createApp({ collections: [posts], auth: 'none', hooks, log });
+  await app.collection(posts).create({ title: 'A' });
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const closed = app.close();
+  let isClosed = false;
+  closed.then(() => (isClosed = true));
+  for (let turn = 0; turn < 1000 && !isClosed; turn += 1) {
+    await new Promise((resolve) => setImmediate(resolve));
+    t.mock.timers.tick(1000);
+  }
+  await closed;
+  assert.match(lines, /afterWrite any longer: it takes over 30 s/);
+});

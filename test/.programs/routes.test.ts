@@ -197,5 +197,6 @@ test('a route that contradicts another or is wrong does not start', async () => 
     await assert.rejects(start, { name: 'OptionError', option, message });
   }
   const taken = createApp({ routes: [defineRoute({ ...base, path: '/items' })] });
-  await assert.rejects(taken, /"GET \/items" and "GET \/items" match the same paths/);
+  const message = /"GET \/items" and "GET \/items" match the same paths/;
+  await assert.rejects(taken, { name: 'OptionError', option: 'routes', message });
 });
