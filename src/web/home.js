@@ -4,7 +4,7 @@ import { keysView, loadKeys } from './api-keys.js';
 import { call } from './api.js';
 import { bdi, button, fact, h } from './dom.js';
 import { capitalized, isAllowed, showFigure, showNumber, showTime, toShow } from './model.js';
-import { address, ask, collectionOf, draw, isAccount, page, say, state } from './state.js';
+import { address, ask, collectionOf, draw, isAccount, newId, page, say, state } from './state.js';
 import { age } from './values.js';
 
 /** @import { Child, Collection, Row } from './types.js' */
@@ -106,7 +106,7 @@ export function homeView() {
             ),
           ),
         ),
-        total === 0 && h('p', h('a', { href: address(name, 'new') }, `Create the first ${one}`)),
+        total === 0 && h('p', h('a', { href: address(name, newId) }, `Create the first ${one}`)),
       ),
     ),
     server &&
@@ -129,7 +129,7 @@ function firstRun(lists) {
     [
       'Create',
       lists.some(({ name, total }) => name !== 'users' && total > 0),
-      address(first, 'new'),
+      address(first, newId),
       'Fill in a first record, or import a file.',
     ],
     [

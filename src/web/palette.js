@@ -4,7 +4,7 @@ import { combobox } from './combobox.js';
 import { part, set } from './dom.js';
 import { isAllowed } from './model.js';
 import { suggestions } from './reference.js';
-import { address, draw, go, seen, state } from './state.js';
+import { address, draw, go, newId, seen, state } from './state.js';
 
 /** @import { Suggestion } from './types.js' */
 
@@ -24,7 +24,7 @@ async function find(words) {
   const places = [
     ...allowed('list').map(({ title, name }) => place(address(name), title, 'Records')),
     ...allowed('create').map(({ one, name }) =>
-      place(address(name, 'new'), `New ${one}`, 'Action'),
+      place(address(name, newId), `New ${one}`, 'Action'),
     ),
     place('#/', 'Overview'),
     place('#/schema', 'Schema'),

@@ -11,7 +11,7 @@ import { loadList, showChanges } from './records.js';
 import { choicesOf, readable } from './reference.js';
 import { loadReferring, referringView } from './referring.js';
 import { removeSoon } from './removal.js';
-import { address, ask, draw, explain, go, noteSeen, page, say, state } from './state.js';
+import { address, ask, draw, explain, go, newId, noteSeen, page, say, state } from './state.js';
 import { fromText, toText } from './texts.js';
 import { show } from './values.js';
 
@@ -37,7 +37,7 @@ const untroubled = () => ({
 });
 
 /**
- * Opens the form of a record; the id `new` opens an empty form. Without a collection, any open form is closed.
+ * Opens the form of a record; `newId` opens an empty form. Without a collection, any open form is closed.
  * @type {(collection: Collection | undefined, id: string) => void}
  */
 export function openDraft(collection, id) {
@@ -53,9 +53,9 @@ export function openDraft(collection, id) {
     texts: {},
     sent: '',
     retryKey: '',
-    mayChange: isAllowed(collection, id === 'new' ? 'create' : 'change', state.me?.role),
+    mayChange: isAllowed(collection, id === newId ? 'create' : 'change', state.me?.role),
   };
-  if (id !== 'new') return void loadDraft(draft);
+  if (id !== newId) return void loadDraft(draft);
   // In a list of one kind, a new record is of that kind.
   const { query } = state.route;
   for (const { name, schema, kind } of fieldsOf(draft)) {
@@ -164,7 +164,7 @@ function fieldsOf(of) {
       ? [...(isSelf(of) ? [] : proofs), state.me?.role !== 'admin' && 'role']
       : [];
   return fields.filter(
-    ({ name, created, changed }) => (of.id === 'new' ? created : changed) && !hidden.includes(name),
+    ({ name, created, changed }) => (of.id === newId ? created : changed) && !hidden.includes(name),
   );
 }
 
@@ -273,8 +273,8 @@ function leadToIssue() {
 
 /** Creates a record anew, from what is typed, after someone else has removed it. @param {Draft} of */
 async function createAgain(of) {
-  Object.assign(of, untroubled(), { base: undefined, id: 'new', before: {} });
-  await go(address(of.collection.name, 'new', state.route.query), true);
+  Object.assign(of, untroubled(), { base: undefined, id: newId, before: {} });
+  await go(address(of.collection.name, newId, state.route.query), true);
   return save();
 }
 
@@ -288,7 +288,7 @@ export async function mayLeaveForm() {
   } = draft;
   const choice = isSaving
     ? ''
-    : await ask('leave', id === 'new' ? `the new ${one}` : `${one} ${id}`);
+    : await ask('leave', id === newId ? `the new ${one}` : `${one} ${id}`);
   if (choice === 'discard') draft = undefined;
   return choice === 'discard' || (choice === 'save' && save());
 }
@@ -304,14 +304,14 @@ async function remove({ collection, base }) {
   await close();
   if (draft || !base) return;
   void removeSoon(collection, [base.data]);
-  draw(next ? `#${next}` : '#title');
+  draw(next ? `#${CSS.escape(next)}` : '#title');
 }
 
 /** Draws the form that is open, and more below it. @param {Child} more */
 export function drawDrawer(more) {
   if (!draft) return;
   const { id, base, collection } = draft;
-  const kind = id === 'new' ? `New ${collection.one}` : capitalized(`${collection.one} ${id}`);
+  const kind = id === newId ? `New ${collection.one}` : capitalized(`${collection.one} ${id}`);
   const name = base?.data[collection.nameField];
   set('record-title', name ? `${name}` : kind);
   set('record-kind', name ? kind : '');
@@ -322,7 +322,7 @@ export function drawDrawer(more) {
 function recordForm(of) {
   const { id, base, collection, mayChange, message } = of;
   const { one } = collection;
-  if (!base && id !== 'new') {
+  if (!base && id !== newId) {
     if (!message) return h('p.quiet', { 'aria-busy': 'true' }, 'Loading…');
     return h(
       'div.note stack pad',

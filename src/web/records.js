@@ -17,6 +17,7 @@ import {
   draw,
   explain,
   go,
+  newId,
   parameter,
   state,
   withQuery,
@@ -121,7 +122,7 @@ export function drawRecords(collection) {
   set('search', { hidden: !collection.hasSearch });
   set('to-api', { href: address('', `api/${name}`, state.route.query) });
   set('show-changes', { hidden: changes === 0 }, `Show changes: ${changes}`);
-  set('new', { hidden: !mayCreate, href: address(name, 'new', state.route.query) }, `New ${one}`);
+  set('new', { hidden: !mayCreate, href: address(name, newId, state.route.query) }, `New ${one}`);
   set('import', { hidden: !mayCreate });
   set('list-problem', { hidden: !problem });
   set('list-message', problem);
@@ -251,7 +252,7 @@ function nothing(collection) {
     `There are no ${titles} yet`,
     h(
       'div.row',
-      h('a.primary', { href: address(name, 'new') }, `Create the first ${one}`),
+      h('a.primary', { href: address(name, newId) }, `Create the first ${one}`),
       button('Import a file', () => part('import', HTMLElement).click()),
     ),
     h('code', `curl ${new URL(name, location.href)}${bearer} --json '{${body.join(', ')}}'`),

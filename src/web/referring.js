@@ -3,7 +3,7 @@
 import { call } from './api.js';
 import { bdi, h } from './dom.js';
 import { isAllowed, showNumber, targetOf } from './model.js';
-import { address, draw, state } from './state.js';
+import { address, draw, newId, state } from './state.js';
 
 /** @import { Collection, Row } from './types.js' */
 
@@ -55,7 +55,7 @@ export const referringView = ({ name }, id) =>
           'div.row spread',
           h('h3', `${from.title} `, h('small', `by ${label.toLowerCase()} · ${showNumber(total)}`)),
           isAllowed(from, 'create', state.me?.role) &&
-            h('a.quiet', { href: address(from.name, 'new', query) }, `+ New ${from.one}`),
+            h('a.quiet', { href: address(from.name, newId, query) }, `+ New ${from.one}`),
         ),
         h(
           'ul.rows card',

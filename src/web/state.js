@@ -11,6 +11,9 @@ import { part } from './dom.js';
 /** The channel on which tabs tell each other who has signed in: one for each server of this origin. */
 export const channelName = `session of ${new URL('.', location.href).pathname}`;
 
+/** The id of the form for a new record, which no record has: an id has no control characters. */
+export const newId = '\0';
+
 export const state = {
   /** Whether the server runs without sign-in, so that everyone is an administrator. */
   isOpen: document.documentElement.dataset['auth'] === 'none',
@@ -69,7 +72,13 @@ function decoded(part) {
 export function readRoute(hash) {
   const [path = '', query] = hash.slice(1).split(/\?(.*)/su);
   const [view = '', id = '', of, operation] = path.split('/');
-  return { view, id: decoded(id), of, operation, query: new URLSearchParams(query) };
+  return {
+    view,
+    id: id === 'new' ? newId : decoded(id),
+    of,
+    operation,
+    query: new URLSearchParams(query),
+  };
 }
 
 /** Returns the collection of a name. @param {string} wanted */
@@ -81,11 +90,17 @@ export const isAccount = () => !state.isOpen && !state.route.view && state.route
 /** Returns a parameter of the address, or an empty text. @param {string} name */
 export const parameter = (name) => state.route.query.get(name) ?? '';
 
+/** Ids with an address of their own: `#items/new` is the form, so the record `new` is written otherwise. */
+const writtenIds = new Map([
+  [newId, 'new'],
+  ['new', '%6Eew'],
+]);
+
 /** Returns the address of a view or a record. @param {string | number} [id] */
 export const address = (view = state.route.view, id = '', query = new URLSearchParams()) =>
   [
     `#${view}`,
-    (id || !view) && `/${view ? encodeURIComponent(id) : id}`,
+    (id || !view) && `/${writtenIds.get(`${id}`) ?? (view ? encodeURIComponent(id) : id)}`,
     query.size > 0 && `?${query}`,
   ]
     .filter(Boolean)
@@ -146,7 +161,7 @@ export function draw(focus) {
 
 /** Returns a selector of the link to a record in its list, or else of the title. @param {string | number} id */
 export const rowOrTitle = (id) =>
-  document.getElementById(`open-${id}`) ? `#open-${id}` : '#title';
+  document.getElementById(`open-${id}`) ? `#${CSS.escape(`open-${id}`)}` : '#title';
 
 let fading = 0;
 

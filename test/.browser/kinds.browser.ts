@@ -308,4 +308,16 @@ visitTest('ids that are texts are addressed, referred to and changed like others
   assert.deepEqual((await server.as('ada', 'GET', '/labels/pink')).data, stored);
   await visit.visit(`#labels/${encodeURIComponent(id)}`);
   await shows('Labels by parent · 1', '#record');
+  // The form for a new record and the record of the id "new" have addresses of their own.
+  await server.as('ada', 'POST', '/labels', { id: 'new', title: 'Not a form' });
+  await visit.visit('#labels?sort=title');
+  await browser.click('#open-new');
+  await shows('Not a form', '#record-title');
+  await browser.reload();
+  await shows('Not a form', '#record-title');
+  await fill('title', 'A record');
+  await browser.click('.record .primary');
+  await says('Saved label new.');
+  await browser.click('#new');
+  await shows('New label', '#record-title');
 });
