@@ -11,6 +11,7 @@ import {
   draw,
   explain,
   isAccount,
+  isGuide,
   page,
   readRoute,
   rowOrTitle,
@@ -62,6 +63,7 @@ page.paint = () => {
   const isOwn = !view && id in loaders;
   const isHome = !view && (!id || isOwn || isAccount());
   const isForm = !!id && (!!collection || isAccount());
+  const isReader = !me && isGuide() && !!state.description;
   const views = collections.filter((each) => isAllowed(each, 'list', me?.role));
   set(
     'views',
@@ -81,10 +83,11 @@ page.paint = () => {
   const current = document.querySelector('#views [aria-current]');
   if (current !== tab) current?.scrollIntoView({ block: 'nearest', inline: 'center' });
   tab = current;
+  set('to-sign-in', { hidden: !isReader });
   set('who', { hidden: !me }, bdi(me?.name ?? ''), h('small', me?.role));
   const problem = failure || (!navigator.onLine && 'This device has no network.');
   set('failure', problem && `${problem} The page tries again by itself.`);
-  set('main', { hidden: !me });
+  set('main', { hidden: !me && !isReader });
   set('records', { hidden: !collection });
   set('drawer', { hidden: !isForm });
   set('home', { hidden: !isHome }, isHome && (isOwn ? own[id]?.view() : home?.homeView()));
@@ -110,7 +113,7 @@ page.paint = () => {
       ),
     ),
   );
-  document.title = `${me ? (collection?.title ?? 'Overview') : 'Sign in'} · Cairn`;
+  document.title = `${me ? (collection?.title ?? 'Overview') : isReader ? 'Documentation' : 'Sign in'} · Cairn`;
 };
 
 page.arrive = async (isSameForm = false) => {
@@ -124,8 +127,9 @@ page.arrive = async (isSameForm = false) => {
   }
   const { view: former, id: formerId } = state.route;
   state.route = readRoute(target);
+  if (!state.me) (await import('./session.js')).showSignIn();
+  if (!state.me && !isGuide()) return;
   shown = target;
-  if (!state.me) return;
   const { view, id } = state.route;
   const collection = collectionNow();
   const isOwn = isAccount();
@@ -137,7 +141,7 @@ page.arrive = async (isSameForm = false) => {
   draw(isView ? 'section:not([hidden]) h1' : isClosed ? rowOrTitle(formerId) : undefined);
   if (id && (collection || isOwn)) record ??= await import('./record.js');
   if (isOther)
-    record?.openDraft(isOwn ? collectionOf('users') : collection, isOwn ? `${state.me.id}` : id);
+    record?.openDraft(isOwn ? collectionOf('users') : collection, isOwn ? `${state.me?.id}` : id);
   const loader = view ? undefined : loaders[id];
   if (loader) return void (own[id] ??= await loader()).arrive();
   if (view && view !== 'users') return;
@@ -156,25 +160,28 @@ page.start = async () => {
     if (state.route.view) void loadList(true);
     const everyone = { data: { user: { id: 0, name: 'Everyone', email: '', role: 'admin' } } };
     const [
-      { data: description },
       {
         data: { user },
       },
-    ] = await Promise.all([
-      call('GET', 'openapi.json'),
-      state.isOpen ? everyone : call('GET', 'dashboard'),
-    ]);
-    const collections = collectionsOf(description);
-    const hasUsers = '/tokens/revoke' in description.paths;
-    Object.assign(state, { description, collections, hasUsers, me: user });
+    ] = await Promise.all([state.isOpen ? everyone : call('GET', 'dashboard'), describe()]);
+    Object.assign(state, { me: user });
     void events.run(() => page.arrive());
-    if ('/changes' in description.paths) (await import('./live.js')).follow();
+    if ('/changes' in (state.description?.paths ?? {})) (await import('./live.js')).follow();
   } catch (error) {
     failure = explain(error);
     window.setTimeout(page.start, retryMs);
   }
   draw();
 };
+
+/** Reads what the server is; its documentation waits for nothing else. */
+async function describe() {
+  const { data: description } = await call('GET', 'openapi.json');
+  const collections = collectionsOf(description);
+  const hasUsers = '/tokens/revoke' in description.paths;
+  Object.assign(state, { description, collections, hasUsers });
+  if (isGuide()) void events.run(() => page.arrive());
+}
 
 session.user = () => state.me?.id;
 session.changed = async () => (await import('./session.js')).noticeOther();

@@ -4,7 +4,17 @@ import { call } from './api.js';
 import { part, set } from './dom.js';
 import { names } from './values.js';
 import { list } from './records.js';
-import { ask, channelName, endRemovals, explain, page, say, seen, state } from './state.js';
+import {
+  ask,
+  channelName,
+  endRemovals,
+  explain,
+  isGuide,
+  page,
+  say,
+  seen,
+  state,
+} from './state.js';
 
 const endedAdvice =
   'Your session has ended. Sign in again to continue: what you typed is still here.';
@@ -29,6 +39,7 @@ export function signIn() {
   const { me } = state;
   set('reason', news || (me ? endedAdvice : hasSignedIn && cookieAdvice));
   if (me) email.value = me.email;
+  set('to-guide', { hidden: !!me });
   signingIn ??= new Promise((resolve) => {
     resume = () => {
       signingIn = undefined;
@@ -38,9 +49,16 @@ export function signIn() {
       resolve();
     };
   });
+  showSignIn();
+  return signingIn;
+}
+
+/** Shows the dialog while someone is to sign in, but beside the documentation only to go on with one's work. */
+export function showSignIn() {
+  const { me } = state;
+  if (!signingIn || (!me && isGuide())) return dialog.close();
   if (!dialog.open) dialog.showModal();
   (me ? password : email).focus();
-  return signingIn;
 }
 dialog.oncancel = (event) => event.preventDefault();
 

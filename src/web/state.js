@@ -87,6 +87,9 @@ export const collectionOf = (wanted) => state.collections.find(({ name }) => nam
 /** Whether the person's own record is open, beside the overview. */
 export const isAccount = () => !state.isOpen && !state.route.view && state.route.id === 'account';
 
+/** Whether the documentation is open, which people read without signing in, too. */
+export const isGuide = () => !state.route.view && state.route.id === 'api';
+
 /** Returns a parameter of the address, or an empty text. @param {string} name */
 export const parameter = (name) => state.route.query.get(name) ?? '';
 

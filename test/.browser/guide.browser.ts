@@ -93,3 +93,29 @@ visitTest('the documentation is read, searched and linked by people who may not 
   await shows('new | used', '#home');
   await shows('1 to 200 characters', '#home');
 });
+
+visitTest('the documentation is read without signing in, from a link of the sign-in', {
+  things: 3, collections: [books],
+}, async (visit) => {
+  const { browser, server, shows, text } = visit;
+  await browser.open(`${server.url}/#/api/items`);
+  await shows('Items: API', 'main');
+  assert.equal(await browser.run('return document.querySelector("#sign-in").open'), false);
+  await browser.click('#listItems summary');
+  await browser.click('#listItems .run .primary');
+  await shows('401 Unauthorized', '#listItems');
+  // The link to its records asks who reads them, and so does every other view.
+  await browser.run('document.querySelector("#to-sign-in").click()');
+  await browser.until('return document.querySelector("#sign-in[open]")');
+  assert.equal(await browser.run('return document.querySelector("main").checkVisibility()'), false);
+  await browser.click('#to-guide a');
+  await shows('Errors are problem details (RFC 9457)', 'main');
+  await browser.type('[aria-label="Search the documentation"]', 'batch');
+  await shows('/books/batch', 'main');
+  assert.equal(await browser.run('return document.title'), 'Documentation · Cairn');
+  await browser.run('location.hash = "#items/2"');
+  await visit.enterCredentials();
+  await shows('Thing 2', '#record-title');
+  assert.equal(await text('#who bdi'), 'Ada Lovelace');
+  assert.equal(await browser.run('return document.querySelector("#to-sign-in").checkVisibility()'), false);
+});
