@@ -3,6 +3,7 @@ import type { KeyRing } from '../auth/keys.ts';
 import type { Passwords } from '../auth/passwords.ts';
 import type { Throttle } from '../auth/throttle.ts';
 import type { Clock, Random } from '../base/system.ts';
+import type { ReferenceRules, Target } from '../collections/registry.ts';
 import type { Writes } from '../collections/writes.ts';
 import type { Store } from '../store/store.ts';
 import type { Audit } from './events.ts';
@@ -19,6 +20,10 @@ export interface AccountParts extends AccountRecords {
   readonly ring: () => KeyRing;
   readonly random: Random;
   readonly audit: Audit;
+  /** The rules of references. Absent: nothing refers to users. */
+  readonly references?: ReferenceRules | undefined;
+  /** The users as references have them. */
+  readonly asTarget: Target;
   /** The roles beside `admin` and `member` that users may be given. */
   readonly roles: readonly Role[];
   /** The minimum length of a new password, in characters. */

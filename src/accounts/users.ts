@@ -202,8 +202,11 @@ export class Users {
     return { record: after, renewed: this.#endSessions(tx, principal, before, after) };
   }
 
-  /** @throws CairnError as `change` */
-  remove(tx: Transaction, { principal, id, precondition, address }: Target): void {
+  /**
+   * Removes a user, and does with the records that refer to it, at most `most`, what is declared.
+   * @throws CairnError as `change`; also `still_referenced`
+   */
+  remove(tx: Transaction, { principal, id, precondition, address }: Target, most?: number): void {
     checkPrincipal(tx, principal, this.#parts);
     const userId = numberIn(id);
     const before = found(tx.of(this.records).get(userId));
@@ -213,7 +216,9 @@ export class Users {
     const details = { userId, by: principal.userId, address };
     this.#sessions.endAll(tx, userId);
     this.#endKeys(tx, details);
-    tx.of(this.records).remove(userId);
+    const { references, asTarget, clock } = this.#parts;
+    if (references === undefined) tx.of(this.records).remove(userId);
+    else references.remove(tx, principal, asTarget, before, clock.now(), most);
     tx.onCommit(() => this.#parts.audit('user_removed', details));
   }
 

@@ -66,6 +66,7 @@ export interface RoutedCollection<N = unknown, C = unknown> extends Pick<
   | 'embeddables'
   | 'isBuiltIn'
   | 'isSingle'
+  | 'ownerRemoved'
 > {
   readonly access: CollectionAccess;
   readonly isUsers?: true;

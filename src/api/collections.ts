@@ -242,7 +242,9 @@ function listHandler<N, C>(
       if (!hasTag || !isByRecord)
         return shown(200, hasTag ? tag : undefined, body, [...links, ...count]);
       const marks = list.shown?.map((one) => [one.id, one.revision, marksIn?.(one)]);
-      const seen = digestOf(principal.userId, reader.key, selection, total, links, marks);
+      // Without marks, all that is embedded is for all.
+      const others = marksIn === undefined ? revisionWith(0) : 0;
+      const seen = digestOf(principal.userId, reader.key, selection, total, links, marks, others);
       const ownTag = tagOf(0, seen);
       if (!isUnchanged(request, ownTag)) return shown(200, ownTag, body, [...links, ...count]);
       if (typeof body !== 'string') void body[Symbol.asyncIterator]().return?.();

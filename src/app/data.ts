@@ -9,7 +9,7 @@ import { Throttle } from '../auth/throttle.ts';
 import { reasonOf } from '../base/errors.ts';
 import { servedCollections } from '../collections/served.ts';
 import { IdempotencyKeys } from '../collections/idempotency.ts';
-import { registryOf, type Groups, type Registry } from '../collections/registry.ts';
+import { registryOf, usersAsTarget, type Groups, type Registry } from '../collections/registry.ts';
 import { Writes } from '../collections/writes.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
 import { openStore } from '../store/open-store.ts';
@@ -68,10 +68,13 @@ export function openData(
   // A store without users has no tables of them.
   const hasUsers = options.users !== false;
   const records = accountRecords(hasUsers ? store : openStore({ clock, random }));
+  const asTarget = usersAsTarget(records.users);
+  const { references } = options;
   const registry = registryOf(
     store,
     declarations,
-    options.references,
+    hasUsers ? asTarget : undefined,
+    references,
     settings.recordsPerOwner,
     groups,
   );
@@ -86,6 +89,8 @@ export function openData(
     throttle: new Throttle(clock),
     random,
     audit,
+    references,
+    asTarget,
     roles: options.roles ?? [],
     ring: keys.ring,
   };

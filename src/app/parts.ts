@@ -186,12 +186,15 @@ export function loadFeatures(chosen: object): Promise<readonly FeatureModule[]> 
   return Promise.all(on.map(([, load]) => load()));
 }
 
-/** Loads the rules of references where a field of these collections refers to records. */
+/** Loads the rules of references where a field of these collections refers, or an owner counts. */
 export async function loadReferences(
   collections: readonly CollectionDeclaration[],
 ): Promise<ReferenceRules | undefined> {
   const fields = collections.flatMap((each) => Object.values(each.fields));
-  if (fields.every((field) => referenceIn(field) === undefined)) return undefined;
+  const refers =
+    fields.some((field) => referenceIn(field) !== undefined) ||
+    collections.some(({ ownerRemoved }) => ownerRemoved !== undefined);
+  if (!refers) return undefined;
   return (await loadOption(options.references, 'a field that refers to records')).references;
 }
 

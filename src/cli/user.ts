@@ -6,11 +6,11 @@ import type { UserRecord } from '../accounts/records.ts';
 import type { Users } from '../accounts/users.ts';
 import { openData, type Data } from '../app/data.ts';
 import { defaultOptions } from '../app/options.ts';
-import { loadFeatures } from '../app/parts.ts';
+import { loadFeatures, loadReferences } from '../app/parts.ts';
 import { localAdministrator } from '../auth/access.ts';
 import type { JsonObject } from '../base/json.ts';
 import { localTarget } from '../collections/resource.ts';
-import { flagOnly, option, OptionError, options, text } from '../config/options.ts';
+import { flagOnly, option, OptionError, options, text, toggle } from '../config/options.ts';
 import { silentLog, type Log } from '../log/log.ts';
 import { emailKey } from '../schema/field.ts';
 import { forgetAdminPassword, passwordFileIn } from './admin-password.ts';
@@ -31,6 +31,10 @@ const role = flagOnly(option('role', 'what the user may do', text('ROLE'), 'memb
 
 const keyName = flagOnly(
   option('name', 'what the key is for, which tells it from others', text('NAME'), undefined),
+);
+
+const withRecords = flagOnly(
+  toggle('with-records', 'also where over 10,000 records are removed or changed with the user'),
 );
 
 export const passwordFile = flagOnly(
@@ -102,12 +106,20 @@ export const commands: readonly Command[] = [
   },
   {
     name: 'user remove',
-    summary: 'Removes a user, and ends their sessions and API keys; what they created stays',
+    summary:
+      'Removes a user with their sessions and API keys, and does with records what --collections declares',
     operands: ['EMAIL'],
     ...storeAccess,
+    options: [...storeAccess.options, options.collections, withRecords],
     run: (call) =>
-      withUser(call, async ({ users, writes }, { id, email }) => {
-        await writes.write(localAdministrator, (tx) => users.remove(tx, localTarget(id)));
+      withUser(call, async ({ users, writes, store }, { id, email }) => {
+        const [unknown] = store.undeclared();
+        if (unknown !== undefined)
+          throw new OptionError(
+            `Cannot remove the user: records of ${unknown} may refer to them; use --collections`,
+          );
+        const most = call.read(withRecords) ? Infinity : undefined;
+        await writes.write(localAdministrator, (tx) => users.remove(tx, localTarget(id), most));
         await forgetPassword(call, users, id);
         return `${email} is removed\n`;
       }),
@@ -186,7 +198,10 @@ async function withUsers(
 ): Promise<void> {
   const { terminal, read, command } = call;
   const knowsRoles = command.options.includes(options.collections);
-  const { roles } = knowsRoles ? await declarationsOf(read(options.collections)) : {};
+  const { roles, ...others } = knowsRoles ? await declarationsOf(read(options.collections)) : {};
+  // Only a removal of a user does something to records.
+  const declared = command.options.includes(withRecords) ? others : { items: false };
+  const references = await loadReferences(declared.collections ?? []);
   const cluster = await clusterOf(call);
   const directory = cluster === undefined ? dataDirectory(call) : undefined;
   // The next start does not report again what the store reports now, such as a torn write.
@@ -194,8 +209,9 @@ async function withUsers(
     terminal.err(`${text}${reason === undefined ? '' : `: ${reason}`}\n`);
   const complete = {
     ...defaultOptions,
+    ...declared,
     directory,
-    items: false,
+    references,
     roles,
     settings: {
       ...defaultOptions.settings,

@@ -51,6 +51,8 @@ export interface CollectionDeclaration {
   readonly access: CollectionAccess;
   /** Whether the server maintains `createdAt` and `updatedAt`, the last two fields. */
   readonly timestamps: boolean;
+  /** `remove`: records are removed with the user who owns them. Absent: they are kept. */
+  readonly ownerRemoved?: 'remove';
   /** True for a resource of its own: one value at the path `/<name>`, which has no id. */
   readonly isSingle?: true;
   /** True for `items`: its fields never change, and the dashboard shows its records. */
@@ -75,6 +77,8 @@ export interface CollectionDefinition extends Pick<CollectionDeclaration, 'name'
   /** By default users can list, create and read, and owners can change and remove. */
   readonly access?: Partial<CollectionAccess> | undefined;
   readonly timestamps?: boolean | undefined;
+  /** What a removal of the user who owns a record does to it: `keep` by default. */
+  readonly ownerRemoved?: 'keep' | 'remove' | undefined;
   /** Whether records may have further members, each of which is like a `json` field. */
   readonly additional?: boolean | undefined;
 }
@@ -105,6 +109,7 @@ export function declare(
     fields,
     access: accessOf(isSingle ? accessOfSingle(access) : { ...standardAccess, ...access }),
     timestamps,
+    ...(definition.ownerRemoved === 'remove' && { ownerRemoved: definition.ownerRemoved }),
     ...(isSingle && { isSingle }),
   };
   return branded(declaration);

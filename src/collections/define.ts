@@ -159,6 +159,7 @@ const reservedSingulars = ['health', 'status', 'minute', 'issue', 'problem'];
 /** Those of a server with users. */
 const accountSingulars = [
   'user',
+  'userName',
   'session',
   'startedSession',
   'apiKey',
@@ -253,6 +254,7 @@ export const checkCollection: Check = (value, at, report) => {
     fields: (fields, place) => checkFields(fields, place, report, timestamps),
     access: maybe(checkAccess(isObject(value) ? value['fields'] : undefined)),
     timestamps: maybe(aFlag),
+    ownerRemoved: maybe(oneOf(['keep', 'remove'])),
     additional: maybe(aFlag),
   })(value, at, report);
 };
@@ -339,13 +341,20 @@ export function checkServed(
     singulars.add(singular);
   }
   const targets = [...all.values()].filter(({ single }) => single !== true);
-  const isTarget = oneOf(targets.map(({ name }) => name));
-  for (const [place, { fields = {} }] of all) {
+  const isTarget = oneOf([...targets.map(({ name }) => name), ...(users ? ['users'] : [])]);
+  for (const [place, { fields = {}, ownerRemoved }] of all) {
+    if (!users && ownerRemoved !== undefined)
+      report(`${place}/ownerRemoved`, 'must be left out: there are no users');
     for (const [name, field] of Object.entries(fields)) {
       const reference = referenceIn(field);
       if (reference === undefined) continue;
-      const at = `${place}/fields${pointerTo(name)}${field.kind === 'list' ? '/of' : ''}/to`;
-      isTarget(reference.to, at, report);
+      const at = `${place}/fields${pointerTo(name)}${field.kind === 'list' ? '/of' : ''}`;
+      isTarget(reference.to, `${at}/to`, report);
+      const isUser = users && reference.to === 'users';
+      if (isUser && reference.onDelete === undefined)
+        report(`${at}/onDelete`, 'must be refuse, remove or clear, for when the user is removed');
+      if (!isUser && reference.show !== undefined)
+        report(`${at}/show`, 'must be left out: it is for references to users');
     }
   }
 }

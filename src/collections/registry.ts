@@ -3,6 +3,7 @@ import { CairnError, invariant } from '../base/errors.ts';
 import { keyName, recordId, type RecordId } from '../base/record-id.ts';
 import type { Scalar } from '../base/json.ts';
 import {
+  idField,
   referenceIn,
   type Field,
   type IdKind,
@@ -21,7 +22,7 @@ import type {
   TableDefinition,
   Transaction,
 } from '../store/store.ts';
-import { decidingNames, referrerGroups } from './reader.ts';
+import { decidingNames, referrerGroups, type Readable } from './reader.ts';
 import { capitalized, shapeTagOf, type CollectionDeclaration } from './declaration.ts';
 
 /**
@@ -48,7 +49,7 @@ export interface Declared extends CollectionDeclaration {
   readonly unique: readonly (readonly [field: string, keyOf: KeyOf])[];
   /** The references of its fields, and those to its records. */
   readonly outgoing: readonly Reference[];
-  readonly incoming: readonly Reference[];
+  readonly incoming: Reference[];
   /** The rules of references. Absent: no field of the app refers. */
   readonly references: ReferenceRules | undefined;
   /** What `embed` can add to the records. */
@@ -67,12 +68,33 @@ export interface Declared extends CollectionDeclaration {
 /** Returns the key of a record in a unique index; `undefined` where it takes no part. */
 export type KeyOf = (record: object) => string | undefined;
 
-/** A field whose values are ids of records, in its own collection or in another one. */
+/** To what references lead: a declared collection, or the users. */
+export interface Target
+  extends Pick<Declared, 'name' | 'singular' | 'fields' | 'shapeTag' | 'incoming'>, Readable {
+  readonly isUsers?: true;
+}
+
+/**
+ * Returns the users as those see them who refer to them: the id tells that there is one, whoever may
+ * read users, and the name is for fields that show it.
+ */
+export const usersAsTarget = (records: Collection<StoredRecord>): Target => ({
+  name: 'users',
+  singular: 'user',
+  isUsers: true,
+  records,
+  fields: { id: idField, name: { kind: 'text' } },
+  access: { list: 'optional', read: 'optional' },
+  shapeTag: '',
+  incoming: [],
+});
+
+/** A field whose values are ids of records, in its own collection or in another one, or of users. */
 export interface Reference {
   readonly from: Declared;
   readonly name: string;
   readonly field: ReferenceField;
-  readonly to: Declared;
+  readonly to: Target;
 }
 
 /**
@@ -92,8 +114,8 @@ export interface Embeddable {
   readonly name: string;
   /** The member that it adds. */
   readonly member: string;
-  /** The collection of the embedded records. */
-  readonly of: Declared;
+  /** What the embedded records are of. */
+  readonly of: Target;
   /** The field that refers: of the record, or, if it is `referring`, of the embedded ones. */
   readonly field: string;
   readonly kind: 'one' | 'list' | 'referring';
@@ -139,15 +161,16 @@ export interface ReferenceRules {
     before?: Entry,
   ): void;
   /**
-   * Removes a record, and does with those that refer to it what their fields declare. `now` is
-   * the time of the change. @throws CairnError `still_referenced`
+   * Removes a record, and does with those that refer to it, at most `most`, what their fields
+   * declare. `now` is the time of the change. @throws CairnError `still_referenced`
    */
   remove(
     tx: Transaction,
     principal: Principal,
-    declared: Declared,
-    record: Entry,
+    target: Target,
+    record: StoredRecord,
     now: number,
+    most?: number,
   ): void;
 }
 
@@ -157,10 +180,14 @@ export type Groups = NonNullable<TableDefinition<Entry>['groups']>;
 /** The declared collections of an app, by name. */
 export type Registry = ReadonlyMap<string, Declared>;
 
-/** Registers the tables of all declarations with a store that has not started. */
+/**
+ * Registers the tables of all declarations with a store that has not started. `users`: absent on a
+ * server without them.
+ */
 export function registryOf(
   store: Store,
   declarations: readonly CollectionDeclaration[],
+  users: Target | undefined,
   references?: ReferenceRules,
   recordsPerOwner?: number,
   groups: Groups = {},
@@ -204,20 +231,25 @@ export function registryOf(
   const registry = new Map(all.map((each) => [each.name, each]));
   for (const from of all) {
     for (const [name, field] of referencesOf(from.fields)) {
-      const to = registry.get(field.to);
-      invariant(to !== undefined, `${field.to} is declared, to which ${name} refers`);
+      const to = registry.get(field.to) ?? users;
+      invariant(to?.name === field.to, `${field.to} is declared, to which ${name} refers`);
       const reference = { from, name, field, to };
       from.outgoing.push(reference);
       to.incoming.push(reference);
     }
+    if (from.ownerRemoved)
+      users?.incoming.push({ from, name: 'ownerId', field: ownerField, to: users });
   }
   for (const each of all) each.embeddables.push(...(references?.embeddablesOf(each) ?? []));
   return registry;
 }
 
+/** The owner of records that are removed with the user, as a field. */
+export const ownerField: ReferenceField = { kind: 'reference', to: 'users', onDelete: 'remove' };
+
 /** Returns the table of a declared collection. */
 function tableOf(
-  { name, fields, access, isSingle }: CollectionDeclaration,
+  { name, fields, access, isSingle, ownerRemoved }: CollectionDeclaration,
   unique: Declared['unique'],
   countsOwners: boolean,
   others: Groups,
@@ -229,7 +261,8 @@ function tableOf(
   const parse = storedRecordParser(stored, ({ ownerId }) => Number.isSafeInteger(ownerId));
   const references = referencesOf(fields);
   const groups = references.map(([field]) => field);
-  if (countsOwners || decidingNames(access).includes('ownerId')) groups.push('ownerId');
+  if (countsOwners || ownerRemoved || decidingNames(access).includes('ownerId'))
+    groups.push('ownerId');
   const ids = idsOf(fields);
   return {
     name,
@@ -238,8 +271,9 @@ function tableOf(
     unique: Object.fromEntries(unique),
     groups: {
       ...Object.fromEntries(groups.map((field) => [field, (entry: Entry) => idsIn(entry, field)])),
+      // Nothing is embedded in users.
       ...referrerGroups(
-        references.map(([field]) => field),
+        references.flatMap(([field, { to }]) => (to === 'users' ? [] : field)),
         access,
       ),
       ...(ids === 'any' && { [textsName]: hasTextId }),

@@ -93,6 +93,7 @@ const memberChecks: { readonly [rule in MemberRule]: Check } = {
   choices: elements('a non-empty array of strings', 1, aText),
   collection: aText,
   'onDelete?': maybe(oneOf(['refuse', 'remove', 'clear'])),
+  'show?': maybe(oneOf(['name'])),
   element: checkElement,
   fields: checkNested,
   'like?': maybe(oneOf(likeKinds)),

@@ -112,7 +112,7 @@ export interface ChoiceField extends FieldOf<string> {
   readonly values: readonly string[];
 }
 
-/** The id of a record of the collection `to`. The name of the field ends in `Id`. */
+/** The id of a record of the collection `to`, or of one of the `users`. The name ends in `Id`. */
 export interface ReferenceField extends FieldOf<number | string>, Unique {
   readonly kind: 'reference';
   readonly to: string;
@@ -121,9 +121,11 @@ export interface ReferenceField extends FieldOf<number | string>, Unique {
   /**
    * What happens when the record that is referred to is removed. `refuse`, the default: it
    * cannot be. `remove`: this record is removed, too. `clear`: this field is, which must be
-   * optional.
+   * optional. It must be said where the field refers to users.
    */
   readonly onDelete?: 'refuse' | 'remove' | 'clear';
+  /** What `embed` shows of a user beside the id. Absent: the field embeds nothing of users. */
+  readonly show?: 'name';
 }
 
 /**

@@ -99,6 +99,7 @@ export type MemberRule =
   | 'choices'
   | 'collection'
   | 'onDelete?'
+  | 'show?'
   | 'element'
   | 'fields'
   | 'like?';
@@ -278,7 +279,7 @@ const reference: Kind<ReferenceField> = {
     'x-references': to,
   }),
   example: ({ ids = 'integer' }) => id.example({ kind: 'id', of: ids }),
-  members: { to: 'collection', onDelete: 'onDelete?' },
+  members: { to: 'collection', onDelete: 'onDelete?', show: 'show?' },
   isUnique: true,
   operators: ['eq', 'ne', 'in'],
   operand: (text, { ids }) =>

@@ -189,8 +189,12 @@ export function toShow({ kind, name }, value) {
  * @type {(collection: Collection, operation: string, role?: string) => boolean}
  */
 export const isAllowed = ({ operations }, operation, role) =>
-  ['admin', operations[operation]?.['x-access']].includes(role) ||
-  !isRole(`${operations[operation]?.['x-access']}`);
+  role === 'admin' ||
+  `${operations[operation]?.['x-access']}`
+    .split(' or ')
+    .some((word) => word === role || !isRole(word));
 
-/** @type {(word: string) => boolean} */
-const isRole = (word) => !['public', 'optional', 'user', 'self', 'owner', 'session'].includes(word);
+/** Fields that name users have a capital. @type {(word: string) => boolean} */
+const isRole = (word) =>
+  !/[A-Z]/u.test(word) &&
+  !['public', 'optional', 'user', 'self', 'owner', 'session'].includes(word);

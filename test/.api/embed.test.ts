@@ -202,7 +202,7 @@ test('at most 100 records of a name are embedded, the first by id', async (t) =>
 /** A store of posts and comments, whose lists are read while it is changed. */
 async function blog(random: Generator) {
   const store = openStore({ clock: { now: () => 0, elapsed: () => 0 }, random: (size) => Buffer.alloc(size, 1) });
-  const registry = registryOf(store, collections, references);
+  const registry = registryOf(store, collections, undefined, references);
   const declaredPosts = registry.get('posts') ?? assert.fail();
   const [writers, texts, answers] = [authors, posts, comments].map(({ name }) => registry.get(name)?.records);
   assert.ok(writers && texts && answers);

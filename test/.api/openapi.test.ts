@@ -145,6 +145,19 @@ test('the document has the declarations of all collections, as a file has them',
   assert.deepEqual(parseDeclarations({ users: false, collections: declared }, []).collections, collections);
 });
 
+test('what refers to users is described as it was declared, and shows their names', async (t) => {
+  const authorId = { kind: 'reference', to: 'users', onDelete: 'refuse', show: 'name' } as const;
+  const notes = defineCollection({
+    name: 'notes', fields: { authorId }, ownerRemoved: 'remove', access: { read: 'authorId' },
+  });
+  const { app } = await openTestApp(t, { collections: [notes], withoutPort: true });
+  const { 'x-collections': declared, components } = JSON.parse((await app.inject({ target: '/openapi.json' })).body);
+  assert.deepEqual(parseDeclarations({ collections: declared }, []).collections, [notes]);
+  const { NoteWithEmbedded, UserName } = components.schemas;
+  assert.equal(NoteWithEmbedded.properties.author.$ref, '#/components/schemas/UserName');
+  assert.deepEqual(Object.keys(UserName.properties), ['id', 'name']);
+});
+
 test('every reference leads somewhere, and so does the type of every problem', () => {
   const references = all.flatMap(([, { $ref }]) => (typeof $ref === 'string' ? [$ref] : []));
   assert.ok(references.length > 100);

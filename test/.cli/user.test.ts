@@ -4,9 +4,11 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { newKeyRing, serialiseKeyRing } from '../../src/auth/keys.ts';
 import { systemClock, systemRandom } from '../../src/base/system.ts';
+import { limits } from '../../src/base/limits.ts';
 import { commands as keyCommands } from '../../src/cli/keys.ts';
 import { commands as userCommands } from '../../src/cli/user.ts';
 import { openData } from '../../src/app/data.ts';
+import { defineCollection } from '../../src/collections/define.ts';
 import { completeOptions } from '../../src/programs/options.ts';
 import { DirectoryLock, systemMachine } from '../../src/store/disk/lock.ts';
 import { NodeFiles } from '../../src/store/disk/node-files.ts';
@@ -121,6 +123,34 @@ test('a user is removed with their sessions, but never the last administrator', 
   const last = await cairn(directory, 'user remove ada@example.org');
   assert.deepEqual([last.code, last.out], [64, '']);
   assert.match(last.err, /^Cannot .*last administrator.*\n$/);
+});
+
+test('a user is removed with what the declaration says, which is asked for where records may refer', async (t) => {
+  const directory = temporaryDirectory(t);
+  const userId = { kind: 'reference', to: 'users', onDelete: 'clear', optional: true } as const;
+  const definitions = [{ name: 'notes', fields: { userId }, ownerRemoved: 'remove' }] as const;
+  const collections = definitions.map((one) => defineCollection(one));
+  const app = await createApp({ directory, scryptCost: 1, collections });
+  for (const name of ['ada', 'bob'])
+    await app.users.add({ name, role: 'admin', email: `${name}@example.org`, password });
+  const notes = app.collection('notes');
+  for (let count = 0; count <= limits.referrersMax; count += 1000)
+    await notes.createMany(Array.from({ length: 1000 }, () => ({})), { as: 2 });
+  await notes.create({ userId: 2 }, { as: 1 });
+  await app.close();
+  const unknown = await cairn(directory, 'user remove bob@example.org');
+  assert.deepEqual([unknown.code, unknown.err],
+    [64, 'Cannot remove the user: records of notes may refer to them; use --collections\n']);
+  const file = join(temporaryDirectory(t), 'own.json');
+  writeFileSync(file, JSON.stringify({ collections: definitions }));
+  const words = `user remove bob@example.org --collections ${file}`;
+  const tooMany = await cairn(directory, words);
+  assert.match(tooMany.err, /^Cannot .* over 10000 records depend on it; "cairn user remove --with-records"/);
+  const removed = await cairn(directory, `${words} --with-records`);
+  assert.deepEqual(removed, { code: 0, out: 'bob@example.org is removed\n', err: '' });
+  assert.match((await cairn(directory, 'user list')).out, /^1.*\n$/);
+  const kept = readFileSync(join(directory, 'notes.json'), 'utf8').match(/"ownerId":.*/g);
+  assert.deepEqual(kept, ['"ownerId":1}']);
 });
 
 test('a generated password that is no longer good is not kept in its file', async (t) => {

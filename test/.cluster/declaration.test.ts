@@ -87,6 +87,17 @@ test('a collection is added while the nodes run', async (t) => {
     ['books.id', 'books.title', 'shelves.id', 'shelves.name', 'shelves.places']);
 });
 
+test('records that go with their owner are so on all nodes', async (t) => {
+  const etcd = await startEtcd(t);
+  const start = (ownerRemoved: 'keep' | 'remove'): Promise<App> => {
+    const collections = [defineCollection({ name: 'books', fields: { title: text }, ownerRemoved })];
+    return createApp({ cluster: { members: etcd.addresses }, auth: 'none', items: false, collections });
+  };
+  const node = await start('remove');
+  t.after(() => node.close());
+  await assert.rejects(start('keep'), refusedWith(78, /books\.ownerId is nothing to this node/));
+});
+
 test('what a reference clears keeps the fields that this node does not know', async (t) => {
   const etcd = await startEtcd(t);
   const authorId = { kind: 'reference', to: 'authors', optional: true, onDelete: 'clear' } as const;
@@ -122,6 +133,9 @@ for (const [what, collections, place] of [
     { authors, books: { ...books, authorIds: { kind: 'list', of: toAuthor, optional: true } } }, /books\.authorIds/],
   ['a new collection that refers to one that other nodes have',
     { ...running, shelves: { bookId: { kind: 'reference', to: 'books' } } }, /shelves\.bookId/],
+  ['a new collection that refers to users, whom every node removes',
+    { ...running, shelves: { userId: { kind: 'reference', to: 'users', onDelete: 'remove', optional: true } } },
+    /shelves\.userId/],
 ] satisfies [string, Collections, RegExp][]) {
   test(`D1: ${what} is refused beside other nodes, which go on`, async (t) => {
     const etcd = await startEtcd(t);

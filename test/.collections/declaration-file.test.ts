@@ -60,6 +60,8 @@ test('a collection named items can replace the built-in one', () => {
 test('an error names its place in the file', () => {
   const field = (declared: JsonValue) => ({ collections: [{ ...books, fields: { a: declared } }] });
   const former = { kind: 'text', renamedFrom: 'x' };
+  const toBook = { kind: 'reference', to: 'books' };
+  const toUser = { kind: 'reference', to: 'users', onDelete: 'refuse' };
   const cases: readonly (readonly [json: JsonValue, message: string | RegExp])[] = [
     [[], 'the document must be an object'],
     [{ collection: [] }, '/collection is not a known member; did you mean "collections"?'],
@@ -103,6 +105,46 @@ test('an error names its place in the file', () => {
     [
       { collections: [{ ...books, fields: { a: former, b: former } }] },
       '/collections/0/fields/b/renamedFrom must be the name of no other field, not "x"',
+    ],
+    [
+      { collections: [{ ...books, fields: { aId: toUser }, access: { create: 'aId' } }] },
+      '/collections/0/access/create must be one of public, optional, user, admin, member, session, not "aId"',
+    ],
+    [
+      { collections: [{ ...books, fields: { aId: toBook }, access: { read: ['owner', 'aId'] } }] },
+      /^\/collections\/0\/access\/read\/1 must be .*, owner, not "aId", which is a field that refers to no user$/,
+    ],
+    [
+      { collections: [{ ...books, fields: { aIds: { kind: 'list', of: toUser } }, access: { read: 'aIDs' } }] },
+      /^\/collections\/0\/access\/read must be one of .*, owner, aIds, not "aIDs"; did you mean "aIds"\?$/,
+    ],
+    [
+      { collections: [{ ...books, fields: { aId: { kind: 'reference', to: 'users' } } }] },
+      '/collections/0/fields/aId/onDelete must be refuse, remove or clear, for when the user is removed',
+    ],
+    [
+      { collections: [{ ...books, fields: { aIds: { kind: 'list', of: { kind: 'reference', to: 'users' } } } }] },
+      '/collections/0/fields/aIds/of/onDelete must be refuse, remove or clear, for when the user is removed',
+    ],
+    [
+      { collections: [{ ...books, fields: { aId: { kind: 'reference', to: 'books', show: 'name' } } }] },
+      '/collections/0/fields/aId/show must be left out: it is for references to users',
+    ],
+    [
+      { collections: [{ ...books, fields: { aId: { ...toUser, show: 'email' } } }] },
+      '/collections/0/fields/aId/show must be one of name, not "email"',
+    ],
+    [
+      { users: false, collections: [{ ...books, fields: { aId: toUser } }] },
+      '/collections/0/fields/aId/to must be one of items, books, not "users"',
+    ],
+    [
+      { users: false, collections: [{ ...books, ownerRemoved: 'remove' }] },
+      '/collections/0/ownerRemoved must be left out: there are no users',
+    ],
+    [
+      { collections: [{ ...books, ownerRemoved: 'clear' }] },
+      '/collections/0/ownerRemoved must be one of keep, remove, not "clear"',
     ],
     [field('text'), '/collections/0/fields/a must be an object, not "text"'],
     [field({}), /^\/collections\/0\/fields\/a\/kind must be one of text, integer/],

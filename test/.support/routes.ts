@@ -10,7 +10,7 @@ import { openStore } from '../../src/store/open-store.ts';
 
 /** Returns the routes of a server with its features, but for the files of the page. */
 export function allRoutes(declarations: readonly CollectionDeclaration[] = [items], options: RouteOptions = {}) {
-  const registry = registryOf(openStore({ clock: systemClock, random: systemRandom }), declarations);
+  const registry = registryOf(openStore({ clock: systemClock, random: systemRandom }), declarations, undefined);
   const table = routeTable([...registry.values()], options);
   return [...table, ...Object.values(feedRoutes), ...Object.values(keyRoutes), ...Object.values(openApiRoutes)];
 }

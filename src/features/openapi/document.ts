@@ -5,6 +5,7 @@ import { idempotencyKeyPattern } from '../../api/replies.ts';
 import { problems } from '../../base/errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts';
 import { version } from '../../base/version.ts';
+import { decidingNames } from '../../collections/reader.ts';
 import { moreName, valueName } from '../../schema/field.ts';
 import { manySchema, objectSchema, resourceSchema } from './json-schema.ts';
 import { idSchemas } from './schemas.ts';
@@ -73,7 +74,7 @@ const collectionsOf = (routes: readonly Route[]): RoutedCollection[] =>
 
 /** A collection as a declaration file has it. Its schemas do not say what is unique, nor what a removal does. */
 function declarationOf(collection: RoutedCollection): JsonObject {
-  const { name, singular, fields, access, ids, isSingle } = collection;
+  const { name, singular, fields, access, ids, isSingle, ownerRemoved } = collection;
   const { [valueName]: value, [moreName]: more, ...others } = fields;
   const own = Object.entries(others).filter(([, { readOnly }]) => !readOnly);
   const { read, replace, patch } = access;
@@ -83,6 +84,7 @@ function declarationOf(collection: RoutedCollection): JsonObject {
     ...(isSingle && { single: true }),
     ...(ids !== undefined && { id: { kind: ids, given: true } }),
     ...(fields['createdAt']?.readOnly && { timestamps: true }),
+    ...(ownerRemoved && { ownerRemoved }),
     ...(more !== undefined && { additional: true }),
     ...(value === undefined ? { fields: Object.fromEntries(own) } : { value }),
     access: isSingle ? { read, replace, patch } : access,
@@ -270,8 +272,10 @@ function requestBody({ body, titles = [], method, of }: DescribedRoute): JsonObj
 
 function success(route: DescribedRoute): JsonObject {
   const { description, schema, mediaType = 'application/json', headers = [] } = route.reply;
-  // Of lists that embed, only pages have a version.
-  const isList = embeds(route) && !route.path.includes('{id}');
+  // Of lists that embed, or have records that are not for all, only pages have a version.
+  const { operation, collection } = route.of ?? {};
+  const isPersonal = collection !== undefined && decidingNames(collection.access).length > 0;
+  const isList = operation === 'list' && (embeds(route) || isPersonal);
   const described = {
     ...headersOf(headers),
     ...(isList && headersOf(['ETag'], { required: false })),

@@ -299,7 +299,7 @@ function readSchemaOf(collection: RoutedCollection): JsonObject {
   const { singular, fields, embeddables } = collection;
   const title = capitalized(singular) + (embeddables.length > 0 ? 'WithEmbedded' : '');
   const members = embeddables.map(({ member, of, kind }) => {
-    const record = resourceSchema(capitalized(of.singular), of.fields);
+    const record = resourceSchema(capitalized(of.singular) + (of.isUsers ? 'Name' : ''), of.fields);
     const many = { type: 'array', items: record, maxItems: limits.embeddedMax };
     return [member, kind === 'one' ? record : many];
   });

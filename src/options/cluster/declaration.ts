@@ -15,8 +15,8 @@
  *         optional or with a default
  *   D1    by both, differently; or by one of them,  refused, 78: a pause is needed
  *         and required, set by the server or
- *         renamed; or as a reference to a
- *         collection that both have
+ *         renamed; or as a reference to users,
+ *         or to a collection that both have
  */
 import { isJsonObject, type JsonObject } from '../../base/json.ts';
 import { ClusterError } from './etcd.ts';
@@ -27,8 +27,11 @@ export type Declaration = JsonObject;
 /** Returns both declarations together. @throws ClusterError in the case D1 */
 export function joinDeclarations(own: Declaration, shared: Declaration): Declaration {
   const joined = { ...shared, ...own };
+  // Every node has users; nothing is shared where there is none.
   const areBoth = (collection = ''): boolean =>
-    [own, shared].every((side) => `${collection}.id` in side);
+    collection === 'users'
+      ? Object.keys(shared).length > 0
+      : [own, shared].every((side) => `${collection}.id` in side);
   for (const [place, field] of Object.entries(joined)) {
     const [here, there] = [own[place], shared[place]].map((each) => JSON.stringify(each));
     if (here === there || !isJsonObject(field)) continue;

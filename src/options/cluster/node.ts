@@ -11,6 +11,7 @@ import {
 import { CairnError } from '../../base/errors.ts';
 import type { JsonValue } from '../../base/json.ts';
 import type { Clock, Random } from '../../base/system.ts';
+import { ownerField } from '../../collections/registry.ts';
 import { servedCollections, type Served } from '../../collections/served.ts';
 import { OptionError, type ClusterOptions } from '../../config/options.ts';
 import type { Reply, Request } from '../../http/message.ts';
@@ -128,8 +129,10 @@ export function joinCluster(
 
 /** What the records of the declared collections look like. */
 function declarationOf(options: NodeOptions): Declaration {
-  const fields = servedCollections(options).flatMap(({ name, fields }) =>
-    Object.entries(fields).map(([field, form]) => [`${name}.${field}`, formOf(form)] as const),
+  const fields = servedCollections(options).flatMap(({ name, fields, ownerRemoved }) =>
+    Object.entries({ ...fields, ...(ownerRemoved && { ownerId: ownerField }) }).map(
+      ([field, form]) => [`${name}.${field}`, formOf(form)] as const,
+    ),
   );
   return Object.fromEntries(fields);
 }

@@ -17,7 +17,8 @@ import type { StoredRecord } from '../../store/store.ts';
 /** Returns what can be embedded in the records of a collection. */
 export function embeddablesOf({ fields, outgoing, incoming }: Declared): Embeddable[] {
   const taken = new Set(Object.keys(fields));
-  const own = outgoing.flatMap(({ name, to: of }): Embeddable[] => {
+  const own = outgoing.flatMap(({ name, field: { show }, to: of }): Embeddable[] => {
+    if (of.isUsers && show === undefined) return [];
     const kind = fields[name]?.kind === 'list' ? 'list' : 'one';
     const short = name.replace(/Ids?$/, '');
     const member = kind === 'list' && short === of.singular ? of.name : short;

@@ -5,7 +5,7 @@ import { limits } from '../../base/limits.ts';
 import { idOf, recordId, type RecordId } from '../../base/record-id.ts';
 import { fieldValue, isSameValue, looksSame } from '../../schema/record.ts';
 import { validationFailed } from '../../schema/validate.ts';
-import type { Transaction } from '../../store/store.ts';
+import type { StoredRecord, Transaction } from '../../store/store.ts';
 import { embeddablesOf, embeddedBy } from './embedding.ts';
 import { mayRead, readerOf } from '../../collections/reader.ts';
 import { timesOf } from '../../collections/declaration.ts';
@@ -15,6 +15,7 @@ import {
   type Entry,
   type Reference,
   type ReferenceRules,
+  type Target,
 } from '../../collections/registry.ts';
 
 /** The rules of references, which are loaded where a declared field refers to records. */
@@ -50,7 +51,8 @@ function checkReferences(
       // The number and its text are one id, but only one of them is it.
       if (found !== undefined && idOf(found) === id) continue;
       const pointer = pointerTo(name) + (typeof value === 'object' ? `/${index}` : '');
-      const detail = `must be the id of a record of ${field.to} that you may read`;
+      const what = to.isUsers ? 'user' : `record of ${field.to} that you may read`;
+      const detail = `must be the id of a ${what}`;
       issues.push({ pointer, code: 'no_such_record', detail });
     }
   }
@@ -66,11 +68,12 @@ function checkReferences(
 function removeReferred(
   tx: Transaction,
   principal: Principal,
-  of: Declared,
-  record: Entry,
+  of: Target,
+  record: StoredRecord,
   now: number,
+  most = limits.referrersMax,
 ): void {
-  const removal = new Removal(of, record);
+  const removal = new Removal(of, record, most);
   for (const [{ incoming }, removed] of removal.removed) {
     const id = idOf(removed);
     for (const reference of incoming) {
@@ -85,21 +88,27 @@ function removeReferred(
 /** What goes along when a record is removed. */
 class Removal {
   /** The removed records, each with its collection. It grows while it is read. */
-  readonly removed: [Declared, Entry][] = [];
+  readonly removed: [Target, StoredRecord][] = [];
   readonly #removedKeys = new Set<string>();
   readonly #others: { reference: Reference; referrer: Entry; id: RecordId }[] = [];
+  readonly #most: number;
+  readonly #advice: string;
   #count = 0;
 
-  constructor(from: Declared, record: Entry) {
+  constructor(from: Target, record: StoredRecord, most: number) {
+    this.#most = most;
+    this.#advice = from.isUsers
+      ? '"cairn user remove --with-records"'
+      : 'remove some of them first';
     this.#remove(from, record);
   }
 
   /** Counts records that refer. @throws CairnError `still_referenced` if there are too many */
   count(more: number): void {
     this.#count += more;
-    if (this.#count <= limits.referrersMax) return;
-    const message = `Cannot remove the record: over ${limits.referrersMax} records depend on it`;
-    throw new CairnError('still_referenced', `${message}; remove some of them first`);
+    if (this.#count <= this.#most) return;
+    const message = `Cannot remove the record: over ${this.#most} records depend on it`;
+    throw new CairnError('still_referenced', `${message}; ${this.#advice}`);
   }
 
   /** Adds a record that refers to the removed record with this id. */
@@ -131,23 +140,24 @@ class Removal {
         `Cannot remove the record: ${refer} to it in ${name}`,
       );
     }
-    const cleared = new Map<string, Entry>();
+    const cleared = new Map<string, { readonly from: Declared; readonly after: Entry }>();
     for (const { reference, referrer, id } of remaining) {
       const { from, name } = reference;
       const key = keyOf(from, referrer);
-      const before = cleared.get(key) ?? referrer;
-      const after = without(before, from.fields, name, id);
+      const after = without(cleared.get(key)?.after ?? referrer, from.fields, name, id);
       invariant(after !== undefined, 'a reference that is cleared is optional, or in a list');
+      cleared.set(key, { from, after });
+    }
+    for (const { from, after } of cleared.values()) {
       const times = timesOf(from, now, after['createdAt']);
-      const written = tx.of(from.records).replace(before.id, { ...after, ...times });
+      const written = tx.of(from.records).replace(after.id, { ...after, ...times });
       const isAsDeclared = looksSame(from.fields, after, written);
       invariant(isAsDeclared, `beforeWrite sets no fields of ${from.name} as another is removed`);
-      cleared.set(key, written);
     }
     for (const [{ records }, { id }] of this.removed.toReversed()) tx.of(records).remove(id);
   }
 
-  #remove(from: Declared, record: Entry): void {
+  #remove(from: Target, record: StoredRecord): void {
     const key = keyOf(from, record);
     if (this.#removedKeys.has(key)) return;
     this.#removedKeys.add(key);
@@ -155,4 +165,4 @@ class Removal {
   }
 }
 
-const keyOf = ({ name }: Declared, { id }: Entry): string => `${name}/${id}`;
+const keyOf = ({ name }: Target, { id }: StoredRecord): string => `${name}/${id}`;

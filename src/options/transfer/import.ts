@@ -18,6 +18,7 @@ import {
   type Declared,
   type KeyOf,
   type Registry,
+  type Target,
 } from '../../collections/registry.ts';
 import { checkSize } from '../../collections/resource.ts';
 import { moreName, valueName, type Field, type Value } from '../../schema/field.ts';
@@ -58,7 +59,7 @@ export interface Arrival {
   /** The keys of each field whose values are unique. */
   readonly keys: readonly (readonly [field: string, keyOf: KeyOf, seen: Set<string>])[];
   /** For each reference, the ids that it has, each with its first place. */
-  readonly references: readonly (readonly [field: string, to: string, Map<RecordId, string>])[];
+  readonly references: readonly (readonly [field: string, to: Target, Map<RecordId, string>])[];
 }
 
 /** A record as it will be stored, apart from its owner. */
@@ -107,12 +108,12 @@ export function checkMembers(
   // Records with mistakes have no ids, so references to them would look wrong, too.
   for (const { collection, references } of mistakes.lines.length === 0 ? arrivals : []) {
     for (const [field, to, places] of references) {
-      const target = arrivals.find((each) => each.collection.name === to);
+      const target = arrivals.find((each) => each.collection.name === to.name);
       for (const [id, pointer] of places) {
-        const stored = destination.registry.get(to)?.records.withId(id);
+        const stored = to.records.withId(id);
         if (target?.ids.get(String(id)) === id || (stored && idOf(stored) === id)) continue;
         const { name } = collection;
-        mistakes.add(`${name}: ${field} must be the id of one of the ${to}`, pointer);
+        mistakes.add(`${name}: ${field} must be the id of one of the ${to.name}`, pointer);
       }
     }
   }
@@ -151,7 +152,7 @@ function arrivalOf(
     ids: new Map(),
     highest: 0,
     keys: unique.map(([field, keyOf]) => [field, keyOf, new Set()]),
-    references: outgoing.map(({ name, to }) => [name, to.name, new Map()]),
+    references: outgoing.map(({ name, to }) => [name, to, new Map()]),
   };
   for (const [index, value] of values.entries()) {
     const pointer = pointerTo(given) + (collection.isSingle ? '' : `/${index}`);

@@ -132,7 +132,7 @@ export function makeBlog(options: Partial<StoreOptions>): Blog {
       name, singular: name.slice(0, -1), fields: shapes[name],
       ...(name === 'posts' && { additional: true }), ...(name in ids && { id: ids[name as keyof typeof ids] }),
     }));
-  const registry = registryOf(store, servedCollections({ items: false, collections }), references);
+  const registry = registryOf(store, servedCollections({ items: false, collections }), undefined, references);
   const writes = new Writes({ store, idempotencyKeys });
   const resources = new Map(Array.from(registry.values(), (each) =>
     [each.name, new CollectionResource(each, { clock, random: systemRandom })]));
