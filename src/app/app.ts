@@ -91,6 +91,8 @@ export class Application {
   readonly #pipeline: Handle;
   /** Shared by the lists of all collections. */
   readonly listPool: ListPool;
+  /** What serves single resources; `undefined` where none is declared. */
+  readonly singles: Parts['singles'];
   /** What checks credentials. */
   readonly authenticators: Authenticators;
   /** Writes refused for lack of memory, and of a disk. */
@@ -111,6 +113,7 @@ export class Application {
       logError(log, 'A request met an error', error, id);
     this.data = data;
     this.store = store;
+    this.singles = singles;
     this.#options = options;
     this.observers = observers;
     const tokens = new Tokens({ ring: data.keys.ring(), clock, random });

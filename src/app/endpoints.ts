@@ -44,7 +44,7 @@ export function endpointsOf(
       const collection = declaredCollection(declared);
       if (declared.isSingle) {
         const spoken = dialect?.spoken(collection) ?? collection;
-        return singles?.(spoken, declared, { ...options, ...complete }) ?? [];
+        return singles?.singleEndpoints(spoken, declared, { ...options, ...complete }) ?? [];
       }
       if (dialect !== undefined) return dialect.endpointsOf(declared, registry, options, complete);
       const resource = new CollectionResource(declared, complete);

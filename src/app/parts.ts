@@ -6,7 +6,12 @@ import type { JsonObject } from '../base/json.ts';
 import type { Clock } from '../base/system.ts';
 import type { CollectionDeclaration } from '../collections/declaration.ts';
 import type { Declared, Groups, ReferenceRules, Registry } from '../collections/registry.ts';
-import type { CollectionTools, EntryDraft, NewEntry } from '../collections/resource.ts';
+import type {
+  CollectionResource,
+  CollectionTools,
+  EntryDraft,
+  NewEntry,
+} from '../collections/resource.ts';
 import type { Writes } from '../collections/writes.ts';
 import { OptionError, type ClusterOptions, type Settings } from '../config/options.ts';
 import type { Handle } from '../http/message.ts';
@@ -31,7 +36,7 @@ export interface Options {
   readonly operations?: () => Promise<{ readonly Operations: new () => Operations }>;
   readonly proxies?: () => Promise<{ createProxies(networks: readonly string[]): Proxies }>;
   readonly references?: () => Promise<{ readonly references: ReferenceRules }>;
-  readonly singles?: () => Promise<{ readonly singleEndpoints: NewEndpoints }>;
+  readonly singles?: () => Promise<Singles>;
   readonly readableLog?: () => Promise<{ readonly readable: Format }>;
   /** Reads a certificate and its key. */
   readonly tls?: () => Promise<{ readTls(certFile: string, keyFile: string): TlsTexts }>;
@@ -63,18 +68,21 @@ export interface Dialect {
   taking(handle: Handle, registry: Registry): Handle;
 }
 
-/** Returns the endpoints of a single resource. */
-type NewEndpoints = (
-  collection: RoutedCollection<NewEntry, EntryDraft>,
-  declared: Declared,
-  services: {
-    readonly store: Store;
-    readonly writes: Writes;
-    readonly clock: Clock;
-    readonly requireIfMatch: boolean;
-    readonly dialect?: string | undefined;
-  },
-) => Endpoint[];
+/** Serves single resources. */
+export interface Singles {
+  readonly SingleResource: typeof CollectionResource;
+  /** Returns the endpoints of a single resource. */
+  singleEndpoints(
+    collection: RoutedCollection<NewEntry, EntryDraft>,
+    declared: Declared,
+    services: CollectionTools & {
+      readonly store: Store;
+      readonly writes: Writes;
+      readonly requireIfMatch: boolean;
+      readonly dialect?: string | undefined;
+    },
+  ): Endpoint[];
+}
 
 /** Metrics, and a listener that shows them. */
 export interface Operations {
@@ -140,7 +148,7 @@ export interface Parts {
   readonly place: SharedPlace | undefined;
   readonly cors: Cors | undefined;
   readonly proxies: Proxies | undefined;
-  readonly singles: NewEndpoints | undefined;
+  readonly singles: Singles | undefined;
 }
 
 /** Loads the parts that an app needs. @throws OptionError where one was removed */
@@ -165,7 +173,7 @@ export async function loadParts(chosen: CompleteOptions): Promise<Parts> {
         ? undefined
         : (await loadOption(options.proxies, '--trust-proxy')).createProxies(trustedProxies),
     singles: collections.some(({ isSingle }) => isSingle)
-      ? (await loadOption(options.singles, '"single": true')).singleEndpoints
+      ? await loadOption(options.singles, '"single": true')
       : undefined,
   };
 }

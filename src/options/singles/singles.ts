@@ -6,58 +6,81 @@ import { authorize, notFound } from '../../auth/access.ts';
 import type { Clock } from '../../base/system.ts';
 import { timesOf } from '../../collections/declaration.ts';
 import { singleNumber, type Declared, type Entry } from '../../collections/registry.ts';
-import { checkSize, found, type EntryDraft, type NewEntry } from '../../collections/resource.ts';
+import {
+  checkSize,
+  CollectionResource,
+  found,
+  type CollectionTools,
+  type EntryDraft,
+  type NewEntry,
+  type Target,
+} from '../../collections/resource.ts';
 import type { Writes } from '../../collections/writes.ts';
 import { fieldValue, looksSame, representationWriter } from '../../schema/record.ts';
 import type { Store, Transaction } from '../../store/store.ts';
 
-/** What single resources need of the app. */
-interface Services extends RouteOptions {
-  readonly store: Store;
-  readonly writes: Writes;
-  readonly clock: Clock;
-}
-
 /**
- * Returns the endpoints of a single resource: one record at the path of its name, which the first
- * PUT makes, and which stays. It is 404 before. A caller that means to make it sends
- * `If-None-Match: *` (RFC 9110 §13.1.2).
+ * One record at the path of a name, which the first PUT makes, and which stays. It is 404 before. A
+ * caller that means to make it sends `If-None-Match: *` (RFC 9110 §13.1.2).
  */
-export function singleEndpoints(
-  collection: RoutedCollection<NewEntry, EntryDraft>,
-  declared: Declared,
-  { store, writes, clock, ...options }: Services,
-): Endpoint[] {
-  const { access, fields, records, shapeTag } = declared;
-  const write = representationWriter(fields);
-  const tagOf = (revision: number): string => entityTag(store.epoch, revision, shapeTag);
+export class SingleResource extends CollectionResource {
+  readonly #clock: Clock;
 
-  function set(tx: Transaction, call: Call<EntryDraft>): Entry {
-    const { request, route, body } = call;
-    const precondition = preconditionOf(request, tagOf, route.requireIfMatch === true);
-    const single = tx.of(records);
+  constructor(declared: Declared, tools: CollectionTools) {
+    super(declared, tools);
+    this.#clock = tools.clock;
+  }
+
+  /** Sets the resource, which has one id. @throws CairnError as that of a collection */
+  override change(
+    tx: Transaction,
+    { precondition }: Target,
+    draft: EntryDraft,
+  ): { readonly record: Entry } {
+    const { collection } = this;
+    const single = tx.of(this.records);
     const before = single.get(singleNumber);
     // Nobody's change is lost where there is nothing yet: a version need not be named.
     if (before !== undefined) precondition.demand();
-    else if (body.kind === 'patch') throw notFound();
+    else if (draft.kind === 'patch') throw notFound();
     precondition.check(before?.revision);
-    const input = body.against(before ?? defaultsOf(declared));
-    if (before !== undefined && looksSame(fields, before, input)) return before;
+    const input = draft.against(before ?? defaultsOf(collection));
+    if (before !== undefined && looksSame(collection.fields, before, input))
+      return { record: before };
     checkSize(input);
     const createdAt = before && fieldValue(before, 'createdAt');
-    const next = { ownerId: 0, ...input, ...timesOf(declared, clock.now(), createdAt) };
-    return before === undefined
-      ? single.insert(next, singleNumber)
-      : single.replace(singleNumber, next);
+    const next = { ownerId: 0, ...input, ...timesOf(collection, this.#clock.now(), createdAt) };
+    const record =
+      before === undefined ? single.insert(next, singleNumber) : single.replace(singleNumber, next);
+    return { record };
   }
+}
 
-  async function change(call: Call<EntryDraft>): Promise<Reply> {
+/** What single resources need of the app. */
+interface Services extends RouteOptions, CollectionTools {
+  readonly store: Store;
+  readonly writes: Writes;
+}
+
+/** Returns the endpoints of a single resource. */
+export function singleEndpoints(
+  collection: RoutedCollection<NewEntry, EntryDraft>,
+  declared: Declared,
+  { store, writes, ...options }: Services,
+): Endpoint[] {
+  const { access, fields, records, shapeTag } = declared;
+  const resource = new SingleResource(declared, options);
+  const write = representationWriter(fields);
+  const tagOf = (revision: number): string => entityTag(store.epoch, revision, shapeTag);
+
+  async function change({ request, route, principal, id, body }: Call<EntryDraft>): Promise<Reply> {
     // The reply shows the resource.
-    authorize(access.read, call.principal, call.id);
+    authorize(access.read, principal, id);
+    const precondition = preconditionOf(request, tagOf, route.requireIfMatch === true);
     let isNew = false;
-    const record = await writes.write(call.principal, (tx) => {
+    const { record } = await writes.write(principal, (tx) => {
       isNew = tx.of(records).get(singleNumber) === undefined;
-      return set(tx, call);
+      return resource.change(tx, { principal, id, precondition }, body);
     });
     return shown(isNew ? 201 : 200, tagOf(record.revision), write(record));
   }
