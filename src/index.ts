@@ -6,25 +6,24 @@
 export { createApp, defineRoute } from './programs/app.ts';
 export { reply } from './programs/routes.ts';
 export type { OwnRoute, RouteCall, RouteDefinition, RouteReply } from './programs/routes.ts';
-export type {
-  App,
-  AppStatus,
-  DeclaredCollection,
-  ProgramUsers,
-  User,
-  UserInput,
-  UserPatch,
-} from './programs/app.ts';
+export type { App, AppStatus, ProgramUsers, User, UserInput, UserPatch } from './programs/app.ts';
 export type { AppOptions, SimpleLog } from './programs/options.ts';
 export type { Administrator } from './app/administrator.ts';
 export type { As, Caller } from './programs/callers.ts';
 export type {
+  DeclaredCollection,
   ListOptions,
   ListPage,
   ProgramCollection,
+  ProgramSingle,
   WriteOptions,
 } from './programs/collection.ts';
-export type { Members, ProgramTransaction, TransactionCollection } from './programs/write.ts';
+export type {
+  Members,
+  ProgramTransaction,
+  TransactionCollection,
+  TransactionSingle,
+} from './programs/write.ts';
 export type { Input, Output, Patch, Where } from './programs/types.ts';
 export type { FetchOptions, PlainReply, PlainRequest } from './programs/inject.ts';
 export type { Change, Hooks, Read } from './programs/hooks.ts';

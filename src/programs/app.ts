@@ -6,7 +6,6 @@ import { openApp, type Application } from '../app/app.ts';
 import type { CompleteOptions } from '../app/options.ts';
 import type { Principal } from '../auth/access.ts';
 import { invariant } from '../base/errors.ts';
-import type { JsonObject } from '../base/json.ts';
 import { CollectionResource } from '../collections/resource.ts';
 import { OptionError } from '../config/options.ts';
 import { RouteConflict } from '../http/router.ts';
@@ -17,8 +16,11 @@ import { callerOf, principalOf, type As, type Caller } from './callers.ts';
 import {
   Operations,
   programCollection,
+  singleOf,
   type CollectionTools,
+  type DeclaredCollection,
   type ProgramCollection,
+  type ProgramSingle,
   type WriteOptions,
 } from './collection.ts';
 import { withMembers } from './given.ts';
@@ -33,19 +35,8 @@ import {
 import { completeOptions, type AppOptions } from './options.ts';
 import { ownEndpoints, type OwnRoute, type RouteDefinition, type Running } from './routes.ts';
 import type { Shape } from '../schema/field.ts';
-import type { Input, Output, Patch, Where } from './types.ts';
-import { createMany, ProgramWrites, programTransaction, type ProgramTransaction } from './write.ts';
-
-/** A declared collection, with many records created at once. */
-export interface DeclaredCollection<
-  I = JsonObject,
-  O = JsonObject,
-  P = JsonObject,
-  W = object,
-> extends ProgramCollection<I, O, P, W> {
-  /** Creates up to 1,000 records, all or none. @throws CairnError as `create` */
-  createMany(records: readonly I[], options?: As): Promise<O[]>;
-}
+import type { Input, Output, Patch, Single, Where } from './types.ts';
+import { ProgramWrites, programTransaction, type Find, type ProgramTransaction } from './write.ts';
 
 /** A user as programs read it. */
 export interface User {
@@ -122,6 +113,10 @@ export interface App {
   collection<const C extends string | { readonly name: string }>(
     collection: C,
   ): DeclaredCollection<Input<C>, Output<C>, Patch<C>, Where<C>>;
+  /** A single resource, by its declaration or its name. @throws OptionError */
+  single<const C extends string | { readonly name: string }>(
+    single: C,
+  ): ProgramSingle<Single<C, Input<C>>, Single<C, Output<C>>, Single<C, Patch<C>>>;
   /** The users. @throws OptionError where there are none */
   readonly users: ProgramUsers;
   /** What `ifVersion` takes: the entity tag. @throws OptionError for no record of this app */
@@ -238,33 +233,48 @@ function appOf(inside: Application, { api }: Records): App {
 /** The row for which `app.authenticate` looks at credentials. */
 const credentials = { method: 'GET', path: '/', access: 'optional' } as const;
 
-/** Finds a collection by its declaration or its name. @throws OptionError */
-function operationsNamed(all: ReadonlyMap<string, Operations>, given: unknown): Operations {
+/** Finds a collection, or a single resource, by its declaration or its name. @throws OptionError */
+function operationsNamed(
+  all: ReadonlyMap<string, Operations>,
+  kind: 'collection' | 'single',
+  given: unknown,
+): Operations {
   const name = typeof given === 'object' && given !== null && 'name' in given ? given.name : given;
   const operations = all.get(String(name));
-  if (operations !== undefined) return operations;
-  const names = [...all.keys()].join(', ');
-  const advice = name === 'users' ? 'use app.users' : `there are ${names}`;
-  throw new OptionError(`Cannot use the collection "${String(name)}": ${advice}`, 'collection');
-}
-
-/** Returns the collection of users with what only users have. */
-function usersOf(all: ProgramCollection): ProgramCollection & Pick<ProgramUsers, 'setPassword'> {
-  return {
-    ...all,
-    async setPassword(id, password, options = {}) {
-      await all.change(id, { password }, options);
-    },
-  };
+  const isOf = (one: Operations): boolean => one.isSingle === (kind === 'single');
+  if (operations !== undefined && isOf(operations)) return operations;
+  const names = [...all.values()].filter(isOf).map((one) => one.name);
+  let advice = `there are ${names.join(', ') || 'none'}`;
+  if (operations !== undefined) advice = `use ${operations.isSingle ? 'single' : 'collection'}`;
+  else if (name === 'users') advice = 'use app.users';
+  throw new OptionError(`Cannot use ${kind} "${String(name)}": ${advice}`, kind);
 }
 
 /** What reads and writes records. */
 interface Records extends Omit<Running<App>, 'app'> {
-  readonly api: Pick<App, 'collection' | 'users' | 'versionOf' | 'write'>;
+  readonly api: Pick<App, 'collection' | 'single' | 'users' | 'versionOf' | 'write'>;
+}
+
+/** Returns the operations on each declared collection and single resource, by name. */
+function operationsOf(
+  { data, singles }: Application,
+  complete: CompleteOptions,
+  tools: CollectionTools,
+): ReadonlyMap<string, Operations> {
+  const { SingleResource = CollectionResource } = singles ?? {};
+  return new Map(
+    [...data.registry.values()].map((declared) => {
+      const Resource = declared.isSingle ? SingleResource : CollectionResource;
+      const resource = new Resource(declared, complete);
+      const routed = declaredCollection(declared);
+      return [declared.name, new Operations({ routed, resource }, tools)];
+    }),
+  );
 }
 
 /** Returns what reads and writes records. */
-function recordsOf({ data, store, listPool }: Application, complete: CompleteOptions): Records {
+function recordsOf(inside: Application, complete: CompleteOptions): Records {
+  const { data, store, listPool } = inside;
   const writes = new ProgramWrites(data.writes);
   const versions = new WeakMap<object, string>();
   const tools: CollectionTools = {
@@ -275,38 +285,23 @@ function recordsOf({ data, store, listPool }: Application, complete: CompleteOpt
     refuseNested: () => writes.refuseNested(),
     versions,
   };
-  const all = new Map(
-    [...data.registry.values()].flatMap((declared) => {
-      // A single resource has no records.
-      if (declared.isSingle) return [];
-      const routed = declaredCollection(declared);
-      const resource = new CollectionResource(declared, complete);
-      return [[declared.name, new Operations({ routed, resource }, tools)]];
-    }),
-  );
-  const operationsOf = (given: unknown): Operations => operationsNamed(all, given);
+  const all = operationsOf(inside, complete, tools);
+  const find: Find = (kind, given) => operationsNamed(all, kind, given);
   const { settings, roles } = complete;
-  const users = { routed: usersCollection({ ...settings, roles }), resource: data.users };
-  const ofUsers = usersOf(programCollection(new Operations(users, tools)));
+  const routed = usersCollection({ ...settings, roles });
+  const ofUsers = new Operations({ routed, resource: data.users }, tools);
+  const { createMany: _, ...users } = programCollection(ofUsers);
+  const setPassword: ProgramUsers['setPassword'] = async (id, password, options) => {
+    await users.change(id, { password }, options);
+  };
   const transaction = (tx: Transaction, principal: Principal) =>
-    programTransaction(tx, principal, operationsOf, data.registry);
+    programTransaction(tx, principal, find, data.registry);
   const records = {
-    collection(given: unknown): DeclaredCollection {
-      const operations = operationsOf(given);
-      return {
-        ...programCollection(operations),
-        async createMany(sent, options = {}) {
-          withMembers(`createMany of ${operations.name}`, options, ['as']);
-          const principal = tools.principalOf(options);
-          operations.authorize('create', principal);
-          return await writes.write(principal, createMany(operations, sent, principal));
-        },
-      };
-    },
+    single: (given: unknown) => singleOf(programCollection(find('single', given))),
+    collection: (given: unknown) => programCollection(find('collection', given)),
     get users() {
-      if (!data.hasUsers)
-        throw new OptionError('Cannot use app.users: the app has "users": false', 'users');
-      return ofUsers;
+      if (data.hasUsers) return { ...users, setPassword };
+      throw new OptionError('Cannot use app.users: the app has "users": false', 'users');
     },
     versionOf(record: object) {
       const version = versions.get(record);

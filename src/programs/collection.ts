@@ -1,18 +1,21 @@
 import { authorize, type Principal } from '../auth/access.ts';
 import { recordId } from '../base/record-id.ts';
 import { CairnError } from '../base/errors.ts';
-import type { JsonObject, Scalar } from '../base/json.ts';
+import type { JsonObject, JsonValue, Scalar } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { BatchResource, Resource } from '../api/collections.ts';
 import type { RoutedCollection } from '../api/call.ts';
 import { entityTag, preconditionFailed } from '../api/replies.ts';
 import { readerOf } from '../collections/reader.ts';
+import { singleNumber } from '../collections/registry.ts';
 import type { Precondition, Target } from '../collections/resource.ts';
 import { matcher } from '../lists/filters.ts';
 import { findPage } from '../lists/list.ts';
 import type { ListPool } from '../lists/list-pool.ts';
 import { parseListQuery, type ListQuery } from '../lists/query.ts';
+import { valueName } from '../schema/field.ts';
 import { representationOf } from '../schema/record.ts';
+import { validateElements } from '../schema/validate.ts';
 import type { StoredRecord, Transaction } from '../store/store.ts';
 import type { As } from './callers.ts';
 import { jsonOf, withMembers } from './given.ts';
@@ -71,6 +74,28 @@ export interface ProgramCollection<I = JsonObject, O = JsonObject, P = JsonObjec
   remove(id: number | string, options?: WriteOptions): Promise<void>;
 }
 
+/** A declared collection, with many records created at once. */
+export interface DeclaredCollection<
+  I = JsonObject,
+  O = JsonObject,
+  P = JsonObject,
+  W = object,
+> extends ProgramCollection<I, O, P, W> {
+  /** Creates up to 1,000 records, all or none. @throws CairnError as `create` */
+  createMany(records: readonly I[], options?: As): Promise<O[]>;
+}
+
+/** A single resource for a program. With `as`, it has the access rules of requests. */
+export interface ProgramSingle<I = JsonValue, O = JsonValue, P = JsonValue> {
+  readonly name: string;
+  /** `undefined` until it is first set. @throws CairnError where `as` may not read */
+  get(options?: As): O | undefined;
+  /** Sets it as PUT does. @throws CairnError as `change` of a collection */
+  replace(value: I, options?: WriteOptions): Promise<O>;
+  /** Applies a merge patch (RFC 7396). @throws CairnError as `change` of a collection */
+  change(patch: P, options?: WriteOptions): Promise<O>;
+}
+
 /** What collections have in common, of one app. */
 export interface CollectionTools {
   readonly epoch: () => string;
@@ -106,11 +131,17 @@ export class Operations {
     return this.served.routed.name;
   }
 
-  /** Returns a record as programs see it. It has a version. */
-  shown(record: StoredRecord): JsonObject {
+  get isSingle(): boolean {
+    return this.served.routed.isSingle === true;
+  }
+
+  /** Returns a record as programs see it. If it is an object, it has a version. */
+  shown(record: StoredRecord): JsonValue {
     const shown = representationOf(this.served.routed.fields, record);
-    this.tools.versions.set(shown, this.#versionOf(record.revision));
-    return shown;
+    const { [valueName]: value = shown } = shown;
+    if (typeof value === 'object' && value !== null)
+      this.tools.versions.set(value, this.#versionOf(record.revision));
+    return value;
   }
 
   #versionOf(revision: number): string {
@@ -175,19 +206,37 @@ function textsOf(name: string, value: Scalar | readonly Scalar[]): string[] {
 const listOptions = ['as', 'where', 'sort', 'limit', 'after', 'total'];
 const writeOptions = ['as', 'ifVersion'];
 
-/** Returns a collection for a program. */
-export function programCollection(operations: Operations): ProgramCollection {
+/** What a program sends is checked. */
+type Sending = DeclaredCollection<unknown, JsonValue, unknown>;
+
+/** Returns a collection for a program. Users have no `createMany`. */
+export function programCollection(operations: Operations): Sending {
   return { name: operations.name, ...readsOf(operations), ...writesOf(operations) };
 }
 
-function readsOf(
-  operations: Operations,
-): Pick<ProgramCollection, 'get' | 'list' | 'all' | 'count'> {
+/** Returns a single resource, which is the record with the only id. */
+export function singleOf<O, R, Options>(all: {
+  get(id: number, options?: As): O;
+  replace(id: number, value: unknown, options?: Options): R;
+  change(id: number, patch: unknown, options?: Options): R;
+}): {
+  get(options?: As): O;
+  replace(value: unknown, options?: Options): R;
+  change(patch: unknown, options?: Options): R;
+} {
+  return {
+    get: (options) => all.get(singleNumber, options),
+    replace: (value, options) => all.replace(singleNumber, value, options),
+    change: (patch, options) => all.change(singleNumber, patch, options),
+  };
+}
+
+function readsOf(operations: Operations): Pick<Sending, 'get' | 'list' | 'all' | 'count'> {
   const { name, served, tools } = operations;
   const { routed, resource } = served;
   const { records } = resource;
   const readable = { records, access: routed.access };
-  const list = async (options: ListOptions<object> = {}): Promise<ListPage<JsonObject>> => {
+  const list = async (options: ListOptions<object> = {}): Promise<ListPage<JsonValue>> => {
     withMembers(`list of ${name}`, options, listOptions);
     const principal = tools.principalOf(options);
     const query = operations.query(options, principal);
@@ -216,7 +265,7 @@ function readsOf(
       withMembers(`all of ${name}`, options, ['as', 'where', 'sort', 'limit']);
       let after: string | undefined;
       do {
-        const page: ListPage<JsonObject> = await list({ ...options, after });
+        const page: ListPage<JsonValue> = await list({ ...options, after });
         yield* page.records;
         after = page.next;
       } while (after !== undefined);
@@ -237,7 +286,7 @@ function readsOf(
 
 function writesOf(
   operations: Operations,
-): Pick<ProgramCollection, 'create' | 'replace' | 'change' | 'remove'> {
+): Pick<Sending, 'create' | 'createMany' | 'replace' | 'change' | 'remove'> {
   const { name, served, tools } = operations;
   const { routed, resource } = served;
   const change = async (
@@ -245,7 +294,7 @@ function writesOf(
     id: number | string,
     sent: unknown,
     options: WriteOptions,
-  ): Promise<JsonObject> => {
+  ): Promise<JsonValue> => {
     tools.refuseNested();
     withMembers(`${kind === 'patch' ? 'change' : kind} of ${name}`, options, writeOptions);
     const principal = tools.principalOf(options);
@@ -267,6 +316,17 @@ function writesOf(
       const prepared = await resource.prepareCreate?.(principal, input, '');
       const work = (tx: Transaction) => resource.create(tx, principal, input, prepared);
       return operations.shown(await tools.write(principal, work));
+    },
+    async createMany(sent, options = {}) {
+      tools.refuseNested();
+      withMembers(`createMany of ${name}`, options, ['as']);
+      const principal = tools.principalOf(options);
+      operations.authorize('create', principal);
+      const inputs = validateElements(jsonOf(sent), (one) =>
+        routed.bodies.create.validate(one, principal),
+      );
+      const work = (tx: Transaction) => resource.createMany?.(tx, principal, inputs) ?? [];
+      return (await tools.write(principal, work)).map((one) => operations.shown(one));
     },
     replace: (id, record, options = {}) => change('replace', id, record, options),
     change: (id, patch, options = {}) => change('patch', id, patch, options),

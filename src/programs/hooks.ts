@@ -193,7 +193,11 @@ function readerOf(tx: Transaction, registry: Registry): Read {
       const record = tx.of(records).withId(recordId(id));
       return record && representationOf(fields, record);
     },
-    members: (name, field, id) => membersOf(tx, of(name), field, id),
+    members(name, field, id) {
+      const declared = of(name);
+      const shown = (record: StoredRecord) => representationOf(declared.fields, record);
+      return membersOf(tx, declared, field, id, shown);
+    },
   };
 }
 

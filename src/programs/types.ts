@@ -9,22 +9,31 @@ export type DefinitionOf<C> = C extends { readonly definition: infer D } ? D : C
 /** A record as programs read it. Of a collection that is named by a text, it has any members. */
 export type Output<C> =
   DefinitionOf<C> extends infer D extends CollectionDefinition
-    ? { readonly id: IdOf<D> } & Members<FieldsOf<D>, []> & Times<D> & More<D>
+    ? D extends { readonly value: infer F }
+      ? ValueOf<F, []>
+      : OwnId<D> & Members<FieldsOf<D>, []> & Times<D> & More<D>
     : JsonObject;
 
 /** What creates or replaces a record: members that are optional or have a default may be absent. */
 export type Input<C> =
   DefinitionOf<C> extends infer D extends CollectionDefinition
-    ? GivenId<D> & Sent<FieldsOf<D>, []> & More<D>
+    ? D extends { readonly value: infer F }
+      ? ValueOf<F, []>
+      : GivenId<D> & Sent<FieldsOf<D>, []> & More<D>
     : JsonObject;
 
 /** A merge patch (RFC 7396): null removes a member, or is stored where it is a value. */
 export type Patch<C> =
   DefinitionOf<C> extends infer D extends CollectionDefinition
-    ? {
-        readonly [K in keyof FieldsOf<D>]?: PatchOf<FieldsOf<D>[K]> | undefined;
-      } & More<D>
+    ? D extends { readonly value: infer F }
+      ? PatchOf<F>
+      : {
+          readonly [K in keyof FieldsOf<D>]?: PatchOf<FieldsOf<D>[K]> | undefined;
+        } & More<D>
     : JsonObject;
+
+/** A single resource that is named by a text is any value. */
+export type Single<C, T> = C extends string ? JsonValue : T;
 
 /**
  * Filters, as the parameters of a list: `{ done: false, 'price:gte': 10 }`. Several values mean one
@@ -88,6 +97,9 @@ export type IdOf<D> = {
   readonly text: string;
   readonly reference: number | string;
 }[IdKindOf<D>];
+
+/** A single resource has none. */
+type OwnId<D> = D extends { readonly single: true } ? unknown : { readonly id: IdOf<D> };
 
 type GivenId<D> = D extends {
   readonly id: { readonly kind: 'text' | 'any' } | { readonly given: true };

@@ -4,15 +4,13 @@ import { invariant } from '../base/errors.ts';
 import type { JsonObject, JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import { recordId } from '../base/record-id.ts';
-import { validateElements } from '../schema/validate.ts';
 import { readerOf } from '../collections/reader.ts';
 import type { Declared, Registry } from '../collections/registry.ts';
 import type { Writes } from '../collections/writes.ts';
-import { representationOf } from '../schema/record.ts';
 import type { StoredRecord, Transaction } from '../store/store.ts';
-import type { Operations, WriteOptions } from './collection.ts';
+import { singleOf, type Operations, type WriteOptions } from './collection.ts';
 import { jsonOf, refusePromise, withMembers } from './given.ts';
-import type { Input, Output, Patch } from './types.ts';
+import type { Input, Output, Patch, Single } from './types.ts';
 
 /** One transaction of a program, which is all or nothing. It is used while its work runs. */
 export interface ProgramTransaction {
@@ -20,6 +18,17 @@ export interface ProgramTransaction {
   collection<const C extends string | { readonly name: string }>(
     collection: C,
   ): TransactionCollection<Input<C>, Output<C>, Patch<C>>;
+  /** A single resource. @throws OptionError if there is none of this name */
+  single<const C extends string | { readonly name: string }>(
+    single: C,
+  ): TransactionSingle<Single<C, Input<C>>, Single<C, Output<C>>, Single<C, Patch<C>>>;
+}
+
+/** A single resource, as the transaction leaves it. */
+export interface TransactionSingle<I = JsonValue, O = JsonValue, P = JsonValue> {
+  get(): O | undefined;
+  replace(value: I, options?: Pick<WriteOptions, 'ifVersion'>): O;
+  change(patch: P, options?: Pick<WriteOptions, 'ifVersion'>): O;
 }
 
 /** The records of a collection, as the transaction leaves them. */
@@ -77,21 +86,28 @@ export class ProgramWrites {
   }
 }
 
-/** Returns a transaction as programs use it. `operationsOf` finds a declared collection. */
+/** What a program sends is checked. */
+type Sending = TransactionCollection<unknown, JsonValue, unknown>;
+
+/** Finds a declared collection or a single resource. @throws OptionError */
+export type Find = (kind: 'collection' | 'single', given: unknown) => Operations;
+
+/** Returns a transaction as programs use it. */
 export function programTransaction(
   tx: Transaction,
   principal: Principal,
-  operationsOf: (collection: unknown) => Operations,
+  find: Find,
   registry: Registry,
-): { collection(collection: unknown): TransactionCollection } {
+): { collection(collection: unknown): Sending; single(single: unknown): object } {
+  const all = (kind: 'collection' | 'single', given: unknown) => {
+    const operations = find(kind, given);
+    const declared = registry.get(operations.name);
+    invariant(declared !== undefined, `${operations.name} is declared`);
+    return transactionCollection(tx, principal, operations, declared);
+  };
   return {
-    collection(collection) {
-      const operations = operationsOf(collection);
-      const declared = registry.get(operations.name);
-      if (declared === undefined)
-        throw new OptionError(`Cannot use ${operations.name} in app.write: use app.users`);
-      return transactionCollection(tx, principal, operations, declared);
-    },
+    collection: (collection) => all('collection', collection),
+    single: (single) => singleOf(all('single', single)),
   };
 }
 
@@ -100,18 +116,18 @@ function transactionCollection(
   principal: Principal,
   operations: Operations,
   declared: Declared,
-): TransactionCollection {
+): Sending {
   const { routed, resource } = operations.served;
   const records = tx.of(declared.records);
   const { test: isRead = () => true } = readerOf(declared, principal, 'read');
   const { test: isListed } = readerOf(declared, principal, 'list');
-  const shown = (record: StoredRecord): JsonObject => operations.shown(record);
+  const shown = (record: StoredRecord): JsonValue => operations.shown(record);
   const change = (
     kind: 'replace' | 'patch',
     id: number | string,
-    sent: JsonValue,
+    sent: unknown,
     options: WriteOptions,
-  ): JsonObject => {
+  ): JsonValue => {
     withMembers(`${kind} of ${declared.name}`, options, ['ifVersion']);
     operations.authorize(kind, principal, id);
     const draft = routed.bodies[kind].validate(jsonOf(sent), principal);
@@ -159,13 +175,13 @@ function transactionCollection(
 }
 
 /** Returns the records of a collection that refer to this id by `field`. */
-export function membersOf(
+export function membersOf<T>(
   tx: Transaction,
-  { name, fields, outgoing, records }: Declared,
+  { name, outgoing, records }: Declared,
   field: string,
   id: number | string,
-  shown: (record: StoredRecord) => JsonObject = (record) => representationOf(fields, record),
-): Members {
+  shown: (record: StoredRecord) => T,
+): Members<T> {
   const isReference = outgoing.some((reference) => reference.name === field);
   invariant(isReference, `"${field}" of ${name} is no reference: name one of its references`);
   const referring = tx.of(records).referring(field, id);
@@ -179,18 +195,4 @@ export function membersOf(
       for (const record of referring) yield shown(record);
     },
   };
-}
-
-/** Creates many records in one transaction. @throws CairnError with the place of each issue */
-export function createMany(
-  operations: Operations,
-  sent: unknown,
-  principal: Principal,
-): (tx: Transaction) => JsonObject[] {
-  const { routed, resource } = operations.served;
-  const inputs = validateElements(jsonOf(sent), (one) =>
-    routed.bodies.create.validate(one, principal),
-  );
-  return (tx) =>
-    (resource.createMany?.(tx, principal, inputs) ?? []).map((one) => operations.shown(one));
 }

@@ -203,6 +203,50 @@ test('increments of 64 callers leave what they add up to, in a transaction and w
   assert.equal(app.collection(counters).get(id)?.value, 64 * each);
 });
 
+test('a single resource is one value, with its type, its access and its version', async (t) => {
+  const settings = defineCollection({
+    name: 'settings', single: true,
+    fields: { limit: { kind: 'integer', default: 8 }, note: { kind: 'text', optional: true } },
+    access: { read: 'user', replace: 'admin', patch: 'user' },
+  });
+  const motto = { name: 'motto', single: true, value: { kind: 'text', nullable: true } } as const;
+  const app = await open(t, { collections: [tasks, counters, notes, settings, motto] });
+  const { id } = await app.users.create(mia);
+  const all = app.single(settings);
+  assert.deepEqual([all.get(), app.single(motto).get()], [undefined, undefined]);
+  await assert.rejects(all.change({ limit: 9 }), { code: 'not_found' });
+  const first = await all.replace({ note: 'new' });
+  const limit: number = first.limit;
+  assert.deepEqual([limit, all.get()], [8, first]);
+  const version = app.versionOf(first);
+  const { headers } = await app.inject({ target: '/settings', headers: await signedIn(app) });
+  assert.equal(headers.get('etag'), version);
+  assert.deepEqual(await all.change({ limit: 9, note: null }, { as: id, ifVersion: version }), { limit: 9 });
+  await assert.rejects(all.change({ limit: 10 }, { ifVersion: version }), { code: 'precondition_failed' });
+  await assert.rejects(all.replace({ limit: 10 }, { as: id }), { code: 'insufficient_scope' });
+  await assert.rejects(all.replace({ limit: 1.5 }), { code: 'validation_failed' });
+  assert.equal(await app.single(motto).replace('Onwards'), 'Onwards');
+  assert.equal(await app.single(motto).change(null), null);
+  assert.equal(app.single('motto').get(), null);
+  const raised = await app.write((tx) => {
+    const { limit } = tx.single(settings).get() ?? { limit: 0 };
+    tx.single(motto).replace(`${limit} at most`);
+    return tx.single(settings).change({ limit: limit + 1 }).limit;
+  });
+  assert.deepEqual([raised, app.single(motto).get()], [10, '9 at most']);
+  assert.throws(() => app.collection('settings'), { name: 'OptionError', message: /use single/ });
+  assert.throws(() => app.single('tasks'), { name: 'OptionError', option: 'single', message: /use collection/ });
+  const never = (): void => {
+    // @ts-expect-error: a member of another type
+    void all.change({ limit: 'x' });
+    // @ts-expect-error: it has no id
+    void all.get()?.id;
+    // @ts-expect-error: a value of another type
+    void app.single(motto).replace(5);
+  };
+  assert.equal(typeof never, 'function');
+});
+
 test('users are a collection without hashes', async (t) => {
   const app = await open(t);
   const user = await app.users.create(mia);

@@ -26,10 +26,11 @@ export interface App extends Omit<PublicApp, 'users' | 'inject'>, Pick<Applicati
 /** Does as the `createApp` of programs, for tests that look inside. */
 export async function createApp(options: AppOptions = {}): Promise<App> {
   const { app: program, inside } = await openProgram(options);
-  const { listen, handler, fetch, close, collection, versionOf, write } = program;
+  const { listen, handler, fetch, close, collection, single, versionOf, write } = program;
   const { authenticate, status, reloadKeys, renewTls } = program;
   return {
-    ...{ listen, handler, fetch, close, collection, versionOf, write, authenticate, status, reloadKeys, renewTls },
+    ...{ listen, handler, fetch, close, collection, single, versionOf, write, authenticate, status },
+    ...{ reloadKeys, renewTls },
     [Symbol.asyncDispose]: close,
     program,
     users: inside.data.users,
