@@ -10,6 +10,7 @@ import type { StoredRecord } from '../../../src/store/store.ts';
 
 interface Shape {
   readonly make: (n: number) => JsonObject;
+  /** So many that the records hold some mebibytes, beside which what else changes is little. */
   readonly count?: number;
   /** How far the ids lie apart. */
   readonly step?: number;
@@ -32,18 +33,18 @@ const shapes: Readonly<Record<string, Shape>> = {
   'an item': { make: (n) => ({ name: `item ${n}`, price: n + 0.5, createdAt: time(n), updatedAt: time(n) }) },
   'a name and an integer': { make: (n) => ({ name: `item ${n}`, price: n }) },
   '6 integers': { make: (n) => each(6, (k) => n + k) },
-  '30 integers': { make: (n) => each(30, (k) => n + k) },
+  '30 integers': { make: (n) => each(30, (k) => n + k), count: 3000 },
   '4 fractions': { make: (n) => each(4, (k) => n + k / 10 + 0.05) },
   'fractions in every second record': { make: (n) => each(4, (k) => (n % 2 === 0 ? n + k : n + k / 10 + 0.05)) },
-  'a text of 400': { make: (n) => ({ text: `${n}`.padEnd(400, 'x') }) },
-  'a text of 400 in Latin-1': { make: (n) => ({ text: `${n}`.padEnd(400, 'é') }) },
-  'a text of 400 with one other character': { make: (n) => ({ text: `€${n}`.padEnd(400, 'x') }) },
+  'a text of 400': { make: (n) => ({ text: `${n}`.padEnd(400, 'x') }), count: 5000 },
+  'a text of 400 in Latin-1': { make: (n) => ({ text: `${n}`.padEnd(400, 'é') }), count: 5000 },
+  'a text of 400 with one other character': { make: (n) => ({ text: `€${n}`.padEnd(400, 'x') }), count: 5000 },
   'a text of 20,000': { make: (n) => ({ text: `${n}`.padEnd(20_000, 'x') }), count: 1000 },
-  '10 texts': { make: (n) => each(10, (k) => `value ${k} ${own(n)}`) },
-  '30 short texts': { make: (n) => each(30, (k) => `v${k}${own(n)}`) },
-  '10 tags': { make: (n) => ({ tags: listOf(10, (k) => `tag${k}${own(n)}`) }) },
-  'a list of 50 fractions': { make: (n) => ({ values: listOf(50, (k) => n + k / 3) }) },
-  'a list of 50 integers': { make: (n) => ({ values: listOf(50, (k) => n + k) }) },
+  '10 texts': { make: (n) => each(10, (k) => `value ${k} ${own(n)}`), count: 5000 },
+  '30 short texts': { make: (n) => each(30, (k) => `v${k}${own(n)}`), count: 2000 },
+  '10 tags': { make: (n) => ({ tags: listOf(10, (k) => `tag${k}${own(n)}`) }), count: 5000 },
+  'a list of 50 fractions': { make: (n) => ({ values: listOf(50, (k) => n + k / 3) }), count: 3000 },
+  'a list of 50 integers': { make: (n) => ({ values: listOf(50, (k) => n + k) }), count: 4000 },
   'objects in it': {
     make: (n) => ({
       at: { city: `Rome ${own(n)}`, zip: n }, lines: listOf(2, (k) => ({ n: k, text: `line ${own(n)}` })),
