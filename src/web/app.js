@@ -10,6 +10,7 @@ import {
   collectionOf,
   draw,
   explain,
+  go,
   isAccount,
   isGuide,
   page,
@@ -62,6 +63,7 @@ page.paint = () => {
   const collection = collectionNow();
   const isOwn = !view && id in loaders;
   const isHome = !view && (!id || isOwn || isAccount());
+  const isSingle = !!collection?.single;
   const isForm = !!id && (!!collection || isAccount());
   const isReader = !me && isGuide() && !!state.description;
   const views = collections.filter((each) => isAllowed(each, 'list', me?.role));
@@ -88,12 +90,12 @@ page.paint = () => {
   const problem = failure || (!navigator.onLine && 'This device has no network.');
   set('failure', problem && `${problem} The page tries again by itself.`);
   set('main', { hidden: !me && !isReader });
-  set('records', { hidden: !collection });
-  set('drawer', { hidden: !isForm });
+  set('records', { hidden: !collection || isSingle });
+  set('drawer', { hidden: !isForm, class: isSingle ? 'scroll alone' : 'scroll' });
   set('home', { hidden: !isHome }, isHome && (isOwn ? own[id]?.view() : home?.homeView()));
   set('nowhere', { hidden: isHome || !!collection });
   palette?.drawPalette();
-  if (collection) drawRecords(collection);
+  if (collection && !isSingle) drawRecords(collection);
   if (isForm) record?.drawDrawer(home?.sessionsView());
   set('status', message && h('span', message));
   set(
@@ -132,12 +134,13 @@ page.arrive = async (isSameForm = false) => {
   shown = target;
   const { view, id } = state.route;
   const collection = collectionNow();
+  if (collection?.single && id !== 'value') return go(address(view, 'value'), true);
   const isOwn = isAccount();
   const isView = former !== view || (!view && !isOwn && (!(id in loaders) || id !== formerId));
   const isClosed = !isView && formerId && !id;
   if (isView) say('');
   part('menu', HTMLElement).hidePopover();
-  if (collection) void loadList();
+  if (collection && !collection.single) void loadList();
   draw(isView ? 'section:not([hidden]) h1' : isClosed ? rowOrTitle(formerId) : undefined);
   if (id && (collection || isOwn)) record ??= await import('./record.js');
   if (isOther)
@@ -157,7 +160,7 @@ page.start = async () => {
   failure = '';
   try {
     // The list can load while the description is still on its way.
-    if (state.route.view) void loadList(true);
+    if (state.route.view && state.route.id !== 'value') void loadList(true);
     const everyone = { data: { user: { id: 0, name: 'Everyone', email: '', role: 'admin' } } };
     const [
       {

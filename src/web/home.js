@@ -60,7 +60,7 @@ async function loadServer() {
   const [status, ...lists] = await Promise.all([
     me?.role === 'admin' ? call('GET', 'status') : undefined,
     ...collections
-      .filter((each) => isAllowed(each, 'list', me?.role))
+      .filter((each) => !each.single && isAllowed(each, 'list', me?.role))
       .map(async (collection) => {
         const fields = { Prefer: 'count=exact' };
         const path = `${collection.name}?limit=5&sort=-id`;
@@ -235,11 +235,13 @@ const verbs = { created: 'created', replaced: 'changed', removed: 'removed' };
 
 /** @param {import('./types.js').Activity} activity */
 function activityView({ key, type, collection, id, record, count, at }) {
-  const { one = '', title = '', nameField = 'id' } = collectionOf(collection) ?? {};
-  const isMany = count > 1;
-  const name = isMany
-    ? `${showNumber(count)} ${title.toLowerCase()}`
-    : `${record?.[nameField] ?? `${one} ${id}`}`;
+  const { one = '', title = '', nameField = 'id', single } = collectionOf(collection) ?? {};
+  const isMany = count > 1 && !single;
+  const name = single
+    ? title
+    : isMany
+      ? `${showNumber(count)} ${title.toLowerCase()}`
+      : `${record?.[nameField] ?? `${one} ${id}`}`;
   const href = address(collection, isMany || type === 'removed' ? '' : id);
   return line(
     key,

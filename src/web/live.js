@@ -35,7 +35,9 @@ document.addEventListener('visibilitychange', follow);
 function receive({ type, data, lastEventId }) {
   last = lastEventId;
   if (arrived.length === 0) inNextFrame(apply);
-  arrived.push({ ...JSON.parse(data), type });
+  const change = JSON.parse(data);
+  // A single resource has no id in the feed.
+  arrived.push({ ...change, id: change.id ?? 'value', type });
 }
 
 /** Applies the changes that have arrived since the last frame. */

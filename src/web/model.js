@@ -1,9 +1,10 @@
 // @ts-check
 /**
  * Reads the collections, fields and rules of this server from its OpenAPI document. A collection is a path that lists
- * records in an order, with `/{id}` below it. Formats values in the reader's language. Nothing here touches the DOM.
+ * records in an order, with `/{id}` below it; a single resource is a path that is put. Formats values in the reader's
+ * language. Nothing here touches the DOM.
  */
-/** @import { ApiDescription, Collection, Field, Kind, Schema } from './types.js' */
+/** @import { ApiDescription, Collection, Field, Kind, Operation, Schema } from './types.js' */
 
 /** The filter operators that are offered, in words. @type {{ [operator: string]: string }} */
 const operators = {
@@ -19,15 +20,21 @@ const operators = {
 
 /** @param {ApiDescription} description @returns {Collection[]} */
 export function collectionsOf({ paths, components: { schemas } }) {
-  return Object.entries(paths).flatMap(([path, { get: list, post: create }]) => {
-    const { get: read, patch: change, delete: remove } = paths[`${path}/{id}`] ?? {};
+  return Object.entries(paths).flatMap(([path, { get: list, post: create, put, patch }]) => {
+    const isSingle = !!put && !path.includes('{');
+    const one = isSingle ? { get: list, patch, delete: undefined } : (paths[`${path}/{id}`] ?? {});
+    const { get: read, patch: change, delete: remove } = one;
     const parameters = new Map(list?.parameters?.map(({ name, schema }) => [name, schema]));
     const sort = parameters.get('sort');
-    if (!list || !read || !sort) return [];
+    if (!list || !read || !(sort || isSingle)) return [];
     const record = read.operationId.replace('read', '');
-    const shapes = [schemas[record], schemas[`New${record}`], schemas[`${record}Patch`]];
+    const isValue = isSingle && !schemas[record];
+    const input = schemas[isSingle ? `${record}Replacement` : `New${record}`];
+    const shapes = isValue
+      ? [1, 2, 3].map(() => shapeOfValue(put))
+      : [schemas[record], input, schemas[`${record}Patch`]];
     const names = new Set(shapes.flatMap((shape) => Object.keys(shape?.properties ?? {})));
-    const fields = [...names].map((name) => fieldOf(name, shapes, sort.items?.enum));
+    const fields = [...names].map((name) => fieldOf(name, shapes, sort?.items?.enum));
     const filters = fields.flatMap((field) =>
       Object.entries(operators).flatMap(([operator, text]) => {
         const name = operator === 'eq' ? field.name : `${field.name}:${operator}`;
@@ -54,17 +61,26 @@ export function collectionsOf({ paths, components: { schemas } }) {
         nameField:
           fields.find((each) => each.shown && each.kind === 'text' && each.name !== 'id')?.name ??
           'id',
-        sortMax: sort.maxItems ?? 1,
+        single: isSingle && (isValue ? 'value' : 'fields'),
+        sortMax: sort?.maxItems ?? 1,
         bulkMax:
           paths[`${path}/batch`]?.post?.requestBody?.content?.['application/json']?.schema
             .maxItems ?? 1,
         hasSearch: parameters.has('q'),
         hasOwners: parameters.has('owner'),
-        operations: { list, create, change, remove },
+        operations: isSingle
+          ? { list, read, put, change: isValue ? put : change }
+          : { list, read, create, change, remove },
       },
     ];
   });
 }
+
+/** A value of its own counts as a record with one field. @param {Operation} put @returns {Schema} */
+const shapeOfValue = ({ requestBody }) => ({
+  properties: { value: requestBody?.content?.['application/json']?.schema ?? {} },
+  required: ['value'],
+});
 
 /** @type {(name: string, shapes: readonly (Schema | undefined)[], sortable?: readonly unknown[]) => Field} */
 function fieldOf(name, shapes, sortable) {
@@ -184,17 +200,31 @@ export function toShow({ kind, name }, value) {
   return isNumber ? showNumber(Number(value)) : `${value}`;
 }
 
-/**
- * Returns whether a role may carry out an operation on a collection.
- * @type {(collection: Collection, operation: string, role?: string) => boolean}
- */
-export const isAllowed = ({ operations }, operation, role) =>
-  role === 'admin' ||
-  `${operations[operation]?.['x-access']}`
-    .split(' or ')
-    .some((word) => word === role || !isRole(word));
+/** Words of access that hold for everyone who is signed in; `self` is one's own user. */
+const openWords = ['public', 'optional', 'user', 'self', 'session'];
 
-/** Fields that name users have a capital. @type {(word: string) => boolean} */
-const isRole = (word) =>
-  !/[A-Z]/u.test(word) &&
-  !['public', 'optional', 'user', 'self', 'owner', 'session'].includes(word);
+/** Returns the words of access, of which one must hold. @type {(of: Collection, operation: string) => string[]} */
+export const wordsOf = ({ operations }, operation) =>
+  operations[operation]?.['x-access']?.split(' or ') ?? [];
+
+/** Whether all who are signed in may do this. @type {(of: Collection, operation: string) => boolean} */
+export const isOpen = (of, operation) =>
+  wordsOf(of, operation).some((word) => openWords.includes(word));
+
+/** Whether a word of access is the name of a field, or `owner`. @type {(of: Collection, word: string) => boolean} */
+const isByRecord = ({ fields }, word) =>
+  word === 'owner' || fields.some(({ name }) => name === word);
+
+/**
+ * Returns whether a role may carry out an operation on a collection. `holds` says whether a word holds that depends on
+ * the record; without it, on some records is enough.
+ * @type {(of: Collection, operation: string, role?: string, holds?: (word: string) => boolean) => boolean}
+ */
+export const isAllowed = (of, operation, role, holds = () => true) =>
+  wordsOf(of, operation).some(
+    (word) =>
+      role === 'admin' ||
+      role === word ||
+      openWords.includes(word) ||
+      (isByRecord(of, word) && holds(word)),
+  );

@@ -6,14 +6,14 @@
 import { Problem, call } from './api.js';
 import { control } from './control.js';
 import { button, fact, h, onClick, set } from './dom.js';
-import { capitalized, isAllowed } from './model.js';
+import { capitalized, isAllowed, isOpen, wordsOf } from './model.js';
 import { loadList, showChanges } from './records.js';
 import { choicesOf, readable } from './reference.js';
 import { loadReferring, referringView } from './referring.js';
 import { removeSoon } from './removal.js';
 import { address, ask, draw, explain, go, newId, noteSeen, page, say, state } from './state.js';
 import { fromText, toText } from './texts.js';
-import { show } from './values.js';
+import { nameOf, show } from './values.js';
 
 /** @import { Child, Collection, Description, Draft, Field, Scalar, Stored } from './types.js' */
 
@@ -31,6 +31,7 @@ const untroubled = () => ({
   isSaving: false,
   isUnknown: false,
   isGone: false,
+  isNew: false,
   disputes: {},
   issues: {},
   message: '',
@@ -53,42 +54,91 @@ export function openDraft(collection, id) {
     texts: {},
     sent: '',
     retryKey: '',
-    mayChange: isAllowed(collection, id === newId ? 'create' : 'change', state.me?.role),
+    isNew: id === newId,
+    isOwner: true,
   };
-  if (id !== newId) return void loadDraft(draft);
-  // In a list of one kind, a new record is of that kind.
-  const { query } = state.route;
-  for (const { name, schema, kind } of fieldsOf(draft)) {
-    const given = typedKinds.has(kind) ? undefined : (query.get(name) ?? query.get(`${name}:has`));
-    draft.before[name] = draft.texts[name] = `${given ?? schema['x-default'] ?? ''}`;
-  }
+  if (!draft.isNew) return void loadDraft(draft);
+  prefill(draft);
   draw(controls);
+}
+
+/** Fills in what a new record begins with: in a list of one kind, it is of that kind. @param {Draft} of */
+function prefill(of) {
+  const { query } = state.route;
+  for (const { name, schema, kind } of fieldsOf(of)) {
+    const given = typedKinds.has(kind) ? undefined : (query.get(name) ?? query.get(`${name}:has`));
+    of.before[name] = of.texts[name] = `${given ?? schema['x-default'] ?? ''}`;
+  }
+}
+
+/** Returns the path of the record of a form. @param {Draft} of */
+const pathOf = ({ collection: { name, single }, id }) =>
+  single ? name : `${name}/${encodeURIComponent(id)}`;
+
+/** What a form is about, in words. @param {Draft} of */
+const called = ({ collection: { one, title, single }, id }) =>
+  single ? title.toLowerCase() : id === newId ? `the new ${one}` : `${one} ${id}`;
+
+/**
+ * Sends a request about the record of a form. A value of its own counts as a record with this field alone.
+ * @type {(of: Draft, method: string, path: string, options?: Parameters<typeof call>[2]) => ReturnType<typeof call>}
+ */
+async function send({ collection: { single } }, method, path, options) {
+  const answer = await call(method, path, options);
+  return single === 'value' ? { ...answer, data: { value: answer.data } } : answer;
+}
+
+/** Whether the person may do this with the record of a form. @type {(of: Draft, operation: string) => boolean} */
+const may = (of, operation) =>
+  isAllowed(of.collection, operation, state.me?.role, (word) =>
+    word === 'owner' ? of.isOwner : named(of, word).includes(state.me?.id),
+  );
+
+/** Returns the users that a field of the record refers to. @type {(of: Draft, field: string) => unknown[]} */
+const named = ({ base, texts }, field) =>
+  base ? [base.data[field] ?? []].flat() : (texts[field] ?? '').split('\n').map(Number);
+
+const together = new Intl.ListFormat('en-GB');
+
+/** Says who may carry out an operation on the record of a form. @type {(of: Draft, operation: string) => string} */
+function whoMay(of, operation) {
+  const { collection, isOwner } = of;
+  const who = wordsOf(collection, operation).flatMap((word) => {
+    if (word === 'owner') return isOwner ? 'you' : `the person who created this ${collection.one}`;
+    const field = collection.fields.find(({ name }) => name === word);
+    if (!field) return word === 'admin' ? [] : word === 'member' ? 'members' : `the role ${word}`;
+    const others = named(of, word).map((id) => (id === state.me?.id ? 'you' : nameOf('users', id)));
+    return others.map((name) => (/^\d+$/u.test(name) ? `user ${name}` : name));
+  });
+  return `Only ${together.format([...new Set(who), 'administrators'])}`;
 }
 
 /** Reads the record again and keeps the input. @param {Draft} of */
 export async function loadDraft(of) {
   const {
-    collection: { name, one, hasOwners },
+    collection: { name, one, title, single, hasOwners, nameField },
     id,
     base,
   } = of;
   try {
-    const stored = await call('GET', `${name}/${encodeURIComponent(id)}`);
-    if (isSelf(of)) of.mayChange = true;
-    else if (hasOwners && state.me?.role !== 'admin') {
-      of.mayChange =
-        (await call('GET', `${name}?owner=me&id=${encodeURIComponent(id)}`)).data.length > 0;
+    const stored = await send(of, 'GET', pathOf(of));
+    if (!base && hasOwners && (state.me?.role !== 'admin' || !isOpen(of.collection, 'read'))) {
+      const mine = call('GET', `${name}?owner=me&id=${encodeURIComponent(id)}`);
+      // Where the person may not list, the server decides.
+      of.isOwner = (await mine.catch(() => ({ data: [id] }))).data.length > 0;
     }
     const taken = adopt(of, stored);
-    noteSeen({
-      key: address(name, id),
-      text: `${stored.data[of.collection.nameField]}`,
-      more: one,
-    });
+    const text = single ? title : `${stored.data[nameField]}`;
+    noteSeen({ key: address(name, id), text, more: one });
     if (!base) void loadReferring(of.collection, id).catch(() => {});
     if (base && taken.length > 0) say(`Someone else has changed ${taken.join(' and ')}.`);
   } catch (error) {
     const isMissing = error instanceof Problem && [400, 404].includes(error.status);
+    if (single && isMissing) {
+      of.isNew = true;
+      prefill(of);
+      return draw('#record-title');
+    }
     of.message = isMissing
       ? `There is no ${one} ${id}: it was removed, or the address is wrong.`
       : explain(error);
@@ -164,7 +214,7 @@ function fieldsOf(of) {
       ? [...(isSelf(of) ? [] : proofs), state.me?.role !== 'admin' && 'role']
       : [];
   return fields.filter(
-    ({ name, created, changed }) => (of.id === newId ? created : changed) && !hidden.includes(name),
+    ({ name, created, changed }) => (of.isNew ? created : changed) && !hidden.includes(name),
   );
 }
 
@@ -196,8 +246,7 @@ export async function save() {
   const of = draft;
   if (!of || of.isSaving) return false;
   const {
-    collection: { name },
-    id,
+    collection: { name, single },
     base,
   } = of;
   const body = bodyOf(of);
@@ -210,22 +259,16 @@ export async function save() {
   if (base && !isChanged(of)) return true;
   // Input that arrives during the request is not part of it.
   const before = { ...of.texts };
-  const sent = JSON.stringify(body);
+  const sent = JSON.stringify(single === 'value' ? (body['value'] ?? null) : body);
   if (of.sent !== sent) Object.assign(of, { sent, retryKey: `"${crypto.randomUUID()}"` });
   of.isSaving = true;
   draw();
   try {
-    const { status, ...stored } = base
-      ? await call('PATCH', `${name}/${encodeURIComponent(id)}`, {
-          body,
-          fields: { 'If-Match': base.etag },
-        })
-      : await call('POST', name, { body, fields: { 'Idempotency-Key': of.retryKey } });
-    if (status === 412)
-      return await reconcile(of, await call('GET', `${name}/${encodeURIComponent(id)}`));
-    Object.assign(of, { before, id: `${stored.data.id}` });
+    const { status, ...stored } = await send(of, ...requestOf(of, JSON.parse(sent)));
+    if (status === 412) return await reconcile(of, await send(of, 'GET', pathOf(of)));
+    Object.assign(of, { before, id: single ? of.id : `${stored.data.id}` });
     adopt(of, stored);
-    if (!base) {
+    if (!base && !single) {
       // Typing goes on where it was; from the button, it goes on in the first field.
       const isTyping = document.activeElement?.matches(controls);
       await go(address(name, of.id, state.route.query), true);
@@ -248,9 +291,21 @@ export async function save() {
   }
 }
 
+/**
+ * Returns the request that stores a form, which overwrites nothing that it was not based on.
+ * @type {(of: Draft, body: unknown) => [method: string, path: string, options: Parameters<typeof call>[2]]}
+ */
+function requestOf(of, body) {
+  const { base, collection, retryKey } = of;
+  const { name, single } = collection;
+  if (!base && !single) return ['POST', name, { body, fields: { 'Idempotency-Key': retryKey } }];
+  const fields = base ? { 'If-Match': base.etag } : { 'If-None-Match': '*' };
+  return [base && single !== 'value' ? 'PATCH' : 'PUT', pathOf(of), { body, fields }];
+}
+
 /** @type {(of: Draft, done: string) => void} */
 function announceSaved(of, done) {
-  say(`${done} ${of.collection.one} ${of.id}.`);
+  say(`${done} ${called(of)}.`);
   if (isSelf(of)) Object.assign(state, { me: of.base?.data });
 }
 
@@ -273,7 +328,7 @@ function leadToIssue() {
 
 /** Creates a record anew, from what is typed, after someone else has removed it. @param {Draft} of */
 async function createAgain(of) {
-  Object.assign(of, untroubled(), { base: undefined, id: newId, before: {} });
+  Object.assign(of, untroubled(), { base: undefined, id: newId, isNew: true, before: {} });
   await go(address(of.collection.name, newId, state.route.query), true);
   return save();
 }
@@ -281,14 +336,7 @@ async function createAgain(of) {
 /** Returns whether the form may be left; asks the person if some input is not saved. */
 export async function mayLeaveForm() {
   if (!draft || !isChanged()) return true;
-  const {
-    collection: { one },
-    id,
-    isSaving,
-  } = draft;
-  const choice = isSaving
-    ? ''
-    : await ask('leave', id === newId ? `the new ${one}` : `${one} ${id}`);
+  const choice = draft.isSaving ? '' : await ask('leave', called(draft));
   if (choice === 'discard') draft = undefined;
   return choice === 'discard' || (choice === 'save' && save());
 }
@@ -311,18 +359,26 @@ async function remove({ collection, base }) {
 export function drawDrawer(more) {
   if (!draft) return;
   const { id, base, collection } = draft;
-  const kind = id === newId ? `New ${collection.one}` : capitalized(`${collection.one} ${id}`);
-  const name = base?.data[collection.nameField];
-  set('record-title', name ? `${name}` : kind);
+  const { one, single, title } = collection;
+  const kind = single ? title : id === newId ? `New ${one}` : capitalized(`${one} ${id}`);
+  const name = !single && base?.data[collection.nameField];
+  set('record-title', { 'aria-level': single ? 1 : 2 }, name ? `${name}` : kind);
   set('record-kind', name ? kind : '');
+  set('close', { hidden: !!single });
   set('record', recordForm(draft), more, ...referringView(collection, id));
 }
 
 /** @param {Draft} of */
 function recordForm(of) {
-  const { id, base, collection, mayChange, message } = of;
-  const { one } = collection;
-  if (!base && id !== newId) {
+  const { base, collection, isNew, message } = of;
+  const { one, single } = collection;
+  const [operation, verb] = !isNew
+    ? ['change', 'change']
+    : single
+      ? ['put', 'set']
+      : ['create', 'create'];
+  const mayChange = isSelf(of) || may(of, operation);
+  if (!base && !isNew) {
     if (!message) return h('p.quiet', { 'aria-busy': 'true' }, 'Loading…');
     return h(
       'div.note stack pad',
@@ -333,7 +389,8 @@ function recordForm(of) {
   }
   const fields = mayChange ? fieldsOf(of) : [];
   const facts = collection.fields.filter((field) => base && field.shown && !fields.includes(field));
-  const mayRemove = isAllowed(collection, 'remove', state.me?.role) && !isSelf(of);
+  const mayRemove = base && may(of, 'remove') && !isSelf(of);
+  const isPrivate = !isOpen(collection, 'read');
   return h(
     'form.record stack',
     {
@@ -344,27 +401,29 @@ function recordForm(of) {
         return save();
       },
     },
+    isPrivate && h('p.quiet', `${whoMay(of, 'read')} see this.`),
+    single && isNew && h('p', `There is no ${one} yet.`),
     fields.map((field) => labelled(of, field)),
     h(
       'dl.stack tight',
       facts.map((field) => fact(field.label, show(field, base?.data[field.name]))),
     ),
-    !mayChange &&
-      h('p.quiet', `Only administrators and the person who created this ${one} can change it.`),
-    mayChange &&
+    !mayChange && h('p.quiet', `${whoMay(of, operation)} can ${verb} this.`),
+    (mayChange || mayRemove) &&
       h(
         'div.foot row pad line',
         h('p.error', { role: 'alert' }, message || troubled(of)),
         of.isGone
           ? isAllowed(collection, 'create', state.me?.role) &&
               button('Create it again', () => createAgain(of), { class: 'primary', key: 'again' })
-          : h(
-              'button.primary',
-              { 'data-key': 'Enter' },
-              of.isUnknown ? 'Try again' : base ? 'Save' : `Create ${one}`,
-            ),
+          : mayChange &&
+              h(
+                'button.primary',
+                { 'data-key': 'Enter' },
+                of.isUnknown ? 'Try again' : base ? 'Save' : single ? 'Set it' : `Create ${one}`,
+              ),
         base && isChanged(of) && h('span.quiet', 'Not saved yet'),
-        base && mayRemove && button('Remove', () => remove(of), { class: 'danger' }),
+        mayRemove && button('Remove', () => remove(of), { class: 'danger' }),
       ),
   );
 }

@@ -5,7 +5,7 @@
  */
 import { Problem, call } from './api.js';
 import { bdi, button, h, inputOf, onClick, part, set } from './dom.js';
-import { digitsOf, isAllowed, showFigure, showNumber, targetOf, toShow } from './model.js';
+import { digitsOf, isAllowed, showFigure, showNumber, targetOf, toShow, wordsOf } from './model.js';
 import { nameOf, show } from './values.js';
 import {
   address,
@@ -324,14 +324,13 @@ function openRow({ target, currentTarget }) {
 
 /** @param {Collection} collection */
 function table(collection) {
-  const { nameField, hasOwners } = collection;
+  const { nameField } = collection;
   const { rows, selected } = list;
   const shown = columnsOf(collection);
   const role = state.me?.role;
-  // Members may remove records that they created.
-  const maySelect =
-    isAllowed(collection, 'remove', role) &&
-    (role === 'admin' || !hasOwners || parameter('owner') !== '');
+  // Owners may select where all that is listed is their own.
+  const isMine = parameter('owner') !== '' || wordsOf(collection, 'list').join() === 'owner';
+  const maySelect = isAllowed(collection, 'remove', role, (word) => word === 'owner' && isMine);
   const chosen = new Set(selected.map(({ id }) => id));
   const box = (/** @type {string} */ label, /** @type {readonly Row[]} */ of) => {
     const checked = of.every(({ id }) => chosen.has(id));

@@ -16,7 +16,8 @@ let lit = '';
 
 /** What the declaration says of a field. @type {(of: Collection, field: Field) => import('./types.js').Declared} */
 const declared = ({ name }, field) =>
-  state.description?.['x-collections'].find((each) => each.name === name)?.fields?.[field.name] ?? {};
+  state.description?.['x-collections'].find((each) => each.name === name)?.fields?.[field.name] ??
+  {};
 
 /** The references of all collections, each with what removal of its target does. */
 const links = () =>

@@ -28,7 +28,7 @@
  * @typedef {{ operationId: string, 'x-access'?: string, summary?: string, description?: string, tags?: string[],
  *   requestBody?: Content, responses?: { [status: string]: Answer },
  *   parameters?: { name: string, in?: string, description?: string, schema: Schema }[] }} Operation
- * @typedef {{ get?: Operation, post?: Operation, patch?: Operation, delete?: Operation }} Path
+ * @typedef {{ get?: Operation, post?: Operation, put?: Operation, patch?: Operation, delete?: Operation }} Path
  * @typedef {{ onDelete?: 'refuse' | 'remove' | 'clear', unique?: boolean, of?: Declared }} Declared
  * @typedef {{ paths: { [path: string]: Path }, 'x-collections': { name: string, fields?: { [name: string]: Declared } }[], info: { description: string },
  *   components: { schemas: { [name: string]: Schema }, responses?: { [name: string]: Answer } } }} ApiDescription
@@ -45,8 +45,9 @@
 
 /**
  * One collection. `nameField`: the field that names a record to people; `filters`: its filter parameters, in words;
+ * `single`: whether it is one value for the server, of fields or of any kind; it has the id `value` in addresses.
  * `bulkMax`: the most records in one request; `operations`: the operations it offers, each with its access rule.
- * @typedef {{ name: string, one: string, title: string, nameField: string, fields: readonly Field[], sortMax: number,
+ * @typedef {{ name: string, one: string, title: string, nameField: string, fields: readonly Field[], single: false | 'fields' | 'value', sortMax: number,
  *   hasSearch: boolean, filters: readonly { name: string, field: Field, text: string, operator: string }[], bulkMax: number,
  *   hasOwners: boolean, operations: { [name: string]: Operation | undefined } }} Collection
  */
@@ -59,10 +60,10 @@
  * A form. `before` holds the stored texts and `texts` the texts of the controls; where they differ, the person has
  * changed a field. `disputes` holds the former and the other person's value of each field that both sides have changed.
  * `sent` is the body that may have arrived; `retryKey` is its idempotency key, so that it is not carried out twice.
- * `isGone`: someone else has removed the record.
- * @typedef {{ key: string, collection: Collection, id: string, isSaving: boolean, isUnknown: boolean, isGone: boolean,
+ * `isNew`: nothing is stored yet. `isGone`: someone else has removed the record. `isOwner`: the person has created it.
+ * @typedef {{ key: string, collection: Collection, id: string, isSaving: boolean, isUnknown: boolean, isGone: boolean, isNew: boolean, isOwner: boolean,
  *   base?: Stored | undefined, before: Texts, texts: Texts, issues: Texts, disputes: { [field: string]: [before: string, theirs: string] }, message: string,
- *   mayChange: boolean, sent: string, retryKey: string }} Draft
+ *   sent: string, retryKey: string }} Draft
  */
 
 /**

@@ -36,14 +36,14 @@ export interface TestServer {
   /** Signs this person in as a browser would, and returns the cookie. */
   signIn(who: 'ada' | 'grace'): Promise<{ name: string; value: string }>;
   /** Makes a request as another client of this person: a bearer token, no browser. */
-  as(who: 'ada' | 'grace', method: string, target: string, body?: object): Promise<{ status: number; data: any }>;
+  as(who: 'ada' | 'grace', method: string, target: string, body?: unknown): Promise<{ status: number; data: any }>;
   /** Stops answering, and cuts what is connected. */
   stop(): Promise<void>;
   /** Answers again, at the same port. */
   restart(): Promise<void>;
 }
 
-export interface ServeOptions extends Pick<AppOptions, 'auth' | 'collections'> {
+export interface ServeOptions extends Pick<AppOptions, 'auth' | 'collections' | 'roles'> {
   /** How many members there are beside Ada and Grace. */
   readonly people?: number;
   /** Whether the page receives the changes of others. Without it, it learns of them as it reads. */
@@ -57,8 +57,8 @@ export const letThrough: Double = (_request, forward) => forward();
 
 /** Serves an application in memory at a port of its own. Ada (1) is an administrator, Grace (2) a member. */
 export async function serve(t: TestContext, options: ServeOptions = {}): Promise<TestServer> {
-  const { people = 0, things = 0, hasFeed = false, auth, collections } = options;
-  const app = await createApp({ scryptCost: 1, auth, collections });
+  const { people = 0, things = 0, hasFeed = false, auth, collections, roles } = options;
+  const app = await createApp({ scryptCost: 1, auth, collections, roles });
   t.after(() => app.close());
   const appPort = await app.listen({ port: 0, host: '127.0.0.1' });
   const agent = new Agent({ keepAlive: true });
@@ -94,7 +94,7 @@ export async function serve(t: TestContext, options: ServeOptions = {}): Promise
   const { port } = listener.address() as AddressInfo;
   const tokens = new Map<string, string>();
 
-  const send = (method: string, target: string, content: object | undefined, fields: object = {}) =>
+  const send = (method: string, target: string, content: unknown, fields: object = {}) =>
     app.inject({
       method, target, fields: { 'Content-Type': 'application/json', ...fields },
       ...(content !== undefined && { body: JSON.stringify(content) }),
@@ -149,7 +149,7 @@ export async function serve(t: TestContext, options: ServeOptions = {}): Promise
 export function describing(change: (document: any) => void, next: Double = letThrough): Double {
   return async (request, forward, response) => {
     if (request.url !== '/openapi.json') return next(request, forward, response);
-    delete request.headers['accept-encoding'];
+    for (const name of ['accept-encoding', 'if-none-match']) delete request.headers[name];
     const answer = await forward();
     const document = JSON.parse(String(answer.body));
     change(document);

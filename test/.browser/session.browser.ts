@@ -148,7 +148,7 @@ visitTest('a member changes and removes records of their own', { things: 2 }, as
   const { browser, server, shows } = visit;
   await server.as('grace', 'POST', '/items', { name: 'Of Grace', price: 3 });
   await visit.signIn('#items/1', 'grace');
-  await shows('Only administrators and the person who created this item can change it.', '#drawer');
+  await shows('Only the person who created this item and administrators can change this.', '#drawer');
   assert.equal(await browser.run('return document.querySelector("#drawer input")'), null);
   assert.equal(await browser.run('return document.querySelector("#list input")'), null);
   await visit.visit('#items/3');

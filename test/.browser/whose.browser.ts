@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict';
+import { defineCollection } from '../../src/index.ts';
+import { visitTest } from './visit.ts';
+
+const diaries = defineCollection({
+  name: 'diaries', singular: 'diary', fields: { title: { kind: 'text', min: 1 } },
+  access: { list: 'owner', read: 'owner' },
+});
+const tasks = defineCollection({
+  name: 'tasks', singular: 'task',
+  fields: { title: { kind: 'text', min: 1 } },
+  access: { list: ['owner', 'editor'], read: ['owner', 'editor'], remove: 'editor' },
+});
+
+visitTest('a record of one’s own says who sees it, and its list is one’s own to select from', {
+  collections: [diaries],
+}, async (visit) => {
+  const { browser, server, fill, says, shows } = visit;
+  await server.as('ada', 'POST', '/diaries', { title: 'Of Ada' });
+  await visit.signIn('#diaries/new', 'grace');
+  await shows('Only you and administrators see this.', '#drawer');
+  await fill('title', 'Of Grace');
+  await browser.click('.record .primary');
+  await says('Created diary 2.');
+  await shows('Only you and administrators see this.', '#drawer');
+  assert.deepEqual(await visit.column(2), ['Of Grace']);
+  assert.equal(await browser.run('return document.querySelectorAll("#list tbody input").length'), 1);
+  // An administrator sees whose it is not.
+  await browser.open('about:blank');
+  await visit.signIn('#diaries/2');
+  await shows('Only the person who created this diary and administrators see this.', '#drawer');
+  await visit.visit('#diaries/1');
+  await shows('Only you and administrators see this.', '#drawer');
+  // Nothing is said where everybody sees it.
+  await visit.visit('#items/new');
+  await browser.until('return !document.querySelector("#drawer").innerText.includes("see this")');
+});
+
+visitTest('roles of one’s own are in forms, lists and filters, and give what they may do and no more', {
+  collections: [tasks], roles: ['editor'],
+}, async (visit) => {
+  const { browser, server, says, shows } = visit;
+  await server.as('ada', 'POST', '/tasks', { title: 'Of Ada' });
+  await server.as('grace', 'POST', '/tasks', { title: 'Of Grace' });
+  // Grace is no editor yet: she changes her own, and removes none.
+  await visit.signIn('#tasks/2', 'grace');
+  await shows('Only you, the role editor and administrators see this.', '#drawer');
+  assert.deepEqual(await visit.column(2), ['Of Grace']);
+  assert.equal(await browser.run('return document.querySelectorAll(".foot .danger, tbody input").length'), 0);
+
+  await browser.open('about:blank');
+  await visit.signIn('#users/2');
+  await visit.value('role');
+  const choose = 'const at = document.querySelector("#field-role"); at.value = "editor"; at.onchange({ target: at })';
+  await browser.run(choose);
+  await browser.click('.record .primary');
+  await says('Saved user 2.');
+  await shows('editor', '#list tbody tr:nth-child(2) .hue');
+  await visit.visit('#users?role=editor');
+  await browser.until('return document.querySelectorAll("#list tbody tr").length === 1');
+
+  // An editor sees and removes what others made, and does not change it.
+  await browser.open('about:blank');
+  await visit.signIn('#tasks/1', 'grace');
+  await shows('Only the person who created this task and administrators can change this.', '#drawer');
+  assert.equal(await browser.run('return document.querySelectorAll(".foot .primary").length'), 0);
+  assert.equal(await browser.run('return document.querySelectorAll("tbody input").length'), 2);
+  await browser.click('.foot .danger');
+  await shows('Removing 1 task', '#removals');
+});
+
+const people = ['owner', 'helperId'];
+const boards = defineCollection({
+  name: 'boards', singular: 'board',
+  fields: {
+    title: { kind: 'text', min: 1 },
+    helperId: { kind: 'reference', to: 'users', optional: true, onDelete: 'clear' },
+  },
+  access: { list: people, read: people, replace: people, patch: people },
+});
+
+visitTest('a field that names people says who else sees a record, and lets them change it', {
+  collections: [boards],
+}, async (visit) => {
+  const { browser, server, shows } = visit;
+  await server.as('ada', 'POST', '/users', { name: 'Mary', email: 'mary@example.org' });
+  await server.as('grace', 'POST', '/boards', { title: 'Of Grace', helperId: 1 });
+  await server.as('ada', 'POST', '/boards', { title: 'Of Ada', helperId: 2 });
+  await visit.signIn('#boards/2');
+  await shows('Only you, Grace Hopper and administrators see this.', '#drawer');
+  await browser.open('about:blank');
+  await visit.signIn('#boards/2', 'grace');
+  await shows('Only the person who created this board, you and administrators see this.', '#drawer');
+  assert.equal(await browser.run('return document.querySelectorAll(".foot .primary").length'), 1);
+  assert.equal(await browser.run('return document.querySelectorAll(".foot .danger").length'), 0);
+  // Who may not list the users sees no names of theirs.
+  await visit.visit('#boards/1');
+  await shows('Only you, user 1 and administrators see this.', '#drawer');
+});
