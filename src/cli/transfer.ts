@@ -19,6 +19,7 @@ import { emailKey } from '../schema/field.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
 import { imageOf } from '../store/format/snapshot.ts';
 import { MemoryFullError } from '../store/memory/memory.ts';
+import type { MadeDeclaration } from '../options/transfer/declare.ts';
 import { readUndamaged } from '../store/recovery/read-store.ts';
 import {
   dataDirectory,
@@ -38,9 +39,7 @@ const owner = flagOnly(
   ),
 );
 
-const strict = flagOnly(
-  toggle('strict', 'guesses tight rules, and refuses a file that they cannot have'),
-);
+const strict = flagOnly(toggle('strict', 'guesses tight rules, for a server with users'));
 
 const format = flagOnly(
   option(
@@ -80,35 +79,17 @@ export const commands: readonly Command[] = [
   },
 ];
 
-async function printDeclaration(call: Call): Promise<65 | void> {
-  const {
-    terminal,
-    operands: [file = ''],
-  } = call;
-  if (!call.read(strict)) {
-    const { declaration, notes } = await declared(file);
-    terminal.out(declaration);
-    for (const line of notes) terminal.err(`${line}\n`);
-    return;
-  }
-  const { declareFile } = await import('../options/transfer/declare.ts');
-  const { json, mistakes } = declareFile(file, takenNames());
-  terminal.out(json);
-  if (mistakes.length === 0) return;
-  for (const line of mistakes) terminal.err(`Cannot represent ${line}\n`);
-  terminal.err(`Change ${file} there, and declare it again: cairn import refuses it, too\n`);
-  return 65;
+async function printDeclaration({ terminal, operands: [file = ''], read }: Call): Promise<void> {
+  const { declaration, notes } = await declared(file, read(strict));
+  terminal.out(declaration);
+  for (const line of notes) terminal.err(`${line}\n`);
 }
 
-/** Returns a declaration that refuses nothing, as a text, and what an import changes. */
-export async function declared(
-  file: string,
-): Promise<{ declaration: string; notes: readonly string[] }> {
+/** Returns a declaration that fits a file, and what an import changes. */
+export async function declared(file: string, isStrict = false): Promise<MadeDeclaration> {
   const { readMembers } = await import('../options/transfer/file.ts');
-  const { declareLoosely } = await import('../options/transfer/loose.ts');
-  const { inLines } = await import('../options/transfer/declare.ts');
-  const { declaration, notes } = declareLoosely(readMembers(file), takenNames(false));
-  return { declaration: inLines(declaration), notes };
+  const { declareMembers } = await import('../options/transfer/declare.ts');
+  return declareMembers(readMembers(file), takenNames(isStrict), isStrict);
 }
 
 async function importFile(call: Call): Promise<void> {
@@ -152,7 +133,7 @@ export async function importInto(
 ): Promise<ReadonlyMap<string, number>> {
   const { readMembers } = await import('../options/transfer/file.ts');
   const { checkMembers, writeArrivals } = await import('../options/transfer/import.ts');
-  const { named, notesOf } = await import('../options/transfer/loose.ts');
+  const { named, notesOf } = await import('../options/transfer/declare.ts');
   const declarations = await declarationsOf(collections);
   const message = (_level: string, line: string): void => err(`${line}\n`);
   const log = { ...silentLog, message };

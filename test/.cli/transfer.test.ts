@@ -55,40 +55,32 @@ const blog = {
     { id: 1, title: 'One', views: 3, price: 1, createdAt: '2026-01-31T12:00:00.000Z' },
     { id: 7, title: 'Seven ä', views: 0, price: 2.5, draft: true, createdAt: '2026-01-31T12:00:00.000Z' },
   ],
-  comments: [{ id: '3', text: 'c', postId: '7' }, { text: 'd', postId: '1' }],
+  comments: [{ id: 3, text: 'c', postId: 7 }, { text: 'd', postId: 1 }],
   categories: [{ id: 1, name: 'a', at: '2026-01-31T12:00:00.000Z', mail: 'a@b.example' }],
 };
 
 test('a file is two commands away from a server: its declaration fits, and its ids are kept', async (t) => {
   const place = new Place(t, blog);
   const declared = await place.declare();
-  assert.deepEqual([declared.code, declared.err], [0, '']);
+  assert.deepEqual([declared.code, declared.err], [0, 'comments: 1 record has no id, and gets another\n']);
   const { collections } = JSON.parse(declared.out);
   assert.deepEqual(collections, [
     {
-      name: 'posts', singular: 'post', timestamps: true,
+      name: 'posts',
       fields: {
-        title: { kind: 'text', max: 200 }, views: { kind: 'integer' }, price: { kind: 'number' },
-        draft: { kind: 'boolean', optional: true },
+        title: { kind: 'text' }, views: { kind: 'integer' }, price: { kind: 'number' },
+        createdAt: { kind: 'timestamp' }, draft: { kind: 'boolean', optional: true },
       },
     },
-    {
-      name: 'comments', singular: 'comment',
-      fields: { text: { kind: 'text', max: 200 }, postId: { kind: 'reference', to: 'posts' } },
-    },
-    {
-      name: 'categories', singular: 'category',
-      fields: { name: { kind: 'text', max: 200 }, at: { kind: 'timestamp' }, mail: { kind: 'email' } },
-    },
+    { name: 'comments', fields: { text: { kind: 'text' }, postId: { kind: 'reference', to: 'posts' } } },
+    { name: 'categories', fields: { name: { kind: 'text' }, at: { kind: 'timestamp' }, mail: { kind: 'email' } } },
   ]);
   assert.deepEqual(await place.import(), {
     code: 0, out: 'posts: 2 records added\ncomments: 2 records added\ncategories: 1 record added\n', err: '',
   });
   const json = parseJson(readFileSync(place.declaration, 'utf8'));
   const app = await createApp({ auth: 'none', directory: place.data, ...parseDeclarations(json, []) });
-  assert.deepEqual(JSON.parse((await app.inject({ target: '/posts/7' })).body), {
-    ...blog.posts[1], updatedAt: '2026-01-31T12:00:00.000Z',
-  });
+  assert.deepEqual(JSON.parse((await app.inject({ target: '/posts/7' })).body), blog.posts[1]);
   const made = await app.inject({
     method: 'POST',
     target: '/comments',
@@ -108,66 +100,57 @@ test('a file is two commands away from a server: its declaration fits, and its i
 });
 
 test('each field is declared on a line of its own, and a text of many lines may become long', async (t) => {
-  const notes = [{ id: 1, title: 'One }', body: 'a\nb', noteIds: [1], size: 'x'.repeat(11_000) }];
+  const notes = [{ id: 1, title: 'One }', body: 'a\nb', noteId: 1, size: 'x'.repeat(11_000), at: null }];
   const { out } = await new Place(t, { notes }).declare();
-  assert.deepEqual(out.split('\n').slice(7, 11), [
-    '        "title": { "kind": "text", "max": 200 },',
-    '        "body": { "kind": "text", "multiline": true, "max": 10000 },',
-    '        "noteIds": { "kind": "list", "of": { "kind": "reference", "to": "notes" } },',
-    '        "size": { "kind": "text", "max": 100000 }',
+  const long = '"kind": "text", "multiline": true, "max": 100000';
+  assert.deepEqual(out.split('\n').slice(6, 11), [
+    '        "title": { "kind": "text" },',
+    `        "body": { ${long} },`,
+    '        "noteId": { "kind": "reference", "to": "notes" },',
+    `        "size": { ${long} },`,
+    '        "at": { "kind": "json", "bytesMax": 2097152, "optional": true }',
   ]);
 });
 
-test('what a declaration cannot represent is named, and the rest is printed', async (t) => {
-  const odd = {
-    posts: [{ id: 1, author: { name: 'x' } }, { id: 2, author: { name: 'y' }, title: 'a' }, { id: 'k7', title: 1 }],
+test('what no strict kind has is any JSON, or any id, so that an import takes it', async (t) => {
+  const odd: { readonly [name: string]: unknown } = {
+    posts: [
+      { id: 1, author: { name: 'x' }, bankId: '12' },
+      { id: 2, author: { name: 'y' }, title: 'a', postId: 1, bankId: 'A1' },
+      { id: 'k7', title: 1, postId: 'k7', constructor: 'c', revision: 4, 'a.b': 1, bankId: '3' },
+    ],
     profile: { name: 'x' }, users: [{ name: 'x' }], none: [],
   };
   const place = new Place(t, odd);
   const { code, out, err } = await place.declare();
-  assert.equal(code, 65);
-  assert.deepEqual(err.replace(place.file, 'db.json').trimEnd().split('\n'), [
-    'Cannot represent posts: id must be a whole number (/posts/2/id)',
-    'Cannot represent posts: author must be a text, a number, true or false, or a list of such values ' +
-      '(2 times, first /posts/0/author, /posts/1/author)',
-    'Cannot represent posts: title must be of the same kind in all records (/posts/2/title)',
-    'Cannot represent profile: it must be an array of records (/profile)',
-    'Cannot represent users: it must have another name (/users)',
-    'Cannot represent none: it must have a record, which tells its fields (/none)',
-    'Change db.json there, and declare it again: cairn import refuses it, too',
-  ]);
-  assert.deepEqual(JSON.parse(out).collections.map(({ name }: { name: string }) => name), ['posts']);
-});
-
-test('a text of digits is an id only where the declaration has a number', async (t) => {
-  const users = [
-    { id: '1', bankId: '12', codeIds: ['3', 'c'], plainId: '4', halfId: 1.5 },
-    { id: '2', bankId: 'A1', codeIds: [], halfId: '2' },
+  assert.deepEqual([code, err], [0, '"users" is called users_\nusers_: 1 record has no id, and gets another\n']);
+  const { collections, users } = JSON.parse(out);
+  assert.equal(users, undefined, 'it is for a server with users');
+  const json = { kind: 'json', bytesMax: 2 * 1024 * 1024 };
+  const expected: readonly unknown[] = [
+    {
+      name: 'posts', id: { kind: 'any' }, additional: true,
+      fields: {
+        author: { ...json, optional: true }, bankId: { kind: 'text' }, title: { ...json, optional: true },
+        postId: { kind: 'reference', to: 'posts', optional: true }, constructor: { kind: 'text', optional: true },
+      },
+    },
+    { name: 'profile', single: true, value: json },
+    { name: 'users_', fields: { name: { kind: 'text' } } },
+    { name: 'none', fields: {} },
   ];
-  const place = new Place(t, { clients: users });
-  const { code, out, err } = await place.declare();
-  assert.deepEqual([code, err], [0, '']);
-  const { bankId, codeIds, plainId, halfId } = JSON.parse(out).collections[0].fields;
-  const kinds = [bankId.kind, codeIds.of.kind, plainId.kind, halfId.kind];
-  assert.deepEqual(kinds, ['text', 'text', 'integer', 'number']);
-  assert.deepEqual((await place.import()).err, '');
-  assert.deepEqual(JSON.parse((await place.export()).out).clients, [
-    { id: 1, bankId: '12', codeIds: ['3', 'c'], plainId: 4, halfId: 1.5 },
-    { id: 2, bankId: 'A1', codeIds: [], halfId: 2 },
-  ]);
-});
-
-test('a text that is longer than any declaration allows is named with its place', async (t) => {
-  const posts = [{ id: 1, body: '😀'.repeat(60_000) }, { id: 2, body: 'x'.repeat(100_001) }];
-  const { code, err } = await new Place(t, { posts }).declare();
-  assert.equal(code, 65);
-  assert.match(err, /^Cannot represent posts: body must be at most 100000 characters long \(\/posts\/1\/body\)\nCh/);
+  assert.deepEqual(collections, expected);
+  const imported = await place.import();
+  assert.deepEqual([imported.code, imported.err], [0, '']);
+  const { posts } = JSON.parse((await place.export()).out);
+  assert.deepEqual(posts, odd['posts']);
 });
 
 test('an import that is not right in everything writes nothing, and groups its mistakes', async (t) => {
   const place = new Place(t, blog);
   await place.declare();
-  const posts = Array.from({ length: 500 }, (_, index) => ({ id: index + 1, title: index, views: 1, price: 1 }));
+  const others = { views: 1, price: 1, createdAt: '2026-01-31T12:00:00.000Z' };
+  const posts = Array.from({ length: 500 }, (_, index) => ({ id: index + 1, title: index, ...others }));
   const comments = [1, 1, 5e9].map((id) => ({ id, text: 'a', postId: 1 }));
   writeFileSync(place.file, JSON.stringify({ posts, comments, tags: [{ a: 1 }] }));
   const { code, out, err } = await place.import();
@@ -183,7 +166,7 @@ test('an import that is not right in everything writes nothing, and groups its m
   writeFileSync(place.file, JSON.stringify(blog));
   await place.import();
   const before = (await place.export()).out;
-  const changed = { ...blog, posts: [{ ...blog.posts[0], title: 'Other' }, { id: 9, title: 'n', views: 1, price: 1 }] };
+  const changed = { ...blog, posts: [{ ...blog.posts[0], title: 'Other' }, { id: 9, title: 'n', ...others }] };
   writeFileSync(place.file, JSON.stringify(changed));
   const taken = await place.import();
   assert.equal(taken.code, 65);
@@ -201,26 +184,18 @@ test('a member that every object inherits is no field that a declaration has', a
   for (const name of names) assert.ok(err.includes(`${name} must be left out: there is no such field`), err);
 });
 
-test('references, lists and long texts are declared, and a reference to nothing is a mistake', async (t) => {
+test('a reference to nothing is a mistake', async (t) => {
   const rows = {
     tags: [{ id: 1, name: 'a' }, { id: 2, name: 'b' }],
-    posts: [
-      { id: 1, body: 'one\ntwo', tagIds: [1, 2], words: ['x'], parentId: null, postId: 2, otherId: 9 },
-      { id: 2, body: 'y', tagIds: [], words: [], postId: 1, otherId: 8 },
-    ],
+    posts: [{ id: 1, tagIds: [1, 2], parentId: null, postId: 2 }, { id: 2, tagIds: [], postId: 1 }],
   };
   const place = new Place(t, rows);
-  const declared = await place.declare();
-  assert.deepEqual([declared.code, declared.err], [0, '']);
-  const { collections } = JSON.parse(declared.out);
-  assert.deepEqual(collections[1].fields, {
-    body: { kind: 'text', multiline: true, max: 10_000 },
-    tagIds: { kind: 'list', of: { kind: 'reference', to: 'tags' } },
-    words: { kind: 'list', of: { kind: 'text', max: 200 } },
-    postId: { kind: 'reference', to: 'posts' },
-    otherId: { kind: 'integer' },
-  });
-  const tagged = [{ ...rows.posts[0], parentId: undefined }, { ...rows.posts[1], tagIds: [3], postId: 5 }];
+  const toPosts = { kind: 'reference', to: 'posts', optional: true };
+  const tagIds = { kind: 'list', of: { kind: 'reference', to: 'tags' } };
+  const fields = { tagIds, parentId: toPosts, postId: toPosts };
+  const collections = [{ name: 'tags', fields: { name: { kind: 'text' } } }, { name: 'posts', fields }];
+  writeFileSync(place.declaration, JSON.stringify({ items: false, collections }));
+  const tagged = [rows.posts[0], { ...rows.posts[1], tagIds: [3], postId: 5 }];
   writeFileSync(place.file, JSON.stringify({ ...rows, posts: tagged }));
   const { code, err } = await place.import();
   assert.equal(code, 65);
@@ -416,7 +391,7 @@ test('what a terminal obeys is escaped wherever it is printed', async (t) => {
   const evil = '\u001b[2J\u009b31m\u0007\r\u202e\u007f';
   const place = new Place(t, { [evil]: [{ id: 1, [evil]: 'x' }, 1], posts: [{ id: 1, [evil]: { a: 1 } }], last: 1 });
   const declared = await place.declare();
-  assert.equal(declared.code, 65);
+  assert.equal(declared.code, 0);
   writeFileSync(place.declaration, JSON.stringify({ [evil]: 1, collections: [{ name: evil, [evil]: 1 }] }));
   const wrong = await place.import();
   assert.equal(wrong.code, 64);
@@ -432,7 +407,6 @@ test('what a terminal obeys is escaped wherever it is printed', async (t) => {
     assert.match(out + err, /\\u001b\[2J\\u009b31m\\u0007/);
     assert.doesNotMatch(out + err, /[^\n\x20-\x7e]/);
   }
-  assert.ok(JSON.stringify(JSON.parse(declared.out)).includes(JSON.stringify(evil).slice(1, 10)));
 });
 
 test('collections that no declaration covers are named by an export, a start and a check', async (t) => {

@@ -1,211 +1,203 @@
-import { isJsonObject, isScalar, pointerTo, type JsonValue } from '../../base/json.ts';
-import { DeclarationError, singularOf } from '../../collections/define.ts';
-import { parseDeclarations } from '../../collections/declaration-file.ts';
+/**
+ * Declarations that fit a file. They refuse nothing which a front end written for json-server sends:
+ * every field is any JSON, and others may come. Strict ones have the rules instead that all values
+ * keep. Where a file cannot be taken as it is, a note says what is changed; an import changes the same.
+ */
+import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts';
+import { limits } from '../../base/limits.ts';
+import { singularOf } from '../../collections/define.ts';
 import { lengthMax } from '../../schema/declaration.ts';
 import type { Field } from '../../schema/field.ts';
 import { ruleViolation } from '../../schema/kinds.ts';
-import { Mistakes, numberOf, readMembers } from './file.ts';
+import type { Member } from './file.ts';
 
-/** What is known of a collection. */
-interface Sketch {
-  readonly count: number;
-  readonly ids: ReadonlySet<number>;
-  readonly fields: ReadonlyMap<string, Column>;
-}
-
-/** What is known of the values of one field. */
-interface Column {
-  /** The values that are no null. */
-  count: number;
-  /** The kinds that fit all of them, the narrowest first. */
-  kinds: readonly Field[];
-  /** The longest text, in UTF-16 code units. */
-  longest: number;
-  /** Of values that are lists: the most elements of one. */
-  elements: number | undefined;
-  /** The values, where the name is that of a reference. */
-  readonly ids: Set<number>;
-}
-
-const longText = { kind: 'text', multiline: true, max: lengthMax } as const;
-const elementKinds: readonly Field[] = [
-  { kind: 'integer' },
-  { kind: 'number' },
-  { kind: 'email' },
-  { kind: 'text', max: lengthMax },
-  longText,
-];
-const allKinds: readonly Field[] = [{ kind: 'boolean' }, { kind: 'timestamp' }, ...elementKinds];
-/** The bounds of texts that a declaration may get; one of many lines may become long. */
-const lengths = [200, 1000, 10_000];
-const multilineLengthMin = 10_000;
-
-/** A field of a declaration, which is easier to read and to change on one line. */
-const fieldInLines = /^ {8}".*\{\n(?: {9,}.*\n)* {8}\}/gm;
-const onOneLine = (field: string): string => field.replaceAll(/\n */g, ' ');
-
-/** What fits a file, and what of the file nothing fits. */
-export interface Declared {
-  /** A file for `--collections`. */
-  readonly json: string;
-  /** One line for each cause; empty where the declaration has everything. */
-  readonly mistakes: readonly string[];
+/** A member of a file with the name that it gets here. */
+export interface Named {
+  readonly name: string;
+  readonly given: string;
+  readonly value: JsonValue;
 }
 
 /**
- * Declares the collections of a file. `taken`: names that they cannot have.
- * @throws FatalError as `readMembers`
+ * Returns the members with names that collections can have: other characters become `_`, and a
+ * name that is taken, also in another case, gets one at its end.
  */
-export function declareFile(file: string, taken: readonly string[]): Declared {
-  const mistakes = new Mistakes();
-  const sketches = new Map<string, Sketch>();
-  for (const [name, value] of readMembers(file)) {
-    const report = (problem: string, place = ''): void =>
-      mistakes.add(`${name}: ${problem}`, pointerTo(name) + place);
-    const known = sketchOf(value, report);
-    if (taken.includes(name)) report('it must have another name');
-    else if (known !== undefined) sketches.set(name, known);
-  }
-  const collections = Array.from(sketches, ([name, one]) => declarationOf(name, one, sketches));
-  const declaration = { items: false, collections };
-  try {
-    parseDeclarations(JSON.parse(JSON.stringify(declaration)), taken);
-  } catch (error) {
-    if (!(error instanceof DeclarationError)) throw error;
-    mistakes.add(`this, which has to be renamed: ${error.message}`, file);
-  }
-  return { json: inLines(declaration), mistakes: mistakes.lines };
+export function named(members: readonly Member[], taken: readonly string[]): readonly Named[] {
+  const used = new Set(taken.map((name) => name.toLowerCase()));
+  return members.map(([given, value]) => {
+    let name = given
+      .replaceAll(/[^\w-]/gu, '_')
+      .replace(/^(?=-|$)/, '_')
+      .slice(0, nameLengthMax);
+    while (used.has(name.toLowerCase())) name = `${name.slice(0, nameLengthMax - 1)}_`;
+    used.add(name.toLowerCase());
+    return { name, given, value };
+  });
+}
+const nameLengthMax = 63;
+
+/** Whether a member of a file is a collection, and not one value. */
+export const areRecords = (value: JsonValue): value is readonly JsonObject[] =>
+  Array.isArray(value) && value.every((one: JsonValue) => isJsonObject(one));
+
+/** Returns why a value cannot be the id of a record; `undefined` if it can. */
+function refusalOf(id: JsonValue | undefined, used: ReadonlySet<string>): string | undefined {
+  if (id === undefined || id === null) return 'has no id';
+  if (ruleViolation({ kind: 'id', of: 'any' }, id) !== undefined)
+    return 'has an id that no path can name';
+  return used.has(String(id)) ? 'has the id of another record' : undefined;
 }
 
-/** Writes a declaration with a line for each field. */
-export const inLines = (declaration: object): string =>
-  `${JSON.stringify(declaration, null, 2).replaceAll(fieldInLines, onOneLine)}\n`;
+/**
+ * Returns the records without the ids that they cannot have, and what was wrong with these. They
+ * get others when they are stored.
+ */
+export function withUsableIds(records: readonly JsonObject[]): {
+  readonly records: readonly JsonObject[];
+  readonly changed: ReadonlyMap<string, number>;
+} {
+  const used = new Set<string>();
+  const changed = new Map<string, number>();
+  return {
+    changed,
+    records: records.map((record) => {
+      const id = Object.hasOwn(record, 'id') ? record['id'] : undefined;
+      const refusal = refusalOf(id, used);
+      if (refusal === undefined) {
+        used.add(String(id));
+        return record;
+      }
+      changed.set(refusal, (changed.get(refusal) ?? 0) + 1);
+      const { id: _, ...others } = record;
+      return others;
+    }),
+  };
+}
 
-/** Receives a phrase, and the place in the collection where it applies. */
-type Report = (problem: string, place?: string) => void;
+/** Returns a line for each cause why records get other ids. */
+export function notesOf(name: string, changed: ReadonlyMap<string, number>): string[] {
+  return Array.from(changed, ([refusal, count]) =>
+    count === 1
+      ? `${name}: 1 record ${refusal}, and gets another`
+      : `${name}: ${count.toLocaleString('en')} records ${refusal.replace('has', 'have')}, and get others`,
+  );
+}
 
-/** Looks at a collection, column by column; `undefined` where nothing in it can be declared. */
-function sketchOf(value: JsonValue, report: Report): Sketch | undefined {
-  if (!Array.isArray(value)) return void report('it must be an array of records');
-  if (value.length === 0) return void report('it must have a record, which tells its fields');
-  const records = value.map((record: JsonValue, index) => {
-    if (isJsonObject(record)) return record;
-    report('a record must be an object', `/${index}`);
-    return {};
+/** What a file is declared as. */
+export interface MadeDeclaration {
+  /** For `--collections`, with a line for each field. */
+  readonly declaration: string;
+  /** What is changed, a line each. */
+  readonly notes: readonly string[];
+}
+
+/** Declares the members of a file. `taken`: names that they cannot have. */
+export function declareMembers(
+  members: readonly Member[],
+  taken: readonly string[],
+  isStrict: boolean,
+): MadeDeclaration {
+  const notes: string[] = [];
+  const all = named(members, taken);
+  const collections = all.map(({ name, given, value }): JsonObject => {
+    if (name !== given) notes.push(`${JSON.stringify(given)} is called ${name}`);
+    const access = (what: 'single' | 'many') => (isStrict ? {} : { access: open(what) });
+    if (!areRecords(value)) return { name, single: true, ...access('single'), value: anyValue };
+    const { records, changed } = withUsableIds(value);
+    notes.push(...notesOf(name, changed));
+    const names = namesIn(records);
+    const declared = names.filter((each) => isPlain.test(each)).slice(0, fieldsMax);
+    const fields = declared.map((field) => {
+      const values = valuesOf(records, field);
+      const isOptional = !isStrict || values.length < records.length;
+      const rule = isStrict ? ruleOf(field, values, all) : anyLike(values);
+      return [field, { ...rule, ...(isOptional && { optional: true }) }];
+    });
+    const hasMore = !isStrict || declared.length < names.length;
+    const isMade = isStrict && records.every(({ id = 1 }) => fits(madeId, id));
+    return {
+      name,
+      ...(!isMade && { id: { kind: 'any' } }),
+      ...(hasMore && { additional: true }),
+      ...access('many'),
+      fields: Object.fromEntries(fields),
+    };
   });
+  const declaration = { items: false, ...(!isStrict && { users: false }), collections };
+  return { declaration: inLines(declaration), notes };
+}
+
+/** Writes a declaration with a field on one line, which is easier to read and to change. */
+const inLines = (declaration: object): string =>
+  `${JSON.stringify(declaration, null, 2).replaceAll(fieldInLines, onOneLine)}\n`;
+const fieldInLines = /^ {8}".*\{\n(?: {9,}.*\n)* {8}\}/gm;
+const onOneLine = (field: string): string => field.replaceAll(/\n */g, ' ');
+
+const anyValue = { kind: 'json', bytesMax: limits.recordBytesMax } as const;
+const madeId = { kind: 'integer', min: 1 } as const;
+
+/** Everyone may do everything. */
+function open(what: 'single' | 'many'): JsonObject {
+  const operations = ['list', 'create', 'read', 'replace', 'patch', 'remove'];
+  const all = what === 'many' ? operations : ['read', 'replace', 'patch'];
+  return Object.fromEntries(all.map((operation) => [operation, 'public']));
+}
+
+/** Returns the names of all members but the id. */
+function namesIn(records: readonly JsonObject[]): string[] {
   const names = new Set<string>();
   for (const record of records) for (const name in record) names.add(name);
-  const sketch = {
-    count: records.length,
-    ids: new Set<number>(),
-    fields: new Map<string, Column>(),
-  };
-  for (const name of names) {
-    const values = records.map((record) =>
-      Object.hasOwn(record, name) ? (record[name] ?? null) : null,
-    );
-    const reportAt = (problem: string, index: number): void =>
-      report(`${name} ${problem}`, `/${index}${pointerTo(name)}`);
-    if (name === 'id') addIds(sketch.ids, values, reportAt);
-    else {
-      const column = columnOf(name, values, reportAt);
-      if (column.count > 0) sketch.fields.set(name, column);
-    }
-  }
-  return sketch;
+  names.delete('id');
+  return [...names];
+}
+/** Other names are additional, and seldom in a query. */
+const isPlain = /^(?!(?:revision|ownerId)$)[A-Za-z][A-Za-z0-9_]{0,62}$/;
+/** Beyond these, members are additional: nobody reads so long a declaration. */
+const fieldsMax = 200;
+
+/** The kinds that a field may be guessed to have, the narrowest first. */
+const guesses: readonly Field[] = [
+  { kind: 'boolean' },
+  { kind: 'timestamp' },
+  { kind: 'integer' },
+  { kind: 'number' },
+  { kind: 'email' },
+  { kind: 'url' },
+  { kind: 'text' },
+  { kind: 'text', multiline: true, max: lengthMax },
+];
+
+const fits = (field: Field, value: JsonValue): boolean => ruleViolation(field, value) === undefined;
+
+/** Returns the values of a member that are no null. */
+const valuesOf = (records: readonly JsonObject[], name: string): readonly JsonValue[] =>
+  records
+    .map((record) => (Object.hasOwn(record, name) ? (record[name] ?? null) : null))
+    .filter((value) => value !== null);
+
+const guessOf = (values: readonly JsonValue[]): Field | undefined =>
+  guesses.find((guess) => values.length > 0 && values.every((value) => fits(guess, value)));
+
+/** Returns the rule that all values of a field keep. */
+const ruleOf = (name: string, values: readonly JsonValue[], all: readonly Named[]): object =>
+  referenceOf(name, values, all) ?? guessOf(values) ?? anyValue;
+
+/** Returns a field of any JSON that says what all values are like. */
+function anyLike(values: readonly JsonValue[]): object {
+  const areTexts = values.length > 0 && values.every((value) => typeof value === 'string');
+  const { kind = areTexts ? 'text' : undefined } = guessOf(values) ?? {};
+  const like = kind === 'integer' ? 'number' : kind;
+  return { ...anyValue, ...(like !== undefined && { like }) };
 }
 
-type ReportAt = (problem: string, index: number) => void;
-
-function addIds(ids: Set<number>, values: readonly JsonValue[], report: ReportAt): void {
-  for (const [index, value] of values.entries()) {
-    const id = numberOf('id', value);
-    const violation = ruleViolation({ kind: 'integer', min: 1 }, id);
-    if (violation === undefined) ids.add(Number(id));
-    else if (value !== null) report(violation.detail, index);
-  }
-}
-
-/** Looks at all values of a field. A null is an absent value. */
-function columnOf(name: string, values: readonly JsonValue[], report: ReportAt): Column {
-  const isList = Array.isArray(values.find((value) => value !== null));
-  const kinds = isList ? elementKinds : allKinds;
-  const elements = isList ? 0 : undefined;
-  const column: Column = { count: 0, kinds, longest: 0, elements, ids: new Set() };
-  for (const [index, value] of values.entries()) {
-    if (value === null) continue;
-    column.count += 1;
-    const problem = Array.isArray(value) === isList ? fit(column, name, value) : mixed;
-    if (problem !== undefined) report(problem, index);
-  }
-  return column;
-}
-
-const mixed = 'must be of the same kind in all records';
-
-/** Takes one more value of a field into account. Returns the problem, if there is one. */
-function fit(field: Column, name: string, value: JsonValue): string | undefined {
-  const values: readonly JsonValue[] = Array.isArray(value) ? value : [value];
-  if (field.elements !== undefined) field.elements = Math.max(field.elements, values.length);
-  for (const one of values) {
-    if (!isScalar(one)) return 'must be a text, a number, true or false, or a list of such values';
-    const id = numberOf(name, one);
-    const fits = (kind: Field, form: JsonValue): boolean => ruleViolation(kind, form) === undefined;
-    const kinds = field.kinds.filter((kind) => fits(kind, one) || (id !== one && fits(kind, id)));
-    if (kinds.length === 0) {
-      const kind = typeof one === 'number' ? ({ kind: 'number' } as const) : longText;
-      const violation = typeof one === 'boolean' ? undefined : ruleViolation(kind, one);
-      return violation?.detail ?? mixed;
-    }
-    field.kinds = kinds;
-    if (typeof one === 'string') field.longest = Math.max(field.longest, one.length);
-    if (typeof id === 'number' && /Ids?$/.test(name)) field.ids.add(id);
-  }
-  return undefined;
-}
-
-function declarationOf(name: string, { count, fields }: Sketch, all: ReadonlyMap<string, Sketch>) {
-  const times = ['createdAt', 'updatedAt'].filter((time) => fields.has(time));
-  const timestamps =
-    times.length > 0 &&
-    times.every((time) => fields.get(time)?.kinds.some(({ kind }) => kind === 'timestamp'));
-  const declared = Array.from(fields).filter(([field]) => !timestamps || !times.includes(field));
-  return {
-    name,
-    singular: singularOf(name),
-    fields: Object.fromEntries(
-      declared.map(([field, known]) => {
-        const one = referenceOf(field, known, all) ?? kindOf(known);
-        const { elements } = known;
-        const max = elements === undefined || elements <= 50 ? {} : { max: boundOf(elements) };
-        const kind = elements === undefined ? one : { kind: 'list', of: one, ...max };
-        return [field, { ...kind, ...(known.count < count && { optional: true }) }];
-      }),
-    ),
-    ...(timestamps && { timestamps }),
-  };
-}
-
-function kindOf({ kinds: [kind = longText], longest }: Column): Field {
-  if (kind.kind !== 'text') return kind;
-  return {
-    ...kind,
-    max: boundOf(kind.multiline ? Math.max(longest, multilineLengthMin) : longest),
-  };
-}
-
-const boundOf = (length: number): number => lengths.find((bound) => bound >= length) ?? lengthMax;
-
-/** A field such as `postId` or `tagIds` refers to `posts` or `tags` if it holds ids of those alone. */
+/** A field such as `postId` refers to `posts` where it has ids of those alone. */
 function referenceOf(
   field: string,
-  { ids, kinds: [first] }: Column,
-  all: ReadonlyMap<string, Sketch>,
+  values: readonly JsonValue[],
+  all: readonly Named[],
 ): Field | undefined {
-  if (ids.size === 0 || first?.kind !== 'integer') return undefined;
-  const singular = field.replace(/Ids?$/, '');
-  const [to] = [...all.keys()].filter((name) => singularOf(name) === singular);
-  const known = to === undefined ? undefined : all.get(to)?.ids;
-  if (to === undefined || known === undefined) return undefined;
-  return [...ids].every((id) => known.has(id)) ? { kind: 'reference', to } : undefined;
+  const to = all.find(({ name }) => field === `${singularOf(name)}Id`);
+  if (to === undefined || !areRecords(to.value)) return undefined;
+  const ids = new Set(to.value.map(({ id }) => id));
+  return values.every((value) => ids.has(value)) ? { kind: 'reference', to: to.name } : undefined;
 }

@@ -61,16 +61,6 @@ export function inMiB(bytes: number): string {
   return `${Math.ceil(bytes / 2 ** 20).toLocaleString('en')} MiB`;
 }
 
-/**
- * Returns an id, or a value of a field such as `postId` or `tagIds`, as a number where it is a
- * text of digits: newer versions of json-server write ids so. Returns other values as they are.
- */
-export function numberOf(name: string, value: JsonValue): JsonValue {
-  if (Array.isArray(value)) return value.map((element: JsonValue) => numberOf(name, element));
-  const isId = /^id$|Ids?$/.test(name) && typeof value === 'string';
-  return isId && /^[1-9]\d{0,14}$/.test(value) ? Number(value) : value;
-}
-
 /** Mistakes of a file, grouped by cause, with how often each occurs and its first places. */
 export class Mistakes {
   readonly #places = new Map<string, { count: number; readonly first: string[] }>();

@@ -21,14 +21,14 @@ import {
   type Target,
 } from '../../collections/registry.ts';
 import { checkSize } from '../../collections/resource.ts';
-import { moreName, valueName, type Field, type Value } from '../../schema/field.ts';
+import { moreName, valueName, type Value } from '../../schema/field.ts';
 import { ruleViolation } from '../../schema/kinds.ts';
 import { looksSame } from '../../schema/record.ts';
 import { atValue, creation, validateBody } from '../../schema/validate.ts';
 import { sizeOf } from '../../store/memory/size.ts';
 import type { Store, Transaction } from '../../store/store.ts';
-import { inMiB, Mistakes, numberOf } from './file.ts';
-import { areRecords, withUsableIds, type Named } from './loose.ts';
+import { inMiB, Mistakes } from './file.ts';
+import { areRecords, withUsableIds, type Named } from './declare.ts';
 
 /** How far ids may lie apart: a record far from all others takes 8 KiB of memory. */
 const idsPerRecordMax = 64;
@@ -228,9 +228,8 @@ function recordOf({ fields, timestamps }: CollectionDeclaration, sent: JsonObjec
   const body: [string, JsonValue][] = [];
   const own: { [name: string]: Scalar } = {};
   const hasMore = Object.hasOwn(fields, moreName);
-  for (const [name, given] of Object.entries(sent)) {
+  for (const [name, value] of Object.entries(sent)) {
     const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
-    const value = field !== undefined && hasNumbers(field) ? numberOf(name, given) : given;
     const takesNull = field === undefined ? hasMore : ruleViolation(field, null) === undefined;
     if (value === null && !takesNull) continue;
     const isOwn =
@@ -252,13 +251,6 @@ function recordOf({ fields, timestamps }: CollectionDeclaration, sent: JsonObjec
 function valueOf({ fields }: CollectionDeclaration, value: JsonValue): NewRecord {
   const validate = () => validateBody({ shape: fields }, { [valueName]: value }, creation, {});
   return { id: undefined, fields: atValue(validate) };
-}
-
-/** Whether the values of a field are numbers, or lists of them. */
-function hasNumbers(field: Field): boolean {
-  const one = field.kind === 'list' ? field.of : field;
-  if (one.kind === 'reference') return one.ids === undefined;
-  return one.kind === 'integer' || one.kind === 'number';
 }
 
 /** Whether an id can be the number of a record. */
