@@ -102,6 +102,8 @@ const limits = {
   lingerTimeoutMs: 1000,
   /** How long a stopping server waits for the requests in flight. */
   drainTimeoutMs: 30_000,
+  /** How long an asynchronous handler of a program may take; beyond it 503. */
+  handlerTimeoutMs: 30_000,
 
   // Callers and their credentials (src/auth).
   /** The longest access token. */
@@ -299,6 +301,7 @@ export function contradictionsIn(bounds: Limits): string[] {
     ['a refresh token that is used lives longer', bounds.refreshIdleSecondsMax, bounds.refreshLifetimeSecondsMax],
     ['a request arrives within the time of its fields and body', bounds.headersTimeoutMs, bounds.requestTimeoutMs],
     ['a slow reader is cut off before a stop is', bounds.slowReaderTimeoutMs, bounds.drainTimeoutMs],
+    ['so is a handler', bounds.handlerTimeoutMs, bounds.drainTimeoutMs],
   ];
   return relations.filter(([, low, high]) => low > high).map(([what]) => what);
 }

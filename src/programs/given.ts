@@ -45,9 +45,30 @@ export function isPlain(value: object): boolean {
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
+/** Whether a value is a promise, of whatever class. */
+export const isThenable = (value: unknown): boolean =>
+  typeof value === 'object' && value !== null && 'then' in value;
+
 /** @throws TypeError for a promise: its rejection must not end the process */
 export function refusePromise(value: unknown, what: string): void {
-  if (typeof value !== 'object' || value === null || !('then' in value)) return;
+  if (!isThenable(value)) return;
   Promise.resolve(value).catch(() => undefined);
   throw new TypeError(`${what} must be synchronous: it returned a promise`);
+}
+
+/** Waits for `work`, but no longer than `timeoutMs`. @throws what `late` returns */
+export async function inTime<T>(
+  work: Promise<T>,
+  timeoutMs: number,
+  late: () => Error,
+): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const end = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(late()), timeoutMs);
+  });
+  try {
+    return await Promise.race([work, end]);
+  } finally {
+    clearTimeout(timer);
+  }
 }

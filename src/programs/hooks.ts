@@ -9,7 +9,7 @@ import { checkEntry } from '../collections/resource.ts';
 import { OptionError } from '../config/options.ts';
 import { isObject } from '../schema/declaration.ts';
 import { draft } from '../schema/validate.ts';
-import { isPlain, jsonOf, withMembers } from './given.ts';
+import { inTime, isPlain, jsonOf, withMembers } from './given.ts';
 import type { Declared, Registry } from '../collections/registry.ts';
 import type { Observe } from '../collections/writes.ts';
 import type { Shape } from '../schema/field.ts';
@@ -100,18 +100,13 @@ function checkHooks(hooks: Hooks): void {
 const hookNames = ['beforeWrite', 'afterWrite'] as const;
 
 /** Waits until none is running. @throws Error where one takes longer than a stop */
-async function settled(running: ReadonlySet<Promise<void>>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
+function settled(running: ReadonlySet<Promise<void>>): Promise<void> {
+  const ended = async (): Promise<void> => {
+    while (running.size > 0) await Promise.all(running);
+  };
   const seconds = limits.drainTimeoutMs / 1000;
-  const late = new Promise<never>((_, reject) => {
-    const error = new Error(`Cannot wait for afterWrite any longer: it takes over ${seconds} s`);
-    timer = setTimeout(reject, limits.drainTimeoutMs, error);
-  });
-  try {
-    while (running.size > 0) await Promise.race([Promise.all(running), late]);
-  } finally {
-    clearTimeout(timer);
-  }
+  const message = `Cannot wait for afterWrite any longer: it takes over ${seconds} s`;
+  return inTime(ended(), limits.drainTimeoutMs, () => new Error(message));
 }
 
 function observerOf(hooks: Hooks, registry: Registry, begin: (change: Change) => void): Observe {

@@ -2,7 +2,9 @@ import { localAdministrator, type Principal } from '../auth/access.ts';
 import type { Call, Endpoint, Route } from '../api/call.ts';
 import { newRecord } from '../api/body.ts';
 import { idempotencyKeyOf, noContent, unstoredReply } from '../api/replies.ts';
+import { CairnError } from '../base/errors.ts';
 import { isScalar, type JsonObject, type Scalar } from '../base/json.ts';
+import { limits } from '../base/limits.ts';
 import { didYouMean } from '../base/search.ts';
 import type { Registry } from '../collections/registry.ts';
 import { anyAccess } from '../collections/declaration.ts';
@@ -15,7 +17,7 @@ import type { Shape } from '../schema/field.ts';
 import { kindOf } from '../schema/kinds.ts';
 import type { Transaction } from '../store/store.ts';
 import { callerOf, type Caller } from './callers.ts';
-import { jsonOf, refusePromise, withMembers } from './given.ts';
+import { inTime, isThenable, jsonOf, refusePromise, withMembers } from './given.ts';
 import type { Sent } from './types.ts';
 import type { ProgramTransaction } from './write.ts';
 
@@ -32,7 +34,7 @@ export interface RouteCall<B, Q, A> {
     readonly method: string;
     readonly target: string;
     readonly address: string;
-    /** Aborted when the caller has gone. */
+    /** Aborted when the caller has gone, and when `handle` takes over 30 s. */
     readonly signal: AbortSignal;
     /** Returns a field by its lower-case name. */
     header(name: string): string | undefined;
@@ -55,7 +57,10 @@ export interface RouteDefinition<B extends Shape, Q extends Shape, A> {
   readonly body?: B;
   /** The fields of the reply, for the OpenAPI document. */
   readonly reply?: Shape;
-  /** Answers: a value (200, as JSON), nothing (204), `reply(…)`, or a `Response`. */
+  /**
+   * Answers: a value (200, as JSON), nothing (204), `reply(…)`, or a `Response`. After 30 s the
+   * request is answered 503 without it.
+   */
   handle?(call: RouteCall<Sent<B, []>, Parameters<Q>, A>): unknown;
   /**
    * Answers by one transaction, which acts as the program. It is synchronous, may run more than once
@@ -165,17 +170,22 @@ export function ownEndpoints<A>(routes: readonly OwnRoute<A>[], tools: RouteTool
 function answer<A>(own: OwnRoute<A>, call: Call, tools: RouteTools<A>): Reply | Promise<Reply> {
   const { request, principal, id } = call;
   const { app, transaction, guarded } = tools.running();
+  const { asked, cut } = askedOf(request);
   const given: RouteCall<unknown, unknown, A> = {
     caller: callerOf(principal),
     id,
     query: parametersOf(own.query, call.query),
     body: call.body,
-    request: requestOf(request),
+    request: asked,
     app,
   };
   // What a route reads has been checked by its own shapes.
   const typed = given as RouteCall<never, never, A>;
-  if (own.write === undefined) return handled(own, typed);
+  if (own.write === undefined) {
+    const value = own.handle?.(typed);
+    const isLater = isThenable(value) || value instanceof Response;
+    return isLater ? inTime(handled(own, value), limits.handlerTimeoutMs, cut) : replyOf(value);
+  }
   const key = call.route.method === 'POST' ? idempotencyKeyOf(request) : undefined;
   const line = `${call.route.method} ${request.target}`;
   const keyed =
@@ -195,8 +205,8 @@ function answer<A>(own: OwnRoute<A>, call: Call, tools: RouteTools<A>): Reply | 
   return tools.writes.answer(principal, keyed, guarded(work));
 }
 
-async function handled<A>(own: OwnRoute<A>, call: RouteCall<never, never, A>): Promise<Reply> {
-  const value = await own.handle?.(call);
+async function handled<A>(own: OwnRoute<A>, later: unknown): Promise<Reply> {
+  const value = await later;
   if (!(value instanceof Response)) return replyOf(value);
   const { status, headers, url } = value;
   if (status === 0) throw new TypeError(`The handle of ${own.path} returned Response.error()`);
@@ -244,16 +254,31 @@ const ofSender: ReadonlySet<string> = new Set([
   ...['upgrade', 'content-length', 'date', 'x-request-id'],
 ]);
 
-const requestOf = (request: PlainCall): RouteCall<never, never, never>['request'] => ({
-  id: request.id,
-  method: request.method,
-  target: request.target,
-  address: request.address,
-  get signal() {
-    return request.signal;
-  },
-  header: (name) => request.fields.get(name),
-});
+/** Returns a request as its handler sees it, and what ends it where that takes too long. */
+function askedOf(request: PlainCall): {
+  readonly asked: RouteCall<never, never, never>['request'];
+  readonly cut: () => CairnError;
+} {
+  const { id, method, target, address, fields } = request;
+  let late: AbortController | undefined;
+  let signal: AbortSignal | undefined;
+  const asked = {
+    ...{ id, method, target, address },
+    get signal() {
+      late ??= new AbortController();
+      return (signal ??= AbortSignal.any([request.signal, late.signal]));
+    },
+    header: (name: string) => fields.get(name),
+  };
+  const cut = (): CairnError => {
+    late?.abort();
+    const took = `its handler takes over ${limits.handlerTimeoutMs / 1000} s`;
+    return method === 'GET' || method === 'HEAD'
+      ? new CairnError('overloaded', `Cannot answer the request: ${took}`)
+      : new CairnError('outcome_unknown', `Cannot tell what became of the request: ${took}`);
+  };
+  return { asked, cut };
+}
 
 /** Reads the parameters of a query. @throws CairnError `invalid_query` */
 function parametersOf(shape: Shape | undefined, query: string): JsonObject {

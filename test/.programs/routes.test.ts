@@ -173,6 +173,40 @@ test('a handler that throws, or returns a promise out of a transaction, writes n
   assert.equal(app.collection(tasks).count(), 0);
 });
 
+test('a handler that never ends is cut with its request, and nothing is written', async (t) => {
+  const signals: AbortSignal[] = [];
+  const stuck = (method: 'GET' | 'POST', path: string, handle: (signal: AbortSignal) => unknown) => defineRoute({
+    method, path, access: 'public', summary: 'Wait',
+    handle({ request }) {
+      signals.push(request.signal);
+      return handle(request.signal);
+    },
+  });
+  const endless = (): Promise<never> => new Promise(() => undefined);
+  const own = [
+    stuck('POST', '/stuck', endless), stuck('GET', '/stuck', endless),
+    stuck('GET', '/streaming', () => new Response(new ReadableStream({ pull: endless }))),
+    // It fails when nobody waits any more, which must not end the process.
+    stuck('POST', '/late', (signal) => new Promise((_, reject) => signal.addEventListener('abort', reject))),
+  ];
+  const app = await open(t, { routes: own });
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  for (const [method, target, code] of [
+    ['POST', '/stuck', 'outcome_unknown'], ['GET', '/stuck', 'overloaded'], ['GET', '/streaming', 'overloaded'],
+    ['POST', '/late', 'outcome_unknown'],
+  ] as const) {
+    const asked = app.inject({ method, target });
+    const begun = new Promise((resolve) => setImmediate(resolve));
+    await begun;
+    t.mock.timers.tick(30_000);
+    const { status, body } = await asked;
+    assert.deepEqual([status, JSON.parse(body).code], [503, code], target);
+    assert.equal(signals.at(-1)?.aborted, true);
+  }
+  t.mock.timers.reset();
+  assert.equal(app.collection(tasks).count(), 0);
+});
+
 test('the OpenAPI document has routes of one\'s own', async (t) => {
   const app = await open(t);
   const { paths } = JSON.parse((await app.inject({ target: '/openapi.json' })).body);
