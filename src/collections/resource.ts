@@ -1,5 +1,6 @@
 import {
   dependsOnRecord,
+  hasAccess,
   localAdministrator,
   notFound,
   type Cell,
@@ -198,6 +199,7 @@ export class CollectionResource {
     if (!mayRead(this.collection, principal, entry)) throw notFound();
     // The route has decided on the words that depend on no record.
     if (!dependsOnRecord(cell, principal) || isAllowed(cell, principal, entry)) return entry;
+    if (!hasAccess(this.collection.access.read, principal)) throw notFound();
     throw new CairnError('not_owner', 'Cannot change the record: it belongs to another user');
   }
 }
