@@ -119,6 +119,15 @@ test('a refused removal tells nobody how many records there are that they may no
   }
 });
 
+test('a record that refers by two of its fields is counted once', async (t) => {
+  const to = { kind: 'reference', to: 'authors' } as const;
+  const duels = declare('duels', 'duel', { authorId: to, rivalId: to });
+  const { admin } = await open(t, { collections: [...collections, duels] });
+  await admin('POST', '/duels', { json: { authorId: 3, rivalId: 3 } });
+  const { detail } = Object((await admin('DELETE', '/authors/3')).json);
+  assert.equal(detail, 'Cannot remove the record: 1 record refers to it in duels');
+});
+
 test('a hook that refuses a record that would go along refuses the removal', async (t) => {
   const hooks = {
     beforeWrite({ operation, id }: Change): undefined {

@@ -128,7 +128,7 @@ class Removal {
       const { from } = first.reference;
       const { name, access } = from;
       const those = refusing.filter(({ reference }) => reference.from === from);
-      const count = those.length;
+      const count = new Set(those.map(({ referrer }) => referrer.id)).size;
       const counted = count === 1 ? '1 record refers' : `${count} records refer`;
       // How many records there are is for a caller that may list them.
       const { test = () => true } = readerOf(from, principal, 'list');
