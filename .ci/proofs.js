@@ -18,6 +18,7 @@ const proofs = [
   ['http-fuzz', { CAIRN_FUZZ_REQUESTS: 100_000 }],
   ['import', { CAIRN_IMPORT_KILLS: 200 }],
   ['changes', { CAIRN_FEED_CUTS: 1000 }],
+  ['whose', { CAIRN_WHOSE_QUESTIONS: 1_000_000 }],
   ['orders', { CAIRN_TEST_HISTORIES: 3000 }],
   ['cluster.torture', { CAIRN_CLUSTER_OPERATIONS: 200_000 }],
   ['cluster-servers', {}],

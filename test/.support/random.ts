@@ -7,9 +7,14 @@ export interface Generator {
 
 /** A generator of its own for each `use`, so that one test does not change what another one draws. */
 export function generator(use: string, seed = process.env['CAIRN_TEST_SEED'] ?? '1'): Generator {
-  let state = 2166136261;
-  for (const character of `${use} ${seed}`) state = Math.imul(state ^ (character.codePointAt(0) ?? 0), 16777619);
   console.log(`# ${use}: CAIRN_TEST_SEED=${seed}`);
+  return numbersOf(`${use} ${seed}`);
+}
+
+/** The numbers that follow from a text. */
+export function numbersOf(text: string): Generator {
+  let state = 2166136261;
+  for (const character of text) state = Math.imul(state ^ (character.codePointAt(0) ?? 0), 16777619);
   const below = (bound: number): number => {
     // Mulberry32: small, quick and good enough to shuffle tests.
     state = (state + 0x6d2b79f5) | 0;
