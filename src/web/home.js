@@ -71,8 +71,16 @@ async function loadServer() {
   Object.assign(known, { lists, server: status?.data });
 }
 
-/** @type {(heading: Child, ...children: (Child | readonly Child[])[]) => Child} */
-const section = (heading, ...children) => h('section.stack tight', h('h2', heading), ...children);
+/**
+ * Draws a heading above a card of lines; without a line, the card says so.
+ * @type {(heading: Child, lines: readonly Child[], none?: Child) => Child}
+ */
+const section = (heading, lines, none) =>
+  h(
+    'section.stack tight',
+    h('h2', heading),
+    h('ul.rows card', lines.length > 0 ? lines : line('', none)),
+  );
 
 /** @type {(key: string | number, ...children: Child[]) => Child} */
 const line = (key, ...children) => h('li.row spread', { key }, ...children);
@@ -85,32 +93,33 @@ export function homeView() {
     server && tiles(server.minutes),
     server && firstRun(lists),
     h(
-      'div.stack',
+      'div.lists',
       server && attention(server),
       section(
         'Activity',
-        h('ul.rows card', state.activity.map(activityView)),
-        state.activity.length === 0 && h('p.quiet', 'Changes appear here as they are made.'),
+        state.activity.map(activityView),
+        h('span.quiet', 'Changes appear here as they are made.'),
       ),
-    ),
-    lists.map(({ name, one, title, nameField, total, newest }) =>
-      section(
-        h('a', { href: address(name) }, `${title} `, h('small', showNumber(total))),
-        h(
-          'ul.rows card',
-          newest.map(({ id, [nameField]: label }) =>
+      lists.map(({ name, one, title, nameField, total, newest }) =>
+        section(
+          h('a', { href: address(name) }, `${title} `, h('small', showNumber(total))),
+          newest.map(({ id, createdAt, [nameField]: label }) =>
             line(
               id,
               h('a', { href: address(name, id) }, bdi(`${label}`)),
-              h('span.quiet', `${one} ${id}`),
+              h('small', createdAt ? age(`${createdAt}`) : `${one} ${id}`),
             ),
           ),
+          h('a', { href: address(name, newId) }, `Create the first ${one}`),
         ),
-        total === 0 && h('p', h('a', { href: address(name, newId) }, `Create the first ${one}`)),
       ),
+      server &&
+        h(
+          'section.stack tight',
+          h('h2', 'Server'),
+          h('dl.card pad', Object.entries(server).map(factView)),
+        ),
     ),
-    server &&
-      h('div.server', section('Server', h('dl.card pad', Object.entries(server).map(factView)))),
   );
 }
 
@@ -146,10 +155,10 @@ function firstRun(lists) {
       { 'aria-label': 'First steps' },
       steps.map(([title, isDone, href, text], index) =>
         h(
-          isDone ? 'li.card pad quiet' : 'li.card pad',
+          'li.card pad',
           { key: title },
           h('a', { href }, h('strong', `${isDone ? '✓' : index + 1} ${title}`)),
-          h('p', text),
+          !isDone && h('p.quiet', text),
         ),
       ),
     )
@@ -164,12 +173,19 @@ const figures = [
   ['records', 'Records', 0],
 ];
 
+/** Returns the minutes that are complete: all but the current one. @param {readonly Minute[]} minutes */
+const complete = (minutes) => (minutes.length > 1 ? minutes.slice(0, -1) : minutes);
+
+/**
+ * Whether a minute has too few requests for a figure: of a few, the slowest says nothing.
+ * @type {(minute: Minute | undefined, figure: keyof Minute) => boolean}
+ */
+const isFew = (minute, figure) => figure === 'p99Ms' && (minute?.requests ?? 0) < fewRequests;
+
 /** Draws the last hour as a picture for each figure, and as a table. @param {readonly Minute[]} minutes */
 function tiles(minutes) {
-  // The current minute is not complete yet.
-  const last = minutes.at(-2) ?? minutes.at(-1);
-  // Of a few requests, the slowest says nothing.
-  const isFew = (last?.requests ?? 0) < fewRequests;
+  const whole = complete(minutes);
+  const last = whole.at(-1);
   const tile = figures.map(([figure, label, digits]) =>
     h(
       'div.card',
@@ -177,11 +193,11 @@ function tiles(minutes) {
       h('p.quiet', label),
       h(
         'p',
-        h('strong', isFew && figure === 'p99Ms' ? '–' : showFigure(last?.[figure] ?? 0, digits)),
+        isFew(last, figure)
+          ? h('small', 'too few requests')
+          : h('strong', showFigure(last?.[figure] ?? 0, digits)),
       ),
-      spark(
-        (minutes.length > 1 ? minutes : minutes.concat(minutes)).map((minute) => minute[figure]),
-      ),
+      spark(whole.map((minute) => (isFew(minute, figure) ? 0 : minute[figure]))),
     ),
   );
   const rows = minutes.toReversed().map((minute) =>
@@ -202,32 +218,33 @@ function tiles(minutes) {
 function spark(values) {
   const top = Math.max(...values, 1);
   const step = 100 / Math.max(values.length - 1, 1);
-  const points = values.map((value, index) => `${index * step} ${31 - (value / top) * 28}`);
-  const line = `M${points.join('L')}`;
+  const points = values.map((value, index) => `${index * step} ${30 - (value / top) * 27}`);
+  // A line has two points, also after one minute.
+  const line = `M${points.join('L')}${values.length > 1 ? '' : 'h100'}`;
   const look = { viewBox: '0 0 100 32', preserveAspectRatio: 'none', 'aria-hidden': 'true' };
   const area = h('path', { d: `${line}V32H0`, stroke: 'none' });
   return h('svg', look, area, h('path', { d: line, fill: 'none' }));
 }
 
 const fewRequests = 100;
-const [fewBytes, heapShare, manyFailures] = [1e9, 0.8, 10];
+const [fewBytes, heapShare, manyFailures, slowMs] = [1e9, 0.8, 10, 250];
 
 /** Says what an operator should look at. @param {Server} server */
 function attention({ state: store, minutes, freeBytes = Infinity, heapUsedBytes, heapMaxBytes }) {
+  const last = complete(minutes).at(-1);
+  const p99 = (!isFew(last, 'p99Ms') && last?.p99Ms) || 0;
   const failed = minutes.reduce((sum, { failedSignIns }) => sum + failedSignIns, 0);
   const notes = [
     store !== 'writable' && `The store is ${store}: it refuses writes.`,
     freeBytes < fewBytes && `The disk has only ${megabytes(freeBytes)} free.`,
     heapUsedBytes > heapMaxBytes * heapShare && `The memory is ${heapShare * 100} % full.`,
+    p99 > slowMs && `One request in a hundred took ${showFigure(p99, 0)} ms or more.`,
     failed >= manyFailures && `${failed} sign-ins were refused in the last hour.`,
   ].filter((note) => note !== false);
   return section(
     'Needs attention',
-    h(
-      'ul.rows card error',
-      notes.map((note) => line(note, note)),
-    ),
-    notes.length === 0 && h('p', h('span.mark', '✓ '), 'Nothing. All is well.'),
+    notes.map((note) => line(note, h('span.error', note))),
+    h('span', h('span.mark', '✓ '), 'Nothing. All is well.'),
   );
 }
 
@@ -268,31 +285,27 @@ export function sessionsView() {
   if (sessions.length === 0 || userId !== userShown()) return undefined;
   const shown = section(
     'Sessions',
-    h(
-      'ul.rows card',
-      sessions.map(({ id, kind, agent, address: from, lastSeenAt, expiresAt, current }) => {
-        const client =
-          /(?:Edg|Firefox|Chrome|Safari)\/\d+/u.exec(agent)?.[0] ?? (agent || 'Unknown');
-        const end = async () => {
-          // It may have ended by itself.
-          await call('DELETE', `sessions/${id}`).catch((error) => {
-            if (error.status !== 404) throw error;
-          });
-          say('The session has ended.');
-          await loadSessions(userId);
-        };
-        return line(
-          id,
-          h('span', { title: agent }, kind === 'refresh' ? `${client}, by token` : client),
-          current
-            ? h('span.quiet', 'this one')
-            : button('End', end, { 'aria-label': `End the session of ${client}` }),
-          h('small', `${from} · seen `, age(lastSeenAt), ' · ends ', age(expiresAt)),
-        );
-      }),
-    ),
-    isAccount() &&
-      button('Sign out everywhere', async () => (await ask('everywhere')) && page.signOut(true)),
+    sessions.map(({ id, kind, agent, address: from, lastSeenAt, expiresAt, current }) => {
+      const client = /(?:Edg|Firefox|Chrome|Safari)\/\d+/u.exec(agent)?.[0] ?? (agent || 'Unknown');
+      const end = async () => {
+        // It may have ended by itself.
+        await call('DELETE', `sessions/${id}`).catch((error) => {
+          if (error.status !== 404) throw error;
+        });
+        say('The session has ended.');
+        await loadSessions(userId);
+      };
+      return line(
+        id,
+        h('span', { title: agent }, kind === 'refresh' ? `${client}, by token` : client),
+        current
+          ? h('span.quiet', 'this one')
+          : button('End', end, { 'aria-label': `End the session of ${client}` }),
+        h('small', `${from} · seen `, age(lastSeenAt), ' · ends ', age(expiresAt)),
+      );
+    }),
   );
-  return h('div.stack', shown, keysView(userId));
+  const everywhere = async () => (await ask('everywhere')) && page.signOut(true);
+  const end = isAccount() && button('Sign out everywhere', everywhere);
+  return h('div.stack', shown, end, keysView(userId));
 }

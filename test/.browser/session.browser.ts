@@ -54,12 +54,12 @@ visitTest('other sessions can be ended, one by one and all at once', { refusals:
   await browser.until('return document.querySelectorAll("#record .rows li").length === 1');
   assert.equal((await fetch(`${server.url}/dashboard`, { headers: { Cookie: `${name}=${value}` } })).status, 401);
 
-  await browser.click('#record section > button');
+  await browser.click('#record .stack > button');
   await shows('Sign out everywhere?', '#everywhere');
   await browser.press(keys.escape);
   await browser.until('return !document.querySelector("#everywhere").open');
   assert.equal((await server.as('ada', 'GET', '/sessions')).data.length, 1, 'it asks before it signs out');
-  await browser.click('#record section > button');
+  await browser.click('#record .stack > button');
   await browser.click('#everywhere [value=end]');
   await shows('All your sessions have ended.', '#sign-in');
   assert.deepEqual((await server.as('ada', 'GET', '/sessions')).data, []);
