@@ -76,11 +76,11 @@ export function collectionsOf({ paths, components: { schemas } }) {
   });
 }
 
-/** A value of its own counts as a record with one field. @param {Operation} put @returns {Schema} */
-const shapeOfValue = ({ requestBody }) => ({
-  properties: { value: requestBody?.content?.['application/json']?.schema ?? {} },
-  required: ['value'],
-});
+/** A value of its own, put as a whole, counts as a record with one field. @param {Operation} put @returns {Schema} */
+function shapeOfValue({ requestBody }) {
+  const { properties, ...value } = requestBody?.content?.['application/json']?.schema ?? {};
+  return { properties: { value }, required: ['value'] };
+}
 
 /** @type {(name: string, shapes: readonly (Schema | undefined)[], sortable?: readonly unknown[]) => Field} */
 function fieldOf(name, shapes, sortable) {
@@ -133,6 +133,34 @@ export function elementOf(field) {
   const { items: schema = {} } = field.schema;
   return { ...field, schema, kind: kindOf(schema), isRequired: true, isOptional: false };
 }
+
+/**
+ * Returns the fields of a field that is an object, those of its own objects too, or the field itself. The name of a
+ * nested one is its path: `address/city`.
+ * @param {Field} field @returns {Field[]}
+ */
+export function leavesOf(field) {
+  const { name: path, schema: object, label: prefix, within = [] } = field;
+  if (!object.properties) return [field];
+  const isNested = path.includes('/');
+  return Object.entries(object.properties).flatMap(([name, schema]) => {
+    const isRequired = !!object.required?.includes(name);
+    const label = labelOf(name, schema);
+    return leavesOf({
+      ...field,
+      schema,
+      name: `${path}/${name}`,
+      label: capitalized(isNested ? `${prefix} ${label}` : label),
+      kind: kindOf(schema),
+      isRequired,
+      isOptional: !isRequired || !!schema.type?.includes('null'),
+      within: field.isRequired ? within : [...within, path],
+    });
+  });
+}
+
+/** Returns what a record has at a path. @type {(record: unknown, path: readonly string[]) => unknown} */
+export const at = (record, path) => path.reduce((value, name) => Object(value)[name], record);
 
 /** Returns the collection that a field, or each of its elements, refers to. @param {Field} field */
 export const targetOf = ({ schema }) => schema['x-references'] ?? schema.items?.['x-references'];

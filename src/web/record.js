@@ -5,8 +5,8 @@
  */
 import { Problem, call } from './api.js';
 import { control } from './control.js';
-import { button, fact, h, onClick, set } from './dom.js';
-import { capitalized, isAllowed, isOpen, wordsOf } from './model.js';
+import { bdi, button, fact, h, onClick, set } from './dom.js';
+import { at, capitalized, isAllowed, isOpen, leavesOf, wordsOf } from './model.js';
 import { loadList, showChanges } from './records.js';
 import { choicesOf, readable } from './reference.js';
 import { loadReferring, referringView } from './referring.js';
@@ -15,7 +15,7 @@ import { address, ask, draw, explain, go, newId, noteSeen, page, say, state } fr
 import { fromText, toText } from './texts.js';
 import { nameOf, show } from './values.js';
 
-/** @import { Child, Collection, Description, Draft, Field, Scalar, Stored } from './types.js' */
+/** @import { Child, Collection, Description, Draft, Field, Stored } from './types.js' */
 
 /** The form that is open; there is one at a time. @type {Draft | undefined} */
 export let draft;
@@ -185,7 +185,7 @@ function adopt(of, base) {
   for (const field of fieldsOf(of)) {
     const { name } = field;
     const [before = '', mine = ''] = [of.before[name], of.texts[name]];
-    const theirs = (of.before[name] = toText(field, base.data[name]));
+    const theirs = (of.before[name] = toText(field, at(base.data, name.split('/'))));
     const dispute = disputes[name];
     if (mine === before && !dispute) of.texts[name] = theirs;
     if (theirs === mine || (theirs === before && !dispute)) continue;
@@ -206,8 +206,8 @@ const isSelf = ({ collection, id }) => collection.name === 'users' && id === `${
 /** The fields of one's own new password alone. */
 const proofs = ['currentPassword', 'keepKeys'];
 
-/** The fields that can be filled in here. @param {Draft} of */
-function fieldsOf(of) {
+/** The fields of a record that can be changed here. @param {Draft} of */
+function openFields(of) {
   const { name: collection, fields } = of.collection;
   const hidden =
     state.hasUsers && collection === 'users'
@@ -218,25 +218,48 @@ function fieldsOf(of) {
   );
 }
 
+/** The fields that can be filled in here, those of objects one by one. @param {Draft} of */
+const fieldsOf = (of) => openFields(of).flatMap(leavesOf);
+
 /** Whether the form holds input that is not stored. */
 export const isChanged = (of = draft) =>
   of !== undefined && fieldsOf(of).some(({ name }) => of.texts[name] !== of.before[name]);
 
+/**
+ * Returns the path of an object that a field is in, that may be left out, and of which nothing is filled in.
+ * @param {Draft} of @param {Field} field
+ */
+const blankOf = (of, { within = [] }) =>
+  within.find((path) =>
+    fieldsOf(of).every(({ name }) => !name.startsWith(`${path}/`) || !of.texts[name]),
+  );
+
 /** Whether a field must be filled in. @param {Draft} of @param {Field} field */
-const isNeeded = ({ base }, { isRequired, isOptional, shown }) =>
-  isRequired || (!!base && shown && !isOptional);
+function isNeeded(of, field) {
+  const { isRequired, isOptional, shown, schema } = field;
+  const isWanted = isRequired ? !schema.type?.includes('null') : !!of.base && shown && !isOptional;
+  return isWanted && !blankOf(of, field);
+}
 
 /** Builds the request body; problems with the input go to the issues of the form. @param {Draft} of */
 function bodyOf(of) {
-  /** @type {{ [field: string]: Scalar | null }} */ const body = {};
+  /** @type {{ [field: string]: unknown }} */ const body = {};
   of.issues = {};
   for (const field of fieldsOf(of)) {
-    const { name, isOptional } = field;
+    const { name, isOptional, isRequired } = field;
     const text = of.texts[name] ?? '';
-    if (of.base && text === of.before[name]) continue;
-    const { value = null, problem } = fromText(field, text, isNeeded(of, field));
+    const blank = blankOf(of, field);
+    const path = (blank ?? name).split('/');
+    const last = path.pop() ?? '';
+    const isStored = text === of.before[name] && at(of.base?.data, path) !== undefined;
+    if (of.base ? isStored : blank) continue;
+    const { value = null, problem } = blank ? {} : fromText(field, text, isNeeded(of, field));
     if (problem) of.issues[name] = problem;
-    else if (value !== null || (of.base && isOptional)) body[name] = value;
+    else if (value !== null || isRequired || (of.base && isOptional)) {
+      let place = body;
+      for (const part of path) place = Object((place[part] ??= {}));
+      place[last] = value;
+    }
   }
   return body;
 }
@@ -279,8 +302,12 @@ export async function save() {
     return true;
   } catch (error) {
     const { isUnknown, issues, status } = error instanceof Problem ? error : new Problem();
-    for (const { pointer, detail } of issues) of.issues[pointer.split('/')[1] ?? ''] = detail;
-    const isShownAtField = fieldsOf(of).some((field) => of.issues[field.name]);
+    const fields = fieldsOf(of);
+    for (const { pointer, detail } of issues) {
+      const field = fields.find(({ name }) => `${pointer}/`.startsWith(`/${name}/`));
+      of.issues[field?.name ?? ''] = detail;
+    }
+    const isShownAtField = fields.some((field) => of.issues[field.name]);
     Object.assign(of, {
       isSaving: false,
       isUnknown,
@@ -387,7 +414,7 @@ function recordForm(of) {
       button('Try again', () => loadDraft(of)),
     );
   }
-  const fields = mayChange ? fieldsOf(of) : [];
+  const fields = mayChange ? openFields(of) : [];
   const facts = collection.fields.filter((field) => base && field.shown && !fields.includes(field));
   const mayRemove = base && may(of, 'remove') && !isSelf(of);
   const isPrivate = !isOpen(collection, 'read');
@@ -403,11 +430,14 @@ function recordForm(of) {
     },
     isPrivate && h('p.quiet', `${whoMay(of, 'read')} see this.`),
     single && isNew && h('p', `There is no ${one} yet.`),
-    fields.map((field) => labelled(of, field)),
-    h(
-      'dl.stack tight',
-      facts.map((field) => fact(field.label, show(field, base?.data[field.name]))),
-    ),
+    fields.map((field) => {
+      const leaves = leavesOf(field);
+      if (leaves[0] === field) return labelled(of, field);
+      const texts = leaves.map(({ name }) => of.texts[name]);
+      const controls = leaves.map((leaf) => labelled(of, leaf));
+      return fold(field.label, texts, h('div.stack', controls));
+    }),
+    factsOf(facts, base?.data),
     !mayChange && h('p.quiet', `${whoMay(of, operation)} can ${verb} this.`),
     (mayChange || mayRemove) &&
       h(
@@ -427,6 +457,36 @@ function recordForm(of) {
       ),
   );
 }
+
+const [openMax, summaryMax] = [3, 80];
+
+/** Shows the parts of an object, folded where they are many. @type {(label: Child, texts: readonly unknown[], content: Child) => Description} */
+const fold = (label, texts, content) =>
+  h(
+    'details.fold',
+    { key: `${label}`, open: texts.length <= openMax },
+    h(
+      'summary',
+      label,
+      ' ',
+      h('small', bdi(texts.filter(Boolean).join(', ').slice(0, summaryMax))),
+    ),
+    content,
+  );
+
+/** @type {(fields: readonly Field[], data: unknown) => Description} */
+const factsOf = (fields, data) =>
+  h(
+    'dl.stack tight',
+    fields.map((field) => {
+      const { name, label } = field;
+      const value = at(data, name.split('/'));
+      const leaves = leavesOf(field);
+      if (leaves[0] === field || !value) return fact(label, show(field, value));
+      const texts = leaves.map((leaf) => at(data, leaf.name.split('/')));
+      return fact(label, fold(`${texts.length} fields`, texts, factsOf(leaves, data)));
+    }),
+  );
 
 /** Says which fields keep the form from being saved: they may be out of view. @param {Draft} of */
 function troubled(of) {
@@ -448,7 +508,7 @@ function hintOf(field) {
 function labelled(of, field) {
   const { name, label } = field;
   const [text = '', issue, dispute] = [of.texts[name], of.issues[name], of.disputes[name]];
-  const id = `field-${name}`;
+  const id = `field-${name.replaceAll('/', '-')}`;
   const type = (/** @type {string} */ typed) => {
     of.texts[name] = typed;
     delete of.issues[name];

@@ -157,6 +157,7 @@ export function draw(focus) {
     page.paint();
     const target = wanted && document.querySelector(wanted);
     if (!(target instanceof HTMLElement)) return;
+    target.closest('details')?.setAttribute('open', '');
     target.focus();
     wanted = undefined;
   });

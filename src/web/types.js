@@ -36,11 +36,11 @@
 
 /**
  * One field. `shown`, `created` and `changed`: whether it is part of a record, of a new record and of a patch.
- * `isOptional`: a record may lack it.
+ * `isOptional`: a record may lack it. `within`: the objects of a nested field that may be left out, as paths.
  * @typedef {'text' | 'email' | 'password' | 'number' | 'integer' | 'boolean' | 'choice' | 'time' |
  *   'long' | 'list' | 'reference' | 'json'} Kind
  * @typedef {{ name: string, label: string, kind: Kind, schema: Schema, shown: boolean, created: boolean,
- *   changed: boolean, isRequired: boolean, isOptional: boolean, isSortable: boolean }} Field
+ *   changed: boolean, isRequired: boolean, isOptional: boolean, isSortable: boolean, within?: readonly string[] }} Field
  */
 
 /**

@@ -214,14 +214,14 @@ const places = defineCollection({
   },
 });
 
-visitTest('objects and JSON are shown, checked and changed as JSON', { collections: [places] }, async (visit) => {
+visitTest('JSON is shown, checked and changed as JSON', { collections: [places] }, async (visit) => {
   const { browser, server, fill, says, shows } = visit;
   await visit.signIn('#places/new');
   await fill('title', 'Bar');
-  await fill('address', '{"city": ');
+  await fill('extra', '[1, {"two": ');
   await browser.click('.record .primary');
-  await shows('Address must be JSON', '.record');
-  await fill('address', '{"city": "Rome"}');
+  await shows('Extra must be JSON', '.record');
+  await fill('address-city', 'Rome');
   await fill('extra', '[1, {"two": null}]');
   await browser.click('.record .primary');
   await says('Created place 1.');
@@ -236,6 +236,77 @@ visitTest('objects and JSON are shown, checked and changed as JSON', { collectio
   await says('Saved place 1.');
   const { data } = await server.as('ada', 'GET', '/places/1');
   assert.deepEqual(data, { ...stored, title: 'Café', closedAt: null });
+});
+
+const houses = defineCollection({
+  name: 'houses',
+  singular: 'house',
+  fields: {
+    title: { kind: 'text', min: 1 },
+    address: {
+      kind: 'object',
+      optional: true,
+      fields: {
+        street: { kind: 'text' },
+        city: { kind: 'text', min: 1 },
+        geo: {
+          kind: 'object',
+          optional: true,
+          fields: { lat: { kind: 'number', min: -90, max: 90 }, seenAt: { kind: 'timestamp', nullable: true } },
+        },
+      },
+    },
+    size: { kind: 'object', fields: { rooms: { kind: 'integer' } } },
+  },
+  access: { patch: 'admin' },
+});
+
+visitTest('objects are groups of fields that fold, and are saved, cleared and disputed field by field', {
+  collections: [houses], refusals: [422],
+}, async (visit) => {
+  const { browser, server, fill, says, shows } = visit;
+  const stored = async (): Promise<object> => (await server.as('ada', 'GET', '/houses/1')).data;
+  await visit.signIn('#houses/new');
+  await fill('title', 'Villa');
+  await browser.click('.record .primary');
+  await shows('Rooms must be filled in.', '.record');
+  await fill('size-rooms', '4');
+  // A group beyond three fields is folded, and unfolds where something is wrong in it.
+  const isOpen = 'return [...document.querySelectorAll(".record details")].map((at) => at.open)';
+  assert.deepEqual(await browser.run(isOpen), [false, true]);
+  await browser.click('.record summary');
+  await fill('address-geo-lat', '91');
+  await browser.click('.record summary');
+  await browser.click('.record .primary');
+  await browser.until('return document.activeElement.id === "field-address-city"');
+  await fill('address-city', 'Rome');
+  await browser.click('.record .primary');
+  await shows('must be at most 90', '.record');
+  await fill('address-geo-lat', '41.9');
+  await browser.click('.record .primary');
+  await says('Created house 1.');
+  const geo = { lat: 41.9, seenAt: null };
+  const house = { id: 1, title: 'Villa', address: { street: '', city: 'Rome', geo }, size: { rooms: 4 } };
+  assert.deepEqual(await stored(), house);
+  // Someone else changes one field of an object, and this person another one.
+  const seenAt = '2026-05-01T08:00:12.345Z';
+  await server.as('ada', 'PATCH', '/houses/1', { address: { geo: { seenAt } } });
+  await fill('address-street', 'Via Appia 1');
+  await browser.click('.record .primary');
+  await says('Someone else had changed');
+  const moved = { street: 'Via Appia 1', city: 'Rome', geo: { lat: 41.9, seenAt } };
+  assert.deepEqual(await stored(), { ...house, address: moved });
+  // An object of which nothing is left is taken away where it may be.
+  await fill('address-geo-lat', '');
+  await fill('address-geo-seenAt', '');
+  await browser.click('.record .primary');
+  await says('Saved house 1.');
+  assert.deepEqual(await stored(), { ...house, address: { street: 'Via Appia 1', city: 'Rome' } });
+  await browser.forget();
+  await visit.signIn('#houses/1', 'grace');
+  await shows('Via Appia 1, Rome', '#record summary');
+  await browser.click('#record summary');
+  await shows('Street\nVia Appia 1\nCity\nRome', '#record');
 });
 
 const comments = defineCollection({
