@@ -124,3 +124,32 @@ test('the README goes from the first start to signing in, a collection and lists
   await newcomer.stop();
   assert.match(readFileSync(join(directory, 'data', 'items.json'), 'utf8'), /"name":"Desk"/, 'where it says');
 });
+
+test('the board of the README is there for its maker and its members, and for nobody else', async (t) => {
+  const directory = temporaryDirectory(t);
+  const file = join(directory, 'board.json');
+  writeFileSync(file, blocksBelow('Whose records').find(({ text }) => text.includes('"boards"'))?.text ?? '');
+  const words = ['--collections', file, '--data', join(directory, 'data'), '--registration', 'open', '--port', '0'];
+  const server = cairn(t, ['serve', ...words, '--log', 'none'], { CAIRN_SCRYPT_COST: '14' });
+  const [, origin = ''] = await server.find(/^Cairn serves (http:\S+)$/m);
+  const ask = async (method: string, path: string, json?: object, token?: string): Promise<any> => {
+    const signed = token && { Authorization: `Bearer ${token}` };
+    const headers = { ...(json && { 'Content-Type': 'application/json' }), ...signed };
+    const reply = await fetch(origin + path, { method, headers, ...(json && { body: JSON.stringify(json) }) });
+    return reply.ok ? reply.json() : reply.status;
+  };
+  const [mia = '', eve = '', bob = ''] = await Promise.all(['mia', 'eve', 'bob'].map(async (name) => {
+    const credentials = { email: `${name}@example.org`, password: `a password of ${name} alone` };
+    assert.ok((await ask('POST', '/users', { name, ...credentials })).id);
+    return String((await ask('POST', '/tokens', credentials)).access_token);
+  }));
+  const { id } = await ask('GET', '/me', undefined, eve);
+  const board = { id: 1, title: 'Move house', memberIds: [id] };
+  assert.deepEqual(await ask('POST', '/boards', { title: board.title, memberIds: [id] }, mia), board);
+  for (const token of [mia, eve]) assert.deepEqual(await ask('GET', '/boards', undefined, token), [board]);
+  assert.deepEqual(await ask('GET', '/boards', undefined, bob), []);
+  assert.equal(await ask('GET', '/boards/1', undefined, bob), 404);
+  assert.equal(await ask('PATCH', '/boards/1', { title: 'Mine' }, bob), 404);
+  assert.equal((await ask('PATCH', '/boards/1', { title: 'Moved' }, eve)).title, 'Moved');
+  assert.equal(await ask('PUT', '/boards/1', { title: 'Mine' }, eve), 403);
+});

@@ -43,6 +43,17 @@ const mostUsed = [
 const commands = await allCommands();
 const routes = allRoutes();
 
+/** The paths that have the same methods for the same callers. */
+function pathsByMethods(): Map<string, string[]> {
+  const found = new Map<string, string[]>();
+  for (const path of new Set(routes.map((route) => route.path))) {
+    const own = routes.filter((route) => route.path === path);
+    const methods = own.map(({ method, access }) => `${method} ${[access].flat().join(' or ')}`).join(', ');
+    found.set(methods, [...(found.get(methods) ?? []), path]);
+  }
+  return found;
+}
+
 /** Makes the lines of each block. */
 const blocks: Readonly<Record<string, () => readonly string[]>> = {
   routes: () => [
@@ -54,11 +65,7 @@ const blocks: Readonly<Record<string, () => readonly string[]>> = {
   paths: () => [
     '| Path | Methods, and who may use them |',
     '|---|---|',
-    ...Array.from(new Set(routes.map(({ path }) => path)), (path) => {
-      const found = routes.filter((route) => route.path === path);
-      const methods = found.map(({ method, access }) => `${method} ${[access].flat().join(' or ')}`);
-      return row(`\`${path}\``, methods.join(', '));
-    }),
+    ...Array.from(pathsByMethods(), ([methods, paths]) => row(paths.map((path) => `\`${path}\``).join(', '), methods)),
   ],
   'most-used': () => [
     '| Option | Default | What it is for |',
