@@ -74,6 +74,10 @@ export interface List {
   /** Cursor of the next page, if there is one. */
   readonly next?: string | undefined;
   /**
+   * Cursor at which the previous page ends, if there is one and the query has `until`.
+   */
+  readonly previous?: string | undefined;
+  /**
    * The number of records that pass the filters, on all pages, if the request asks for
    * it.
    */
@@ -128,8 +132,8 @@ export function readRecord(
 const writerOf = ({ fields }: ListSource, { query, embed }: ListRequest) =>
   embed ?? representationWriter(fields, query.fields);
 
-/** The records of a page, and the place of the next one. */
-export interface Page extends Pick<List, 'next' | 'total'> {
+/** The records of a page, and its neighbours. */
+export interface Page extends Pick<List, 'next' | 'previous' | 'total'> {
   readonly records: readonly StoredRecord[];
 }
 
@@ -175,9 +179,15 @@ function* pageOf(
     if (found.length > limit) break;
     if (!selection.isFoundAtOnce) yield;
   }
-  const last = found.length > limit ? found[limit - 1] : undefined;
-  const next = last && writeCursor(source.fields, query, last);
-  return { records: found.slice(0, limit), total, next };
+  const shown = found.slice(0, limit);
+  const isReversed = query.until !== undefined;
+  if (isReversed) shown.reverse();
+  // The last record of this page, or in reverse the record before the page.
+  const last = found.length > limit ? found[isReversed ? limit : limit - 1] : undefined;
+  const cursor = last && writeCursor(source.fields, query, last);
+  return isReversed
+    ? { records: shown, total, previous: cursor }
+    : { records: shown, total, next: cursor };
 }
 
 /** Counts the records that pass, once for a state of the collection and what the caller sees. */
@@ -241,6 +251,27 @@ function referringTo(
   return ids.length === 1 ? found : found.sort((a, b) => a.id - b.id);
 }
 
+/** How a list is read in an order whose first field ascends. */
+interface Reading {
+  readonly direction: Direction;
+  /** What a record compares with the place of the cursor at least, to be behind it. */
+  readonly behind: 0 | 1;
+}
+
+/**
+ * A page after a record does not contain it; one that ends with a record does, and is read from
+ * its end. Where the query descends, all is reversed. Without a place, lists are read as `after`.
+ */
+// prettier-ignore
+const readings = {
+  after: {
+    ascending: { direction: 'forwards', behind: 1 }, descending: { direction: 'backwards', behind: 0 },
+  },
+  until: {
+    ascending: { direction: 'backwards', behind: 1 }, descending: { direction: 'forwards', behind: 0 },
+  },
+} as const satisfies Record<string, Record<string, Reading>>;
+
 /** Returns the test of records that pass two tests, of which each may be absent. */
 function both(one: Test | undefined, other: Test | undefined): Test | undefined {
   if (one === undefined || other === undefined) return one ?? other;
@@ -267,7 +298,10 @@ class Selection {
 
   constructor(
     { fields: shape, records, pool }: ListSource,
-    { query: { sort, filters, after, offset = 0 }, reader }: Pick<ListRequest, 'query' | 'reader'>,
+    {
+      query: { sort, filters, after, until, offset = 0 },
+      reader,
+    }: Pick<ListRequest, 'query' | 'reader'>,
   ) {
     const isDescending = sort[0]?.descending === true;
     const reverse = ({ name, descending }: SortTerm) => ({ name, descending: !descending });
@@ -287,13 +321,14 @@ class Selection {
     this.#passes = both(own ? undefined : reader?.test, matches);
     this.#testsPerStep = testsPerStep(shape, filters);
     this.#compare = compare;
-    this.#direction = isDescending ? 'backwards' : 'forwards';
+    const { direction, behind }: Reading =
+      readings[until === undefined ? 'after' : 'until'][isDescending ? 'descending' : 'ascending'];
+    this.#direction = direction;
     this.#blocks = indexed ?? kept ?? records.view().blocks;
     this.#isOrdered = isByNumber || kept !== undefined;
     this.#range = rangeOf(shape, filters, name);
-    // A page does not contain the record after which it starts.
-    const behind = isDescending ? 0 : 1;
-    this.#isPast = after && ((record) => compare(record, after) >= behind);
+    const place = until === 'end' ? undefined : (until ?? after);
+    this.#isPast = place && ((record) => compare(record, place) >= behind);
     this.#offset = offset;
   }
 

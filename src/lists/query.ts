@@ -53,6 +53,11 @@ export interface ListQuery extends RecordQuery {
   readonly isPersonal: boolean;
   /** The list starts after the place of a record with these values of the sort fields. */
   readonly after: JsonObject | undefined;
+  /**
+   * The page ends with the record at this place, or with the last one before it. `end`
+   * stands for the end of the list.
+   */
+  readonly until: JsonObject | 'end' | undefined;
   /** The number of records before the page. */
   readonly offset: number | undefined;
 }
@@ -84,11 +89,15 @@ export function parseListQuery(subject: ListSubject, query: Query, userId?: numb
   const alternatives = own.get('or');
   const searched = own.get('q');
   const owner = own.get('owner');
+  const until = own.get('until');
   if (alternatives !== undefined) filters.push(readAlternatives(shape, alternatives));
   if (searched !== undefined) filters.push(readSearch(shape, searched));
   if (owner !== undefined) filters.push(readOwner(owner, userId));
   const ordering = { sort: readSort(shape, own.get('sort')), filters };
-  if (own.has('offset') && (own.has('cursor') || !own.has('limit'))) {
+  if (until !== undefined && (own.has('cursor') || !own.has('limit'))) {
+    throw invalidParameter('until', 'must come with a limit and without a cursor');
+  }
+  if (own.has('offset') && (own.has('cursor') || own.has('until') || !own.has('limit'))) {
     throw invalidParameter('offset', 'must come with a limit and without a cursor');
   }
   return {
@@ -97,7 +106,8 @@ export function parseListQuery(subject: ListSubject, query: Query, userId?: numb
     fields: readNames('fields', readableNames(shape), own.get('fields')),
     embed: readNames('embed', embeddableNames, own.get('embed')) ?? [],
     isPersonal: owner !== undefined,
-    after: readCursor(shape, ordering, own.get('cursor')),
+    after: readCursor(shape, ordering, 'cursor', own.get('cursor')),
+    until: until === 'end' ? until : readCursor(shape, ordering, 'until', until),
     offset: readOffset(own.get('offset')),
   };
 }
@@ -130,6 +140,7 @@ const ownParameters = [
   'limit',
   'offset',
   'cursor',
+  'until',
   'sort',
   'fields',
   'embed',
@@ -239,8 +250,8 @@ function readSort(shape: Shape, value: string | undefined): readonly SortTerm[] 
 type Ordering = Pick<ListQuery, 'sort' | 'filters'>;
 
 /**
- * Returns the cursor of the page that starts after `record`. It is only valid with the same sort and
- * filters.
+ * Returns the cursor of the page that starts after `record`, or ends with it. It is only
+ * valid with the same sort and filters.
  */
 export function writeCursor(shape: Shape, query: Ordering, record: object): string {
   const after = query.sort.map(({ name }) => {
@@ -254,6 +265,7 @@ export function writeCursor(shape: Shape, query: Ordering, record: object): stri
 function readCursor(
   shape: Shape,
   query: Ordering,
+  parameter: 'cursor' | 'until',
   value: string | undefined,
 ): JsonObject | undefined {
   if (value === undefined) return undefined;
@@ -268,7 +280,7 @@ function readCursor(
   });
   if (!fits || values.length !== query.sort.length) {
     throw invalidParameter(
-      'cursor',
+      parameter,
       'must come from the Link field of a list with the same sort and filters',
     );
   }

@@ -194,7 +194,7 @@ export class Operations {
 }
 
 /** The parameters of a list that have options of their own. */
-const listOwn = ['limit', 'offset', 'cursor', 'sort', 'fields', 'embed'];
+const listOwn = ['limit', 'offset', 'cursor', 'until', 'sort', 'fields', 'embed'];
 
 function textsOf(name: string, value: Scalar | readonly Scalar[]): string[] {
   if (!Array.isArray(value)) return [String(value)];

@@ -109,6 +109,8 @@ test('lists, pages and counts embed, and a link keeps what is embedded', async (
   const [, next = ''] = /<(.*)>; rel="next"/.exec(page.field('link') ?? '') ?? [];
   assert.match(next, /embed=authorId/);
   assert.deepEqual((await get(next)).map(({ id, author }: any) => [id, author.id]), [[1, 1]]);
+  const previous = await admin('GET', '/posts?embed=authorId&limit=1&until=end');
+  assert.match(previous.field('link') ?? '', /embed=authorId.*rel="prev"/);
   const head = await admin('HEAD', '/posts?embed=comments');
   const whole = await admin('GET', '/posts?embed=comments');
   assert.deepEqual([head.status, head.body, head.field('etag')], [200, '', whole.field('etag')]);

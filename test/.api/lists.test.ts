@@ -34,6 +34,19 @@ test('pages lead from one to the next by their Link fields', async (t) => {
   assert.deepEqual(seen, [[5, 1], [3, 6], [2]]);
 });
 
+test('pages lead back from the last one by their Link fields', async (t) => {
+  const { list } = await withItems(t, [3, 1, 2, 5, 4, 2]);
+  const seen: number[][] = [];
+  let query: string | undefined = '?limit=2&sort=-price&price:lt=5&fields=id&until=end';
+  while (query !== undefined) {
+    const page: Awaited<ReturnType<typeof list>> = await list(query, { prefer: 'count=exact' });
+    assert.deepEqual([page.status, page.field('x-total-count')], [200, '5']);
+    seen.push(Object(page.json).map(({ id }: { id: number }) => id));
+    query = /^<\/items(\?[^>]*)>; rel="prev"$/.exec(page.field('link') ?? '')?.[1];
+  }
+  assert.deepEqual(seen, [[6, 2], [1, 3], [5]]);
+});
+
 test('the link to the next page differs from the request only in the cursor', async (t) => {
   const { list } = await withItems(t, [1, 2, 3, 4]);
   const query = '?n%61me:in=Item+1,Item%202,b%2Cc,Item%203&limit=1&fields=id%2Cname&name:ne=>,';
@@ -261,7 +274,7 @@ test('a page by number has the total, and links to the first, previous, next and
     { status: 200, total: '0', ids: [], links: { first: 0, last: 0 } });
   assert.deepEqual((await page('?limit=1&offset=999999999999999&sort=-id')).ids, []);
   for (const query of ['offset=3', 'limit=3&offset=-1', 'limit=3&offset=1.5', 'limit=3&offset=', 'limit=3&offset=1e15',
-    'limit=3&until=end', 'limit=3&offset=1&cursor=x', 'limit=3&offset=1&offset=2']) {
+    'limit=3&offset=1&until=end', 'limit=3&offset=1&cursor=x', 'limit=3&offset=1&offset=2']) {
     assert.equal((await list(`?${query}`)).status, 400, query);
   }
   const plain = await list('?limit=3&offset=3');

@@ -52,6 +52,7 @@ describe('the query of a list', () => {
       embed: [],
       isPersonal: false,
       after: undefined,
+      until: undefined,
       offset: undefined,
     });
   });
@@ -165,7 +166,7 @@ describe('the query of a list', () => {
   test('is refused with the parameter and the allowed values', () => {
     assert.equal(
       refusalOf('colour=red'),
-      '"colour" is not a known parameter; this list takes limit, offset, cursor, sort, fields, or, q, owner, ' +
+      '"colour" is not a known parameter; this list takes limit, offset, cursor, until, sort, fields, or, q, owner, ' +
         'and filters by id, name, email, price, on, role, at, note, limit',
     );
     assert.equal(refusalOf('on:gt=true'), '"on:gt" is not a known parameter; on can be filtered by eq, ne');
@@ -235,6 +236,18 @@ describe('a cursor', () => {
     assert.throws(() => parseListQuery(subject, parseQuery(own), 8), /must come from the Link field/);
   });
 
+  test('can be the end of a page, which requires a limit and no other cursor', () => {
+    const cursor = writeCursor(shape, parse('sort=-price'), { price: 9.5, id: 12 });
+    assert.deepEqual(parse(`sort=-price&limit=5&until=${cursor}`).until, { price: 9.5, id: 12 });
+    assert.equal(parse('limit=5&until=end').until, 'end');
+    const alone = '"until" must come with a limit and without a cursor';
+    assert.equal(refusalOf('until=end'), alone);
+    assert.equal(refusalOf(`sort=-price&limit=5&until=end&cursor=${cursor}`), alone);
+    const misfit = '"until" must come from the Link field of a list with the same sort and filters';
+    assert.equal(refusalOf(`sort=price&limit=5&until=${cursor}`), misfit);
+    assert.equal(refusalOf('limit=5&until=last'), misfit);
+  });
+
   test('that was not issued is refused', () => {
     for (const position of [['2', 12], [2, '12'], [null, 12], [2, null], [2], [], [true, 12]]) {
       assert.notEqual(refusalOf(withCursor('sort=price', position)), 'accepted', JSON.stringify(position));
@@ -249,12 +262,12 @@ test('every parameter in the OpenAPI document is accepted with a value of its sc
   const parameters = describeList(subject);
   const names = parameters.map(({ name }) => name);
   assert.equal(new Set(names).size, names.length);
-  assert.deepEqual(names.slice(0, 7), ['limit', 'offset', 'cursor', 'sort', 'fields', 'or', 'q']);
+  assert.deepEqual(names.slice(0, 8), ['limit', 'offset', 'cursor', 'until', 'sort', 'fields', 'or', 'q']);
   assert.ok(names.includes('price:gte') && names.includes('limit:gte') && names.includes('role:in'));
   assert.ok(!names.some((name) => name.startsWith('password')));
   const values: { [type: string]: string } = { string: 'admin', number: '1', integer: '1', boolean: 'true' };
   for (const { name, schema } of parameters) {
-    if (['cursor', 'or', 'offset'].includes(name)) continue;
+    if (['cursor', 'until', 'or', 'offset'].includes(name)) continue;
     const items = schema['type'] === 'array' ? schema['items'] : schema;
     assert.ok(isJsonObject(items), name);
     const choice = Array.isArray(items['enum']) ? String(items['enum'][0]) : undefined;

@@ -353,7 +353,8 @@ const headers: { readonly [name: string]: JsonObject } = {
     description: '`true` if an earlier request with this key created the record.',
   },
   Link: {
-    description: 'The next page, `rel="next"`, or with `offset` four pages (RFC 8288).',
+    description:
+      'The next page, `rel="next"`, or with `until` the previous one, `rel="prev"` (RFC 8288).',
   },
   'Content-Location': { description: 'The path of the record.', required: true },
   'X-Total-Count': {

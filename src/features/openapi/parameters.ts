@@ -97,6 +97,12 @@ const ownParameters: { readonly [name in OwnParameter]: (subject: ListSubject) =
     description: 'The start of the page, from the Link field of the previous page.',
     schema: { type: 'string' },
   }),
+  until: () => ({
+    description:
+      'The end of the page. Requires a `limit`. `end` gives the last page, and the cursor of ' +
+      'a page gives the page before it.',
+    schema: { type: 'string' },
+  }),
   sort: ({ fields }) => ({
     description:
       'The fields to sort by; "-" before a name reverses the order. Texts are compared by ' +
