@@ -45,6 +45,8 @@ async function filled(t: TestContext) {
   return it;
 }
 
+const where = (condition: unknown): string => `_where=${encodeURIComponent(JSON.stringify(condition))}`;
+
 const lists: readonly (readonly [query: string, ids: readonly number[]])[] = [
   // The order.
   ['_sort=title', [1, 3, 4, 2]],
@@ -95,6 +97,15 @@ const lists: readonly (readonly [query: string, ids: readonly number[]])[] = [
   ['title:endsWith=post', [1]],
   ['tags:has=red', [1]],
   ['author:exists=false', [3, 4]],
+  // Conditions in JSON.
+  [where({ views: { gt: 3, lt: 100 } }), [2, 4]],
+  [where({ title: 'b second' }), [2]],
+  [where({ views: { in: [3, 100] }, title: { contains: 'first' } }), [1]],
+  [where({ author: { name: { eq: 'Mia' } } }), [2]],
+  [where({ or: [{ views: { gt: 20 } }, { title: { startsWith: 'b' } }] }), [1, 2]],
+  [where({ or: [{ views: { gt: 2, lt: 10 } }, { author: { name: { eq: 'Ada' } }, views: { eq: 100 } }] }), [1, 3]],
+  [where({ and: [{ views: { gt: 3 } }, { views: { lt: 100 } }], title: { like: 'AGAIN' } }), [4]],
+  [where({ or: [{ views: { gt: 20 } }, {}] }), [1, 2, 3, 4]],
   // A search.
   ['q=MIA', [2]],
   ['q=', [1, 2, 3, 4]],
@@ -145,10 +156,14 @@ test('a part may be longer than a page of Cairn, and an envelope is streamed', a
   assert.deepEqual([data.length, items], [1200, 1500]);
 });
 
-test('what cannot be meant is refused, and so is the parameter of conditions in JSON', async (t) => {
+test('what cannot be meant is refused, and so are conditions that are nested', async (t) => {
   const { send } = await filled(t);
   const refused = [
-    '_limit=abc', '_limit=-1', '_page=1.5', '_start=1e3&_limit=2', '_where=%7B%22views%22%3A1%7D',
+    '_limit=abc', '_limit=-1', '_page=1.5', '_start=1e3&_limit=2', '_where=nonsense', '_where=[]',
+    where({ views: null }), where({ or: [] }), where({ or: [{ or: [{ views: { gt: 2 } }] }] }),
+    where({ or: [{ and: [{ views: 1 }] }] }),
+    where({ or: Array.from({ length: 21 }, () => ({ views: 1 })) }),
+    where({ or: Array.from({ length: 7 }, () => ({ a: 1, b: 1 })) }),
     'views:foo=1', `title_like=${'x'.repeat(65)}`, '_embed=unknown', '_expand=unknown',
     '_sort=title,views,id,author.name',
   ];

@@ -5,10 +5,12 @@
  *     _start=5&_end=10  _limit=5  _page=2      a part of the list, with its total
  *     _page=2&_per_page=5                      a page in an envelope
  *     views_gte=1  views:gt=1  title_like=x    filters
+ *     _where={"or":[{"views":{"gt":1}},…]}     filters, with one level of `and` and `or`
  *     _embed=comments  _expand=post            other records in each
  *     q=text                                   a search
  */
-import { isScalar, parseJsonNumber, type Scalar } from '../../base/json.ts';
+import { isJsonObject, isScalar, parseJson, parseJsonNumber } from '../../base/json.ts';
+import type { JsonValue, Scalar } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
 import type { Query } from '../../http/query.ts';
 import {
@@ -91,8 +93,8 @@ export function readQuery(subject: ListSubject, query: Query, isKnown: IsKnown):
   if (sort.length > 0) own.set('sort', [sort.join()]);
   const asked = parseListQuery(subject, own);
   const filters = [...asked.filters];
-  // Without its conditions, a list would have what nobody asked for.
-  if (query.has('_where')) throw invalidParameter('_where', 'is not supported: send parameters');
+  const where = valueOf(query, '_where');
+  if (where !== undefined) filters.push(...readWhere(shape, where));
   for (const [written, values] of query) {
     const parameter = written.replace(/\[\]$/, '');
     if (parameters.test(parameter)) continue;
@@ -154,4 +156,57 @@ function spelledBy(text: string, field: Field): Scalar[] {
     ...(Number.isFinite(number) ? [number] : []),
     ...(isTruth ? [text === 'true'] : []),
   ];
+}
+
+const whereForm =
+  'must be a JSON object such as {"views":{"gt":1},"or":[{"author":{"eq":"Ada"}},…]}, ' +
+  'with up to 20 parts in "and" and "or", which are not nested';
+const partsMax = 20;
+/** The filters that alternatives with several conditions each can make together. */
+const productsMax = 100;
+
+/** @throws CairnError `invalid_query` */
+function readWhere(shape: Shape, text: string): Filter[] {
+  let where: JsonValue;
+  try {
+    where = parseJson(text);
+  } catch {
+    throw invalidParameter('_where', whereForm);
+  }
+  return conditionsIn(shape, where, true);
+}
+
+/** Returns the filters of an object of conditions. `path` is that of the object, with a dot. */
+function conditionsIn(shape: Shape, where: JsonValue, isWhole: boolean, path = ''): Filter[] {
+  if (!isJsonObject(where)) throw invalidParameter('_where', whereForm);
+  return Object.entries(where).flatMap(([name, value]): Filter[] => {
+    if ((name === 'and' || name === 'or') && Array.isArray(value)) {
+      const isAllowed = isWhole && value.length > 0 && value.length <= partsMax;
+      if (!isAllowed) throw invalidParameter('_where', whereForm);
+      const parts = value.map((part: JsonValue) => conditionsIn(shape, part, false));
+      return name === 'and' ? parts.flat() : alternatives(parts);
+    }
+    if (!isJsonObject(value)) return filtersOf(shape, path + name, 'eq', textsOf(value));
+    return Object.entries(value).flatMap(([key, operand]) =>
+      Object.hasOwn(operators, key)
+        ? filtersOf(shape, path + name, key, textsOf(operand))
+        : conditionsIn(shape, { [key]: operand }, false, `${path}${name}.`),
+    );
+  });
+}
+
+/** Returns filters that hold where all those of one part do. @throws CairnError `invalid_query` */
+function alternatives(parts: readonly Filter[][]): Filter[] {
+  const count = parts.reduce((product, { length }) => product * length, 1);
+  if (count > productsMax) throw invalidParameter('_where', whereForm);
+  return parts.reduce<Filter[]>(
+    (all, part) => all.flatMap((filter) => part.map((other) => [...filter, ...other])),
+    [[]],
+  );
+}
+
+function textsOf(value: JsonValue): string[] {
+  const values = [value].flat();
+  if (values.every(isScalar)) return values.map(String);
+  throw invalidParameter('_where', whereForm);
 }
