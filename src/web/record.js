@@ -460,7 +460,10 @@ function recordForm(of) {
 
 const [openMax, summaryMax] = [3, 80];
 
-/** Shows the parts of an object, folded where they are many. @type {(label: Child, texts: readonly unknown[], content: Child) => Description} */
+/**
+ * Shows the parts of an object, folded where they are many.
+ * @type {(label: Child, texts: readonly unknown[], content: Child) => Description}
+ */
 const fold = (label, texts, content) =>
   h(
     'details.fold',
