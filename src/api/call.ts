@@ -28,7 +28,7 @@ export interface Route<B = unknown> {
   };
   /** What the `{id}` of the path is; absent: the number of a record. */
   readonly ids?: IdKind | undefined;
-  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  readonly method: Method;
   readonly path: string;
   readonly access: Cell;
   /** Absent: the route reads no body. */
@@ -45,6 +45,9 @@ export interface Route<B = unknown> {
    */
   readonly pages?: 'own' | 'allowed';
 }
+
+/** The methods of routes. HEAD and OPTIONS follow from them. */
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 /** The operations on a collection: each record by itself, and many at once. */
 export type Operation = keyof CollectionAccess | 'createMany';

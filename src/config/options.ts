@@ -176,8 +176,36 @@ const dialect = option(
   undefined,
 );
 
-/** The options of the command line that `createApp` takes too. */
-export const settings = {
+/** The values of the options that the command line and `createApp` share. */
+export interface Settings {
+  /** Who may create users: administrators only, or anyone. */
+  readonly registration: 'closed' | 'open';
+  /** `none` makes every caller an administrator, for prototypes on loopback. */
+  readonly auth: 'required' | 'none';
+  /** Takes what clients of json-server send, too, and answers as it does; with `auth: 'none'`. */
+  readonly dialect: 'json-server' | undefined;
+  /** Web origins that may call, such as `https://app.example`. */
+  readonly corsOrigins: readonly string[];
+  /** Addresses or networks, such as `10.0.0.0/8`, that tell of callers by `X-Forwarded-For`. */
+  readonly trustedProxies: readonly string[];
+  /** The path under which a proxy or a framework shows the app, such as `/api`. */
+  readonly basePath: string;
+  /** The shortest password, in characters; 15 if absent. */
+  readonly passwordLengthMin: number;
+  /** The exponent of scrypt's N for new password hashes; 15 if absent, 1 is cheap for tests. */
+  readonly scryptCost: number;
+  /** Memory for records as it is counted, in MiB; beyond it writes that grow are refused (507). */
+  readonly memoryMax: number | undefined;
+  /** The most records that a caller who is no administrator owns; beyond it 507. */
+  readonly recordsPerOwner: number | undefined;
+  /** Refuses PUT, PATCH and DELETE without If-Match (428). */
+  readonly requireIfMatch: boolean;
+  /** `off` leaves the JSON files to checkpoints and stops, instead of 5 s after a write. */
+  readonly atRest: 'on' | 'off';
+}
+
+/** Their rows in the table. */
+export const settings: { readonly [K in keyof Settings]: Option<Settings[K]> } = {
   registration: option(
     'registration',
     'who may create users: administrators only, or anyone',
@@ -247,7 +275,6 @@ export const settings = {
     'on',
   ),
 };
-export type Settings = ValuesOf<typeof settings>;
 
 const opsPort = option(
   'ops-port',

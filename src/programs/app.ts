@@ -11,7 +11,7 @@ import { OptionError } from '../config/options.ts';
 import { RouteConflict } from '../http/router.ts';
 import type { ListenOptions, TlsTexts } from '../http/server.ts';
 import type { Load } from '../log/operated.ts';
-import type { Store, Transaction } from '../store/store.ts';
+import type { StoreState, Transaction } from '../store/store.ts';
 import { callerOf, principalOf, type As, type Caller } from './callers.ts';
 import {
   Operations,
@@ -73,7 +73,7 @@ export interface ProgramUsers extends ProgramCollection<
 
 /** How an app is. */
 export interface AppStatus {
-  readonly state: Store['state'];
+  readonly state: StoreState;
   /** Why it should get no requests now; `undefined` if it should. */
   readonly unready: Unready | undefined;
   readonly load: Load;
@@ -144,7 +144,7 @@ export interface App {
  * metrics and the OpenAPI document are as for every other row.
  * `createApp` checks it.
  */
-export function defineRoute<const B extends Shape, const Q extends Shape>(
+export function defineRoute<const B extends Shape = {}, const Q extends Shape = {}>(
   route: RouteDefinition<B, Q, App>,
 ): OwnRoute<App> {
   return Object.freeze({ ...route });

@@ -7,7 +7,7 @@ import type { Collection } from '../store/store.ts';
 /** Who calls. `app.authenticate` makes it, and `as` takes it. */
 export interface Caller {
   /** `local`: the program itself, and everybody on this machine with `auth: 'none'`. */
-  readonly kind: Principal['kind'];
+  readonly kind: 'anonymous' | 'local' | 'bearer' | 'session' | 'key';
   /** The id of the user. Absent for a caller without credentials. */
   readonly user?: number;
   readonly role?: string;

@@ -1,5 +1,5 @@
 import { localAdministrator, type Principal } from '../auth/access.ts';
-import type { Call, Endpoint, Route } from '../api/call.ts';
+import type { Call, Endpoint, Method, Route } from '../api/call.ts';
 import { newRecord } from '../api/body.ts';
 import { idempotencyKeyOf, noContent, unstoredReply } from '../api/replies.ts';
 import { CairnError } from '../base/errors.ts';
@@ -44,7 +44,7 @@ export interface RouteCall<B, Q, A> {
 
 /** A route of one's own, a row of the one route table. */
 export interface RouteDefinition<B extends Shape, Q extends Shape, A> {
-  readonly method: Route['method'];
+  readonly method: Method;
   /** May have one `{id}`: `/tasks/{id}/finish`. */
   readonly path: string;
   /** `public`, `optional`, `user`, `session`, `admin` or a role. */
@@ -61,16 +61,16 @@ export interface RouteDefinition<B extends Shape, Q extends Shape, A> {
    * Answers: a value (200, as JSON), nothing (204), `reply(…)`, or a `Response`. After 30 s the
    * request is answered 503 without it.
    */
-  handle?(call: RouteCall<Sent<B, []>, Parameters<Q>, A>): unknown;
+  handle?(call: RouteCall<Sent<B, []>, QueryValues<Q>, A>): unknown;
   /**
    * Answers by one transaction, which acts as the program. It is synchronous, may run more than once
    * and does nothing else. Such a route takes an `Idempotency-Key` with POST.
    */
-  write?(tx: ProgramTransaction, call: RouteCall<Sent<B, []>, Parameters<Q>, A>): unknown;
+  write?(tx: ProgramTransaction, call: RouteCall<Sent<B, []>, QueryValues<Q>, A>): unknown;
 }
 
 /** The values of a query. */
-type Parameters<Q> = { readonly [K in keyof Q]?: Sent<Q, []>[K & keyof Sent<Q, []>] };
+type QueryValues<Q> = { readonly [K in keyof Q]?: Sent<Q, []>[K & keyof Sent<Q, []>] };
 
 /** A route that `defineRoute` has made. */
 export interface OwnRoute<A> extends Pick<

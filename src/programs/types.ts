@@ -11,7 +11,7 @@ export type Output<C> =
   DefinitionOf<C> extends infer D extends CollectionDefinition
     ? D extends { readonly value: infer F }
       ? ValueOf<F, []>
-      : OwnId<D> & Members<FieldsOf<D>, []> & Times<D> & More<D>
+      : OwnId<D> & Stored<FieldsOf<D>, []> & Times<D> & More<D>
     : JsonObject;
 
 /** What creates or replaces a record: members that are optional or have a default may be absent. */
@@ -118,7 +118,7 @@ type More<D> = D extends { readonly additional: true }
   : unknown;
 
 /** The readable members of a shape. `Depth` is a tuple: its length counts the levels. */
-type Members<S, Depth extends 0[]> = {
+type Stored<S, Depth extends 0[]> = {
   readonly [K in keyof S as S[K] extends Optional ? never : K]: ValueOf<S[K], Depth>;
 } & { readonly [K in keyof S as S[K] extends Optional ? K : never]?: ValueOf<S[K], Depth> };
 
@@ -155,7 +155,7 @@ type ValueOf<F, Depth extends 0[]> =
 type PlainValue<F, Depth extends 0[]> = F extends { readonly kind: 'list'; readonly of: infer E }
   ? readonly ValueOf<E, [...Depth, 0]>[]
   : F extends { readonly kind: 'object'; readonly fields: infer S }
-    ? Members<S, [...Depth, 0]> & More<F>
+    ? Stored<S, [...Depth, 0]> & More<F>
     : F extends { readonly kind: 'choice'; readonly values: readonly (infer V)[] }
       ? V
       : F extends { readonly kind: infer K extends keyof Values }

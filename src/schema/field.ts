@@ -2,7 +2,7 @@ import type { JsonObject, JsonValue } from '../base/json.ts';
 
 /**
  * The fields of a resource by name, in the order in which they are shown. Fields are data,
- * the same in a program as in a file of declarations. `kinds.ts` says what each kind is.
+ * the same in a program as in a file of declarations.
  */
 export interface Shape {
   readonly [name: string]: Field;

@@ -21,6 +21,13 @@ export interface StoredRecord {
 /** A record without the members that the store adds in `insert` and `replace`. */
 export type Unstored<R extends StoredRecord> = Omit<R, 'id' | 'revision'>;
 
+/**
+ * `full`: the log or the memory has no room, and only removals are accepted.
+ * `unavailable`: nothing is accepted until the log answers again.
+ * `failed`: nothing is any more, and the process should end.
+ */
+export type StoreState = 'writable' | 'full' | 'unavailable' | 'failed';
+
 /** Declares a collection. The store does not know the meaning of its records. */
 export interface TableDefinition<R extends StoredRecord> {
   /** 1 to 63 letters of either case, digits, `_` and `-`. */
@@ -197,12 +204,7 @@ export interface Store {
   confirm(): Promise<void>;
   /** Sequence number of the last published commit. */
   readonly sequence: number;
-  /**
-   * `full`: the log or the memory has no room, and only removals are accepted.
-   * `unavailable`: nothing is accepted until the log answers again.
-   * `failed`: nothing is any more, and the process should end.
-   */
-  readonly state: 'writable' | 'full' | 'unavailable' | 'failed';
+  readonly state: StoreState;
   /** Whether `state` is `full` for lack of memory alone. */
   readonly isMemoryFull: boolean;
   /** The most memory that the records may take, as it is counted. */

@@ -45,8 +45,13 @@ const update = (data: string) =>
   'start the newer version of Cairn that wrote it, or restore a backup from before by ' +
   `"cairn restore BACKUP --data ${data}-new", and serve ${data}-new`;
 
+/** The labels of those cases. */
 // prettier-ignore
-export const refusals = {
+export type RefusalLabel =
+  'D1' | 'D2' | 'D3' | 'N2' | 'S1' | 'S2' | 'S3' | 'S4' | 'S5' | 'J2' | 'J7';
+
+// prettier-ignore
+export const refusals: Readonly<Record<RefusalLabel, Refusal>> = {
   D1: { found: 'records that do not fit their declaration', remedy: redeclare },
   D2: { found: 'a reference to no record, or a value that has to be unique, in a field that is optional',
     remedy: correct('clear the field'), isAccepted: true },
@@ -61,6 +66,4 @@ export const refusals = {
   S5: { found: 'a snapshot that is missing, or of another time than the journals say', remedy: putBack },
   J2: { found: 'a line that is damaged, missing, repeated, of another journal, or makes no sense', remedy: restore },
   J7: { found: 'a journal that is missing, or does not end where the next one begins', remedy: putBack },
-} as const satisfies Record<string, Refusal>;
-
-export type RefusalLabel = keyof typeof refusals;
+};
