@@ -1,11 +1,12 @@
 /**
  * Compiles the source: `node .ci/build.js dist` for a package, `node .ci/build.js .test` with the tests, without a look
  * at the types, which `npm run check` checks. The folder is replaced at the end, so that a server that is being started
- * from it finds all of the former one or all of this one.
+ * from it finds all of the former one or all of this one. A package has its types in one file.
  */
 import { spawnSync } from 'node:child_process';
-import { cpSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { bundled } from './declarations.js';
 
 process.chdir(join(import.meta.dirname, '..'));
 
@@ -27,5 +28,11 @@ if (status !== 0) process.exit(status ?? 1);
 const isAsset = (path) => !/[.](ts|json)$/.test(path);
 cpSync(join('src', 'web'), join(fresh, source, 'web'), { recursive: true, filter: isAsset });
 writeFileSync(join(fresh, 'package.json'), JSON.stringify({ type: 'module' }));
+if (folder === 'dist') {
+  const types = bundled(join(fresh, 'index.d.ts'));
+  const paths = readdirSync(fresh, { recursive: true }).filter((path) => path.endsWith('.d.ts'));
+  for (const path of paths) rmSync(join(fresh, path));
+  for (const name of ['index.d.ts', 'index.d.cts']) writeFileSync(join(fresh, name), types);
+}
 rmSync(folder, { recursive: true, force: true });
 renameSync(fresh, folder);

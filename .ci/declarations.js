@@ -1,0 +1,77 @@
+/**
+ * The types of the package in one text: the declarations that `src/index.ts` exports, and those that their types reach,
+ * which it does not export. So `dist/index.d.ts` shows nothing else of the inside, and serves `require` as it serves
+ * `import`. The test of the interface holds the list of both.
+ *
+ * It goes by how tsc prints declarations: each begins in the first column behind its comment, and all types have names
+ * with a capital, constants are reached by `typeof`. A name that means two things, or an inferred type, is an error.
+ */
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+
+const declaration = /^(?:export )?(?:declare )?(?:abstract )?(?:interface|type|class|function|const) (\w+)/;
+const link = /^(?:import|export)(?: type)? \{(.*)\} from '(.*)';$/;
+
+/** The names in a text, but for its comments, texts and members. */
+function namesIn(text) {
+  const code = text.replace(/\/\*.*?\*\//gs, '').replace(/'[^'\n]*'|"[^"\n]*"/g, '""');
+  const found = code.matchAll(/(?<![.\w])(?:typeof (\w+)|([A-Z]\w*))(?!\w|\??:)/g);
+  return new Set(Array.from(found, ([, constant, type]) => constant ?? type));
+}
+
+/** A file of declarations: the text of each, and from where it takes other names. */
+function read(path) {
+  const declared = new Map();
+  const taken = new Map();
+  let comment = '';
+  let name = '';
+  for (const line of readFileSync(path, 'utf8').split('\n')) {
+    const [, names = '', from] = link.exec(line) ?? [];
+    for (const one of names.matchAll(/(?:type )?(\w+)/g)) taken.set(one[1], from);
+    const [, begun = ''] = declaration.exec(line) ?? [];
+    const isComment = /^( ?\/?\*)/.test(line);
+    if (isComment) comment = line.startsWith('/**') ? `${line}\n` : `${comment}${line}\n`;
+    else if (begun !== '') declared.set(begun, `${comment}${line}\n`);
+    else if (name !== '' && /^[ \]})|]/.test(line)) declared.set(name, `${declared.get(name)}${line}\n`);
+    else if (!/^(?:import |export (?:type )?\{|\/\/\/|$)/.test(line)) throw new Error(`${path}: "${line}"`);
+    if (isComment || begun !== '') name = begun;
+    if (!isComment) comment = '';
+  }
+  return { path, declared, taken };
+}
+
+/** Returns what the types that `index` exports reach: each name with its file and its text; and what is not of here. */
+export function declarationsOf(index) {
+  const files = new Map();
+  const fileOf = (path) => files.get(path) ?? files.set(path, read(path)).get(path);
+  const reached = new Map();
+  const outside = new Map();
+  const reach = (name, { path, declared, taken }) => {
+    const from = taken.get(name);
+    if (from?.startsWith('.')) return reach(name, fileOf(join(dirname(path), from.replace(/ts$/, 'd.ts'))));
+    if (from !== undefined) return outside.set(name, from);
+    const known = reached.get(name);
+    if (known !== undefined && (known.path !== path || !declared.has(name)))
+      throw new Error(`${name} means two things: in ${path} and in ${known.path}`);
+    if (known !== undefined || !declared.has(name)) return undefined;
+    const text = declared.get(name);
+    if (text.includes('import(')) throw new Error(`${path}: ${name} has an inferred type`);
+    reached.set(name, { path, text });
+    for (const inner of namesIn(text)) reach(inner, fileOf(path));
+    return undefined;
+  };
+  const { taken } = fileOf(index);
+  for (const name of taken.keys()) reach(name, fileOf(index));
+  return { reached, outside, exported: [...taken.keys()] };
+}
+
+/** Returns the text of the one file. */
+export function bundled(index) {
+  const { reached, outside, exported } = declarationsOf(index);
+  const imports = Array.from(outside, ([name, from]) => `import type { ${name} } from '${from}';\n`);
+  const text = Array.from(reached, ([name, { text }]) => {
+    const isExported = exported.includes(name);
+    return text.replace(/^(?:export )?(?=declare|interface|type|class)/m, isExported ? 'export ' : '');
+  });
+  return `/// <reference types="node" />\n${imports.join('')}${text.join('')}export {};\n`;
+}
