@@ -112,13 +112,19 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     return id < this.nextId ? this.#blocks.get(id) : undefined;
   }
 
-  withId(id: RecordId): R | undefined {
-    if (this.#keys !== undefined) return this.#withKey(this.#keys, id, 'published');
-    return typeof id === 'number' ? this.get(id) : undefined;
+  withId(id: RecordId, version: Version = 'published'): R | undefined {
+    if (this.#keys === undefined) return typeof id === 'number' ? this.#at(id, version) : undefined;
+    const [found] = this.#recordsWith(this.#keys, String(id), version);
+    if (found !== undefined) return found;
+    const number = Number(id);
+    // A number has one spelling.
+    if (String(number) !== String(id)) return undefined;
+    const own = this.#at(number, version);
+    return own?.[keyName] === undefined ? own : undefined;
   }
 
-  find(index: string, key: string): R | undefined {
-    const [found] = this.#recordsWith(this.#of(this.#unique, index), key, 'published');
+  find(index: string, key: Key, version: Version = 'published'): R | undefined {
+    const [found] = this.#recordsWith(this.#of(this.#unique, index), key, version);
     return found;
   }
 
@@ -149,18 +155,6 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     return pending !== undefined || this.#pending.has(id) ? pending : this.get(id);
   }
 
-  /** The record with an id as callers see it, as the batch leaves it. */
-  withIdPending(id: RecordId): R | undefined {
-    if (this.#keys !== undefined) return this.#withKey(this.#keys, id, 'pending');
-    return typeof id === 'number' ? this.getPending(id) : undefined;
-  }
-
-  /** The record with this key in a unique index, as the batch leaves it. */
-  findPending(index: string, key: Key): R | undefined {
-    const [found] = this.#recordsWith(this.#of(this.#unique, index), key, 'pending');
-    return found;
-  }
-
   /** The records with this key in a group index, as the batch leaves them. */
   referringPending(index: string, key: Key): Referring<R> {
     const group = this.#of(this.#groups, index);
@@ -178,7 +172,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   /** The next id that no record has as that which callers see: a given id moves no counter. */
   get freePendingId(): number {
     let id = this.nextPendingId;
-    while (this.#keys !== undefined && this.withIdPending(recordId(id)) !== undefined) id += 1;
+    while (this.#keys !== undefined && this.withId(recordId(id), 'pending') !== undefined) id += 1;
     return id;
   }
 
@@ -343,20 +337,14 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     for (const listener of this.#followers) listener(before, record);
   }
 
-  #withKey(keys: RecordIndex<R>, id: RecordId, version: Version): R | undefined {
-    const [found] = this.#recordsWith(keys, String(id), version);
-    if (found !== undefined) return found;
-    const number = Number(id);
-    // A number has one spelling.
-    if (String(number) !== String(id)) return undefined;
-    const own = version === 'pending' ? this.getPending(number) : this.get(number);
-    return own?.[keyName] === undefined ? own : undefined;
+  #at(id: number, version: Version): R | undefined {
+    return version === 'pending' ? this.getPending(id) : this.get(id);
   }
 
   /** The records with this key, by ascending id. */
   *#recordsWith(index: RecordIndex<R>, key: Key, version: Version): Generator<R, void, undefined> {
     for (const id of index.ids(key)) {
-      const record = version === 'pending' ? this.getPending(id) : this.get(id);
+      const record = this.#at(id, version);
       if (record === undefined) continue;
       if (!this.#pending.has(id) || hasKey(index.keyOf(record), key)) yield record;
     }
@@ -369,6 +357,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   }
 }
 
+/** A record as it is published, or as the batch leaves it. */
 type Version = 'published' | 'pending';
 
 /** The key of a record that has another id than its number. */

@@ -110,11 +110,11 @@ class TableRecords<R extends StoredRecord> implements Records<R> {
   }
 
   withId(id: RecordId): R | undefined {
-    return this.#table.withIdPending(id);
+    return this.#table.withId(id, 'pending');
   }
 
   find(index: string, key: string): R | undefined {
-    return this.#table.findPending(index, key);
+    return this.#table.find(index, key, 'pending');
   }
 
   referring(index: string, key: Key): Referring<R> {
