@@ -326,9 +326,10 @@ describe('the fence', () => {
     ['checkpoints', ({ store }) => store.checkpoint()],
   ];
   for (const [what, work] of works) {
-    it(`stops a process that ${what} when its successor has begun a journal`, async () => {
+    it(`stops a process that ${what} when the lock file is another's`, async () => {
       const { disk, ...opened } = await heldBy(other);
-      await (await disk.open('journal-2.jsonl', 'replace')).close();
+      await disk.remove('lock');
+      await (await disk.open('lock', 'exclusive')).close();
       const { length } = disk.operations;
       await assert.rejects(work(opened));
       assert.equal(opened.store.status().state, 'failed');

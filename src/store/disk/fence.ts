@@ -1,25 +1,16 @@
 import { invariant } from '../../base/errors.ts';
-import type { Files } from './files.ts';
 import { DirectoryLock, type LockOptions } from './lock.ts';
 
 /**
- * The right to write to a directory: this process has its lock, nobody else has begun a
- * journal, and nothing has failed. After the first failure no write begins but the renewals of
- * the lock.
+ * The right to write to a directory: this process has its lock, and nothing has failed. After the
+ * first failure no write begins but the renewals of the lock.
  */
 export class Fence {
   /** The first failure. */
   failure: unknown;
   /** Called with the first failure. */
   onFailure: (error: unknown) => void = () => undefined;
-  /** The journal that only this process may begin next. */
-  nextJournal: string | undefined;
-  readonly #files: Files;
   #lock: DirectoryLock | undefined;
-
-  constructor(files: Files) {
-    this.#files = files;
-  }
 
   /** Takes the lock. @throws LockedError */
   async acquire(options: LockOptions): Promise<void> {
@@ -35,9 +26,6 @@ export class Fence {
     try {
       invariant(this.#lock !== undefined, 'the directory is used before it is locked');
       this.#lock.assertHeld();
-      if (this.nextJournal !== undefined && this.#files.identity(this.nextJournal) !== undefined) {
-        throw new Error('Cannot write: there is a journal that this process has not begun');
-      }
     } catch (error) {
       this.fail(error);
     }

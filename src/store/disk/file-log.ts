@@ -60,7 +60,7 @@ export class FileLog implements CommitLog, Journals, RoomUser {
   readonly #files: Files;
   readonly #tables: Tables;
   readonly #target: Target;
-  readonly #fence: Fence;
+  readonly #fence = new Fence();
   readonly #room: Room;
   readonly #checkpointer: Checkpointer;
   #client: LogClient | undefined;
@@ -85,7 +85,6 @@ export class FileLog implements CommitLog, Journals, RoomUser {
     this.#options = options;
     this.#files = files;
     this.#tables = tables;
-    this.#fence = new Fence(files);
     const mark = random(4).toString('hex');
     this.#target = { files, mark, guard: (work) => this.#fence.guard(work) };
     this.#room = new Room(options, this);
@@ -251,10 +250,10 @@ export class FileLog implements CommitLog, Journals, RoomUser {
     const tables = [...this.#tables.values()];
     this.#fence.assertHeld();
     if (isCurrent) {
-      this.#begin(await continueStore(this.#target, tables, epoch, found));
+      this.#journal = await continueStore(this.#target, tables, epoch, found);
       this.#checkpointer.note(sequence, sizesOf(found));
     } else if (!closed && through < sequence && needed.length <= olderMax) {
-      this.#begin(await continueStore(this.#target, tables, epoch, found));
+      this.#journal = await continueStore(this.#target, tables, epoch, found);
       this.#checkpointer.through = through;
       this.#older = needed.map(({ name, last }) => {
         const size = last.offset + last.bytes.length;
@@ -264,7 +263,7 @@ export class FileLog implements CommitLog, Journals, RoomUser {
       const image = imageOf(tables, epoch, sequence);
       const made = { number: (journals.at(-1) ?? 0) + 1, closed: false, isCurrent };
       const { journal, sizes } = await writeStore(this.#target, image, made);
-      this.#begin(journal);
+      this.#journal = journal;
       this.#checkpointer.note(sequence, sizes);
     }
     this.#start = undefined;
@@ -282,11 +281,6 @@ export class FileLog implements CommitLog, Journals, RoomUser {
       for await (const { length } of readChunks(this.#files, name)) this.#foundBytes += length;
     }
     this.#room.note(true);
-  }
-
-  #begin(journal: JournalFile): void {
-    this.#journal = journal;
-    this.#fence.nextJournal = journalName(journal.manifest.journal + 1);
   }
 
   #beginWatch(): void {
@@ -346,7 +340,7 @@ export class FileLog implements CommitLog, Journals, RoomUser {
           throw error;
         },
       );
-      this.#begin(made);
+      this.#journal = made;
       this.#older.push(old);
       await this.#fence.guard(() => this.#files.syncDirectory());
       await old.close();
