@@ -34,6 +34,9 @@ const callerLeft = new CairnError(
   'malformed_request',
   'Cannot read the body: the caller closed the connection',
 );
+const readBefore =
+  'the body was read before Cairn got the request: ' +
+  'mount app.handler before anything that reads bodies';
 const tooManyArrive = new CairnError(
   'overloaded',
   'Cannot read the body: too many are being received, try again later',
@@ -115,9 +118,10 @@ export class Exchange implements Arrival, Request, RequestEntry {
     return this.#controller.signal;
   }
 
-  /** Aborts `signal`, which breaks off what is being made or sent. */
+  /** Aborts `signal`, which breaks off what is being received, made or sent. */
   abandon(): void {
     this.#controller?.abort();
+    this.#rejectBody?.(callerLeft);
   }
 
   /** Adopts the caller's address and the request id that a trusted proxy sent. */
@@ -134,15 +138,15 @@ export class Exchange implements Arrival, Request, RequestEntry {
 
   authenticated(userId: number | undefined): void {
     this.userId = userId;
-    this.#checkShare();
+    if (!this.#isInShare) throw overloaded;
   }
 
-  #checkShare(): void {
+  /** Whether the caller may have one more request in flight. */
+  get #isInShare(): boolean {
     const { exchanges, options } = this.#shared;
     // No caller can have used up its share of so few.
-    if (exchanges.sum < options.limits.requestsInFlightPerCallerMax) return;
-    if (options.alwaysServedTargets?.has(this.target) || exchanges.hasRoom(this.caller, 1)) return;
-    throw overloaded;
+    if (exchanges.sum < options.limits.requestsInFlightPerCallerMax) return true;
+    return options.alwaysServedTargets?.has(this.target) || exchanges.hasRoom(this.caller, 1);
   }
 
   /** Counts the request as in flight, unless it still waits for its sender. */
@@ -156,67 +160,75 @@ export class Exchange implements Arrival, Request, RequestEntry {
     this.#place = undefined;
   }
 
-  async receiveBody(bytesMax: number): Promise<Buffer> {
-    const { contentLength = bytesMax } = this.head ?? {};
-    if (contentLength > bytesMax) throw bodyTooLarge(bytesMax);
-    if (contentLength === 0) return noBytes;
-    if (this.#failure !== undefined) throw this.#failure;
-    const advice = 'mount app.handler before anything that reads bodies';
-    const isUnread = !this.incoming.readableEnded;
-    invariant(isUnread, `the body was read before Cairn got the request: ${advice}`);
-    if (this.incoming.destroyed) throw callerLeft;
-    if (this.awaitsContinue) this.outgoing.writeContinue();
-    this.awaitsContinue = false;
-    // It may have waited for something else before, such as the commits of another process.
-    this.leave();
-    const { memory, takeTurn } = this.#shared;
-    const holding = new Holding(memory, this.caller, () => this.#rejectBody?.(tooManyArrive));
-    let body: Buffer;
-    try {
-      body = await this.#collect(contentLength, bytesMax, holding);
-      if (holding.amount > 0) await takeTurn(holding.caller);
-    } finally {
-      holding.release();
-      this.#rejectBody = undefined;
-    }
-    // Many others may have become in flight while the body arrived.
-    this.#checkShare();
-    this.enter();
-    return body;
+  receiveBody(bytesMax: number): Promise<Buffer> {
+    // An error that is thrown in here rejects the promise.
+    return new Promise((resolve, reject) => {
+      const { incoming } = this;
+      const { contentLength = bytesMax } = this.head ?? {};
+      if (contentLength > bytesMax) throw bodyTooLarge(bytesMax);
+      if (contentLength === 0) return resolve(noBytes);
+      if (this.#failure !== undefined) throw this.#failure;
+      invariant(!incoming.readableEnded, readBefore);
+      if (incoming.destroyed) throw callerLeft;
+      if (this.awaitsContinue) this.outgoing.writeContinue();
+      this.awaitsContinue = false;
+      // It may have waited for something else before, such as the commits of another process.
+      this.leave();
+      this.#collect(contentLength, bytesMax, resolve, reject);
+    });
   }
 
   /** Collects the chunks of the body in one buffer, which counts in the caller's share. */
-  #collect(contentLength: number, bytesMax: number, holding: Holding): Promise<Buffer> {
+  #collect(
+    contentLength: number,
+    bytesMax: number,
+    resolve: (body: Buffer) => void,
+    reject: (reason: CairnError) => void,
+  ): void {
     const { incoming } = this;
-    const { uncountedBodyBytesMax } = this.#shared.options.limits;
+    const { memory, takeTurn, options } = this.#shared;
+    const { uncountedBodyBytesMax } = options.limits;
     let body: Buffer = noBytes;
     let length = 0;
-    return new Promise((resolve, reject) => {
-      const fail = (this.#rejectBody = (reason: CairnError): void => {
-        incoming.off('data', append);
-        reject(reason);
-      });
-      const append = (chunk: Buffer): void => {
-        const needed = length + chunk.length;
-        if (needed > bytesMax) return fail(bodyTooLarge(bytesMax));
-        if (length === 0 && needed === contentLength) {
-          // All of it has come at once, so it need not be copied.
-          body = chunk;
-        } else if (needed > body.length) {
-          // One buffer that grows, because a list of one-byte chunks needs hundreds of
-          // bytes for each.
-          const size = Math.min(Math.max(2 * needed, uncountedBodyBytesMax), contentLength);
-          if (size > uncountedBodyBytesMax && !holding.resize(size)) return fail(tooManyArrive);
-          body = Buffer.concat([body], size);
-        }
-        if (body !== chunk) chunk.copy(body, length);
-        length = needed;
-      };
-      incoming
-        .on('data', append)
-        .once('end', () => resolve(body.subarray(0, length)))
-        .once('close', () => fail(callerLeft));
+    let holding: Holding | undefined;
+    const fail = (this.#rejectBody = (reason: CairnError): void => {
+      incoming.off('data', append).off('end', end);
+      holding?.release();
+      this.#rejectBody = undefined;
+      reject(reason);
     });
+    const append = (chunk: Buffer): void => {
+      const needed = length + chunk.length;
+      if (needed > bytesMax) return fail(bodyTooLarge(bytesMax));
+      if (length === 0 && needed === contentLength) {
+        // All of it has come at once, so it need not be copied.
+        body = chunk;
+      } else if (needed > body.length) {
+        // One buffer that grows, because a list of one-byte chunks needs hundreds of
+        // bytes for each.
+        const size = Math.min(Math.max(2 * needed, uncountedBodyBytesMax), contentLength);
+        if (size > uncountedBodyBytesMax) {
+          holding ??= new Holding(memory, this.caller, () => this.#rejectBody?.(tooManyArrive));
+          if (!holding.resize(size)) return fail(tooManyArrive);
+        }
+        body = Buffer.concat([body], size);
+      }
+      if (body !== chunk) chunk.copy(body, length);
+      length = needed;
+    };
+    const end = (): void => {
+      this.#rejectBody = undefined;
+      if (holding === undefined) settle();
+      else void takeTurn(holding.caller).then(settle);
+    };
+    const settle = (): void => {
+      holding?.release();
+      // Many others may have become in flight while the body arrived.
+      if (!this.#isInShare) return reject(overloaded);
+      this.enter();
+      resolve(length === body.length ? body : body.subarray(0, length));
+    };
+    incoming.on('data', append).on('end', end);
   }
 
   /**
