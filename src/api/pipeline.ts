@@ -85,11 +85,10 @@ async function answerBody(
   const { request, route } = call;
   const { mediaTypes, optional: isOptional = false } = body;
   const acceptField = route.method === 'PATCH' ? 'Accept-Patch' : 'Accept';
-  const checkType = (): void => checkContentType(request.fields, mediaTypes, acceptField);
-  if (!isOptional) checkType();
+  if (!isOptional) checkContentType(request.fields, mediaTypes, acceptField);
   const sent = await request.receiveBody(bytesMaxOf(body, call, options));
   const isAbsent = isOptional && sent.length === 0;
-  if (isOptional && !isAbsent) checkType();
+  if (isOptional && !isAbsent) checkContentType(request.fields, mediaTypes, acceptField);
   const json = isAbsent ? {} : parseJsonBytes(sent);
 
   const { kind } = call.principal;
