@@ -88,6 +88,16 @@ export function collectionEndpoints<N extends object, C>(
     return unstoredReply(200, write(record), fields);
   }
 
+  async function prepare(
+    { request, principal, body }: Call<N>,
+    keyed: KeyedRequest | undefined,
+    create: (prepared?: Prepared) => Promise<Reply>,
+  ): Promise<Reply> {
+    // A repetition is not throttled, and has no password hashed again.
+    const kept = keyed && (await writes.replay(keyed));
+    return kept ?? create(await resource.prepareCreate?.(principal, body, request.address));
+  }
+
   function readAll({ request }: Call, record: StoredRecord): Reply {
     const tag = tagOf(record.revision);
     return isUnchanged(request, tag) ? notModified(tag) : shown(200, tag, write(record));
@@ -116,19 +126,16 @@ export function collectionEndpoints<N extends object, C>(
   return bind(collectionRoutes(collection, options), {
     list: listHandler(collection, resource, options),
 
-    async create(call) {
+    create(call) {
       const { request, principal, body } = call;
       const keyed = keyedBy(call, resource.hasPassword?.(body));
-      // A repetition is not throttled, and has no password hashed again.
-      const kept = resource.prepareCreate && keyed && (await writes.replay(keyed));
-      if (kept !== undefined) return kept;
-      const prepared = await resource.prepareCreate?.(principal, body, request.address);
-      const create = (tx: Transaction): Reply => {
-        const created = resource.create(tx, principal, body, prepared);
-        const location = ['Location', `${request.basePath}/${name}/${inPath(idOf(created))}`];
-        return shown(201, tagOf(created.revision), write(created), location);
-      };
-      return writes.answer(principal, keyed, create);
+      const create = (prepared?: Prepared): Promise<Reply> =>
+        writes.answer(principal, keyed, (tx) => {
+          const created = resource.create(tx, principal, body, prepared);
+          const location = ['Location', `${request.basePath}/${name}/${inPath(idOf(created))}`];
+          return shown(201, tagOf(created.revision), write(created), location);
+        });
+      return resource.prepareCreate === undefined ? create() : prepare(call, keyed, create);
     },
 
     read(call) {

@@ -54,12 +54,20 @@ export class Writes {
    * with a key is kept in the same commit; a repetition is answered with it, and not observed.
    * @throws CairnError as `write`, and `key_reused`
    */
-  async answer(
+  answer(
     principal: Principal,
     keyed: KeyedRequest | undefined,
     work: (tx: Transaction) => Reply,
   ): Promise<Reply> {
     if (keyed === undefined) return this.write(principal, work);
+    return this.#answerOnce(principal, keyed, work);
+  }
+
+  async #answerOnce(
+    principal: Principal,
+    keyed: KeyedRequest,
+    work: (tx: Transaction) => Reply,
+  ): Promise<Reply> {
     const { idempotencyKeys } = this.#options;
     for (;;) {
       const compared = await idempotencyKeys.compare(keyed);
