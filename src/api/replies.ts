@@ -34,8 +34,11 @@ export function shown(
   body: Reply['body'],
   fields: readonly string[] = [],
 ): Reply {
-  const first = tag === undefined ? revalidatedJson : [...revalidatedJson, 'ETag', tag];
-  return { status, fields: [...first, ...fields], body };
+  const sent =
+    tag === undefined
+      ? [...revalidatedJson, ...fields]
+      : [...revalidatedJson, 'ETag', tag, ...fields];
+  return { status, fields: sent, body };
 }
 
 /**

@@ -219,20 +219,20 @@ export function checkEntry(
   if (!isBuiltIn) checkSize(input);
   references?.check(tx, principal, collection, input, before);
   const records = tx.of(collection.records);
-  const taken = unique.flatMap(([field, keyOf]) => {
+  const taken: string[] = [];
+  const { id: given } = input;
+  if (ids && given !== undefined && records.withId(recordId(given)) !== undefined) taken.push('id');
+  for (const [field, keyOf] of unique) {
     const key = keyOf(input);
     const holder = key === undefined ? undefined : records.find(field, key);
-    return holder === undefined || holder.id === before?.id ? [] : [field];
-  });
-  const { id: given } = input;
-  const isIdTaken = ids && given !== undefined && records.withId(recordId(given)) !== undefined;
-  if (isIdTaken) taken.unshift('id');
+    if (holder !== undefined && holder.id !== before?.id) taken.push(field);
+  }
+  if (taken.length === 0) return;
   const issues = taken.map((field) => ({
     pointer: pointerTo(field),
     code: 'not_unique',
     detail: `must be unique: another ${singular} has this value`,
   }));
-  if (issues.length === 0) return;
   const message = `Cannot write the ${singular}: a value is not unique`;
   throw new CairnError('not_unique', message, { issues });
 }

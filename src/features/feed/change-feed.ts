@@ -372,7 +372,8 @@ function eventOf(change: RecordChange, source: Source): Event {
   const id = source.isSingle ? null : idOf(record ?? before ?? change);
   const written = before === undefined ? 'created' : 'replaced';
   const kind = record === undefined ? 'removed' : written;
-  const [earlier, after] = [before, record].map((version) => decidingIn(version, source.deciding));
+  const earlier = decidingIn(before, source.deciding);
+  const after = decidingIn(record, source.deciding);
   const bytes = sizeOf(record) + sizeOf(earlier) + sizeOf(after);
   return { sequence, source, kind, id, bytes, record, before: earlier, after };
 }

@@ -41,9 +41,12 @@ export class TableTransaction implements Transaction {
 
   /** Whether a full store refuses it. Removals are accepted, and so are special collections. */
   get grows(): boolean {
-    const removes = this.changes.some(({ record }) => record === undefined);
-    const inserts = this.changes.some(({ before }) => before === undefined);
-    const isOrdinary = this.changes.some(({ collection }) => collection.isOrdinary);
+    let [removes, inserts, isOrdinary] = [false, false, false];
+    for (const { record, before, collection } of this.changes) {
+      removes ||= record === undefined;
+      inserts ||= before === undefined;
+      isOrdinary ||= collection.isOrdinary;
+    }
     return isOrdinary && (inserts || !removes);
   }
 
