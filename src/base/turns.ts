@@ -28,11 +28,13 @@ export class Turns<T> {
   next(): T | undefined {
     // A caller in debt goes to the end of the same iteration, until its debt is paid.
     for (const [caller, tasks] of this.#queues) {
-      this.#queues.delete(caller);
-      const debt = this.#queues.size === 0 ? 0 : (this.#debts.get(caller) ?? 0);
+      // A lone caller stays in its place.
+      const isAlone = this.#queues.size === 1;
+      const debt = isAlone ? 0 : (this.#debts.get(caller) ?? 0);
       const task = debt >= 1 ? undefined : tasks.shift();
       if (debt >= 1) this.#debts.set(caller, debt - 1);
-      if (tasks.length > 0) this.#queues.set(caller, tasks);
+      if (!isAlone || tasks.length === 0) this.#queues.delete(caller);
+      if (!isAlone && tasks.length > 0) this.#queues.set(caller, tasks);
       if (task === undefined) continue;
       this.#size -= 1;
       if (this.#size === 0) this.#debts.clear();
