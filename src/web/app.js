@@ -1,7 +1,7 @@
 // @ts-check
 /** Starts the page, opens the view that the address names, and draws the header and the messages around the views. */
 import { call, session } from './api.js';
-import { bdi, button, events, h, onClick, part, set } from './dom.js';
+import { bdi, button, events, h, inputOf, onClick, part, set } from './dom.js';
 import { collectionsOf, isAllowed } from './model.js';
 import { collectionNow, drawRecords, loadList } from './records.js';
 import {
@@ -19,6 +19,7 @@ import {
   say,
   state,
 } from './state.js';
+import { initials } from './values.js';
 
 /** @typedef {{ view(): import('./types.js').Description, arrive(): unknown }} Own */
 
@@ -82,11 +83,29 @@ page.paint = () => {
       ),
     ),
   );
+  const place = (/** @type {string} */ value, /** @type {string} */ title) =>
+    h('option', { key: value, value }, title);
+  const here = { value: view ? address(view) : `#/${id}` };
+  set(
+    'view',
+    { hidden: !me, ...here, onchange: (event) => go(inputOf(event)) },
+    place('#/', 'Overview'),
+    views.map(({ name, title }) => place(address(name), title)),
+    place('#/schema', 'Schema'),
+    place('#/api', 'Documentation'),
+    !state.isOpen && place('#/account', 'Account'),
+  );
   const current = document.querySelector('#views [aria-current]');
   if (current !== tab) current?.scrollIntoView({ block: 'nearest', inline: 'center' });
   tab = current;
   set('to-sign-in', { hidden: !isReader });
-  set('who', { hidden: !me }, bdi(me?.name ?? ''), h('small', me?.role));
+  set(
+    'who',
+    { hidden: !me, 'aria-label': `${me?.name} ${me?.role}` },
+    me && initials(me.name),
+    bdi(me?.name ?? ''),
+    h('small', me?.role),
+  );
   const problem = failure || (!navigator.onLine && 'This device has no network.');
   set('failure', problem && `${problem} The page tries again by itself.`);
   set('main', { hidden: !me && !isReader });

@@ -1,38 +1,89 @@
 // @ts-check
-/** The form that chooses and orders the columns of a list. This browser keeps them. */
-import { button, h, set } from './dom.js';
-import { columnsOf } from './records.js';
+/** Chooses, orders and sizes the columns of a list. This browser keeps them. */
+import { button, h, inputOf, part, set } from './dom.js';
+import { columnsOf, keptColumns } from './records.js';
+import { draw } from './state.js';
 
-/** @param {import('./types.js').Collection} collection */
+/** @import { Collection, Field } from './types.js' */
+
+const [widthMin, widthMax] = [48, 640];
+
+/** Returns the width of each column that is shown. @param {Collection} collection @returns {Map<string, number>} */
+function widthsOf(collection) {
+  const kept = keptColumns(collection.name);
+  const heads = document.querySelectorAll('#list thead th');
+  return new Map(
+    columnsOf(collection).map(({ name }, index) => [
+      name,
+      kept.get(name) || (heads[index]?.clientWidth ?? widthMin),
+    ]),
+  );
+}
+
+/** @type {(collection: Collection, columns: readonly Field[], widths?: Map<string, number>) => void} */
+function keep({ name }, columns, widths = keptColumns(name)) {
+  const all = columns.map((each) => `${each.name}:${widths.get(each.name) ?? 0}`);
+  localStorage[`columns ${name}`] = all.join();
+}
+
+/** Sizes a column; the others stay as wide as they are. @type {(of: Collection, name: string, width: number) => void} */
+function resize(collection, name, width) {
+  const widths = widthsOf(collection);
+  widths.set(name, Math.round(Math.min(Math.max(width, widthMin), widthMax)));
+  keep(collection, columnsOf(collection), widths);
+  draw();
+}
+
+/** Sizes a column by its handle. @type {(event: Event, collection: Collection, name: string) => void} */
+export function drag(event, collection, name) {
+  const handle = event.target;
+  if (!(event instanceof PointerEvent) || !(handle instanceof HTMLElement)) return;
+  const start = (widthsOf(collection).get(name) ?? 0) - event.clientX;
+  handle.setPointerCapture(event.pointerId);
+  handle.onpointermove = ({ clientX }) => resize(collection, name, start + clientX);
+  handle.onlostpointercapture = () => (handle.onpointermove = null);
+}
+
+/** @param {Collection} collection */
 export function drawColumns(collection) {
+  if (!part('columns', HTMLElement).matches(':popover-open')) return;
   const { name, nameField, fields } = collection;
   const chosen = columnsOf(collection);
-  const keep = (/** @type {typeof chosen} */ columns) =>
-    void (localStorage[`columns ${name}`] = columns.map((each) => each.name).join());
+  const widths = widthsOf(collection);
   const others = fields.filter((each) => each.shown && !chosen.includes(each));
   const rows = [...chosen, ...others].map((field, index) => {
+    const { label } = field;
     const checked = chosen.includes(field);
     const rest = chosen.filter((each) => each !== field);
+    const swapped = () => chosen.with(index, chosen[index - 1] ?? field).with(index - 1, field);
     return h(
-      'li.row spread one-line',
+      'li.row one-line',
       { key: field.name },
       h(
-        'label',
+        'label.grow',
         h('input', {
           type: 'checkbox',
           checked,
           disabled: field.name === nameField,
-          onchange: () => keep(checked ? rest : [...chosen, field]),
+          onchange: () => keep(collection, checked ? rest : [...chosen, field]),
         }),
-        field.label,
+        label,
       ),
       checked &&
+        h('input', {
+          type: 'range',
+          min: widthMin,
+          max: widthMax,
+          step: 8,
+          value: `${widths.get(field.name)}`,
+          'aria-label': `Width of ${label}`,
+          oninput: (event) => resize(collection, field.name, Number(inputOf(event))),
+        }),
+      checked &&
         index > 0 &&
-        button(
-          '↑',
-          () => keep(chosen.with(index, chosen[index - 1] ?? field).with(index - 1, field)),
-          { 'aria-label': `Move ${field.label} to the left` },
-        ),
+        button('↑', () => keep(collection, swapped()), {
+          'aria-label': `Move ${label} to the left`,
+        }),
     );
   });
   set(

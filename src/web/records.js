@@ -6,7 +6,7 @@
 import { Problem, call } from './api.js';
 import { bdi, button, h, inputOf, onClick, part, set } from './dom.js';
 import { digitsOf, isAllowed, showFigure, showNumber, targetOf, toShow, wordsOf } from './model.js';
-import { nameOf, show } from './values.js';
+import { called, nameOf, show } from './values.js';
 import {
   address,
   ask,
@@ -131,7 +131,6 @@ export function drawRecords(collection) {
   set('list', rows.length > 0 || isBusy ? table(collection) : !problem && nothing(collection));
   set('selection', { hidden: selected.length === 0 });
   set('selected', `${count(selected, collection)} selected`);
-  onClick('choose-columns', async () => (columns ??= await import('./columns.js')));
   set('size', { value: `${pageSize()}` });
   drawPages();
 }
@@ -270,13 +269,36 @@ const skeleton = (collection) =>
     ),
   );
 
-/** The columns of a list, as this browser has them; at first without long texts and times. @param {Collection} of */
+async function loadColumns() {
+  columns ??= await import('./columns.js');
+}
+
+/**
+ * The columns of a list, as this browser has them; at first without long texts and times.
+ * @type {(of: Collection) => readonly Field[]}
+ */
 export function columnsOf({ name, fields }) {
   const all = fields.filter(({ shown }) => shown);
-  /** @type {string[] | undefined} */ const kept = localStorage[`columns ${name}`]?.split(',');
-  if (!kept) return all.filter(({ kind }) => kind !== 'long' && kind !== 'time');
-  return kept.flatMap((each) => all.find((field) => field.name === each) ?? []);
+  const names = [...keptColumns(name).keys()];
+  return names.length > 0
+    ? names.flatMap((each) => all.find((field) => field.name === each) ?? [])
+    : all.filter(({ kind }) => kind !== 'long' && kind !== 'time');
 }
+
+/** What this browser keeps of a list's columns: each with its width, or 0. @param {string} name */
+export const keptColumns = (name) =>
+  new Map(
+    /** @type {string} */ (localStorage[`columns ${name}`] ?? '')
+      .split(',')
+      .filter(Boolean)
+      .map((column) => {
+        const [field = '', width = 0] = column.split(':');
+        return [field, Number(width)];
+      }),
+  );
+
+/** Widths of the column of checkboxes, and of one that is added to columns with widths. */
+const [boxWidth, newWidth] = [44, 160];
 
 /** Rows that are drawn: one that is the same, and looks the same, is not described again. */
 const drawn = new WeakMap(/** @type {[Row, { look: string, view: Description }][]} */ ([]));
@@ -285,7 +307,8 @@ const drawn = new WeakMap(/** @type {[Row, { look: string, view: Description }][
 let digits = new Map();
 
 /** @type {(collection: Collection, field: Field, row: Row) => Description} */
-function cell({ name, nameField }, field, row) {
+function cell(collection, field, row) {
+  const { name, nameField } = collection;
   const value = row[field.name];
   const title = targetOf(field) ? '' : toShow(field, value);
   const figure = field.kind === 'number' && typeof value === 'number';
@@ -308,7 +331,7 @@ function cell({ name, nameField }, field, row) {
     );
   }
   const link = { id: `open-${row.id}`, href: address(name, row.id, state.route.query) };
-  return h('th', { scope: 'row', title }, h('a', link, bdi(title)));
+  return h('th', { scope: 'row', title }, h('a', link, called(collection, title)));
 }
 
 /**
@@ -366,9 +389,17 @@ function table(collection) {
       drawn.set(row, { look, view });
       return view;
     });
+  const widths = keptColumns(collection.name);
+  const isSized = [...widths.values()].some(Boolean);
   return h(
-    'table',
+    isSized ? 'table.sized' : 'table',
     { 'aria-labelledby': 'title' },
+    isSized &&
+      h(
+        'colgroup',
+        h('col', { width: boxWidth }),
+        shown.map(({ name }) => h('col', { key: name, width: widths.get(name) || newWidth })),
+      ),
     h(
       'thead',
       h(
@@ -385,7 +416,8 @@ function table(collection) {
  * Draws the head of a column. A click sorts by this column first and keeps the former order behind it.
  * @type {(collection: Collection, field: Field) => Description}
  */
-function heading({ sortMax, nameField }, { name, label, kind, isSortable }) {
+function heading(collection, { name, label, kind, isSortable }) {
+  const { sortMax, nameField } = collection;
   const terms = (parameter('sort') || 'id').split(',');
   const term = terms.find((each) => each.replace('-', '') === name);
   const others = terms.filter((each) => each !== term && each !== 'id');
@@ -395,12 +427,17 @@ function heading({ sortMax, nameField }, { name, label, kind, isSortable }) {
     'th',
     { scope: 'col', class: name === nameField ? 'name' : kind, 'aria-sort': direction },
     isSortable ? button(label, () => go(withQuery({ sort })), { id: `sort-${name}` }) : label,
+    h('span.handle', {
+      'aria-hidden': 'true',
+      onpointerenter: loadColumns,
+      onpointerdown: (event) => columns?.drag(event, collection, name),
+    }),
   );
 }
 
 set('search', { onchange: () => search(), oninput: () => search(typingPauseMs) });
 onClick('add-filter', async () => (filter ??= await import('./filter.js')));
-onClick('choose-columns', async () => (columns ??= await import('./columns.js')));
+onClick('choose-columns', loadColumns);
 set('size', { onchange: (event) => go(withQuery({ limit: inputOf(event) })) });
 for (const id of ['show-changes', 'refresh', 'retry']) onClick(id, () => loadList(true));
 for (const id of ['csv', 'json', 'import'])

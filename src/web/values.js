@@ -8,13 +8,32 @@ import { bdi, h } from './dom.js';
 import { elementOf, isAllowed, showAge, showTime, toShow } from './model.js';
 import { address, collectionOf, draw, state } from './state.js';
 
-/** @import { Child, Field, Row } from './types.js' */
+/** @import { Child, Collection, Field, Row } from './types.js' */
 
 /** Shows how long ago a point in time is, and the time itself on demand. @param {string} iso */
 export const age = (iso) => h('time', { datetime: iso, title: showTime(iso) }, showAge(iso));
 
 /** As many colours as page.css has for choices. */
 const hues = 8;
+
+/** A person's initials, which are drawn, but not read. @param {string} name */
+export function initials(name) {
+  const words = name.split(/\s+/u).filter(Boolean);
+  const signs = [words[0], words.slice(1).at(-1)].map((word) =>
+    [...(word ?? '')][0]?.toUpperCase(),
+  );
+  const hue = [...name].reduce((sum, sign) => sum + (sign.codePointAt(0) ?? 0), 0) % hues;
+  return h(`span.initials hue hue${hue}`, { 'data-initials': signs.join('') });
+}
+
+/**
+ * The name of a record; people, who have e-mail addresses, with their initials.
+ * @type {(collection: Collection | undefined, name: string) => Child[]}
+ */
+export const called = (collection, name) => [
+  !!collection?.fields.some(({ kind, shown }) => shown && kind === 'email') && initials(name),
+  bdi(name),
+];
 
 /** Describes a value for reading. @type {(field: Field, value: unknown) => Child} */
 export function show(field, value) {
@@ -25,7 +44,7 @@ export function show(field, value) {
   const target = field.schema['x-references'];
   if (target) {
     const href = address(target, `${value}`);
-    return h('a', { href }, bdi(nameOf(target, value)));
+    return h('a', { href }, called(collectionOf(target), nameOf(target, value)));
   }
   if (Array.isArray(value)) {
     const element = elementOf(field);

@@ -408,3 +408,93 @@ visitTest('everything can be done by keyboard alone, with shortcuts', { things: 
   await browser.press('n');
   assert.equal(await visit.hash(), '#items?q=By+k');
 });
+
+const customers = defineCollection({
+  name: 'customers',
+  singular: 'customer',
+  fields: {
+    name: { kind: 'text', min: 1 },
+    email: { kind: 'email' },
+    city: { kind: 'text', optional: true },
+    bossId: { kind: 'reference', to: 'customers', optional: true },
+  },
+});
+
+visitTest('columns are sized by dragging and by keys, and this browser keeps it', {
+  collections: [customers],
+}, async (visit) => {
+  const { browser, server } = visit;
+  const city = 'Llanfairpwllgwyngyllgogerychwyrndrobwllllantysiliogogogoch';
+  await server.as('ada', 'POST', '/customers', { name: 'Grace Murray Hopper', email: 'grace@example.org', city });
+  await visit.signIn('#customers');
+  const heads = 'return [...document.querySelectorAll("thead th")].map((at) => at.getBoundingClientRect().toJSON())';
+  const widths = async (): Promise<number[]> =>
+    (await browser.run(heads)).map(({ width }: { width: number }) => Math.round(width));
+  const before = await widths();
+  const box = (await browser.run(heads))[3];
+  await browser.run('document.querySelector(".handle").onpointerenter()');
+  await browser.until('return performance.getEntriesByName(`${origin}/page/columns.js`).length > 0');
+  await browser.drag([box.right - 3, box.top + 9], [box.right - 103, box.top + 9]);
+  await browser.until('return document.querySelector(".sized")');
+  const narrow = before.map((width, index) => (index === 3 ? width - 100 : width));
+  const isNear = (some: number[]): boolean => some.every((width, index) => Math.abs(width - (narrow[index] ?? 0)) <= 1);
+  await browser.until(`
+    return Math.abs(document.querySelectorAll('thead th')[3].offsetWidth - arguments[0]) <= 1`, narrow[3]);
+  assert.ok(isNear(await widths()), `${await widths()} instead of ${narrow}: the others stay as wide as they were`);
+  await browser.reload();
+  await browser.until('return document.querySelector(".sized tbody tr th")');
+  assert.ok(isNear(await widths()), 'it is kept');
+  // A long text is cut with its column, and no drag sorts.
+  assert.equal(await visit.hash(), '#customers');
+  assert.equal(await browser.run('return document.querySelector("#list").scrollWidth <= innerWidth'), true);
+  await browser.click('#choose-columns');
+  await browser.until('return document.querySelector("#columns [type=range]")');
+  await browser.run('document.querySelector("[aria-label=\'Width of City\']").focus()');
+  await browser.press(keys.up.repeat(3));
+  await browser.until(`
+    return Math.abs(document.querySelectorAll('thead th')[3].offsetWidth - arguments[0]) < 28`, (narrow[3] ?? 0) + 24);
+  await browser.click('#columns > button');
+  await browser.until('return !document.querySelector(".sized")');
+  assert.deepEqual(await widths(), before);
+});
+
+visitTest('people have initials, which are drawn but not read', { collections: [customers] }, async (visit) => {
+  const { browser, server } = visit;
+  await server.as('ada', 'POST', '/customers', { name: 'Grace Murray Hopper', email: 'grace@example.org' });
+  await server.as('ada', 'POST', '/customers', { name: 'Ada', email: 'ada@example.org', bossId: 1 });
+  await server.as('ada', 'POST', '/items', { name: 'Desk lamp', price: 5 });
+  await visit.signIn('#customers');
+  await visit.shows('Grace Murray Hopper', 'tbody tr:nth-child(2) td:last-child');
+  const initials = (within: string): Promise<string> => browser.run(`
+    return [...document.querySelectorAll(arguments[0] + ' .initials')].map((at) =>
+      getComputedStyle(at, '::before').content).join()`, within);
+  assert.equal(await initials('#list'), '"GH" / "","A" / "","GH" / ""');
+  assert.deepEqual(await visit.column(2), ['Grace Murray Hopper', 'Ada']);
+  assert.equal(await initials('#who'), '"AL" / ""');
+  await visit.visit('#users');
+  assert.equal(await initials('#list'), '"AL" / "","GH" / ""');
+  await visit.visit('#items');
+  assert.equal(await initials('#list'), '');
+});
+
+visitTest('on a phone the views are a select, and wide pages have a rail', { things: 3 }, async (visit) => {
+  const { browser, shows } = visit;
+  await visit.signIn('#items');
+  const seen = `return ['#view', '#views'].filter((at) => document.querySelector(at).checkVisibility()).join()`;
+  await browser.resize(360, 740);
+  assert.equal(await browser.run(seen), '#view');
+  assert.equal(await browser.run('return document.querySelector("#view").selectedOptions[0].label'), 'Items');
+  await choose(visit, '#view', '#users');
+  await shows('Ada Lovelace', '#list');
+  assert.equal(await visit.hash(), '#users');
+  await choose(visit, '#view', '#/api');
+  await shows('Documentation', '#home');
+  await choose(visit, '#view', '#/account');
+  await shows('Ada Lovelace', '#record-title');
+  assert.ok(await browser.run('return document.querySelector("#bar").offsetHeight') <= 60, 'the header is one line');
+  await browser.resize(768, 1024);
+  assert.equal(await browser.run(seen), '#views');
+  await browser.resize(1024, 768);
+  const rail = await browser.run('return document.querySelector("#views").getBoundingClientRect().toJSON()');
+  assert.ok(rail.height > 500 && rail.width < 200, `the rail has ${rail.width} by ${rail.height} px`);
+});

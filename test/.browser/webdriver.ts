@@ -161,6 +161,14 @@ export class Browser {
     await send(this.#url, 'POST', '/actions', { actions: [{ type: 'key', id: 'keyboard', actions }] });
   }
 
+  /** Drags with the mouse from one place of the window to another. */
+  async drag(from: readonly [number, number], to: readonly [number, number]): Promise<void> {
+    const move = ([x, y]: readonly [number, number]): object =>
+      ({ type: 'pointerMove', x: Math.round(x), y: Math.round(y), duration: 50 });
+    const actions = [move(from), { type: 'pointerDown', button: 0 }, move(to), { type: 'pointerUp', button: 0 }];
+    await send(this.#url, 'POST', '/actions', { actions: [{ type: 'pointer', id: 'mouse', actions }] });
+  }
+
   /** Lets the time of all timers pass that the page has set so far. */
   async letTimePass(): Promise<void> {
     await this.run('window.letTimePass()');
