@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { recordId } from '../../src/base/record-id.ts';
+import type { CollectionDeclaration } from '../../src/collections/declaration.ts';
 import { defineCollection } from '../../src/collections/define.ts';
 import { Reader } from '../../src/collections/reader.ts';
 import { createApp } from '../../src/index.ts';
@@ -19,8 +20,11 @@ const steps = defineCollection({
 });
 
 /** Two members and an administrator, each as a function that sends requests. */
-async function open(t: Parameters<typeof openTestApp>[0]) {
-  const opened = await openTestApp(t, { collections: [tasks, steps] });
+async function open(
+  t: Parameters<typeof openTestApp>[0],
+  collections: readonly CollectionDeclaration[] = [tasks, steps],
+) {
+  const opened = await openTestApp(t, { collections });
   const { ask, as } = opened;
   const [mia, admin] = [await as('member'), await as('admin')];
   const credentials = { email: 'eve@example.org', password: 'a password for eve alone' };
@@ -197,6 +201,36 @@ test('the feed shows what a caller may read, before and after', async (t) => {
     `created ${of(2, { id: 2, ...own })}`,
     `replaced ${of(2, { id: 2, ...own, title: 'Changed' })}`,
     `removed ${of(2)}`,
+    'created {"collection":"items","id":1,"record":{"id":1,"name":"The end","price":1}}',
+  ]);
+});
+
+test('the feed follows who is named in a record, one change after the other', async (t) => {
+  const memberIds = { kind: 'list', of: { kind: 'reference', to: 'users', onDelete: 'clear' }, default: [] } as const;
+  const access = { list: ['owner', 'memberIds'], read: ['owner', 'memberIds'], patch: ['owner', 'memberIds'] };
+  const boards = defineCollection({ name: 'boards', fields: { title: text, memberIds }, access });
+  const { app, mia, eve, admin, authorization } = await open(t, [boards]);
+  const mine = follow(app, authorization, 'x');
+  await mia('POST', '/boards', { json: { title: 'Hers' } });
+  await mia('PATCH', '/boards/1', { json: { memberIds: [3] } });
+  await eve('PATCH', '/boards/1', { json: { title: 'Theirs' } });
+  await eve('PATCH', '/boards/1', { json: { memberIds: [] } });
+  await mia('PATCH', '/boards/1', { json: { title: 'Hers again' } });
+  await mia('POST', '/boards/batch', { json: [{ title: 'A', memberIds: [3] }, { title: 'B', memberIds: [2] }] });
+  await mia('DELETE', '/boards/2');
+  await eve('POST', '/boards', { json: { title: 'Own', memberIds: [2] } });
+  await admin('DELETE', '/users/2');
+  await eve('POST', '/items', { json: { name: 'The end', price: 1 } });
+  const events = (await mine()).map((event) => event.replace('"collection":"boards",', ''));
+  assert.deepEqual(events, [
+    'reset {}',
+    'created {"id":1,"record":{"id":1,"title":"Hers","memberIds":[3]}}',
+    'replaced {"id":1,"record":{"id":1,"title":"Theirs","memberIds":[3]}}',
+    'removed {"id":1}',
+    'created {"id":2,"record":{"id":2,"title":"A","memberIds":[3]}}',
+    'removed {"id":2}',
+    'created {"id":4,"record":{"id":4,"title":"Own","memberIds":[2]}}',
+    'replaced {"id":4,"record":{"id":4,"title":"Own","memberIds":[]}}',
     'created {"collection":"items","id":1,"record":{"id":1,"name":"The end","price":1}}',
   ]);
 });
