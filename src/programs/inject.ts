@@ -8,6 +8,7 @@ import { checkHead } from '../http/head.ts';
 import { isStreamed, type Reply, type Request as PlainCall } from '../http/message.ts';
 import type { HttpServerOptions } from '../http/server-options.ts';
 import { withMembers } from './given.ts';
+import { addFields, responseOf } from './response.ts';
 
 /** A request in plain values. */
 export interface PlainRequest {
@@ -79,7 +80,7 @@ export async function inject(options: InjectOptions, plain: PlainRequest): Promi
   }
   return {
     status: reply.status,
-    headers: headersOf(reply.fields),
+    headers: addFields(new Headers(), reply.fields),
     body: method === 'HEAD' ? '' : text,
   };
 }
@@ -106,12 +107,8 @@ export async function answerFetch(
   const call = new Call(options, { method, target, fields, address, receive, request });
   const reply = await answer(options, call);
   const { body } = reply;
-  const isEmpty = method === 'HEAD' || body === undefined;
-  const content = isStreamed(body) ? streamOf(body) : body;
-  return new Response(isEmpty ? null : content, {
-    status: reply.status,
-    headers: headersOf(reply.fields),
-  });
+  if (method === 'HEAD') return responseOf(reply, undefined);
+  return responseOf(reply, isStreamed(body) ? streamOf(body) : body);
 }
 
 /** Returns the reply to a request, with the fields that the sender adds. */
@@ -126,13 +123,6 @@ async function answer(options: InjectOptions, request: Call): Promise<Reply> {
   }
   const fields = cors?.withCors(reply.fields, request.fields) ?? reply.fields;
   return { ...reply, fields: [...fields, 'X-Request-Id', request.id] };
-}
-
-function headersOf(fields: readonly string[]): Headers {
-  const headers = new Headers();
-  for (let at = 0; at < fields.length; at += 2)
-    headers.append(fields[at] ?? '', fields[at + 1] ?? '');
-  return headers;
 }
 
 /** Reads a body. @throws CairnError `content_too_large`, `malformed_request` if it breaks off */

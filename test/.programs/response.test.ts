@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createApp } from '../../src/index.ts';
+
+const text = '{"id":1,"name":"Lamp é","price":24.5}';
+
+async function openWithLamp(t: { after(end: () => Promise<void>): void }) {
+  const app = await createApp({ auth: 'none' });
+  t.after(() => app.close());
+  await app.collection('items').create({ name: 'Lamp é', price: 24.5 });
+  return { app, read: () => app.fetch(new Request('http://cairn/items/1')) };
+}
+
+/** Each way to read a body, with what it gives as text. */
+const ways: Readonly<Record<string, (response: Response) => Promise<string>>> = {
+  text: (response) => response.text(),
+  json: async (response) => JSON.stringify(await response.json()),
+  arrayBuffer: async (response) => Buffer.from(await response.arrayBuffer()).toString(),
+  blob: async (response) => (await response.blob()).text(),
+  bytes: async (response) => {
+    const bytes = await Reflect.apply(Reflect.get(response, 'bytes'), response, []);
+    assert.ok(bytes instanceof Uint8Array);
+    return Buffer.from(bytes).toString();
+  },
+  body: (response) => new Response(response.body).text(),
+  clone: async (response) => {
+    const copy = response.clone();
+    assert.equal(await response.text(), text);
+    return copy.text();
+  },
+  'a response made of it': (response) => new Response(response.body, response).text(),
+};
+
+test('what app.fetch resolves to is read as every response is, once', async (t) => {
+  const { read } = await openWithLamp(t);
+  for (const [way, readAs] of Object.entries(ways)) {
+    const response = await read();
+    assert.ok(response instanceof Response);
+    assert.equal(response.bodyUsed, false, way);
+    assert.equal(await readAs(response), text, way);
+    assert.equal(response.bodyUsed, true, way);
+    for (const [second, again] of Object.entries(ways)) {
+      await assert.rejects(async () => again(response), TypeError, `${way}, then ${second}`);
+    }
+  }
+});
+
+test('a response that app.fetch resolves to has its status, its fields and no more body than is sent', async (t) => {
+  const { app, read } = await openWithLamp(t);
+  const response = await read();
+  assert.deepEqual([response.status, response.ok, response.type], [200, true, 'default']);
+  assert.equal(response.headers.get('content-type'), 'application/json');
+  const tag = response.headers.get('etag') ?? '';
+  const copy = response.clone();
+  assert.deepEqual([copy.status, copy.headers.get('etag')], [200, tag]);
+  for (const [init, status] of [[{ method: 'HEAD' }, 200], [{ headers: { 'If-None-Match': tag } }, 304]] as const) {
+    const empty = await app.fetch(new Request('http://cairn/items/1', init));
+    assert.deepEqual([empty.status, empty.body, await empty.text()], [status, null, '']);
+  }
+});
+
+test('app.fetch of a read costs at most 1.3 of what app.inject costs', async (t) => {
+  const { app } = await openWithLamp(t);
+  const request = new Request('http://cairn/items/1');
+  const costs = { inject: Infinity, fetch: Infinity };
+  const calls = { inject: () => app.inject({ target: '/items/1' }), fetch: () => app.fetch(request) };
+  // More rounds where another program had the processor meanwhile.
+  const isDear = (): boolean => costs.fetch > 1.3 * costs.inject;
+  for (let round = 0; round < 15 || (isDear() && round < 60); round += 1) {
+    for (const name of ['inject', 'fetch'] as const) {
+      const begun = process.cpuUsage();
+      for (let call = 0; call < 500; call += 1) await calls[name]();
+      const { user, system } = process.cpuUsage(begun);
+      costs[name] = Math.min(costs[name], (user + system) / 500);
+    }
+  }
+  t.diagnostic(`inject ${costs.inject.toFixed(1)} µs, fetch ${costs.fetch.toFixed(1)} µs`);
+  assert.ok(!isDear());
+});
