@@ -72,7 +72,7 @@ function statusOf(
   const startedAt = new Date(clock.now()).toISOString();
   return () => {
     const { state, journalBytes, checkpointedAt, clockNotice, ...figures } = store.status();
-    const { memoryBytes, memoryMaxBytes } = figures;
+    const { memoryBytes, memoryMaxBytes, slowestWaitMs } = figures;
     const { used_heap_size: heapUsedBytes, heap_size_limit: heapMaxBytes } = getHeapStatistics();
     return JSON.stringify({
       version,
@@ -82,6 +82,7 @@ function statusOf(
       records: store.size,
       memoryBytes,
       memoryMaxBytes,
+      slowestWaitMs: Math.round(slowestWaitMs),
       refusals: load().refusals,
       journalBytes,
       checkpointedAt:

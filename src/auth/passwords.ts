@@ -44,7 +44,7 @@ export class Passwords {
   /** Stands in for a missing hash: no password matches it, in the same time. */
   readonly #unmatchable: ScryptHash;
   /** The hashes that wait, and their places. */
-  readonly #waiting = new Turns<() => void>();
+  readonly #waiting: Turns<() => void>;
   readonly places = new Budget(limits.passwordQueueLengthMax, limits.passwordQueueLengthMax);
   #running = 0;
   /** How long the last hash took, and the hashes of the last comparison. */
@@ -55,6 +55,7 @@ export class Passwords {
     const cost = { exponent: scryptCost, r: 8, p: 3 };
     this.#random = random;
     this.#clock = clock;
+    this.#waiting = new Turns(clock);
     this.#head = `$scrypt$ln=${cost.exponent},r=${cost.r},p=${cost.p}$`;
     this.#unmatchable = { cost, salt: random(saltBytes), hash: random(hashBytes) };
   }

@@ -1,16 +1,41 @@
 import { limits } from './limits.ts';
 import type { Clock } from './system.ts';
 
+/** The tasks of a caller, and since when it has waited for its next turn. */
+interface Queue<T> {
+  readonly tasks: T[];
+  sinceMs: number;
+}
+
+const minuteMs = 60_000;
+
 /**
  * Tasks that wait for their turn. Callers take turns, however many tasks each of them has, and
  * a caller's own tasks keep their order.
  */
 export class Turns<T> {
   /** The tasks of each caller, the caller whose turn is next first. */
-  readonly #queues = new Map<string, T[]>();
+  readonly #queues = new Map<string, Queue<T>>();
   /** How many turns of others each caller still has to wait for, because of what its tasks cost. */
   readonly #debts = new Map<string, number>();
   #size = 0;
+  readonly #clock: Clock;
+  /** The longest waits of this minute and of the one before. */
+  #slowest = { minute: 0, ms: 0, beforeMs: 0 };
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** The longest time that a caller has waited for a turn, in this minute or the one before. */
+  get slowestMs(): number {
+    const nowMs = this.#clock.elapsed();
+    this.#waited(0, nowMs);
+    const { ms, beforeMs } = this.#slowest;
+    let most = Math.max(ms, beforeMs);
+    for (const { sinceMs } of this.#queues.values()) most = Math.max(most, nowMs - sinceMs);
+    return most;
+  }
 
   /** The number of tasks that wait. */
   get size(): number {
@@ -19,23 +44,27 @@ export class Turns<T> {
 
   add(caller: string, task: T): void {
     const own = this.#queues.get(caller);
-    if (own !== undefined) own.push(task);
-    else this.#queues.set(caller, [task]);
+    if (own !== undefined) own.tasks.push(task);
+    else this.#queues.set(caller, { tasks: [task], sinceMs: this.#clock.elapsed() });
     this.#size += 1;
   }
 
   /** Removes the next task; `undefined` if none waits. Its caller is then the last. */
   next(): T | undefined {
     // A caller in debt goes to the end of the same iteration, until its debt is paid.
-    for (const [caller, tasks] of this.#queues) {
+    for (const [caller, own] of this.#queues) {
+      const { tasks } = own;
       // A lone caller stays in its place.
       const isAlone = this.#queues.size === 1;
       const debt = isAlone ? 0 : (this.#debts.get(caller) ?? 0);
       const task = debt >= 1 ? undefined : tasks.shift();
       if (debt >= 1) this.#debts.set(caller, debt - 1);
       if (!isAlone || tasks.length === 0) this.#queues.delete(caller);
-      if (!isAlone && tasks.length > 0) this.#queues.set(caller, tasks);
+      if (!isAlone && tasks.length > 0) this.#queues.set(caller, own);
       if (task === undefined) continue;
+      const nowMs = this.#clock.elapsed();
+      this.#waited(nowMs - own.sinceMs, nowMs);
+      own.sinceMs = nowMs;
       this.#size -= 1;
       if (this.#size === 0) this.#debts.clear();
       return task;
@@ -50,7 +79,7 @@ export class Turns<T> {
 
   /** Removes all tasks, and returns them. */
   clear(): T[] {
-    const all = [...this.#queues.values()].flat();
+    const all = [...this.#queues.values()].flatMap(({ tasks }) => tasks);
     this.#queues.clear();
     this.#debts.clear();
     this.#size = 0;
@@ -59,12 +88,23 @@ export class Turns<T> {
 
   /** Removes a task that no longer waits for its turn. */
   remove(caller: string, task: T): void {
-    const tasks = this.#queues.get(caller) ?? [];
+    const tasks = this.#queues.get(caller)?.tasks ?? [];
     const index = tasks.indexOf(task);
     if (index === -1) return;
     tasks.splice(index, 1);
     this.#size -= 1;
     if (tasks.length === 0) this.#queues.delete(caller);
+  }
+
+  #waited(ms: number, nowMs: number): void {
+    const slowest = this.#slowest;
+    const minute = Math.floor(nowMs / minuteMs);
+    if (minute !== slowest.minute) {
+      slowest.beforeMs = minute === slowest.minute + 1 ? slowest.ms : 0;
+      slowest.minute = minute;
+      slowest.ms = 0;
+    }
+    if (ms > slowest.ms) slowest.ms = ms;
   }
 }
 
@@ -80,7 +120,7 @@ export type YieldToEventLoop = (caller?: string) => Promise<void>;
  * for all tasks.
  */
 export function createSlices(clock: Clock): YieldToEventLoop {
-  const waiting = new Turns<() => void>();
+  const waiting = new Turns<() => void>(clock);
   let startedAt = -Infinity;
   const startNext = (): void => {
     startedAt = clock.elapsed();

@@ -105,7 +105,7 @@ export class Writer implements Store, LogClient {
   readonly #log: CommitLog;
   readonly #listeners: ((changes: readonly RecordChange[]) => void)[] = [];
   /** The writes that have not been run. Callers take turns. */
-  readonly #waiting = new Turns<AnyWrite>();
+  readonly #waiting: Turns<AnyWrite>;
   /** The writes that have been run and are run again, before those that wait, in order. */
   readonly #again: AnyWrite[] = [];
   /** The batch that was run and is being appended. */
@@ -132,6 +132,7 @@ export class Writer implements Store, LogClient {
   constructor(options: WriterOptions) {
     this.#options = options;
     this.#log = options.log;
+    this.#waiting = new Turns(options.clock);
   }
 
   get epoch(): string {
@@ -238,6 +239,7 @@ export class Writer implements Store, LogClient {
       ...this.#published,
       memoryBytes: memory.bytes,
       memoryMaxBytes: this.memoryMaxBytes,
+      slowestWaitMs: this.#waiting.slowestMs,
       collections: countsOf(tables),
       ...log.status(),
     };

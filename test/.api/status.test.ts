@@ -66,6 +66,7 @@ test('full memory refuses what grows, is no reason to be unready, and has room a
   assert.deepEqual(status.refusals, { ownShare: 0, usedUp: 0, brokenOff: 0, memoryFull, diskFull: 0 });
   assert.equal(status.state, 'full');
   assert.equal(status.memoryMaxBytes, 2 ** 20);
+  assert.ok(Number.isInteger(status.slowestWaitMs), status.slowestWaitMs);
   assert.ok(status.memoryBytes > 2 ** 19 && status.memoryBytes <= 2 ** 20, status.memoryBytes);
   for (let id = first.id; app.store.state === 'full'; id += 1) {
     assert.equal((await member('DELETE', `/items/${id}`)).status, 204);
