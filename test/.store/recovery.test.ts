@@ -229,6 +229,11 @@ describe('what a start makes of what it finds', () => {
       return text + encodeLine(body, chain).bytes.toString();
     });
 
+  it('J2: an import of a former edition that has not ended is refused', async () => {
+    const content = (await stoppedAfter(write('a'))).set('import', Buffer.from('{"after":0}'));
+    await refused(content, 'J2', 'import');
+  });
+
   it('J2: a gap in the sequence is refused', async () => {
     const content = await inBoth();
     const { length } = textOf(content, journalOf(content));

@@ -43,6 +43,9 @@ export interface Recovered {
 const temporaryPattern =
   /^(journal-\d+\.(jsonl|torn)(\.\w+)?|[\w%-]+\.json\.[\da-f]+|reserve)\.tmp$|^reserve$/;
 
+/** While it is there, an import of a former edition has not ended, and must not count. */
+const formerImport = 'import';
+
 const raise: Report = (damage) => {
   throw new FoundDamage(damage);
 };
@@ -75,6 +78,9 @@ export async function recover(files: Files, tables: Tables, report = raise): Pro
 
 async function read(files: Files, tables: Tables, report: Report): Promise<Recovered> {
   const names = await files.list();
+  if (names.includes(formerImport)) {
+    report({ label: 'J2', file: formerImport, detail: 'start the former version once' });
+  }
   const numbers = journalNumbers(names);
   const journals: Journal[] = [];
   for (const number of numbers) {
