@@ -7,7 +7,8 @@ interface Queue<T> {
   sinceMs: number;
 }
 
-const minuteMs = 60_000;
+/** How long the longest wait is told. */
+const rememberedMs = 120_000;
 
 /**
  * Tasks that wait for their turn. Callers take turns, however many tasks each of them has, and
@@ -20,21 +21,19 @@ export class Turns<T> {
   readonly #debts = new Map<string, number>();
   #size = 0;
   readonly #clock: Clock;
-  /** The longest waits of this minute and of the one before. */
-  #slowest = { minute: 0, ms: 0, beforeMs: 0 };
+  /** The longest wait, and when it ended. */
+  #slowest = { ms: 0, atMs: 0 };
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** The longest time that a caller has waited for a turn, in this minute or the one before. */
+  /** The longest time that a caller has waited for a turn, within about two minutes. */
   get slowestMs(): number {
     const nowMs = this.#clock.elapsed();
     this.#waited(0, nowMs);
-    const { ms, beforeMs } = this.#slowest;
-    let most = Math.max(ms, beforeMs);
-    for (const { sinceMs } of this.#queues.values()) most = Math.max(most, nowMs - sinceMs);
-    return most;
+    const waiting = Array.from(this.#queues.values(), ({ sinceMs }) => nowMs - sinceMs);
+    return waiting.reduce((most, ms) => Math.max(most, ms), this.#slowest.ms);
   }
 
   /** The number of tasks that wait. */
@@ -97,14 +96,8 @@ export class Turns<T> {
   }
 
   #waited(ms: number, nowMs: number): void {
-    const slowest = this.#slowest;
-    const minute = Math.floor(nowMs / minuteMs);
-    if (minute !== slowest.minute) {
-      slowest.beforeMs = minute === slowest.minute + 1 ? slowest.ms : 0;
-      slowest.minute = minute;
-      slowest.ms = 0;
-    }
-    if (ms > slowest.ms) slowest.ms = ms;
+    const isOver = nowMs - this.#slowest.atMs > rememberedMs;
+    if (ms > this.#slowest.ms || isOver) this.#slowest = { ms, atMs: nowMs };
   }
 }
 
