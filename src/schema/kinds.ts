@@ -496,11 +496,12 @@ export function hasType(field: Field, value: unknown): boolean {
   return (value === null && field.nullable === true) || kindOf(field).hasType(value, field);
 }
 
-/** Returns the JSON Schema of a value within a list or an object. */
-function valueSchema(field: Field, isPatch = false): JsonObject {
+/** Returns the JSON Schema of a field's value, or of a merge patch for it. */
+export function valueSchema(field: Field, isPatch = false): JsonObject {
   const kind = kindOf(field);
   const { type, enum: values, ...others } = kind.type(field);
-  const takesNull = field.nullable || (isPatch && field.optional);
+  const { nullable, optional, readOnly, writeOnly } = field;
+  const takesNull = nullable || (isPatch && optional && !readOnly && !writeOnly);
   return {
     ...(type !== undefined && { type: takesNull ? [type, 'null'] : type }),
     ...(values !== undefined && { enum: takesNull ? [...values, null] : values }),

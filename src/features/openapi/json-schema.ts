@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
 import { moreName, valueName, type Field, type Shape } from '../../schema/field.ts';
-import { exampleOf, kindOf } from '../../schema/kinds.ts';
+import { exampleOf, valueSchema } from '../../schema/kinds.ts';
 
 /** What a schema is for: a response (`representation`) or a body. */
 export type Purpose = 'representation' | 'create' | 'replace' | 'patch';
@@ -63,18 +63,9 @@ export function manySchema(schema: JsonObject): JsonObject {
 
 /** Returns the schema of a field's value in a body or response. */
 function fieldSchema(field: Field, purpose: Purpose): JsonObject {
-  const { optional, nullable, readOnly, writeOnly, description, default: fallback } = field;
-  const kind = kindOf(field);
-  const { type, enum: values, ...others } = kind.type(field);
-  const isRemovable = purpose === 'patch' && optional && !readOnly && !writeOnly;
-  const takesNull = isRemovable || nullable === true;
-  const none = takesNull ? [null] : [];
+  const { readOnly, writeOnly, default: fallback } = field;
   return {
-    ...(type !== undefined && { type: takesNull ? [type, 'null'] : type }),
-    ...(values !== undefined && { enum: [...values, ...none] }),
-    ...others,
-    ...kind.bounds?.(field, purpose === 'patch'),
-    ...(description !== undefined && { description }),
+    ...valueSchema(field, purpose === 'patch'),
     // With `default`, generated clients would have to send the field.
     ...(purpose === 'create' && fallback !== undefined && { 'x-default': fallback }),
     ...(readOnly && purpose !== 'create' && { readOnly }),
