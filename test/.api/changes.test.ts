@@ -7,7 +7,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 
 import { limits } from '../../src/base/limits.ts';
-import { positionAfter } from '../../src/features/feed/change-feed.ts';
 import type { Change } from '../../src/programs/hooks.ts';
 import { defineCollection } from '../../src/index.ts';
 import { run, temporaryDirectory, testProgram } from '../.support/cli/spawn.ts';
@@ -291,21 +290,6 @@ test('the stream begins with a reset if the event id is unknown, in the future o
   await member('DELETE', '/items/1');
   await until(() => parse(gone.text).events.length === 2, 'it goes on');
   gone.leave();
-});
-
-test('to find the place of an old id takes a few steps, however many events came since', () => {
-  // Three events of each commit, from position 100 on.
-  const [first, end] = [100, 9700];
-  const sequenceOf = (position: number): number => Math.floor((position - first) / 3) + 1;
-  for (const sequence of [0, 1, 2, 1600, 3199, 3200, 4000]) {
-    let steps = 0;
-    const found = positionAfter(sequence, first, end, (position) => {
-      steps += 1;
-      return sequenceOf(position);
-    });
-    assert.equal(found, Math.min(first + 3 * sequence, end));
-    assert.ok(steps <= 14, `${steps} steps`);
-  }
 });
 
 test('an unknown or repeated parameter is refused, and Accept does not matter', async (t) => {

@@ -6,6 +6,7 @@ import { Budget } from '../../base/budget.ts';
 import { CairnError } from '../../base/errors.ts';
 import { limits } from '../../base/limits.ts';
 import { idOf, type RecordId } from '../../base/record-id.ts';
+import { firstIndex } from '../../base/search.ts';
 import type { Clock } from '../../base/system.ts';
 import { createSlices, type YieldToEventLoop } from '../../base/turns.ts';
 import { decidingNames, testOf } from '../../collections/reader.ts';
@@ -109,8 +110,8 @@ export class ChangeFeed {
   /** Callers take turns where streams catch up: each piece takes a part of a millisecond. */
   readonly #yieldToEventLoop: YieldToEventLoop;
   readonly #listeners = new Set<Listener>();
-  /** The latest events by position, which counts them from the start. */
-  readonly #events = new Map<number, Event>();
+  /** The latest events, the oldest first. The position of an event counts them from the start. */
+  readonly #events: Event[] = [];
   /** What was read last, by the names of the collections that are followed. */
   readonly #pieces = new Map<string, Piece>();
   /** Position of the oldest event that is known. */
@@ -274,10 +275,10 @@ export class ChangeFeed {
     let end = start;
     let passed: number | undefined;
     for (; end < horizon && text.length < limits.pieceLengthMax; end += 1) {
-      const event = this.#events.get(end);
+      const event = this.#at(end);
       if (event === undefined) continue;
       const { sequence, source } = event;
-      const isLast = this.#events.get(end + 1)?.sequence !== sequence;
+      const isLast = this.#at(end + 1)?.sequence !== sequence;
       if (isLast) passed = sequence;
       const shown = followed.has(source) ? textFor(event, followed.get(source)) : '';
       if (shown !== '') text += shown + (isLast ? this.#endOf(sequence) : '\n');
@@ -293,7 +294,11 @@ export class ChangeFeed {
 
   /** The position after the newest event. */
   get #end(): number {
-    return this.#first + this.#events.size;
+    return this.#first + this.#events.length;
+  }
+
+  #at(position: number): Event | undefined {
+    return this.#events[position - this.#first];
   }
 
   /** The end of the last event of a commit. */
@@ -306,7 +311,7 @@ export class ChangeFeed {
       const source = this.#sources.get(change.collection.name);
       if (source === undefined) continue;
       const event = eventOf(change, source);
-      this.#events.set(this.#end, event);
+      this.#events.push(event);
       this.#bytes += event.bytes;
     }
     this.#sequence = changes.at(-1)?.sequence ?? this.#sequence;
@@ -317,9 +322,8 @@ export class ChangeFeed {
 
   /** Forgets the oldest events while there are too many. */
   #forget(): void {
-    while (this.#events.size > limits.eventsMax || this.#bytes > limits.eventsBytesMax) {
-      const oldest = this.#events.get(this.#first);
-      this.#events.delete(this.#first);
+    while (this.#events.length > limits.eventsMax || this.#bytes > limits.eventsBytesMax) {
+      const oldest = this.#events.shift();
       this.#first += 1;
       this.#bytes -= oldest?.bytes ?? 0;
       this.#forgotten = oldest?.sequence ?? this.#forgotten;
@@ -332,8 +336,7 @@ export class ChangeFeed {
     const sequence = Number(digits);
     const isKnown = sequence >= this.#forgotten && sequence <= this.#sequence;
     if (epoch !== this.#store.epoch || !isKnown) return undefined;
-    const sequenceAt = (position: number): number => this.#events.get(position)?.sequence ?? 0;
-    return positionAfter(sequence, this.#first, this.#end, sequenceAt);
+    return this.#first + firstIndex(this.#events, (event) => event.sequence > sequence);
   }
 
   /**
@@ -416,23 +419,4 @@ function textOf(event: Event): string {
   event.text = `${headOf(event, kind)}${shown}}\n`;
   event.record = undefined;
   return event.text;
-}
-
-/**
- * Returns the position of the first event after `sequence`; `end` if there is none. A listener
- * that was away for long has thousands of events behind it, so this halves the range.
- */
-export function positionAfter(
-  sequence: number,
-  first: number,
-  end: number,
-  sequenceAt: (position: number) => number,
-): number {
-  let [low, high] = [first, end];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (sequenceAt(middle) > sequence) high = middle;
-    else low = middle + 1;
-  }
-  return low;
 }
