@@ -95,7 +95,7 @@ async function importFile(collection) {
       'preview',
       h('p.error', problem),
       h('p', `${good.length} can be created, ${bad.length} cannot.`),
-      h('div.scroll', h('table', h('thead', h('tr', heads)), h('tbody', rows))),
+      h('div.scroll', { tabindex: 0 }, h('table', h('thead', h('tr', heads)), h('tbody', rows))),
       h('ul.error', causesOf(bad.map(lineAndProblem))),
       bad.length > 0 &&
         button('Download the refused lines', () => downloadRefused(collection, bad)),

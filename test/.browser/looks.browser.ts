@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
+import { defineCollection } from '../../src/index.ts';
 import { visitTest } from './visit.ts';
 
 /** An existing folder for pictures of all states, to be looked at. */
@@ -7,7 +8,7 @@ const folder = process.env['SCREENSHOTS'];
 
 /**
  * Every text whose contrast is below AA (WCAG 2.2 §1.4.3), every border of a control below 3:1 (§1.4.11), every
- * control without a name, and what is wider than the window; run in the page.
+ * control without a name, what scrolls and no key reaches, and what is wider than the window; run in the page.
  */
 const auditScript = `
   const luminance = ([r, g, b]) => [r, g, b].map((c) => c / 255)
@@ -31,7 +32,12 @@ const auditScript = `
     if (!node.checkVisibility()) continue;
     const isNamed = node.ariaLabel || node.labels?.length || node.innerText;
     if (isControl && !isNamed) wrong.push('no name: ' + node.outerHTML);
-    const { color, borderTopColor, borderTopWidth } = getComputedStyle(node);
+    const { color, borderTopColor, borderTopWidth, overflowX } = getComputedStyle(node);
+    const scrolls = /auto|scroll/.test(overflowX) && node.scrollWidth > node.clientWidth + 1;
+    const focusable = 'a[href], button, input, select, textarea, summary, [tabindex="0"]';
+    if (scrolls && !node.matches(focusable) && !node.querySelector(focusable)) {
+      wrong.push('out of reach of the keyboard: ' + node.outerHTML.slice(0, 80));
+    }
     const edge = channels(borderTopColor);
     if (node.matches('input, select') && borderTopWidth !== '0px' && ratio(edge, ground(node.parentElement)) < 3) {
       wrong.push('edge ' + node.outerHTML.slice(0, 80));
@@ -46,8 +52,16 @@ const auditScript = `
   return wrong;
 `;
 
+const parts = ['maker', 'street', 'city', 'country', 'telephone', 'warehouse', 'department', 'responsible'] as const;
+const suppliers = defineCollection({
+  name: 'suppliers', singular: 'supplier',
+  fields: Object.fromEntries(parts.map((part) => [part, { kind: 'text' }] as const)),
+  access: { list: 'owner', read: 'owner' },
+});
+const motto = defineCollection({ name: 'motto', single: true, value: { kind: 'text', multiline: true } });
+
 visitTest('the page is readable and fits from 320 to 2,560 px, light and dark', {
-  things: 60, people: 30, isNoisy: true,
+  things: 60, people: 30, isNoisy: true, collections: [suppliers, motto],
 }, async ({ browser, server, signIn, visit, fill, shows, idle }) => {
   await server.as('ada', 'POST', '/items', { name: `A name with no end${'!'.repeat(182)}`, price: 1e12 });
   await server.as('ada', 'POST', '/items', { name: 'كرسي خشبي', price: 0 });
@@ -69,6 +83,17 @@ visitTest('the page is readable and fits from 320 to 2,560 px, light and dark', 
   await look('overview');
   await visit('#/account');
   await look('account');
+  await visit('#motto/value');
+  await shows('There is no motto yet.', '#drawer');
+  await look('single');
+  await visit('#suppliers/new');
+  await shows('Only you and administrators see this.', '#drawer');
+  await look('private');
+  await visit('#suppliers');
+  await browser.run('document.querySelector("#import").click()');
+  await shows('Import a file', '#import-file');
+  await look('wide import');
+  await browser.click('#import-file button');
   await visit('#items?sort=-price,name&price:gte=1');
   await browser.click('#add-filter');
   await look('items');
