@@ -26,7 +26,10 @@ function keep({ name }, columns, widths = keptColumns(name)) {
   localStorage[`columns ${name}`] = all.join();
 }
 
-/** Sizes a column; the others stay as wide as they are. @type {(of: Collection, name: string, width: number) => void} */
+/**
+ * Sizes a column; the others stay as wide as they are.
+ * @type {(of: Collection, name: string, width: number) => void}
+ */
 function resize(collection, name, width) {
   const widths = widthsOf(collection);
   widths.set(name, Math.round(Math.min(Math.max(width, widthMin), widthMax)));
