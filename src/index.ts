@@ -7,6 +7,7 @@ export { createApp, defineRoute } from './programs/app.ts';
 export { reply } from './programs/routes.ts';
 export type { OwnRoute, RouteCall, RouteDefinition, RouteReply } from './programs/routes.ts';
 export type { App, AppStatus, ProgramUsers, User, UserInput, UserPatch } from './programs/app.ts';
+export { createLog } from './programs/options.ts';
 export type { AppOptions, SimpleLog } from './programs/options.ts';
 export type { Administrator } from './app/administrator.ts';
 export type { As, Caller } from './programs/callers.ts';
@@ -36,7 +37,6 @@ export type {
 } from './collections/declaration.ts';
 export type { Field, Shape } from './schema/field.ts';
 
-export { createLog } from './log/log.ts';
 export type { Log, LogDetails, LogLevel, LogOptions, SecurityEvent } from './log/log.ts';
 export type { LogSink } from './log/line-queue.ts';
 export type { Load } from './log/operated.ts';

@@ -192,7 +192,7 @@ export class Application {
   /** Listens on a port of its own, and returns the port. @throws the errors of binding */
   async listen({ port, host, tls }: ListenOptions): Promise<number> {
     const isAllowed = this.#options.settings.auth !== 'none' || isLoopback(host);
-    invariant(isAllowed, 'without authentication an app listens on loopback only');
+    if (!isAllowed) throw new OptionError(`Cannot use host ${host}: ${onlyLoopback}`, 'host');
     const bound = await this.server.listen({ port, host, tls });
     this.certificate = tls?.cert;
     invariant(this.#closed === undefined, 'an app that is closed does not listen');
@@ -256,6 +256,7 @@ export class Application {
   }
 }
 
+const onlyLoopback = 'without authentication an app listens on loopback only';
 const stopped = new CairnError('draining', 'Cannot answer: the server has stopped');
 const unreadyStates = {
   writable: undefined,

@@ -7,7 +7,7 @@ import type { CompleteOptions } from '../app/options.ts';
 import type { Principal } from '../auth/access.ts';
 import { invariant } from '../base/errors.ts';
 import { CollectionResource } from '../collections/resource.ts';
-import { OptionError } from '../config/options.ts';
+import { checkGiven, OptionError, options as serverOptions } from '../config/options.ts';
 import { RouteConflict } from '../http/router.ts';
 import type { ListenOptions, TlsTexts } from '../http/server.ts';
 import type { Load } from '../log/operated.ts';
@@ -23,7 +23,7 @@ import {
   type ProgramSingle,
   type WriteOptions,
 } from './collection.ts';
-import { withMembers } from './given.ts';
+import { checkMembers } from './given.ts';
 import {
   answerFetch,
   credentialsOf,
@@ -33,7 +33,13 @@ import {
   type PlainRequest,
 } from './inject.ts';
 import { completeOptions, type AppOptions } from './options.ts';
-import { ownEndpoints, type OwnRoute, type RouteDefinition, type Running } from './routes.ts';
+import {
+  ownEndpoints,
+  routeKinds,
+  type OwnRoute,
+  type RouteDefinition,
+  type Running,
+} from './routes.ts';
 import type { Shape } from '../schema/field.ts';
 import type { Input, Output, Patch, Single, Where } from './types.ts';
 import { ProgramWrites, programTransaction, type Find, type ProgramTransaction } from './write.ts';
@@ -147,6 +153,7 @@ export interface App {
 export function defineRoute<const B extends Shape = {}, const Q extends Shape = {}>(
   route: RouteDefinition<B, Q, App>,
 ): OwnRoute<App> {
+  checkMembers('defineRoute', route, routeKinds);
   return Object.freeze({ ...route });
 }
 
@@ -197,9 +204,13 @@ function appOf(inside: Application, { api }: Records): App {
   };
   // Not spread, because `users` is asked for only where there are users.
   return Object.assign(api, {
-    listen({ host = '127.0.0.1', ...options }: Parameters<App['listen']>[0]) {
-      withMembers('app.listen', options, ['port', 'tls']);
-      return inside.listen({ ...options, host });
+    async listen(options: Parameters<App['listen']>[0]) {
+      checkMembers('app.listen', options, { port: 'any', host: 'any', tls: 'object' });
+      const { port, host = '127.0.0.1', tls } = options;
+      checkGiven('port', serverOptions.port, port);
+      checkGiven('host', serverOptions.host, host);
+      if (tls !== undefined) checkTls(tls);
+      return inside.listen({ port, host, tls });
     },
     handler: (incoming: IncomingMessage, outgoing: ServerResponse) =>
       server.receive(incoming, outgoing),
@@ -226,8 +237,19 @@ function appOf(inside: Application, { api }: Records): App {
       certificate: inside.certificate,
     }),
     reloadKeys: () => inside.reloadKeys(),
-    renewTls: (tls: TlsTexts) => inside.renewTls(tls),
+    renewTls(tls: TlsTexts) {
+      checkTls(tls);
+      inside.renewTls(tls);
+    },
   });
+}
+
+/** @throws OptionError */
+function checkTls(tls: TlsTexts): void {
+  checkMembers('tls', tls, { cert: 'text', key: 'text' });
+  for (const name of ['cert', 'key'] as const)
+    if (tls[name] === undefined)
+      throw new OptionError(`Cannot use tls: ${name} must be given`, 'tls');
 }
 
 /** The row for which `app.authenticate` looks at credentials. */
@@ -311,7 +333,9 @@ function recordsOf(inside: Application, complete: CompleteOptions): Records {
     },
     write<T>(work: (tx: never) => T, options: As = {}): Promise<T> {
       writes.refuseNested();
-      withMembers('app.write', options, ['as']);
+      if (typeof work !== 'function')
+        throw new OptionError('Cannot use work: app.write takes a function', 'work');
+      checkMembers('app.write', options, { as: 'any' });
       const principal = tools.principalOf(options);
       return writes.write(principal, (tx) =>
         Reflect.apply(work, undefined, [transaction(tx, principal)]),

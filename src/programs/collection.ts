@@ -1,7 +1,6 @@
 import { authorize, type Principal } from '../auth/access.ts';
-import { recordId } from '../base/record-id.ts';
 import { CairnError } from '../base/errors.ts';
-import type { JsonObject, JsonValue, Scalar } from '../base/json.ts';
+import { isScalar, type JsonObject, type JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { BatchResource, Resource } from '../api/collections.ts';
 import type { RoutedCollection } from '../api/call.ts';
@@ -10,6 +9,7 @@ import { readerOf } from '../collections/reader.ts';
 import { singleNumber } from '../collections/registry.ts';
 import type { Precondition, Target } from '../collections/resource.ts';
 import { matcher } from '../lists/filters.ts';
+import { OptionError } from '../config/options.ts';
 import { findPage } from '../lists/list.ts';
 import type { ListPool } from '../lists/list-pool.ts';
 import { parseListQuery, type ListQuery } from '../lists/query.ts';
@@ -18,7 +18,7 @@ import { representationOf } from '../schema/record.ts';
 import { validateElements } from '../schema/validate.ts';
 import type { StoredRecord, Transaction } from '../store/store.ts';
 import type { As } from './callers.ts';
-import { jsonOf, withMembers } from './given.ts';
+import { checkMembers, idGiven, jsonOf, type MemberKinds } from './given.ts';
 
 /** What a change requires. */
 export interface WriteOptions extends As {
@@ -155,14 +155,30 @@ export class Operations {
     id: number | string = 0,
   ): void {
     const { access } = this.served.routed;
-    authorize(access[operation], principal, recordId(id));
+    const record = idGiven(id);
+    authorize(access[operation], principal, record);
     const isWrite = operation !== 'read' && operation !== 'list';
     if (!isWrite) return;
     if (principal.kind === 'key' && principal.isReadOnly)
       throw new CairnError('insufficient_scope', 'Cannot write: the API key only reads');
     // A change shows its result.
-    if (operation === 'replace' || operation === 'patch')
-      authorize(access.read, principal, recordId(id));
+    if (operation === 'replace' || operation === 'patch') authorize(access.read, principal, record);
+  }
+
+  /**
+   * Returns who asks for an operation, and may have it. `verb` names the method, and `kinds` its
+   * options. @throws OptionError; CairnError as `authorize`
+   */
+  admit(
+    [verb, operation]: readonly [verb: string, operation: Write | 'read' | 'list'],
+    options: As,
+    kinds: MemberKinds,
+    id?: number | string,
+  ): Principal {
+    checkMembers(`${verb} of ${this.name}`, options, kinds);
+    const principal = this.tools.principalOf(options);
+    this.authorize(operation, principal, id);
+    return principal;
   }
 
   target(principal: Principal, id: number | string, options: WriteOptions): Target {
@@ -174,12 +190,11 @@ export class Operations {
         if (ifVersion !== undefined && ifVersion !== version) throw preconditionFailed(version);
       },
     };
-    return { principal, id: recordId(id), precondition };
+    return { principal, id: idGiven(id), precondition };
   }
 
   /** Returns the filters, the order and the place of a list. @throws CairnError `invalid_query` */
   query(options: ListOptions<object>, principal: Principal): ListQuery {
-    this.authorize('list', principal);
     const { where = {}, sort, limit = limits.pageRecordsMax, after } = options;
     const parameters = new Map([['limit', [String(limit)]]]);
     if (sort !== undefined) parameters.set('sort', [String(sort)]);
@@ -196,15 +211,21 @@ export class Operations {
 /** The parameters of a list that have options of their own. */
 const listOwn = ['limit', 'offset', 'cursor', 'until', 'sort', 'fields', 'embed'];
 
-function textsOf(name: string, value: Scalar | readonly Scalar[]): string[] {
-  if (!Array.isArray(value)) return [String(value)];
-  if (name.endsWith(':in'))
-    return [value.map((one) => String(one).replaceAll(/[\\,]/g, '\\$&')).join(',')];
-  return value.map(String);
+/** @throws OptionError for what is no text, number or boolean */
+function textsOf(name: string, given: unknown): string[] {
+  const all: readonly unknown[] = Array.isArray(given) ? given : [given];
+  if (!all.every(isScalar))
+    throw new OptionError(`Cannot use where: "${name}" takes texts, numbers and booleans`, 'where');
+  if (Array.isArray(given) && name.endsWith(':in'))
+    return [all.map((one) => String(one).replaceAll(/[\\,]/g, '\\$&')).join(',')];
+  return all.map(String);
 }
 
-const listOptions = ['as', 'where', 'sort', 'limit', 'after', 'total'];
-const writeOptions = ['as', 'ifVersion'];
+const asOption = { as: 'any' } as const;
+const writeOptions = { ...asOption, ifVersion: 'text' } as const;
+const countOptions = { ...asOption, where: 'object' } as const;
+const allOptions = { ...countOptions, sort: 'any', limit: 'number' } as const;
+const listOptions = { ...allOptions, after: 'text', total: 'boolean' } as const;
 
 /** What a program sends is checked. */
 type Sending = DeclaredCollection<unknown, JsonValue, unknown>;
@@ -232,13 +253,12 @@ export function singleOf<O, R, Options>(all: {
 }
 
 function readsOf(operations: Operations): Pick<Sending, 'get' | 'list' | 'all' | 'count'> {
-  const { name, served, tools } = operations;
+  const { served, tools } = operations;
   const { routed, resource } = served;
   const { records } = resource;
   const readable = { records, access: routed.access };
   const list = async (options: ListOptions<object> = {}): Promise<ListPage<JsonValue>> => {
-    withMembers(`list of ${name}`, options, listOptions);
-    const principal = tools.principalOf(options);
+    const principal = operations.admit(['list', 'list'], options, listOptions);
     const query = operations.query(options, principal);
     const source = { fields: routed.fields, records, pool: tools.pool };
     const caller = { caller: 'program', signal: never };
@@ -254,15 +274,13 @@ function readsOf(operations: Operations): Pick<Sending, 'get' | 'list' | 'all' |
   };
   return {
     get(id, options = {}) {
-      withMembers(`get of ${name}`, options, ['as']);
-      const principal = tools.principalOf(options);
-      operations.authorize('read', principal, id);
-      const record = readerOf(readable, principal, 'read').withId(recordId(id));
+      const principal = operations.admit(['get', 'read'], options, asOption, id);
+      const record = readerOf(readable, principal, 'read').withId(idGiven(id));
       return record && operations.shown(record);
     },
     list,
     async *all(options = {}) {
-      withMembers(`all of ${name}`, options, ['as', 'where', 'sort', 'limit']);
+      operations.admit(['all', 'list'], options, allOptions);
       let after: string | undefined;
       do {
         const page: ListPage<JsonValue> = await list({ ...options, after });
@@ -271,8 +289,7 @@ function readsOf(operations: Operations): Pick<Sending, 'get' | 'list' | 'all' |
       } while (after !== undefined);
     },
     count(options = {}) {
-      withMembers(`count of ${name}`, options, ['as', 'where']);
-      const principal = tools.principalOf(options);
+      const principal = operations.admit(['count', 'list'], options, countOptions);
       const { filters } = operations.query(options, principal);
       const { test } = readerOf(readable, principal, 'list');
       if (filters.length === 0 && test === undefined) return records.size;
@@ -287,7 +304,7 @@ function readsOf(operations: Operations): Pick<Sending, 'get' | 'list' | 'all' |
 function writesOf(
   operations: Operations,
 ): Pick<Sending, 'create' | 'createMany' | 'replace' | 'change' | 'remove'> {
-  const { name, served, tools } = operations;
+  const { served, tools } = operations;
   const { routed, resource } = served;
   const change = async (
     kind: 'replace' | 'patch',
@@ -296,9 +313,8 @@ function writesOf(
     options: WriteOptions,
   ): Promise<JsonValue> => {
     tools.refuseNested();
-    withMembers(`${kind === 'patch' ? 'change' : kind} of ${name}`, options, writeOptions);
-    const principal = tools.principalOf(options);
-    operations.authorize(kind, principal, id);
+    const verb = kind === 'patch' ? 'change' : kind;
+    const principal = operations.admit([verb, kind], options, writeOptions, id);
     const draft = routed.bodies[kind].validate(jsonOf(sent), principal);
     const target = operations.target(principal, id, options);
     const prepared = await resource.prepareChange?.(target, draft);
@@ -309,9 +325,7 @@ function writesOf(
   return {
     async create(record, options = {}) {
       tools.refuseNested();
-      withMembers(`create of ${name}`, options, ['as']);
-      const principal = tools.principalOf(options);
-      operations.authorize('create', principal);
+      const principal = operations.admit(['create', 'create'], options, asOption);
       const input = routed.bodies.create.validate(jsonOf(record), principal);
       const prepared = await resource.prepareCreate?.(principal, input, '');
       const work = (tx: Transaction) => resource.create(tx, principal, input, prepared);
@@ -319,9 +333,7 @@ function writesOf(
     },
     async createMany(sent, options = {}) {
       tools.refuseNested();
-      withMembers(`createMany of ${name}`, options, ['as']);
-      const principal = tools.principalOf(options);
-      operations.authorize('create', principal);
+      const principal = operations.admit(['createMany', 'create'], options, asOption);
       const inputs = validateElements(jsonOf(sent), (one) =>
         routed.bodies.create.validate(one, principal),
       );
@@ -331,9 +343,7 @@ function writesOf(
     replace: (id, record, options = {}) => change('replace', id, record, options),
     change: (id, patch, options = {}) => change('patch', id, patch, options),
     async remove(id, options = {}) {
-      withMembers(`remove of ${name}`, options, writeOptions);
-      const principal = tools.principalOf(options);
-      operations.authorize('remove', principal, id);
+      const principal = operations.admit(['remove', 'remove'], options, writeOptions, id);
       const target = operations.target(principal, id, options);
       await tools.write(principal, (tx) => resource.remove(tx, target));
     },

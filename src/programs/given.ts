@@ -1,39 +1,75 @@
 import type { JsonValue } from '../base/json.ts';
+import { limits } from '../base/limits.ts';
+import { recordId, type RecordId } from '../base/record-id.ts';
 import { didYouMean } from '../base/search.ts';
 import { OptionError } from '../config/options.ts';
+import { isObject } from '../schema/declaration.ts';
 
 /** The checks of what a program passes, which may be plain JavaScript. */
 
+/** What a member may be, besides undefined. */
+export interface MemberKinds {
+  readonly [name: string]: keyof typeof kinds;
+}
+
+const kinds = {
+  any: ['anything', () => true],
+  array: ['an array', Array.isArray],
+  boolean: ['true or false', (value) => typeof value === 'boolean'],
+  function: ['a function', (value) => typeof value === 'function'],
+  number: ['a number', (value) => typeof value === 'number'],
+  object: ['an object', isObject],
+  text: ['a text', (value) => typeof value === 'string'],
+} as const satisfies {
+  readonly [kind: string]: readonly [name: string, (value: unknown) => boolean];
+};
+
 /**
- * Returns `given`: all its members are known to `what`.
- * @throws OptionError for what is no object, and for a member that would have no effect
+ * Checks that `given` is an object whose members `what` has, each of its kind.
+ * @throws OptionError that names the member: it would have no effect, or another one than is meant
  */
-export function withMembers<T extends object>(
+export function checkMembers(
   what: string,
-  given: T,
-  known: readonly string[],
+  given: unknown,
+  known: MemberKinds,
   advice: { readonly [name: string]: string } = {},
-): T {
-  if (typeof given !== 'object' || given === null)
+): void {
+  if (!isObject(given))
     throw new OptionError(`Cannot use ${String(given)}: ${what} takes an object`, what);
-  const unknown = Object.keys(given).find((name) => !known.includes(name));
-  if (unknown === undefined) return given;
-  const hint = advice[unknown] ?? didYouMean(unknown, known);
-  throw new OptionError(`Cannot use "${unknown}": ${what} has no such option${hint}`, unknown);
+  for (const [name, value] of Object.entries(given)) {
+    const kind = Object.hasOwn(known, name) ? known[name] : undefined;
+    if (kind === undefined) {
+      const hint = advice[name] ?? didYouMean(name, Object.keys(known));
+      throw new OptionError(`Cannot use "${name}": ${what} has no such option${hint}`, name);
+    }
+    const [allowed, isAllowed] = kinds[kind];
+    if (value === undefined || isAllowed(value)) continue;
+    throw new OptionError(`Cannot use "${name}": ${what} takes ${allowed}`, name);
+  }
+}
+
+/** @throws OptionError for what is no number or text */
+export function idGiven(id: unknown): RecordId {
+  if (typeof id === 'string' || (typeof id === 'number' && !Number.isNaN(id))) return recordId(id);
+  throw new OptionError(`Cannot use the id ${String(id)}: it is a number or a text`, 'id');
 }
 
 /**
  * Returns a value as JSON, without members that are undefined.
  * @throws TypeError for what JSON has not, such as a Date, with its place
  */
-export function jsonOf(value: unknown, at = ''): JsonValue {
+export function jsonOf(value: unknown, at = '', depth = 1): JsonValue {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
   if (typeof value === 'number' && Number.isFinite(value)) return value;
-  if (Array.isArray(value))
-    return value.map((one: unknown, index) => jsonOf(one, `${at}/${index}`));
+  // As deep as requests go, which ends what refers to itself.
+  if (depth > limits.jsonDepthMax)
+    throw new TypeError(`Cannot write the value: it is deeper than ${limits.jsonDepthMax} levels`);
+  const within = (name: string | number, one: unknown): JsonValue =>
+    jsonOf(one, `${at}/${name}`, depth + 1);
+  if (Array.isArray(value)) return value.map((one: unknown, index) => within(index, one));
   if (typeof value === 'object' && isPlain(value)) {
     const members = Object.entries(value).filter(([, one]) => one !== undefined);
-    return Object.fromEntries(members.map(([name, one]) => [name, jsonOf(one, `${at}/${name}`)]));
+    return Object.fromEntries(members.map(([name, one]) => [name, within(name, one)]));
   }
   const advice = value instanceof Date ? ': pass date.toISOString()' : '';
   throw new TypeError(`Cannot write the value at "${at}": it is no JSON${advice}`);
@@ -46,8 +82,7 @@ export function isPlain(value: object): boolean {
 }
 
 /** Whether a value is a promise, of whatever class. */
-export const isThenable = (value: unknown): boolean =>
-  typeof value === 'object' && value !== null && 'then' in value;
+export const isThenable = (value: unknown): boolean => typeof Object(value).then === 'function';
 
 /** @throws TypeError for a promise: its rejection must not end the process */
 export function refusePromise(value: unknown, what: string): void {

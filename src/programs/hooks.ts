@@ -4,12 +4,11 @@ import type { Principal } from '../auth/access.ts';
 import { CairnError, invariant, InvariantError, type ErrorCode } from '../base/errors.ts';
 import type { JsonObject, JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
-import { idOf, recordId } from '../base/record-id.ts';
+import { idOf } from '../base/record-id.ts';
 import { checkEntry } from '../collections/resource.ts';
-import { OptionError } from '../config/options.ts';
 import { isObject } from '../schema/declaration.ts';
 import { draft } from '../schema/validate.ts';
-import { inTime, isPlain, jsonOf, withMembers } from './given.ts';
+import { checkMembers, inTime, isPlain, jsonOf, idGiven } from './given.ts';
 import type { Declared, Registry } from '../collections/registry.ts';
 import type { Observe } from '../collections/writes.ts';
 import type { Shape } from '../schema/field.ts';
@@ -90,14 +89,12 @@ export function hooked(
 
 /** Plain JavaScript may give anything. What a class has besides is its own. @throws OptionError */
 function checkHooks(hooks: Hooks): void {
-  if (!isObject(hooks) || isPlain(hooks)) withMembers('hooks', hooks, hookNames);
-  for (const name of hookNames) {
-    const isHook = ['function', 'undefined'].includes(typeof hooks[name]);
-    if (!isHook) throw new OptionError(`Cannot use hooks: ${name} must be a function`, 'hooks');
-  }
+  const { beforeWrite, afterWrite } = Object(hooks);
+  const isOwn = isObject(hooks) && !isPlain(hooks);
+  checkMembers('hooks', isOwn ? { beforeWrite, afterWrite } : hooks, hookKinds);
 }
 
-const hookNames = ['beforeWrite', 'afterWrite'] as const;
+const hookKinds = { beforeWrite: 'function', afterWrite: 'function' } as const;
 
 /** Waits until none is running. @throws Error where one takes longer than a stop */
 function settled(running: ReadonlySet<Promise<void>>): Promise<void> {
@@ -185,7 +182,7 @@ function readerOf(tx: Transaction, registry: Registry): Read {
   return {
     get(name, id) {
       const { records, fields } = of(name);
-      const record = tx.of(records).withId(recordId(id));
+      const record = tx.of(records).withId(idGiven(id));
       return record && representationOf(fields, record);
     },
     members(name, field, id) {

@@ -7,7 +7,7 @@ import { Fields } from '../http/fields.ts';
 import { checkHead } from '../http/head.ts';
 import { isStreamed, type Reply, type Request as PlainCall } from '../http/message.ts';
 import type { HttpServerOptions } from '../http/server-options.ts';
-import { withMembers } from './given.ts';
+import { checkMembers, isPlain } from './given.ts';
 import { addFields, responseOf } from './response.ts';
 
 /** A request in plain values. */
@@ -45,7 +45,15 @@ export type InjectOptions = Pick<
   'handle' | 'problemReply' | 'nextId' | 'basePath' | 'cors' | 'onError'
 >;
 
-const injectMembers = ['method', 'target', 'headers', 'body', 'address', 'signal', 'onPiece'];
+const requestKinds = {
+  method: 'text',
+  target: 'text',
+  headers: 'object',
+  body: 'any',
+  address: 'text',
+  signal: 'object',
+  onPiece: 'function',
+} as const;
 
 /**
  * Sends a request to a handler without a socket or a port. The head is checked as on a
@@ -56,10 +64,14 @@ const injectMembers = ['method', 'target', 'headers', 'body', 'address', 'signal
  */
 export async function inject(options: InjectOptions, plain: PlainRequest): Promise<PlainReply> {
   const advice = { fields: '; use headers', url: '; use target', path: '; use target' };
-  withMembers('app.inject', plain, injectMembers, advice);
+  checkMembers('app.inject', plain, requestKinds, advice);
   const { method = 'GET', target, headers = {}, body, address, signal, onPiece } = plain;
-  if (typeof target !== 'string' || !/^[/*]/.test(target))
+  if (target === undefined || !/^[/*]/.test(target))
     throw new OptionError(`Cannot use target "${target}": it begins with "/"`, 'target');
+  if (body !== undefined && typeof body !== 'string' && !(body instanceof Uint8Array))
+    throw new OptionError('Cannot use body: it is a text or bytes; use JSON.stringify', 'body');
+  if (!isPlain(headers) || Object.values(headers).some((value) => typeof value !== 'string'))
+    throw new OptionError('Cannot use headers: it is a plain object of texts', 'headers');
   const content = Buffer.from(body ?? '');
   const named = new Map([['host', 'localhost']]);
   if (body !== undefined) named.set('content-length', String(content.length));
@@ -95,7 +107,8 @@ export async function answerFetch(
   request: Request,
   given: FetchOptions = {},
 ): Promise<Response> {
-  withMembers('app.fetch', given, ['address']);
+  checkMembers('app.fetch', given, { address: 'text' });
+  checkRequest('app.fetch', request);
   if (request.bodyUsed)
     throw new TypeError('Cannot answer the request: its body was read before app.fetch');
   const { method } = request;
@@ -206,6 +219,13 @@ class Call implements PlainCall {
   }
 }
 
+/** @throws TypeError for what is no request of the Web's kind, of whatever copy of its class */
+function checkRequest(what: string, request: unknown): void {
+  const { url, headers } = Object(request);
+  if (typeof url === 'string' && typeof Object(headers)[Symbol.iterator] === 'function') return;
+  throw new TypeError(`Cannot use ${String(request)}: ${what} takes a Request`);
+}
+
 /** Returns a request of either kind, as far as credentials are in it. */
 export function credentialsOf(
   options: InjectOptions,
@@ -214,6 +234,7 @@ export function credentialsOf(
   const receive = (): never => {
     throw new InvariantError('the body is not read to authenticate a caller');
   };
+  if (!('rawHeaders' in Object(request))) checkRequest('app.authenticate', request);
   if ('rawHeaders' in request) {
     const { method = 'GET', rawHeaders: fields, socket } = request;
     const address = socket.remoteAddress?.replace(/^::ffff:/, '');

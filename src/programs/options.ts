@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
 import { defaultOptions, type BasicOptions, type CompleteOptions } from '../app/options.ts';
-import { didYouMean } from '../base/search.ts';
 import { takenNames } from '../api/routes.ts';
 import { invariant } from '../base/errors.ts';
 import {
@@ -18,6 +17,7 @@ import {
 } from '../collections/define.ts';
 import {
   checkGiven,
+  choice,
   clusterOptions,
   OptionError,
   options as serverOptions,
@@ -27,7 +27,14 @@ import {
   type ClusterOptions,
   type Settings,
 } from '../config/options.ts';
-import { logError, silentLog, type Log } from '../log/log.ts';
+import {
+  createLog as createLineLog,
+  logError,
+  silentLog,
+  type Log,
+  type LogOptions,
+} from '../log/log.ts';
+import { checkMembers, type MemberKinds } from './given.ts';
 import { hooked, type Hooks } from './hooks.ts';
 import { isObject } from '../schema/declaration.ts';
 import { checkRoute, type OwnRoute } from './routes.ts';
@@ -58,7 +65,7 @@ export interface AppOptions extends SomeSettings, Omit<BasicOptions, 'collection
  * @throws OptionError for one that is unknown or not allowed
  */
 export function completeOptions(options: AppOptions): CompleteOptions {
-  checkNames(options);
+  checkOptions(options);
   const { clock = defaultOptions.clock, random = defaultOptions.random } = options;
   const { hooks, directory, secret, cluster } = options;
   const log = logOf(options.log);
@@ -118,8 +125,6 @@ function logOf(log: AppOptions['log'] = defaultOptions.log): Log {
 
 /** Returns the declarations of collections, some of which may be definitions. @throws OptionError */
 function declaredBy({ collections = [], ...others }: AppOptions): CollectionDeclaration[] {
-  if (!Array.isArray(collections))
-    throw new OptionError('Cannot use collections: must be an array', 'collections');
   try {
     for (const one of collections) if (!isDeclaredCollection(one)) defineCollection(one);
     const named = withSingulars({ ...others, collections });
@@ -145,33 +150,57 @@ const isDeclaredCollection = (
   one: CollectionDefinition | CollectionDeclaration,
 ): one is CollectionDeclaration => isObject(one) && isDeclared(one);
 
-/** The names of the options that are no settings. */
-const otherOptions: {
-  readonly [K in Exclude<keyof AppOptions, keyof Settings>]-?: true;
-} = {
-  directory: true,
-  cluster: true,
-  secret: true,
-  collections: true,
-  items: true,
-  users: true,
-  roles: true,
-  hooks: true,
-  routes: true,
-  clock: true,
-  random: true,
-  log: true,
-  onFailure: true,
-  administrator: true,
-  page: true,
+/** The options that are no settings. Those that may be anything are checked where they are used. */
+const otherOptions = {
+  directory: 'any',
+  cluster: 'object',
+  secret: 'any',
+  collections: 'array',
+  items: 'boolean',
+  users: 'boolean',
+  roles: 'array',
+  hooks: 'any',
+  routes: 'array',
+  clock: 'object',
+  random: 'function',
+  log: 'object',
+  onFailure: 'function',
+  administrator: 'object',
+  page: 'boolean',
+} as const satisfies {
+  readonly [K in keyof Required<Omit<AppOptions, keyof Settings>>]: MemberKinds[string];
 };
 
-/** @throws OptionError for an unknown option, which would have no effect */
-function checkNames(options: AppOptions): void {
-  const known = [...Object.keys(settings), ...Object.keys(otherOptions)];
-  const unknown = Object.keys(options).find((name) => !known.includes(name));
-  if (unknown === undefined) return;
-  const isOfListen = ['port', 'host', 'tls'].includes(unknown);
-  const advice = isOfListen ? '; app.listen takes it' : didYouMean(unknown, known);
-  throw new OptionError(`Cannot use "${unknown}": createApp has no such option${advice}`, unknown);
+const anyOf = Object.keys(settings).map((name) => [name, 'any'] as const);
+const optionKinds: MemberKinds = { ...Object.fromEntries(anyOf), ...otherOptions };
+const ofListen = '; app.listen takes it';
+const advice = { port: ofListen, host: ofListen, tls: ofListen };
+
+/** @throws OptionError for an option that is unknown, or of another kind */
+function checkOptions(options: AppOptions): void {
+  checkMembers('createApp', options, optionKinds, advice);
+  const { clock, administrator } = options;
+  if (administrator !== undefined)
+    checkMembers('administrator', administrator, { email: 'any', password: 'any' });
+  for (const method of ['now', 'elapsed'] as const)
+    if (clock !== undefined && typeof clock[method] !== 'function')
+      throw new OptionError(`Cannot use clock: it has no method "${method}"`, 'clock');
 }
+
+/** Makes a log in JSON, whose lines `sink` gets as bytes. @throws OptionError */
+export function createLog(options: LogOptions): Log {
+  checkMembers('createLog', options, logKinds);
+  checkGiven('level', logLevel, options.level);
+  if (typeof Object(options.sink).write !== 'function')
+    throw new OptionError('Cannot use sink: it has no method "write"', 'sink');
+  return createLineLog(options);
+}
+
+const logLevel = choice(['info', 'warn', 'error', 'notice']);
+const logKinds = {
+  format: 'object',
+  level: 'any',
+  clock: 'object',
+  sink: 'any',
+  onError: 'function',
+} as const;

@@ -13,11 +13,12 @@ import { OptionError } from '../config/options.ts';
 import { apiFields, type Reply, type Request as PlainCall } from '../http/message.ts';
 import { parseQuery } from '../http/query.ts';
 import { invalidParameter, repeated } from '../lists/filters.ts';
+import { checkField } from '../schema/declaration.ts';
 import type { Shape } from '../schema/field.ts';
 import { kindOf } from '../schema/kinds.ts';
 import type { Transaction } from '../store/store.ts';
 import { callerOf, type Caller } from './callers.ts';
-import { inTime, isThenable, jsonOf, refusePromise, withMembers } from './given.ts';
+import { checkMembers, inTime, isThenable, jsonOf, refusePromise } from './given.ts';
 import type { Sent } from './types.ts';
 import type { ProgramTransaction } from './write.ts';
 
@@ -81,8 +82,20 @@ export interface OwnRoute<A> extends Pick<
   write?(tx: ProgramTransaction, call: RouteCall<never, never, A>): unknown;
 }
 
-// prettier-ignore
-const members = ['method', 'path', 'access', 'summary', 'query', 'body', 'reply', 'handle', 'write'];
+/** What a route has. */
+export const routeKinds = {
+  method: 'text',
+  path: 'text',
+  access: 'text',
+  summary: 'text',
+  query: 'object',
+  body: 'object',
+  reply: 'object',
+  handle: 'function',
+  write: 'function',
+} as const;
+/** The kinds that no parameter has: it is one value, which is seen in the log. */
+const manyValued: readonly string[] = ['list', 'object', 'json', 'password'];
 const methods: readonly string[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 /**
@@ -90,7 +103,7 @@ const methods: readonly string[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
  * @throws OptionError that names the member
  */
 export function checkRoute(route: OwnRoute<never>, roles: readonly string[]): void {
-  withMembers('defineRoute', route, members);
+  checkMembers('defineRoute', route, routeKinds);
   const { method, path, access, summary, handle, write, body } = route;
   const refuse = (option: string, problem: string): never => {
     throw new OptionError(`Cannot use the route ${method} ${path}: ${problem}`, option);
@@ -101,9 +114,17 @@ export function checkRoute(route: OwnRoute<never>, roles: readonly string[]): vo
     refuse('path', 'path must be like /tasks/{id}/finish');
   if (!words.includes(access))
     refuse('access', `access must be one of ${words.join(', ')}${didYouMean(access, words)}`);
-  if (typeof summary !== 'string' || summary === '') refuse('summary', 'summary must be a text');
+  if (!summary) refuse('summary', 'summary must be a text');
   if ((handle === undefined) === (write === undefined))
     refuse('handle', 'it needs either handle or write');
+  for (const shape of ['query', 'body', 'reply'] as const) {
+    for (const [name, field] of Object.entries(route[shape] ?? {})) {
+      const at = `/${shape}/${name}`;
+      checkField(field, at, (pointer, problem) => refuse(shape, `${pointer} ${problem}`));
+      if (shape === 'query' && manyValued.includes(field.kind))
+        refuse(shape, `${at} must be one value`);
+    }
+  }
   if (method === 'GET' && (body !== undefined || write !== undefined))
     refuse('method', 'GET has no body and writes nothing');
 }
@@ -127,6 +148,7 @@ export function reply(
   body?: unknown,
   headers: Readonly<Record<string, string>> = {},
 ): RouteReply {
+  checkMembers('reply', { status, headers }, { status: 'number', headers: 'object' });
   if (!Number.isInteger(status) || status < 200 || status > 599)
     throw new OptionError(`Cannot use status ${status}: must be from 200 to 599`, 'status');
   return new RouteReply(status, body, headers);

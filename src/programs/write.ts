@@ -1,15 +1,14 @@
 import type { Principal } from '../auth/access.ts';
 import { OptionError } from '../config/options.ts';
 import { invariant } from '../base/errors.ts';
-import type { JsonObject, JsonValue } from '../base/json.ts';
+import { isScalar, type JsonObject, type JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
-import { recordId } from '../base/record-id.ts';
 import { readerOf } from '../collections/reader.ts';
 import type { Declared, Registry } from '../collections/registry.ts';
 import type { Writes } from '../collections/writes.ts';
 import type { StoredRecord, Transaction } from '../store/store.ts';
 import { singleOf, type Operations, type WriteOptions } from './collection.ts';
-import { jsonOf, refusePromise, withMembers } from './given.ts';
+import { checkMembers, idGiven, jsonOf, refusePromise } from './given.ts';
 import type { Input, Output, Patch, Single } from './types.ts';
 
 /** One transaction of a program, which is all or nothing. It is used while its work runs. */
@@ -87,7 +86,10 @@ export class ProgramWrites {
 }
 
 /** What a program sends is checked. */
-type Sending = TransactionCollection<unknown, JsonValue, unknown>;
+interface Sending extends TransactionCollection<unknown, JsonValue, unknown> {
+  get(id: number | string, options?: object): JsonValue | undefined;
+  create(record: unknown, options?: object): JsonValue;
+}
 
 /** Finds a declared collection or a single resource. @throws OptionError */
 export type Find = (kind: 'collection' | 'single', given: unknown) => Operations;
@@ -128,15 +130,18 @@ function transactionCollection(
     sent: unknown,
     options: WriteOptions,
   ): JsonValue => {
-    withMembers(`${kind} of ${declared.name}`, options, ['ifVersion']);
+    const verb = kind === 'patch' ? 'change' : kind;
+    checkMembers(`${verb} of ${declared.name}`, options, { ifVersion: 'text' });
     operations.authorize(kind, principal, id);
     const draft = routed.bodies[kind].validate(jsonOf(sent), principal);
     return shown(resource.change(tx, operations.target(principal, id, options), draft).record);
   };
   return {
-    get(id) {
+    // Plain JavaScript may pass options, of which it has none.
+    get(id, options = {}) {
+      checkMembers(`get of ${declared.name}`, options, {});
       operations.authorize('read', principal, id);
-      const record = records.withId(recordId(id));
+      const record = records.withId(idGiven(id));
       return record && isRead(record) ? shown(record) : undefined;
     },
     find(field, value) {
@@ -147,6 +152,8 @@ function transactionCollection(
           `Cannot find by "${field}": it is not unique in ${declared.name}`,
           field,
         );
+      if (!isScalar(value))
+        throw new OptionError(`Cannot find by ${field}: its value is a text or a number`, field);
       const key = keyOf({ [field]: value });
       const record = key === undefined ? undefined : records.find(field, key);
       return record && isRead(record) ? shown(record) : undefined;
@@ -155,10 +162,11 @@ function transactionCollection(
       operations.authorize('list', principal);
       const all = membersOf(tx, declared, field, id, shown);
       if (isListed === undefined) return all;
-      const listed = [...records.referring(field, recordId(id))].filter(isListed);
+      const listed = [...records.referring(field, idGiven(id))].filter(isListed);
       return Object.assign(listed.map(shown), { count: listed.length });
     },
-    create(record) {
+    create(record, options = {}) {
+      checkMembers(`create of ${declared.name}`, options, {});
       operations.authorize('create', principal);
       return shown(
         resource.create(tx, principal, routed.bodies.create.validate(jsonOf(record), principal)),
@@ -167,7 +175,7 @@ function transactionCollection(
     replace: (id, record, options = {}) => change('replace', id, record, options),
     change: (id, patch, options = {}) => change('patch', id, patch, options),
     remove(id, options = {}) {
-      withMembers(`remove of ${declared.name}`, options, ['ifVersion']);
+      checkMembers(`remove of ${declared.name}`, options, { ifVersion: 'text' });
       operations.authorize('remove', principal, id);
       resource.remove(tx, operations.target(principal, id, options));
     },
@@ -184,7 +192,7 @@ export function membersOf<T>(
 ): Members<T> {
   const isReference = outgoing.some((reference) => reference.name === field);
   invariant(isReference, `"${field}" of ${name} is no reference: name one of its references`);
-  const referring = tx.of(records).referring(field, id);
+  const referring = tx.of(records).referring(field, idGiven(id));
   const isBounded = referring.countAtMost <= limits.hookRecordsMax;
   invariant(isBounded, `a program reads more than ${limits.hookRecordsMax} of ${name} in a write`);
   return {

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { test, type TestContext } from 'node:test';
-import { createApp, defineCollection, OptionError, type App, type AppOptions } from '../../src/index.ts';
+import { createApp, defineCollection, type App, type AppOptions } from '../../src/index.ts';
 
 const tasks = defineCollection({
   name: 'tasks',
@@ -294,30 +294,6 @@ test('fetch answers requests of the Web', async (t) => {
   const reader = feed.body?.getReader();
   assert.equal((await reader?.read())?.done, false);
   await reader?.cancel();
-});
-
-test('what is passed wrong is an error that names it', async (t) => {
-  const app = await open(t, { auth: 'none' });
-  const all = app.collection(tasks);
-  const call = (target: unknown, of: object, ...given: unknown[]): Promise<unknown> =>
-    (async () => Reflect.apply(Object(target), of, given))();
-  const wrong: readonly [Promise<unknown>, RegExp][] = [
-    [call(app.inject, app, { target: '/tasks', fields: {} }), /"fields".*use headers/],
-    [call(app.inject, app, { target: 'tasks' }), /target "tasks"/],
-    [call(app.fetch, app, new Request('http://cairn/'), { adress: '::1' }), /"adress".*address/],
-    [call(all.list, all, { wher: {} }), /"wher".*where/],
-    [call(all.list, all, { title: 'A' }), /"title"/],
-    [call(all.get, all, 1, { ifVersion: 'x' }), /"ifVersion"/],
-    [call(app.listen, app, { port: 0, hots: '::1' }), /"hots"/],
-    [call(app.collection, app, 'task'), /there are items, tasks/],
-    [call(app.write, app, () => 1, { us: 1 }), /"us"/],
-    [call(createApp, app, { colections: [] }), /"colections"/],
-    [createApp({ log: Object({ info: 1 }) }), /log/],
-  ];
-  for (const [promise, message] of wrong) await assert.rejects(promise, { name: 'OptionError', message });
-  const date = call(all.create, all, { title: new Date(0) });
-  await assert.rejects(date, { name: 'TypeError', message: /"\/title".*toISOString/ });
-  assert.ok(new OptionError('x', 'y').option === 'y');
 });
 
 test('any logger with info, warn and error takes the lines', async (t) => {
