@@ -221,7 +221,7 @@ const limits = {
   /** The most records that are embedded in a record for each name in `embed`. */
   embeddedMax: 100,
   /** The most records that a filter by a reference finds in its index; else all are read. */
-  indexedRecordsMax: 8192,
+  indexedRecordsMax: 16_384,
 
   // The change feed (src/collections).
   /** The most open streams of the change feed, in all; beyond it 503. */

@@ -8,7 +8,7 @@ import {
 } from '../auth/access.ts';
 import { recordId, type RecordId } from '../base/record-id.ts';
 import { fieldValue } from '../schema/record.ts';
-import type { Collection, StoredRecord } from '../store/store.ts';
+import type { Collection, From, StoredRecord } from '../store/store.ts';
 
 /** What decides who sees the records of a collection. */
 export interface Readable {
@@ -73,7 +73,7 @@ function openCells(
 ): readonly (readonly string[])[] {
   if (!isCellByRecord(list) && !isCellByRecord(read)) return [];
   const cells = isCellByRecord(read) ? [read] : [];
-  if (purpose === 'list' && list !== read) cells.push(list);
+  if (purpose === 'list' && String(list) !== String(read)) cells.push(list);
   if (cells.some((cell) => !hasAccess(cell, principal))) return [[]];
   return cells.filter((cell) => dependsOnRecord(cell, principal)).map(namesIn);
 }
@@ -101,6 +101,7 @@ export const testOf = (
  */
 export class Reader {
   readonly #records: Collection<StoredRecord>;
+  readonly #access: Readable['access'];
   /** Absent: the caller sees all records. */
   readonly test: Test | undefined;
   /** What the test depends on, as a part of entity tags and of keys; empty without a test. */
@@ -111,6 +112,7 @@ export class Reader {
 
   constructor(of: Readable, principal: Principal, purpose: Purpose) {
     this.#records = of.records;
+    this.#access = of.access;
     this.#userId = principal.userId ?? 0;
     this.#cells = openCells(of.access, principal, purpose);
     this.test = testBy(this.#cells, this.#userId);
@@ -142,18 +144,48 @@ export class Reader {
   /** The records that are seen, by ascending id, where indexes have at most `most` of them. */
   found(most: number): StoredRecord[] | undefined {
     if (this.test === undefined) return undefined;
-    const counted = this.#cells.map((names) => ({ names, count: this.#count(names) }));
-    const [least] = counted.sort((a, b) => a.count - b.count);
-    if (least === undefined || least.count > most) return undefined;
-    const { names } = least;
+    // The cell of lists, where there are two, which is seldom the wider one.
+    const names = this.#cells.at(-1) ?? [];
+    let count = 0;
+    for (const name of names) count += this.#records.countAtMost(name, this.#userId);
+    if (count > most) return undefined;
     const all = names.flatMap((name) => this.#records.members(name, this.#userId));
-    return (names.length === 1 ? all : inOrder(all)).filter(this.test);
+    const isSure = this.#cells.length === 1 && names.length === 1;
+    return isSure ? all : inOrder(all).filter(this.test);
   }
 
-  #count(names: readonly string[]): number {
-    return names.reduce((sum, name) => sum + this.#records.countAtMost(name, this.#userId), 0);
+  /**
+   * The first records that are seen from an id on, up or down, by ascending id; `undefined` where
+   * it takes more than one cell.
+   */
+  foundFrom(place: From, most: number): StoredRecord[] | undefined {
+    const [names, ...others] = this.#cells;
+    if (names === undefined || others.length > 0) return undefined;
+    const all = names.flatMap((name) => this.#records.members(name, this.#userId, most, place));
+    return place.isDown ? inOrder(all).slice(-most) : inOrder(all).slice(0, most);
+  }
+
+  /**
+   * Whether records of a block may be seen. What was found of a block is remembered, since no block
+   * is ever changed: so a list passes over what others have, wherever in an order its own lies.
+   */
+  mayBeIn(block: readonly StoredRecord[]): boolean {
+    if (this.test === undefined) return true;
+    let users = usersIn.get(block);
+    if (users === undefined) {
+      users = new Uint8Array(usersBits);
+      for (const name of decidingNames(this.#access))
+        for (const record of block)
+          for (const user of [fieldValue(record, name)].flat()) users[Number(user) % usersBits] = 1;
+      usersIn.set(block, users);
+    }
+    return users[this.#userId % usersBits] === 1;
   }
 }
+
+/** The users that decide in a block, by their ids: several share a place where there are many. */
+const usersIn = new WeakMap<readonly StoredRecord[], Uint8Array>();
+const usersBits = 4096;
 
 /** Returns each record once, by ascending id. */
 const inOrder = (records: readonly StoredRecord[]): StoredRecord[] =>

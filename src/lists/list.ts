@@ -1,8 +1,9 @@
 import { limits } from '../base/limits.ts';
+import type { JsonValue } from '../base/json.ts';
 import { recordId, type RecordId } from '../base/record-id.ts';
 import { referenceIn, type Shape } from '../schema/field.ts';
 import { lastTermOf, representationWriter, type Write } from '../schema/record.ts';
-import type { Collection, StoredRecord } from '../store/store.ts';
+import type { Collection, From, StoredRecord } from '../store/store.ts';
 import {
   matcher,
   onlyCondition,
@@ -50,6 +51,10 @@ export interface ListReader {
   readonly test?: Test | undefined;
   /** The records that are seen, by ascending id, where indexes have at most `most` of them. */
   found(most: number): Block | undefined;
+  /** The first `most` that are seen from an id on, by ascending id, where an index has them. */
+  foundFrom(place: From, most: number): Block | undefined;
+  /** Whether records of a block may be seen. */
+  mayBeIn(block: Block): boolean;
 }
 
 /** A request for a list. */
@@ -166,9 +171,9 @@ function* pageOf(
   limit: number,
 ): Generator<void, Page, void> {
   const { query, withTotal } = request;
-  const selection = new Selection(source, request);
-  const total = withTotal ? yield* totalOf(source, request, selection) : undefined;
   const { offset = 0 } = query;
+  const selection = new Selection(source, request, withTotal ? undefined : offset + limit + 1);
+  const total = withTotal ? yield* totalOf(source, request, selection) : undefined;
   // Where no record is tested, the selection skips them at once.
   let before = selection.isFoundAtOnce ? 0 : offset;
   const found: Block[number][] = [];
@@ -272,6 +277,12 @@ const readings = {
   },
 } as const satisfies Record<string, Record<string, Reading>>;
 
+/** Returns where an order by number begins behind a place, or before it; without one, at an end. */
+function fromOf(direction: Direction, place: JsonValue | undefined): From {
+  const isDown = direction === 'backwards';
+  return { id: typeof place === 'number' ? place : isDown ? Infinity : 0, isDown };
+}
+
 /** Returns the test of records that pass two tests, of which each may be absent. */
 function both(one: Test | undefined, other: Test | undefined): Test | undefined {
   if (one === undefined || other === undefined) return one ?? other;
@@ -295,13 +306,16 @@ class Selection {
   /** Whether a record is behind the place of the cursor, in that order. */
   readonly #isPast: Test | undefined;
   readonly #offset: number;
+  readonly #isPassedOver: (block: Block) => boolean;
 
+  /** `wanted`: of how many records a page is made at most; absent where all are read. */
   constructor(
     { fields: shape, records, pool }: ListSource,
     {
       query: { sort, filters, after, until, offset = 0 },
       reader,
     }: Pick<ListRequest, 'query' | 'reader'>,
+    wanted?: number,
   ) {
     const isDescending = sort[0]?.descending === true;
     const reverse = ({ name, descending }: SortTerm) => ({ name, descending: !descending });
@@ -309,27 +323,36 @@ class Selection {
     const byNumber = lastTermOf(shape);
     const name = order[0]?.name ?? byNumber;
     const compare = comparator(shape, order);
-    // Their number tells the time that this takes, not that of records which others see.
-    const own = reader?.found(limits.indexedRecordsMax);
-    const indexed = own ? inBlocks(own) : indexedRecords(records, shape, filters);
     const isByNumber = name === byNumber;
+    const { direction, behind }: Reading =
+      readings[until === undefined ? 'after' : 'until'][isDescending ? 'descending' : 'ascending'];
+    const place = until === 'end' ? undefined : (until ?? after);
+    // Their number tells the time that this takes, not that of records which others see.
+    const isPage = wanted !== undefined && isByNumber && filters.length === 0;
+    let own =
+      (isPage ? reader?.foundFrom(fromOf(direction, place?.[byNumber]), wanted + 1) : undefined) ??
+      reader?.found(limits.pageRecordsMax);
+    let indexed = own ? inBlocks(own) : indexedRecords(records, shape, filters);
     const kept =
       isByNumber || indexed !== undefined ? undefined : pool.orders.find(records, order, compare);
+    // A page of a kept order passes over what others have. Else even many are looked up.
+    if (indexed === undefined && (kept === undefined || wanted === undefined)) {
+      own = reader?.found(limits.indexedRecordsMax);
+      indexed = own && inBlocks(own);
+    }
     // The index has answered the only filter.
     const isAnswered = own === undefined && indexed !== undefined && filters.length === 1;
     const matches = filters.length === 0 || isAnswered ? undefined : matcher(shape, filters);
     this.#passes = both(own ? undefined : reader?.test, matches);
     this.#testsPerStep = testsPerStep(shape, filters);
     this.#compare = compare;
-    const { direction, behind }: Reading =
-      readings[until === undefined ? 'after' : 'until'][isDescending ? 'descending' : 'ascending'];
     this.#direction = direction;
     this.#blocks = indexed ?? kept ?? records.view().blocks;
-    this.#isOrdered = isByNumber || kept !== undefined;
+    this.#isOrdered = isByNumber || (indexed === undefined && kept !== undefined);
     this.#range = rangeOf(shape, filters, name);
-    const place = until === 'end' ? undefined : (until ?? after);
     this.#isPast = place && ((record) => compare(record, place) >= behind);
     this.#offset = offset;
+    this.#isPassedOver = (block) => own === undefined && reader?.mayBeIn(block) === false;
   }
 
   /** Whether no record is read that the list does not show; those before the page are skipped. */
@@ -344,9 +367,7 @@ class Selection {
       for (const { length } of this.#blocks) count += length;
       return count;
     }
-    for (const block of this.#passing(
-      stepsThrough(this.#between(), 'forwards', this.#testsPerStep),
-    )) {
+    for (const block of this.#passing(this.#between(), 'forwards')) {
       count += block.length;
       yield;
     }
@@ -366,14 +387,14 @@ class Selection {
         const rest = skip(stretch, this.#direction, this.#offset);
         return yield* stepsThrough(rest, this.#direction, Math.min(wanted, blockLengthMax));
       }
-      return yield* this.#passing(stepsThrough(stretch, this.#direction, this.#testsPerStep));
+      return yield* this.#passing(stretch, this.#direction);
     }
     // What is far from the beginning is not sorted in one go.
     const isFar = wanted > limits.pageRecordsMax + 1;
     const compare: Compare = isForward ? this.#compare : (a, b) => this.#compare(b, a);
     const isInside: Test = (record) => isPast === undefined || isPast(record) === isForward;
     const all = wholeOf(isFar ? this.#blocks : scattered(this.#blocks));
-    const candidates = this.#passing(stepsThrough(all, 'forwards', this.#testsPerStep), isInside);
+    const candidates = this.#passing(all, 'forwards', isInside);
     yield* isFar ? sorted(candidates, compare) : firstInOrder(candidates, wanted, compare);
   }
 
@@ -390,7 +411,8 @@ class Selection {
   }
 
   /** Yields the records of each step that pass all tests. */
-  *#passing(steps: Iterable<Block>, isInside?: Test): Generator<Block> {
+  *#passing(stretch: Stretch, direction: Direction, isInside?: Test): Generator<Block> {
+    const steps = stepsThrough(stretch, direction, this.#testsPerStep, this.#isPassedOver);
     for (const block of steps) {
       const inside = isInside === undefined ? block : block.filter(isInside);
       yield this.#passes === undefined ? inside : inside.filter(this.#passes);

@@ -54,17 +54,22 @@ function placeAt({ blocks, start, end }: Stretch, nth: number): Place {
   return { block: end.block, index: Math.min(index, end.index) };
 }
 
-/** Yields the records of a stretch, `length` of them in a step. */
+/** Yields the records of a stretch, `length` of them in a step, but for blocks that are passed over. */
 export function* stepsThrough(
   { blocks, start, end }: Stretch,
   direction: Direction,
   length: number,
+  isPassedOver: (block: Block) => boolean = () => false,
 ): Generator<Block> {
   const isForward = direction === 'forwards';
   const count = end.block - start.block + 1;
   for (let nth = 0; nth < count; nth += 1) {
     const number = isForward ? start.block + nth : end.block - nth;
     const records = blocks[number] ?? [];
+    if (isPassedOver(records)) {
+      yield [];
+      continue;
+    }
     const first = number === start.block ? start.index : 0;
     const last = number === end.block ? end.index : records.length;
     if (isForward) {

@@ -76,8 +76,11 @@ export interface Collection<R extends StoredRecord> {
   withId(id: RecordId): R | undefined;
   /** The record with this key in a unique index. */
   find(index: string, key: string): R | undefined;
-  /** The records with this key in a group index, by ascending id: all, or the first `most`. */
-  members(index: string, key: string | number, most?: number): R[];
+  /**
+   * The records with this key in a group index: by ascending id, or from an id on, up or down; all,
+   * or the first `most`.
+   */
+  members(index: string, key: string | number, most?: number, from?: From): R[];
   /** At least as many as have this key in a group index: changes in the making count, too. */
   countAtMost(index: string, key: string | number): number;
   /** The newest records, the one with the highest id first. */
@@ -89,6 +92,12 @@ export interface Collection<R extends StoredRecord> {
    * the returned function is called. `undefined` stands for no record.
    */
   follow(listener: ChangeListener<R>): () => void;
+}
+
+/** Where an order by ids begins, with this id if it is there, and whether it descends. */
+export interface From {
+  readonly id: number;
+  readonly isDown: boolean;
 }
 
 export type ChangeListener<R> = (before: R | undefined, after: R | undefined) => void;

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { limits } from '../../src/base/limits.ts';
+import { Reader } from '../../src/collections/reader.ts';
 import { parseQuery } from '../../src/http/query.ts';
 import { ListPool } from '../../src/lists/list-pool.ts';
 import { parseListQuery } from '../../src/lists/query.ts';
@@ -98,6 +99,47 @@ test('pages lead backwards from the last page', async () => {
   await store.close();
 });
 
+test('pages of what one user owns are found by an index, by their numbers, from either end', async () => {
+  const all = await world('pages of owners', 2500);
+  const { read, things, random, store } = all;
+  for (const userId of [1, 2, 3, 4]) {
+    for (const sort of ['', '&sort=-id']) {
+      for (const end of ['', '&until=end']) {
+        await change(all, 60, new Set());
+        const records = recordsIn(things).filter(({ ownerId }) => ownerId === userId);
+        const wanted = expected(records, sort.slice(1));
+        let seen: unknown[] = [];
+        let place: string | undefined = end;
+        do {
+          const page = await read(`limit=${1 + random.below(400)}${sort}${place}`, false, undefined, userId);
+          const found = await recordsOf(page);
+          seen = end === '' ? [...seen, ...found] : [...found, ...seen];
+          const next = page.next ?? page.previous;
+          place = next && `&${end === '' ? 'cursor' : 'until'}=${next}`;
+        } while (place !== undefined);
+        assert.deepEqual(seen, wanted, `${userId}${sort}${end}`);
+        const middle = await read(`limit=7&offset=1100${sort}`, true, undefined, userId);
+        await assertList(middle, wanted.slice(1100, 1107), `${userId}${sort}`);
+        assert.equal(middle.total, wanted.length);
+      }
+    }
+  }
+  await store.close();
+});
+
+test('a page in a kept order passes over blocks that have nothing of its reader', () => {
+  const block = (...owners: unknown[]) => owners.map((ownerId, id) => ({ id, revision: 1, ownerId }));
+  const access = { list: 'owner', read: 'owner' };
+  const principal = { kind: 'bearer', userId: 5, role: 'member', issuedAt: 0 } as const;
+  const reader = new Reader({ records: Object({}), access }, principal, 'list');
+  assert.deepEqual([block(1, 2, 6), block(4, 5), block(0), []].map((each) => reader.mayBeIn(each)),
+    [false, true, false, false]);
+  const named = { list: ['memberIds'], read: ['memberIds'] };
+  const members = new Reader({ records: Object({}), access: named }, principal, 'list');
+  const boards = [[1, 5], [], undefined].map((memberIds, id) => [{ id, revision: 1, ownerId: 5, memberIds }]);
+  assert.deepEqual(boards.map((each) => members.mayBeIn(each)), [true, false, false]);
+});
+
 describe('a kept order', () => {
   test('gives the same lists as the model in random histories', async () => {
     const random = generator('histories of orders');
@@ -105,7 +147,7 @@ describe('a kept order', () => {
   });
 
   test('gives the same lists and pages as the model, before, while and after it is made', async () => {
-    const all = await world('kept orders', 1500);
+    const all = await world('kept orders', 1900);
     const { read, things, random, store, pool } = all;
     for (const sort of sorts) {
       for (const filter of ['', 'price:gte=20', 'q=a']) {
@@ -113,6 +155,16 @@ describe('a kept order', () => {
         for (const time of ['first', 'second', 'third']) {
           const wanted = expected(recordsIn(things), query);
           await assertList(await read(query), wanted, `${query}, ${time}`);
+          for (const userId of filter === 'q=a' ? [] : [1, 2]) {
+            const own = expected(recordsIn(things).filter(({ ownerId }) => ownerId === userId), query);
+            const page = await read(`${query}&limit=30`.replace(/^&/, ''), true, undefined, userId);
+            await assertList(page, own.slice(0, 30), `${query} of ${userId}, ${time}`);
+            assert.equal(page.total, own.length);
+            if (page.next === undefined) continue;
+            const after = `${query}&limit=30&cursor=${page.next}`.replace(/^&/, '');
+            const next = await read(after, false, undefined, userId);
+            await assertList(next, own.slice(30, 60), `${query} of ${userId}, ${time}`);
+          }
           const size = 1 + random.below(500);
           const page = await read(`${query}&limit=${size}`.replace(/^&/, ''));
           await assertList(page, wanted.slice(0, size), `${query}, ${time}`);
@@ -250,7 +302,7 @@ describe('a long list', () => {
     const name = 'long'.repeat(50_000);
     await store.write((transaction) => {
       for (let count = 0; count < 20; count += 1) {
-        transaction.of(things).insert({ name, price: count, email: 'a@x', secret: '' });
+        transaction.of(things).insert({ name, price: count, email: 'a@x', secret: '', ownerId: 1 });
       }
     });
     const { body } = await read('limit=20');

@@ -7,13 +7,17 @@ interface Holder {
   readonly keys: number | readonly number[] | undefined;
 }
 
-test('an index has the ids of a key in ascending order, however they came and went', () => {
+test('an index has the ids of a key in ascending order, or from one on, however they came and went', () => {
   const random = generator('index');
   const index = new RecordIndex<Holder>(({ keys }) => keys, { bytes: 0 });
   const model = new Map<number, Set<number>>([1, 2, 3].map((key) => [key, new Set<number>()]));
   const check = (): void => {
     for (const [key, ids] of model) {
-      assert.deepEqual([...index.ids(key)], [...ids].sort((a, b) => a - b));
+      const sorted = [...ids].sort((a, b) => a - b);
+      assert.deepEqual([...index.ids(key)], sorted);
+      const from = random.pick([0, random.below(9000), sorted[random.below(sorted.length || 1)] ?? 0, Infinity]);
+      assert.deepEqual([...index.ids(key, { id: from, isDown: false })], sorted.filter((id) => id >= from));
+      assert.deepEqual([...index.ids(key, { id: from, isDown: true })], sorted.filter((id) => id <= from).reverse());
       assert.equal(index.count(key), ids.size);
     }
   };

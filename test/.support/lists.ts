@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { limits } from '../../src/base/limits.ts';
 import type { Clock } from '../../src/base/system.ts';
+import { Reader } from '../../src/collections/reader.ts';
 import { parseQuery } from '../../src/http/query.ts';
 import { ListPool } from '../../src/lists/list-pool.ts';
 import { parseListQuery } from '../../src/lists/query.ts';
@@ -25,6 +26,7 @@ export interface Thing extends StoredRecord {
   readonly size?: number;
   readonly email: string;
   readonly secret: string;
+  readonly ownerId: number;
 }
 
 /** Returns a clock that advances by a slice at each call, so that work is interrupted wherever possible. */
@@ -39,9 +41,12 @@ const bytes = (random: Generator) => (size: number) =>
 
 export function thing(random: Generator): Omit<Thing, 'id' | 'revision'> {
   const size = random.below(6);
+  const price = random.below(500) / 10;
   return {
     name: `${random.pick(['a', 'b', 'B', 'é', '😀', ''])}${random.below(50)}`,
-    price: random.below(500) / 10,
+    price,
+    // What the second owner has lies at one end of an order.
+    ownerId: price >= 40 ? 2 : random.pick([1, 1, 1, 3]),
     ...(size > 0 && { size }),
     email: `${random.pick(['Ada', 'ada', 'Bo'])}${random.below(1000)}@x`,
     secret: 'never shown',
@@ -51,24 +56,29 @@ export function thing(random: Generator): Omit<Thing, 'id' | 'revision'> {
 export interface World {
   readonly store: Store;
   readonly things: Collection<Thing>;
-  readonly read: (query: string, withTotal?: boolean, caller?: string) => Promise<List>;
+  /** `userId`: reads what this user owns alone. */
+  readonly read: (query: string, withTotal?: boolean, caller?: string, userId?: number) => Promise<List>;
   readonly pool: ListPool;
   readonly random: Generator;
 }
 
 export async function world(use: string, size: number, random = generator(use)): Promise<World> {
   const store = openStore({ clock: { now: () => 0, elapsed: () => 0 }, random: bytes(random) });
-  const things = store.collection<Thing>({ name: 'things', parse: () => 'is none' });
+  const groups = { ownerId: ({ ownerId }: Thing) => ownerId };
+  const things = store.collection<Thing>({ name: 'things', parse: () => 'is none', groups });
   await store.start();
   await store.write((transaction) => {
     for (let count = 0; count < size; count += 1) transaction.of(things).insert(thing(random));
   });
   const pool = new ListPool(restlessClock());
   const source = { fields: shape, records: things, pool };
-  const read: World['read'] = async (query, withTotal = false, address = '192.0.2.1') => {
+  const access = { list: 'owner', read: 'owner' };
+  const read: World['read'] = async (query, withTotal = false, address = '192.0.2.1', userId = 0) => {
     const { signal } = new AbortController();
     const caller = { caller: address, signal };
-    return readList(source, { query: parseListQuery({ fields: shape }, parseQuery(query)), withTotal, caller });
+    const principal = { kind: 'bearer', userId, role: 'member', issuedAt: 0 } as const;
+    const reader = userId === 0 ? undefined : new Reader({ records: things, access }, principal, 'list');
+    return readList(source, { query: parseListQuery({ fields: shape }, parseQuery(query)), withTotal, caller, reader });
   };
   return { store, things, read, random, pool };
 }
@@ -190,8 +200,10 @@ export async function runHistory(random: Generator): Promise<void> {
   for (let round = 0; round < 40; round += 1) {
     const parts = [random.pick(queries), random.pick([...filters, 'price:gte=10&price:lt=20']), random.pick(bounds)];
     const query = parts.filter(Boolean).join('&');
-    const wanted = expected(recordsIn(things), query);
-    const step = Promise.resolve(read(query)).then((list) => assertList(list, wanted, query));
+    const userId = random.pick([0, 0, 1, 2, 3, 4]);
+    const seen = recordsIn(things).filter(({ ownerId }) => userId === 0 || userId === ownerId);
+    const wanted = expected(seen, query);
+    const step = Promise.resolve(read(query, false, undefined, userId)).then((list) => assertList(list, wanted, query));
     reads.push(step);
     await change(all, random.pick([0, 1, 5, 60]), new Set());
     if (random.below(5) === 0) await pool.orders.settled();

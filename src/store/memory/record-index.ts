@@ -1,4 +1,5 @@
 import { firstIndex } from '../../base/search.ts';
+import type { From } from '../store.ts';
 
 export type Key = string | number;
 
@@ -31,8 +32,15 @@ class SortedIds {
     for (const id of ids) this.add(id);
   }
 
-  *[Symbol.iterator](): Generator<number, void, undefined> {
-    for (const block of this.#blocks) yield* block;
+  *from({ id, isDown }: From): Generator<number, void, undefined> {
+    const { number, block, index } = this.#placeOf(id);
+    if (isDown) {
+      yield* block.slice(0, index + Number(block[index] === id)).reverse();
+      for (let at = number - 1; at >= 0; at -= 1) yield* (this.#blocks[at] ?? []).toReversed();
+    } else {
+      yield* block.slice(index);
+      for (let at = number + 1; at < this.#blocks.length; at += 1) yield* this.#blocks[at] ?? [];
+    }
   }
 
   /** Returns false where the id is there. */
@@ -80,10 +88,12 @@ export class RecordIndex<R> {
     this.#sum = sum;
   }
 
-  /** The ids with this key, in ascending order. */
-  ids(key: Key): Iterable<number> {
+  /** The ids with this key: all in ascending order, or those from one on, up or down. */
+  ids(key: Key, from: From = { id: 0, isDown: false }): Iterable<number> {
     const ids = this.#ids.get(key);
-    return typeof ids === 'number' ? [ids] : (ids ?? []);
+    if (typeof ids === 'object') return ids.from(from);
+    const isThere = ids !== undefined && (from.isDown ? ids <= from.id : ids >= from.id);
+    return isThere ? [ids] : [];
   }
 
   /** How many ids have this key. */

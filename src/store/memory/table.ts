@@ -4,6 +4,7 @@ import { idOf, keyName, recordId, type RecordId } from '../../base/record-id.ts'
 import {
   type ChangeListener,
   type Collection,
+  type From,
   type TableDefinition,
   type MisfitCause,
   type RecordChange,
@@ -128,9 +129,10 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     return found;
   }
 
-  members(index: string, key: Key, most = Infinity): R[] {
+  members(index: string, key: Key, most = Infinity, from?: From): R[] {
     const found: R[] = [];
-    for (const record of this.#recordsWith(this.#of(this.#groups, index), key, 'published')) {
+    const group = this.#of(this.#groups, index);
+    for (const record of this.#recordsWith(group, key, 'published', from)) {
       if (found.push(record) >= most) break;
     }
     return found;
@@ -341,9 +343,14 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     return version === 'pending' ? this.getPending(id) : this.get(id);
   }
 
-  /** The records with this key, by ascending id. */
-  *#recordsWith(index: RecordIndex<R>, key: Key, version: Version): Generator<R, void, undefined> {
-    for (const id of index.ids(key)) {
+  /** The records with this key, by ascending id or from an id on. */
+  *#recordsWith(
+    index: RecordIndex<R>,
+    key: Key,
+    version: Version,
+    from?: From,
+  ): Generator<R, void, undefined> {
+    for (const id of index.ids(key, from)) {
       const record = this.#at(id, version);
       if (record === undefined) continue;
       if (!this.#pending.has(id) || hasKey(index.keyOf(record), key)) yield record;
