@@ -1,6 +1,6 @@
 import { constants, lstatSync, readdir, statSync, write } from 'node:fs';
 import { type FileHandle, mkdir, open, rename, statfs, unlink } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, join, resolve, sep } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { FatalError } from '../../base/errors.ts';
@@ -73,6 +73,8 @@ async function syncName(directory: string): Promise<void> {
 export class NodeFiles implements Files {
   readonly directory: string;
   syncsDirectories = true;
+  /** The directory and a separator: a path for each look at the lock need not be normalised. */
+  readonly #prefix: string;
   /** Kept open, so that a lack of descriptors cannot prevent the sync after a rename. */
   #handle: FileHandle | undefined;
   /** Where syncs are denied: a file whose writes also make changes of the directory durable. */
@@ -81,6 +83,7 @@ export class NodeFiles implements Files {
   constructor(directory: string) {
     // Resolved once, because the process may change its working directory.
     this.directory = resolve(directory);
+    this.#prefix = join(this.directory, sep);
   }
 
   async prepare(): Promise<void> {
@@ -103,7 +106,7 @@ export class NodeFiles implements Files {
       if (errorCode(error) !== 'ERR_ACCESS_DENIED') throw error;
       this.syncsDirectories = false;
       const flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_SYNC;
-      this.#barrier = await open(join(this.directory, '.sync'), flags, 0o600);
+      this.#barrier = await open(this.#prefix + '.sync', flags, 0o600);
     }
   }
 
@@ -123,7 +126,7 @@ export class NodeFiles implements Files {
   }
 
   async open(name: string, mode: OpenMode): Promise<OpenFile> {
-    const path = join(this.directory, name);
+    const path = this.#prefix + name;
     const throughIfSynced = mode === 'journal' ? O_DSYNC : 0;
     const through = this.syncsDirectories ? throughIfSynced : O_SYNC;
     const making = mode === 'rewrite' ? 0 : O_CREAT | (mode === 'replace' ? O_TRUNC : O_EXCL);
@@ -164,7 +167,7 @@ export class NodeFiles implements Files {
   async rename(from: string, to: string): Promise<void> {
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await rename(join(this.directory, from), join(this.directory, to));
+        return await rename(this.#prefix + from, this.#prefix + to);
       } catch (error) {
         // On Windows, a virus scanner or an indexer may hold the file for a moment.
         if (!isWindows || errorCode(error) !== 'EPERM' || attempt === 10) throw error;
@@ -174,7 +177,7 @@ export class NodeFiles implements Files {
   }
 
   remove(name: string): Promise<void> {
-    return unlink(join(this.directory, name));
+    return unlink(this.#prefix + name);
   }
 
   async syncDirectory(): Promise<void> {
@@ -188,10 +191,10 @@ export class NodeFiles implements Files {
 
   identity(name: string): string | undefined {
     const options = { bigint: true, throwIfNoEntry: false } as const;
-    return statSync(join(this.directory, name), options)?.ino.toString();
+    return statSync(this.#prefix + name, options)?.ino.toString();
   }
 
   modifiedAt(name: string): number | undefined {
-    return statSync(join(this.directory, name), { throwIfNoEntry: false })?.mtimeMs;
+    return statSync(this.#prefix + name, { throwIfNoEntry: false })?.mtimeMs;
   }
 }
