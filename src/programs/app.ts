@@ -23,7 +23,7 @@ import {
   type ProgramSingle,
   type WriteOptions,
 } from './collection.ts';
-import { checkMembers } from './given.ts';
+import { checkMembers, nameGiven } from './given.ts';
 import {
   answerFetch,
   credentialsOf,
@@ -261,15 +261,15 @@ function operationsNamed(
   kind: 'collection' | 'single',
   given: unknown,
 ): Operations {
-  const name = typeof given === 'object' && given !== null && 'name' in given ? given.name : given;
-  const operations = all.get(String(name));
+  const name = nameGiven(given);
+  const operations = all.get(name);
   const isOf = (one: Operations): boolean => one.isSingle === (kind === 'single');
   if (operations !== undefined && isOf(operations)) return operations;
   const names = [...all.values()].filter(isOf).map((one) => one.name);
   let advice = `there are ${names.join(', ') || 'none'}`;
   if (operations !== undefined) advice = `use ${operations.isSingle ? 'single' : 'collection'}`;
   else if (name === 'users') advice = 'use app.users';
-  throw new OptionError(`Cannot use ${kind} "${String(name)}": ${advice}`, kind);
+  throw new OptionError(`Cannot use ${kind} "${name}": ${advice}`, kind);
 }
 
 /** What reads and writes records. */

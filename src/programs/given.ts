@@ -48,6 +48,10 @@ export function checkMembers(
   }
 }
 
+/** Returns the name of a collection that is given by its declaration or its name. */
+export const nameGiven = (given: unknown): string =>
+  String(isObject(given) ? given['name'] : given);
+
 /** @throws OptionError for what is no number or text */
 export function idGiven(id: unknown): RecordId {
   if (typeof id === 'string' || (typeof id === 'number' && !Number.isNaN(id))) return recordId(id);

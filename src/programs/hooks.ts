@@ -8,37 +8,47 @@ import { idOf } from '../base/record-id.ts';
 import { checkEntry } from '../collections/resource.ts';
 import { isObject } from '../schema/declaration.ts';
 import { draft } from '../schema/validate.ts';
-import { checkMembers, inTime, isPlain, jsonOf, idGiven } from './given.ts';
+import { checkMembers, idGiven, inTime, isPlain, jsonOf, nameGiven } from './given.ts';
 import type { Declared, Registry } from '../collections/registry.ts';
 import type { Observe } from '../collections/writes.ts';
 import type { Shape } from '../schema/field.ts';
 import { representationOf } from '../schema/record.ts';
 import type { RecordChange, StoredRecord, Transaction } from '../store/store.ts';
 import { callerOf, type Caller } from './callers.ts';
+import type { Output } from './types.ts';
 import { membersOf, type Members } from './write.ts';
 
 /** One write to a collection, with the record as callers see it. */
-export interface Change {
+export interface Change<O = JsonObject> {
   readonly collection: string;
   readonly operation: 'create' | 'update' | 'remove';
   readonly id: number | string;
   /** Who it is written for. */
   readonly caller: Caller;
   /** `undefined` for `create`. */
-  readonly before: JsonObject | undefined;
+  readonly before: O | undefined;
   /** `undefined` for `remove`. */
-  readonly after: JsonObject | undefined;
+  readonly after: O | undefined;
+  /** This change with the types of a declared collection; `undefined` if it is of another one. */
+  of<const C extends { readonly name: string }>(collection: C): Change<Output<C>> | undefined;
 }
 
 /** Reads other records as the transaction leaves them, without regard to access. */
 export interface Read {
   /** The record of a declared collection as callers see it; `undefined` if there is none. */
-  get(collection: string, id: number | string): JsonObject | undefined;
+  get<const C extends string | { readonly name: string }>(
+    collection: C,
+    id: number | string,
+  ): Output<C> | undefined;
   /**
    * The records of a collection that refer to this id by `field`. Each is read when it is asked
    * for. More than 50,000 are a fault.
    */
-  members(collection: string, field: string, id: number | string): Members;
+  members<const C extends string | { readonly name: string }>(
+    collection: C,
+    field: string,
+    id: number | string,
+  ): Members<Output<C>>;
 }
 
 /**
@@ -131,14 +141,17 @@ function changeOf(
   principal: Principal,
 ): Change {
   const written = before === undefined ? 'create' : 'update';
-  return Object.freeze({
+  const change = {
     collection: collection.name,
     operation: after === undefined ? 'remove' : written,
     id: idOf(after ?? before ?? { id }),
     caller: callerOf(principal),
     before: before && frozen(representationOf(shape, before)),
     after: after && frozen(representationOf(shape, after)),
-  });
+    of: (one: unknown) => (nameGiven(one) === collection.name ? change : undefined),
+  };
+  // Its records are as the declaration of its collection says.
+  return Object.freeze(change) as Change;
 }
 
 /** Freezes a value with all that is in it, so that setting a member is a TypeError. */
@@ -174,23 +187,26 @@ function amended(
 
 /** Returns what a hook reads. */
 function readerOf(tx: Transaction, registry: Registry): Read {
-  const of = (name: string): Declared => {
+  const of = (given: unknown): Declared => {
+    const name = nameGiven(given);
     const declared = registry.get(name);
     invariant(declared !== undefined, `there is no collection "${name}" to read`);
     return declared;
   };
-  return {
-    get(name, id) {
-      const { records, fields } = of(name);
+  const read = {
+    get(collection: unknown, id: unknown) {
+      const { records, fields } = of(collection);
       const record = tx.of(records).withId(idGiven(id));
       return record && representationOf(fields, record);
     },
-    members(name, field, id) {
-      const declared = of(name);
+    members(collection: unknown, field: string, id: number | string) {
+      const declared = of(collection);
       const shown = (record: StoredRecord) => representationOf(declared.fields, record);
       return membersOf(tx, declared, field, id, shown);
     },
   };
+  // The store has checked records by the declarations, from which the types follow.
+  return read as Read;
 }
 
 /** Runs `beforeWrite`, and returns the fields that it sets. @throws the error that refuses the write */
