@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { extname, join } from 'node:path';
+import { test } from 'node:test';
+import { temporaryDirectory } from '../.support/cli/spawn.ts';
+import { projectDirectory } from '../.support/source.ts';
+
+const guide = readFileSync(join(projectDirectory, 'src', 'SERVICE.md'), 'utf8');
+
+test('the guide is one page, whose service compiles, passes its tests and serves', async (t) => {
+  const directory = temporaryDirectory(t);
+  const entrance = join(import.meta.dirname, '..', '..', 'src', `index${extname(import.meta.filename)}`);
+  const files = [...guide.matchAll(/^```ts\n(\/\/ ([\w.]+)\n.*?)^```$/gms)].map(([, code = '', name = '']) => {
+    writeFileSync(join(directory, name), code);
+    return name;
+  });
+  assert.deepEqual(files, ['collections.ts', 'service.ts', 'service.test.ts', 'main.ts']);
+  assert.ok(guide.split('\n').length <= 190, 'it is one page');
+  assert.ok(guide.includes('README.md#embedding'));
+  const own = join(directory, 'node_modules', 'cairn-api');
+  mkdirSync(own, { recursive: true });
+  writeFileSync(join(own, 'package.json'), JSON.stringify({ type: 'module', exports: './index.js' }));
+  writeFileSync(join(own, 'index.js'), `export * from ${JSON.stringify(entrance)};\n`);
+  symlinkSync(join(projectDirectory, 'node_modules', '@types'), join(directory, 'node_modules', '@types'));
+  writeFileSync(join(directory, 'package.json'), '{"type":"module"}');
+  writeFileSync(join(directory, 'tsconfig.json'), JSON.stringify({
+    compilerOptions: {
+      strict: true, exactOptionalPropertyTypes: true, noEmit: true, target: 'es2023', lib: ['esnext'],
+      module: 'nodenext', types: ['node'],
+      allowImportingTsExtensions: true, erasableSyntaxOnly: true,
+      paths: { 'cairn-api': [join(projectDirectory, 'src', 'index.ts')] },
+    },
+    files,
+  }));
+  const tsc = join(projectDirectory, 'node_modules', '.bin', 'tsc');
+  const compiled = spawnSync(tsc, ['-p', directory], { encoding: 'utf8' });
+  assert.equal(compiled.stdout, '');
+  const node = ['--import', import.meta.resolve('tsx')];
+  const env = { ...process.env, NODE_TEST_CONTEXT: undefined, PORT: '0', ADMIN_PASSWORD: 'correct horse battery' };
+  const options = { cwd: directory, encoding: 'utf8', env } as const;
+  const tested = spawnSync(process.execPath, [...node, '--test', 'service.test.ts'], options);
+  assert.match(tested.stdout, /pass 1\b[^]*fail 0\b/, tested.stdout + tested.stderr);
+  const server = spawn(process.execPath, [...node, 'main.ts'], options);
+  t.after(() => server.kill('SIGKILL'));
+  let output = '';
+  for await (const chunk of server.stdout) {
+    output += String(chunk);
+    const [, address = ''] = /(http:\/\/127\.0\.0\.1:\d+)\/ shows/.exec(output) ?? [];
+    if (address === '' || server.killed) continue;
+    assert.equal(await fetch(`${address}/slots`).then((response) => response.text()), '[]');
+    server.kill('SIGTERM');
+  }
+  const [status] = server.exitCode === null ? await once(server, 'exit') : [server.exitCode];
+  assert.equal(status, 0, output);
+  assert.ok(existsSync(join(directory, 'data')));
+});
