@@ -125,9 +125,9 @@ test('the README goes from the first start to signing in, a collection and lists
   assert.match(readFileSync(join(directory, 'data', 'items.json'), 'utf8'), /"name":"Desk"/, 'where it says');
 });
 
-test('the board of the README is there for its maker and its members, and for nobody else', async (t) => {
+test('the to-do list of the README is there for its maker alone, and the board for its members, too', async (t) => {
   const directory = temporaryDirectory(t);
-  const file = join(directory, 'board.json');
+  const file = join(directory, 'shared.json');
   writeFileSync(file, blocksBelow('Whose records').find(({ text }) => text.includes('"boards"'))?.text ?? '');
   const words = ['--collections', file, '--data', join(directory, 'data'), '--registration', 'open', '--port', '0'];
   const server = cairn(t, ['serve', ...words, '--log', 'none'], { CAIRN_SCRYPT_COST: '14' });
@@ -144,6 +144,13 @@ test('the board of the README is there for its maker and its members, and for no
     return String((await ask('POST', '/tokens', credentials)).access_token);
   }));
   const { id } = await ask('GET', '/me', undefined, eve);
+  const todo = await ask('POST', '/todos', { title: 'Call Bob' }, mia);
+  assert.deepEqual(todo, { id: 1, title: 'Call Bob', done: false });
+  assert.deepEqual(await ask('GET', '/todos', undefined, mia), [todo]);
+  assert.deepEqual(await ask('GET', '/todos', undefined, bob), []);
+  assert.equal(await ask('GET', '/todos/1', undefined, bob), 404);
+  assert.equal(await ask('DELETE', '/todos/1', undefined, bob), 404);
+
   const board = { id: 1, title: 'Move house', memberIds: [id] };
   assert.deepEqual(await ask('POST', '/boards', { title: board.title, memberIds: [id] }, mia), board);
   for (const token of [mia, eve]) assert.deepEqual(await ask('GET', '/boards', undefined, token), [board]);
