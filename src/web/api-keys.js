@@ -2,7 +2,7 @@
 /** The API keys of a user: a person makes their own, sees each once, and ends it. */
 import { call } from './api.js';
 import { bdi, button, h } from './dom.js';
-import { draw, isAccount, say, state } from './state.js';
+import { copy, draw, isAccount, say, state } from './state.js';
 import { age } from './values.js';
 
 /**
@@ -81,10 +81,6 @@ export function keysView(userId) {
     h('label', h('input', { name: 'readOnly', type: 'checkbox' }), 'Reads only'),
     h('button', 'Make a key'),
   );
-  const copy = async () => {
-    await navigator.clipboard.writeText(made);
-    say('Copied.');
-  };
   return h(
     'section.stack tight',
     h('h2', 'API keys'),
@@ -95,7 +91,7 @@ export function keysView(userId) {
         { role: 'status' },
         h('p', 'This key is shown once. Keep it where your script finds it.'),
         h('code', made),
-        button('Copy', copy),
+        button('Copy', () => copy(made)),
       ),
     isAccount()
       ? h('details', h('summary', 'Make a key for a script or a device'), form)

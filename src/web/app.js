@@ -2,7 +2,7 @@
 /** Starts the page, opens the view that the address names, and draws the header and the messages around the views. */
 import { call, session } from './api.js';
 import { bdi, button, events, h, inputOf, onClick, part, set } from './dom.js';
-import { collectionsOf, isAllowed } from './model.js';
+import { collectionsOf } from './model.js';
 import { collectionNow, drawRecords, loadList } from './records.js';
 import {
   address,
@@ -13,11 +13,13 @@ import {
   go,
   isAccount,
   isGuide,
+  ownViews,
   page,
   readRoute,
   rowOrTitle,
   say,
   state,
+  views,
 } from './state.js';
 import { initials } from './values.js';
 
@@ -59,7 +61,6 @@ page.paint = () => {
     route: { view, id },
     message,
     removals,
-    collections,
   } = state;
   const collection = collectionNow();
   const isOwn = !view && id in loaders;
@@ -67,33 +68,20 @@ page.paint = () => {
   const isSingle = !!collection?.single;
   const isForm = !!id && (!!collection || isAccount());
   const isReader = !me && isGuide() && !!state.description;
-  const views = collections.filter((each) => isAllowed(each, 'list', me?.role));
+  const here = view ? address(view) : `#/${id}`;
   set(
     'views',
     { hidden: !me },
-    ...[{ title: 'Overview', name: '' }, ...views].map(({ title, name }) =>
-      h(
-        'a',
-        {
-          key: name,
-          href: address(name),
-          'aria-current': (view || !id) && name === view && 'page',
-        },
-        title,
-      ),
+    views().map(({ href, title }) =>
+      h('a', { key: href, href, 'aria-current': href === here && 'page' }, title),
     ),
   );
-  const place = (/** @type {string} */ value, /** @type {string} */ title) =>
-    h('option', { key: value, value }, title);
-  const here = { value: view ? address(view) : `#/${id}` };
   set(
     'view',
-    { hidden: !me, ...here, onchange: (event) => go(inputOf(event)) },
-    place('#/', 'Overview'),
-    views.map(({ name, title }) => place(address(name), title)),
-    place('#/schema', 'Schema'),
-    place('#/api', 'Documentation'),
-    !state.isOpen && place('#/account', 'Account'),
+    { hidden: !me, value: here, onchange: (event) => go(inputOf(event)) },
+    [...views(), ...ownViews].map(({ href, title }) =>
+      h('option', { key: href, value: href }, title),
+    ),
   );
   const current = document.querySelector('#views [aria-current]');
   if (current !== tab) current?.scrollIntoView({ block: 'nearest', inline: 'center' });

@@ -7,7 +7,7 @@
 import { Problem } from './api.js';
 import { bdi, button, h, inputOf } from './dom.js';
 import { capitalized } from './model.js';
-import { address, ask, bearer, collectionOf, draw, say, state } from './state.js';
+import { address, ask, bearer, collectionOf, copy, draw, state } from './state.js';
 
 /** @import { Child, Operation, Schema } from './types.js' */
 
@@ -265,15 +265,9 @@ function bodyView(entry) {
               'aria-pressed': `${each === language}`,
             }),
           ),
-          button(
-            'Copy',
-            async () => (
-              await navigator.clipboard.writeText(sample),
-              (localStorage['called'] = 'yes'),
-              say('Copied.')
-            ),
-            { 'aria-label': 'Copy the sample' },
-          ),
+          button('Copy', () => ((localStorage['called'] = 'yes'), copy(sample)), {
+            'aria-label': 'Copy the sample',
+          }),
         ),
         h('pre.card pad scroll', { tabindex: 0 }, h('code', sample)),
         input('target'),

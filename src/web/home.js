@@ -3,9 +3,20 @@
 import { keysView, loadKeys } from './api-keys.js';
 import { call } from './api.js';
 import { bdi, button, fact, h } from './dom.js';
-import { capitalized, isAllowed, showFigure, showNumber, showTime, toShow } from './model.js';
-import { address, ask, collectionOf, draw, isAccount, newId, page, say, state } from './state.js';
-import { age } from './values.js';
+import { capitalized, showFigure, showNumber, showTime, toShow } from './model.js';
+import {
+  address,
+  allowed,
+  ask,
+  collectionOf,
+  draw,
+  isAccount,
+  newId,
+  page,
+  say,
+  state,
+} from './state.js';
+import { age, readNewest } from './values.js';
 
 /** @import { Child, Collection, Row } from './types.js' */
 
@@ -56,15 +67,13 @@ async function loadSessions(/** @type {number} */ userId) {
 }
 
 async function loadServer() {
-  const { collections, me } = state;
+  const { me } = state;
   const [status, ...lists] = await Promise.all([
     me?.role === 'admin' ? call('GET', 'status') : undefined,
-    ...collections
-      .filter((each) => !each.single && isAllowed(each, 'list', me?.role))
+    ...allowed('list')
+      .filter((each) => !each.single)
       .map(async (collection) => {
-        const fields = { Prefer: 'count=exact' };
-        const path = `${collection.name}?limit=5&sort=-id`;
-        const { total, data: newest } = await call('GET', path, { fields });
+        const { total, data: newest } = await readNewest(collection, 5);
         return { ...collection, total, newest };
       }),
   ]);

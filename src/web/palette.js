@@ -2,9 +2,8 @@
 /** Goes to a collection, an action or a record by a part of its name, or to what was open last. */
 import { combobox } from './combobox.js';
 import { part, set } from './dom.js';
-import { isAllowed } from './model.js';
 import { suggestions } from './reference.js';
-import { address, draw, go, newId, seen, state } from './state.js';
+import { address, allowed, draw, go, newId, ownViews, seen, views } from './state.js';
 
 /** @import { Suggestion } from './types.js' */
 
@@ -19,16 +18,12 @@ async function find(words) {
     text: name,
     more,
   });
-  const allowed = (/** @type {string} */ operation) =>
-    state.collections.filter((each) => isAllowed(each, operation, state.me?.role));
   const places = [
-    ...allowed('list').map(({ title, name }) => place(address(name), title, 'Records')),
+    ...views().map(({ href, title }) => place(href, title, 'Records')),
     ...allowed('create').map(({ one, name }) =>
       place(address(name, newId), `New ${one}`, 'Action'),
     ),
-    place('#/', 'Overview'),
-    place('#/schema', 'Schema'),
-    place('#/api', 'Documentation'),
+    ...ownViews.map(({ href, title }) => place(href, title)),
   ];
   if (!words) return [...seen, ...places];
   const records = await Promise.all(

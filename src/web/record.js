@@ -6,12 +6,24 @@
 import { Problem, call } from './api.js';
 import { control } from './control.js';
 import { bdi, button, fact, h, onClick, set } from './dom.js';
-import { at, capitalized, isAllowed, isOpen, leavesOf, wordsOf } from './model.js';
+import { at, capitalized, isOpen, leavesOf, wordsOf } from './model.js';
 import { loadList, showChanges } from './records.js';
 import { choicesOf, readable } from './reference.js';
 import { loadReferring, referringView } from './referring.js';
 import { removeSoon } from './removal.js';
-import { address, ask, draw, explain, go, newId, noteSeen, page, say, state } from './state.js';
+import {
+  address,
+  allows,
+  ask,
+  draw,
+  explain,
+  go,
+  newId,
+  noteSeen,
+  page,
+  say,
+  state,
+} from './state.js';
 import { fromText, toText } from './texts.js';
 import { nameOf, show } from './values.js';
 
@@ -90,7 +102,7 @@ async function send({ collection: { single } }, method, path, options) {
 
 /** Whether the person may do this with the record of a form. @type {(of: Draft, operation: string) => boolean} */
 const may = (of, operation) =>
-  isAllowed(of.collection, operation, state.me?.role, (word) =>
+  allows(of.collection, operation, (word) =>
     word === 'owner' ? of.isOwner : named(of, word).includes(state.me?.id),
   );
 
@@ -444,7 +456,7 @@ function recordForm(of) {
         'div.foot row pad line',
         h('p.error', { role: 'alert' }, message || troubled(of)),
         of.isGone
-          ? isAllowed(collection, 'create', state.me?.role) &&
+          ? allows(collection, 'create') &&
               button('Create it again', () => createAgain(of), { class: 'primary', key: 'again' })
           : mayChange &&
               h(

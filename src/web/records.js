@@ -5,10 +5,11 @@
  */
 import { Problem, call } from './api.js';
 import { bdi, button, h, inputOf, onClick, part, set } from './dom.js';
-import { digitsOf, isAllowed, showFigure, showNumber, targetOf, toShow, wordsOf } from './model.js';
+import { digitsOf, showFigure, showNumber, targetOf, toShow, wordsOf } from './model.js';
 import { called, nameOf, show } from './values.js';
 import {
   address,
+  allows,
   ask,
   bearer,
   changed,
@@ -116,7 +117,7 @@ export function drawRecords(collection) {
   const { rows, isBusy, problem, changes, selected } = list;
   // Another search is in the address, such as after a step back. Spaces that are typed stay.
   if (!pause && box.value.trim() !== parameter('q')) box.value = parameter('q');
-  const mayCreate = isAllowed(collection, 'create', state.me?.role);
+  const mayCreate = allows(collection, 'create');
   set('records', { 'aria-busy': `${isBusy}` });
   set('title', title);
   set('search', { hidden: !collection.hasSearch });
@@ -245,7 +246,7 @@ function nothing(collection) {
       `No ${titles} match`,
       h('p', h('a', { href: address(name), onclick: stopTyping }, 'Clear search and filters')),
     );
-  if (!isAllowed(collection, 'create', state.me?.role)) return empty(`There are no ${titles} yet`);
+  if (!allows(collection, 'create')) return empty(`There are no ${titles} yet`);
   const body = fields.filter(({ isRequired }) => isRequired).map((field) => `"${field.name}": …`);
   return empty(
     `There are no ${titles} yet`,
@@ -350,10 +351,9 @@ function table(collection) {
   const { nameField } = collection;
   const { rows, selected } = list;
   const shown = columnsOf(collection);
-  const role = state.me?.role;
   // Owners may select where all that is listed is their own.
   const isMine = parameter('owner') !== '' || wordsOf(collection, 'list').join() === 'owner';
-  const maySelect = isAllowed(collection, 'remove', role, (word) => word === 'owner' && isMine);
+  const maySelect = allows(collection, 'remove', (word) => word === 'owner' && isMine);
   const chosen = new Set(selected.map(({ id }) => id));
   const box = (/** @type {string} */ label, /** @type {readonly Row[]} */ of) => {
     const checked = of.every(({ id }) => chosen.has(id));

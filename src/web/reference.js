@@ -5,8 +5,8 @@
  */
 import { combobox } from './combobox.js';
 import { bdi, button, h } from './dom.js';
-import { isAllowed, targetOf, toShow } from './model.js';
-import { address, collectionOf, state } from './state.js';
+import { targetOf, toShow } from './model.js';
+import { address, allows, collectionOf } from './state.js';
 import { find, nameOf } from './values.js';
 
 /** @import { Attributes, Collection, Description, Field, Suggestion } from './types.js' */
@@ -18,7 +18,7 @@ const secondKinds = new Set(['text', 'email', 'choice', 'number', 'integer', 'ti
 /** Returns the collection that a person chooses from, if they may list it. @param {Field} field */
 export function choicesOf(field) {
   const target = collectionOf(targetOf(field) ?? '');
-  return target && isAllowed(target, 'list', state.me?.role) ? target : undefined;
+  return target && allows(target, 'list') ? target : undefined;
 }
 
 /** The text of a control for reading: names in place of ids. @type {(field: Field, text: string) => string} */

@@ -1,9 +1,9 @@
 // @ts-check
 /** Shows what refers to the record that is open: how many records, the newest of them, and a way to make another. */
-import { call } from './api.js';
 import { bdi, h } from './dom.js';
-import { isAllowed, showNumber, targetOf } from './model.js';
-import { address, draw, newId, state } from './state.js';
+import { showNumber, targetOf } from './model.js';
+import { address, allowed, allows, draw, newId, state } from './state.js';
+import { readNewest } from './values.js';
 
 /** @import { Collection, Row } from './types.js' */
 
@@ -18,12 +18,10 @@ let known = { key: '', all: [] };
 
 /** Reads what refers to a record. @type {(collection: Collection, id: string) => Promise<void>} */
 export async function loadReferring({ name }, id) {
-  const role = state.me?.role;
   const key = `${state.me?.id} ${name}/${id}`;
   if (known.key !== key) known = { key, all: [] };
   const all = await Promise.all(
-    state.collections
-      .filter((from) => isAllowed(from, 'list', role))
+    allowed('list')
       .flatMap((from) =>
         from.fields
           .filter((field) => field.shown && targetOf(field) === name)
@@ -33,10 +31,7 @@ export async function loadReferring({ name }, id) {
         const query = new URLSearchParams({
           [field.kind === 'list' ? `${field.name}:has` : field.name]: id,
         });
-        const path = `${from.name}?${query}&limit=${newestMax}&sort=-id`;
-        const { total, data: rows } = await call('GET', path, {
-          fields: { Prefer: 'count=exact' },
-        });
+        const { total, data: rows } = await readNewest(from, newestMax, query);
         return { from, label: field.label, query, total, rows };
       }),
   );
@@ -54,7 +49,7 @@ export const referringView = ({ name }, id) =>
         h(
           'div.row spread',
           h('h3', `${from.title} `, h('small', `by ${label.toLowerCase()} · ${showNumber(total)}`)),
-          isAllowed(from, 'create', state.me?.role) &&
+          allows(from, 'create') &&
             h('a.quiet', { href: address(from.name, newId, query) }, `+ New ${from.one}`),
         ),
         h(

@@ -2,7 +2,7 @@
 /** The picture of the collections: a card for each, and a line for each reference that shows what removal does. */
 import { button, h } from './dom.js';
 import { targetOf } from './model.js';
-import { address, collectionOf, draw, say, state } from './state.js';
+import { address, collectionOf, copy, draw, state } from './state.js';
 
 /** @import { Collection, Field } from './types.js' */
 
@@ -119,12 +119,7 @@ export function view() {
   const heads = ['Field', 'Refers to', 'Its removal'].map((head) =>
     h('th', { scope: 'col' }, head),
   );
-  const copy = async () => {
-    await navigator.clipboard.writeText(
-      JSON.stringify({ collections: state.description?.['x-collections'] }, null, 2),
-    );
-    say('Copied.');
-  };
+  const declaration = { collections: state.description?.['x-collections'] };
   const look = {
     viewBox: `0 0 ${size} ${bottom}`,
     width: size,
@@ -138,7 +133,7 @@ export function view() {
       'div.row spread',
       h('h1', { tabindex: -1 }, 'Schema'),
       h('span.quiet', '* must be filled in'),
-      button('Copy declaration', copy),
+      button('Copy declaration', () => copy(JSON.stringify(declaration, null, 2))),
     ),
     h('div.scroll', h(lit ? 'svg.schema lit' : 'svg.schema', look, lines, cards)),
     rows.length > 0 && h('table', h('thead', h('tr', heads)), h('tbody', rows)),

@@ -5,6 +5,7 @@
  */
 import { Problem } from './api.js';
 import { part } from './dom.js';
+import { isAllowed } from './model.js';
 
 /** @import { Activity, ApiDescription, Change, Collection, Removal, Route, Suggestion, User } from './types.js' */
 
@@ -83,6 +84,28 @@ export function readRoute(hash) {
 
 /** Returns the collection of a name. @param {string} wanted */
 export const collectionOf = (wanted) => state.collections.find(({ name }) => name === wanted);
+
+/**
+ * Returns whether the person may carry out an operation on a collection; `holds` as of `isAllowed`.
+ * @type {(of: Collection, operation: string, holds?: (word: string) => boolean) => boolean}
+ */
+export const allows = (of, operation, holds) => isAllowed(of, operation, state.me?.role, holds);
+
+/** Returns the collections on which the person may carry out an operation. @param {string} operation */
+export const allowed = (operation) => state.collections.filter((each) => allows(each, operation));
+
+/** Returns the views for data: the overview and the collections. */
+export const views = () => [
+  { href: '#/', title: 'Overview' },
+  ...allowed('list').map(({ name, title }) => ({ href: address(name), title })),
+];
+
+/** Views that the page has of its own. */
+export const ownViews = [
+  { href: '#/schema', title: 'Schema' },
+  { href: '#/api', title: 'Documentation' },
+  ...(state.isOpen ? [] : [{ href: '#/account', title: 'Account' }]),
+];
 
 /** Whether the person's own record is open, beside the overview. */
 export const isAccount = () => !state.isOpen && !state.route.view && state.route.id === 'account';
@@ -211,6 +234,12 @@ export function endRemovals() {
   const { removals } = state;
   for (const { undo } of removals) undo();
   return removals.map(({ collection, rows }) => count(rows, collection)).join(', ');
+}
+
+/** Copies a text to the clipboard. @param {string} text */
+export async function copy(text) {
+  await navigator.clipboard.writeText(text);
+  say('Copied.');
 }
 
 /** What curl commands send so that the server knows the caller. */

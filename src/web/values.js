@@ -5,8 +5,8 @@
  */
 import { call } from './api.js';
 import { bdi, h } from './dom.js';
-import { elementOf, isAllowed, showAge, showTime, toShow } from './model.js';
-import { address, collectionOf, draw, state } from './state.js';
+import { elementOf, showAge, showTime, toShow } from './model.js';
+import { address, allows, changed, collectionOf, draw, state } from './state.js';
 
 /** @import { Child, Collection, Field, Row } from './types.js' */
 
@@ -77,7 +77,7 @@ let wanted = new Map();
 export function nameOf(target, id) {
   const key = `${target}/${id}`;
   const of = collectionOf(target);
-  if (!names.has(key) && of && isAllowed(of, 'list', state.me?.role)) {
+  if (!names.has(key) && of && allows(of, 'list')) {
     names.set(key, '');
     if (wanted.size === 0) setTimeout(readNames);
     wanted.set(target, (wanted.get(target) ?? new Set()).add(id));
@@ -112,4 +112,13 @@ export async function find(target, query, more = 'id') {
   const { data } = await call('GET', `${target}?${new URLSearchParams({ ...query, fields })}`);
   for (const row of data) names.set(`${target}/${row.id}`, `${row[nameField]}`);
   return data;
+}
+
+/**
+ * Reads the newest records of a list, and how many there are.
+ * @type {(collection: Collection, limit: number, query?: URLSearchParams) => ReturnType<typeof call>}
+ */
+export function readNewest({ name }, limit, query = new URLSearchParams()) {
+  const path = `${name}?${changed(query, { limit, sort: '-id' })}`;
+  return call('GET', path, { fields: { Prefer: 'count=exact' } });
 }
