@@ -35,8 +35,11 @@ type BodyReader = 'body' | 'bodyUsed' | 'arrayBuffer' | 'blob' | 'bytes' | 'clon
  * of the platform's `fetch`.
  */
 function classOfWholes() {
+  // The class of what the platform makes, which has the form of `Response`: servers such as Hono's
+  // put a class of their own in its place, which keeps the body by itself.
+  const Platform = Response.error().constructor as typeof Response;
   const Base: new (body: null, init: ResponseInit) => Omit<Response, BodyReader | 'json' | 'text'> =
-    Response;
+    Platform;
   return class extends Base {
     readonly #content: Buffer;
     /** The platform's own response, once the body was asked for. */
@@ -50,7 +53,7 @@ function classOfWholes() {
 
     get #own(): Response {
       if (this.#streamed !== undefined) return this.#streamed;
-      this.#streamed = new Response(this.#content, this);
+      this.#streamed = new Platform(this.#content, this);
       if (this.#isRead) void this.#streamed.text();
       return this.#streamed;
     }

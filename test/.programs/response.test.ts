@@ -31,6 +31,17 @@ const ways: Readonly<Record<string, (response: Response) => Promise<string>>> = 
   'a response made of it': (response) => new Response(response.body, response).text(),
 };
 
+test('a response has its body where a server has put a class of its own in the place of Response', async (t) => {
+  const { read } = await openWithLamp(t);
+  const Platform = globalThis.Response;
+  t.after(() => (globalThis.Response = Platform));
+  globalThis.Response = class extends Platform {
+    override readonly body = null; // it would keep what its constructor gets
+  };
+  // The first one in this process.
+  assert.equal(await new Platform((await read()).body).text(), text);
+});
+
 test('what app.fetch resolves to is read as every response is, once', async (t) => {
   const { read } = await openWithLamp(t);
   for (const [way, readAs] of Object.entries(ways)) {

@@ -72,6 +72,7 @@ const casts: Readonly<Record<string, number>> = {
   'src/store/memory/transaction.ts': 1,
   'src/programs/app.ts': 2,
   'src/programs/hooks.ts': 2,
+  'src/programs/response.ts': 1,
   'src/programs/routes.ts': 1,
   'src/collections/define.ts': 2,
   'src/collections/declaration-file.ts': 1,
