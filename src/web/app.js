@@ -13,6 +13,7 @@ import {
   go,
   isAccount,
   isGuide,
+  overview,
   ownViews,
   page,
   readRoute,
@@ -26,6 +27,8 @@ import { initials } from './values.js';
 /** @typedef {{ view(): import('./types.js').Description, arrive(): unknown }} Own */
 
 const retryMs = 3000;
+/** A view of those who sign in. */
+const account = state.isOpen ? [] : [{ href: '#/account', title: 'Account' }];
 
 /** Modules that the first list does not need are loaded on demand. @type {typeof import('./record.js') | undefined} */
 let record;
@@ -72,14 +75,14 @@ page.paint = () => {
   set(
     'views',
     { hidden: !me },
-    views().map(({ href, title }) =>
+    [overview, ...views()].map(({ href, title }) =>
       h('a', { key: href, href, 'aria-current': href === here && 'page' }, title),
     ),
   );
   set(
     'view',
     { hidden: !me, value: here, onchange: (event) => go(inputOf(event)) },
-    [...views(), ...ownViews].map(({ href, title }) =>
+    [overview, ...views(), ...ownViews, ...account].map(({ href, title }) =>
       h('option', { key: href, value: href }, title),
     ),
   );

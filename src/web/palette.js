@@ -3,7 +3,7 @@
 import { combobox } from './combobox.js';
 import { part, set } from './dom.js';
 import { suggestions } from './reference.js';
-import { address, allowed, draw, go, newId, ownViews, seen, views } from './state.js';
+import { address, allowed, draw, go, newId, overview, ownViews, seen, views } from './state.js';
 
 /** @import { Suggestion } from './types.js' */
 
@@ -23,7 +23,7 @@ async function find(words) {
     ...allowed('create').map(({ one, name }) =>
       place(address(name, newId), `New ${one}`, 'Action'),
     ),
-    ...ownViews.map(({ href, title }) => place(href, title)),
+    ...[overview, ...ownViews].map(({ href, title }) => place(href, title)),
   ];
   if (!words) return [...seen, ...places];
   const records = await Promise.all(

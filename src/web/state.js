@@ -94,17 +94,15 @@ export const allows = (of, operation, holds) => isAllowed(of, operation, state.m
 /** Returns the collections on which the person may carry out an operation. @param {string} operation */
 export const allowed = (operation) => state.collections.filter((each) => allows(each, operation));
 
-/** Returns the views for data: the overview and the collections. */
-export const views = () => [
-  { href: '#/', title: 'Overview' },
-  ...allowed('list').map(({ name, title }) => ({ href: address(name), title })),
-];
+/** Returns the views of collections. */
+export const views = () =>
+  allowed('list').map(({ name, title }) => ({ href: address(name), title }));
 
-/** Views that the page has of its own. */
+/** The views that everyone has beside them. */
+export const overview = { href: '#/', title: 'Overview' };
 export const ownViews = [
   { href: '#/schema', title: 'Schema' },
   { href: '#/api', title: 'Documentation' },
-  ...(state.isOpen ? [] : [{ href: '#/account', title: 'Account' }]),
 ];
 
 /** Whether the person's own record is open, beside the overview. */
