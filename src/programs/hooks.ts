@@ -44,7 +44,7 @@ export interface Read {
    * The records of a collection that refer to this id by `field`. Each is read when it is asked
    * for. More than 50,000 are a fault.
    */
-  members<const C extends string | { readonly name: string }>(
+  referring<const C extends string | { readonly name: string }>(
     collection: C,
     field: string,
     id: number | string,
@@ -199,7 +199,7 @@ function readerOf(tx: Transaction, registry: Registry): Read {
       const record = tx.of(records).withId(idGiven(id));
       return record && representationOf(fields, record);
     },
-    members(collection: unknown, field: string, id: number | string) {
+    referring(collection: unknown, field: string, id: number | string) {
       const declared = of(collection);
       const shown = (record: StoredRecord) => representationOf(declared.fields, record);
       return membersOf(tx, declared, field, id, shown);

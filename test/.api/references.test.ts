@@ -251,9 +251,9 @@ test('a program uses a collection as requests do, and a hook reads other records
       const postId = Number(after?.['postId']);
       assert.equal(read.get('posts', postId)?.['title'], 'One');
       // Its own record is among them already.
-      const [first] = read.members('comments', 'postId', postId);
+      const [first] = read.referring('comments', 'postId', postId);
       assert.equal(first?.['body'], 'First\n\tline');
-      if (read.members('comments', 'postId', postId).count > 4) throw new Error('four comments are enough');
+      if (read.referring('comments', 'postId', postId).count > 4) throw new Error('four comments are enough');
     },
   };
   const { app } = await open(t, { hooks });

@@ -53,7 +53,7 @@ test('a beforeWrite that is asynchronous, or returns something, refuses the writ
 test('beforeWrite that reads what is not there is broken, and refuses with 500', async (t) => {
   const reads: readonly [(read: Read) => unknown, RegExp][] = [
     [(read) => read.get('item', 1), /no collection "item"/],
-    [(read) => read.members('items', 'ownerId', 1), /"ownerId" of items is no reference/],
+    [(read) => read.referring('items', 'ownerId', 1), /"ownerId" of items is no reference/],
   ];
   for (const [wrong, problem] of reads) {
     const hooks = { beforeWrite: (_: Change, read: Read): undefined => void wrong(read) };
@@ -71,7 +71,7 @@ test('beforeWrite reads members one by one, and more than 50,000 are a fault', a
   const hooks = {
     beforeWrite({ operation, collection }: Change, read: Read): undefined {
       if (collection !== 'posts' || operation !== 'update') return;
-      const members = read.members('comments', 'postId', 1);
+      const members = read.referring('comments', 'postId', 1);
       const [first] = members;
       counts = [members.count, Number(first?.['id'])];
     },
