@@ -49,6 +49,7 @@ export { KeyRingError } from './auth/keys.ts';
 export { LockedError } from './store/disk/lock.ts';
 export { StoreDamageError } from './store/format/damage.ts';
 
+export { systemClock } from './base/system.ts';
 export type { Clock, Random } from './base/system.ts';
 export type { JsonObject, JsonValue, Scalar } from './base/json.ts';
 export type { RequestEntry } from './http/message.ts';

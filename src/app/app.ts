@@ -215,6 +215,7 @@ export class Application {
     this.server.isDraining = true;
     if (this.server.options.handle === this.#answerLater) this.#enter(this.#answerClosed);
     for (const feature of this.#features) feature.close?.();
+    this.#options.onStop?.();
     await this.server.drain(limits.drainTimeoutMs, () => this.#enter(this.#answerClosed));
   }
 

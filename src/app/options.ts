@@ -64,6 +64,8 @@ export interface CompleteOptions extends BasicOptions {
     | undefined;
   /** Returns what observes the writes to the collections of `registry`. */
   readonly observer?: ((registry: Registry) => Observe) | undefined;
+  /** Called when the app stops, before it waits for the requests in flight. */
+  readonly onStop?: (() => void) | undefined;
   /** Waits for what runs after writes. */
   readonly settled?: (() => Promise<void>) | undefined;
 }

@@ -173,6 +173,7 @@ export async function openProgram(
 ): Promise<{ readonly app: App; readonly inside: Application }> {
   const complete = completeOptions(options);
   const { routes = [] } = options;
+  const cuts = new Set<() => void>();
   let opened: Running<App> | undefined;
   const running = (): Running<App> => {
     invariant(opened !== undefined, 'requests wait for the app');
@@ -180,7 +181,9 @@ export async function openProgram(
   };
   const inside = await openApp({
     ...complete,
-    ownEndpoints: ({ writes, registry }) => ownEndpoints(routes, { writes, registry, running }),
+    ownEndpoints: ({ writes, registry }) =>
+      ownEndpoints(routes, { writes, registry, cuts, running }),
+    onStop: () => cuts.forEach((cut) => cut()),
   }).catch((error: unknown) => {
     if (!(error instanceof RouteConflict)) throw error;
     throw new OptionError(`Cannot use the routes: ${error.message}`, 'routes');

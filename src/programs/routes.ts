@@ -19,7 +19,7 @@ import { kindOf } from '../schema/kinds.ts';
 import type { Transaction } from '../store/store.ts';
 import { callerOf, type Caller } from './callers.ts';
 import { checkMembers, inTime, isThenable, jsonOf, refusePromise } from './given.ts';
-import type { Sent } from './types.ts';
+import type { Stored } from './types.ts';
 import type { ProgramTransaction } from './write.ts';
 
 /** A request to a route of one's own: authenticated, authorized, read and validated. */
@@ -35,7 +35,7 @@ export interface RouteCall<B, Q, A> {
     readonly method: string;
     readonly target: string;
     readonly address: string;
-    /** Aborted when the caller has gone, and when `handle` takes over 30 s. */
+    /** Aborted when the caller has gone, when the app closes, and when `handle` takes over 30 s. */
     readonly signal: AbortSignal;
     /** Returns a field by its lower-case name. */
     header(name: string): string | undefined;
@@ -48,8 +48,8 @@ export interface RouteDefinition<B extends Shape, Q extends Shape, A> {
   readonly method: Method;
   /** May have one `{id}`: `/tasks/{id}/finish`. */
   readonly path: string;
-  /** `public`, `optional`, `user`, `session`, `admin` or a role. */
-  readonly access: string;
+  /** `public`, `optional`, `user`, `session`, `admin` or a role; several, of which one must hold. */
+  readonly access: string | readonly string[];
   /** What it does, for the OpenAPI document. */
   readonly summary: string;
   /** The parameters of the query. Absent: a query is refused. */
@@ -62,16 +62,13 @@ export interface RouteDefinition<B extends Shape, Q extends Shape, A> {
    * Answers: a value (200, as JSON), nothing (204), `reply(…)`, or a `Response`. After 30 s the
    * request is answered 503 without it.
    */
-  handle?(call: RouteCall<Sent<B, []>, QueryValues<Q>, A>): unknown;
+  handle?(call: RouteCall<Stored<B, []>, Stored<Q, []>, A>): unknown;
   /**
    * Answers by one transaction, which acts as the program. It is synchronous, may run more than once
    * and does nothing else. Such a route takes an `Idempotency-Key` with POST.
    */
-  write?(tx: ProgramTransaction, call: RouteCall<Sent<B, []>, QueryValues<Q>, A>): unknown;
+  write?(tx: ProgramTransaction, call: RouteCall<Stored<B, []>, Stored<Q, []>, A>): unknown;
 }
-
-/** The values of a query. */
-type QueryValues<Q> = { readonly [K in keyof Q]?: Sent<Q, []>[K & keyof Sent<Q, []>] };
 
 /** A route that `defineRoute` has made. */
 export interface OwnRoute<A> extends Pick<
@@ -86,7 +83,7 @@ export interface OwnRoute<A> extends Pick<
 export const routeKinds = {
   method: 'text',
   path: 'text',
-  access: 'text',
+  access: 'any',
   summary: 'text',
   query: 'object',
   body: 'object',
@@ -112,8 +109,9 @@ export function checkRoute(route: OwnRoute<never>, roles: readonly string[]): vo
   if (!methods.includes(method)) refuse('method', `method must be one of ${methods.join(', ')}`);
   if (!/^(?:\/[\w.~-]+)+(?:\/\{id\}(?:\/[\w.~-]+)*)?$/.test(path))
     refuse('path', 'path must be like /tasks/{id}/finish');
-  if (!words.includes(access))
-    refuse('access', `access must be one of ${words.join(', ')}${didYouMean(access, words)}`);
+  const wrong = [access].flat().find((word) => !words.includes(word));
+  if (wrong !== undefined || access.length === 0)
+    refuse('access', `access must be of ${words.join(', ')}${didYouMean(String(wrong), words)}`);
   if (!summary) refuse('summary', 'summary must be a text');
   if ((handle === undefined) === (write === undefined))
     refuse('handle', 'it needs either handle or write');
@@ -158,6 +156,8 @@ export function reply(
 export interface RouteTools<A> {
   readonly writes: Writes;
   readonly registry: Registry;
+  /** What ends the signals of the handlers that run. */
+  readonly cuts: Set<() => void>;
   /** Returns the app, which there is when a request comes. */
   readonly running: () => Running<A>;
 }
@@ -205,8 +205,11 @@ function answer<A>(own: OwnRoute<A>, call: Call, tools: RouteTools<A>): Reply | 
   const typed = given as RouteCall<never, never, A>;
   if (own.write === undefined) {
     const value = own.handle?.(typed);
-    const isLater = isThenable(value) || value instanceof Response;
-    return isLater ? inTime(handled(own, value), limits.handlerTimeoutMs, cut) : replyOf(value);
+    if (!isThenable(value) && !(value instanceof Response)) return replyOf(value);
+    tools.cuts.add(cut);
+    return inTime(handled(own, value), limits.handlerTimeoutMs, cut).finally(() =>
+      tools.cuts.delete(cut),
+    );
   }
   const key = call.route.method === 'POST' ? idempotencyKeyOf(request) : undefined;
   const line = `${call.route.method} ${request.target}`;

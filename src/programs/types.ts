@@ -118,12 +118,12 @@ type More<D> = D extends { readonly additional: true }
   : unknown;
 
 /** The readable members of a shape. `Depth` is a tuple: its length counts the levels. */
-type Stored<S, Depth extends 0[]> = {
+export type Stored<S, Depth extends 0[]> = {
   readonly [K in keyof S as S[K] extends Optional ? never : K]: ValueOf<S[K], Depth>;
 } & { readonly [K in keyof S as S[K] extends Optional ? K : never]?: ValueOf<S[K], Depth> };
 
 /** The members of a shape that are sent. */
-export type Sent<S, Depth extends 0[]> = {
+type Sent<S, Depth extends 0[]> = {
   readonly [K in keyof S as MayBeAbsent<S[K]> extends true ? never : K]: ValueOf<S[K], Depth>;
 } & {
   readonly [K in keyof S as MayBeAbsent<S[K]> extends true ? K : never]?:

@@ -73,7 +73,7 @@ test('createApp names the option that is wrong', async () => {
     option({ routes: {} }, 'routes', /an array/),
     option({ routes: [null] }, 'defineRoute', /an object/),
     routed({ path: 5 }, 'path', /a text/),
-    routed({ access: 5 }, 'access', /a text/),
+    routed({ access: 5 }, 'access', /must be of/),
     routed({ handle: 5 }, 'handle', /a function/),
     routed({ body: { a: { kind: 'txt' } } }, 'body', /\/body\/a\/kind/),
     routed({ query: 5 }, 'query', /an object/),

@@ -33,7 +33,7 @@ const search = defineRoute({
   summary: 'Find tasks',
   query: { word: { kind: 'text' }, most: { kind: 'integer', default: 10 } },
   async handle({ app, query }) {
-    const where = { 'title:contains': query.word ?? '' };
+    const where = { 'title:contains': query.word };
     const { records } = await app.collection(tasks).list({ where, limit: query.most });
     return records.map(({ title }) => title);
   },
@@ -207,6 +207,30 @@ test('a handler that never ends is cut with its request, and nothing is written'
   assert.equal(app.collection(tasks).count(), 0);
 });
 
+test('several words of access are a choice, and close ends the signals of handlers that wait', async (t) => {
+  const wait = defineRoute({
+    method: 'GET', path: '/wait', access: ['editor', 'clerk'], summary: 'Wait',
+    async handle({ request, caller }) {
+      await new Promise((resolve) => request.signal.addEventListener('abort', resolve));
+      return caller.role;
+    },
+  });
+  const app = await open(t, { routes: [wait], roles: ['editor', 'clerk', 'guest'] });
+  const asks = [];
+  for (const [role, expected] of [['editor', 200], ['clerk', 200], ['guest', 403]] as const) {
+    const who = { ...mia, role, email: `${role}@example.org` };
+    await app.users.create(who);
+    const asked = app.inject({ target: '/wait', headers: await signedIn(app, who) });
+    asks.push(asked.then(({ status, body }) => {
+      assert.equal(status, expected);
+      if (status === 200) assert.equal(body, `"${role}"`);
+    }));
+  }
+  await new Promise((resolve) => setImmediate(resolve));
+  await app.close();
+  await Promise.all(asks);
+});
+
 test('the OpenAPI document has routes of one\'s own', async (t) => {
   const app = await open(t);
   const { paths } = JSON.parse((await app.inject({ target: '/openapi.json' })).body);
@@ -221,10 +245,10 @@ test('a route that contradicts another or is wrong does not start', async () => 
   const handle = (): number => 1;
   const base = { method: 'GET', path: '/own', access: 'user', summary: 'x', handle } as const;
   const wrong: readonly [object, string, RegExp][] = [
-    [{ ...base, acess: 'user' }, 'acess', /did you mean/i], [{ ...base, access: 'users' }, 'access', /must be one of/],
+    [{ ...base, acess: 'user' }, 'acess', /did you mean/i], [{ ...base, access: 'users' }, 'access', /must be of/],
     [{ ...base, path: 'own' }, 'path', /must be like/], [{ ...base, handle: undefined }, 'handle', /either/],
     [{ ...base, write: handle }, 'handle', /either/], [{ ...base, method: 'HEAD' }, 'method', /one of GET/],
-    [{ ...base, body: {} }, 'method', /GET has no body/],
+    [{ ...base, body: {} }, 'method', /GET has no body/], [{ ...base, access: [] }, 'access', /must be of/],
   ];
   for (const [route, option, message] of wrong) {
     const start = Reflect.apply(createApp, undefined, [{ routes: [route] }]);

@@ -39,6 +39,17 @@ test('records have the types of their declaration', async (t) => {
   await app.collection(places).change('a', { state: 'old', size: null, address: { city: 'Ostia' } });
   assert.equal(app.collection(places).count({ where: { state: ['old'], 'address.city': 'Ostia' } }), 1);
 
+  const typed = defineRoute({
+    method: 'POST', path: '/typed', access: ['user', 'admin'], summary: 'x',
+    query: { a: { kind: 'integer' }, b: { kind: 'integer', default: 1 }, c: { kind: 'integer', optional: true } },
+    body: { d: { kind: 'text', default: 'x' }, e: { kind: 'text', optional: true } },
+    handle({ query: { a, b, c }, body: { d, e } }) {
+      const all: readonly [number, number, number | undefined, string, string | undefined] = [a, b, c, d, e];
+      return all;
+    },
+  });
+  assert.equal(typed.path, '/typed');
+
   const never = async (): Promise<void> => {
     const all = app.collection(places);
     // @ts-expect-error: no such member
