@@ -10,6 +10,7 @@ import { failureOf } from '../../src/cli/failure.ts';
 import { refusals, type RefusalLabel } from '../../src/store/recovery/cases.ts';
 import { StoreDamageError } from '../../src/store/format/damage.ts';
 import { temporaryDirectory } from '../.support/cli/spawn.ts';
+import { examples } from '../.support/examples.ts';
 import { pages, projectText, pageWith, partsOf, wanted } from '../.support/handbook.ts';
 import { filesBelow, projectDirectory } from '../.support/source.ts';
 
@@ -102,15 +103,13 @@ test('every line that ends a process ends in the address of its screen, but for 
   for (const code of [64, 65] as const) assert.deepEqual(failureOf(new FatalError(code, 'Cannot')), [code, 'Cannot']);
 });
 
-/** Whole programs to copy. They are JavaScript, too, and run as such, but for the package's name. */
-const examples = [...all.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code = '']) => code);
-for (const [index, code] of examples.entries()) {
-  const [title = ''] = code.split('\n');
-  test(`example ${index + 1} prints what it promises: ${title}`, async (t) => {
+/** Recipes with packages of others are run by the release suite. */
+const alone = examples.filter(({ packages }) => packages.length === 0);
+for (const { title, code, promised } of alone) {
+  test(`an example prints what it promises: ${title}`, async (t) => {
     const file = join(temporaryDirectory(t), 'example.mjs');
     const entrance = join(import.meta.dirname, '..', '..', 'src', `index${extname(import.meta.filename)}`);
     writeFileSync(file, code.replaceAll("'cairn-api'", JSON.stringify(entrance)));
-    const promised = [...code.matchAll(/console\.log\(.*\/\/ (.*)$/gm)].map(([, output = '']) => output);
     const printed: string[] = [];
     const log = t.mock.method(console, 'log', (...values: unknown[]) => void printed.push(values.join(' ')));
     await import(pathToFileURL(file).href);
