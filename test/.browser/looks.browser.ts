@@ -79,6 +79,7 @@ visitTest('the page is readable and fits from 320 to 2,560 px, light and dark', 
   await browser.open(server.url);
   await browser.until('return document.querySelector("#sign-in[open]")');
   await look('sign-in');
+  assert.match(await browser.run('return document.querySelector("meta[name=description]").content'), /^Looks after/);
   await signIn();
   await look('overview');
   await visit('#/account');
