@@ -15,6 +15,7 @@ import {
   address,
   allows,
   ask,
+  declared,
   draw,
   explain,
   go,
@@ -77,9 +78,11 @@ export function openDraft(collection, id) {
 /** Fills in what a new record begins with: in a list of one kind, it is of that kind. @param {Draft} of */
 function prefill(of) {
   const { query } = state.route;
-  for (const { name, schema, kind } of fieldsOf(of)) {
+  for (const field of fieldsOf(of)) {
+    const { name, schema, kind } = field;
     const given = typedKinds.has(kind) ? undefined : (query.get(name) ?? query.get(`${name}:has`));
-    of.before[name] = of.texts[name] = `${given ?? schema['x-default'] ?? ''}`;
+    const first = schema['x-default'] ?? declared(of.collection, name).default;
+    of.before[name] = of.texts[name] = given ?? toText(field, first);
   }
 }
 

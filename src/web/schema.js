@@ -2,9 +2,9 @@
 /** The picture of the collections: a card for each, and a line for each reference that shows what removal does. */
 import { button, h } from './dom.js';
 import { targetOf } from './model.js';
-import { address, collectionOf, copy, draw, state } from './state.js';
+import { address, collectionOf, copy, declared, draw, state } from './state.js';
 
-/** @import { Collection, Field } from './types.js' */
+/** @import { Collection } from './types.js' */
 
 /** Lengths in the picture. */
 const [width, gap, row] = [210, 90, 22];
@@ -14,17 +14,12 @@ const removals = { refuse: 'is refused', remove: 'removes this, too', clear: 'cl
 /** The collection with lit neighbours. */
 let lit = '';
 
-/** What the declaration says of a field. @type {(of: Collection, field: Field) => import('./types.js').Declared} */
-const declared = ({ name }, field) =>
-  state.description?.['x-collections'].find((each) => each.name === name)?.fields?.[field.name] ??
-  {};
-
 /** The references of all collections, each with what removal of its target does. */
 const links = () =>
   state.collections.flatMap((of) =>
     of.fields.flatMap((field, index) => {
       const to = collectionOf(targetOf(field) ?? '');
-      const { of: element, onDelete = element?.onDelete ?? 'refuse' } = declared(of, field);
+      const { of: element, onDelete = element?.onDelete ?? 'refuse' } = declared(of, field.name);
       return to ? [{ of, field, index, to, onDelete }] : [];
     }),
   );
@@ -87,7 +82,7 @@ export function view() {
       h(
         'text.kind',
         { x: x + width - 12, y: y + (index + 2.2) * row },
-        `${field.kind}${declared(of, field).unique ? ' · unique' : ''}`,
+        `${field.kind}${declared(of, field.name).unique ? ' · unique' : ''}`,
       ),
     ]);
     const [on, off] = [light(of.name), light('')];

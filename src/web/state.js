@@ -7,7 +7,8 @@ import { Problem } from './api.js';
 import { part } from './dom.js';
 import { isAllowed } from './model.js';
 
-/** @import { Activity, ApiDescription, Change, Collection, Removal, Route, Suggestion, User } from './types.js' */
+/** @import { Activity, ApiDescription, Change, Collection, Declared, Removal, Route } from './types.js' */
+/** @import { Suggestion, User } from './types.js' */
 
 /** The channel on which tabs tell each other who has signed in: one for each server of this origin. */
 export const channelName = `session of ${new URL('.', location.href).pathname}`;
@@ -104,6 +105,10 @@ export const ownViews = [
   { href: '#/schema', title: 'Schema' },
   { href: '#/api', title: 'Documentation' },
 ];
+
+/** What the declaration says of a field. @type {(of: Collection, field: string) => Declared} */
+export const declared = ({ name }, field) =>
+  state.description?.['x-collections'].find((each) => each.name === name)?.fields?.[field] ?? {};
 
 /** Whether the person's own record is open, beside the overview. */
 export const isAccount = () => !state.isOpen && !state.route.view && state.route.id === 'account';

@@ -29,7 +29,8 @@
  *   requestBody?: Content, responses?: { [status: string]: Answer },
  *   parameters?: { name: string, in?: string, description?: string, schema: Schema }[] }} Operation
  * @typedef {{ get?: Operation, post?: Operation, put?: Operation, patch?: Operation, delete?: Operation }} Path
- * @typedef {{ onDelete?: 'refuse' | 'remove' | 'clear', unique?: boolean, of?: Declared }} Declared
+ * @typedef {{ onDelete?: 'refuse' | 'remove' | 'clear', unique?: boolean, default?: Scalar,
+ *   of?: Declared }} Declared
  * @typedef {{ paths: { [path: string]: Path }, 'x-collections': { name: string, fields?: { [name: string]: Declared } }[], info: { description: string },
  *   components: { schemas: { [name: string]: Schema }, responses?: { [name: string]: Answer } } }} ApiDescription
  */

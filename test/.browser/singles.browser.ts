@@ -29,6 +29,7 @@ visitTest('a single resource is set, read and changed at an address of its own',
   assert.equal(await visit.hash(), '#settings/value');
   assert.equal(await text('#record-title'), 'Settings');
   assert.equal(await browser.run('return document.querySelector("#records").checkVisibility()'), false);
+  assert.equal(await value('rate'), '0.2');
   await browser.click('.record .primary');
   await shows('Shop must be filled in.', '#drawer');
   await fill('shop', 'Mine');
