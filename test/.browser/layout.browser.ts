@@ -113,3 +113,12 @@ visitTest('Save stays in reach in a long form, and values look like what they ar
   await browser.run('document.querySelector("#drawer").scrollTop = 1e6');
   assert.equal(await browser.run(inReach), true);
 });
+
+visitTest('the foot of a list takes one line of a phone', { things: 1300 }, async ({ browser, signIn }) => {
+  await signIn('#items?offset=650');
+  const height = 'return document.querySelector(".footer").offsetHeight';
+  for (const width of [1280, 768, 375, 320]) {
+    await browser.resize(width, 740);
+    assert.ok(await browser.run(height) < 64, `at ${width} px`);
+  }
+});
