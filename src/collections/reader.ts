@@ -150,8 +150,9 @@ export class Reader {
     for (const name of names) count += this.#records.countAtMost(name, this.#userId);
     if (count > most) return undefined;
     const all = names.flatMap((name) => this.#records.members(name, this.#userId));
-    const isSure = this.#cells.length === 1 && names.length === 1;
-    return isSure ? all : inOrder(all).filter(this.test);
+    const once = names.length === 1 ? all : inOrder(all);
+    // One cell is what the indexes have answered.
+    return this.#cells.length === 1 ? once : once.filter(this.test);
   }
 
   /**

@@ -75,8 +75,8 @@ export interface Target
 }
 
 /**
- * Returns the users as those see them who refer to them: the id tells that there is one, whoever may
- * read users, and the name is for fields that show it.
+ * Returns the users as references have them, whoever may read users: with the name, for fields that
+ * show it.
  */
 export const usersAsTarget = (records: Collection<StoredRecord>): Target => ({
   name: 'users',

@@ -4,6 +4,7 @@ import { limits } from '../../src/base/limits.ts';
 import { defineCollection } from '../../src/collections/define.ts';
 import { createApp } from '../../src/index.ts';
 import { openTestApp } from '../.support/app.ts';
+import { generator } from '../.support/random.ts';
 
 const text = { kind: 'text' } as const;
 const userIds = (onDelete: 'clear' | 'remove') =>
@@ -194,4 +195,46 @@ test('a removal by a program takes along what is declared', async (t) => {
   await app.collection(diaries).create({ title: 'Gone' }, { as: id });
   await app.users.remove(id);
   assert.equal(app.collection(diaries).count(), 0);
+});
+
+test('pages of one user among records of others agree with a model, while the named change', async (t) => {
+  const random = generator('pages of one user');
+  const rows = Array.from({ length: 3500 }, (_, at) => ({
+    title: `${at}`,
+    rank: random.below(1000),
+    memberIds: at > 2000 ? [1] : [],
+  }));
+  const tasks = defineCollection({
+    name: 'tasks',
+    fields: { title: text, rank: { kind: 'integer' }, memberIds: { ...userIds('clear'), default: [] } },
+    access: { list: 'memberIds', read: 'memberIds' },
+  });
+  const app = await createApp({ collections: [tasks], scryptCost: 1 });
+  t.after(() => app.close());
+  const collection = app.collection(tasks);
+  const { id: as } = await app.users.create({ name: 'Eve', email: 'eve@example.org' });
+  const ids: number[] = [];
+  for (let at = 0; at < rows.length; at += 500)
+    for (const { id } of await collection.createMany(rows.slice(at, at + 500))) ids.push(id);
+  const model = new Map(rows.map((row, at) => [ids[at] ?? 0, row]));
+  for (let round = 0; round < 60; round += 1) {
+    const sort = random.pick(['none', 'rank', '-rank'] as const);
+    const direction = { none: 0, rank: 1, '-rank': -1 }[sort];
+    const wanted = [...model]
+      .filter(([, { memberIds }]) => memberIds.includes(as))
+      .sort(([a, { rank: one }], [b, { rank: other }]) => direction * (one - other) || a - b)
+      .map(([id]) => id);
+    const options = { as, limit: 1 + random.below(40), total: round % 2 === 0, ...(direction !== 0 && { sort }) };
+    const page = await collection.list(options);
+    const next = await collection.list({ ...options, after: page.next });
+    const shown = [...page.records, ...next.records].map(({ id }) => id);
+    assert.deepEqual(shown, wanted.slice(0, 2 * options.limit), `${round} ${sort}`);
+    assert.equal(page.total, options.total ? wanted.length : undefined);
+    for (let count = 0; count < 20; count += 1) {
+      const id = random.pick(ids);
+      const row = { ...rows[0]!, ...model.get(id), memberIds: random.below(2) === 0 ? [as] : [] };
+      model.set(id, row);
+      await collection.change(id, { memberIds: row.memberIds });
+    }
+  }
 });
