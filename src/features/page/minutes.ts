@@ -1,3 +1,4 @@
+import { createHistogram } from 'node:perf_hooks';
 import type { Clock } from '../../base/system.ts';
 import type { RequestEntry } from '../../http/message.ts';
 
@@ -6,7 +7,7 @@ export interface Minute {
   /** Its start, as an ISO 8601 timestamp. */
   readonly at: string;
   readonly requests: number;
-  /** The time within which 99 % were answered but for feeds, rounded up by at most 25 % and 0.1 ms. */
+  /** The time within which 99 % were answered but for feeds, to two digits, and 0.1 ms. */
   readonly p99Ms: number;
   /** Requests that changed something. */
   readonly writes: number;
@@ -18,8 +19,8 @@ export interface Minute {
 
 const minuteMs = 60_000;
 const minutesMax = 60;
-/** Durations are counted in buckets that grow by a quarter: from 0.1 ms to more than a minute. */
-const [shortestMs, growth, buckets] = [0.1, 1.25, 61];
+/** Longer requests count as this long. */
+const longestUs = 120_000_000;
 const signInRoutes = ['/login', '/tokens'];
 
 /** Figures of the last hour, minute by minute. They cost a request some additions. */
@@ -27,12 +28,11 @@ export class Minutes {
   readonly #clock: Clock;
   readonly #records: () => number;
   readonly #past: Minute[] = [];
-  readonly #durations = new Uint32Array(buckets);
+  /** In microseconds. */
+  readonly #durations = createHistogram({ lowest: 1, highest: longestUs, figures: 2 });
   /** The current minute, since the Unix epoch. */
   #minute: number;
   #requests = 0;
-  /** Requests whose duration counts. */
-  #timed = 0;
   #writes = 0;
   #failedSignIns = 0;
 
@@ -52,10 +52,7 @@ export class Minutes {
     if (status === 401 && signInRoutes.includes(route)) this.#failedSignIns += 1;
     // A feed lasts as long as its reader stays.
     if (route === '/changes') return;
-    this.#timed += 1;
-    const place = Math.ceil(Math.log(durationMs / shortestMs) / Math.log(growth));
-    const bucket = Math.min(Math.max(place, 0), buckets - 1);
-    this.#durations[bucket] = (this.#durations[bucket] ?? 0) + 1;
+    this.#durations.record(Math.min(Math.ceil(durationMs * 1000) || 1, longestUs));
   }
 
   /** The last hour, oldest first. The last minute is the current one. */
@@ -72,8 +69,8 @@ export class Minutes {
     for (; this.#minute < now; this.#minute += 1) {
       this.#past.push(this.#current());
       if (this.#past.length >= minutesMax) this.#past.shift();
-      this.#requests = this.#timed = this.#writes = this.#failedSignIns = 0;
-      this.#durations.fill(0);
+      this.#requests = this.#writes = this.#failedSignIns = 0;
+      this.#durations.reset();
     }
   }
 
@@ -81,19 +78,10 @@ export class Minutes {
     return {
       at: new Date(this.#minute * minuteMs).toISOString(),
       requests: this.#requests,
-      p99Ms: this.#p99(),
+      p99Ms: Math.ceil(this.#durations.percentile(99) / 100) / 10,
       writes: this.#writes,
       failedSignIns: this.#failedSignIns,
       records: this.#records(),
     };
-  }
-
-  #p99(): number {
-    let rest = this.#timed - Math.ceil(this.#timed * 0.99);
-    for (let place = buckets - 1; place >= 0; place -= 1) {
-      rest -= this.#durations[place] ?? 0;
-      if (rest < 0) return Math.ceil(shortestMs * growth ** place * 10) / 10;
-    }
-    return 0;
   }
 }
