@@ -43,7 +43,7 @@ export interface Prepared {
 }
 
 /** The result of a change of a user. */
-export interface ChangedUser {
+interface ChangedUser {
   readonly record: UserRecord;
   /** Replaces the session from which the caller changed the own password, which has ended. */
   readonly renewed: StartedSession | undefined;

@@ -12,7 +12,7 @@ import { patchTypes, type Body } from './body.ts';
 import { checkNoVersion, noContent, redirectTo } from './replies.ts';
 import { idInPath, type Call, type Endpoint, type Route } from './call.ts';
 
-export interface PipelineOptions extends Authenticators {
+interface PipelineOptions extends Authenticators {
   readonly endpoints: readonly Endpoint[];
   /** Absent: only pages of this site may read replies. */
   readonly cors: Cors | undefined;

@@ -137,7 +137,7 @@ export function declaredCollection(declared: Declared): RoutedCollection<NewEntr
 }
 
 /** The routes of one collection, by operation. */
-export interface CollectionRoutes<N, C> {
+interface CollectionRoutes<N, C> {
   readonly list: Route;
   readonly create: Route<N>;
   readonly read: Route;

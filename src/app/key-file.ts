@@ -22,7 +22,7 @@ import type { SharedPlace } from '../api/shared-place.ts';
 export const keyFile = 'keys.json';
 
 /** Where an app gets its keys. */
-export interface KeyOptions {
+interface KeyOptions {
   /** The files of the data directory. Absent: the data is in memory, or in a shared place. */
   readonly files: Files | undefined;
   /** The only key. Absent: keys are in the key file, or in a shared place. */

@@ -50,7 +50,7 @@ type NewTools = new (
 ) => SharedTools;
 
 /** Lets clients of another server ask in their own way. */
-export interface Dialect {
+interface Dialect {
   /** The indexes of each table of a declared collection, besides its own. */
   readonly groups: Groups;
   /** Returns a collection with bodies of the dialect. */
@@ -69,7 +69,7 @@ export interface Dialect {
 }
 
 /** Serves single resources. */
-export interface Singles {
+interface Singles {
   readonly SingleResource: typeof CollectionResource;
   /** Returns the endpoints of a single resource. */
   singleEndpoints(
@@ -105,14 +105,14 @@ export interface Feature extends Observer {
 }
 
 /** What a feature is made of. */
-export interface FeatureContext {
+interface FeatureContext {
   readonly settings: Settings;
   readonly clock: Clock;
   readonly data: Data;
   readonly tokens: Tokens;
 }
 
-export interface FeatureModule {
+interface FeatureModule {
   /** The routes that the OpenAPI document has. */
   readonly routes?: { readonly [operation: string]: Route };
   createFeature(context: FeatureContext): Feature;

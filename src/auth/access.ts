@@ -45,8 +45,7 @@ export interface KeyPrincipal {
 export const localAdministrator = { kind: 'local', userId: 0, role: 'admin' } as const;
 
 /** Who is signed in, or may do as much. */
-export type UserPrincipal =
-  TokenPrincipal | SessionPrincipal | KeyPrincipal | typeof localAdministrator;
+type UserPrincipal = TokenPrincipal | SessionPrincipal | KeyPrincipal | typeof localAdministrator;
 
 /** A caller without credentials, or on a route that ignores credentials. */
 export const anonymous = { kind: 'anonymous', userId: undefined, role: undefined } as const;

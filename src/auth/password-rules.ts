@@ -3,7 +3,7 @@ import { limits } from '../base/limits.ts';
 import { commonPasswords } from './common-passwords.ts';
 
 /** What is known about the user of a password, and so makes a weak password. */
-export interface PasswordOwner {
+interface PasswordOwner {
   readonly name: string;
   readonly email: string;
 }

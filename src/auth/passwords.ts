@@ -14,7 +14,7 @@ import type { Clock, Random } from '../base/system.ts';
 import { Turns } from '../base/turns.ts';
 import { normalisePassword } from './password-rules.ts';
 
-export interface PasswordOptions {
+interface PasswordOptions {
   readonly random: Random;
   readonly clock: Clock;
   /**

@@ -26,7 +26,7 @@ const lifetimes = {
 };
 
 /** When a session started and was last used, in milliseconds since the epoch. */
-export interface SessionTimes {
+interface SessionTimes {
   readonly kind: keyof typeof lifetimes;
   readonly createdAt: number;
   readonly lastSeenAt: number;
@@ -75,7 +75,7 @@ function isAhead(time: number, now: number): boolean {
 }
 
 /** The stored state of a family of refresh tokens. */
-export interface RefreshFamily extends SessionTimes {
+interface RefreshFamily extends SessionTimes {
   /** Hash of the current token, which replaced the previous one at `lastSeenAt`. */
   readonly tokenHash?: string | undefined;
   readonly previousHash?: string | undefined;
@@ -110,7 +110,7 @@ export function successorAgain(token: string, hash: string, ring: KeyRing): stri
  * end the family because the token was reused and may be stolen (`reuse`), or end the family
  * because it has expired (`ended`).
  */
-export type RefreshDecision = 'rotate' | 'repeat' | 'reuse' | 'ended';
+type RefreshDecision = 'rotate' | 'repeat' | 'reuse' | 'ended';
 
 /**
  * Returns the decision about a token of the family:

@@ -6,7 +6,7 @@ import { parseClaims, type Claims } from './claims.ts';
 import { signJws, verifyJws } from './jws.ts';
 import { verifiesUntil, type KeyRing } from './keys.ts';
 
-export interface TokenOptions {
+interface TokenOptions {
   readonly ring: KeyRing;
   readonly clock: Clock;
   readonly random: Random;

@@ -7,7 +7,7 @@
  *
  * The type of an id takes no number and is taken for none, so that neither is used for the other.
  */
-export type RecordNumber = number;
+type RecordNumber = number;
 export type RecordId = (RecordNumber | string) & { readonly [isId]: true };
 declare const isId: unique symbol;
 

@@ -3,7 +3,7 @@ import { errorCode } from '../store/disk/files.ts';
 import { StoreDamageError } from '../store/format/damage.ts';
 
 /** The exit code and the message of an error that ends a command. */
-export type Failure = readonly [code: ExitCode, message: string];
+type Failure = readonly [code: ExitCode, message: string];
 
 /** Ends in the address of what to do next, unless the call itself was wrong (64 and 65). */
 export function failureOf(error: unknown): Failure {

@@ -112,7 +112,7 @@ async function importFile(call: Call): Promise<void> {
 }
 
 /** How a file is imported. */
-export interface ImportOptions {
+interface ImportOptions {
   /** The file of declarations. */
   readonly collections: string | undefined;
   readonly memoryMax?: number | undefined;

@@ -54,7 +54,7 @@ const keptFields = {
 type KeptReply = StoredRecord & Input<typeof keptFields>;
 
 /** A request, compared with what is kept for its key. */
-export interface Compared {
+interface Compared {
   /** The reply to repeat. */
   readonly reply?: Reply;
   /** What there was to compare with, and has expired; 0 for nothing. */
@@ -63,7 +63,7 @@ export interface Compared {
   readonly made: Pick<KeptReply, 'caller' | 'lookupHash' | 'keyId' | 'digest'>;
 }
 
-export interface IdempotencyOptions {
+interface IdempotencyOptions {
   readonly store: Store;
   readonly clock: Clock;
   readonly ring: () => KeyRing;

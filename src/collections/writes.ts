@@ -7,7 +7,7 @@ import type { IdempotencyKeys, KeyedRequest } from './idempotency.ts';
 /** Observes a transaction on behalf of a caller, before its work begins. */
 export type Observe = (tx: Transaction, principal: Principal) => void;
 
-export interface WritesOptions {
+interface WritesOptions {
   readonly store: Store;
   readonly idempotencyKeys: IdempotencyKeys;
   /** Called with each transaction; what it throws refuses the write. Absent: nothing observes. */

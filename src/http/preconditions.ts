@@ -5,10 +5,10 @@ import type { Fields } from './fields.ts';
  * `*` alone, or tags as sent, with their quotes and `W/`; `undefined` if the field is
  * absent.
  */
-export type EntityTags = readonly string[] | undefined;
+type EntityTags = readonly string[] | undefined;
 
 /** The preconditions of a request. */
-export interface Preconditions {
+interface Preconditions {
   readonly ifMatch: EntityTags;
   readonly ifNoneMatch: EntityTags;
 }

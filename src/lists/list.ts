@@ -34,7 +34,7 @@ import {
 } from './sorted-blocks.ts';
 
 /** What a list is made of. */
-export interface ListSource {
+interface ListSource {
   readonly fields: Shape;
   readonly records: Collection<StoredRecord>;
   readonly pool: ListPool;
@@ -44,7 +44,7 @@ export interface ListSource {
 export type PieceWriter = (record: StoredRecord) => Iterable<string>;
 
 /** What a caller may see of the records. */
-export interface ListReader {
+interface ListReader {
   /** What the test depends on. */
   readonly key: string;
   /** Absent: the caller sees all. */
@@ -58,7 +58,7 @@ export interface ListReader {
 }
 
 /** A request for a list. */
-export interface ListRequest {
+interface ListRequest {
   readonly query: ListQuery;
   /** What the caller may see of the records. Absent: all. */
   readonly reader?: ListReader | undefined;

@@ -35,7 +35,7 @@ export interface ListSubject {
 }
 
 /** What a query asks to be shown of records. */
-export interface RecordQuery {
+interface RecordQuery {
   /** The names of the fields to show; `undefined`: all. */
   readonly fields: readonly string[] | undefined;
   /** The names of what is embedded. */

@@ -7,7 +7,7 @@ export interface LogSink {
   write(bytes: Uint8Array, done: (error?: Error | null) => void): unknown;
 }
 
-export interface LineQueueOptions {
+interface LineQueueOptions {
   readonly sink: LogSink;
   /** Called once each time the sink begins to fail. */
   readonly onError: (error: Error) => void;

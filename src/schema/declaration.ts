@@ -32,9 +32,9 @@ export const maybe =
     value === undefined || check(value, at, report);
 
 export const aText = must('a non-empty string', isText);
-export const aNumber = must('a number', Number.isFinite);
+const aNumber = must('a number', Number.isFinite);
 export const aFlag = must('true or false', (value) => typeof value === 'boolean');
-export const anObject = must('an object', isObject);
+const anObject = must('an object', isObject);
 
 function isText(value: unknown): value is string {
   return typeof value === 'string' && value !== '';

@@ -51,7 +51,7 @@ const isMember = (name: string): boolean =>
  */
 export const numberName = '.number';
 
-export const hasGivenIds = (shape: Shape): boolean => shape['id']?.kind === 'id';
+const hasGivenIds = (shape: Shape): boolean => shape['id']?.kind === 'id';
 
 /** Returns the name of the last term of every order: the numbers of records are unique. */
 export const lastTermOf = (shape: Shape): string => (hasGivenIds(shape) ? numberName : 'id');

@@ -18,7 +18,7 @@ import type {
   Transaction,
 } from './store.ts';
 
-export interface WriterOptions {
+interface WriterOptions {
   readonly log: CommitLog;
   /** The collections. The log adds those that it has and that are not registered. */
   readonly tables: Tables;

@@ -34,7 +34,7 @@ interface Source extends Reported {
 }
 
 /** A request to follow the changes. */
-export interface FeedRequest {
+interface FeedRequest {
   readonly principal: Principal;
   /** The key of the caller's share. */
   readonly caller: string;

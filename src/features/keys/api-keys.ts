@@ -15,7 +15,7 @@ import type { Transaction } from '../../store/store.ts';
 type NewKey = Pick<ApiKeyRecord, 'name' | 'readOnly' | 'expiresAt'>;
 
 /** A key that was just made. */
-export interface MadeKey {
+interface MadeKey {
   /** Its only copy: `cairn_` and 256 random bits as 43 characters of base64url. */
   readonly key: string;
   readonly record: ApiKeyRecord;

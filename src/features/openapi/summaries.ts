@@ -19,7 +19,7 @@ import {
 } from './schemas.ts';
 
 /** What the OpenAPI document says of a route beyond its row. */
-export interface Description {
+interface Description {
   readonly summary: string;
   /** The titles of the shapes of its body. */
   readonly titles?: readonly string[];

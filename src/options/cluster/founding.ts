@@ -51,7 +51,7 @@ export interface FoundingOptions extends Place {
 }
 
 /** A log as a node finds it. */
-export interface FoundLog {
+interface FoundLog {
   readonly epoch: string;
   /** The revision of etcd that last wrote `meta`. */
   readonly metaRevision: number;

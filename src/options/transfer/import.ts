@@ -69,7 +69,7 @@ interface NewRecord {
 }
 
 /** What an import needs of a store. */
-export interface Destination {
+interface Destination {
   readonly store: Store;
   readonly registry: Registry;
 }

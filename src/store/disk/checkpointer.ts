@@ -4,7 +4,7 @@ import type { Clock } from '../../base/system.ts';
 import { writeSnapshots, type Image, type Target } from '../format/snapshot.ts';
 import { noFigures } from '../log.ts';
 
-export interface CheckpointerOptions {
+interface CheckpointerOptions {
   readonly clock: Clock;
   /** Whether a checkpoint is also due soon after a write, so that the JSON files have it. */
   readonly atRest: boolean;

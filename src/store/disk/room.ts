@@ -5,7 +5,7 @@ import type { Files } from './files.ts';
 /** What is first written ahead of a journal's lines. */
 const aheadBytesMin = 16 * 1024;
 
-export interface RoomOptions {
+interface RoomOptions {
   readonly files: Files;
   /** Bytes that stay free beside what is needed. */
   readonly spareBytes: number;

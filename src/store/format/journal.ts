@@ -210,7 +210,7 @@ export async function openJournal(files: Files, number: number): Promise<Journal
 }
 
 /** A group, and the byte at which its line begins. */
-export interface JournalGroup extends ReadGroup {
+interface JournalGroup extends ReadGroup {
   readonly offset: number;
 }
 

@@ -37,7 +37,7 @@ export interface Misfit {
 }
 
 /** Values of a field that contradict other records. */
-export interface Conflict {
+interface Conflict {
   /** The collection. */
   readonly name: string;
   /** What is wrong, with the number of records and the first ids. */

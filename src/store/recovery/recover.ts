@@ -138,7 +138,7 @@ async function read(files: Files, tables: Tables, report: Report): Promise<Recov
 }
 
 /** The state of a collection before the journals are replayed. */
-export interface Snapshot {
+interface Snapshot {
   /** Sequence number of the last commit that the snapshot holds. */
   readonly through: number;
   /** In bytes; 0 where there is no snapshot that can be read. */
