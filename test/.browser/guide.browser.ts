@@ -101,6 +101,8 @@ visitTest('the documentation is read without signing in, from a link of the sign
   await browser.open(`${server.url}/#/api/items`);
   await shows('Items: API', 'main');
   assert.equal(await browser.run('return document.querySelector("#sign-in").open'), false);
+  // There is no rail yet, and no hole in its place.
+  assert.ok(await browser.run('return document.querySelector("main").getBoundingClientRect().left') < 1);
   await browser.click('#listItems summary');
   await browser.click('#listItems .run .primary');
   await shows('401 Unauthorized', '#listItems');
