@@ -67,7 +67,7 @@ export type Principal = UserPrincipal | typeof anonymous;
  * - `self`: administrators and the user whose id is in the path; others get 404
  * - `owner`: administrators and the user who created the record
  * - the name of a field that refers to users: administrators and the users that it names
- * - `session`: users with a session cookie
+ * - `session`: users with a session cookie, and who may do everything without
  *
  * Whether `owner` or a field holds is decided when the record is there; until then, everyone who
  * is signed in may be meant.
@@ -100,7 +100,7 @@ const refusals = {
 type Verdict = keyof typeof refusals | 'by_record' | undefined;
 
 function verdictOfWord(access: Access, principal: Principal, id: number | string): Verdict {
-  if (access === 'public' || access === 'optional') return undefined;
+  if (access === 'public' || access === 'optional' || principal.kind === 'local') return undefined;
   if (principal.kind === 'anonymous') return 'authentication_required';
   if (access === 'session' && principal.kind !== 'session') return 'session_required';
   if (principal.role === 'admin' || access === 'user' || access === 'session') return undefined;

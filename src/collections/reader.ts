@@ -228,6 +228,6 @@ export function readerOf(of: Readable, principal: Principal, purpose: Purpose): 
   const known = readers.get(of);
   if (known !== undefined) return known;
   const reader = new Reader(of, principal, purpose);
-  if (![of.access.list, of.access.read].some(isCellByRecord)) readers.set(of, reader);
+  if (decidingNames(of.access).length === 0) readers.set(of, reader);
   return reader;
 }
