@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
-import { CairnError } from '../../../src/base/errors.ts';
 import type { PlainReply } from '../inside.ts';
 import { generator, numbersOf, type Generator } from '../random.ts';
 import {
-  holds, isByRecord, isListed, mayRead, refusal, stranger, told, verdict,
+  holds, isByRecord, isListed, mayRead, refusal, seenBy, told, verdict,
   type Asker, type Cells, type Operation, type Row,
 } from './model.ts';
-import { openWorld, people, usersCount, type Modelled, type Someone, type World } from './world.ts';
+import { openWorld, people, statusOr, usersCount, type Modelled, type Someone, type World } from './world.ts';
 
 /** How many questions are asked of one world. */
 const questionsPerWorld = 300;
@@ -57,9 +56,6 @@ const shownOf = ({ id, values }: Row): object => ({ id, ...values });
 const markOf = ({ id, version }: Row): string => `${id}-${version}`;
 /** What values look like: absent members are not there. */
 const plain = (values: Values): Values => JSON.parse(JSON.stringify(values));
-
-/** Who a request is for a route with this cell: nobody looks at the credentials of one that is open to all. */
-const seenBy = (cell: readonly string[], who: Asker): Asker => (cell.includes('public') ? stranger : who);
 
 /** Whether records decide on what somebody sees. */
 const isPersonal = ({ list, read }: Cells, who: Asker, of: 'list' | 'read'): boolean => {
@@ -591,14 +587,4 @@ function checkCursor(link: string, sort: string, { id, values }: Row): void {
   const [, cursor = ''] = /(?:cursor|until)=([\w-]+)/.exec(link.replace('until=end', '')) ?? [];
   const { after } = JSON.parse(String(Buffer.from(cursor, 'base64url')));
   assert.deepEqual(after, sort.includes('rank') ? [values['rank'], id] : [id], link);
-}
-
-/** What a program gets, or the status of its refusal. */
-async function statusOr<T>(work: () => T | Promise<T>): Promise<T | number> {
-  try {
-    return await work();
-  } catch (error) {
-    if (error instanceof CairnError) return error.status;
-    throw error;
-  }
 }

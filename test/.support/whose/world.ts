@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
+import { CairnError } from '../../../src/base/errors.ts';
 import type { CollectionDefinition } from '../../../src/collections/declaration.ts';
 import { defineCollection } from '../../../src/collections/define.ts';
 import type { Caller } from '../../../src/programs/callers.ts';
@@ -52,7 +53,7 @@ const callerWords = ['optional', 'user', 'session', 'admin', 'member', ...ownRol
 /** The fields that refer to users. */
 export const people = ['assigneeId', 'memberIds'] as const;
 const recordWords = ['owner', 'owner', ...people];
-const toUsers = { kind: 'reference', to: 'users', onDelete: 'clear' } as const;
+export const toUsers = { kind: 'reference', to: 'users', onDelete: 'clear' } as const;
 
 function wordsBy(random: Generator, all: readonly string[]): string[] {
   const count = random.pick([1, 1, 2, 3]);
@@ -147,6 +148,23 @@ async function someonesOf(app: App): Promise<Someone[]> {
   return all;
 }
 
+/** An app with these collections and a caller of each kind. */
+export async function openWith(definitions: readonly CollectionDefinition[], items = false) {
+  const collections = definitions.map((each) => defineCollection(each));
+  const app = await createApp({ collections, roles: ownRoles, secret, scryptCost: 1, items });
+  return { app, someones: await someonesOf(app) };
+}
+
+/** What a program gets, or the status of its refusal. */
+export async function statusOr<T>(work: () => T | Promise<T>): Promise<T | number> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof CairnError) return error.status;
+    throw error;
+  }
+}
+
 export interface World {
   readonly app: App;
   readonly random: Generator;
@@ -157,7 +175,5 @@ export interface World {
 export async function openWorld(random: Generator): Promise<World> {
   const collections = collectionsBy(random);
   const ends: CollectionDefinition = { name: 'ends', fields: { title: { kind: 'text' } } };
-  const definitions = [...collections.map(definitionOf), ends].map((each) => defineCollection(each));
-  const app = await createApp({ collections: definitions, roles: ownRoles, secret, scryptCost: 1, items: false });
-  return { app, random, collections, someones: await someonesOf(app) };
+  return { ...(await openWith([...collections.map(definitionOf), ends])), random, collections };
 }
