@@ -203,13 +203,16 @@ visitTest('with --auth none there is no sign-in and everyone is an administrator
 
 visitTest('over plain HTTP from the network the page says why no one can sign in there', {
   browser: { arguments: ['--host-resolver-rules=MAP appliance.test 127.0.0.1'] }, isNoisy: true,
-}, async ({ browser, server }) => {
+}, async ({ browser, server, shows }) => {
   await browser.open(`http://appliance.test:${server.port}/`);
   const page: string = await browser.until(
     'return document.querySelector("#insecure").checkVisibility() && document.body.innerText');
   assert.match(page, /You cannot sign in over this connection\./);
   assert.ok(page.includes(`ssh -L 3000:localhost:${server.port} appliance.test`));
   assert.equal(await browser.run('return document.querySelector("#password").checkVisibility()'), false);
+  // What needs no password can be read there.
+  await browser.click('#to-guide a');
+  await shows('Errors are problem details (RFC 9457)', 'main');
 });
 
 visitTest('a browser that refuses the cookie is told so after the right password', {
