@@ -13,7 +13,7 @@ export const usage = `Usage: npm run bench -- [peers] [--rounds N] [--seconds N]
 peers           takes into the same run the commit before this tree and the former editions, out of git's history,
                 and Fastify, its JWT plug-in, better-sqlite3 and json-server; says what is not to be had. Counts
                 what a request allocates, and how far this tree differs from itself
-parent          a read and a create beside the commit before this tree, in half a minute
+parent          a read and a create beside the commit before this tree, in a minute
 wear            how many bytes a write costs a disk, in minutes
 --records N,N   sizes of the store (default: 1000,100000,1000000)
 `;
