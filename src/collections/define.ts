@@ -34,7 +34,7 @@ import type { Served } from './served.ts';
 /**
  * Declares a collection with the paths `/<name>` and `/<name>/{id}`, as `items` is
  * declared.
- * @throws DeclarationError with all mistakes
+ * @throws InvariantError with all mistakes
  */
 export function defineCollection<const D extends CollectionDefinition>(
   definition: D,

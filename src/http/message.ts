@@ -104,7 +104,7 @@ export interface RequestEntry {
   readonly id: string;
   /** Empty if the bytes received were not a request. */
   readonly method: string;
-  /** `Request.target`. It may hold secrets, so the log leaves it out. */
+  /** The path with its query. It may hold secrets, so the log leaves it out. */
   readonly target: string;
   /** The pattern of the route, such as `/items/{id}`; `undefined` if none matched. */
   readonly route: string | undefined;

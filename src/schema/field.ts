@@ -73,8 +73,8 @@ export interface TextField extends FieldOf<string>, Unique {
 }
 
 /**
- * An address by the rule of HTML's `<input type=email>`, stored as sent, and compared by
- * `emailKey`.
+ * An address by the rule of HTML's `<input type=email>`, stored as sent, and compared without
+ * regard to case.
  */
 export interface EmailField extends FieldOf<string>, Unique {
   readonly kind: 'email';

@@ -78,6 +78,33 @@ test('records have the types of their declaration', async (t) => {
     defineCollection({ name: 'x', fields: { a: { kind: 'txt' } } });
     // @ts-expect-error: a query has the declared parameters
     defineRoute({ method: 'GET', path: '/x', access: 'user', summary: 'x', handle: ({ query }) => query.nope });
+    const path = { method: 'GET', path: '/x', summary: 'x' } as const;
+    // @ts-expect-error: a body has the declared fields, none where it is not declared
+    defineRoute({ ...path, access: 'user', handle: ({ body }) => body.title });
+    // @ts-expect-error: a parameter has its type
+    defineRoute({ ...path, access: 'user', query: { n: { kind: 'integer' } }, handle: ({ query }) => query.n?.length });
+    // @ts-expect-error: an undefined caller is not the program
+    await all.create({ ...input, id: 'b' }, { as: undefined });
+    // @ts-expect-error: a version is an entity tag
+    await all.remove('a', { ifVersion: 1 });
+    // @ts-expect-error: an id has the kind of the collection
+    await app.collection(places).create({ ...input, id: 7 });
+    // @ts-expect-error: records have the declared members only
+    void (await all.list()).records[0]?.revision;
+    // @ts-expect-error: a member of an object of another type
+    await all.change('a', { address: { city: 7 } });
+    // @ts-expect-error: not an option of an app
+    await createApp({ registrations: 'open' });
+    // @ts-expect-error: an option of another type
+    await createApp({ auth: 'no' });
+    // @ts-expect-error: a request of the Web's kind
+    await app.fetch('http://cairn/places');
+    // @ts-expect-error: headers, as inject takes them
+    await app.inject({ target: '/places', fields: {} });
+    // @ts-expect-error: a log writes
+    await createApp({ log: { info: () => undefined } });
+    // @ts-expect-error: what a hook is given does not change
+    await createApp({ hooks: { afterWrite: (change) => void (change.after = undefined) } });
     // @ts-expect-error: a transaction has no lists
     await app.write((tx) => tx.collection(places).list());
   };

@@ -113,7 +113,7 @@ for (const { title, code, promised } of alone) {
     const printed: string[] = [];
     const log = t.mock.method(console, 'log', (...values: unknown[]) => void printed.push(values.join(' ')));
     await import(pathToFileURL(file).href);
-    for (let waited = 0; printed.length < promised.length && waited < 100; waited += 1) await delay(20);
+    for (let waited = 0; printed.length < promised.length && waited < 1500; waited += 1) await delay(20);
     log.mock.restore();
     assert.deepEqual(printed, promised);
   });

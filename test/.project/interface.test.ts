@@ -30,7 +30,7 @@ const exported = `
   ProgramSingle Members ProgramTransaction TransactionCollection TransactionSingle Change Hooks Read
   createLog Log LogDetails LogLevel LogOptions LogSink SecurityEvent
   CairnError CairnErrorOptions ErrorCode Issue InvariantError OptionError KeyRingError LockedError StoreDamageError
-  Clock Random JsonObject JsonValue Scalar
+  Clock systemClock Random JsonObject JsonValue Scalar
 `;
 
 /** What they consist of beside types of `programs/`: options, fields, words, and the cases of damaged files. */
