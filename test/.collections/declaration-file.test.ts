@@ -103,6 +103,22 @@ test('an error names its place in the file', () => {
       '/collections/0/access/create must be one of public, optional, user, admin, member, session, not "owner"',
     ],
     [
+      { collections: [{ ...books, access: { list: ['owner', 'public'] } }] },
+      '/collections/0/access/list/1 must stand alone: write "optional" instead',
+    ],
+    [
+      { collections: [{ ...books, access: { list: 'public', read: ['owner', 'session'] } }] },
+      '/collections/0/access/list must not be "public", since "read" asks who it is: write "optional"',
+    ],
+    [
+      { collections: [{ ...books, access: { patch: ['owner', 'owner'], remove: [] } }] },
+      /access\/patch\/0 must be there once\n.*access\/patch\/1 must be there once\n.*access\/remove must be a word or/s,
+    ],
+    [
+      { collections: [{ ...books, access: { read: 'onwer' } }] },
+      /^\/collections\/0\/access\/read must be one of .*, owner, not "onwer"; did you mean "owner"\?$/,
+    ],
+    [
       { collections: [{ ...books, fields: { a: former, b: former } }] },
       '/collections/0/fields/b/renamedFrom must be the name of no other field, not "x"',
     ],
