@@ -8,11 +8,11 @@ import {
 } from '../auth/access.ts';
 import { recordId, type RecordId } from '../base/record-id.ts';
 import { fieldValue } from '../schema/record.ts';
-import type { Collection, From, StoredRecord } from '../store/store.ts';
+import type { Collection, From, StoredRecord, Transaction } from '../store/store.ts';
 
 /** What decides who sees the records of a collection. */
-export interface Readable {
-  readonly records: Collection<StoredRecord>;
+export interface Readable<R extends StoredRecord = StoredRecord> {
+  readonly records: Collection<R>;
   readonly access: { readonly list: Cell; readonly read: Cell };
 }
 
@@ -46,15 +46,18 @@ export function isAllowed(cell: Cell, principal: Principal, record: object): boo
 }
 
 /**
- * Whether a caller may read a record. Where no word of the cell depends on a record, the route
- * decides, and records that are found in other ways are shown as before.
+ * Returns a record as a transaction leaves it, if the caller may read it. Where no word of the cell
+ * depends on a record, the route decides, and records that are found in other ways are shown.
  */
-export function mayRead(
-  { access: { read } }: Pick<Readable, 'access'>,
+export function readable<R extends StoredRecord>(
+  tx: Transaction,
+  { records, access: { read } }: Readable<R>,
   principal: Principal,
-  record: object,
-): boolean {
-  return !isCellByRecord(read) || isAllowed(read, principal, record);
+  id: RecordId,
+): R | undefined {
+  const record = tx.of(records).withId(id);
+  if (record === undefined || !isCellByRecord(read)) return record;
+  return isAllowed(read, principal, record) ? record : undefined;
 }
 
 /** What a caller sees: single records, or what lists, embedded arrays and the feed show. */

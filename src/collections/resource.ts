@@ -1,5 +1,4 @@
 import {
-  dependsOnRecord,
   hasAccess,
   localAdministrator,
   notFound,
@@ -17,7 +16,7 @@ import { moreName, type IdKind, type Input, type Shape, type Value } from '../sc
 import { looksSame } from '../schema/record.ts';
 import type { Collection, Records, StoredRecord, Transaction, Unstored } from '../store/store.ts';
 import { timesOf } from './declaration.ts';
-import { isAllowed, mayRead } from './reader.ts';
+import { isAllowed, readable } from './reader.ts';
 import { textsName, type Declared, type Entry } from './registry.ts';
 
 /**
@@ -195,10 +194,8 @@ export class CollectionResource {
    * as if it were not there. @throws CairnError `not_found`, `not_owner`
    */
   #changeable(tx: Transaction, principal: Principal, cell: Cell, id: RecordId): Entry {
-    const entry = found(tx.of(this.records).withId(id));
-    if (!mayRead(this.collection, principal, entry)) throw notFound();
-    // The route has decided on the words that depend on no record.
-    if (!dependsOnRecord(cell, principal) || isAllowed(cell, principal, entry)) return entry;
+    const entry = found(readable(tx, this.collection, principal, id));
+    if (isAllowed(cell, principal, entry)) return entry;
     if (!hasAccess(this.collection.access.read, principal)) throw notFound();
     throw new CairnError('not_owner', 'Cannot change the record: it belongs to another user');
   }

@@ -81,6 +81,34 @@ const casts: Readonly<Record<string, number>> = {
   'src/schema/record.ts': 1,
 };
 
+/** Where callers are served: what is not only for the operator, who has the files. */
+const serving = /^src\/(api|lists|features|options)\/(?!(cluster|offline|transfer)\/)/;
+
+/** The reads of tables there that do not go through `collections/reader.ts`, by file. */
+const roundTheReader: Readonly<Record<string, number>> = {
+  // They apply the test of the reader to what they read.
+  'src/lists/kept-orders.ts': 2,
+  'src/lists/list.ts': 4,
+  // A removal takes along what is hidden from its caller, too; names in queries are known by all records.
+  'src/options/references/references.ts': 1,
+  'src/options/dialect/json-server.ts': 3,
+  // A change of what no record decides about.
+  'src/options/singles/singles.ts': 2,
+  // The caller, and its keys.
+  'src/api/account.ts': 1,
+  'src/features/feed/feed.ts': 1,
+  'src/features/keys/api-keys.ts': 7,
+  'src/features/keys/keys.ts': 2,
+};
+
+/** How often code reads a table: one of published records, or what a transaction has of it. */
+function tableReads(code: string): number {
+  const names = Array.from(code.matchAll(/\bconst (\w+) = tx\s*\.of\(/g), ([, name]) => name);
+  const tables = ['\\w*[rR]ecords', 'apiKeys', 'users', 'published', 'tx\\s*\\.of\\([^()]*\\)', ...names].join('|');
+  const methods = 'get|withId|find|members|latest|view|referring|countAtMost|follow';
+  return [...code.matchAll(new RegExp(`(?<!\\w)#?(?:${tables})\\s*\\??\\.\\s*(?:${methods})\\(`, 'g'))].length;
+}
+
 /** Has no values, which could be cast: its members are renamed by `as`. */
 const onlyTypes = 'src/programs/types.ts';
 
@@ -198,6 +226,19 @@ test('a cast that cannot be proven says why it holds, and there are no others', 
       assert.match(file.text.split('\n')[line - 2] ?? '', /^\s*\/\/ /, `${path}:${line}`);
     }
   }
+});
+
+test('where callers are served, records are reached by the reader that knows what they may see', () => {
+  const found = source.filter(({ path }) => serving.test(path))
+    .map(({ path, code }) => [path, tableReads(code)] as const).filter(([, count]) => count > 0);
+  assert.deepEqual(Object.fromEntries(found), roundTheReader);
+  const reads = [
+    'records.get(1)', 'of.records.withId(id)', 'tx.of(to.records).find(a, b)', 'const own = tx.of(all); own.members(a)',
+    'records.view().blocks', 'tx\n  .of(records)\n  .referring(a, b)', 'collection.records.latest(3)',
+  ];
+  for (const code of reads) assert.equal(tableReads(code), 1, code);
+  for (const code of ['reader.withId(id)', 'fields.get(a)', 'readerOf(of, by, a).members(a)', 'names.find(isOwn)'])
+    assert.equal(tableReads(code), 0, code);
 });
 
 test('the rules themselves catch what they name, and let pass what is fine', () => {

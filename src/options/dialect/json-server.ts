@@ -1,5 +1,5 @@
 /** Answers clients of json-server, of its versions 0.17 and 1.0, in their own way. */
-import type { Principal } from '../../auth/access.ts';
+import { localAdministrator, type Principal } from '../../auth/access.ts';
 import type { Body } from '../../api/body.ts';
 import {
   parseId,
@@ -20,6 +20,7 @@ import { isJsonObject, isScalar, parseJsonObject } from '../../base/json.ts';
 import type { JsonValue, Scalar } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
 import { idOf, recordId, type RecordId } from '../../base/record-id.ts';
+import { readerOf, type Reader } from '../../collections/reader.ts';
 import type { Declared, Entry, Registry } from '../../collections/registry.ts';
 import {
   CollectionResource,
@@ -58,6 +59,9 @@ import { isForeign, namesIn, readPart, readQuery, type IsKnown, type Part } from
 const refers = '.refers';
 const keyOf = (name: string, id: Scalar): string => `${name} ${id}`;
 
+/** What callers see of a collection: here everybody may do everything. */
+const seen = (declared: Declared): Reader => readerOf(declared, localAdministrator, 'list');
+
 /** The indexes of the tables of declared collections, besides their own. */
 export const groups = {
   // Every write runs this, several times.
@@ -74,14 +78,15 @@ export const groups = {
 };
 
 /** Returns the filter by id that stands for one by what records refer to: an index answers both. */
-function referrersIn({ records }: Declared, filters: readonly Filter[]): Filter[] {
+function referrersIn(declared: Declared, filters: readonly Filter[]): Filter[] {
   for (const filter of filters) {
     const { name = '', operator, operands = [] } = onlyCondition(filter) ?? {};
     if (operator !== 'in' || !name.endsWith('Id')) continue;
     const keys = [...new Set(operands.map((operand) => keyOf(name, operand)))];
-    const count = keys.reduce((sum, key) => sum + records.countAtMost(refers, key), 0);
-    if (count > limits.pageRecordsMax) continue;
-    const found = keys.flatMap((key) => records.members(refers, key));
+    const found = keys.flatMap((key) =>
+      seen(declared).members(refers, recordId(key), limits.pageRecordsMax + 1),
+    );
+    if (found.length > limits.pageRecordsMax) continue;
     return [[{ name: 'id', operator, operands: found.map(idOf) }]];
   }
   return [];
@@ -229,7 +234,7 @@ function handlersOf(
       const query = parseQuery(call.query);
       const embed = embeddingIn(declared, registry, query);
       if (embed !== undefined) {
-        const record = found<StoredRecord>(records.withId(call.id));
+        const record = found(seen(declared).withId(call.id));
         return shown(200, undefined, readRecord(pool, record, { caller: call.request, embed }));
       }
       const isMeant = [...query.keys()].some((name) => own.includes(name) || isKnown(name));
@@ -334,12 +339,12 @@ function embeddingIn(
       if (of === undefined)
         throw invalidParameter(parameter, `must name some of ${[...registry.keys()].join(', ')}`);
       const idIn = readerAt(fields, `${member}Id`);
-      const read = (record: StoredRecord): Entry[] =>
+      const read = (record: StoredRecord): StoredRecord[] =>
         many === undefined
-          ? [of.records.withId(idFrom(of, String(idIn(record))))].flatMap((found) => found ?? [])
-          : many.records.members(
+          ? [seen(of).withId(idFrom(of, String(idIn(record))))].flatMap((found) => found ?? [])
+          : seen(many).members(
               refers,
-              keyOf(`${singular}Id`, idOf(record)),
+              recordId(keyOf(`${singular}Id`, idOf(record))),
               limits.pageRecordsMax,
             );
       return { member, isOne: many === undefined, read, write: representationWriter(of.fields) };
@@ -386,7 +391,7 @@ export function taking(handle: Handle, registry: Registry): Handle {
           const members = parseJsonObject(body);
           if (members === undefined) return body;
           const [id = ''] = [...parseQuery(asked).values()].flat();
-          const record = parent.records.withId(idFrom(parent, id));
+          const record = seen(parent).withId(idFrom(parent, id));
           const value = record === undefined ? id : idOf(record);
           return Buffer.from(JSON.stringify({ ...members, [name]: value }));
         },

@@ -7,7 +7,7 @@ import { fieldValue, isSameValue, looksSame } from '../../schema/record.ts';
 import { validationFailed } from '../../schema/validate.ts';
 import type { StoredRecord, Transaction } from '../../store/store.ts';
 import { embeddablesOf, embeddedBy } from './embedding.ts';
-import { mayRead, readerOf } from '../../collections/reader.ts';
+import { readable, readerOf } from '../../collections/reader.ts';
 import { timesOf } from '../../collections/declaration.ts';
 import {
   without,
@@ -46,8 +46,7 @@ function checkReferences(
     const isReadable = hasAccess(to.access.read, principal);
     for (const [index, id] of [value].flat().entries()) {
       if (former.includes(id)) continue;
-      const stored = isReadable ? tx.of(to.records).withId(recordId(id)) : undefined;
-      const found = stored && mayRead(to, principal, stored) ? stored : undefined;
+      const found = isReadable ? readable(tx, to, principal, recordId(id)) : undefined;
       // The number and its text are one id, but only one of them is it.
       if (found !== undefined && idOf(found) === id) continue;
       const pointer = pointerTo(name) + (typeof value === 'object' ? `/${index}` : '');

@@ -4,7 +4,9 @@ import { singleRoutes, type RouteOptions } from '../../api/routes.ts';
 import type { Reply } from '../../http/message.ts';
 import { authorize, notFound } from '../../auth/access.ts';
 import type { Clock } from '../../base/system.ts';
+import { recordId } from '../../base/record-id.ts';
 import { timesOf } from '../../collections/declaration.ts';
+import { readerOf } from '../../collections/reader.ts';
 import { singleNumber, type Declared, type Entry } from '../../collections/registry.ts';
 import {
   checkSize,
@@ -86,8 +88,8 @@ export function singleEndpoints(
   }
 
   return bind(singleRoutes(collection, options), {
-    read({ request }) {
-      const record = found(records.get(singleNumber));
+    read({ request, principal }) {
+      const record = found(readerOf(declared, principal, 'read').withId(recordId(singleNumber)));
       const tag = tagOf(record.revision);
       return isUnchanged(request, tag) ? notModified(tag) : shown(200, tag, write(record));
     },
