@@ -68,7 +68,7 @@ export function keysView(userId) {
     /** @type {import('./types.js').Attributes} */ look,
   ) => h('label.stack tight', label, h('input', { autocomplete: 'off', ...look }));
   const form = h(
-    'form.stack tight',
+    'form.stack',
     { onsubmit: make },
     input('Name of the new key', { name: 'name', required: true }),
     input('Ends (optional)', { name: 'expiresAt', type: 'datetime-local' }),

@@ -8,7 +8,7 @@ import { draw, inNextFrame, page, state } from './state.js';
 
 /** @import { Change } from './types.js' */
 
-const [togetherMs, activitiesMax] = [10_000, 8];
+const [togetherMs, activitiesMax, lightMs, lightsMax] = [10_000, 8, 1500, 5];
 
 let last = '';
 /** Number of lines that the activity has had. */ let noted = 0;
@@ -52,10 +52,20 @@ function apply() {
   showChanges(latest);
   const ids = new Set(list.rows.map(({ id }) => id));
   for (const { type, id } of latest.values()) {
-    if (type !== 'replaced' && ids.has(id) === (type === 'removed')) list.changes += 1;
+    if (type === 'replaced') {
+      if (latest.size <= lightsMax) light(id);
+    } else if (ids.has(id) === (type === 'removed')) list.changes += 1;
   }
   page.notice(latest);
   draw();
+}
+
+const still = matchMedia('(prefers-reduced-motion: reduce)');
+
+/** Lights the row of a record that has changed: among many it would say nothing. @param {number} id */
+function light(id) {
+  const row = !still.matches && document.getElementById(`open-${id}`)?.closest('tr');
+  if (row) row.animate({ background: ['var(--wash)', 'var(--surface)'] }, lightMs);
 }
 
 /** Adds a change to the activity that the overview shows. @param {Change} change */

@@ -498,3 +498,26 @@ visitTest('on a phone the views are a select, and wide pages have a rail', { thi
   const rail = await browser.run('return document.querySelector("#views").getBoundingClientRect().toJSON()');
   assert.ok(rail.height > 500 && rail.width < 200, `the rail has ${rail.width} by ${rail.height} px`);
 });
+
+visitTest('a row that someone else changes is lit and fades, but where motion is not wanted', {
+  things: 3, hasFeed: true,
+}, async ({ browser, server, signIn, shows }) => {
+  await browser.emulate({ 'prefers-reduced-motion': 'no-preference' });
+  await signIn('#items');
+  await browser.until('return performance.getEntriesByType("resource").some(({ name }) => name.includes("live.js"))');
+  await browser.run(`
+    const { animate } = Element.prototype;
+    window.lit = [];
+    Element.prototype.animate = function (...more) {
+      window.lit.push(this.innerText.split(/\\s+/)[1]);
+      return animate.apply(this, more);
+    };
+  `);
+  await server.as('ada', 'PATCH', '/items/2', { name: 'Changed' });
+  await shows('Changed', '#list');
+  await browser.until('return window.lit.join() === "2"');
+  await browser.emulate({ 'prefers-reduced-motion': 'reduce' });
+  await server.as('ada', 'PATCH', '/items/3', { name: 'Changed too' });
+  await shows('Changed too', '#list');
+  assert.equal(await browser.run('return window.lit.length'), 1);
+});
