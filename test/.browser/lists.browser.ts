@@ -492,6 +492,19 @@ visitTest('on a phone the views are a select, and wide pages have a rail', { thi
   await choose(visit, '#view', '#/account');
   await shows('Ada Lovelace', '#record-title');
   assert.ok(await browser.run('return document.querySelector("#bar").offsetHeight') <= 60, 'the header is one line');
+  await visit.visit('#items');
+  await browser.click('#add-filter');
+  await browser.until('return document.querySelector("#condition option")');
+  // No operator is cut off, and the form keeps off the edges.
+  const fits = await browser.run(`
+    const [form, at] = [document.querySelector('#filter'), document.querySelector('#condition')];
+    const { left, right } = form.getBoundingClientRect();
+    const width = at.offsetWidth;
+    at.style.flex = 'none';
+    return left > 8 && right < innerWidth - 8 && at.offsetWidth <= width;
+  `);
+  assert.equal(fits, true);
+  await browser.press(keys.escape);
   await browser.resize(768, 1024);
   assert.equal(await browser.run(seen), '#views');
   await browser.resize(1024, 768);
