@@ -15,7 +15,6 @@ import type { StoreState, Transaction } from '../store/store.ts';
 import { callerOf, principalOf, type As, type Caller } from './callers.ts';
 import {
   Operations,
-  programCollection,
   singleOf,
   type CollectionTools,
   type DeclaredCollection,
@@ -315,15 +314,15 @@ function recordsOf(inside: Application, complete: CompleteOptions): Records {
   const { settings, roles } = complete;
   const routed = usersCollection({ ...settings, roles });
   const ofUsers = new Operations({ routed, resource: data.users }, tools);
-  const { createMany: _, ...users } = programCollection(ofUsers);
+  const { createMany: _, ...users } = ofUsers.collection;
   const setPassword: ProgramUsers['setPassword'] = async (id, password, options) => {
     await users.change(id, { password }, options);
   };
   const transaction = (tx: Transaction, principal: Principal) =>
     programTransaction(tx, principal, find, data.registry);
   const records = {
-    single: (given: unknown) => singleOf(programCollection(find('single', given))),
-    collection: (given: unknown) => programCollection(find('collection', given)),
+    single: (given: unknown) => singleOf(find('single', given).collection),
+    collection: (given: unknown) => find('collection', given).collection,
     get users() {
       if (data.hasUsers) return { ...users, setPassword };
       throw new OptionError('Cannot use app.users: the app has "users": false', 'users');

@@ -1,4 +1,4 @@
-import { anonymous, localAdministrator, type Principal } from '../auth/access.ts';
+import { localAdministrator, type Principal } from '../auth/access.ts';
 import { CairnError } from '../base/errors.ts';
 import { OptionError } from '../config/options.ts';
 import type { UserRecord } from '../accounts/records.ts';
@@ -20,9 +20,12 @@ export interface As {
 }
 
 const principals = new WeakMap<object, Principal>();
+const callers = new WeakMap<Principal, Caller>();
 
 /** Returns a principal as programs see it. */
 export function callerOf(principal: Principal): Caller {
+  const known = callers.get(principal);
+  if (known !== undefined) return known;
   const { kind, userId, role } = principal;
   const caller = Object.freeze(
     kind === 'anonymous' || kind === 'local'
@@ -30,11 +33,9 @@ export function callerOf(principal: Principal): Caller {
       : { kind, user: userId, role },
   );
   principals.set(caller, principal);
+  callers.set(principal, caller);
   return caller;
 }
-
-/** The caller without credentials. */
-export const stranger: Caller = callerOf(anonymous);
 
 /**
  * Returns who a call is made for.

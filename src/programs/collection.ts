@@ -121,10 +121,13 @@ type Write = 'create' | 'replace' | 'patch' | 'remove';
 export class Operations {
   readonly served: Served;
   readonly tools: CollectionTools;
+  /** Outside of its transactions. Users have no `createMany`. */
+  readonly collection: Sending;
 
   constructor(served: Served, tools: CollectionTools) {
     this.served = served;
     this.tools = tools;
+    this.collection = Object.freeze({ name: this.name, ...readsOf(this), ...writesOf(this) });
   }
 
   get name(): string {
@@ -229,11 +232,6 @@ const listOptions = { ...allOptions, after: 'text', total: 'boolean' } as const;
 
 /** What a program sends is checked. */
 type Sending = DeclaredCollection<unknown, JsonValue, unknown>;
-
-/** Returns a collection for a program. Users have no `createMany`. */
-export function programCollection(operations: Operations): Sending {
-  return { name: operations.name, ...readsOf(operations), ...writesOf(operations) };
-}
 
 /** Returns a single resource, which is the record with the only id. */
 export function singleOf<O, R, Options>(all: {

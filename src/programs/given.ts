@@ -79,6 +79,22 @@ export function jsonOf(value: unknown, at = '', depth = 1): JsonValue {
   throw new TypeError(`Cannot write the value at "${at}": it is no JSON${advice}`);
 }
 
+/** Returns a value as JSON text. @throws TypeError as `jsonOf` */
+export const jsonText = (value: unknown): string =>
+  JSON.stringify(isJson(value, 1) ? value : jsonOf(value));
+
+function isJson(value: unknown, depth: number): boolean {
+  if (typeof value === 'number') return Number.isFinite(value);
+  if (typeof value !== 'object') return typeof value === 'string' || typeof value === 'boolean';
+  if (value === null) return true;
+  if (depth > limits.jsonDepthMax) return false;
+  if (Array.isArray(value)) return value.every((one) => isJson(one, depth + 1));
+  return (
+    isPlain(value) &&
+    Object.values(value).every((one) => one === undefined || isJson(one, depth + 1))
+  );
+}
+
 /** Whether an object is of no class. */
 export function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);

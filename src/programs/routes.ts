@@ -6,11 +6,12 @@ import { CairnError } from '../base/errors.ts';
 import { isScalar, type JsonObject, type Scalar } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import { didYouMean } from '../base/search.ts';
+import type { RecordId } from '../base/record-id.ts';
 import type { Registry } from '../collections/registry.ts';
 import { anyAccess } from '../collections/declaration.ts';
 import type { Writes } from '../collections/writes.ts';
 import { OptionError } from '../config/options.ts';
-import { apiFields, type Reply, type Request as PlainCall } from '../http/message.ts';
+import { apiFields, type Reply } from '../http/message.ts';
 import { parseQuery } from '../http/query.ts';
 import { invalidParameter, repeated } from '../lists/filters.ts';
 import { checkField } from '../schema/declaration.ts';
@@ -18,7 +19,7 @@ import type { Shape } from '../schema/field.ts';
 import { kindOf } from '../schema/kinds.ts';
 import type { Transaction } from '../store/store.ts';
 import { callerOf, type Caller } from './callers.ts';
-import { checkMembers, inTime, isThenable, jsonOf, refusePromise } from './given.ts';
+import { checkMembers, inTime, isThenable, jsonText, refusePromise } from './given.ts';
 import type { Stored } from './types.ts';
 import type { ProgramTransaction } from './write.ts';
 
@@ -190,22 +191,15 @@ export function ownEndpoints<A>(routes: readonly OwnRoute<A>[], tools: RouteTool
 }
 
 function answer<A>(own: OwnRoute<A>, call: Call, tools: RouteTools<A>): Reply | Promise<Reply> {
-  const { request, principal, id } = call;
+  const { request, principal } = call;
   const { app, transaction, guarded } = tools.running();
-  const { asked, cut } = askedOf(request);
-  const given: RouteCall<unknown, unknown, A> = {
-    caller: callerOf(principal),
-    id,
-    query: parametersOf(own.query, call.query),
-    body: call.body,
-    request: asked,
-    app,
-  };
+  const given = new Asked(call, parametersOf(own.query, call.query), app);
   // What a route reads has been checked by its own shapes.
-  const typed = given as RouteCall<never, never, A>;
+  const typed = given as unknown as RouteCall<never, never, A>;
   if (own.write === undefined) {
     const value = own.handle?.(typed);
     if (!isThenable(value) && !(value instanceof Response)) return replyOf(value);
+    const cut = (): CairnError => given.cut();
     tools.cuts.add(cut);
     return inTime(handled(own, value), limits.handlerTimeoutMs, cut).finally(() =>
       tools.cuts.delete(cut),
@@ -244,7 +238,7 @@ async function handled<A>(own: OwnRoute<A>, later: unknown): Promise<Reply> {
 /** Returns what a handler has answered, as a reply. @throws TypeError for what is no JSON */
 function replyOf(value: unknown): Reply {
   if (value === undefined) return noContent();
-  if (!(value instanceof RouteReply)) return unstoredReply(200, JSON.stringify(jsonOf(value)));
+  if (!(value instanceof RouteReply)) return unstoredReply(200, jsonText(value));
   const { status, body, headers } = value;
   const named = new Headers({ 'cache-control': 'no-store' });
   const content = contentOf(body);
@@ -260,7 +254,7 @@ function replyOf(value: unknown): Reply {
 function contentOf(body: unknown): string | Buffer | undefined {
   if (body === undefined || typeof body === 'string') return body;
   if (body instanceof Uint8Array) return Buffer.from(body.buffer, body.byteOffset, body.byteLength);
-  return JSON.stringify(jsonOf(body));
+  return jsonText(body);
 }
 
 /** Returns a reply without what the sender adds, nor a content where none can be. */
@@ -279,30 +273,53 @@ const ofSender: ReadonlySet<string> = new Set([
   ...['upgrade', 'content-length', 'date', 'x-request-id'],
 ]);
 
-/** Returns a request as its handler sees it, and what ends it where that takes too long. */
-function askedOf(request: PlainCall): {
-  readonly asked: RouteCall<never, never, never>['request'];
-  readonly cut: () => CairnError;
-} {
-  const { id, method, target, address, fields } = request;
-  let late: AbortController | undefined;
-  let signal: AbortSignal | undefined;
-  const asked = {
-    ...{ id, method, target, address },
-    get signal() {
-      late ??= new AbortController();
-      return (signal ??= AbortSignal.any([request.signal, late.signal]));
-    },
-    header: (name: string) => fields.get(name),
-  };
-  const cut = (): CairnError => {
-    late?.abort();
+/** A call as its handler sees it. What it does not ask for is not made. */
+class Asked<A> implements RouteCall<unknown, unknown, A> {
+  readonly id: RecordId;
+  readonly query: unknown;
+  readonly body: unknown;
+  readonly app: A;
+  readonly #call: Call;
+  #request: RouteCall<unknown, unknown, A>['request'] | undefined;
+  #late: AbortController | undefined;
+
+  constructor(call: Call, query: unknown, app: A) {
+    this.id = call.id;
+    this.query = query;
+    this.body = call.body;
+    this.app = app;
+    this.#call = call;
+  }
+
+  get caller(): Caller {
+    return callerOf(this.#call.principal);
+  }
+
+  get request(): RouteCall<unknown, unknown, A>['request'] {
+    const { request } = this.#call;
+    const { id, method, target, address, fields } = request;
+    const signal = (): AbortSignal => {
+      this.#late ??= new AbortController();
+      return AbortSignal.any([request.signal, this.#late.signal]);
+    };
+    let made: AbortSignal | undefined;
+    return (this.#request ??= {
+      ...{ id, method, target, address },
+      get signal() {
+        return (made ??= signal());
+      },
+      header: (name) => fields.get(name),
+    });
+  }
+
+  /** Ends the signal, and returns why the call is answered where it takes too long. */
+  cut(): CairnError {
+    this.#late?.abort();
     const took = `its handler takes over ${limits.handlerTimeoutMs / 1000} s`;
-    return method === 'GET' || method === 'HEAD'
+    return this.#call.route.method === 'GET'
       ? new CairnError('overloaded', `Cannot answer the request: ${took}`)
       : new CairnError('outcome_unknown', `Cannot tell what became of the request: ${took}`);
-  };
-  return { asked, cut };
+  }
 }
 
 /** Reads the parameters of a query. @throws CairnError `invalid_query` */
