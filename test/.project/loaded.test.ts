@@ -56,4 +56,5 @@ test('no request loads a module: what a server is made of, it has when it says t
   assert.ok(start.length > 50);
   assert.deepEqual(start.filter((url) => url.includes('undici')), [], 'the client that `fetch` of Node.js has');
   assert.deepEqual(all, start);
+  assert.deepEqual(start.filter((url) => url.includes('/src/programs/')), [], 'what programs alone have');
 });
