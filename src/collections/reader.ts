@@ -6,9 +6,10 @@ import {
   type Cell,
   type Principal,
 } from '../auth/access.ts';
-import { recordId, type RecordId } from '../base/record-id.ts';
+import type { RecordId } from '../base/record-id.ts';
 import { fieldValue } from '../schema/record.ts';
 import type { Collection, From, StoredRecord, Transaction } from '../store/store.ts';
+import { referrerKey, referrersOf } from './referrers.ts';
 
 /** What decides who sees the records of a collection. */
 export interface Readable<R extends StoredRecord = StoredRecord> {
@@ -194,32 +195,6 @@ const usersBits = 4096;
 /** Returns each record once, by ascending id. */
 const inOrder = (records: readonly StoredRecord[]): StoredRecord[] =>
   [...new Set(records)].sort((a, b) => a.id - b.id);
-
-/** The index of the records that refer by a field, for each user that a deciding value names. */
-const referrersOf = (field: string, deciding: string): string => `${field}.${deciding}`;
-const referrerKey = (userId: unknown, id: unknown): RecordId => recordId(`${userId} ${id}`);
-
-/**
- * Returns the group indexes by which the referring records are found that a user may see. To test
- * all that refer would cost a page more than its length, and tell how many are hidden.
- */
-export function referrerGroups(
-  fields: readonly string[],
-  access: Readable['access'],
-): { readonly [index: string]: (record: object) => string[] } {
-  const groups = fields.flatMap((field) =>
-    decidingNames(access).map((name) => {
-      const keysOf = (record: object): string[] =>
-        [fieldValue(record, name)]
-          .flat()
-          .flatMap((user) =>
-            [fieldValue(record, field) ?? []].flat().map((id) => String(referrerKey(user, id))),
-          );
-      return [referrersOf(field, name), keysOf] as const;
-    }),
-  );
-  return Object.fromEntries(groups);
-}
 
 const readers = new WeakMap<object, Reader>();
 

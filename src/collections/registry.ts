@@ -22,7 +22,8 @@ import type {
   TableDefinition,
   Transaction,
 } from '../store/store.ts';
-import { decidingNames, referrerGroups, type Readable } from './reader.ts';
+import { decidingNames, type Readable } from './reader.ts';
+import { referrerGroups } from './referrers.ts';
 import { capitalized, shapeTagOf, type CollectionDeclaration } from './declaration.ts';
 
 /**
@@ -274,7 +275,7 @@ function tableOf(
       // Nothing is embedded in users.
       ...referrerGroups(
         references.flatMap(([field, { to }]) => (to === 'users' ? [] : field)),
-        access,
+        decidingNames(access),
       ),
       ...(ids === 'any' && { [textsName]: hasTextId }),
       ...others,

@@ -119,6 +119,7 @@ export const decidesNothing: Reading = {
   'src/accounts/hash-costs.ts': 'how long hashes take, for the pace of sign-ins',
   'src/app/parts.ts': 'the table of what is loaded by `import()`: the appendices',
   'src/auth/common-passwords.ts': 'a list of words',
+  'src/collections/referrers.ts': 'indexes of what is embedded; the reader tests each record that they find',
   'src/base/budget.ts': 'who waits while there is little room, for every caller alike',
   'src/base/errors.ts': 'codes and their status',
   'src/base/heap.ts': 'how much memory there is',
