@@ -9,7 +9,7 @@ import {
 import type { RecordId } from '../base/record-id.ts';
 import { fieldValue } from '../schema/record.ts';
 import type { Collection, From, StoredRecord, Transaction } from '../store/store.ts';
-import { referrerKey, referrersOf } from './referrers.ts';
+import { referring } from './referrers.ts';
 
 /** What decides who sees the records of a collection. */
 export interface Readable<R extends StoredRecord = StoredRecord> {
@@ -134,13 +134,11 @@ export class Reader {
   members(field: string, id: RecordId, most: number): StoredRecord[] {
     const { test } = this;
     if (test === undefined) return this.#records.members(field, id, most);
-    const [name, ...others] = [...new Set(this.#cells.flat())];
-    if (name === undefined) return [];
-    const key = referrerKey(this.#userId, id);
+    const names = [...new Set(this.#cells.flat())];
     // All cells hold where the only value that decides is this user.
-    if (others.length === 0) return this.#records.members(referrersOf(field, name), key, most);
-    const all = [name, ...others].flatMap((one) =>
-      this.#records.members(referrersOf(field, one), key),
+    const enough = names.length === 1 ? most : Infinity;
+    const all = names.flatMap((name) =>
+      referring(this.#records, field, id, name, this.#userId, enough),
     );
     return inOrder(all).filter(test).slice(0, most);
   }

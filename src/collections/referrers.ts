@@ -1,9 +1,35 @@
 import { recordId, type RecordId } from '../base/record-id.ts';
 import { fieldValue } from '../schema/record.ts';
+import type { Collection, StoredRecord } from '../store/store.ts';
 
 /** The index of the records that refer by a field, for each user that a deciding value names. */
-export const referrersOf = (field: string, deciding: string): string => `${field}.${deciding}`;
-export const referrerKey = (userId: unknown, id: unknown): RecordId => recordId(`${userId} ${id}`);
+const referrersOf = (field: string, deciding: string): string => `${field}.${deciding}`;
+const referrerKey = (userId: unknown, id: unknown): RecordId => recordId(`${userId} ${id}`);
+
+/** Whether an index of both would have too many keys for a record: one for each pair. */
+const areLists = (...names: string[]): boolean => names.every((name) => name.endsWith('Ids'));
+
+/**
+ * Returns at least the first `most` records that refer to an id by a field and name a user in
+ * `deciding`. Of two lists, the shorter way is taken, so that it takes no longer than what the user
+ * may see.
+ */
+export function referring(
+  records: Collection<StoredRecord>,
+  field: string,
+  id: RecordId,
+  deciding: string,
+  userId: number,
+  most: number,
+): StoredRecord[] {
+  if (!areLists(field, deciding))
+    return records.members(referrersOf(field, deciding), referrerKey(userId, id), most);
+  if (records.countAtMost(field, id) < records.countAtMost(deciding, userId))
+    return records.members(field, id);
+  return records
+    .members(deciding, userId)
+    .filter((one) => [fieldValue(one, field)].flat().includes(id));
+}
 
 /**
  * Returns the group indexes by which the referring records are found that a user may see. To test
@@ -14,14 +40,15 @@ export function referrerGroups(
   deciding: readonly string[],
 ): { readonly [index: string]: (record: object) => string[] } {
   const groups = fields.flatMap((field) =>
-    deciding.map((name) => {
+    deciding.flatMap((name) => {
+      if (areLists(field, name)) return [];
       const keysOf = (record: object): string[] =>
-        [fieldValue(record, name)]
+        [fieldValue(record, name) ?? []]
           .flat()
           .flatMap((user) =>
             [fieldValue(record, field) ?? []].flat().map((id) => String(referrerKey(user, id))),
           );
-      return [referrersOf(field, name), keysOf] as const;
+      return [[referrersOf(field, name), keysOf] as const];
     }),
   );
   return Object.fromEntries(groups);

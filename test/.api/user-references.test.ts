@@ -238,3 +238,29 @@ test('pages of one user among records of others agree with a model, while the na
     }
   }
 });
+
+test('what refers by a list, and names its readers in one, is embedded for those and takes few keys', async (t) => {
+  const tagged = defineCollection({
+    name: 'tagged',
+    fields: {
+      title: text,
+      memberIds: { ...userIds('clear'), default: [] },
+      diaryIds: { kind: 'list', of: { kind: 'reference', to: 'diaries', onDelete: 'clear' }, default: [] },
+    },
+    access: { list: ['owner', 'memberIds'], read: ['owner', 'memberIds'] },
+  });
+  const { app, mia, eve, bob } = await open(t, { collections: [diaries, tagged] });
+  await mia('POST', '/diaries/batch', { json: Array.from({ length: 50 }, () => ({ title: 'X' })) });
+  const diaryIds = Array.from({ length: 50 }, (_, at) => at + 1);
+  const before = app.store.status().memoryBytes;
+  await mia('POST', '/tagged', { json: { title: 'One', memberIds: [1, 2, 3, 4], diaryIds } });
+  const took = app.store.status().memoryBytes - before;
+  assert.ok(took < 20_000, `${took} bytes`);
+  await mia('POST', '/tagged', { json: { title: 'Two', memberIds: [4], diaryIds: [7] } });
+  await eve('POST', '/tagged', { json: { title: 'Three', diaryIds: [7, 8] } });
+  const titles = async (ask: typeof mia, id: number): Promise<string> =>
+    Object((await ask('GET', `/diaries/${id}?embed=tagged`)).json).tagged.map(({ title }: any) => title).join();
+  assert.deepEqual([await titles(mia, 7), await titles(mia, 9)], ['One,Two', 'One']);
+  assert.deepEqual([await titles(eve, 7), await titles(eve, 8)], ['One,Three', 'One,Three']);
+  assert.deepEqual([await titles(bob, 7), await titles(bob, 8)], ['One,Two', 'One']);
+});
