@@ -55,7 +55,7 @@ visitTest('roles of one’s own are in forms, lists and filters, and give what t
   await browser.run(choose);
   await browser.click('.record .primary');
   await says('Saved user 2.');
-  await shows('editor', '#list tbody tr:nth-child(2) .hue');
+  await shows('editor', '#list tbody tr:nth-child(2) .pill');
   await visit.visit('#users?role=editor');
   await browser.until('return document.querySelectorAll("#list tbody tr").length === 1');
 
