@@ -214,36 +214,3 @@ function named(
   const noun = isOfMany ? collection.noun : capitalized(collection.singular);
   return { operationId: operation + noun, of: { collection, operation } };
 }
-
-/** Returns the whole route table of a server with these collections. */
-export function routeTable(
-  declared: readonly Declared[],
-  options: RouteOptions = {},
-): readonly Route[] {
-  const { users: hasUsers = true } = options;
-  const tables: readonly object[] = [
-    ...(hasUsers ? [collectionRoutes(usersCollection(options), options)] : []),
-    ...declared
-      .map(declaredCollection)
-      .flatMap((collection): object[] =>
-        collection.isSingle
-          ? [singleRoutes(collection, options)]
-          : [collectionRoutes(collection, options), batchRoutes(collection)],
-      ),
-    ...(hasUsers ? [signInRoutes, accountRoutes] : []),
-    healthRoutes,
-  ];
-  return tables.flatMap((table) => Object.values<Route>({ ...table }));
-}
-
-/** Returns the names that no collection can have: those of the server's own paths and tables. */
-export function takenNames(users = true): string[] {
-  const paths = routeTable([], { users }).map(({ path }) => path.split('/')[1] ?? '');
-  return [
-    'changes',
-    'page',
-    'idempotency-keys',
-    ...(users ? ['api-keys', 'apiKeys', 'keys'] : []),
-    ...paths,
-  ];
-}

@@ -73,18 +73,6 @@ export function newKeyRing(random: Random, now: number): KeyRing {
   return { keys: [makeKey(random(limits.keyBytesMin), now)] };
 }
 
-/**
- * Returns a ring with a new signing key. The previous one retires; expired keys are
- * removed.
- */
-export function rotateKeyRing(ring: KeyRing, random: Random, now: number): KeyRing {
-  const older = ring.keys.map((key) =>
-    key.retiredAt === undefined ? { ...key, retiredAt: now } : key,
-  );
-  const kept = older.filter((key) => now < verifiesUntil(key));
-  return { keys: [makeKey(random(limits.keyBytesMin), now), ...kept] };
-}
-
 /** Returns when the key stops verifying, in milliseconds since the epoch. */
 export function verifiesUntil({ retiredAt = Infinity }: Key): number {
   return retiredAt + limits.accessTokenLifetimeSecondsMax * 1000;

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { takenNames } from '../api/routes.ts';
+import { takenNames } from '../api/route-table.ts';
 import { CairnError } from '../base/errors.ts';
 import { parseJsonBytes } from '../base/json.ts';
 import { DeclarationError } from '../collections/define.ts';

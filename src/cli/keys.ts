@@ -1,5 +1,5 @@
-import { rotateKeyRing, serialiseKeyRing, type KeyRing } from '../auth/keys.ts';
-import { systemClock, systemRandom } from '../base/system.ts';
+import { newKeyRing, serialiseKeyRing, verifiesUntil, type KeyRing } from '../auth/keys.ts';
+import { systemClock, systemRandom, type Random } from '../base/system.ts';
 import { keyFile, readKeyRing } from '../app/key-file.ts';
 import { OptionError } from '../config/options.ts';
 import {
@@ -111,4 +111,16 @@ function refuseSecret({ terminal }: Call): void {
   throw new OptionError(
     'Cannot list or rotate keys: the only key is CAIRN_SECRET; change it there',
   );
+}
+
+/**
+ * Returns a ring with a new signing key. The previous one retires; expired keys are
+ * removed.
+ */
+export function rotateKeyRing(ring: KeyRing, random: Random, now: number): KeyRing {
+  const older = ring.keys.map((key) =>
+    key.retiredAt === undefined ? { ...key, retiredAt: now } : key,
+  );
+  const kept = older.filter((key) => now < verifiesUntil(key));
+  return { keys: [...newKeyRing(random, now).keys, ...kept] };
 }

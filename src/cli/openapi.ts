@@ -1,4 +1,4 @@
-import { routeTable } from '../api/routes.ts';
+import { routeTable } from '../api/route-table.ts';
 import { openData } from '../app/data.ts';
 import { defaultOptions } from '../app/options.ts';
 import { loadFeatures, loadReferences } from '../app/parts.ts';

@@ -3,7 +3,6 @@
  * its default. The command line, the variables, `createApp`, the help and the reference
  * follow from it.
  */
-import { isDeepStrictEqual } from 'node:util';
 import { FatalError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import { isLoopback, isNetwork } from '../base/network.ts';
@@ -406,14 +405,4 @@ export function valuesOf<T extends Readonly<Record<string, Option<unknown>>>>(
   const values = Object.entries(table).map(([name, option]) => [name, read(option, name)] as const);
   // Each member is what the option of its name allows, because `read` returns nothing else.
   return Object.fromEntries(values) as ValuesOf<T>;
-}
-
-/**
- * Checks what a program gives: it must be what the same value as a text stands for.
- * @throws OptionError that names the option and what is allowed
- */
-export function checkGiven(name: string, kind: Kind<unknown>, value: unknown): void {
-  const text = Array.isArray(value) ? value.join(',') : String(value);
-  if (value !== undefined && isDeepStrictEqual(kind.parse(text), value)) return;
-  throw new OptionError(`Cannot use ${name}: must be ${kind.allowed}`, name);
 }

@@ -7,7 +7,7 @@ import type { CompleteOptions } from '../app/options.ts';
 import type { Principal } from '../auth/access.ts';
 import { invariant } from '../base/errors.ts';
 import { CollectionResource } from '../collections/resource.ts';
-import { checkGiven, OptionError, options as serverOptions } from '../config/options.ts';
+import { OptionError, options as serverOptions } from '../config/options.ts';
 import { RouteConflict } from '../http/router.ts';
 import type { ListenOptions, TlsTexts } from '../http/server.ts';
 import type { Load } from '../log/operated.ts';
@@ -31,7 +31,7 @@ import {
   type PlainReply,
   type PlainRequest,
 } from './inject.ts';
-import { completeOptions, type AppOptions } from './options.ts';
+import { checkGiven, completeOptions, type AppOptions } from './options.ts';
 import {
   ownEndpoints,
   routeKinds,

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { defaultOptions, type BasicOptions, type CompleteOptions } from '../app/options.ts';
-import { takenNames } from '../api/routes.ts';
+import { takenNames } from '../api/route-table.ts';
 import { invariant } from '../base/errors.ts';
 import {
   declare,
@@ -16,7 +16,6 @@ import {
   withSingulars,
 } from '../collections/define.ts';
 import {
-  checkGiven,
   choice,
   clusterOptions,
   OptionError,
@@ -25,6 +24,7 @@ import {
   signingKey,
   valuesOf,
   type ClusterOptions,
+  type Kind,
   type Settings,
 } from '../config/options.ts';
 import {
@@ -204,3 +204,13 @@ const logKinds = {
   sink: 'any',
   onError: 'function',
 } as const;
+
+/**
+ * Checks what a program gives: it must be what the same value as a text stands for.
+ * @throws OptionError that names the option and what is allowed
+ */
+export function checkGiven(name: string, kind: Kind<unknown>, value: unknown): void {
+  const text = Array.isArray(value) ? value.join(',') : String(value);
+  if (value !== undefined && isDeepStrictEqual(kind.parse(text), value)) return;
+  throw new OptionError(`Cannot use ${name}: must be ${kind.allowed}`, name);
+}

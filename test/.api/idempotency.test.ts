@@ -3,10 +3,11 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
-import { newKeyRing, rotateKeyRing } from '../../src/auth/keys.ts';
+import { newKeyRing } from '../../src/auth/keys.ts';
 import { Passwords } from '../../src/auth/passwords.ts';
 import { limits } from '../../src/base/limits.ts';
 import { systemRandom } from '../../src/base/system.ts';
+import { rotateKeyRing } from '../../src/cli/keys.ts';
 import type { Change } from '../../src/programs/hooks.ts';
 import { IdempotencyKeys } from '../../src/collections/idempotency.ts';
 import { defineCollection } from '../../src/index.ts';

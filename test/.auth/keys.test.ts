@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { inspect } from 'node:util';
-import { keyRingOfSecret, newKeyRing, parseKeyRing, rotateKeyRing, serialiseKeyRing } from '../../src/auth/keys.ts';
+import { keyRingOfSecret, newKeyRing, parseKeyRing, serialiseKeyRing } from '../../src/auth/keys.ts';
+import { rotateKeyRing } from '../../src/cli/keys.ts';
 import { testRandom } from '../.support/auth/helpers.ts';
 
 const created = Date.UTC(2026, 0, 2);

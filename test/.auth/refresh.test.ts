@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { newKeyRing, rotateKeyRing } from '../../src/auth/keys.ts';
+import { newKeyRing } from '../../src/auth/keys.ts';
+import { rotateKeyRing } from '../../src/cli/keys.ts';
 import {
   decideRefresh, familyHash, newRefreshToken, secretHash, successorAgain, successorOf,
 } from '../../src/auth/secrets.ts';

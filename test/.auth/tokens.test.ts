@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { test } from 'node:test';
-import { keyRingOfSecret, newKeyRing, rotateKeyRing } from '../../src/auth/keys.ts';
+import { keyRingOfSecret, newKeyRing } from '../../src/auth/keys.ts';
 import { Tokens } from '../../src/auth/tokens.ts';
 import { CairnError } from '../../src/base/errors.ts';
+import { rotateKeyRing } from '../../src/cli/keys.ts';
 import { TestClock, base64url, testRandom } from '../.support/auth/helpers.ts';
 
 const secret = 'a secret of thirty-two bytes, 1!';

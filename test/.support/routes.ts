@@ -1,5 +1,6 @@
 import { accountRecords } from '../../src/accounts/records.ts';
-import { routeTable, type RouteOptions } from '../../src/api/routes.ts';
+import { routeTable } from '../../src/api/route-table.ts';
+import type { RouteOptions } from '../../src/api/routes.ts';
 import type { CollectionDeclaration } from '../../src/collections/declaration.ts';
 import { systemClock, systemRandom } from '../../src/base/system.ts';
 import { items } from '../../src/collections/items.ts';
