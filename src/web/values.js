@@ -23,7 +23,7 @@ export function initials(name) {
     [...(word ?? '')][0]?.toUpperCase(),
   );
   const hue = [...name].reduce((sum, sign) => sum + (sign.codePointAt(0) ?? 0), 0) % hues;
-  return h(`span.initials hue hue${hue}`, { 'data-initials': signs.join('') });
+  return h(`span.initials hue${hue}`, { 'data-initials': signs.join('') });
 }
 
 /**
