@@ -251,6 +251,31 @@ test('imported records have an owner where one is named', async (t) => {
   assert.match(readFileSync(join(place.data, 'posts.json'), 'utf8'), /"id":4,"revision":\d+,"ownerId":1,/);
 });
 
+test('imported records refer to users who are there, and a check finds those who are not', async (t) => {
+  const place = new Place(t, { boards: [{ id: 1, memberIds: [1, 2], userId: 1 }] });
+  const field = { kind: 'reference', to: 'users', onDelete: 'clear' };
+  const declare = (userId: object): void => {
+    const fields = { memberIds: { kind: 'list', of: field }, userId: { ...userId, optional: true } };
+    writeFileSync(place.declaration, JSON.stringify({ collections: [{ name: 'boards', fields }] }));
+  };
+  declare(field);
+  mkdirSync(place.data);
+  const add = ['user', 'add', 'ada@example.org', '--data', place.data, '--password-file', '-'];
+  assert.equal((await place.run(add, 'correct horse battery staple')).code, 0);
+  const refused = await place.import();
+  assert.deepEqual([refused.code, refused.out], [65, '']);
+  assert.match(refused.err, /^ {2}boards: memberIds must be the id of one of the users \(\/boards\/0\/memberIds\)$/m);
+  const row = { id: 1, memberIds: [1], userId: 7 };
+  writeFileSync(place.file, JSON.stringify({ boards: [row] }));
+  declare({ kind: 'integer' });
+  assert.equal((await place.import()).out, 'boards: 1 record added\n');
+  assert.deepEqual(JSON.parse((await place.export()).out).boards, [row]);
+  declare(field);
+  const words = ['check', '--data', place.data, '--collections', place.declaration];
+  const { out, err } = await runCommand(dataCommands, words, '', {});
+  assert.match(out + err, /1 record has a "userId" that is no record of users: 1/);
+});
+
 const manyRows = (count: number) =>
   ({ rows: Array.from({ length: count }, (_, index) => ({ id: index + 1, text: 'x'.repeat(190) })) });
 
