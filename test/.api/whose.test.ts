@@ -3,6 +3,8 @@ import { test } from 'node:test';
 import { recordId } from '../../src/base/record-id.ts';
 import type { CollectionDeclaration } from '../../src/collections/declaration.ts';
 import { defineCollection } from '../../src/collections/define.ts';
+import { systemClock } from '../../src/base/system.ts';
+import { ChangeFeed } from '../../src/features/feed/change-feed.ts';
 import { Reader } from '../../src/collections/reader.ts';
 import { createApp } from '../../src/index.ts';
 import { openTestApp } from '../.support/app.ts';
@@ -232,6 +234,28 @@ test('the feed follows who is named in a record, one change after the other', as
     'created {"id":4,"record":{"id":4,"title":"Own","memberIds":[2]}}',
     'replaced {"id":4,"record":{"id":4,"title":"Own","memberIds":[]}}',
     'created {"collection":"items","id":1,"record":{"id":1,"name":"The end","price":1}}',
+  ]);
+});
+
+test('what concerns others costs a listener no words but the id of the last commit', async (t) => {
+  let publish: (changes: readonly object[]) => void = () => undefined;
+  const store = { sequence: 0, epoch: 'e', onPublished: (listener: typeof publish) => void (publish = listener) };
+  const feed = new ChangeFeed(Object(store), systemClock, [tasks]);
+  t.after(() => feed.close());
+  const principal = { kind: 'bearer', userId: 2, role: 'member', issuedAt: 0 } as const;
+  const { signal } = new AbortController();
+  const asked = { principal, caller: 'eve', signal, since: undefined, collections: undefined };
+  const stream = feed.follow({ ...asked, isAdmitted: () => true })[Symbol.asyncIterator]();
+  assert.match(String((await stream.next()).value), /id: e-0\n\n$/);
+  const owners = [1, 2, 1, 1, 2, 1, 1];
+  for (const [index, ownerId] of owners.entries()) {
+    const [id, sequence] = [index + 1, index + 1];
+    const record = { id, revision: sequence, ownerId, title: 'A task', rank: 0 };
+    publish([{ collection: { name: 'tasks' }, id, sequence, before: undefined, record }]);
+  }
+  const text = String((await stream.next()).value);
+  assert.deepEqual(text.match(/"id":\d|id: .*/g), [
+    '"id":2', '"id":2', 'id: e-2', '"id":5', '"id":5', 'id: e-5', 'id: e-7',
   ]);
 });
 

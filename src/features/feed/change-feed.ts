@@ -274,17 +274,28 @@ export class ChangeFeed {
     let text = '';
     let end = start;
     let passed: number | undefined;
+    let told: number | undefined;
+    let of: Source | undefined;
+    let isFollowed = false;
+    let sees: Sees;
+    let next = this.#at(start);
     for (; end < horizon && text.length < limits.pieceLengthMax; end += 1) {
-      const event = this.#at(end);
+      const event = next;
+      next = this.#at(end + 1);
       if (event === undefined) continue;
       const { sequence, source } = event;
-      const isLast = this.#at(end + 1)?.sequence !== sequence;
+      const isLast = next?.sequence !== sequence;
       if (isLast) passed = sequence;
-      const shown = followed.has(source) ? textFor(event, followed.get(source)) : '';
-      if (shown !== '') text += shown + (isLast ? this.#endOf(sequence) : '\n');
-      // The last event of the commit is not for this caller, but its id is.
-      else if (isLast && text !== '') text += this.#endOf(sequence);
+      // Most events are of the source of the one before.
+      if (source !== of)
+        [of, isFollowed, sees] = [source, followed.has(source), followed.get(source)];
+      const shown = isFollowed ? textFor(event, sees) : '';
+      if (shown === '') continue;
+      text += shown + (isLast ? this.#endOf(sequence) : '\n');
+      if (isLast) told = sequence;
     }
+    // The last events are not for this caller, but the id of their commit is.
+    if (text !== '' && passed !== undefined && passed !== told) text += this.#endOf(passed);
     const piece = { start, horizon, end, passed, text };
     if (key === undefined) return piece;
     if (this.#pieces.size === piecesMax) this.#pieces.clear();
