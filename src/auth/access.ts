@@ -88,6 +88,10 @@ export const wordsOf = (cell: Cell): readonly Access[] =>
 /** Whether a word depends on a record: `owner`, and the name of a field that refers to users. */
 export const isByRecord = (word: string): boolean => word === 'owner' || /Ids?$/.test(word);
 
+/** Whether a word asks for no role, and for nothing of a record. */
+export const isOpen = (word: string): boolean =>
+  ['public', 'optional', 'user', 'session'].includes(word);
+
 /** Why a caller has no access. */
 const refusals = {
   authentication_required: 'Cannot authorize the request: no credentials were sent',

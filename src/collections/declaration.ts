@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib';
-import { wordsOf, type Cell } from '../auth/access.ts';
+import { isByRecord, isOpen, wordsOf, type Cell } from '../auth/access.ts';
 import {
   givenIdField,
   idField,
@@ -124,15 +124,24 @@ function accessOfSingle({
   return { list: read, create: 'admin', read, replace, patch, remove: 'admin' };
 }
 
-/** Returns the access with cells of one word as that word. */
+/** Returns the access with cells of one word as that word, and who is shown lists. */
 const accessOf = (access: CollectionAccess): CollectionAccess => ({
-  list: cellOf(access.list),
+  list: cellOf(listCell(access)),
   create: cellOf(access.create),
   read: cellOf(access.read),
   replace: cellOf(access.replace),
   patch: cellOf(access.patch),
   remove: cellOf(access.remove),
 });
+
+/** Returns who is shown lists: where roles alone may read, nobody else. */
+function listCell({ list, read }: CollectionAccess): Cell {
+  const roles = wordsOf(read);
+  if (roles.some((word) => isOpen(word) || isByRecord(word))) return list;
+  if (wordsOf(list).some(isOpen)) return read;
+  const words = wordsOf(list).filter((word) => isByRecord(word) || roles.includes(word));
+  return words.length > 0 ? words : 'admin';
+}
 
 function cellOf(cell: Cell): Cell {
   const words = wordsOf(cell);

@@ -2,6 +2,7 @@ import {
   dependsOnRecord,
   hasAccess,
   isByRecord,
+  isOpen,
   wordsOf,
   type Cell,
   type Principal,
@@ -76,7 +77,8 @@ function openCells(
   purpose: Purpose,
 ): readonly (readonly string[])[] {
   if (!isCellByRecord(list) && !isCellByRecord(read)) return [];
-  const cells = isCellByRecord(read) ? [read] : [];
+  const isForRoles = purpose === 'list' && !wordsOf(read).some(isOpen);
+  const cells = isCellByRecord(read) || isForRoles ? [read] : [];
   if (purpose === 'list' && String(list) !== String(read)) cells.push(list);
   if (cells.some((cell) => !hasAccess(cell, principal))) return [[]];
   return cells.filter((cell) => dependsOnRecord(cell, principal)).map(namesIn);

@@ -98,6 +98,27 @@ test('a role that is declared no more is only signed in, and is said at the star
   assert.equal((await ask('GET', '/openapi.json')).status, 200);
 });
 
+test('where roles alone may read, lists and what is embedded are for them alone', async (t) => {
+  const collections = [
+    { name: 'plans', fields, access: { read: 'editor' } },
+    { name: 'drafts', fields, access: { list: 'owner', read: 'editor' } },
+    { name: 'steps', fields: { planId: { kind: 'reference', to: 'plans' } } },
+  ];
+  const { admin, asMember, give } = await setUp(t, parseDeclarations({ roles: ['editor'], collections }, []));
+  assert.equal((await admin('POST', '/plans', { json })).status, 201);
+  assert.equal((await admin('POST', '/steps', { json: { planId: 1 } })).status, 201);
+  const seen = async () => {
+    const who = await asMember();
+    assert.equal((await who('POST', '/drafts', { json })).status, 201);
+    const answers = [await who('GET', '/plans'), await who('GET', '/plans/1'), await who('GET', '/steps?embed=planId')];
+    const { json: drafts } = await who('GET', '/drafts');
+    return [...answers.map(({ status }) => status), Object(drafts).length];
+  };
+  assert.deepEqual(await seen(), [403, 403, 403, 0]);
+  assert.equal(await give('editor'), 200);
+  assert.deepEqual(await seen(), [200, 200, 200, 2]);
+});
+
 test('what the page and clients are told: the roles that can be given, and who may do what', async (t) => {
   const { app } = await setUp(t);
   const { components, paths } = JSON.parse((await app.inject({ target: '/openapi.json' })).body);

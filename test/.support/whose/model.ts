@@ -38,11 +38,23 @@ export function holds(cell: readonly string[], who: Asker, row?: Row): boolean {
   });
 }
 
+/** The words that ask for no role, and for nothing of a record. */
+const isOpen = (word: string): boolean => ['public', 'optional', 'user', 'session'].includes(word);
+
+/** The cells as they are served: where roles alone may read, nobody else is shown lists. */
+export function served(cells: Cells): Cells {
+  const { list, read } = cells;
+  if (read.some((word) => isOpen(word) || isByRecord(word))) return cells;
+  const both = list.filter((word) => isByRecord(word) || read.includes(word));
+  return { ...cells, list: list.some(isOpen) ? read : both.length > 0 ? both : ['admin'] };
+}
+
 /** Whether somebody who passes to the collection may read a record of it, or sees it in a list. */
 export const mayRead = ({ read }: Cells, who: Asker, row: Row): boolean =>
   !read.some(isByRecord) || holds(read, who, row);
 export const isListed = (cells: Cells, who: Asker, row: Row): boolean =>
-  holds(cells.list, who, row) && mayRead(cells, who, row);
+  holds(cells.list, who, row) &&
+  (cells.read.some(isOpen) && !cells.read.some(isByRecord) || holds(cells.read, who, row));
 
 /** The status of a refusal before a record is looked up; `undefined` where there is none. */
 export function refusal(cells: Cells, operation: Operation, who: Asker): number | undefined {

@@ -6,7 +6,7 @@ import { defineCollection } from '../../../src/collections/define.ts';
 import type { Caller } from '../../../src/programs/callers.ts';
 import { createApp, type App } from '../inside.ts';
 import type { Generator } from '../random.ts';
-import { isByRecord, stranger, type Asker, type Cells, type Operation, type Row } from './model.ts';
+import { isByRecord, served, stranger, type Asker, type Cells, type Operation, type Row } from './model.ts';
 
 /** Declarations, callers and records by chance, and what they are in the model. */
 
@@ -27,6 +27,8 @@ export interface Someone extends Asker {
 /** A collection in the model. */
 export interface Modelled {
   readonly name: string;
+  readonly declared: Cells;
+  /** As they are served. */
   readonly cells: Cells;
   /** The field that refers, if there is one. */
   readonly reference: Reference | undefined;
@@ -89,10 +91,13 @@ function collectionsBy(random: Generator): Modelled[] {
       field: 'taskIds', to: 'tasks', member: 'tasks', isList: true, onDelete: oneOf('refuse', 'refuse', 'clear'),
     }],
   ];
-  return references.map(([name, reference]) => ({ name, reference, cells: cellsBy(random), rows: new Map() }));
+  return references.map(([name, reference]) => {
+    const declared = cellsBy(random);
+    return { name, reference, declared, cells: served(declared), rows: new Map() };
+  });
 }
 
-function definitionOf({ name, cells, reference }: Modelled): CollectionDefinition {
+function definitionOf({ name, declared, reference }: Modelled): CollectionDefinition {
   const { field = '', to = '', onDelete = 'refuse', isList = false } = reference ?? {};
   const referring = { kind: 'reference', to, onDelete } as const;
   const own = isList
@@ -102,7 +107,7 @@ function definitionOf({ name, cells, reference }: Modelled): CollectionDefinitio
     ...shared, ...(reference && { [field]: own }),
     assigneeId: { ...toUsers, optional: true }, memberIds: { kind: 'list', of: toUsers, default: [] },
   } as const;
-  return { name, fields, access: cells };
+  return { name, fields, access: declared };
 }
 
 function sign(claims: object): string {
