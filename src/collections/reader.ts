@@ -10,7 +10,7 @@ import {
 import type { RecordId } from '../base/record-id.ts';
 import { fieldValue } from '../schema/record.ts';
 import type { Collection, From, StoredRecord, Transaction } from '../store/store.ts';
-import { referring } from './referrers.ts';
+import { referring, type Referrers } from './referrers.ts';
 
 /** What decides who sees the records of a collection. */
 export interface Readable<R extends StoredRecord = StoredRecord> {
@@ -115,6 +115,7 @@ export class Reader {
   /** For each cell that depends on records: the names of the indexes that find them. */
   readonly #cells: readonly (readonly string[])[];
   readonly #userId: number;
+  readonly #made: Referrers = new Map();
 
   constructor(of: Readable, principal: Principal, purpose: Purpose) {
     this.#records = of.records;
@@ -137,10 +138,10 @@ export class Reader {
     const { test } = this;
     if (test === undefined) return this.#records.members(field, id, most);
     const names = [...new Set(this.#cells.flat())];
-    // All cells hold where the only value that decides is this user.
-    const enough = names.length === 1 ? most : Infinity;
+    // Whatever is found by a name passes the only cell, or all where that name alone decides.
+    const enough = names.length === 1 || this.#cells.length === 1 ? most : Infinity;
     const all = names.flatMap((name) =>
-      referring(this.#records, field, id, name, this.#userId, enough),
+      referring(this.#records, field, id, name, this.#userId, enough, this.#made),
     );
     return inOrder(all).filter(test).slice(0, most);
   }

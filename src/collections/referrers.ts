@@ -9,10 +9,13 @@ const referrerKey = (userId: unknown, id: unknown): RecordId => recordId(`${user
 /** Whether an index of both would have too many keys for a record: one for each pair. */
 const areLists = (...names: string[]): boolean => names.every((name) => name.endsWith('Ids'));
 
+/** The records that name a user, by the ids to which they refer: made once for many look-ups. */
+export type Referrers = Map<string, ReadonlyMap<unknown, StoredRecord[]>>;
+
 /**
  * Returns at least the first `most` records that refer to an id by a field and name a user in
  * `deciding`. Of two lists, the shorter way is taken, so that it takes no longer than what the user
- * may see.
+ * may see; `made` keeps that way for the next id.
  */
 export function referring(
   records: Collection<StoredRecord>,
@@ -21,14 +24,30 @@ export function referring(
   deciding: string,
   userId: number,
   most: number,
+  made: Referrers,
 ): StoredRecord[] {
-  if (!areLists(field, deciding))
-    return records.members(referrersOf(field, deciding), referrerKey(userId, id), most);
-  if (records.countAtMost(field, id) < records.countAtMost(deciding, userId))
+  const name = referrersOf(field, deciding);
+  if (!areLists(field, deciding)) return records.members(name, referrerKey(userId, id), most);
+  const known = made.get(name);
+  if (known === undefined && records.countAtMost(field, id) < 2 * most)
     return records.members(field, id);
-  return records
-    .members(deciding, userId)
-    .filter((one) => [fieldValue(one, field)].flat().includes(id));
+  const all = known ?? byReference(records.members(deciding, userId), field);
+  made.set(name, all);
+  return all.get(id) ?? [];
+}
+
+function byReference(
+  records: readonly StoredRecord[],
+  field: string,
+): Map<unknown, StoredRecord[]> {
+  const found = new Map<unknown, StoredRecord[]>();
+  for (const record of records)
+    for (const id of new Set([fieldValue(record, field) ?? []].flat())) {
+      const others = found.get(id);
+      if (others === undefined) found.set(id, [record]);
+      else others.push(record);
+    }
+  return found;
 }
 
 /**

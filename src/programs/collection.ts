@@ -281,7 +281,9 @@ function readsOf(operations: Operations): Pick<Sending, 'get' | 'list' | 'all' |
       operations.admit(['all', 'list'], options, allOptions);
       let after: string | undefined;
       do {
-        const page: ListPage<JsonValue> = await list({ ...options, after });
+        // A copy has the members of its own alone, and who asks may be inherited.
+        const asker = 'as' in options && { as: options.as };
+        const page: ListPage<JsonValue> = await list({ ...options, ...asker, after });
         yield* page.records;
         after = page.next;
       } while (after !== undefined);

@@ -110,9 +110,12 @@ export function checkRoute(route: OwnRoute<never>, roles: readonly string[]): vo
   if (!methods.includes(method)) refuse('method', `method must be one of ${methods.join(', ')}`);
   if (!/^(?:\/[\w.~-]+)+(?:\/\{id\}(?:\/[\w.~-]+)*)?$/.test(path))
     refuse('path', 'path must be like /tasks/{id}/finish');
-  const wrong = [access].flat().find((word) => !words.includes(word));
-  if (wrong !== undefined || access.length === 0)
-    refuse('access', `access must be of ${words.join(', ')}${didYouMean(String(wrong), words)}`);
+  const given: readonly unknown[] = [access].flat();
+  const wrong = given.findIndex((word) => typeof word !== 'string' || !words.includes(word));
+  if (wrong !== -1 || given.length === 0) {
+    const meant = didYouMean(String(given[wrong]), words);
+    refuse('access', `access must be of ${words.join(', ')}${meant}`);
+  }
   if (!summary) refuse('summary', 'summary must be a text');
   if ((handle === undefined) === (write === undefined))
     refuse('handle', 'it needs either handle or write');

@@ -91,7 +91,7 @@ export function atValue<T>(work: () => T): T {
 }
 
 /** Bounds the response to a hostile body: nobody reads more issues than this. */
-const issuesMax = 100;
+export const issuesMax = 100;
 
 /**
  * Returns all writable fields of the resource that `body` results in: defaults are filled

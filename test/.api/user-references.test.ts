@@ -263,4 +263,13 @@ test('what refers by a list, and names its readers in one, is embedded for those
   assert.deepEqual([await titles(mia, 7), await titles(mia, 9)], ['One,Two', 'One']);
   assert.deepEqual([await titles(eve, 7), await titles(eve, 8)], ['One,Three', 'One,Three']);
   assert.deepEqual([await titles(bob, 7), await titles(bob, 8)], ['One,Two', 'One']);
+
+  // Beyond some records that refer, what names the caller is looked through once for all parents.
+  const many = Array.from({ length: 250 }, (_, at) =>
+    ({ title: `${at}`, memberIds: at % 50 === 0 ? [3] : [], diaryIds: [5, 6] }));
+  await mia('POST', '/tagged/batch', { json: many });
+  const page = Object((await eve('GET', '/diaries?embed=tagged&limit=10')).json);
+  const shown = page.map(({ tagged }: any) => tagged.map(({ title }: any) => title).join());
+  const named = 'One,0,50,100,150,200';
+  assert.deepEqual(shown, ['One', 'One', 'One', 'One', named, named, 'One,Three', 'One,Three', 'One', 'One']);
 });

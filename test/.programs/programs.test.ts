@@ -196,6 +196,19 @@ test('an app in memory opens in 12 ms once its modules are loaded', async () => 
   assert.ok(Math.min(...times) <= 12, times.join(' '));
 });
 
+test('all records of somebody are those of that somebody, however the options say who asks', async (t) => {
+  const diaries = defineCollection({
+    name: 'diaries', fields: { title: { kind: 'text' } }, access: { list: 'owner', read: 'owner' },
+  });
+  const app = await open(t, { collections: [diaries] });
+  const { id } = await app.users.create(mia);
+  await app.collection(diaries).create({ title: 'of the program' });
+  await app.collection(diaries).create({ title: 'of Mia' }, { as: id });
+  const titles: string[] = [];
+  for await (const { title } of app.collection(diaries).all(Object.create({ as: id }))) titles.push(title);
+  assert.deepEqual(titles, ['of Mia']);
+});
+
 test('a single resource is one value, with its type, its access and its version', async (t) => {
   const settings = defineCollection({
     name: 'settings', single: true,

@@ -48,3 +48,16 @@ test('an index has the ids of a key in ascending order, or from one on, however 
   for (const ids of model.values()) ids.clear();
   check();
 });
+
+test('keys of a record that are many on both sides of a change take one pass', () => {
+  const index = new RecordIndex<Holder>(({ keys }) => keys, { bytes: 0 });
+  const [before, after] = [0, 100_000].map((first) => Array.from({ length: 100_000 }, (_, at) => first + at));
+  index.add(1, before, undefined);
+  const begun = process.cpuUsage();
+  index.add(1, after, before);
+  index.remove(1, before, after);
+  const { user } = process.cpuUsage(begun);
+  // A look at each of the others for each key takes 20 s.
+  assert.ok(user < 2_000_000, `${user} us`);
+  assert.deepEqual([index.count(0), index.count(100_000), index.count(199_999)], [0, 1, 1]);
+});

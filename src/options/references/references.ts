@@ -4,7 +4,7 @@ import { pointerTo } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
 import { idOf, recordId, type RecordId } from '../../base/record-id.ts';
 import { fieldValue, isSameValue, looksSame } from '../../schema/record.ts';
-import { validationFailed } from '../../schema/validate.ts';
+import { issuesMax, validationFailed } from '../../schema/validate.ts';
 import type { StoredRecord, Transaction } from '../../store/store.ts';
 import { embeddablesOf, embeddedBy } from './embedding.ts';
 import { readable, readerOf } from '../../collections/reader.ts';
@@ -42,13 +42,14 @@ function checkReferences(
   for (const { name, field, to } of outgoing) {
     const value = fieldValue(input, name);
     if (value === undefined || isSameValue(value, fieldValue(before, name))) continue;
-    const former: readonly unknown[] = [fieldValue(before, name)].flat();
+    const former = new Set<unknown>([fieldValue(before, name)].flat());
     const isReadable = hasAccess(to.access.read, principal);
     for (const [index, id] of [value].flat().entries()) {
-      if (former.includes(id)) continue;
+      if (former.has(id)) continue;
       const found = isReadable ? readable(tx, to, principal, recordId(id)) : undefined;
       // The number and its text are one id, but only one of them is it.
       if (found !== undefined && idOf(found) === id) continue;
+      if (issues.length > issuesMax) break;
       const pointer = pointerTo(name) + (typeof value === 'object' ? `/${index}` : '');
       const what = to.isUsers ? 'user' : `record of ${field.to} that you may read`;
       const detail = `must be the id of a ${what}`;

@@ -12,6 +12,13 @@ export type KeyOf<R> = (record: R) => Keys;
 export const hasKey = (keys: Keys, key: Key): boolean =>
   typeof keys === 'object' ? keys.includes(key) : keys === key;
 
+/** The keys that are not among `others`: in one pass, since both may be long. */
+function without(keys: readonly Key[], others: Keys): readonly Key[] {
+  if (typeof others !== 'object') return keys.filter((key) => key !== others);
+  const known = new Set(others);
+  return keys.filter((key) => !known.has(key));
+}
+
 /** A record that has a key. */
 export type Holder = readonly [id: number, key: Key];
 
@@ -123,7 +130,7 @@ export class RecordIndex<R> {
   add(id: number, keys: Keys, others: Keys): void {
     if (keys === undefined) return;
     if (typeof keys === 'object') {
-      for (const key of keys) this.add(id, key, others);
+      for (const key of without(keys, others)) this.add(id, key, undefined);
       return;
     }
     if (hasKey(others, keys)) return;
@@ -143,7 +150,7 @@ export class RecordIndex<R> {
   remove(id: number, keys: Keys, others: Keys): void {
     if (keys === undefined) return;
     if (typeof keys === 'object') {
-      for (const key of keys) this.remove(id, key, others);
+      for (const key of without(keys, others)) this.remove(id, key, undefined);
       return;
     }
     if (hasKey(others, keys)) return;
