@@ -16,9 +16,14 @@ async function folder({ browser, t }: Visit): Promise<string> {
   return path;
 }
 
+/** The text of a file that the browser saves: it makes an empty one first. */
 async function downloaded(path: string): Promise<string> {
-  for (let wait = 0; wait < 200 && !existsSync(path); wait += 1) await sleep(25);
-  return readFileSync(path, 'utf8');
+  for (let wait = 0; wait < 400; wait += 1) {
+    const text = existsSync(path) ? readFileSync(path, 'utf8') : '';
+    if (text !== '') return text;
+    await sleep(25);
+  }
+  return assert.fail(`nothing was saved as ${path}`);
 }
 
 const items = async ({ server }: Visit): Promise<any[]> => (await server.as('ada', 'GET', '/items')).data;
