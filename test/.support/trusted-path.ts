@@ -23,7 +23,7 @@ export const lists: Readonly<Record<'access' | 'disk', TrustedList>> = {
     files: {
       'src/config/read.ts': 'where an option or a secret comes from, and that `--auth none` is for loopback alone',
       'src/app/options.ts': 'what an app is opened with, and the defaults of an app that is given nothing',
-      'src/app/app.ts': 'every request goes through the pipeline; none is answered before there is an administrator',
+      'src/app/app.ts': 'requests go through the pipeline; a first start makes its administrator before any',
       'src/app/data.ts': 'what the services are made of',
       'src/app/endpoints.ts': 'which handler is bound to which route',
       'src/app/administrator.ts': 'when the first administrator is made',
