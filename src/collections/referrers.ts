@@ -1,3 +1,4 @@
+import { limits } from '../base/limits.ts';
 import { recordId, type RecordId } from '../base/record-id.ts';
 import { fieldValue } from '../schema/record.ts';
 import type { Collection, StoredRecord } from '../store/store.ts';
@@ -29,7 +30,7 @@ export function referring(
   const name = referrersOf(field, deciding);
   if (!areLists(field, deciding)) return records.members(name, referrerKey(userId, id), most);
   const known = made.get(name);
-  if (known === undefined && records.countAtMost(field, id) < 2 * most)
+  if (known === undefined && records.countAtMost(field, id) <= limits.embeddedMax)
     return records.members(field, id);
   const all = known ?? byReference(records.members(deciding, userId), field);
   made.set(name, all);
