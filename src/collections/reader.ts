@@ -179,19 +179,27 @@ export class Reader {
     if (this.test === undefined) return true;
     let users = usersIn.get(block);
     if (users === undefined) {
-      users = new Uint8Array(usersBits);
+      users = new Uint8Array(usersBits / 8);
       for (const name of decidingNames(this.#access))
         for (const record of block)
-          for (const user of [fieldValue(record, name)].flat()) users[Number(user) % usersBits] = 1;
+          for (const user of [fieldValue(record, name)].flat()) {
+            const [byte, bit] = placeOf(Number(user));
+            users[byte] = (users[byte] ?? 0) | bit;
+          }
       usersIn.set(block, users);
     }
-    return users[this.#userId % usersBits] === 1;
+    const [byte, bit] = placeOf(this.#userId);
+    return ((users[byte] ?? 0) & bit) !== 0;
   }
 }
 
 /** The users that decide in a block, by their ids: several share a place where there are many. */
 const usersIn = new WeakMap<readonly StoredRecord[], Uint8Array>();
 const usersBits = 4096;
+const placeOf = (userId: number): readonly [byte: number, bit: number] => [
+  (userId % usersBits) >> 3,
+  1 << (userId % 8),
+];
 
 /** Returns each record once, by ascending id. */
 const inOrder = (records: readonly StoredRecord[]): StoredRecord[] =>
