@@ -96,7 +96,7 @@ export interface Call<B = unknown> {
   readonly body: B;
 }
 
-/** Carries out the operation of a route whose body is a `B`. @throws CairnError */
+/** Carries out the operation of a route with a body of `B`. @throws CairnError */
 export type Handler<B = unknown> = (call: Call<B>) => Reply | Promise<Reply>;
 
 /** A route and its handler. */

@@ -22,7 +22,7 @@ export function parseClaims(payload: Buffer): Claims | undefined {
   // A token with an audience is for another service (RFC 7519 §4.1.3): Cairn has no name.
   if (typeof jti !== 'string' || aud !== undefined) return undefined;
   const bearer: TokenPrincipal = { kind: 'bearer', userId, role, issuedAt: iat };
-  // Tolerates a signer whose clock is ahead, but does not extend the lifetime.
+  // Tolerates a signer with a clock that is ahead, but does not extend the lifetime.
   return { bearer, from: Math.max(iat, nbf) - limits.clockSkewSecondsMax, until: exp };
 }
 

@@ -97,7 +97,7 @@ const wordHere = /true|false|null/y;
 const space = /[ \t\n\r]*/y;
 const escapeSequence = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y;
 
-/** A recursive descent through one text, whose errors name the place. */
+/** A recursive descent through one text; its errors name the place. */
 class Scanner {
   values = 0;
   readonly #text: string;

@@ -141,7 +141,7 @@ const limits = {
   cookieIdleSecondsMax: 12 * 60 * 60,
   /** The longest time that a cookie session lives. */
   cookieLifetimeSecondsMax: 7 * 24 * 60 * 60,
-  /** The most secrets of sessions whose hashes are remembered; about 200 bytes each. */
+  /** The most secrets of sessions with a remembered hash; about 200 bytes each. */
   sessionSecretsMax: 10_000,
   /** The most sessions of one user; a further one ends the oldest. */
   sessionsPerUserMax: 50,
@@ -174,7 +174,7 @@ const limits = {
   keptOrdersHeapShareMax: 1 / 16,
   /** The longest address of a field, in UTF-16 code units. */
   urlLengthMax: 2048,
-  /** The most bytes of a `json` field whose declaration does not say it. */
+  /** The most bytes of a `json` field where its declaration does not say it. */
   jsonFieldBytesMax: 64 * 1024,
   /** The totals of filtered lists that are kept until a record changes. */
   totalsKeptMax: 16,

@@ -15,7 +15,7 @@ const rememberedMs = 120_000;
  * a caller's own tasks keep their order.
  */
 export class Turns<T> {
-  /** The tasks of each caller, the caller whose turn is next first. */
+  /** The tasks of each caller, the one with the next turn first. */
   readonly #queues = new Map<string, Queue<T>>();
   /** How many turns of others each caller still has to wait for, because of what its tasks cost. */
   readonly #debts = new Map<string, number>();

@@ -191,7 +191,7 @@ function isReserved(singular: string, hasUsers: boolean): boolean {
   return reserved.includes(singular) || derivedTitle.test(singular);
 }
 
-/** A definition whose singular is known. */
+/** A definition with its singular. */
 type NamedDefinition = CollectionDefinition & Pick<CollectionDeclaration, 'singular'>;
 
 /** Returns what is served, where singulars that were left out follow from the names. */

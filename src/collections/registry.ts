@@ -46,7 +46,7 @@ export interface Declared extends CollectionDeclaration {
   readonly ids: IdKind | undefined;
   /** The name as a part of operation ids, which no other collection has. */
   readonly noun: string;
-  /** The fields whose values are unique, with the keys of their indexes. */
+  /** The fields with unique values, and the keys of their indexes. */
   readonly unique: readonly (readonly [field: string, keyOf: KeyOf])[];
   /** The references of its fields, and those to its records. */
   readonly outgoing: readonly Reference[];
@@ -76,7 +76,7 @@ export interface Target
 }
 
 /**
- * Returns the users as references have them, whoever may read users: with the name, for fields that
+ * Returns the users as references have them, for all callers alike: with the name, for fields that
  * show it.
  */
 export const usersAsTarget = (records: Collection<StoredRecord>): Target => ({
@@ -90,7 +90,7 @@ export const usersAsTarget = (records: Collection<StoredRecord>): Target => ({
   incoming: [],
 });
 
-/** A field whose values are ids of records, in its own collection or in another one, or of users. */
+/** A field with ids of records, in its own collection or in another one, or of users. */
 export interface Reference {
   readonly from: Declared;
   readonly name: string;

@@ -15,7 +15,7 @@ export interface Caller {
   readonly encrypted: boolean;
 }
 
-/** The proxies whose `X-Forwarded-*` fields are believed. */
+/** The proxies that are believed by `X-Forwarded-*`. */
 export interface Proxies {
   /** Whether an address belongs to one of them. */
   has(address: string): boolean;
@@ -80,7 +80,7 @@ export class Shared {
   readonly memory: Budget;
   /** Lets callers take turns with bodies that take milliseconds to read. */
   readonly takeTurn: YieldToEventLoop;
-  /** Requests whose reply is being created, those that wait for their body included. */
+  /** Requests that wait for their reply to be created, those that wait for their body included. */
   unanswered = 0;
   /** Replies that are being streamed, or that the system has not accepted yet. */
   sending = 0;

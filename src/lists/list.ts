@@ -294,7 +294,7 @@ class Selection {
   /** `undefined` without filters. */
   readonly #passes: Test | undefined;
   readonly #testsPerStep: number;
-  /** An order whose first field ascends: that of the query, or its reverse. */
+  /** An order that begins with an ascending field: that of the query, or its reverse. */
   readonly #compare: Compare;
   /** Whether the records are read in that order, or from its end. */
   readonly #direction: Direction;

@@ -25,7 +25,7 @@ const kinds = {
 };
 
 /**
- * Checks that `given` is an object whose members `what` has, each of its kind.
+ * Checks that `given` is an object with members of `what` alone, each of its kind.
  * @throws OptionError that names the member: it would have no effect, or another one than is meant
  */
 export function checkMembers(

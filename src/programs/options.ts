@@ -187,7 +187,7 @@ function checkOptions(options: AppOptions): void {
       throw new OptionError(`Cannot use clock: it has no method "${method}"`, 'clock');
 }
 
-/** Makes a log in JSON, whose lines `sink` gets as bytes. @throws OptionError */
+/** Makes a log in JSON; `sink` gets its lines as bytes. @throws OptionError */
 export function createLog(options: LogOptions): Log {
   checkMembers('createLog', options, logKinds);
   checkGiven('level', logLevel, options.level);

@@ -9,7 +9,7 @@ export function addFields(headers: Headers, fields: readonly string[]): Headers 
   return headers;
 }
 
-/** Returns the response to which a reply amounts. `body` is what of it is sent. */
+/** Returns the response that a reply amounts to. `body` is what of it is sent. */
 export function responseOf(
   { status, fields }: Reply,
   body: string | Buffer | ReadableStream<Uint8Array> | undefined,
@@ -29,7 +29,7 @@ let WholeResponse: ReturnType<typeof classOfWholes> | undefined;
 type BodyReader = 'body' | 'bodyUsed' | 'arrayBuffer' | 'blob' | 'bytes' | 'clone' | 'formData';
 
 /**
- * Returns the class of responses whose body is there. The body of the platform's own is a stream
+ * Returns the class of responses with a body that is there. The body of the platform's own is a stream
  * from the beginning, which costs as much as a read of a record: here it is made when it is asked
  * for, and text and JSON are read without it. The class is made late, because `Response` loads all
  * of the platform's `fetch`.

@@ -62,7 +62,7 @@ export function members(table: { readonly [name: string]: Check }): Check {
   };
 }
 
-/** Returns the check of an array whose elements pass `element`. */
+/** Returns the check of an array with elements that pass `element`. */
 export function elements(what: string, min: number, element: Check): Check {
   return (value, at, report) => {
     if (!Array.isArray(value) || value.length < min) {
@@ -170,7 +170,7 @@ const checkOwnMembers = checkMembers(declarable, ({ isUnique }) => ({
   ...(isUnique && { unique: maybe(aFlag) }),
 }));
 
-/** Checks the declaration of a field whose values callers set and see. */
+/** Checks the declaration of a field with values that callers set and see. */
 export const checkField: Check = (value, at, report) => {
   if (!checkOwnMembers(value, at, report)) return false;
   // The members are those of the field's kind, and have been checked.

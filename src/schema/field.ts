@@ -55,7 +55,7 @@ interface FieldOf<T extends Value> {
   readonly example?: T;
 }
 
-/** The member of fields whose value no two records of a collection may share. */
+/** The member of fields with a value that no two records of a collection may share. */
 interface Unique {
   readonly unique?: boolean;
 }
@@ -248,7 +248,7 @@ export const givenIdField = (of: IdKind): IdField => ({
   description: 'Given when the record is created, or made by the server; never changed.',
 });
 
-/** The bounds of a field whose declaration may leave them out. */
+/** The bounds of a field that its declaration may leave out. */
 export function boundsOf(field: TextField | NumberField): { min: number; max: number } {
   const { min = lowest[field.kind], max = highest[field.kind] } = field;
   return { min, max };

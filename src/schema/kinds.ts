@@ -428,7 +428,7 @@ const forbiddenSurrogate = violation(loneSurrogate.code, `must not contain ${lon
 /** A violation with its place, a JSON Pointer into the value. */
 export type Placed = Violation & { readonly place?: string };
 
-/** The most elements of a list whose declaration does not say it. */
+/** The most elements of a list where its declaration does not say it. */
 const listLengthMax = 50;
 
 export const kinds: { readonly [K in Field['kind']]: Kind<Field & { readonly kind: K }> } = {

@@ -22,7 +22,7 @@ export interface Head {
 /** The head of a log without groups. */
 export const firstHead: Head = { sequence: 0, id: '', chain: 0, bytes: 0 };
 
-/** The key of the group whose first commit has this sequence number. */
+/** The key of the group that begins with the commit of this sequence number. */
 export function groupKey(prefix: string, sequence: number): string {
   return `${prefix}log/${String(sequence).padStart(16, '0')}`;
 }

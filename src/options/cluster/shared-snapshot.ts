@@ -6,7 +6,7 @@
  *                           "records":[{…},{…}],"crc":"…"}, compressed with gzip
  *
  * - The key `snapshot` is the pointer: it names the parts of the present snapshot.
- * - `head` describes the last group whose changes the snapshot contains.
+ * - `head` describes the last group with changes in the snapshot.
  * - A part is a line as in `journal-format.ts`. Its `crc` starts from that of the part before.
  *
  * A node writes the parts first, below a name of their own. Then one transaction swaps the
@@ -46,7 +46,7 @@ export interface Place {
 export interface SharedSnapshot {
   readonly name: string;
   readonly parts: number;
-  /** The last group whose changes are in it. */
+  /** The last group with changes in it. */
   readonly head: Head;
   /** The revision of etcd that wrote the pointer; 0 where there is none. */
   readonly revision: number;

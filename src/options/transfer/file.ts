@@ -1,5 +1,5 @@
 /**
- * Reads files such as json-server has: one JSON object whose members are arrays of records,
+ * Reads files such as json-server has: one JSON object of arrays of records,
  * `{ "posts": [{ "id": 1, "title": "…" }], "comments": [] }`. A file is read whole.
  */
 import { constants } from 'node:buffer';

@@ -56,7 +56,7 @@ export interface Arrival {
   readonly ids: Map<string, RecordId>;
   /** The highest of them that can be the number of a record. */
   highest: number;
-  /** The keys of each field whose values are unique. */
+  /** The keys of each field with unique values. */
   readonly keys: readonly (readonly [field: string, keyOf: KeyOf, seen: Set<string>])[];
   /** For each reference, the ids that it has, each with its first place. */
   readonly references: readonly (readonly [field: string, to: Target, Map<RecordId, string>])[];

@@ -138,7 +138,7 @@ export class DirectoryLock {
 }
 
 /**
- * Makes the file `name`, or replaces one whose holder is gone. Where several processes
+ * Makes the file `name`, or replaces one that its holder has left. Where several processes
  * take over at once, one of them makes the claim, a file that is named after the identity
  * of the stale file, and renames it.
  */
@@ -247,7 +247,7 @@ export const systemMachine: Machine = {
       if (errorCode(error) === 'ESRCH') return undefined;
     }
     const stat = statusOf(pid === process.pid ? 'self' : String(pid));
-    // A dead process whose parent has not asked for its exit code yet.
+    // A dead process, while its parent has not asked for its exit code.
     return /^[ZX]/.test(stat?.[0] ?? '') ? undefined : (stat?.[19] ?? null);
   },
   wait: (ms) => delay(ms),
