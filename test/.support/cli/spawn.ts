@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
-import { spawn, type ChildProcess } from 'node:child_process';
+import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { extname, join, resolve } from 'node:path';
 import type { TestContext } from 'node:test';
+import { promisify } from 'node:util';
 import { handbook, projectDirectory } from '../source.ts';
 import { isLockedRun } from '../locked.ts';
 
@@ -32,6 +33,13 @@ export const source = [...loader, join(projectDirectory, 'src', 'main.ts')];
 export function testProgram(path: string): string[] {
   const ending = extname(import.meta.filename);
   return [...(ending === '.ts' ? loader : []), join(import.meta.dirname, '..', '..', path + ending)];
+}
+
+/** What a program of the tests, run with these flags of Node.js, prints as JSON. */
+export async function printed(path: string, ...flags: string[]) {
+  const words = [...flags, ...testProgram(path)];
+  const { stdout } = await promisify(execFile)(process.execPath, words, { cwd: projectDirectory });
+  return JSON.parse(stdout);
 }
 
 /** What starts Cairn: the source, or what was built of it where the tests are built, too. */
