@@ -143,7 +143,7 @@ test('a page in a kept order passes over blocks that have nothing of its reader'
 describe('a kept order', () => {
   test('gives the same lists as the model in random histories', async () => {
     const random = generator('histories of orders');
-    for (let count = 0; count < 15; count += 1) await runHistory(random);
+    for (let count = 0; count < 6; count += 1) await runHistory(random);
   });
 
   test('gives the same lists and pages as the model, before, while and after it is made', async () => {
@@ -204,7 +204,7 @@ describe('a kept order', () => {
   });
 
   test('finds the records of a range by search', async () => {
-    const { things, store, pool, read } = await world('ranges', 1500);
+    const { things, store, pool, read } = await world('ranges', 400);
     for (const sort of ['sort=size,price', 'sort=-size']) {
       for (let time = 0; time < 2; time += 1) await read(`${sort}&limit=1`);
       await pool.orders.settled();
