@@ -34,8 +34,7 @@ export interface SharedPlace {
 export type SharedPurpose = 'serve' | 'check' | 'command';
 
 /** What commands do in a shared place. */
-export interface SharedTools {
-  readonly place: SharedPlace;
+export interface SharedTools extends SharedPlace {
   /** Reads all records and the key ring, as a server does that starts now. */
   read(): Promise<{ readonly image: Image; readonly keys: Buffer | undefined }>;
   /** Writes a copy to a place without data. */

@@ -30,7 +30,14 @@ import type { CompleteOptions } from './options.ts';
  * it serves, and nothing else imports it. Who does not want a part removes it and its line.
  */
 export interface Options {
-  readonly cluster?: () => Promise<{ readonly ClusterTools: NewTools }>;
+  /** Joins a cluster. Nothing is asked before its store starts. */
+  readonly cluster?: () => Promise<{
+    joinWithTools(
+      cluster: ClusterOptions,
+      options: CompleteOptions,
+      purpose: SharedPurpose,
+    ): SharedTools;
+  }>;
   readonly cors?: () => Promise<{ createCors(allowedOrigins: readonly string[]): Cors }>;
   readonly dialect?: () => Promise<Dialect>;
   readonly operations?: () => Promise<{ readonly Operations: new () => Operations }>;
@@ -41,13 +48,6 @@ export interface Options {
   /** Reads a certificate and its key. */
   readonly tls?: () => Promise<{ readTls(certFile: string, keyFile: string): TlsTexts }>;
 }
-
-/** Reaches a cluster. Nothing is asked before its store starts. */
-type NewTools = new (
-  cluster: ClusterOptions,
-  options: CompleteOptions,
-  purpose: SharedPurpose,
-) => SharedTools;
 
 /** Lets clients of another server ask in their own way. */
 interface Dialect {
@@ -163,7 +163,9 @@ export async function loadParts(chosen: CompleteOptions): Promise<Parts> {
     // Without authentication, nobody has a key.
     features: await loadFeatures({ ...chosen, keys: settings.auth === 'required' }),
     dialect: dialect && (await loadOption(options.dialect, '--dialect')),
-    place: cluster && (await openCluster(cluster, chosen, 'serve')).place,
+    place:
+      cluster &&
+      (await loadOption(options.cluster, '--cluster')).joinWithTools(cluster, chosen, 'serve'),
     cors:
       corsOrigins.length === 0
         ? undefined
@@ -176,16 +178,6 @@ export async function loadParts(chosen: CompleteOptions): Promise<Parts> {
       ? await loadOption(options.singles, '"single": true')
       : undefined,
   };
-}
-
-/** @throws OptionError where the part was removed */
-export async function openCluster(
-  cluster: ClusterOptions,
-  chosen: CompleteOptions,
-  purpose: SharedPurpose,
-): Promise<SharedTools> {
-  const { ClusterTools } = await loadOption(options.cluster, '--cluster');
-  return new ClusterTools(cluster, chosen, purpose);
 }
 
 /** Loads the features but for those that are false in `chosen`. */

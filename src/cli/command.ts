@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import { join, resolve, sep } from 'node:path';
 import type { SharedTools } from '../api/shared-place.ts';
 import { defaultOptions } from '../app/options.ts';
-import { openCluster } from '../app/parts.ts';
+import { loadOption, options as parts } from '../app/parts.ts';
 import type { ExitCode } from '../base/errors.ts';
 import type { Declarations } from '../collections/declaration-file.ts';
 import { clusterOptions, OptionError, options, type Option } from '../config/options.ts';
@@ -95,7 +95,8 @@ export async function clusterOf(
   if (cluster === undefined) return undefined;
   const secret = readSecret('CAIRN_SECRET', given);
   const chosen = { ...defaultOptions, secret, ...declared };
-  return openCluster(cluster, chosen, declared === undefined ? 'command' : 'check');
+  const { joinWithTools } = await loadOption(parts.cluster, '--cluster');
+  return joinWithTools(cluster, chosen, declared === undefined ? 'command' : 'check');
 }
 
 /**

@@ -128,7 +128,7 @@ async function checkCluster(
   cluster: SharedTools,
   declared?: Partial<Declarations>,
 ): Promise<ExitCode> {
-  const { store } = openData({ ...defaultOptions, ...declared }, undefined, cluster.place);
+  const { store } = openData({ ...defaultOptions, ...declared }, undefined, cluster);
   await store.start();
   const { collections, sequence } = store.status();
   const room = await cluster.testRoom().then(
@@ -138,7 +138,7 @@ async function checkCluster(
   await store.close();
   const fit = ok('The declared collections fit the others, and all records');
   const unknown = warning('No collections are compared with the others; use --collections');
-  const place = ok(`${cluster.place.prefix} in etcd holds all commits up to ${sequence}`);
+  const place = ok(`${cluster.prefix} in etcd holds all commits up to ${sequence}`);
   show(terminal, [...counts(collections).map(ok), declared ? fit : unknown, place, room]);
   return room.level === 'failure' ? 78 : 0;
 }
@@ -205,11 +205,7 @@ async function restore(call: Call): Promise<void> {
   const directory = resolve(call.read(options.directory));
   if (cluster === undefined) await writeCopy(new NodeFiles(directory), copy, settings);
   else await cluster.write(copy.image);
-  showCopy(
-    call.terminal,
-    copy,
-    cluster === undefined ? directory : `${cluster.place.prefix} in etcd`,
-  );
+  showCopy(call.terminal, copy, cluster === undefined ? directory : `${cluster.prefix} in etcd`);
   call.terminal.out(signInAgain);
 }
 

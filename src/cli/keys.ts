@@ -29,7 +29,7 @@ export const commands: readonly Command[] = [
       const ring =
         cluster === undefined
           ? await readKeyRing(new NodeFiles(dataDirectory(call)))
-          : await cluster.place.changeKeys((found) => found);
+          : await cluster.changeKeys((found) => found);
       if (ring === undefined) err('There are no keys yet\n');
       for (const { kid, createdAt, retiredAt } of ring?.keys ?? []) {
         const state = retiredAt === undefined ? 'signs' : `retired ${timeOf(retiredAt)}`;
@@ -51,7 +51,7 @@ export const commands: readonly Command[] = [
       } else {
         const {
           keys: [{ kid }],
-        } = await cluster.place.changeKeys(nextRing);
+        } = await cluster.changeKeys(nextRing);
         call.terminal.out(`${kid} signs from now on, on all nodes\n`);
       }
     },

@@ -220,7 +220,7 @@ async function withUsers(
     },
     log: { ...silentLog, message },
   };
-  const data = openData(complete, undefined, cluster?.place);
+  const data = openData(complete, undefined, cluster);
   const { store, users } = data;
   if (cluster === undefined && !(await store.exists())) {
     if (check === undefined) {
