@@ -12,11 +12,11 @@ import { RouteConflict } from '../http/router.ts';
 import type { ListenOptions, TlsTexts } from '../http/server.ts';
 import type { Load } from '../log/operated.ts';
 import type { StoreState, Transaction } from '../store/store.ts';
-import { callerOf, principalOf, type As, type Caller } from './callers.ts';
+import { callerOf, type As, type Caller } from './callers.ts';
 import {
   Operations,
+  Program,
   singleOf,
-  type CollectionTools,
   type DeclaredCollection,
   type ProgramCollection,
   type ProgramSingle,
@@ -41,7 +41,7 @@ import {
 } from './routes.ts';
 import type { Shape } from '../schema/field.ts';
 import type { Input, Output, Patch, Single, Where } from './types.ts';
-import { ProgramWrites, programTransaction, type Find, type ProgramTransaction } from './write.ts';
+import { programTransaction, type Find, type Found, type ProgramTransaction } from './write.ts';
 
 /** A user as programs read it. */
 export interface User {
@@ -257,89 +257,75 @@ function checkTls(tls: TlsTexts): void {
 /** The row for which `app.authenticate` looks at credentials. */
 const credentials = { method: 'GET', path: '/', access: 'optional' } as const;
 
-/** Finds a collection, or a single resource, by its declaration or its name. @throws OptionError */
-function operationsNamed(
-  all: ReadonlyMap<string, Operations>,
-  kind: 'collection' | 'single',
-  given: unknown,
-): Operations {
-  const name = nameGiven(given);
-  const operations = all.get(name);
-  const isOf = (one: Operations): boolean => one.isSingle === (kind === 'single');
-  if (operations !== undefined && isOf(operations)) return operations;
-  const names = [...all.values()].filter(isOf).map((one) => one.name);
-  let advice = `there are ${names.join(', ') || 'none'}`;
-  if (operations !== undefined) advice = `use ${operations.isSingle ? 'single' : 'collection'}`;
-  else if (name === 'users') advice = 'use app.users';
-  throw new OptionError(`Cannot use ${kind} "${name}": ${advice}`, kind);
-}
-
 /** What reads and writes records. */
 interface Records extends Omit<Running<App>, 'app'> {
   readonly api: Pick<App, 'collection' | 'single' | 'users' | 'versionOf' | 'write'>;
 }
 
-/** Returns the operations on each declared collection and single resource, by name. */
-function operationsOf(
+/** Returns what finds a collection, or a single resource, by its declaration or its name. */
+function finderOf(
   { data, singles }: Application,
   complete: CompleteOptions,
-  tools: CollectionTools,
-): ReadonlyMap<string, Operations> {
+  program: Program,
+): Find {
   const { SingleResource = CollectionResource } = singles ?? {};
-  return new Map(
-    [...data.registry.values()].map((declared) => {
+  const all = new Map(
+    [...data.registry.values()].map((declared): [string, Found] => {
       const Resource = declared.isSingle ? SingleResource : CollectionResource;
       const resource = new Resource(declared, complete);
       const routed = declaredCollection(declared);
-      return [declared.name, new Operations({ routed, resource }, tools)];
+      return [
+        declared.name,
+        { declared, operations: new Operations({ routed, resource }, program) },
+      ];
     }),
   );
+  return (kind, given) => {
+    const name = nameGiven(given);
+    const found = all.get(name);
+    const kindOf = ({ declared }: Found): string => (declared.isSingle ? 'single' : 'collection');
+    if (found !== undefined && kindOf(found) === kind) return found;
+    const others = [...all.values()].filter((one) => kindOf(one) === kind);
+    let advice = `there are ${others.map(({ declared }) => declared.name).join(', ') || 'none'}`;
+    if (found !== undefined) advice = `use ${kindOf(found)}`;
+    else if (name === 'users') advice = 'use app.users';
+    throw new OptionError(`Cannot use ${kind} "${name}": ${advice}`, kind);
+  };
 }
 
 /** Returns what reads and writes records. */
 function recordsOf(inside: Application, complete: CompleteOptions): Records {
-  const { data, store, listPool } = inside;
-  const writes = new ProgramWrites(data.writes);
-  const versions = new WeakMap<object, string>();
-  const tools: CollectionTools = {
-    epoch: () => store.epoch,
-    pool: listPool,
-    principalOf: (options) => principalOf(options, data.users.records),
-    write: writes.write,
-    refuseNested: () => writes.refuseNested(),
-    versions,
-  };
-  const all = operationsOf(inside, complete, tools);
-  const find: Find = (kind, given) => operationsNamed(all, kind, given);
+  const { data } = inside;
+  const program = new Program(inside);
+  const find = finderOf(inside, complete, program);
   const { settings, roles } = complete;
   const routed = usersCollection({ ...settings, roles });
-  const ofUsers = new Operations({ routed, resource: data.users }, tools);
+  const ofUsers = new Operations({ routed, resource: data.users }, program);
   const { createMany: _, ...users } = ofUsers.collection;
   const setPassword: ProgramUsers['setPassword'] = async (id, password, options) => {
     await users.change(id, { password }, options);
   };
   const transaction = (tx: Transaction, principal: Principal) =>
-    programTransaction(tx, principal, find, data.registry);
+    programTransaction(tx, principal, find);
   const records = {
-    single: (given: unknown) => singleOf(find('single', given).collection),
-    collection: (given: unknown) => find('collection', given).collection,
+    single: (given: unknown) => singleOf(find('single', given).operations.collection),
+    collection: (given: unknown) => find('collection', given).operations.collection,
     get users() {
       if (data.hasUsers) return { ...users, setPassword };
       throw new OptionError('Cannot use app.users: the app has "users": false', 'users');
     },
     versionOf(record: object) {
-      const version = versions.get(record);
+      const version = program.versions.get(record);
       if (version !== undefined) return version;
       const advice = 'pass the very object that the app gave, not a copy';
       throw new OptionError(`Cannot tell the version of the record: ${advice}`, 'record');
     },
     write<T>(work: (tx: never) => T, options: As = {}): Promise<T> {
-      writes.refuseNested();
       if (typeof work !== 'function')
         throw new OptionError('Cannot use work: app.write takes a function', 'work');
       checkMembers('app.write', options, { as: 'any' });
-      const principal = tools.principalOf(options);
-      return writes.write(principal, (tx) =>
+      const principal = program.principalOf(options);
+      return program.write(principal, (tx) =>
         Reflect.apply(work, undefined, [transaction(tx, principal)]),
       );
     },
@@ -350,6 +336,6 @@ function recordsOf(inside: Application, complete: CompleteOptions): Records {
     api: records as unknown as Records['api'],
     // A transaction has the same types, for the same reason.
     transaction: transaction as unknown as Records['transaction'],
-    guarded: (work) => writes.guarded(work),
+    guarded: (work) => program.guarded(work),
   };
 }

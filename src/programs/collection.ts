@@ -2,6 +2,8 @@ import { authorize, type Principal } from '../auth/access.ts';
 import { CairnError } from '../base/errors.ts';
 import { isScalar, type JsonObject, type JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
+import type { Application } from '../app/app.ts';
+import type { Data } from '../app/data.ts';
 import type { BatchResource, Resource } from '../api/collections.ts';
 import type { RoutedCollection } from '../api/call.ts';
 import { entityTag, preconditionFailed } from '../api/replies.ts';
@@ -17,8 +19,8 @@ import { valueName } from '../schema/field.ts';
 import { representationOf } from '../schema/record.ts';
 import { validateElements } from '../schema/validate.ts';
 import type { StoredRecord, Transaction } from '../store/store.ts';
-import type { As } from './callers.ts';
-import { checkMembers, idGiven, jsonOf, type MemberKinds } from './given.ts';
+import { principalOf, type As } from './callers.ts';
+import { checkMembers, idGiven, jsonOf, refusePromise, type MemberKinds } from './given.ts';
 
 /** What a change requires. */
 export interface WriteOptions extends As {
@@ -96,17 +98,68 @@ export interface ProgramSingle<I = JsonValue, O = JsonValue, P = JsonValue> {
   change(patch: P, options?: WriteOptions): Promise<O>;
 }
 
-/** What collections have in common, of one app. */
-export interface CollectionTools {
-  readonly epoch: () => string;
+/** The methods: by which operation access to them is decided, and the options that they take. */
+const asOption = { as: 'any' } as const;
+const writeOptions = { ...asOption, ifVersion: 'text' } as const;
+const countOptions = { ...asOption, where: 'object' } as const;
+const allOptions = { ...countOptions, sort: 'any', limit: 'number' } as const;
+const methods = {
+  get: ['read', asOption],
+  find: ['read', {}],
+  referring: ['list', {}],
+  list: ['list', { ...allOptions, after: 'text', total: 'boolean' }],
+  all: ['list', allOptions],
+  count: ['list', countOptions],
+  create: ['create', asOption],
+  createMany: ['create', asOption],
+  replace: ['replace', writeOptions],
+  change: ['patch', writeOptions],
+  remove: ['remove', writeOptions],
+} as const satisfies { readonly [name: string]: readonly [string, MemberKinds] };
+
+/** What the collections of one app have in common: who calls, and its transactions. */
+export class Program {
+  readonly data: Data;
   readonly pool: ListPool;
+  /** The versions of the records that the program was given. */
+  readonly versions = new WeakMap<object, string>();
+  #isWorking = false;
+
+  constructor({ data, listPool }: Pick<Application, 'data' | 'listPool'>) {
+    this.data = data;
+    this.pool = listPool;
+  }
+
   /** Returns who a call is made for. @throws OptionError */
-  readonly principalOf: (options: As) => Principal;
-  /** Runs a transaction. @throws TypeError within another one */
-  readonly write: <T>(principal: Principal, work: (tx: Transaction) => T) => Promise<T>;
-  /** @throws TypeError within a transaction, before anything is waited for */
-  readonly refuseNested: () => void;
-  readonly versions: WeakMap<object, string>;
+  principalOf(options: As): Principal {
+    return principalOf(options, this.data.users.records);
+  }
+
+  /** Runs `work` as one transaction. @throws TypeError within another one, and for a promise */
+  write<T>(principal: Principal, work: (tx: Transaction) => T): Promise<T> {
+    this.refuseNested();
+    return this.data.writes.write(principal, this.guarded(work));
+  }
+
+  /** @throws TypeError within a transaction */
+  refuseNested(): void {
+    if (!this.#isWorking) return;
+    throw new TypeError('Cannot write within app.write: use the transaction that it passes');
+  }
+
+  /** Returns work that begins no other transaction, and returns no promise. */
+  guarded<T>(work: (tx: Transaction) => T): (tx: Transaction) => T {
+    return (tx) => {
+      this.#isWorking = true;
+      try {
+        const result = work(tx);
+        refusePromise(result, 'The work of app.write');
+        return result;
+      } finally {
+        this.#isWorking = false;
+      }
+    };
+  }
 }
 
 /** One collection: its rules and its operations, which are those of requests. */
@@ -115,27 +168,18 @@ export interface Served {
   readonly resource: Resource<unknown, unknown> & Partial<BatchResource<unknown>>;
 }
 
-type Write = 'create' | 'replace' | 'patch' | 'remove';
-
 /** The operations of a program on one collection, in and outside of its own transactions. */
 export class Operations {
   readonly served: Served;
-  readonly tools: CollectionTools;
+  readonly program: Program;
   /** Outside of its transactions. Users have no `createMany`. */
   readonly collection: Sending;
 
-  constructor(served: Served, tools: CollectionTools) {
+  constructor(served: Served, program: Program) {
     this.served = served;
-    this.tools = tools;
-    this.collection = Object.freeze({ name: this.name, ...readsOf(this), ...writesOf(this) });
-  }
-
-  get name(): string {
-    return this.served.routed.name;
-  }
-
-  get isSingle(): boolean {
-    return this.served.routed.isSingle === true;
+    this.program = program;
+    const { name } = served.routed;
+    this.collection = Object.freeze({ name, ...readsOf(this), ...writesOf(this) });
   }
 
   /** Returns a record as programs see it. If it is an object, it has a version. */
@@ -143,49 +187,55 @@ export class Operations {
     const shown = representationOf(this.served.routed.fields, record);
     const { [valueName]: value = shown } = shown;
     if (typeof value === 'object' && value !== null)
-      this.tools.versions.set(value, this.#versionOf(record.revision));
+      this.program.versions.set(value, this.#versionOf(record.revision));
     return value;
   }
 
   #versionOf(revision: number): string {
-    return entityTag(this.tools.epoch(), revision, this.served.routed.shapeTag);
-  }
-
-  /** @throws CairnError where the caller has no access to an operation */
-  authorize(
-    operation: Write | 'read' | 'list',
-    principal: Principal,
-    id: number | string = 0,
-  ): void {
-    const { access } = this.served.routed;
-    const record = idGiven(id);
-    authorize(access[operation], principal, record);
-    const isWrite = operation !== 'read' && operation !== 'list';
-    if (!isWrite) return;
-    if (principal.kind === 'key' && principal.isReadOnly)
-      throw new CairnError('insufficient_scope', 'Cannot write: the API key only reads');
-    // A change shows its result.
-    if (operation === 'replace' || operation === 'patch') authorize(access.read, principal, record);
+    return entityTag(this.program.data.store.epoch, revision, this.served.routed.shapeTag);
   }
 
   /**
-   * Returns who asks for an operation, and may have it. `verb` names the method, and `kinds` its
-   * options. @throws OptionError; CairnError as `authorize`
+   * Returns who calls a method, and may. In a transaction that is its `principal`, and there is no
+   * `as`. @throws OptionError; CairnError where the caller has no access; TypeError for a write
+   *   beside a transaction, before anything is waited for
    */
   admit(
-    [verb, operation]: readonly [verb: string, operation: Write | 'read' | 'list'],
-    options: As,
-    kinds: MemberKinds,
-    id?: number | string,
+    method: keyof typeof methods,
+    options: WriteOptions,
+    id: number | string = 0,
+    principal?: Principal,
   ): Principal {
-    checkMembers(`${verb} of ${this.name}`, options, kinds);
-    const principal = this.tools.principalOf(options);
-    this.authorize(operation, principal, id);
-    return principal;
+    const { name, access } = this.served.routed;
+    const [operation, kinds] = methods[method];
+    const isWrite = operation !== 'read' && operation !== 'list';
+    if (principal === undefined && isWrite) this.program.refuseNested();
+    const { as, ...others }: MemberKinds = kinds;
+    checkMembers(`${method} of ${name}`, options, principal === undefined ? kinds : others);
+    const caller = principal ?? this.program.principalOf(options);
+    const record = idGiven(id);
+    authorize(access[operation], caller, record);
+    if (isWrite && caller.kind === 'key' && caller.isReadOnly)
+      throw new CairnError('insufficient_scope', 'Cannot write: the API key only reads');
+    // A change shows its result.
+    if (operation === 'replace' || operation === 'patch') authorize(access.read, caller, record);
+    return caller;
   }
 
-  target(principal: Principal, id: number | string, options: WriteOptions): Target {
-    const { ifVersion } = options;
+  /** Returns what a change is of, and what it is. @throws CairnError `validation_failed` */
+  change(
+    method: 'replace' | 'change',
+    principal: Principal,
+    id: number | string,
+    sent: unknown,
+    options: WriteOptions,
+  ): readonly [target: Target, draft: unknown] {
+    const [kind] = methods[method];
+    const draft = this.served.routed.bodies[kind].validate(jsonOf(sent), principal);
+    return [this.target(principal, id, options), draft];
+  }
+
+  target(principal: Principal, id: number | string, { ifVersion }: WriteOptions): Target {
     const precondition: Precondition = {
       demand: () => undefined,
       check: (revision) => {
@@ -224,12 +274,6 @@ function textsOf(name: string, given: unknown): string[] {
   return all.map(String);
 }
 
-const asOption = { as: 'any' } as const;
-const writeOptions = { ...asOption, ifVersion: 'text' } as const;
-const countOptions = { ...asOption, where: 'object' } as const;
-const allOptions = { ...countOptions, sort: 'any', limit: 'number' } as const;
-const listOptions = { ...allOptions, after: 'text', total: 'boolean' } as const;
-
 /** What a program sends is checked. */
 type Sending = DeclaredCollection<unknown, JsonValue, unknown>;
 
@@ -251,18 +295,18 @@ export function singleOf<O, R, Options>(all: {
 }
 
 function readsOf(operations: Operations): Pick<Sending, 'get' | 'list' | 'all' | 'count'> {
-  const { served, tools } = operations;
-  const { routed, resource } = served;
-  const { records } = resource;
-  const readable = { records, access: routed.access };
+  const { served, program } = operations;
+  const { fields, access } = served.routed;
+  const { records } = served.resource;
+  const readable = { records, access };
   const list = async (options: ListOptions<object> = {}): Promise<ListPage<JsonValue>> => {
-    const principal = operations.admit(['list', 'list'], options, listOptions);
+    const principal = operations.admit('list', options);
     const query = operations.query(options, principal);
-    const source = { fields: routed.fields, records, pool: tools.pool };
     const caller = { caller: 'program', signal: never };
     const withTotal = options.total === true;
     const { limit = limits.pageRecordsMax } = query;
     const reader = readerOf(readable, principal, 'list');
+    const source = { fields, records, pool: program.pool };
     const page = await findPage(source, { query, withTotal, caller, reader }, limit);
     return {
       records: page.records.map((record) => operations.shown(record)),
@@ -272,13 +316,13 @@ function readsOf(operations: Operations): Pick<Sending, 'get' | 'list' | 'all' |
   };
   return {
     get(id, options = {}) {
-      const principal = operations.admit(['get', 'read'], options, asOption, id);
+      const principal = operations.admit('get', options, id);
       const record = readerOf(readable, principal, 'read').withId(idGiven(id));
       return record && operations.shown(record);
     },
     list,
     async *all(options = {}) {
-      operations.admit(['all', 'list'], options, allOptions);
+      operations.admit('all', options);
       let after: string | undefined;
       do {
         // A copy has the members of its own alone, and who asks may be inherited.
@@ -289,11 +333,11 @@ function readsOf(operations: Operations): Pick<Sending, 'get' | 'list' | 'all' |
       } while (after !== undefined);
     },
     count(options = {}) {
-      const principal = operations.admit(['count', 'list'], options, countOptions);
+      const principal = operations.admit('count', options);
       const { filters } = operations.query(options, principal);
       const { test } = readerOf(readable, principal, 'list');
       if (filters.length === 0 && test === undefined) return records.size;
-      const matches = matcher(routed.fields, filters);
+      const matches = matcher(fields, filters);
       const passes = (record: StoredRecord): boolean =>
         (test === undefined || test(record)) && matches(record);
       return records.view().blocks.reduce((sum, block) => sum + block.filter(passes).length, 0);
@@ -304,48 +348,39 @@ function readsOf(operations: Operations): Pick<Sending, 'get' | 'list' | 'all' |
 function writesOf(
   operations: Operations,
 ): Pick<Sending, 'create' | 'createMany' | 'replace' | 'change' | 'remove'> {
-  const { served, tools } = operations;
-  const { routed, resource } = served;
-  const change = async (
-    kind: 'replace' | 'patch',
-    id: number | string,
-    sent: unknown,
-    options: WriteOptions,
-  ): Promise<JsonValue> => {
-    tools.refuseNested();
-    const verb = kind === 'patch' ? 'change' : kind;
-    const principal = operations.admit([verb, kind], options, writeOptions, id);
-    const draft = routed.bodies[kind].validate(jsonOf(sent), principal);
-    const target = operations.target(principal, id, options);
-    const prepared = await resource.prepareChange?.(target, draft);
-    const work = (tx: Transaction): StoredRecord =>
-      resource.change(tx, target, draft, prepared).record;
-    return operations.shown(await tools.write(principal, work));
-  };
+  const { served, program } = operations;
+  const { resource } = served;
+  const { create } = served.routed.bodies;
+  const change =
+    (method: 'replace' | 'change') =>
+    async (id: number | string, sent: unknown, options: WriteOptions = {}): Promise<JsonValue> => {
+      const principal = operations.admit(method, options, id);
+      const [target, draft] = operations.change(method, principal, id, sent, options);
+      const prepared = await resource.prepareChange?.(target, draft);
+      const work = (tx: Transaction): StoredRecord =>
+        resource.change(tx, target, draft, prepared).record;
+      return operations.shown(await program.write(principal, work));
+    };
   return {
     async create(record, options = {}) {
-      tools.refuseNested();
-      const principal = operations.admit(['create', 'create'], options, asOption);
-      const input = routed.bodies.create.validate(jsonOf(record), principal);
+      const principal = operations.admit('create', options);
+      const input = create.validate(jsonOf(record), principal);
       const prepared = await resource.prepareCreate?.(principal, input, '');
       const work = (tx: Transaction) => resource.create(tx, principal, input, prepared);
-      return operations.shown(await tools.write(principal, work));
+      return operations.shown(await program.write(principal, work));
     },
     async createMany(sent, options = {}) {
-      tools.refuseNested();
-      const principal = operations.admit(['createMany', 'create'], options, asOption);
-      const inputs = validateElements(jsonOf(sent), (one) =>
-        routed.bodies.create.validate(one, principal),
-      );
+      const principal = operations.admit('createMany', options);
+      const inputs = validateElements(jsonOf(sent), (one) => create.validate(one, principal));
       const work = (tx: Transaction) => resource.createMany?.(tx, principal, inputs) ?? [];
-      return (await tools.write(principal, work)).map((one) => operations.shown(one));
+      return (await program.write(principal, work)).map((one) => operations.shown(one));
     },
-    replace: (id, record, options = {}) => change('replace', id, record, options),
-    change: (id, patch, options = {}) => change('patch', id, patch, options),
+    replace: change('replace'),
+    change: change('change'),
     async remove(id, options = {}) {
-      const principal = operations.admit(['remove', 'remove'], options, writeOptions, id);
+      const principal = operations.admit('remove', options, id);
       const target = operations.target(principal, id, options);
-      await tools.write(principal, (tx) => resource.remove(tx, target));
+      await program.write(principal, (tx) => resource.remove(tx, target));
     },
   };
 }

@@ -4,11 +4,10 @@ import { invariant } from '../base/errors.ts';
 import { isScalar, type JsonObject, type JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import { readerOf } from '../collections/reader.ts';
-import type { Declared, Registry } from '../collections/registry.ts';
-import type { Writes } from '../collections/writes.ts';
+import type { Declared } from '../collections/registry.ts';
 import type { StoredRecord, Transaction } from '../store/store.ts';
 import { singleOf, type Operations, type WriteOptions } from './collection.ts';
-import { checkMembers, idGiven, jsonOf, refusePromise } from './given.ts';
+import { idGiven, jsonOf } from './given.ts';
 import type { Input, Output, Patch, Single } from './types.ts';
 
 /** One transaction of a program, which is all or nothing. It is used while its work runs. */
@@ -49,103 +48,59 @@ export interface Members<O = JsonObject> extends Iterable<O> {
   readonly count: number;
 }
 
-/** Runs the transactions of programs, one within none. */
-export class ProgramWrites {
-  readonly #writes: Writes;
-  #isWorking = false;
-
-  constructor(writes: Writes) {
-    this.#writes = writes;
-  }
-
-  /** Runs `work` as one transaction. @throws TypeError within another one, and for a promise */
-  readonly write = <T>(principal: Principal, work: (tx: Transaction) => T): Promise<T> => {
-    this.refuseNested();
-    return this.#writes.write(principal, this.guarded(work));
-  };
-
-  /** @throws TypeError within a transaction */
-  refuseNested(): void {
-    if (!this.#isWorking) return;
-    throw new TypeError('Cannot write within app.write: use the transaction that it passes');
-  }
-
-  /** Returns work that begins no other transaction, and returns no promise. */
-  guarded<T>(work: (tx: Transaction) => T): (tx: Transaction) => T {
-    return (tx) => {
-      this.#isWorking = true;
-      try {
-        const result = work(tx);
-        refusePromise(result, 'The work of app.write');
-        return result;
-      } finally {
-        this.#isWorking = false;
-      }
-    };
-  }
-}
-
 /** What a program sends is checked. */
 interface Sending extends TransactionCollection<unknown, JsonValue, unknown> {
   get(id: number | string, options?: object): JsonValue | undefined;
   create(record: unknown, options?: object): JsonValue;
 }
 
-/** Finds a declared collection or a single resource. @throws OptionError */
-export type Find = (kind: 'collection' | 'single', given: unknown) => Operations;
+/** A declared collection or a single resource, with its operations. */
+export interface Found {
+  readonly declared: Declared;
+  readonly operations: Operations;
+}
+
+/** Finds one. @throws OptionError */
+export type Find = (kind: 'collection' | 'single', given: unknown) => Found;
 
 /** Returns a transaction as programs use it. */
 export function programTransaction(
   tx: Transaction,
   principal: Principal,
   find: Find,
-  registry: Registry,
 ): { collection(collection: unknown): Sending; single(single: unknown): object } {
-  const all = (kind: 'collection' | 'single', given: unknown) => {
-    const operations = find(kind, given);
-    const declared = registry.get(operations.name);
-    invariant(declared !== undefined, `${operations.name} is declared`);
-    return transactionCollection(tx, principal, operations, declared);
-  };
   return {
-    collection: (collection) => all('collection', collection),
-    single: (single) => singleOf(all('single', single)),
+    collection: (given) => transactionCollection(tx, principal, find('collection', given)),
+    single: (given) => singleOf(transactionCollection(tx, principal, find('single', given))),
   };
 }
 
 function transactionCollection(
   tx: Transaction,
   principal: Principal,
-  operations: Operations,
-  declared: Declared,
+  { declared, operations }: Found,
 ): Sending {
   const { routed, resource } = operations.served;
   const records = tx.of(declared.records);
   const { test: isRead = () => true } = readerOf(declared, principal, 'read');
   const { test: isListed } = readerOf(declared, principal, 'list');
   const shown = (record: StoredRecord): JsonValue => operations.shown(record);
-  const change = (
-    kind: 'replace' | 'patch',
-    id: number | string,
-    sent: unknown,
-    options: WriteOptions,
-  ): JsonValue => {
-    const verb = kind === 'patch' ? 'change' : kind;
-    checkMembers(`${verb} of ${declared.name}`, options, { ifVersion: 'text' });
-    operations.authorize(kind, principal, id);
-    const draft = routed.bodies[kind].validate(jsonOf(sent), principal);
-    return shown(resource.change(tx, operations.target(principal, id, options), draft).record);
-  };
+  const change =
+    (method: 'replace' | 'change') =>
+    (id: number | string, sent: unknown, options: WriteOptions = {}): JsonValue => {
+      operations.admit(method, options, id, principal);
+      const [target, draft] = operations.change(method, principal, id, sent, options);
+      return shown(resource.change(tx, target, draft).record);
+    };
   return {
     // Plain JavaScript may pass options, of which it has none.
     get(id, options = {}) {
-      checkMembers(`get of ${declared.name}`, options, {});
-      operations.authorize('read', principal, id);
+      operations.admit('get', options, id, principal);
       const record = records.withId(idGiven(id));
       return record && isRead(record) ? shown(record) : undefined;
     },
     find(field, value) {
-      operations.authorize('read', principal);
+      operations.admit('find', {}, undefined, principal);
       const [, keyOf] = declared.unique.find(([name]) => name === field) ?? [];
       if (keyOf === undefined)
         throw new OptionError(
@@ -159,24 +114,21 @@ function transactionCollection(
       return record && isRead(record) ? shown(record) : undefined;
     },
     referring(field, id) {
-      operations.authorize('list', principal);
+      operations.admit('referring', {}, undefined, principal);
       const all = membersOf(tx, declared, field, id, shown);
       if (isListed === undefined) return all;
       const listed = [...records.referring(field, idGiven(id))].filter(isListed);
       return Object.assign(listed.map(shown), { count: listed.length });
     },
     create(record, options = {}) {
-      checkMembers(`create of ${declared.name}`, options, {});
-      operations.authorize('create', principal);
-      return shown(
-        resource.create(tx, principal, routed.bodies.create.validate(jsonOf(record), principal)),
-      );
+      operations.admit('create', options, undefined, principal);
+      const input = routed.bodies.create.validate(jsonOf(record), principal);
+      return shown(resource.create(tx, principal, input));
     },
-    replace: (id, record, options = {}) => change('replace', id, record, options),
-    change: (id, patch, options = {}) => change('patch', id, patch, options),
+    replace: change('replace'),
+    change: change('change'),
     remove(id, options = {}) {
-      checkMembers(`remove of ${declared.name}`, options, { ifVersion: 'text' });
-      operations.authorize('remove', principal, id);
+      operations.admit('remove', options, id, principal);
       resource.remove(tx, operations.target(principal, id, options));
     },
   };
