@@ -2,11 +2,12 @@ import { CairnError } from '../base/errors.ts';
 import { isScalar, parseJsonNumber, type Scalar } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { Query } from '../http/query.ts';
-import { moreField, moreName, type Field, type Shape, type Value } from '../schema/field.ts';
+import type { Field, Shape, Value } from '../schema/field.ts';
 import { kindOf, type Operator } from '../schema/kinds.ts';
 import { fieldAt, readablePaths, readerAt } from '../schema/record.ts';
-import { comparedBy, comparedValue, partOf } from './order.ts';
-import { textSearch } from './search.ts';
+import type { StoredRecord } from '../store/store.ts';
+import { comparedBy, comparedValue, partOf, type Block } from './order.ts';
+import { partLength, partsOf, textSearch } from './search.ts';
 
 /** One filter of a list. A record passes if one of the conditions holds. */
 export type Filter = readonly Condition[];
@@ -227,31 +228,141 @@ export function matcher(shape: Shape, filters: readonly Filter[]): Test {
   return (record) => tests.every((passes) => passes(record));
 }
 
-function conditionTest(shape: Shape, { name, operator, operands }: Condition): Test {
+function conditionTest(shape: Shape, condition: Condition): Test {
+  const { name, operator, operands } = condition;
   const read = readerAt(shape, name);
   if (operator === 'exists') {
     const [wanted] = operands;
     return (record) => ((read(record) ?? undefined) !== undefined) === wanted;
   }
-  const passes = operandTest(fieldAt(shape, name), operator, operands);
-  if (operator === 'has') {
+  if (isSearch(condition)) {
+    const search = searchOf(shape, condition, { done: 0 });
     return (record) => {
-      const values = read(record);
-      return Array.isArray(values) && values.some((value) => isScalar(value) && passes(value));
+      const passes = search(record);
+      if (typeof passes === 'boolean') return passes;
+      for (;;) {
+        const { done, value } = passes.next();
+        if (done === true) return value;
+      }
     };
   }
-  if (operator === 'search') return (record) => hasText(read(record), passes);
+  const passes = operandTest(fieldAt(shape, name), operator, operands);
   return (record) => {
     const value = read(record);
     return isScalar(value) ? passes(value) : operator === 'ne';
   };
 }
 
+/** A condition that looks at all of a value, however long it is. */
+interface LongCondition extends Condition {
+  readonly operator: 'contains' | 'has' | 'search';
+}
+
+function isSearch(condition: Condition): condition is LongCondition {
+  return ['contains', 'has', 'search'].includes(condition.operator);
+}
+
+/** Whether a filter has such a condition. */
+export const isLong = (filter: Filter): boolean => filter.some(isSearch);
+
+/** How much a step has looked at, in characters. */
+interface Work {
+  done: number;
+}
+
+/** A test of a record that takes steps where it has much to look at. */
+type Search = (record: object) => boolean | Steps;
+type Steps = Generator<readonly [], boolean>;
+
+/** About how many characters are searched in a step, and what any value counts. */
+const searchedPerStep = 8192;
+const valueMin = 32;
+
+function searchOf(shape: Shape, { name, operator, operands }: LongCondition, work: Work): Search {
+  const read = readerAt(shape, name);
+  const passes = operandTest(fieldAt(shape, name), operator, operands);
+  return (record) => {
+    const value = read(record);
+    if (operator === 'has') {
+      if (!Array.isArray(value)) return false;
+      work.done += value.length;
+      return value.some((one) => isScalar(one) && passes(one));
+    }
+    if (typeof value !== 'string' && operator === 'contains') return false;
+    if (isShort(value)) {
+      work.done += valueMin + value.length;
+      return passes(value);
+    }
+    return textIn(value, passes, work);
+  };
+}
+
+const isShort = (value: Value | undefined): value is string =>
+  typeof value === 'string' && value.length <= partLength;
+
 /** Whether a text at any depth of a value passes. */
-function hasText(value: Value | undefined, passes: (text: string) => boolean): boolean {
-  if (typeof value === 'string') return passes(value);
-  if (typeof value !== 'object' || value === null) return false;
-  return Object.values(value).some((one: Value) => hasText(one, passes));
+function* textIn(value: Value | undefined, passes: (text: string) => boolean, work: Work): Steps {
+  const isText = typeof value === 'string';
+  if (!isText && (typeof value !== 'object' || value === null)) return false;
+  const all: Iterable<Value> = isText ? partsOf(value) : Object.values<Value>(value);
+  for (const one of all) {
+    work.done += valueMin;
+    if (typeof one === 'string' && (isText || isShort(one))) {
+      work.done += one.length;
+      if (passes(one)) return true;
+    } else if (yield* textIn(one, passes, work)) return true;
+    if (work.done < searchedPerStep) continue;
+    work.done = 0;
+    yield [];
+  }
+  return false;
+}
+
+/**
+ * Returns a function that finds the records which pass all `filters`, in steps that look at as
+ * much, however long the values are.
+ */
+export function searcher(
+  shape: Shape,
+  filters: readonly Filter[],
+): (records: Block) => Generator<Block> {
+  const work: Work = { done: 0 };
+  const testOf = (one: Condition): Search =>
+    isSearch(one) ? searchOf(shape, one, work) : conditionTest(shape, one);
+  const tests = filters.map((conditions) => combination(conditions.map(testOf), true));
+  const test = combination(tests, false);
+  return function* search(records) {
+    let found: StoredRecord[] = [];
+    for (const record of records) {
+      const passes = test(record);
+      if (typeof passes === 'boolean' ? passes : yield* passes) found.push(record);
+      if (work.done < searchedPerStep) continue;
+      yield found;
+      found = [];
+      work.done = 0;
+    }
+    yield found;
+  };
+}
+
+/** Returns a test that ends with the first result that is `decisive`. */
+function combination(tests: readonly Search[], decisive: boolean): Search {
+  const [only] = tests;
+  if (only !== undefined && tests.length === 1) return only;
+  const from = (record: object, first: number): boolean | Steps => {
+    for (let at = first; at < tests.length; at += 1) {
+      const passes = tests[at]?.(record) ?? !decisive;
+      if (typeof passes !== 'boolean') return rest(record, at + 1, passes);
+      if (passes === decisive) return decisive;
+    }
+    return !decisive;
+  };
+  const rest = function* (record: object, next: number, steps: Steps): Steps {
+    if ((yield* steps) === decisive) return decisive;
+    const others = from(record, next);
+    return typeof others === 'boolean' ? others : yield* others;
+  };
+  return (record) => from(record, 0);
 }
 
 /** Returns the test of a value of a field that is there, or of an element of a list. */
@@ -265,25 +376,6 @@ function operandTest(
   const passes = operators[operator](keys[0] ?? '', new Set(keys));
   return (value) => passes(compared(value));
 }
-
-/** The length of the texts that are searched in one step, in UTF-16 code units. */
-const searchedPerStep = 8192;
-
-/** Returns how many records can be tested in one step: the fewer, the longer their texts are. */
-export function testsPerStep(shape: Shape, filters: readonly Filter[]): number {
-  const searches = filters.flat().filter(isSearch);
-  const length = searches.reduce((sum, { name }) => sum + lengthMax(fieldOf(shape, name)), 0);
-  return Math.max(1, Math.min(64, Math.floor(searchedPerStep / length)));
-}
-
-const isSearch = ({ operator }: Condition): boolean =>
-  operator === 'contains' || operator === 'search';
-
-const fieldOf = (shape: Shape, name: string): Field | undefined =>
-  name === moreName ? moreField : fieldAt(shape, name);
-
-const lengthMax = (field: Field | undefined): number =>
-  (field && kindOf(field).lengthMax?.(field)) ?? 0;
 
 /** Returns the condition of a filter that has no alternatives. */
 export const onlyCondition = (filter: Filter): Condition | undefined =>

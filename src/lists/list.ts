@@ -5,10 +5,11 @@ import { referenceIn, type Shape } from '../schema/field.ts';
 import { lastTermOf, representationWriter, type Write } from '../schema/record.ts';
 import type { Collection, From, StoredRecord } from '../store/store.ts';
 import {
+  isLong,
   matcher,
   onlyCondition,
   rangeOf,
-  testsPerStep,
+  searcher,
   type Filter,
   type Range,
   type Test,
@@ -293,7 +294,8 @@ function both(one: Test | undefined, other: Test | undefined): Test | undefined 
 class Selection {
   /** `undefined` without filters. */
   readonly #passes: Test | undefined;
-  readonly #testsPerStep: number;
+  /** The filters that take long; `undefined` without them. */
+  readonly #search: ReturnType<typeof searcher> | undefined;
   /** An order that begins with an ascending field: that of the query, or its reverse. */
   readonly #compare: Compare;
   /** Whether the records are read in that order, or from its end. */
@@ -342,9 +344,11 @@ class Selection {
     }
     // The index has answered the only filter.
     const isAnswered = own === undefined && indexed !== undefined && filters.length === 1;
-    const matches = filters.length === 0 || isAnswered ? undefined : matcher(shape, filters);
+    const others = isAnswered ? [] : filters;
+    const [long, short] = [others.filter(isLong), others.filter((filter) => !isLong(filter))];
+    const matches = short.length === 0 ? undefined : matcher(shape, short);
     this.#passes = both(own ? undefined : reader?.test, matches);
-    this.#testsPerStep = testsPerStep(shape, filters);
+    this.#search = long.length === 0 ? undefined : searcher(shape, long);
     this.#compare = compare;
     this.#direction = direction;
     this.#blocks = indexed ?? kept ?? records.view().blocks;
@@ -357,13 +361,18 @@ class Selection {
 
   /** Whether no record is read that the list does not show; those before the page are skipped. */
   get isFoundAtOnce(): boolean {
-    return this.#isOrdered && this.#passes === undefined;
+    return this.#isOrdered && this.#isAll;
+  }
+
+  /** Whether no record has to be tested. */
+  get #isAll(): boolean {
+    return this.#passes === undefined && this.#search === undefined;
   }
 
   /** Counts the records that pass the filters, wherever the page starts. */
   *count(): Generator<void, number> {
     let count = 0;
-    if (this.#passes === undefined) {
+    if (this.#isAll) {
       for (const { length } of this.#blocks) count += length;
       return count;
     }
@@ -412,13 +421,17 @@ class Selection {
 
   /** Yields the records of each step that pass all tests. */
   *#passing(stretch: Stretch, direction: Direction, isInside?: Test): Generator<Block> {
-    const steps = stepsThrough(stretch, direction, this.#testsPerStep, this.#isPassedOver);
-    for (const block of steps) {
+    for (const block of stepsThrough(stretch, direction, testsPerStep, this.#isPassedOver)) {
       const inside = isInside === undefined ? block : block.filter(isInside);
-      yield this.#passes === undefined ? inside : inside.filter(this.#passes);
+      const passing = this.#passes === undefined ? inside : inside.filter(this.#passes);
+      if (this.#search === undefined) yield passing;
+      else yield* this.#search(passing);
     }
   }
 }
+
+/** How many records are tested in a step. */
+const testsPerStep = 64;
 
 /**
  * Returns the blocks in another order. Values often grow with the ids: a search for the

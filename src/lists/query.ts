@@ -12,7 +12,7 @@ import {
   readablePaths,
   readerAt,
 } from '../schema/record.ts';
-import { hasType, kindOf } from '../schema/kinds.ts';
+import { hasType, isSearched } from '../schema/kinds.ts';
 import {
   combined,
   invalidParameter,
@@ -171,7 +171,7 @@ export function recordParameters(subject: ListSubject): OwnParameter[] {
 export const searchedNames = (shape: Shape): string[] =>
   Object.entries(shape).flatMap(([name, field]) => {
     const isShown = name === moreName || !field.writeOnly;
-    return isShown && (kindOf(field).lengthMax?.(field) ?? 0) > 0 ? name : [];
+    return isShown && isSearched(field) ? name : [];
   });
 
 /** The paths of all readable fields except lists and objects. */

@@ -75,8 +75,8 @@ export interface Kind<F extends Field = Field> {
   operand(text: string, field: F): Scalar | Violation;
   /** Returns the value by which one is compared. Absent: the value itself. */
   readonly compared?: (value: Scalar) => Scalar;
-  /** The most characters of texts that are searched. Absent: values are not searched. */
-  lengthMax?(field: F): number;
+  /** Whether values have texts that are searched. Absent: they have none. */
+  isSearched?(field: F): boolean;
 }
 
 /**
@@ -150,7 +150,7 @@ const text: Kind<TextField> = {
   },
   members: { min: 'length?', max: 'length?', multiline: 'flag?' },
   isUnique: true,
-  lengthMax: (field) => boundsOf(field).max,
+  isSearched: () => true,
 };
 
 /** What a pattern only approximates. */
@@ -169,7 +169,7 @@ const email: Kind<EmailField> = {
   example: () => 'ada@example.org',
   isUnique: true,
   compared: (value) => emailKey(String(value)),
-  lengthMax: () => emailLengthMax,
+  isSearched: () => true,
 };
 
 const timestamp: Kind<TimestampField> = {
@@ -324,7 +324,7 @@ const url: Kind<UrlField> = {
   bounds: () => ({ maxLength: limits.urlLengthMax, pattern: '^[hH][tT][tT][pP][sS]?://' }),
   example: () => 'https://example.org/',
   isUnique: true,
-  lengthMax: () => limits.urlLengthMax,
+  isSearched: () => true,
 };
 
 const list: Kind<ListField> = {
@@ -342,7 +342,7 @@ const list: Kind<ListField> = {
   members: { of: 'element', max: 'length?' },
   operators: ['has'],
   operand: (text, { of }) => kindOf(of).operand(text, of),
-  lengthMax: ({ of, max = listLengthMax }) => max * (kindOf(of).lengthMax?.(of) ?? 0),
+  isSearched: ({ of }) => isSearched(of),
 };
 
 const object: Kind<ObjectField> = {
@@ -368,11 +368,8 @@ const object: Kind<ObjectField> = {
   members: { fields: 'fields', additional: 'flag?' },
   operators: [],
   operand: (text) => text,
-  lengthMax: ({ fields, additional }) =>
-    Object.values(fields).reduce(
-      (sum, field) => sum + (kindOf(field).lengthMax?.(field) ?? 0),
-      additional ? limits.jsonFieldBytesMax : 0,
-    ),
+  isSearched: ({ fields, additional = false }) =>
+    additional || Object.values(fields).some(isSearched),
 };
 const notAn = (type: string): Violation => violation('wrong_type', `must be an ${type}`);
 
@@ -393,7 +390,7 @@ const json: Kind<JsonField> = {
   operators: [...comparisons, 'contains', 'starts', 'ends', 'has'],
   operand: (text, { like }) =>
     like === undefined ? text : kindOf(likeFields[like]).operand(text, likeFields[like]),
-  lengthMax: ({ bytesMax = limits.jsonFieldBytesMax }) => bytesMax,
+  isSearched: () => true,
 };
 
 const likeFields: { readonly [like in LikeKind]: Field } = {
@@ -490,6 +487,9 @@ const none: readonly Violation[] = [];
 export function ruleViolation(field: Field, value: JsonValue): Violation | undefined {
   return violationsOf(field, value)[0];
 }
+
+/** Whether `q` searches the values of a field. */
+export const isSearched = (field: Field): boolean => kindOf(field).isSearched?.(field) ?? false;
 
 /** Whether a value has the type of a field: it fits its rule, apart from its bounds. */
 export function hasType(field: Field, value: unknown): boolean {

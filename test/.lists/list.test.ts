@@ -6,6 +6,10 @@ import { parseQuery } from '../../src/http/query.ts';
 import { ListPool } from '../../src/lists/list-pool.ts';
 import { parseListQuery } from '../../src/lists/query.ts';
 import { readList, type List } from '../../src/lists/list.ts';
+import { partLength } from '../../src/lists/search.ts';
+import { idField, type Shape } from '../../src/schema/field.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import type { StoredRecord } from '../../src/store/store.ts';
 import { generator } from '../.support/random.ts';
 import {
   assertList,
@@ -380,4 +384,40 @@ describe('a long list', () => {
     await times(limits.listsPerCallerMax, async () => readList({ fields: shape, records: things, pool }, asked));
     await store.close();
   });
+});
+
+test('a search takes steps of as much text, however long the texts of records are', async () => {
+  const clock = { now: () => 0, elapsed: () => 0 };
+  const store = openStore({ clock, random: (size) => Buffer.alloc(size) });
+  type Long = StoredRecord & { text: string; tags: string[] };
+  const long = store.collection<Long>({ name: 'long', parse: () => 'is none' });
+  await store.start();
+  const times = <T>(count: number, make: (index: number) => T): T[] =>
+    Array.from({ length: count }, (_, at) => make(at));
+  const count = 20;
+  const text = 'a'.repeat(200_000);
+  const tags = times(20_000, () => 'a');
+  await store.write((tx) => times(count, () => tx.of(long).insert({ text, tags })));
+  const fields = {
+    id: idField,
+    text: { kind: 'text', max: 10 },
+    tags: { kind: 'list', of: { kind: 'text' } },
+  } as const satisfies Shape;
+  const caller = { caller: 'one', signal: new AbortController().signal };
+  const alternatives = times(20, (at) => `text:contains:b${at}`).join();
+  for (const [asked, work] of [
+    ['q=b', text.length + tags.length],
+    ['text:contains=b', text.length],
+    [`or=(${alternatives})`, 20 * text.length],
+    ['tags:has=b', tags.length],
+  ] as const) {
+    // Each step asks for the time.
+    let steps = 0;
+    const pool = new ListPool({ now: () => 0, elapsed: () => (steps += 1) });
+    const query = parseListQuery({ fields }, parseQuery(`${asked}&limit=5`));
+    const list = await readList({ fields, records: long, pool }, { query, withTotal: false, caller });
+    assert.equal(list.body, '[]');
+    assert.ok(steps >= Math.floor((count * work) / partLength / 2), `${asked}: ${steps} steps`);
+  }
+  await store.close();
 });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { textSearch } from '../../src/lists/search.ts';
+import { generator } from '../.support/random.ts';
+import { partLength, partsOf, textSearch } from '../../src/lists/search.ts';
 
 /** Whether a search for `wanted` finds `text`, and why. */
 const rows: readonly [wanted: string, text: string, isFound: boolean, why: string][] = [
@@ -77,4 +78,26 @@ test('a text that is not in Normalization Form C is normalised before the search
   for (const first of ['a', 'и', 'α', 'か', '\u1100', '가', 'क']) {
     for (let code = 0x80; code < 0xd7ff; code += 1) isFoundByItsForm(first + String.fromCharCode(code));
   }
+});
+
+test('a long text is searched in parts as if it were one', () => {
+  const random = generator('parts of texts');
+  const marked = ['e\u0301', 'q\u0301\u0323', '\u0928\u0940', '\u1100\u1161\u11a8'];
+  const pieces = [...marked, 'a', '\u{1f600}', '\u05d0', ' ', 'K', '\u1e9e'];
+  for (let round = 0; round < 30; round += 1) {
+    const some = [' ', ...Array.from({ length: 3 + random.below(6) }, () => random.pick(pieces))];
+    const text = Array.from({ length: 3 * partLength }, () => random.pick(some)).join('');
+    const parts = [...partsOf(text)];
+    assert.ok(parts.every(({ length }) => length < partLength + 600), 'each part is short');
+    for (let at = 0; at < 20; at += 1) {
+      // Near the end of a part, and anywhere.
+      const from = at < 10 ? partLength * (1 + random.below(2)) - random.below(100) : random.below(text.length);
+      const length = 1 + random.below(20);
+      const wanted = text.slice(from, from + length).toLowerCase();
+      const isFound = textSearch(wanted);
+      assert.equal(parts.some(isFound), isFound(text), JSON.stringify(wanted));
+      assert.ok(parts.some((part) => part.includes(text.slice(from, from + 200))), 'what contains looks for');
+    }
+  }
+  assert.deepEqual([...partsOf('')], ['']);
 });
