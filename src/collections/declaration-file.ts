@@ -1,4 +1,3 @@
-import type { JsonValue } from '../base/json.ts';
 import { aFlag, aText, elements, maybe, members } from '../schema/declaration.ts';
 import { declare, type CollectionDeclaration, type CollectionDefinition } from './declaration.ts';
 import {
@@ -46,7 +45,7 @@ const checkFile = members({
  * @throws DeclarationError with all mistakes
  */
 export function parseDeclarations(
-  json: JsonValue,
+  json: unknown,
   taken: readonly string[],
   takenWithoutUsers = taken,
 ): Declarations {

@@ -89,7 +89,7 @@ export interface IdDefinition {
   readonly given?: boolean | undefined;
 }
 
-/** Returns the declaration of a definition that was checked. */
+/** Returns the declaration of a definition that was checked, which has the definition, too. */
 export function declare(
   definition: CollectionDefinition & Pick<CollectionDeclaration, 'singular'>,
 ): CollectionDeclaration {
@@ -112,7 +112,8 @@ export function declare(
     ...(definition.ownerRemoved === 'remove' && { ownerRemoved: definition.ownerRemoved }),
     ...(isSingle && { isSingle }),
   };
-  return branded(declaration);
+  // Not shown, because it says the same once more.
+  return Object.defineProperty(declaration, 'definition', { value: definition });
 }
 
 /** Returns the access of a single resource. Who may read it may follow its changes. */
@@ -147,25 +148,6 @@ function cellOf(cell: Cell): Cell {
   const words = wordsOf(cell);
   const [word] = words;
   return word !== undefined && words.length === 1 ? word : words;
-}
-
-function branded(declaration: CollectionDeclaration): CollectionDeclaration {
-  Object.defineProperty(declaration, brand, { value: true });
-  return declaration;
-}
-
-/** Returns the declaration with other fields, which follow from those of other collections. */
-export const withFields = (
-  declaration: CollectionDeclaration,
-  fields: Shape,
-): CollectionDeclaration => branded({ ...declaration, fields });
-
-/** Known to every copy of this package. A copy of the declaration does not have it. */
-const brand = Symbol.for('cairn declaration');
-
-/** Whether `declare` made this declaration, so that it was checked. */
-export function isDeclared(declaration: object): boolean {
-  return Object.hasOwn(declaration, brand);
 }
 
 export const standardAccess: CollectionAccess = {

@@ -44,11 +44,8 @@ export function defineCollection<const D extends CollectionDefinition>(
   refuseMistakes(subject, (report) => checkCollection(definition, '', report));
   const [named] = withSingulars({ items: false, users: false, collections: [definition] });
   invariant(named !== undefined, 'each definition is named');
-  const declaration = declare(named);
-  // Not shown, like the brand, because it says the same once more.
-  Object.defineProperty(declaration, 'definition', { value: definition });
-  // It has been added, and the name is that of the definition.
-  return declaration as DefinedCollection<D>;
+  // It has its definition, of which the name is.
+  return declare(named) as DefinedCollection<D>;
 }
 
 /** A declared collection, with its definition, from which the types of its records follow. */

@@ -1,6 +1,5 @@
-import { invariant } from '../base/errors.ts';
 import { referenceIn, type Field, type IdKind } from '../schema/field.ts';
-import { isDeclared, withFields, type CollectionDeclaration } from './declaration.ts';
+import type { CollectionDeclaration } from './declaration.ts';
 import { items as itemsCollection } from './items.ts';
 
 /** What is served together, as an app or a file says it. */
@@ -15,15 +14,11 @@ export interface Served<C = CollectionDeclaration> {
 /**
  * Returns the collections that an app serves. `items` is one of them, unless it is `false`. Their
  * references know what the ids are to which they refer.
- * @throws InvariantError for a declaration that `defineCollection` did not make
  */
 export function servedCollections({
   items: hasItems = true,
   collections = [],
 }: Served): readonly CollectionDeclaration[] {
-  for (const each of collections) {
-    invariant(isDeclared(each), `"${each.name}" was not declared by defineCollection`);
-  }
   const given = new Map<string, IdKind>();
   for (const { name, fields } of collections) {
     if (fields['id']?.kind === 'id') given.set(name, fields['id'].of);
@@ -46,5 +41,5 @@ function referring(
     else if (field.kind === 'list' && field.of.kind === 'reference')
       fields[name] = { ...field, of: { ...field.of, ids } };
   }
-  return withFields(collection, fields);
+  return { ...collection, fields };
 }

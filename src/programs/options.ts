@@ -1,20 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { defaultOptions, type BasicOptions, type CompleteOptions } from '../app/options.ts';
 import { takenNames } from '../api/route-table.ts';
-import { invariant } from '../base/errors.ts';
-import {
-  declare,
-  isDeclared,
-  type CollectionDeclaration,
-  type CollectionDefinition,
-} from '../collections/declaration.ts';
-import {
-  checkServed,
-  DeclarationError,
-  defineCollection,
-  refuseMistakes,
-  withSingulars,
-} from '../collections/define.ts';
+import type { CollectionDeclaration, CollectionDefinition } from '../collections/declaration.ts';
+import { parseDeclarations } from '../collections/declaration-file.ts';
+import { DeclarationError } from '../collections/define.ts';
 import {
   choice,
   clusterOptions,
@@ -36,7 +25,6 @@ import {
 } from '../log/log.ts';
 import { checkMembers, type MemberKinds } from './given.ts';
 import { hooked, type Hooks } from './hooks.ts';
-import { isObject } from '../schema/declaration.ts';
 import { checkRoute, type OwnRoute } from './routes.ts';
 
 /** Settings, of which any may be left out. */
@@ -124,31 +112,17 @@ function logOf(log: AppOptions['log'] = defaultOptions.log): Log {
 }
 
 /** Returns the declarations of collections, some of which may be definitions. @throws OptionError */
-function declaredBy({ collections = [], ...others }: AppOptions): CollectionDeclaration[] {
+function declaredBy({ collections = [], items, users, roles }: AppOptions) {
+  const definitions = collections.map((one): unknown => Object(one).definition ?? one);
   try {
-    for (const one of collections) if (!isDeclaredCollection(one)) defineCollection(one);
-    const named = withSingulars({ ...others, collections });
-    const declared = collections.map((one, index) => {
-      if (isDeclaredCollection(one)) return one;
-      const definition = named[index];
-      invariant(definition !== undefined, 'each definition is named');
-      return declare(definition);
-    });
-    const served = { ...others, collections: declared };
-    refuseMistakes('Cannot serve the collections: ', (report) =>
-      checkServed(served, takenNames(others.users), report),
-    );
-    return declared;
+    const all = { items, users, roles, collections: definitions };
+    return parseDeclarations(all, takenNames(users)).collections;
   } catch (error) {
     if (!(error instanceof DeclarationError)) throw error;
-    const option = error.message.includes(' /roles') ? 'roles' : 'collections';
-    throw new OptionError(error.message, option);
+    const option = error.message.includes('/roles') ? 'roles' : 'collections';
+    throw new OptionError(`Cannot serve the collections: ${error.message}`, option);
   }
 }
-
-const isDeclaredCollection = (
-  one: CollectionDefinition | CollectionDeclaration,
-): one is CollectionDeclaration => isObject(one) && isDeclared(one);
 
 /** The options that are no settings. Those that may be anything are checked where they are used. */
 const otherOptions = {
