@@ -44,6 +44,8 @@ export interface Resource<N, C> {
 
 interface ChangedRecord {
   readonly record: StoredRecord;
+  /** True where the change has made it. */
+  readonly isNew?: boolean;
   /** The session that replaces the caller's, if the change has ended it. */
   readonly renewed?: StartedSession | undefined;
 }
@@ -78,11 +80,11 @@ export function collectionEndpoints<N extends object, C>(
     const { principal, body } = call;
     const target = targetOf(call);
     const prepared = await resource.prepareChange?.(target, body);
-    const { record, renewed } = await writes.write(principal, (tx) =>
+    const { record, isNew, renewed } = await writes.write(principal, (tx) =>
       resource.change(tx, target, body, prepared),
     );
     const tag = tagOf(record.revision);
-    if (renewed === undefined) return shown(200, tag, write(record));
+    if (renewed === undefined) return shown(isNew ? 201 : 200, tag, write(record));
     // The cookie is a credential.
     const fields = ['ETag', tag, ...setSessionCookie(call.request, renewed.secret)];
     return unstoredReply(200, write(record), fields);

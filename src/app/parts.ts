@@ -12,7 +12,6 @@ import type {
   EntryDraft,
   NewEntry,
 } from '../collections/resource.ts';
-import type { Writes } from '../collections/writes.ts';
 import { OptionError, type ClusterOptions, type Settings } from '../config/options.ts';
 import type { Handle } from '../http/message.ts';
 import type { Cors, Proxies } from '../http/server-options.ts';
@@ -20,7 +19,6 @@ import type { TlsTexts } from '../http/server.ts';
 import type { Format, Observer } from '../log/log.ts';
 import type { Load, Operated } from '../log/operated.ts';
 import { referenceIn } from '../schema/field.ts';
-import type { Store } from '../store/store.ts';
 import type { Data } from './data.ts';
 import type { CompleteOptions } from './options.ts';
 
@@ -75,12 +73,7 @@ interface Singles {
   singleEndpoints(
     collection: RoutedCollection<NewEntry, EntryDraft>,
     declared: Declared,
-    services: CollectionTools & {
-      readonly store: Store;
-      readonly writes: Writes;
-      readonly requireIfMatch: boolean;
-      readonly dialect?: string | undefined;
-    },
+    options: CollectionOptions & CollectionTools,
   ): Endpoint[];
 }
 

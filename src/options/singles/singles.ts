@@ -1,25 +1,21 @@
-import { bind, type Call, type Endpoint, type RoutedCollection } from '../../api/call.ts';
-import { entityTag, isUnchanged, notModified, preconditionOf, shown } from '../../api/replies.ts';
-import { singleRoutes, type RouteOptions } from '../../api/routes.ts';
-import type { Reply } from '../../http/message.ts';
-import { authorize, notFound } from '../../auth/access.ts';
+import type { Endpoint, Route, RoutedCollection } from '../../api/call.ts';
+import { collectionEndpoints, type CollectionOptions } from '../../api/collections.ts';
+import { singleRoutes } from '../../api/routes.ts';
+import { notFound } from '../../auth/access.ts';
 import type { Clock } from '../../base/system.ts';
 import { recordId } from '../../base/record-id.ts';
 import { timesOf } from '../../collections/declaration.ts';
-import { readerOf } from '../../collections/reader.ts';
 import { singleNumber, type Declared, type Entry } from '../../collections/registry.ts';
 import {
   checkSize,
   CollectionResource,
-  found,
   type CollectionTools,
   type EntryDraft,
   type NewEntry,
   type Target,
 } from '../../collections/resource.ts';
-import type { Writes } from '../../collections/writes.ts';
-import { fieldValue, looksSame, representationWriter } from '../../schema/record.ts';
-import type { Store, Transaction } from '../../store/store.ts';
+import { fieldValue, looksSame } from '../../schema/record.ts';
+import type { Transaction } from '../../store/store.ts';
 
 /**
  * One record at the path of a name, which the first PUT makes, and which stays. It is 404 before. A
@@ -38,7 +34,7 @@ export class SingleResource extends CollectionResource {
     tx: Transaction,
     { precondition }: Target,
     draft: EntryDraft,
-  ): { readonly record: Entry } {
+  ): { readonly record: Entry; readonly isNew?: boolean } {
     const { collection } = this;
     const single = tx.of(this.records);
     const before = single.get(singleNumber);
@@ -54,47 +50,24 @@ export class SingleResource extends CollectionResource {
     const next = { ownerId: 0, ...input, ...timesOf(collection, this.#clock.now(), createdAt) };
     const record =
       before === undefined ? single.insert(next, singleNumber) : single.replace(singleNumber, next);
-    return { record };
+    return { record, isNew: before === undefined };
   }
 }
 
-/** What single resources need of the app. */
-interface Services extends RouteOptions, CollectionTools {
-  readonly store: Store;
-  readonly writes: Writes;
-}
-
-/** Returns the endpoints of a single resource. */
+/** Returns the endpoints of a single resource: those of a record with the only id. */
 export function singleEndpoints(
   collection: RoutedCollection<NewEntry, EntryDraft>,
   declared: Declared,
-  { store, writes, ...options }: Services,
+  options: CollectionOptions & CollectionTools,
 ): Endpoint[] {
-  const { access, fields, records, shapeTag } = declared;
+  const routes: { readonly [operation: string]: Route } = { ...singleRoutes(collection, options) };
   const resource = new SingleResource(declared, options);
-  const write = representationWriter(fields);
-  const tagOf = (revision: number): string => entityTag(store.epoch, revision, shapeTag);
-
-  async function change({ request, route, principal, id, body }: Call<EntryDraft>): Promise<Reply> {
-    // The reply shows the resource.
-    authorize(access.read, principal, id);
-    const precondition = preconditionOf(request, tagOf, route.requireIfMatch === true);
-    let isNew = false;
-    const { record } = await writes.write(principal, (tx) => {
-      isNew = tx.of(records).get(singleNumber) === undefined;
-      return resource.change(tx, { principal, id, precondition }, body);
-    });
-    return shown(isNew ? 201 : 200, tagOf(record.revision), write(record));
-  }
-
-  return bind(singleRoutes(collection, options), {
-    read({ request, principal }) {
-      const record = found(readerOf(declared, principal, 'read').withId(recordId(singleNumber)));
-      const tag = tagOf(record.revision);
-      return isUnchanged(request, tag) ? notModified(tag) : shown(200, tag, write(record));
-    },
-    replace: change,
-    patch: change,
+  return collectionEndpoints(collection, resource, options).flatMap((one) => {
+    const route = routes[one.route.of?.operation ?? ''];
+    const id = recordId(singleNumber);
+    return route
+      ? [{ route, handle: (call) => one.handle({ ...call, route, id, query: '' }) }]
+      : [];
   });
 }
 
