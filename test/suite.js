@@ -11,8 +11,11 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 
-/** A process for each; a file goes to the first whose pattern its folder fits, so that none is left out. */
-const groups = [/^[.](cli|project)/, /^[.](cluster|http)/, /^[.](app|lists|store)/, /^/];
+/**
+ * A process for each; a file goes to the first whose pattern its folder fits, so that none is left out. In the order of
+ * their time: what waits for seconds to pass comes first, and the shortest last.
+ */
+const groups = [/^[.](cluster|http)/, /^[.]api/, /^[.](cli|project)/, /^[.]store/, /^/];
 
 /** A test that takes longer hangs: it fails alone. A process that takes longer hangs outside of its tests. */
 const timeouts = { test: Number(process.env.CAIRN_TEST_TIMEOUT_MS ?? 120_000), process: 900_000 };
