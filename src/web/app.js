@@ -13,6 +13,7 @@ import {
   go,
   isAccount,
   isGuide,
+  storage,
   overview,
   ownViews,
   page,
@@ -170,14 +171,9 @@ page.start = async () => {
   failure = '';
   try {
     // The list can load while the description is still on its way.
-    if (state.route.view && state.route.id !== 'value') void loadList(true);
-    const everyone = { data: { user: { id: 0, name: 'Everyone', email: '', role: 'admin' } } };
-    const [
-      {
-        data: { user },
-      },
-    ] = await Promise.all([state.isOpen ? everyone : call('GET', 'dashboard'), describe()]);
-    Object.assign(state, { me: user });
+    if (hasSession() && state.route.view && state.route.id !== 'value') void loadList(true);
+    const [me] = await Promise.all([whoIsThere(), describe()]);
+    Object.assign(state, { me });
     void events.run(() => page.arrive());
     if ('/changes' in (state.description?.paths ?? {})) (await import('./live.js')).follow();
   } catch (error) {
@@ -186,6 +182,16 @@ page.start = async () => {
   }
   draw();
 };
+
+/** Whether this browser may have a session: without one, the server would refuse what is asked. */
+const hasSession = () => state.isOpen || storage[channelName];
+
+/** Returns the person, who signs in first where this browser has no session. */
+async function whoIsThere() {
+  if (state.isOpen) return { id: 0, name: 'Everyone', email: '', role: 'admin' };
+  if (!hasSession()) await session.ended();
+  return (await call('GET', 'dashboard')).data.user;
+}
 
 /** Reads what the server is; its documentation waits for nothing else. */
 async function describe() {
@@ -211,10 +217,9 @@ window.ononline = window.onoffline = () => draw();
 /** When the tab gets the focus back, checks whether the session has ended, or belongs to someone else. */
 window.onfocus = () =>
   events.run(async () => {
-    if (!state.isOpen)
-      await (
-        await import('./session.js')
-      ).noticeUser((await call('GET', 'dashboard')).data.user.id);
+    if (state.isOpen || !(state.me || hasSession())) return;
+    const { data } = await call('GET', 'dashboard');
+    await (await import('./session.js')).noticeUser(data.user.id);
   });
 
 onClick('sign-out', () => page.signOut(false));

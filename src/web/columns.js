@@ -2,7 +2,7 @@
 /** Chooses, orders and sizes the columns of a list. This browser keeps them. */
 import { button, h, inputOf, part, set } from './dom.js';
 import { columnsOf, keptColumns } from './records.js';
-import { draw } from './state.js';
+import { draw, storage } from './state.js';
 
 /** @import { Collection, Field } from './types.js' */
 
@@ -23,7 +23,7 @@ function widthsOf(collection) {
 /** @type {(collection: Collection, columns: readonly Field[], widths?: Map<string, number>) => void} */
 function keep({ name }, columns, widths = keptColumns(name)) {
   const all = columns.map((each) => `${each.name}:${widths.get(each.name) ?? 0}`);
-  localStorage[`columns ${name}`] = all.join();
+  storage[`columns ${name}`] = all.join();
 }
 
 /**
@@ -92,6 +92,6 @@ export function drawColumns(collection) {
   set(
     'columns',
     h('ul.stack tight', rows),
-    button('As at first', () => delete localStorage[`columns ${name}`]),
+    button('As at first', () => delete storage[`columns ${name}`]),
   );
 }

@@ -11,6 +11,7 @@ import {
   collectionOf,
   draw,
   isAccount,
+  storage,
   newId,
   page,
   say,
@@ -152,7 +153,7 @@ function firstRun(lists) {
     ],
     [
       'Call',
-      !!localStorage['called'],
+      !!storage['called'],
       `#/api/${first}`,
       'Send a request from the API tab, or copy a sample of it.',
     ],

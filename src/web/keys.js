@@ -1,12 +1,12 @@
 // @ts-check
 /** Keyboard shortcuts: `data-key` names the key of a control; a dialog of index.html explains them. */
 import { events, onClick, part } from './dom.js';
-import { ask } from './state.js';
+import { ask, storage } from './state.js';
 
 /** Shortcuts of a single character can be switched off (WCAG 2.2 §2.1.4). */
 const useKeys = part('use-keys', HTMLInputElement);
-useKeys.checked = localStorage['keys'] !== 'off';
-useKeys.onchange = () => (localStorage['keys'] = useKeys.checked ? 'on' : 'off');
+useKeys.checked = storage['keys'] !== 'off';
+useKeys.onchange = () => (storage['keys'] = useKeys.checked ? 'on' : 'off');
 
 /** Returns the element that a key acts on: another row, the row's checkbox, or a control. @param {string} key */
 function targetOf(key) {

@@ -10,6 +10,7 @@ import {
   endRemovals,
   explain,
   isGuide,
+  storage,
   page,
   say,
   seen,
@@ -37,6 +38,7 @@ let hasSignedIn = false;
 /** Opens the sign-in dialog above the current view; resolves once the person has signed in. */
 export function signIn() {
   const { me } = state;
+  delete storage[channelName];
   set('reason', news || (me ? endedAdvice : hasSignedIn && cookieAdvice));
   if (me) email.value = me.email;
   set('to-guide', { hidden: !!me });
@@ -44,6 +46,7 @@ export function signIn() {
     resume = () => {
       signingIn = undefined;
       hasSignedIn = true;
+      storage[channelName] = 'open';
       news = '';
       dialog.close();
       resolve();
@@ -85,6 +88,7 @@ set('credentials', {
 export async function signOut(everywhere) {
   const kept = endRemovals();
   await call('POST', 'logout', { body: { everywhere } });
+  delete storage[channelName];
   // No data of the person stays on the page, nor behind the back button.
   Object.assign(state, { me: undefined, activity: [] });
   names.clear();
