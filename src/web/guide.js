@@ -7,7 +7,7 @@
 import { Problem } from './api.js';
 import { bdi, button, h, inputOf } from './dom.js';
 import { capitalized } from './model.js';
-import { address, ask, bearer, collectionOf, copy, draw, state } from './state.js';
+import { address, allows, ask, bearer, collectionOf, copy, draw, storage, state } from './state.js';
 
 /** @import { Child, Operation, Schema } from './types.js' */
 
@@ -22,7 +22,7 @@ const languages = ['curl', 'fetch', 'TypeScript'];
 /** Requests that would change who is signed in. */
 const credentials = /^\/(?:login|logout|tokens)/u;
 
-let language = localStorage['language'] ?? 'curl';
+let language = storage['language'] ?? 'curl';
 let search = '';
 /** The operations that are unfolded. @type {Set<string>} */ const opened = new Set();
 /** @type {{ from: unknown, all: readonly Entry[] }} */ let read = { from: undefined, all: [] };
@@ -142,7 +142,7 @@ function declarationOf({ items, ...schema } = {}) {
 async function run(entry) {
   const { method, body, url } = requestOf(entry);
   if (method !== 'GET' && !(await ask('run', `${method} ${url}`))) return;
-  localStorage['called'] = 'yes';
+  storage['called'] = 'yes';
   const began = performance.now();
   const fields = {
     ...(body && { 'Content-Type': 'application/json' }),
@@ -181,7 +181,8 @@ function rulesOf(schema) {
 
 /**
  * A table that folds.
- * @type {(title: string, rows: readonly (readonly [name: Child, rules: Child, more: Child])[]) => Child}
+ * @type {(title: string, rows: readonly (readonly [name: string, rules: string, more?: string | undefined])[]) =>
+ *   Child}
  */
 const tableOf = (title, rows) =>
   rows.length > 0 &&
@@ -196,7 +197,7 @@ const tableOf = (title, rows) =>
           'tr',
           { key },
           h('th', { scope: 'row' }, h('code', name)),
-          cells.map((cell) => h('td', cell || '')),
+          cells.map((cell) => h('td', prose(cell))),
         ),
       ),
     ),
@@ -222,6 +223,10 @@ function fieldsOf(title, schema) {
   );
 }
 
+/** Shows a text, and as code what stands between backticks. @param {string} [text] */
+const prose = (text = '') =>
+  text.split('`').map((each, index) => (index % 2 === 1 ? h('code', each) : each));
+
 /** @param {Entry} entry */
 function bodyView(entry) {
   const { of, path, method, answer } = entry;
@@ -245,7 +250,7 @@ function bodyView(entry) {
     'div.stack',
     h(
       'p',
-      of.description,
+      prose(of.description),
       ' ',
       h(
         'a',
@@ -260,12 +265,12 @@ function bodyView(entry) {
         h(
           'div.row',
           languages.map((each) =>
-            button(each, () => (localStorage['language'] = language = each), {
+            button(each, () => (storage['language'] = language = each), {
               key: each,
               'aria-pressed': `${each === language}`,
             }),
           ),
-          button('Copy', () => ((localStorage['called'] = 'yes'), copy(sample)), {
+          button('Copy', () => ((storage['called'] = 'yes'), copy(sample)), {
             'aria-label': 'Copy the sample',
           }),
         ),
@@ -300,7 +305,6 @@ function bodyView(entry) {
       Object.entries(of.responses ?? {}).map(([status, { description, $ref }]) => [
         status,
         description ?? problemOf($ref),
-        '',
       ]),
     ),
   );
@@ -308,7 +312,7 @@ function bodyView(entry) {
 
 /** @param {string} [ref] */
 const problemOf = (ref = '') =>
-  state.description?.components.responses?.[ref.split('/').at(-1) ?? '']?.description;
+  state.description?.components.responses?.[ref.split('/').at(-1) ?? '']?.description ?? '';
 
 /** @type {{ [access: string]: string }} */
 const who = {
@@ -351,7 +355,12 @@ export function arrive() {
 
 export function view() {
   const { of = '', query } = state.route;
-  const all = entries();
+  // What the person may not list comes last.
+  const isShut = (/** @type {Entry} */ { tag }) => {
+    const collection = collectionOf(tag);
+    return Number(!!collection && !allows(collection, 'list'));
+  };
+  const all = entries().toSorted((one, other) => isShut(one) - isShut(other));
   const words = search.toLowerCase();
   const shown = all.filter(({ method, path, tag, of: { summary, description } }) =>
     words
@@ -389,7 +398,7 @@ export function view() {
       ),
       h('a', { href: 'openapi.json', target: '_blank' }, 'openapi.json'),
     ),
-    !of && h('p', state.description?.info.description),
+    !of && h('p', prose(state.description?.info.description)),
     shown.map(entryView),
     shown.length === 0 && h('p.quiet', { role: 'status' }, 'Nothing matches.'),
   );

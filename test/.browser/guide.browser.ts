@@ -77,8 +77,12 @@ visitTest('the documentation is read, searched and linked by people who may not 
 }, async (visit) => {
   const { browser, shows } = visit;
   await visit.signIn('#/api', 'grace');
-  await shows('Errors are problem details (RFC 9457)', 'main');
+  await shows('Errors are problem details (RFC 9457) with a stable code.', 'main');
   await shows('/books/batch', 'main');
+  const paths = `return [...document.querySelectorAll('.operation summary code:last-of-type')]
+    .map((at) => at.innerText)`;
+  const [first, ...others] = await browser.run(paths);
+  assert.deepEqual([first, others.includes('/users')], ['/items', true], 'what a member may not list comes last');
   await browser.type('[aria-label="Search the documentation"]', 'refresh token');
   await browser.until(`
     const paths = [...document.querySelectorAll('.operation summary code:last-of-type')];
@@ -95,7 +99,7 @@ visitTest('the documentation is read, searched and linked by people who may not 
 });
 
 visitTest('the documentation is read without signing in, from a link of the sign-in', {
-  things: 3, collections: [books],
+  things: 3, collections: [books], refusals: [401],
 }, async (visit) => {
   const { browser, server, shows, text } = visit;
   await browser.open(`${server.url}/#/api/items`);
