@@ -96,6 +96,7 @@ page.paint = () => {
     { hidden: !me, 'aria-label': `${me?.name} ${me?.role}` },
     me && initials(me.name),
     bdi(me?.name ?? ''),
+    ' ',
     h('small', me?.role),
   );
   const problem = failure || (!navigator.onLine && 'This device has no network.');

@@ -32,6 +32,10 @@ const auditScript = `
     if (!node.checkVisibility()) continue;
     const isNamed = node.ariaLabel || node.labels?.length || node.innerText;
     if (isControl && !isNamed) wrong.push('no name: ' + node.outerHTML);
+    const words = node.textContent.replace(/[^\\p{L}\\p{N}]+/gu, ' ').trim();
+    if (isControl && node.ariaLabel && !node.matches('select') && !node.ariaLabel.includes(words)) {
+      wrong.push('a name without its words: ' + node.outerHTML);
+    }
     const { color, borderTopColor, borderTopWidth, overflowX } = getComputedStyle(node);
     const scrolls = /auto|scroll/.test(overflowX) && node.scrollWidth > node.clientWidth + 1;
     const focusable = 'a[href], button, input, select, textarea, summary, [tabindex="0"]';
