@@ -14,7 +14,7 @@ function targetOf(key) {
   const at = rows.findIndex((row) => row.contains(document.activeElement));
   if (key === 'j' || key === 'k') return rows[key === 'j' ? at + 1 : at - 1]?.querySelector('th a');
   return document.querySelector(
-    key === 'x' ? 'tr:focus-within input' : `[data-key='${CSS.escape(key)}']`,
+    key === 'x' ? 'tr:focus-within :first-child > input' : `[data-key='${CSS.escape(key)}']`,
   );
 }
 

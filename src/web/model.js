@@ -228,6 +228,23 @@ export function toShow({ kind, name }, value) {
   return isNumber ? showNumber(Number(value)) : `${value}`;
 }
 
+const shortMax = 80;
+
+/**
+ * Says in short what an object or a list has: its texts and numbers, and the names of what is true.
+ * @type {(value: unknown, name?: string) => string}
+ */
+export function inShort(value, name = '') {
+  if (typeof value === 'object')
+    return Object.entries(value ?? {})
+      .map(([key, each]) => inShort(each, key))
+      .filter(Boolean)
+      .join(', ')
+      .slice(0, shortMax);
+  if (typeof value === 'boolean') return value ? capitalized(name) : '';
+  return typeof value === 'number' ? showNumber(value) : `${value ?? ''}`;
+}
+
 /** Words of access that hold for everyone who is signed in; `self` is one's own user. */
 const openWords = ['public', 'optional', 'user', 'self', 'session'];
 

@@ -6,7 +6,7 @@
 import { Problem, call } from './api.js';
 import { control } from './control.js';
 import { bdi, button, fact, h, onClick, set } from './dom.js';
-import { at, capitalized, isOpen, leavesOf, wordsOf } from './model.js';
+import { at, capitalized, inShort, isOpen, leavesOf, wordsOf } from './model.js';
 import { loadList, showChanges } from './records.js';
 import { choicesOf, readable } from './reference.js';
 import { loadReferring, referringView } from './referring.js';
@@ -393,7 +393,7 @@ async function remove({ collection, base }) {
   const next = (row?.nextElementSibling ?? row?.previousElementSibling)?.querySelector('a')?.id;
   await close();
   if (draft || !base) return;
-  void removeSoon(collection, [base.data]);
+  void removeSoon(collection, [base.data], base.etag);
   draw(next ? `#${CSS.escape(next)}` : '#title');
 }
 
@@ -473,7 +473,7 @@ function recordForm(of) {
   );
 }
 
-const [openMax, summaryMax] = [3, 80];
+const openMax = 3;
 
 /**
  * Shows the parts of an object, folded where they are many.
@@ -483,12 +483,7 @@ const fold = (label, texts, content) =>
   h(
     'details.fold',
     { key: `${label}`, open: texts.length <= openMax },
-    h(
-      'summary',
-      label,
-      ' ',
-      h('small', bdi(texts.filter(Boolean).join(', ').slice(0, summaryMax))),
-    ),
+    h('summary', label, ' ', h('small', bdi(inShort(texts)))),
     content,
   );
 

@@ -5,7 +5,7 @@
  */
 import { Problem, call } from './api.js';
 import { bdi, button, h, inputOf, onClick, part, set } from './dom.js';
-import { digitsOf, showFigure, showNumber, targetOf, toShow, wordsOf } from './model.js';
+import { digitsOf, inShort, showFigure, showNumber, targetOf, toShow, wordsOf } from './model.js';
 import { called, nameOf, show } from './values.js';
 import {
   address,
@@ -18,6 +18,7 @@ import {
   draw,
   explain,
   go,
+  storage,
   newId,
   parameter,
   state,
@@ -203,9 +204,8 @@ function drawFilters(collection) {
   const { me, route } = state;
   const place = `views ${me?.id} ${collection.name}`;
   /** @type {readonly [words: string, query: string][]} */
-  const views = JSON.parse(localStorage[place] ?? '[]');
-  const keep = (/** @type {typeof views} */ all) =>
-    void (localStorage[place] = JSON.stringify(all));
+  const views = JSON.parse(storage[place] ?? '[]');
+  const keep = (/** @type {typeof views} */ all) => void (storage[place] = JSON.stringify(all));
   const here = `${changed(route.query, { offset: '' })}`;
   const saved = views.map(([words, query]) =>
     h(
@@ -289,7 +289,7 @@ export function columnsOf({ name, fields }) {
 /** What this browser keeps of a list's columns: each with its width, or 0. @param {string} name */
 export const keptColumns = (name) =>
   new Map(
-    /** @type {string} */ (localStorage[`columns ${name}`] ?? '')
+    /** @type {string} */ (storage[`columns ${name}`] ?? '')
       .split(',')
       .filter(Boolean)
       .map((column) => {
@@ -307,13 +307,40 @@ const drawn = new WeakMap(/** @type {[Row, { look: string, view: Description }][
 /** How many decimals each column of numbers has. @type {Map<string, number>} */
 let digits = new Map();
 
-/** @type {(collection: Collection, field: Field, row: Row) => Description} */
-function cell(collection, field, row) {
+/** Turns a truth of a record around. @type {(collection: Collection, row: Row, name: string) => Promise<void>} */
+async function flip(collection, row, name) {
+  const { sendIfUnchanged } = await import('./removal.js');
+  const body = { [name]: !row[name] };
+  const { data: record } = await sendIfUnchanged('PATCH', collection, row, { body });
+  showChanges(new Map([[row.id, { record }]]));
+}
+
+/** @type {(collection: Collection, field: Field, row: Row, mayChange: boolean) => Description} */
+function cell(collection, field, row, mayChange) {
   const { name, nameField } = collection;
   const value = row[field.name];
   const title = targetOf(field) ? '' : toShow(field, value);
   const figure = field.kind === 'number' && typeof value === 'number';
-  const shown = figure ? showFigure(value, digits.get(field.name) ?? 0) : show(field, value);
+  const short = field.kind === 'json' && inShort(value);
+  const shown = figure
+    ? showFigure(value, digits.get(field.name) ?? 0)
+    : short
+      ? bdi(short)
+      : show(field, value);
+  if (mayChange && field.changed && field.kind === 'boolean') {
+    const look = {
+      type: 'checkbox',
+      role: 'switch',
+      checked: value === true,
+      'aria-label': `${field.label}: ${row[nameField]}`,
+    };
+    // It turns once the server has stored it.
+    const onclick = (/** @type {Event} */ event) => {
+      event.preventDefault();
+      return flip(collection, row, field.name);
+    };
+    return h('td', h('input', { ...look, onclick }));
+  }
   if (field.name !== nameField) {
     const isFilter =
       (field.kind === 'choice' || field.kind === 'boolean') &&
@@ -351,14 +378,20 @@ function table(collection) {
   const { nameField } = collection;
   const { rows, selected } = list;
   const shown = columnsOf(collection);
-  // Owners may select where all that is listed is their own.
+  // Owners may select and change where all that is listed is their own.
   const isMine = parameter('owner') !== '' || wordsOf(collection, 'list').join() === 'owner';
-  const maySelect = allows(collection, 'remove', (word) => word === 'owner' && isMine);
+  const may = (/** @type {string} */ operation, /** @type {Row} */ row) =>
+    allows(collection, operation, (word) =>
+      word === 'owner' ? isMine : [row[word] ?? []].flat().some((id) => id === state.me?.id),
+    );
   const chosen = new Set(selected.map(({ id }) => id));
-  const box = (/** @type {string} */ label, /** @type {readonly Row[]} */ of) => {
+  const box = (/** @type {string} */ label, /** @type {readonly Row[]} */ all) => {
+    const of = all.filter((row) => may('remove', row));
     const checked = of.every(({ id }) => chosen.has(id));
     const onchange = () => select(of, !checked);
-    return maySelect && h('input', { type: 'checkbox', 'aria-label': label, checked, onchange });
+    return (
+      of.length > 0 && h('input', { type: 'checkbox', 'aria-label': label, checked, onchange })
+    );
   };
   const leaving = new Set(
     state.removals
@@ -375,7 +408,8 @@ function table(collection) {
     .map((row) => {
       const isCurrent = state.route.id === `${row.id}`;
       const isChosen = chosen.has(row.id);
-      const look = [here, state.namesRead, maySelect, isChosen, isCurrent, decimals, names].join(
+      const mayChange = may('change', row);
+      const look = [here, state.namesRead, mayChange, isChosen, isCurrent, decimals, names].join(
         ' ',
       );
       const former = drawn.get(row);
@@ -384,7 +418,7 @@ function table(collection) {
         'tr',
         { key: row.id, class: isCurrent && 'current', onclick: openRow },
         h('td', box(`Select ${row[nameField]}`, [row])),
-        shown.map((field) => cell(collection, field, row)),
+        shown.map((field) => cell(collection, field, row, mayChange)),
       );
       drawn.set(row, { look, view });
       return view;

@@ -1,8 +1,8 @@
 // @ts-check
-/** Removes records after a delay in which the person can undo it. */
+/** Changes and removes records of a list; what is removed can be undone for some seconds. */
 import { Problem, call } from './api.js';
 import { set } from './dom.js';
-import { loadList, select } from './records.js';
+import { loadList, select, showChanges } from './records.js';
 import { report } from './refused.js';
 import { count, draw, explain, say, state } from './state.js';
 
@@ -11,8 +11,11 @@ import { count, draw, explain, say, state } from './state.js';
 const undoSeconds = 10;
 const requestsAtOnce = 8;
 
-/** Removes records after the delay. @type {(collection: Collection, rows: readonly Row[]) => Promise<void>} */
-export async function removeSoon(collection, rows) {
+/**
+ * Removes records after the delay.
+ * @type {(collection: Collection, rows: readonly Row[], etag?: string) => Promise<void>} `etag` of a single one
+ */
+export async function removeSoon(collection, rows, etag) {
   const what = count(rows, collection);
   const ticking = window.setInterval(draw, 1000);
   select(rows, false);
@@ -31,20 +34,20 @@ export async function removeSoon(collection, rows) {
   });
   clearInterval(ticking);
   if (isUndone) say(`Kept ${what}.`);
-  else await removeNow(collection, rows, what);
+  else await removeNow(collection, rows, what, etag);
   state.removals = state.removals.filter((each) => each.rows !== rows);
   draw();
   if (!isUndone && state.route.view === collection.name) await loadList(true);
 }
 
-/** @type {(collection: Collection, rows: readonly Row[], what: string) => Promise<void>} */
-async function removeNow(collection, rows, what) {
-  const { name, one, nameField } = collection;
+/** @type {(collection: Collection, rows: readonly Row[], what: string, etag?: string) => Promise<void>} */
+async function removeNow(collection, rows, what, etag) {
+  const { one, nameField } = collection;
   const waiting = rows.values();
   /** @type {{ what: string, why: string }[]} */ const kept = [];
   const work = async () => {
     for (const row of waiting) {
-      await remove(`${name}/${encodeURIComponent(row.id)}`, row).catch((error) =>
+      await sendIfUnchanged('DELETE', collection, row, {}, etag).catch((error) =>
         kept.push({ what: `${one} ${row[nameField]}`, why: explain(error) }),
       );
     }
@@ -57,13 +60,18 @@ async function removeNow(collection, rows, what) {
   void report(news, kept);
 }
 
-/** Removes a record if it is unchanged since it was shown. @type {(path: string, row: Row) => Promise<void>} */
-async function remove(path, row) {
-  const { data, etag } = await call('GET', path);
-  const isSame = JSON.stringify(data) === JSON.stringify(row);
-  const { status } = isSame
-    ? await call('DELETE', path, { fields: { 'If-Match': etag } })
-    : { status: 412 };
-  if (status === 412)
-    throw new Problem('Someone else has changed it. Check it, then remove it again.');
+/**
+ * Changes or removes a record if it is unchanged since it was shown. A list has no entity tags of its records, so it is
+ * read for its tag where that is not known.
+ * @type {(method: string, of: Collection, row: Row, options: { body?: object }, etag?: string) =>
+ *   ReturnType<typeof call>}
+ */
+export async function sendIfUnchanged(method, { name }, row, options, etag) {
+  const path = `${name}/${encodeURIComponent(row.id)}`;
+  const { data: record, ...read } = etag ? { data: row, etag } : await call('GET', path);
+  if (JSON.stringify(record) === JSON.stringify(row)) {
+    const answer = await call(method, path, { ...options, fields: { 'If-Match': read.etag } });
+    if (answer.status !== 412) return answer;
+  } else showChanges(new Map([[row.id, { record }]]));
+  throw new Problem('Someone else has changed it. Check it, then try again.');
 }

@@ -69,6 +69,14 @@ visitTest('a removal can be undone for some seconds', { things: 3 }, async (visi
   await visit.idle();
   assert.deepEqual(await visit.column(2), ['Thing 1', 'Thing 2', 'Thing 3']);
   assert.equal((await items(visit)).length, 3);
+  // The form has the entity tag of what it shows: nothing is read again.
+  await visit.visit('#items/2');
+  await browser.click('.record .danger');
+  await says('Removing 1 item');
+  visit.server.requests.length = 0;
+  await browser.letTimePass();
+  await says('Removed 1 item.');
+  assert.deepEqual(visit.server.requests.filter((line) => line.includes('/items/2')), ['DELETE /items/2']);
 });
 
 visitTest('a record that someone else has changed meanwhile is not removed', { things: 3 }, async (visit) => {
@@ -81,7 +89,7 @@ visitTest('a record that someone else has changed meanwhile is not removed', { t
   await visit.says('Removing 3 items');
   await browser.letTimePass();
   await visit.shows('Removed 2 of 3 items.', '#refused');
-  const kept = 'Item Thing 2: Someone else has changed it. Check it, then remove it again.';
+  const kept = 'Item Thing 2: Someone else has changed it. Check it, then try again.';
   assert.equal(await visit.text('#refused-list'), kept);
   assert.deepEqual(await items(visit), [{ id: 2, name: 'Not what you saw', price: 2.5 }]);
 });

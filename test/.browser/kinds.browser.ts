@@ -237,7 +237,9 @@ visitTest('JSON is shown, checked and changed as JSON', { collections: [places] 
   assert.deepEqual((await server.as('ada', 'GET', '/places/1')).data, stored);
   await server.as('ada', 'PATCH', '/places/1', { closedAt: null });
   await visit.visit('#places');
-  await browser.until('return document.querySelector("#list code")?.innerText === \'{"city":"Rome"}\'');
+  await browser.until('return document.querySelector("#list tbody tr")');
+  const cells = [await visit.column(3), await visit.column(4)];
+  assert.deepEqual(cells, [['Rome'], ['1']], 'a list has no JSON in its cells');
   await visit.visit('#places/1');
   await fill('title', 'Café');
   await browser.click('.record .primary');
@@ -399,4 +401,49 @@ visitTest('ids that are texts are addressed, referred to and changed like others
   await says('Saved label new.');
   await browser.click('#new');
   await shows('New label', '#record-title');
+});
+
+const tasks = defineCollection({
+  name: 'tasks',
+  singular: 'task',
+  fields: {
+    title: { kind: 'text', min: 1 },
+    done: { kind: 'boolean', default: false },
+    doerId: { kind: 'reference', to: 'users', onDelete: 'clear', optional: true },
+  },
+  access: { patch: ['owner', 'doerId'] },
+});
+
+visitTest('a truth is switched in the list by people who may change its record', {
+  collections: [tasks], refusals: [403],
+}, async (visit) => {
+  const { browser, server, says } = visit;
+  await server.as('ada', 'POST', '/tasks/batch', [{ title: 'Of Ada' }, { title: 'For Grace', doerId: 2 }]);
+  await server.as('grace', 'POST', '/tasks', { title: 'Of Grace', done: true });
+  const switches = (): Promise<unknown> => browser.run(
+    'return [...document.querySelectorAll("#list [role=switch]")].map((at) => [at.ariaLabel, at.checked])');
+  const done = async (): Promise<unknown> =>
+    (await server.as('ada', 'GET', '/tasks')).data.map((task: { done: boolean }) => task.done);
+  await visit.signIn('#tasks', 'grace');
+  // The list does not tell who has made a record: only the one that names her is surely hers to change.
+  assert.deepEqual(await switches(), [['Done: For Grace', false]]);
+  assert.deepEqual(await visit.column(3), ['○', '', '●']);
+  await browser.click('[aria-label="Done: For Grace"]');
+  await browser.until('return document.querySelector("[role=switch]").checked');
+  assert.deepEqual(await done(), [false, true, true]);
+  assert.equal(await visit.hash(), '#tasks', 'the row does not open');
+  await visit.visit('#tasks?owner=me');
+  await browser.until('return document.querySelectorAll("#list tbody tr").length === 1');
+  await browser.click('[aria-label="Done: Of Grace"]');
+  await browser.until('return !document.querySelector("[role=switch]").checked');
+  assert.deepEqual(await done(), [false, true, false]);
+  // What someone else has changed meanwhile is shown, not changed.
+  await server.as('ada', 'PATCH', '/tasks/3', { title: 'Renamed' });
+  await browser.click('[role=switch]');
+  await says('Someone else has changed it.');
+  await browser.until('return document.querySelector("#open-3").innerText === "Renamed"');
+  assert.deepEqual([await switches(), await done()], [[['Done: Renamed', false]], [false, true, false]]);
+  await browser.press(' ');
+  await browser.until('return document.querySelector("[role=switch]").checked');
+  assert.deepEqual(await done(), [false, true, true]);
 });

@@ -95,7 +95,7 @@ visitTest('Save stays in reach in a long form, and values look like what they ar
       return document.querySelector('tbody tr').children[at + 1].innerHTML;
     `, label);
   assert.match(await cell('State'), /class="pill hue hue1">paid</);
-  assert.match(await cell('Is gift'), /aria-label="Yes"/);
+  assert.match(await cell('Is gift'), /role="switch" aria-label="Is gift: Grace Murray"/);
   assert.match(await cell('Note'), /class="quiet">–</);
   assert.match(await cell('Email'), /href="mailto:grace@example\.org"/);
   assert.match(await cell('Site'), /href="https:\/\/example\.org\/shop" target="_blank" rel="noopener"/);
