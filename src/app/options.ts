@@ -2,7 +2,7 @@ import type { Role } from '../auth/access.ts';
 import { systemClock, systemRandom, type Clock, type Random } from '../base/system.ts';
 import type { CollectionDeclaration } from '../collections/declaration.ts';
 import type { ReferenceRules, Registry } from '../collections/registry.ts';
-import type { Observe, Writes } from '../collections/writes.ts';
+import type { Observe } from '../collections/writes.ts';
 import { settings, valuesOf, type ClusterOptions, type Settings } from '../config/options.ts';
 import { errorLog, type Log } from '../log/log.ts';
 import type { Endpoint } from '../api/call.ts';
@@ -60,8 +60,7 @@ export interface CompleteOptions extends BasicOptions {
   readonly references?: ReferenceRules | undefined;
   /** Returns the endpoints of a program's own routes. */
   readonly ownEndpoints?:
-    | ((data: { readonly writes: Writes; readonly registry: Registry }) => readonly Endpoint[])
-    | undefined;
+    ((data: { readonly registry: Registry }) => readonly Endpoint[]) | undefined;
   /** Returns what observes the writes to the collections of `registry`. */
   readonly observer?: ((registry: Registry) => Observe) | undefined;
   /** Called when the app stops, before it waits for the requests in flight. */

@@ -1,17 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { authenticate, checkLocal } from '../api/authenticate.ts';
 import type { Unready } from '../api/health.ts';
-import { declaredCollection, usersCollection } from '../api/routes.ts';
+import { usersCollection } from '../api/routes.ts';
 import { openApp, type Application } from '../app/app.ts';
 import type { CompleteOptions } from '../app/options.ts';
-import type { Principal } from '../auth/access.ts';
 import { invariant } from '../base/errors.ts';
-import { CollectionResource } from '../collections/resource.ts';
 import { OptionError, options as serverOptions } from '../config/options.ts';
 import { RouteConflict } from '../http/router.ts';
 import type { ListenOptions, TlsTexts } from '../http/server.ts';
 import type { Load } from '../log/operated.ts';
-import type { StoreState, Transaction } from '../store/store.ts';
+import type { StoreState } from '../store/store.ts';
 import { callerOf, type As, type Caller } from './callers.ts';
 import {
   Operations,
@@ -22,7 +20,7 @@ import {
   type ProgramSingle,
   type WriteOptions,
 } from './collection.ts';
-import { checkMembers, nameGiven } from './given.ts';
+import { checkMembers } from './given.ts';
 import {
   answerFetch,
   credentialsOf,
@@ -41,7 +39,7 @@ import {
 } from './routes.ts';
 import type { Shape } from '../schema/field.ts';
 import type { Input, Output, Patch, Single, Where } from './types.ts';
-import { programTransaction, type Find, type Found, type ProgramTransaction } from './write.ts';
+import { programTransaction, type ProgramTransaction } from './write.ts';
 
 /** A user as programs read it. */
 export interface User {
@@ -180,21 +178,20 @@ export async function openProgram(
   };
   const inside = await openApp({
     ...complete,
-    ownEndpoints: ({ writes, registry }) =>
-      ownEndpoints(routes, { writes, registry, cuts, running }),
+    ownEndpoints: ({ registry }) => ownEndpoints(routes, { registry, cuts, running }),
     onStop: () => cuts.forEach((cut) => cut()),
   }).catch((error: unknown) => {
     if (!(error instanceof RouteConflict)) throw error;
     throw new OptionError(`Cannot use the routes: ${error.message}`, 'routes');
   });
-  const records = recordsOf(inside, complete);
-  const app = appOf(inside, records);
-  opened = { app, ...records };
+  const program = new Program(inside, complete);
+  const app = appOf(inside, recordsOf(program, complete));
+  opened = { app, program };
   await inside.begin();
   return { app, inside };
 }
 
-function appOf(inside: Application, { api }: Records): App {
+function appOf(inside: Application, records: Records): App {
   const { server } = inside;
   const counted = async <T>(work: () => Promise<T>): Promise<T> => {
     server.unanswered += 1;
@@ -205,7 +202,7 @@ function appOf(inside: Application, { api }: Records): App {
     }
   };
   // Not spread, because `users` is asked for only where there are users.
-  return Object.assign(api, {
+  return Object.assign(records, {
     async listen(options: Parameters<App['listen']>[0]) {
       checkMembers('app.listen', options, { port: 'any', host: 'any', tls: 'object' });
       const { port, host = '127.0.0.1', tls } = options;
@@ -257,59 +254,18 @@ function checkTls(tls: TlsTexts): void {
 /** The row for which `app.authenticate` looks at credentials. */
 const credentials = { method: 'GET', path: '/', access: 'optional' } as const;
 
-/** What reads and writes records. */
-interface Records extends Omit<Running<App>, 'app'> {
-  readonly api: Pick<App, 'collection' | 'single' | 'users' | 'versionOf' | 'write'>;
-}
-
-/** Returns what finds a collection, or a single resource, by its declaration or its name. */
-function finderOf(
-  { data, singles }: Application,
-  complete: CompleteOptions,
-  program: Program,
-): Find {
-  const { SingleResource = CollectionResource } = singles ?? {};
-  const all = new Map(
-    [...data.registry.values()].map((declared): [string, Found] => {
-      const Resource = declared.isSingle ? SingleResource : CollectionResource;
-      const resource = new Resource(declared, complete);
-      const routed = declaredCollection(declared);
-      return [
-        declared.name,
-        { declared, operations: new Operations({ routed, resource }, program) },
-      ];
-    }),
-  );
-  return (kind, given) => {
-    const name = nameGiven(given);
-    const found = all.get(name);
-    const kindOf = ({ declared }: Found): string => (declared.isSingle ? 'single' : 'collection');
-    if (found !== undefined && kindOf(found) === kind) return found;
-    const others = [...all.values()].filter((one) => kindOf(one) === kind);
-    let advice = `there are ${others.map(({ declared }) => declared.name).join(', ') || 'none'}`;
-    if (found !== undefined) advice = `use ${kindOf(found)}`;
-    else if (name === 'users') advice = 'use app.users';
-    throw new OptionError(`Cannot use ${kind} "${name}": ${advice}`, kind);
-  };
-}
-
 /** Returns what reads and writes records. */
-function recordsOf(inside: Application, complete: CompleteOptions): Records {
-  const { data } = inside;
-  const program = new Program(inside);
-  const find = finderOf(inside, complete, program);
-  const { settings, roles } = complete;
+function recordsOf(program: Program, { settings, roles }: CompleteOptions): Records {
+  const { data } = program;
   const routed = usersCollection({ ...settings, roles });
   const ofUsers = new Operations({ routed, resource: data.users }, program);
   const { createMany: _, ...users } = ofUsers.collection;
   const setPassword: ProgramUsers['setPassword'] = async (id, password, options) => {
     await users.change(id, { password }, options);
   };
-  const transaction = (tx: Transaction, principal: Principal) =>
-    programTransaction(tx, principal, find);
   const records = {
-    single: (given: unknown) => singleOf(find('single', given).operations.collection),
-    collection: (given: unknown) => find('collection', given).operations.collection,
+    single: (given: unknown) => singleOf(program.find('single', given).operations.collection),
+    collection: (given: unknown) => program.find('collection', given).operations.collection,
     get users() {
       if (data.hasUsers) return { ...users, setPassword };
       throw new OptionError('Cannot use app.users: the app has "users": false', 'users');
@@ -320,22 +276,17 @@ function recordsOf(inside: Application, complete: CompleteOptions): Records {
       const advice = 'pass the very object that the app gave, not a copy';
       throw new OptionError(`Cannot tell the version of the record: ${advice}`, 'record');
     },
-    write<T>(work: (tx: never) => T, options: As = {}): Promise<T> {
+    write<T>(work: (tx: ProgramTransaction) => T, options: As = {}): Promise<T> {
       if (typeof work !== 'function')
         throw new OptionError('Cannot use work: app.write takes a function', 'work');
       checkMembers('app.write', options, { as: 'any' });
       const principal = program.principalOf(options);
-      return program.write(principal, (tx) =>
-        Reflect.apply(work, undefined, [transaction(tx, principal)]),
-      );
+      return program.write(principal, (tx) => work(programTransaction(tx, principal, program)));
     },
   };
-  return {
-    // The records of a collection are as its declaration says, which the store has checked: the
-    // types that follow from it hold.
-    api: records as unknown as Records['api'],
-    // A transaction has the same types, for the same reason.
-    transaction: transaction as unknown as Records['transaction'],
-    guarded: (work) => program.guarded(work),
-  };
+  // The records of a collection are as its declaration says, which the store has checked: the
+  // types that follow from it hold.
+  return records as unknown as Records;
 }
+
+type Records = Pick<App, 'collection' | 'single' | 'users' | 'versionOf' | 'write'>;

@@ -7,9 +7,15 @@ import type { Data } from '../app/data.ts';
 import type { BatchResource, Resource } from '../api/collections.ts';
 import type { RoutedCollection } from '../api/call.ts';
 import { entityTag, preconditionFailed } from '../api/replies.ts';
+import { declaredCollection } from '../api/routes.ts';
 import { readerOf } from '../collections/reader.ts';
-import { singleNumber } from '../collections/registry.ts';
-import type { Precondition, Target } from '../collections/resource.ts';
+import { singleNumber, type Declared } from '../collections/registry.ts';
+import {
+  CollectionResource,
+  type CollectionTools,
+  type Precondition,
+  type Target,
+} from '../collections/resource.ts';
 import { matcher } from '../lists/filters.ts';
 import { OptionError } from '../config/options.ts';
 import { findPage } from '../lists/list.ts';
@@ -20,7 +26,14 @@ import { representationOf } from '../schema/record.ts';
 import { validateElements } from '../schema/validate.ts';
 import type { StoredRecord, Transaction } from '../store/store.ts';
 import { principalOf, type As } from './callers.ts';
-import { checkMembers, idGiven, jsonOf, refusePromise, type MemberKinds } from './given.ts';
+import {
+  checkMembers,
+  idGiven,
+  jsonOf,
+  nameGiven,
+  refusePromise,
+  type MemberKinds,
+} from './given.ts';
 
 /** What a change requires. */
 export interface WriteOptions extends As {
@@ -117,17 +130,47 @@ const methods = {
   remove: ['remove', writeOptions],
 } as const satisfies { readonly [name: string]: readonly [string, MemberKinds] };
 
-/** What the collections of one app have in common: who calls, and its transactions. */
+/** A declared collection or a single resource, with its operations. */
+export interface Found {
+  readonly declared: Declared;
+  readonly operations: Operations;
+}
+
+/** What a program has of an app: its collections, who calls, and its transactions. */
 export class Program {
   readonly data: Data;
   readonly pool: ListPool;
   /** The versions of the records that the program was given. */
   readonly versions = new WeakMap<object, string>();
+  readonly #all: ReadonlyMap<string, Found>;
   #isWorking = false;
 
-  constructor({ data, listPool }: Pick<Application, 'data' | 'listPool'>) {
+  constructor({ data, listPool, singles }: Application, tools: CollectionTools) {
     this.data = data;
     this.pool = listPool;
+    const { SingleResource = CollectionResource } = singles ?? {};
+    const found = (declared: Declared): [string, Found] => {
+      const Resource = declared.isSingle ? SingleResource : CollectionResource;
+      const served = {
+        routed: declaredCollection(declared),
+        resource: new Resource(declared, tools),
+      };
+      return [declared.name, { declared, operations: new Operations(served, this) }];
+    };
+    this.#all = new Map([...data.registry.values()].map(found));
+  }
+
+  /** Finds a collection, or a single resource, by its declaration or its name. @throws OptionError */
+  find(kind: 'collection' | 'single', given: unknown): Found {
+    const name = nameGiven(given);
+    const found = this.#all.get(name);
+    const kindOf = ({ declared }: Found): string => (declared.isSingle ? 'single' : 'collection');
+    if (found !== undefined && kindOf(found) === kind) return found;
+    const others = [...this.#all.values()].filter((one) => kindOf(one) === kind);
+    let advice = `there are ${others.map(({ declared }) => declared.name).join(', ') || 'none'}`;
+    if (found !== undefined) advice = `use ${kindOf(found)}`;
+    else if (name === 'users') advice = 'use app.users';
+    throw new OptionError(`Cannot use ${kind} "${name}": ${advice}`, kind);
   }
 
   /** Returns who a call is made for. @throws OptionError */

@@ -1,4 +1,4 @@
-import { localAdministrator, type Principal } from '../auth/access.ts';
+import { localAdministrator } from '../auth/access.ts';
 import type { Call, Endpoint, Method, Route } from '../api/call.ts';
 import { newRecord } from '../api/body.ts';
 import { idempotencyKeyOf, noContent, unstoredReply } from '../api/replies.ts';
@@ -9,7 +9,6 @@ import { didYouMean } from '../base/search.ts';
 import type { RecordId } from '../base/record-id.ts';
 import type { Registry } from '../collections/registry.ts';
 import { anyAccess } from '../collections/declaration.ts';
-import type { Writes } from '../collections/writes.ts';
 import { OptionError } from '../config/options.ts';
 import { apiFields, type Reply } from '../http/message.ts';
 import { parseQuery } from '../http/query.ts';
@@ -19,9 +18,10 @@ import type { Shape } from '../schema/field.ts';
 import { kindOf } from '../schema/kinds.ts';
 import type { Transaction } from '../store/store.ts';
 import { callerOf, type Caller } from './callers.ts';
+import type { Program } from './collection.ts';
 import { checkMembers, inTime, isThenable, jsonText, refusePromise } from './given.ts';
 import type { Stored } from './types.ts';
-import type { ProgramTransaction } from './write.ts';
+import { programTransaction, type ProgramTransaction } from './write.ts';
 
 /** A request to a route of one's own: authenticated, authorized, read and validated. */
 export interface RouteCall<B, Q, A> {
@@ -158,7 +158,6 @@ export function reply(
 
 /** What routes of one's own need of an app. */
 export interface RouteTools<A> {
-  readonly writes: Writes;
   readonly registry: Registry;
   /** What ends the signals of the handlers that run. */
   readonly cuts: Set<() => void>;
@@ -166,11 +165,10 @@ export interface RouteTools<A> {
   readonly running: () => Running<A>;
 }
 
-/** An app, and how its transactions are shown to programs. */
+/** An app, and what programs have of it. */
 export interface Running<A> {
   readonly app: A;
-  readonly transaction: (tx: Transaction, principal: Principal) => ProgramTransaction;
-  readonly guarded: <T>(work: (tx: Transaction) => T) => (tx: Transaction) => T;
+  readonly program: Program;
 }
 
 /** Returns the endpoints of routes that were checked. */
@@ -195,7 +193,7 @@ export function ownEndpoints<A>(routes: readonly OwnRoute<A>[], tools: RouteTool
 
 function answer<A>(own: OwnRoute<A>, call: Call, tools: RouteTools<A>): Reply | Promise<Reply> {
   const { request, principal } = call;
-  const { app, transaction, guarded } = tools.running();
+  const { app, program } = tools.running();
   const given = new Asked(call, parametersOf(own.query, call.query), app);
   // What a route reads has been checked by its own shapes.
   const typed = given as unknown as RouteCall<never, never, A>;
@@ -213,7 +211,7 @@ function answer<A>(own: OwnRoute<A>, call: Call, tools: RouteTools<A>): Reply | 
   const keyed =
     key === undefined ? undefined : { caller: request.caller, key, line, body: call.sent };
   const work = (tx: Transaction): Reply => {
-    const value = own.write?.(transaction(tx, localAdministrator), typed);
+    const value = own.write?.(programTransaction(tx, localAdministrator, program), typed);
     refusePromise(value, `The write of ${own.path}`);
     if (value instanceof Response)
       throw new TypeError(`The write of ${own.path} returned a Response: use reply`);
@@ -224,7 +222,7 @@ function answer<A>(own: OwnRoute<A>, call: Call, tools: RouteTools<A>): Reply | 
       );
     return answered;
   };
-  return tools.writes.answer(principal, keyed, guarded(work));
+  return program.data.writes.answer(principal, keyed, program.guarded(work));
 }
 
 async function handled<A>(own: OwnRoute<A>, later: unknown): Promise<Reply> {

@@ -6,7 +6,7 @@ import { limits } from '../base/limits.ts';
 import { readerOf } from '../collections/reader.ts';
 import type { Declared } from '../collections/registry.ts';
 import type { StoredRecord, Transaction } from '../store/store.ts';
-import { singleOf, type Operations, type WriteOptions } from './collection.ts';
+import { singleOf, type Found, type Program, type WriteOptions } from './collection.ts';
 import { idGiven, jsonOf } from './given.ts';
 import type { Input, Output, Patch, Single } from './types.ts';
 
@@ -54,25 +54,20 @@ interface Sending extends TransactionCollection<unknown, JsonValue, unknown> {
   create(record: unknown, options?: object): JsonValue;
 }
 
-/** A declared collection or a single resource, with its operations. */
-export interface Found {
-  readonly declared: Declared;
-  readonly operations: Operations;
-}
-
-/** Finds one. @throws OptionError */
-export type Find = (kind: 'collection' | 'single', given: unknown) => Found;
-
 /** Returns a transaction as programs use it. */
 export function programTransaction(
   tx: Transaction,
   principal: Principal,
-  find: Find,
-): { collection(collection: unknown): Sending; single(single: unknown): object } {
-  return {
-    collection: (given) => transactionCollection(tx, principal, find('collection', given)),
-    single: (given) => singleOf(transactionCollection(tx, principal, find('single', given))),
+  program: Program,
+): ProgramTransaction {
+  const transaction = {
+    collection: (given: unknown) =>
+      transactionCollection(tx, principal, program.find('collection', given)),
+    single: (given: unknown) =>
+      singleOf(transactionCollection(tx, principal, program.find('single', given))),
   };
+  // Records are as the declarations say, which the store has checked: the types that follow hold.
+  return transaction as unknown as ProgramTransaction;
 }
 
 function transactionCollection(
