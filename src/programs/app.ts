@@ -264,7 +264,10 @@ function recordsOf(program: Program, { settings, roles }: CompleteOptions): Reco
     await users.change(id, { password }, options);
   };
   const records = {
-    single: (given: unknown) => singleOf(program.find('single', given).operations.collection),
+    single(given: unknown) {
+      const { collection } = program.find('single', given).operations;
+      return { name: collection.name, ...singleOf(collection) };
+    },
     collection: (given: unknown) => program.find('collection', given).operations.collection,
     get users() {
       if (data.hasUsers) return { ...users, setPassword };

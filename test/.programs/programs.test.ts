@@ -219,6 +219,7 @@ test('a single resource is one value, with its type, its access and its version'
   const app = await open(t, { collections: [tasks, counters, notes, settings, motto] });
   const { id } = await app.users.create(mia);
   const all = app.single(settings);
+  assert.deepEqual([all.name, app.single(motto).name], ['settings', 'motto']);
   assert.deepEqual([all.get(), app.single(motto).get()], [undefined, undefined]);
   await assert.rejects(all.change({ limit: 9 }), { code: 'not_found' });
   const first = await all.replace({ note: 'new' });
