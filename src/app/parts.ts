@@ -116,7 +116,7 @@ interface FeatureModule {
 }
 
 export const options: Options = {
-  cluster: () => import('../options/cluster/tools.ts'),
+  cluster: () => import('../options/cluster/node.ts'),
   cors: () => import('../options/cors/cors.ts'),
   dialect: () => import('../options/dialect/json-server.ts'),
   operations: () => import('../options/operations/listener.ts'),
