@@ -1,11 +1,10 @@
 import { limits } from '../base/limits.ts';
-import { recordId, type RecordId } from '../base/record-id.ts';
+import type { RecordId } from '../base/record-id.ts';
 import { fieldValue } from '../schema/record.ts';
-import type { Collection, StoredRecord } from '../store/store.ts';
+import { pairKey, type Collection, type Pairs, type StoredRecord } from '../store/store.ts';
 
 /** The index of the records that refer by a field, for each user that a deciding value names. */
 const referrersOf = (field: string, deciding: string): string => `${field}.${deciding}`;
-const referrerKey = (userId: unknown, id: unknown): RecordId => recordId(`${userId} ${id}`);
 
 /** Whether an index of both would have too many keys for a record: one for each pair. */
 const areLists = (...names: string[]): boolean => names.every((name) => name.endsWith('Ids'));
@@ -28,7 +27,7 @@ export function referring(
   made: Referrers,
 ): StoredRecord[] {
   const name = referrersOf(field, deciding);
-  if (!areLists(field, deciding)) return records.members(name, referrerKey(userId, id), most);
+  if (!areLists(field, deciding)) return records.members(name, pairKey(userId, id), most);
   const known = made.get(name);
   if (known === undefined && records.countAtMost(field, id) <= limits.embeddedMax)
     return records.members(field, id);
@@ -43,12 +42,18 @@ function byReference(
 ): Map<unknown, StoredRecord[]> {
   const found = new Map<unknown, StoredRecord[]>();
   for (const record of records)
-    for (const id of new Set([fieldValue(record, field) ?? []].flat())) {
+    for (const id of new Set(valuesOf(record, field))) {
       const others = found.get(id);
       if (others === undefined) found.set(id, [record]);
       else others.push(record);
     }
   return found;
+}
+
+/** Returns the values of a field, which is a list or not. */
+function valuesOf(record: object, name: string): readonly unknown[] {
+  const value = fieldValue(record, name) ?? [];
+  return Array.isArray(value) ? value : [value];
 }
 
 /**
@@ -58,16 +63,14 @@ function byReference(
 export function referrerGroups(
   fields: readonly string[],
   deciding: readonly string[],
-): { readonly [index: string]: (record: object) => string[] } {
+): { readonly [index: string]: (record: object) => Pairs } {
   const groups = fields.flatMap((field) =>
     deciding.flatMap((name) => {
       if (areLists(field, name)) return [];
-      const keysOf = (record: object): string[] =>
-        [fieldValue(record, name) ?? []]
-          .flat()
-          .flatMap((user) =>
-            [fieldValue(record, field) ?? []].flat().map((id) => String(referrerKey(user, id))),
-          );
+      const keysOf = (record: object): Pairs => ({
+        users: valuesOf(record, name),
+        ids: valuesOf(record, field),
+      });
       return [[referrersOf(field, name), keysOf] as const];
     }),
   );

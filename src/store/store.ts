@@ -28,6 +28,19 @@ export type Unstored<R extends StoredRecord> = Omit<R, 'id' | 'revision'>;
  */
 export type StoreState = 'writable' | 'full' | 'unavailable' | 'failed';
 
+export type Key = string | number;
+
+/** The keys that each user makes with each id, as `pairKey` does: only those that change are made. */
+export interface Pairs {
+  readonly users: readonly unknown[];
+  readonly ids: readonly unknown[];
+}
+
+export const pairKey = (user: unknown, id: unknown): string => `${user} ${id}`;
+
+/** The key of a record in an index, or its keys; `undefined` where it takes no part. */
+export type Keys = Key | readonly Key[] | Pairs | undefined;
+
 /** Declares a collection. The store does not know the meaning of its records. */
 export interface TableDefinition<R extends StoredRecord> {
   /** 1 to 63 letters of either case, digits, `_` and `-`. */
@@ -44,11 +57,7 @@ export interface TableDefinition<R extends StoredRecord> {
    */
   readonly unique?: { readonly [index: string]: (record: R) => string | undefined };
   /** Further indexes by name. Several records may have the same key, and a record several. */
-  readonly groups?: {
-    readonly [index: string]: (
-      record: R,
-    ) => string | number | readonly (string | number)[] | undefined;
-  };
+  readonly groups?: { readonly [index: string]: (record: R) => Keys };
   /** Group indexes by the ids that callers see of records in the named collection. */
   readonly references?: { readonly [index: string]: string };
   /**

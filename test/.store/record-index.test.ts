@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { referrerGroups } from '../../src/collections/referrers.ts';
 import { RecordIndex } from '../../src/store/memory/record-index.ts';
 import { generator } from '../.support/random.ts';
 
@@ -60,4 +61,38 @@ test('keys of a record that are many on both sides of a change take one pass', (
   // A look at each of the others for each key takes 20 s.
   assert.ok(user < 2_000_000, `${user} us`);
   assert.deepEqual([index.count(0), index.count(100_000), index.count(199_999)], [0, 1, 1]);
+});
+
+test('of long lists that differ, an index changes the keys of one alone, also of pairs with users', () => {
+  const random = generator('differences');
+  const index = new RecordIndex<Holder>(() => undefined, { bytes: 0 });
+  for (let round = 0; round < 3000; round += 1) {
+    const some = () => Array.from({ length: random.below(12) }, () => random.below(9));
+    const before = some();
+    const after = random.below(2) === 0 ? before.filter((_, at) => at !== 3) : some();
+    const users = [1, 2].slice(random.below(2));
+    const others = random.below(3) === 0 ? [1] : users;
+    const isPairs = random.below(2) === 0;
+    const keysOf = (ids: readonly number[], of: readonly number[]) => (isPairs ? { users: of, ids } : ids);
+    const expected = (ids: readonly number[], of: readonly number[]): Set<unknown> =>
+      new Set<unknown>(isPairs ? of.flatMap((user) => ids.map((id) => `${user} ${id}`)) : ids);
+    index.add(1, keysOf(before, users), undefined);
+    index.remove(1, keysOf(before, users), keysOf(after, others));
+    index.add(1, keysOf(after, others), keysOf(before, users));
+    assert.deepEqual(new Set(index.keys(() => true)), expected(after, others));
+    index.remove(1, keysOf(after, others), undefined);
+    assert.deepEqual([...index.keys(() => true)], []);
+  }
+});
+
+test('where one of many references is cleared, the keys of the others are not made', () => {
+  let made = 0;
+  const toString = (): string => `${(made += 1)}`;
+  const tagIds = Array.from({ length: 50 }, () => ({ toString }));
+  const { 'tagIds.ownerId': keyOf = () => undefined } = referrerGroups(['tagIds'], ['ownerId']);
+  const index = new RecordIndex(keyOf, { bytes: 0 });
+  const [before, after] = [tagIds, tagIds.toSpliced(20, 1)].map((ids) => keyOf({ ownerId: 1, tagIds: ids }));
+  index.remove(1, before, after);
+  index.add(1, after, before);
+  assert.equal(made, 1);
 });

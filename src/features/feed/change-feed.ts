@@ -333,12 +333,15 @@ export class ChangeFeed {
 
   /** Forgets the oldest events while there are too many. */
   #forget(): void {
-    while (this.#events.length > limits.eventsMax || this.#bytes > limits.eventsBytesMax) {
-      const oldest = this.#events.shift();
-      this.#first += 1;
-      this.#bytes -= oldest?.bytes ?? 0;
-      this.#forgotten = oldest?.sequence ?? this.#forgotten;
+    let count = 0;
+    while (this.#events.length - count > limits.eventsMax || this.#bytes > limits.eventsBytesMax) {
+      this.#bytes -= this.#events[count]?.bytes ?? 0;
+      count += 1;
     }
+    // All at once: each removal moves those that remain.
+    const forgotten = this.#events.splice(0, count).at(-1);
+    this.#first += count;
+    this.#forgotten = forgotten?.sequence ?? this.#forgotten;
   }
 
   /** The position after the event with this id; `undefined` if later events may be missing. */

@@ -1,23 +1,38 @@
 import { firstIndex } from '../../base/search.ts';
-import type { From } from '../store.ts';
-
-export type Key = string | number;
-
-/** The key of a record in an index, or its keys; `undefined` where it takes no part. */
-export type Keys = Key | readonly Key[] | undefined;
+import { pairKey, type From, type Key, type Keys, type Pairs } from '../store.ts';
 
 export type KeyOf<R> = (record: R) => Keys;
 
 /** Whether a key is among `keys`. */
 export const hasKey = (keys: Keys, key: Key): boolean =>
-  typeof keys === 'object' ? keys.includes(key) : keys === key;
+  typeof keys === 'object' ? listOf(keys).includes(key) : keys === key;
 
-/** The keys that are not among `others`: in one pass, since both may be long. */
-function without(keys: readonly Key[], others: Keys): readonly Key[] {
-  if (typeof others !== 'object') return keys.filter((key) => key !== others);
-  const known = new Set(others);
-  return keys.filter((key) => !known.has(key));
+const listOf = (keys: readonly Key[] | Pairs): readonly Key[] =>
+  'users' in keys ? keys.users.flatMap((user) => keys.ids.map((id) => pairKey(user, id))) : keys;
+
+/** The keys that are not among `others`. */
+function without(keys: readonly Key[] | Pairs, others: Keys): readonly Key[] {
+  if (typeof others !== 'object') return listOf(keys).filter((key) => key !== others);
+  if (!('users' in keys && 'users' in others)) return difference(listOf(keys), listOf(others));
+  const { users } = keys;
+  if (users.join() !== others.users.join()) return difference(listOf(keys), listOf(others));
+  return listOf({ users, ids: difference(keys.ids, others.ids) });
 }
+
+/** What is not among `others`. Both may be long; most often they differ in one place. */
+function difference<T>(all: readonly T[], others: readonly T[]): readonly T[] {
+  let [start, end, otherEnd] = [0, all.length, others.length];
+  while (start < end && all[start] === others[start]) start += 1;
+  while (end > start && all[end - 1] === others[otherEnd - 1])
+    [end, otherEnd] = [end - 1, otherEnd - 1];
+  const rest = all.slice(start, end);
+  if (rest.length <= few) return rest.filter((one) => !others.includes(one));
+  const known = new Set(others);
+  return rest.filter((one) => !known.has(one));
+}
+
+/** So many are found sooner one by one than by a set of all. */
+const few = 4;
 
 /** A record that has a key. */
 export type Holder = readonly [id: number, key: Key];

@@ -5,6 +5,7 @@ import {
   type ChangeListener,
   type Collection,
   type From,
+  type Key,
   type TableDefinition,
   type MisfitCause,
   type RecordChange,
@@ -13,7 +14,7 @@ import {
   type View,
 } from '../store.ts';
 import { Blocks } from './blocks.ts';
-import { hasKey, RecordIndex, type Holder, type Key, type KeyOf } from './record-index.ts';
+import { hasKey, RecordIndex, type Holder, type KeyOf } from './record-index.ts';
 import { levelsMax, sizeOf } from './size.ts';
 
 /** A table, whatever the type of its records is: without private members, all fit this type. */

@@ -4,6 +4,7 @@ import type { RecordId } from '../../base/record-id.ts';
 import type { ReadGroup } from '../log.ts';
 import {
   UniqueKeyError,
+  type Key,
   type Collection,
   type RecordChange,
   type Records,
@@ -12,7 +13,6 @@ import {
   type Transaction,
   type Unstored,
 } from '../store.ts';
-import type { Key } from './record-index.ts';
 import { isCount, Table, type AnyTable, type TableChange, type Misfit } from './table.ts';
 
 /**

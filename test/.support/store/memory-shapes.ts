@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import type { JsonObject } from '../../../src/base/json.ts';
 import { Table } from '../../../src/store/memory/table.ts';
-import type { Keys } from '../../../src/store/memory/record-index.ts';
+import type { Keys } from '../../../src/store/store.ts';
 import type { StoredRecord } from '../../../src/store/store.ts';
 
 interface Shape {
