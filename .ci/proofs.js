@@ -13,13 +13,14 @@ process.chdir(join(import.meta.dirname, '..'));
 const seed = process.env.CAIRN_TEST_SEED ?? '1';
 const part = process.argv[2] === 'quick' ? 100 : 1;
 const proofs = [
-  ['store', { CAIRN_CRASH_STATES: 120_000, CAIRN_KILL_CYCLES: 1000, CAIRN_LOCK_RACES: 1000, CAIRN_HISTORIES: 100 }],
+  ['store', { CAIRN_CRASH_STATES: 128_000, CAIRN_KILL_CYCLES: 1000, CAIRN_LOCK_RACES: 1000, CAIRN_HISTORIES: 200 }],
   ['retries', { CAIRN_RETRY_KILLS: 1000 }],
   ['http-fuzz', { CAIRN_FUZZ_REQUESTS: 100_000 }],
   ['whose-kills', { CAIRN_KEY_KILLS: 200 }],
   ['import', { CAIRN_IMPORT_KILLS: 200 }],
   ['changes', { CAIRN_FEED_CUTS: 1000 }],
   ['whose.torture', { CAIRN_WHOSE_QUESTIONS: 1_000_000 }],
+  ['merge-patch', { CAIRN_MERGE_PATCHES: 100_000 }],
   ['orders', { CAIRN_TEST_HISTORIES: 3000 }],
   ['cluster.torture', { CAIRN_CLUSTER_OPERATIONS: 200_000 }],
   ['cluster-servers', {}],
