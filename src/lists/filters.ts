@@ -214,37 +214,12 @@ function splitValues(list: string, escaped = ',\\'): string[] {
 /** A test of a record. */
 export type Test = (record: object) => boolean;
 
-/**
- * Returns a test of whether a record passes all `filters`. A record without the field
- * passes only `ne`.
- */
-export function matcher(shape: Shape, filters: readonly Filter[]): Test {
-  const tests = filters.map((conditions): Test => {
-    const alternatives = conditions.map((condition) => conditionTest(shape, condition));
-    const [only] = alternatives;
-    if (only !== undefined && alternatives.length === 1) return only;
-    return (record) => alternatives.some((passes) => passes(record));
-  });
-  return (record) => tests.every((passes) => passes(record));
-}
-
-function conditionTest(shape: Shape, condition: Condition): Test {
-  const { name, operator, operands } = condition;
+/** Returns the test of a condition. A record without the field passes only `ne`. */
+function conditionTest(shape: Shape, { name, operator, operands }: Condition): Test {
   const read = readerAt(shape, name);
   if (operator === 'exists') {
     const [wanted] = operands;
     return (record) => ((read(record) ?? undefined) !== undefined) === wanted;
-  }
-  if (isSearch(condition)) {
-    const search = searchOf(shape, condition, { done: 0 });
-    return (record) => {
-      const passes = search(record);
-      if (typeof passes === 'boolean') return passes;
-      for (;;) {
-        const { done, value } = passes.next();
-        if (done === true) return value;
-      }
-    };
   }
   const passes = operandTest(fieldAt(shape, name), operator, operands);
   return (record) => {
@@ -263,7 +238,7 @@ function isSearch(condition: Condition): condition is LongCondition {
 }
 
 /** Whether a filter has such a condition. */
-export const isLong = (filter: Filter): boolean => filter.some(isSearch);
+const isLong = (filter: Filter): boolean => filter.some(isSearch);
 
 /** How much a step has looked at, in characters. */
 interface Work {
@@ -320,7 +295,7 @@ function* textIn(value: Value | undefined, passes: (text: string) => boolean, wo
 
 /**
  * Returns a function that finds the records which pass all `filters`, in steps that look at as
- * much, however long the values are.
+ * much, however long the values are. The filters that look at little are asked first.
  */
 export function searcher(
   shape: Shape,
@@ -329,13 +304,17 @@ export function searcher(
   const work: Work = { done: 0 };
   const testOf = (one: Condition): Search =>
     isSearch(one) ? searchOf(shape, one, work) : conditionTest(shape, one);
-  const tests = filters.map((conditions) => combination(conditions.map(testOf), true));
-  const test = combination(tests, false);
+  const testsOf = (some: readonly Filter[]): Search[] =>
+    some.map((conditions) => combination(conditions.map(testOf), true));
+  const quick = testsOf(filters.filter((filter) => !isLong(filter)));
+  const long = combination(testsOf(filters.filter(isLong)), false);
   return function* search(records) {
     let found: StoredRecord[] = [];
-    for (const record of records) {
-      const passes = test(record);
-      if (typeof passes === 'boolean' ? passes : yield* passes) found.push(record);
+    let candidates = records;
+    for (const test of quick) candidates = candidates.filter((record) => test(record) === true);
+    for (const record of candidates) {
+      const passes = long(record);
+      if (passes === true || (passes !== false && (yield* passes))) found.push(record);
       if (work.done < searchedPerStep) continue;
       yield found;
       found = [];
@@ -346,23 +325,20 @@ export function searcher(
 }
 
 /** Returns a test that ends with the first result that is `decisive`. */
-function combination(tests: readonly Search[], decisive: boolean): Search {
-  const [only] = tests;
-  if (only !== undefined && tests.length === 1) return only;
-  const from = (record: object, first: number): boolean | Steps => {
-    for (let at = first; at < tests.length; at += 1) {
-      const passes = tests[at]?.(record) ?? !decisive;
-      if (typeof passes !== 'boolean') return rest(record, at + 1, passes);
-      if (passes === decisive) return decisive;
-    }
-    return !decisive;
-  };
-  const rest = function* (record: object, next: number, steps: Steps): Steps {
+function combination([first, ...rest]: readonly Search[], decisive: boolean): Search {
+  if (first === undefined) return () => !decisive;
+  if (rest.length === 0) return first;
+  const others = combination(rest, decisive);
+  const afterSteps = function* (record: object, steps: Steps): Steps {
     if ((yield* steps) === decisive) return decisive;
-    const others = from(record, next);
-    return typeof others === 'boolean' ? others : yield* others;
+    const passes = others(record);
+    return typeof passes === 'boolean' ? passes : yield* passes;
   };
-  return (record) => from(record, 0);
+  return (record) => {
+    const passes = first(record);
+    if (passes === decisive) return decisive;
+    return typeof passes === 'boolean' ? others(record) : afterSteps(record, passes);
+  };
 }
 
 /** Returns the test of a value of a field that is there, or of an element of a list. */

@@ -4,16 +4,7 @@ import { recordId, type RecordId } from '../base/record-id.ts';
 import { referenceIn, type Shape } from '../schema/field.ts';
 import { lastTermOf, representationWriter, type Write } from '../schema/record.ts';
 import type { Collection, From, StoredRecord } from '../store/store.ts';
-import {
-  isLong,
-  matcher,
-  onlyCondition,
-  rangeOf,
-  searcher,
-  type Filter,
-  type Range,
-  type Test,
-} from './filters.ts';
+import { onlyCondition, rangeOf, searcher, type Filter, type Range, type Test } from './filters.ts';
 import { finish, type Caller, type ListPool, type ListWork } from './list-pool.ts';
 import { writeCursor, type ListQuery } from './query.ts';
 import {
@@ -284,17 +275,11 @@ function fromOf(direction: Direction, place: JsonValue | undefined): From {
   return { id: typeof place === 'number' ? place : isDown ? Infinity : 0, isDown };
 }
 
-/** Returns the test of records that pass two tests, of which each may be absent. */
-function both(one: Test | undefined, other: Test | undefined): Test | undefined {
-  if (one === undefined || other === undefined) return one ?? other;
-  return (record) => one(record) && other(record);
-}
-
 /** The records that a query selects at this moment, and the way to them. */
 class Selection {
-  /** `undefined` without filters. */
-  readonly #passes: Test | undefined;
-  /** The filters that take long; `undefined` without them. */
+  /** Whether the caller may see a record; `undefined` where all that are read are seen. */
+  readonly #isSeen: Test | undefined;
+  /** The filters; `undefined` without any that are still to be asked. */
   readonly #search: ReturnType<typeof searcher> | undefined;
   /** An order that begins with an ascending field: that of the query, or its reverse. */
   readonly #compare: Compare;
@@ -345,10 +330,8 @@ class Selection {
     // The index has answered the only filter.
     const isAnswered = own === undefined && indexed !== undefined && filters.length === 1;
     const others = isAnswered ? [] : filters;
-    const [long, short] = [others.filter(isLong), others.filter((filter) => !isLong(filter))];
-    const matches = short.length === 0 ? undefined : matcher(shape, short);
-    this.#passes = both(own ? undefined : reader?.test, matches);
-    this.#search = long.length === 0 ? undefined : searcher(shape, long);
+    this.#isSeen = own ? undefined : reader?.test;
+    this.#search = others.length === 0 ? undefined : searcher(shape, others);
     this.#compare = compare;
     this.#direction = direction;
     this.#blocks = indexed ?? kept ?? records.view().blocks;
@@ -366,7 +349,7 @@ class Selection {
 
   /** Whether no record has to be tested. */
   get #isAll(): boolean {
-    return this.#passes === undefined && this.#search === undefined;
+    return this.#isSeen === undefined && this.#search === undefined;
   }
 
   /** Counts the records that pass the filters, wherever the page starts. */
@@ -423,9 +406,9 @@ class Selection {
   *#passing(stretch: Stretch, direction: Direction, isInside?: Test): Generator<Block> {
     for (const block of stepsThrough(stretch, direction, testsPerStep, this.#isPassedOver)) {
       const inside = isInside === undefined ? block : block.filter(isInside);
-      const passing = this.#passes === undefined ? inside : inside.filter(this.#passes);
-      if (this.#search === undefined) yield passing;
-      else yield* this.#search(passing);
+      const seen = this.#isSeen === undefined ? inside : inside.filter(this.#isSeen);
+      if (this.#search === undefined) yield seen;
+      else yield* this.#search(seen);
     }
   }
 }

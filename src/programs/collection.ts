@@ -16,7 +16,7 @@ import {
   type Precondition,
   type Target,
 } from '../collections/resource.ts';
-import { matcher } from '../lists/filters.ts';
+import { searcher } from '../lists/filters.ts';
 import { OptionError } from '../config/options.ts';
 import { findPage } from '../lists/list.ts';
 import type { ListPool } from '../lists/list-pool.ts';
@@ -380,10 +380,13 @@ function readsOf(operations: Operations): Pick<Sending, 'get' | 'list' | 'all' |
       const { filters } = operations.query(options, principal);
       const { test } = readerOf(readable, principal, 'list');
       if (filters.length === 0 && test === undefined) return records.size;
-      const matches = matcher(fields, filters);
-      const passes = (record: StoredRecord): boolean =>
-        (test === undefined || test(record)) && matches(record);
-      return records.view().blocks.reduce((sum, block) => sum + block.filter(passes).length, 0);
+      const search = searcher(fields, filters);
+      let count = 0;
+      for (const block of records.view().blocks) {
+        const seen = test === undefined ? block : block.filter(test);
+        for (const { length } of search(seen)) count += length;
+      }
+      return count;
     },
   };
 }
