@@ -34,7 +34,7 @@ export interface Route<B = unknown> {
   /** Absent: the route reads no body. */
   readonly body?: Body<B>;
   /** Absent: a query is refused. `ignored`: any query is, as for a page. */
-  readonly query?: 'read' | 'ignored';
+  readonly query?: 'read' | 'ignored' | undefined;
   /** Whether entity tags and preconditions apply. */
   readonly conditional?: boolean;
   /** Whether a write must name the version that it changes (428). */

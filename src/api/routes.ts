@@ -148,11 +148,13 @@ interface CollectionRoutes<N, C> {
 
 export function collectionRoutes<N, C>(
   collection: RoutedCollection<N, C>,
-  { requireIfMatch }: RouteOptions,
+  { requireIfMatch, dialect }: RouteOptions,
 ): CollectionRoutes<N, C> {
-  const { name, access, bodies, ids } = collection;
+  const { name, access, bodies, ids, isSingle } = collection;
   const path = `/${name}`;
-  const one = { path: `/${name}/{id}`, ids, conditional: true };
+  const one = { path: isSingle ? path : `${path}/{id}`, ids, conditional: true };
+  // Clients of another server add what they like to the path of a single resource, such as the time.
+  const single = dialect === undefined ? undefined : 'ignored';
   const change = { ...one, requireIfMatch };
   // prettier-ignore
   return {
@@ -160,7 +162,9 @@ export function collectionRoutes<N, C>(
       ...named(collection, 'list'), method: 'GET', path, access: access.list, query: 'read', conditional: true,
     },
     create: { ...named(collection, 'create'), method: 'POST', path, access: access.create, body: bodies.create },
-    read: { ...named(collection, 'read'), method: 'GET', ...one, access: access.read, query: 'read' },
+    read: {
+      ...named(collection, 'read'), method: 'GET', ...one, access: access.read, query: isSingle ? single : 'read',
+    },
     replace: {
       ...named(collection, 'replace'), method: 'PUT', ...change, access: access.replace, body: bodies.replace,
     },
@@ -172,23 +176,10 @@ export function collectionRoutes<N, C>(
 /** The routes of a single resource, by operation. */
 export function singleRoutes<N, C>(
   collection: RoutedCollection<N, C>,
-  { requireIfMatch, dialect }: RouteOptions,
+  options: RouteOptions,
 ): Pick<CollectionRoutes<N, C>, 'read' | 'replace' | 'patch'> {
-  const { name, access, bodies } = collection;
-  const one = { path: `/${name}`, conditional: true };
-  const change = { ...one, requireIfMatch };
-  // prettier-ignore
-  return {
-    read: {
-      ...named(collection, 'read'), method: 'GET', ...one, access: access.read,
-      // Its clients add what they like, such as the time.
-      ...(dialect !== undefined && { query: 'ignored' }),
-    },
-    replace: {
-      ...named(collection, 'replace'), method: 'PUT', ...change, access: access.replace, body: bodies.replace,
-    },
-    patch: { ...named(collection, 'patch'), method: 'PATCH', ...change, access: access.patch, body: bodies.patch },
-  };
+  const { read, replace, patch } = collectionRoutes(collection, options);
+  return { read, replace, patch };
 }
 
 /** The route that creates many records of a declared collection at once. */

@@ -61,9 +61,7 @@ export function describe(routes: readonly Route[]): DescribedRoute[] {
       const { collection, operation } = of;
       const isAbsent = collection.isSingle === true && method !== 'PUT';
       const refusals = isAbsent ? [404] : method === 'GET' ? [] : refusalsOf(collection);
-      const description = collection.isSingle
-        ? singleDescription(collection, method)
-        : operations[operation](collection);
+      const description = operations[operation](collection);
       return [{ ...route, operationId, tag: collection.name, refusals, ...description }];
     }
     if (own !== undefined) return [{ ...route, operationId, ...describeOwn(route, own) }];
@@ -244,17 +242,17 @@ const operations: { readonly [operation in Operation]: (of: RoutedCollection) =>
     reply: content(201, `The new ${of.name}, in order.`, manySchema(recordSchema(of)), 'Idempotency-Replayed'),
   }),
   read: (of) => ({
-    summary: `Read the ${of.singular} with this id`,
-    parameters: describeRecord(of),
+    summary: `Read the ${oneOf(of)}`,
+    parameters: of.isSingle ? [] : describeRecord(of),
     reply: content(200, `The ${of.singular}.`, readSchemaOf(of), 'ETag'),
   }),
   replace: (of) => ({
-    summary: `Replace the ${of.singular} with this id`,
+    summary: `Replace the ${oneOf(of)}`,
     titles: [`${capitalized(of.singular)}Replacement`],
     reply: changeReply(of),
   }),
   patch: (of) => ({
-    summary: `Change some fields of the ${of.singular} with this id`,
+    summary: `Change some fields of the ${oneOf(of)}`,
     titles: [`${capitalized(of.singular)}Patch`],
     reply: changeReply(of),
   }),
@@ -264,16 +262,9 @@ const operations: { readonly [operation in Operation]: (of: RoutedCollection) =>
   }),
 };
 
-/** Describes a method of a single resource. */
-function singleDescription(of: RoutedCollection, method: Route['method']): Description {
-  const { name, singular } = of;
-  const title = capitalized(singular);
-  const reply = content(200, `The ${name}.`, recordSchema(of), 'ETag');
-  if (method === 'GET') return { summary: `Read the ${name}`, reply };
-  return method === 'PUT'
-    ? { summary: `Set the ${name}`, titles: [`${title}Replacement`], reply }
-    : { summary: `Change a part of the ${name}`, titles: [`${title}Patch`], reply };
-}
+/** One record, or a single resource. */
+const oneOf = ({ name, singular, isSingle }: RoutedCollection): string =>
+  isSingle ? name : `${singular} with this id`;
 
 function content(
   status: 200 | 201,

@@ -1,4 +1,4 @@
-import type { Endpoint, Route, RoutedCollection } from '../../api/call.ts';
+import type { Endpoint, RoutedCollection } from '../../api/call.ts';
 import { collectionEndpoints, type CollectionOptions } from '../../api/collections.ts';
 import { singleRoutes } from '../../api/routes.ts';
 import { notFound } from '../../auth/access.ts';
@@ -60,15 +60,12 @@ export function singleEndpoints(
   declared: Declared,
   options: CollectionOptions & CollectionTools,
 ): Endpoint[] {
-  const routes: { readonly [operation: string]: Route } = { ...singleRoutes(collection, options) };
+  const operations = Object.keys(singleRoutes(collection, options));
   const resource = new SingleResource(declared, options);
-  return collectionEndpoints(collection, resource, options).flatMap((one) => {
-    const route = routes[one.route.of?.operation ?? ''];
-    const id = recordId(singleNumber);
-    return route
-      ? [{ route, handle: (call) => one.handle({ ...call, route, id, query: '' }) }]
-      : [];
-  });
+  const id = recordId(singleNumber);
+  return collectionEndpoints(collection, resource, options)
+    .filter(({ route }) => operations.includes(route.of?.operation ?? ''))
+    .map((one) => ({ ...one, handle: (call) => one.handle({ ...call, id, query: '' }) }));
 }
 
 /** Returns the values that fields have where nothing was written yet. */
