@@ -33,8 +33,16 @@ export interface SharedPlace {
  */
 export type SharedPurpose = 'serve' | 'check' | 'command';
 
+/** Where the generated password of the first administrator is kept until it is changed. */
+export interface PasswordPlace {
+  /** Keeps a password unless another process has kept one; returns the one that is, and where. */
+  keep(password: string): Promise<{ readonly password: string; readonly where: string }>;
+  /** Removes the password. May reject where none is kept. */
+  forget(): Promise<unknown>;
+}
+
 /** What commands do in a shared place. */
-export interface SharedTools extends SharedPlace {
+export interface SharedTools extends SharedPlace, PasswordPlace {
   /** Reads all records and the key ring, as a server does that starts now. */
   read(): Promise<{ readonly image: Image; readonly keys: Buffer | undefined }>;
   /** Writes a copy to a place without data. */
@@ -43,8 +51,4 @@ export interface SharedTools extends SharedPlace {
   renewEpoch(): Promise<void>;
   /** Rejects where no write succeeds. */
   testRoom(): Promise<void>;
-  /** Keeps a password unless one is kept; returns the one that is, and where it is. */
-  keep(password: string): Promise<{ readonly password: string; readonly where: string }>;
-  /** Removes the password. */
-  forget(): Promise<unknown>;
 }

@@ -1,19 +1,9 @@
 import { unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Users } from '../accounts/users.ts';
+import type { PasswordPlace } from '../api/shared-place.ts';
 import { replaceFile } from '../store/disk/files.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
-
-/** Where the generated password of the first administrator is kept until it is changed. */
-export interface PasswordPlace {
-  /**
-   * Keeps a password and returns it, and where it is. Where another node of the cluster has
-   * kept one before, returns that one.
-   */
-  keep(password: string): Promise<{ readonly password: string; readonly where: string }>;
-  /** Removes the password. May reject where none is kept. */
-  forget(): Promise<unknown>;
-}
 
 const fileName = 'admin-password';
 

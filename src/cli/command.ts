@@ -68,12 +68,13 @@ export const clusterAccess = {
 } as const satisfies Partial<Command>;
 
 /**
- * The options and secrets of a command that works on a data directory or on a cluster.
+ * Returns the options and secrets of a command that works on a data directory or on a cluster, with
+ * `more` options.
  */
-export const storeAccess = {
+export const storeAccess = (...more: readonly Option<unknown>[]) => ({
   ...clusterAccess,
-  options: [options.directory, ...clusterAccess.options],
-} as const;
+  options: [options.directory, ...clusterAccess.options, ...more],
+});
 
 /** Returns the command that `words` name at their beginning. */
 export function findCommand(

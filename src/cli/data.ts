@@ -36,8 +36,7 @@ export const commands: readonly Command[] = [
     name: 'check',
     summary:
       'Verifies every data file, its permissions and the keys, or a cluster; also beside servers',
-    ...storeAccess,
-    options: [...storeAccess.options, options.collections],
+    ...storeAccess(options.collections),
     run: check,
   },
   {
@@ -52,7 +51,7 @@ export const commands: readonly Command[] = [
     summary:
       'Copies the data, keys included, to a new or empty directory; also beside running servers',
     operands: ['DIR'],
-    ...storeAccess,
+    ...storeAccess(),
     run: backup,
   },
   {
@@ -60,7 +59,7 @@ export const commands: readonly Command[] = [
     summary:
       'Copies a backup to a new or empty data directory, or cluster; everybody has to sign in again',
     operands: ['DIR'],
-    ...storeAccess,
+    ...storeAccess(),
     run: restore,
   },
   {

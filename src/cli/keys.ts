@@ -21,7 +21,7 @@ export const commands: readonly Command[] = [
   {
     name: 'keys list',
     summary: 'Lists the signing keys: id, when each was made, and when it retired',
-    ...storeAccess,
+    ...storeAccess(),
     async run(call) {
       const { out, err } = call.terminal;
       refuseSecret(call);
@@ -41,7 +41,7 @@ export const commands: readonly Command[] = [
     name: 'keys rotate',
     summary:
       'Makes a new signing key; the former one verifies for 24 hours more, so nobody is signed out',
-    ...storeAccess,
+    ...storeAccess(),
     async run(call) {
       refuseSecret(call);
       const cluster = await clusterOf(call);

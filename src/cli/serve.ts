@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { PasswordPlace } from '../api/shared-place.ts';
 import { openApp, type Application } from '../app/app.ts';
 import type { Administrator } from '../app/administrator.ts';
 import { defaultOptions } from '../app/options.ts';
@@ -14,7 +15,7 @@ import type { TlsTexts } from '../http/server.ts';
 import type { LogSink } from '../log/line-queue.ts';
 import { createLog, silentLog, type Format, type Log } from '../log/log.ts';
 import { standardOutput } from '../log/standard-streams.ts';
-import { forgetAdminPassword, passwordFileIn, type PasswordPlace } from './admin-password.ts';
+import { forgetAdminPassword, passwordFileIn } from './admin-password.ts';
 import { clusterOf, declarationsOf, type Call, type Command, type Terminal } from './command.ts';
 import { failureOf } from './failure.ts';
 

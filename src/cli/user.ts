@@ -46,12 +46,7 @@ export const passwordFile = flagOnly(
   ),
 );
 
-const passwordOptions = [
-  ...storeAccess.options,
-  options.passwordLengthMin,
-  options.scryptCost,
-  passwordFile,
-];
+const passwordOptions = [options.passwordLengthMin, options.scryptCost, passwordFile];
 
 /** Commands that change users while no server runs, or beside the nodes of a cluster. */
 export const commands: readonly Command[] = [
@@ -59,14 +54,13 @@ export const commands: readonly Command[] = [
     name: 'user add',
     summary: 'Adds a user, with a password from the terminal, from standard input or from a file',
     operands: ['EMAIL'],
-    ...storeAccess,
-    options: [...passwordOptions, options.collections, name, role],
+    ...storeAccess(...passwordOptions, options.collections, name, role),
     run: addUser,
   },
   {
     name: 'user list',
     summary: 'Lists the users: id, role, e-mail address, name',
-    ...storeAccess,
+    ...storeAccess(),
     run: (call) =>
       withUsers(call, ({ users }) => users.records.view().blocks.flat().map(line).join('')),
   },
@@ -74,16 +68,14 @@ export const commands: readonly Command[] = [
     name: 'user key',
     summary: 'Makes an API key for a script that acts as the user, and prints it once',
     operands: ['EMAIL'],
-    ...storeAccess,
-    options: [...storeAccess.options, keyName],
+    ...storeAccess(keyName),
     run: makeKey,
   },
   {
     name: 'user set-password',
     summary: "Sets a user's password and ends their sessions and API keys",
     operands: ['EMAIL'],
-    ...storeAccess,
-    options: passwordOptions,
+    ...storeAccess(...passwordOptions),
     run: (call) =>
       withUser(call, async (data, { id, email }) => {
         await change(data, id, { password: await readPassword(call) });
@@ -96,8 +88,7 @@ export const commands: readonly Command[] = [
     summary:
       "Sets a user's role, admin, member or one that --collections declares, and ends their sessions",
     operands: ['EMAIL', 'ROLE'],
-    ...storeAccess,
-    options: [...storeAccess.options, options.collections],
+    ...storeAccess(options.collections),
     run: (call) =>
       withUser(call, async (data, { id, email }) => {
         const record = await change(data, id, { role: call.operands[1] ?? '' });
@@ -109,8 +100,7 @@ export const commands: readonly Command[] = [
     summary:
       'Removes a user with their sessions and API keys, and does with records what --collections declares',
     operands: ['EMAIL'],
-    ...storeAccess,
-    options: [...storeAccess.options, options.collections, withRecords],
+    ...storeAccess(options.collections, withRecords),
     run: (call) =>
       withUser(call, async ({ users, writes, store }, { id, email }) => {
         const [unknown] = store.undeclared();

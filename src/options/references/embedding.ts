@@ -4,18 +4,12 @@ import { CairnError } from '../../base/errors.ts';
 import { limits } from '../../base/limits.ts';
 import { idOf } from '../../base/record-id.ts';
 import { readerOf, type Reader } from '../../collections/reader.ts';
-import {
-  idsIn,
-  type Declared,
-  type Embeddable,
-  type Embedded,
-} from '../../collections/registry.ts';
+import { idsIn, type Embeddable, type ReferenceRules } from '../../collections/registry.ts';
 import type { PieceWriter } from '../../lists/list.ts';
 import { representationWriter, type Write } from '../../schema/record.ts';
 import type { StoredRecord } from '../../store/store.ts';
 
-/** Returns what can be embedded in the records of a collection. */
-export function embeddablesOf({ fields, outgoing, incoming }: Declared): Embeddable[] {
+export const embeddablesOf: ReferenceRules['embeddablesOf'] = ({ fields, outgoing, incoming }) => {
   const taken = new Set(Object.keys(fields));
   const own = outgoing.flatMap(({ name, field: { show }, to: of }): Embeddable[] => {
     if (of.isUsers && show === undefined) return [];
@@ -32,17 +26,9 @@ export function embeddablesOf({ fields, outgoing, incoming }: Declared): Embedda
     return { name: member, member, of, field, kind: 'referring' };
   });
   return [...own, ...others];
-}
+};
 
-/**
- * Returns what `names` embed.
- * @throws CairnError `insufficient_scope` where the caller may not read or list them
- */
-export function embeddedBy(
-  names: readonly string[],
-  embeddables: readonly Embeddable[],
-  principal: Principal,
-): Embedded {
+export const embed: ReferenceRules['embed'] = (names, embeddables, principal) => {
   const chosen = embeddables.filter(({ name }) => names.includes(name));
   for (const each of chosen) checkAccess(each, principal);
   const parts = chosen.map((each) => {
@@ -58,7 +44,7 @@ export function embeddedBy(
     marksIn: isPersonal ? (record) => marksIn(record, parts) : undefined,
     writer: (write) => embeddingWriter(write, parts),
   };
-}
+};
 
 /** @throws CairnError `insufficient_scope` */
 function checkAccess({ name, of, kind }: Embeddable, principal: Principal): void {

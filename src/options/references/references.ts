@@ -6,7 +6,7 @@ import { idOf, recordId, type RecordId } from '../../base/record-id.ts';
 import { fieldValue, isSameValue, looksSame } from '../../schema/record.ts';
 import { issuesMax, validationFailed } from '../../schema/validate.ts';
 import type { StoredRecord, Transaction } from '../../store/store.ts';
-import { embeddablesOf, embeddedBy } from './embedding.ts';
+import { embed, embeddablesOf } from './embedding.ts';
 import { readable, readerOf } from '../../collections/reader.ts';
 import { timesOf } from '../../collections/declaration.ts';
 import {
@@ -18,31 +18,14 @@ import {
   type Target,
 } from '../../collections/registry.ts';
 
-/** The rules of references, which are loaded where a declared field refers to records. */
-export const references: ReferenceRules = {
-  embeddablesOf,
-  embed: embeddedBy,
-  check: checkReferences,
-  remove: removeReferred,
-};
-
-/**
- * Checks that each record exists to which a written record refers, and that the caller may
- * read it. What was referred to before is not checked again.
- * @throws CairnError `validation_failed` with an issue `no_such_record` for each
- */
-function checkReferences(
-  tx: Transaction,
-  principal: Principal,
-  { outgoing }: Declared,
-  input: object,
-  before: object = {},
-): void {
+/** What was referred to before is not checked again. */
+const check: ReferenceRules['check'] = (tx, principal, { outgoing }, input, before) => {
   const issues: Issue[] = [];
   for (const { name, field, to } of outgoing) {
     const value = fieldValue(input, name);
-    if (value === undefined || isSameValue(value, fieldValue(before, name))) continue;
-    const former = new Set<unknown>([fieldValue(before, name)].flat());
+    const known = before && fieldValue(before, name);
+    if (value === undefined || isSameValue(value, known)) continue;
+    const former = new Set<unknown>([known].flat());
     const isReadable = hasAccess(to.access.read, principal);
     for (const [index, id] of [value].flat().entries()) {
       if (former.has(id)) continue;
@@ -57,23 +40,14 @@ function checkReferences(
     }
   }
   if (issues.length > 0) throw validationFailed(issues);
-}
+};
 
 /**
- * Removes a record, and does with those that refer to it what their fields declare. What
- * is removed or changed is collected first, so the order of references does not matter,
- * and they may be circular. `now` is the time of the change.
- * @throws CairnError `still_referenced`
+ * What is removed or changed is collected first, so the order of references does not matter, and
+ * they may be circular.
  */
-function removeReferred(
-  tx: Transaction,
-  principal: Principal,
-  of: Target,
-  record: StoredRecord,
-  now: number,
-  most = limits.referrersMax,
-): void {
-  const removal = new Removal(of, record, most);
+const remove: ReferenceRules['remove'] = (tx, principal, of, record, now, most) => {
+  const removal = new Removal(of, record, most ?? limits.referrersMax);
   for (const [{ incoming }, removed] of removal.removed) {
     const id = idOf(removed);
     for (const reference of incoming) {
@@ -83,7 +57,10 @@ function removeReferred(
     }
   }
   removal.write(tx, principal, now);
-}
+};
+
+/** The rules of references, which are loaded where a declared field refers to records. */
+export const references: ReferenceRules = { embeddablesOf, embed, check, remove };
 
 /** What goes along when a record is removed. */
 class Removal {
