@@ -49,9 +49,6 @@ export interface Arrival {
   readonly changed: ReadonlyMap<string, number>;
   /** Those that are not in the store. One that is there already is as the file has it. */
   readonly records: NewRecord[];
-  /** What these take in the commit, and at least of memory. */
-  bytes: number;
-  memoryBytes: number;
   /** The ids that the file gives, by their texts. */
   readonly ids: Map<string, RecordId>;
   /** The highest of them that can be the number of a record. */
@@ -97,13 +94,14 @@ export function checkMembers(
   }
   let bytes = 0;
   let memoryBytes = 0;
-  for (const { collection, records, ids, highest, ...arrival } of arrivals) {
-    bytes += arrival.bytes;
-    memoryBytes += arrival.memoryBytes;
-    if (collection.ids !== undefined || !isFar(highest, Math.max(records.length, ids.size)))
-      continue;
+  for (const { collection, records, ids, highest } of arrivals) {
     const { name } = collection;
-    mistakes.add(`${name}: the ids lie too far apart`, `the highest is ${highest}`);
+    for (const { fields } of records) {
+      bytes += Buffer.byteLength(JSON.stringify(fields)) + name.length + entryBytes;
+      memoryBytes += sizeOf({ id: 0, revision: 0, ownerId: 0, ...fields });
+    }
+    if (collection.ids === undefined && isFar(highest, Math.max(records.length, ids.size)))
+      mistakes.add(`${name}: the ids lie too far apart`, `the highest is ${highest}`);
   }
   // Records with mistakes have no ids, so references to them would look wrong, too.
   for (const { collection, references } of mistakes.lines.length === 0 ? arrivals : []) {
@@ -147,8 +145,6 @@ function arrivalOf(
     collection,
     changed,
     records: [],
-    bytes: 0,
-    memoryBytes: 0,
     ids: new Map(),
     highest: 0,
     keys: unique.map(([field, keyOf]) => [field, keyOf, new Set()]),
@@ -210,9 +206,6 @@ function register(arrival: Arrival, record: NewRecord, pointer: string): void {
   if (known !== undefined) return;
   checkSize(fields);
   records.push(record);
-  arrival.memoryBytes += sizeOf({ id: 0, revision: 0, ownerId: 0, ...fields });
-  const { name } = collection;
-  arrival.bytes += Buffer.byteLength(JSON.stringify(fields)) + name.length + entryBytes;
 }
 
 function issue(pointer: string, detail: string): CairnError {
