@@ -245,11 +245,6 @@ export class Application {
     return this.#features.reduce((sum, { load }) => ({ ...sum, ...load?.() }), none);
   }
 
-  /** Reads the key file again. @throws KeyRingError; the former keys stay in use */
-  reloadKeys(): Promise<void> {
-    return this.data.keys.load();
-  }
-
   /** Replaces the certificate. @throws the errors of node:tls; the former one stays */
   renewTls(tls: TlsTexts): void {
     this.server.renewTls(tls);

@@ -55,7 +55,7 @@ export function endpointsOf(
     }),
     ...(hasUsers ? [...signInEndpoints(services), ...accountEndpoints(services)] : []),
     ...healthEndpoints({ ...services, status: statusOf(services, features, complete) }),
-    ...(complete.ownEndpoints?.(services) ?? []),
+    ...(complete.ownEndpoints?.(registry) ?? []),
   ];
   for (const feature of features) {
     endpoints.push(...feature.endpoints(endpoints.map(({ route }) => route)));

@@ -59,8 +59,7 @@ export interface CompleteOptions extends BasicOptions {
   /** The rules of references. `openApp` loads them where a declared field refers. */
   readonly references?: ReferenceRules | undefined;
   /** Returns the endpoints of a program's own routes. */
-  readonly ownEndpoints?:
-    ((data: { readonly registry: Registry }) => readonly Endpoint[]) | undefined;
+  readonly ownEndpoints?: ((registry: Registry) => readonly Endpoint[]) | undefined;
   /** Returns what observes the writes to the collections of `registry`. */
   readonly observer?: ((registry: Registry) => Observe) | undefined;
   /** Called when the app stops, before it waits for the requests in flight. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { FatalError, type ExitCode } from '../base/errors.ts';
+import type { ExitCode } from '../base/errors.ts';
 import { systemClock } from '../base/system.ts';
 import { flagOnly, options, toggle } from '../config/options.ts';
 import type { Call, Command, Terminal } from './command.ts';
@@ -113,11 +113,7 @@ function moveAside({ directory, collections }: Place, { err }: Terminal): void {
   for (const path of [directory, collections]) {
     if (!existsSync(path)) continue;
     const aside = `${path}.${time}`;
-    try {
-      renameSync(path, aside);
-    } catch (error) {
-      throw new FatalError(74, `Cannot move ${path} aside: ${String(error)}`);
-    }
+    renameSync(path, aside);
     err(`${basename(path)} is ${basename(aside)} now\n`);
   }
 }

@@ -225,7 +225,7 @@ function reloadOnSignal(starting: Promise<Started>, config: Config, log: Log): v
 async function reload(app: Application, config: Config, log: Log): Promise<void> {
   try {
     const tls = await loadTls(config);
-    await app.reloadKeys();
+    await app.data.keys.load();
     if (tls !== undefined) app.renewTls(tls);
     const all = `${tls === undefined ? 'Keys' : 'Certificate and keys'} were read again`;
     const some = `${tls === undefined ? 'Nothing' : 'The certificate'} was read again`;

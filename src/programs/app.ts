@@ -178,7 +178,7 @@ export async function openProgram(
   };
   const inside = await openApp({
     ...complete,
-    ownEndpoints: ({ registry }) => ownEndpoints(routes, { registry, cuts, running }),
+    ownEndpoints: (registry) => ownEndpoints(routes, { registry, cuts, running }),
     onStop: () => cuts.forEach((cut) => cut()),
   }).catch((error: unknown) => {
     if (!(error instanceof RouteConflict)) throw error;
@@ -235,7 +235,7 @@ function appOf(inside: Application, records: Records): App {
       records: inside.store.size,
       certificate: inside.certificate,
     }),
-    reloadKeys: () => inside.reloadKeys(),
+    reloadKeys: () => inside.data.keys.load(),
     renewTls(tls: TlsTexts) {
       checkTls(tls);
       inside.renewTls(tls);
