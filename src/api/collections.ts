@@ -235,6 +235,8 @@ function listHandler<N, C>(
     const withTotal = isPreferred || asked.offset !== undefined;
     // The revision and the list's view are taken in the same loop turn, so the tag fits
     // the list.
+    // Without marks, all that is embedded is for all.
+    const others = marksIn === undefined ? revisionWith(0) : 0;
     const personal = asked.isPersonal ? [`user${principal.userId}`] : [];
     const revision = revisionWith(records.revision);
     const plain = tagOf(revision, personal.join() + selection);
@@ -250,9 +252,7 @@ function listHandler<N, C>(
       const links = linksTo(request, asked, list);
       if (!hasTag || !isByRecord)
         return shown(200, hasTag ? tag : undefined, body, [...links, ...count]);
-      const marks = list.shown?.map((one) => [one.id, one.revision, marksIn?.(one)]);
-      // Without marks, all that is embedded is for all.
-      const others = marksIn === undefined ? revisionWith(0) : 0;
+      const { marks } = list;
       const seen = digestOf(principal.userId, reader.key, selection, total, links, marks, others);
       const ownTag = tagOf(0, seen);
       if (!isUnchanged(request, ownTag)) return shown(200, ownTag, body, [...links, ...count]);
@@ -266,6 +266,7 @@ function listHandler<N, C>(
       withTotal,
       caller: request,
       embed,
+      markOf: isByRecord ? (one) => [one.id, one.revision, marksIn?.(one)] : undefined,
     });
     return list instanceof Promise ? list.then(reply) : reply(list);
   };

@@ -128,3 +128,11 @@ export function createSlices(clock: Clock): YieldToEventLoop {
     });
   };
 }
+
+/** Runs all steps in one go, and returns their result. */
+export function atOnce<T>(steps: Generator<unknown, T>): T {
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done === true) return value;
+  }
+}

@@ -1,5 +1,6 @@
 import { limits } from '../base/limits.ts';
 import type { JsonValue } from '../base/json.ts';
+import { atOnce } from '../base/turns.ts';
 import { recordId, type RecordId } from '../base/record-id.ts';
 import { referenceIn, type Shape } from '../schema/field.ts';
 import { lastTermOf, representationWriter, type Write } from '../schema/record.ts';
@@ -59,6 +60,8 @@ interface ListRequest {
   readonly caller: Caller;
   /** Writes records with what is embedded in them. Absent: nothing is embedded. */
   readonly embed?: PieceWriter | undefined;
+  /** Returns what tells versions of a record's embedded ones apart. Absent: a page has no marks. */
+  readonly markOf?: ((record: StoredRecord) => unknown) | undefined;
 }
 
 /** A list in response to a request. */
@@ -79,8 +82,8 @@ export interface List {
    * it.
    */
   readonly total: number | undefined;
-  /** The records of a page. */
-  readonly shown?: Block | undefined;
+  /** What tells versions of a page's records apart, as they were before they were written. */
+  readonly marks?: readonly unknown[] | undefined;
 }
 
 /** The approximate length of a piece of a long body, in UTF-16 code units. */
@@ -123,7 +126,7 @@ export function readRecord(
   record: StoredRecord,
   request: Pick<ListRequest, 'caller'> & { readonly embed: PieceWriter },
 ): List['body'] {
-  return bodyOf(jsonPieces([[record]], request.embed, '', ''), pool, request);
+  return atOnce(bodyOf(jsonPieces([[record]], request.embed, '', ''), pool, request));
 }
 
 const writerOf = ({ fields }: ListSource, { query, embed }: ListRequest) =>
@@ -152,8 +155,14 @@ function* page(
   limit: number,
 ): Generator<void, List, void> {
   const { records, ...place } = yield* pageOf(source, request, limit);
-  const body = bodyOf(jsonPieces([records], writerOf(source, request)), source.pool, request);
-  return { body, shown: records, ...place };
+  const { markOf } = request;
+  const marks: unknown[] = [];
+  for (const record of markOf === undefined ? [] : records) {
+    marks.push(markOf?.(record));
+    if (request.embed !== undefined) yield;
+  }
+  const pieces = jsonPieces([records], writerOf(source, request));
+  return { body: yield* bodyOf(pieces, source.pool, request), marks, ...place };
 }
 
 /** Finds the records of a page in steps. */
@@ -431,17 +440,20 @@ function scattered(blocks: readonly Block[]): Block[] {
  * Returns JSON as a text, or as a stream if it is long. A stream that embeds has a place in
  * the pool. @throws CairnError `overloaded`; `draining`
  */
-function bodyOf(
+function* bodyOf(
   pieces: Generator<string, undefined>,
   pool: ListPool,
   { caller, embed }: Pick<ListRequest, 'caller' | 'embed'>,
-): List['body'] {
+): Generator<void, List['body']> {
   let text = '';
   for (;;) {
     const { done, value } = pieces.next();
     if (done === true) break;
     text += value;
-    if (text.length < pieceLength) continue;
+    if (text.length < pieceLength) {
+      if (embed !== undefined) yield;
+      continue;
+    }
     const work = embed === undefined ? pool.withoutPlace(caller) : pool.begin(caller);
     return new StreamedJson(pieces, work, text);
   }
@@ -471,6 +483,8 @@ function* jsonPieces(
           yield piece;
           piece = '';
         }
+        // What is embedded may have been looked for among many.
+        yield '';
       }
       if (piece.length < pieceLength) continue;
       yield piece;

@@ -242,7 +242,7 @@ async function blog(random: Generator) {
   const { writer } = references.embed(names, declaredPosts.embeddables, localAdministrator);
   const pool = new ListPool(restlessClock());
   const caller = { caller: 'one', signal: new AbortController().signal };
-  const read = (query: string, more = {}) => readList({ fields: posts.fields, records: texts, pool }, {
+  const read = (query: string, more = {}, of = pool) => readList({ fields: posts.fields, records: texts, pool: of }, {
     query: parseListQuery({ fields: posts.fields }, parseQuery(query)),
     withTotal: false, caller, embed: writer?.(representationWriter(posts.fields)), ...more,
   });
@@ -280,6 +280,30 @@ test('a list is of one moment, and what it embeds is as it is when it is written
       }
     }
   }
+  await store.close();
+});
+
+test('a page that embeds is made in steps of a record, also where little of it is shown', async () => {
+  const random = generator('embedding in steps');
+  const { store, read } = await blog(random);
+  let [steps, marked, written] = [0, 0, 0];
+  const seen: number[] = [];
+  const pool = new ListPool({ now: () => 0, elapsed: () => (steps += 1) });
+  const embed = (): string[] => {
+    seen.push(steps);
+    written += 1;
+    return ['{}'];
+  };
+  const markOf = (): number => {
+    seen.push(steps);
+    return (marked += 1);
+  };
+  const { marks, body } = await read('limit=50', { embed, markOf }, pool);
+  assert.equal(body, `[${Array.from({ length: 50 }, () => '{}').join()}]`);
+  assert.deepEqual(marks, Array.from({ length: 50 }, (_, at) => at + 1));
+  assert.deepEqual([marked, written], [50, 50]);
+  // Each time is asked for in a pause, but for the first steps of a page.
+  assert.ok(new Set(seen).size >= 98, `${new Set(seen).size} pauses`);
   await store.close();
 });
 
