@@ -1,7 +1,7 @@
 // @ts-check
 /** The API keys of a user: a person makes their own, sees each once, and ends it. */
 import { call } from './api.js';
-import { bdi, button, h } from './dom.js';
+import { bdi, button, h, line, section } from './dom.js';
 import { copy, draw, isAccount, say, state } from './state.js';
 import { age } from './values.js';
 
@@ -39,7 +39,7 @@ async function make(event) {
 /** @param {number} userId */
 export function keysView(userId) {
   const { keys, made } = known;
-  if (known.userId !== userId) return undefined;
+  if (known.userId !== userId) return [];
   const end =
     (/** @type {Key} */ { id, name }) =>
     async () => {
@@ -48,9 +48,8 @@ export function keysView(userId) {
       await loadKeys(userId);
     };
   const rows = keys.map((key) =>
-    h(
-      'li.row spread',
-      { key: key.id },
+    line(
+      key.id,
       h('span', bdi(key.name), key.readOnly && h('small', ' reads only')),
       button('End', end(key), { 'aria-label': `End the key ${key.name}` }),
       h(
@@ -81,10 +80,8 @@ export function keysView(userId) {
     h('label', h('input', { name: 'readOnly', type: 'checkbox' }), 'Reads only'),
     h('button', 'Make a key'),
   );
-  return h(
-    'section.stack tight',
-    h('h2', 'API keys'),
-    h('ul.rows card', rows),
+  return [
+    section('API keys', rows, h('span.quiet', 'None')),
     made &&
       h(
         'div.note stack tight pad',
@@ -93,8 +90,6 @@ export function keysView(userId) {
         h('code', made),
         button('Copy', () => copy(made)),
       ),
-    isAccount()
-      ? h('details', h('summary', 'Make a key for a script or a device'), form)
-      : rows.length === 0 && h('p.quiet', 'None.'),
-  );
+    isAccount() && h('details', h('summary', 'Make a key for a script or a device'), form),
+  ];
 }

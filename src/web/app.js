@@ -14,7 +14,6 @@ import {
   isAccount,
   isGuide,
   storage,
-  overview,
   ownViews,
   page,
   readRoute,
@@ -28,8 +27,6 @@ import { initials } from './values.js';
 /** @typedef {{ view(): import('./types.js').Description, arrive(): unknown }} Own */
 
 const retryMs = 3000;
-/** A view of those who sign in. */
-const account = state.isOpen ? [] : [{ href: '#/account', title: 'Account' }];
 
 /** Modules that the first list does not need are loaded on demand. @type {typeof import('./record.js') | undefined} */
 let record;
@@ -76,14 +73,14 @@ page.paint = () => {
   set(
     'views',
     { hidden: !me },
-    [overview, ...views()].map(({ href, title }) =>
+    views().map(({ href, title }) =>
       h('a', { key: href, href, 'aria-current': href === here && 'page' }, title),
     ),
   );
   set(
     'view',
     { hidden: !me, value: here, onchange: (event) => go(inputOf(event)) },
-    [overview, ...views(), ...ownViews, ...account].map(({ href, title }) =>
+    [...views(), ...ownViews].map(({ href, title }) =>
       h('option', { key: href, value: href }, title),
     ),
   );

@@ -2,7 +2,7 @@
 /** The overview with the state of the server, and the sessions of a user. */
 import { keysView, loadKeys } from './api-keys.js';
 import { call } from './api.js';
-import { bdi, button, fact, h } from './dom.js';
+import { bdi, button, fact, h, line, section } from './dom.js';
 import { capitalized, showFigure, showNumber, showTime, toShow } from './model.js';
 import {
   address,
@@ -19,7 +19,7 @@ import {
 } from './state.js';
 import { age, readNewest } from './values.js';
 
-/** @import { Child, Collection, Row } from './types.js' */
+/** @import { Collection, Row } from './types.js' */
 
 /**
  * @typedef {{ id: number, kind: string, lastSeenAt: string, expiresAt: string, address: string, agent: string,
@@ -80,20 +80,6 @@ async function loadServer() {
   ]);
   Object.assign(known, { lists, server: status?.data });
 }
-
-/**
- * Draws a heading above a card of lines; without a line, the card says so.
- * @type {(heading: Child, lines: readonly Child[], none?: Child) => Child}
- */
-const section = (heading, lines, none) =>
-  h(
-    'section.stack tight',
-    h('h2', heading),
-    h('ul.rows card', lines.length > 0 ? lines : line('', none)),
-  );
-
-/** @type {(key: string | number, ...children: Child[]) => Child} */
-const line = (key, ...children) => h('li.row spread', { key }, ...children);
 
 export function homeView() {
   const { lists, server } = known;
@@ -317,5 +303,5 @@ export function sessionsView() {
   );
   const everywhere = async () => (await ask('everywhere')) && page.signOut(true);
   const end = isAccount() && button('Sign out everywhere', everywhere);
-  return h('div.stack', shown, end, keysView(userId));
+  return h('div.stack', shown, end, ...keysView(userId));
 }

@@ -43,7 +43,6 @@ export function collectionsOf({ paths, components: { schemas } }) {
               {
                 name,
                 field: operator === 'has' ? elementOf(field) : field,
-                text: `${field.label} ${text}`,
                 operator: text,
               },
             ]

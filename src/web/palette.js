@@ -3,7 +3,7 @@
 import { combobox } from './combobox.js';
 import { part, set } from './dom.js';
 import { suggestions } from './reference.js';
-import { address, allowed, draw, go, newId, overview, ownViews, seen, views } from './state.js';
+import { address, allowed, draw, go, newId, ownViews, seen, views } from './state.js';
 
 /** @import { Suggestion } from './types.js' */
 
@@ -13,23 +13,19 @@ let text = '';
 
 /** @param {string} words @returns {Promise<readonly Suggestion[]>} */
 async function find(words) {
-  const place = (/** @type {string} */ key, /** @type {string} */ name, more = '') => ({
-    key,
-    text: name,
-    more,
-  });
   const places = [
-    ...views().map(({ href, title }) => place(href, title, 'Records')),
-    ...allowed('create').map(({ one, name }) =>
-      place(address(name, newId), `New ${one}`, 'Action'),
-    ),
-    ...[overview, ...ownViews].map(({ href, title }) => place(href, title)),
-  ];
+    ...views(),
+    ...allowed('create').map(({ one, name }) => ({
+      href: address(name, newId),
+      title: `New ${one}`,
+    })),
+    ...ownViews,
+  ].map(({ href, title }) => ({ key: href, text: title, more: '' }));
   if (!words) return [...seen, ...places];
   const records = await Promise.all(
     allowed('list').map(async (of) => {
       const all = of.hasSearch ? await suggestions(of, words, recordsMax).catch(() => []) : [];
-      return all.map((each) => place(address(of.name, each.key), each.text, of.one));
+      return all.map(({ key, text }) => ({ key: address(of.name, key), text, more: of.one }));
     }),
   );
   const isFound = (/** @type {Suggestion} */ each) =>

@@ -4,7 +4,7 @@
  * index.html.
  */
 import { Problem, call } from './api.js';
-import { bdi, button, h, inputOf, onClick, part, set } from './dom.js';
+import { bdi, button, chip, h, inputOf, onClick, part, set } from './dom.js';
 import { digitsOf, inShort, showFigure, showNumber, targetOf, toShow, wordsOf } from './model.js';
 import { called, nameOf, show } from './values.js';
 import {
@@ -186,20 +186,14 @@ function search(pauseMs = 0) {
 /** Draws the filters of the address as chips, and the form for another one. @param {Collection} collection */
 function drawFilters(collection) {
   const filters = filtersOf().map(([name, value]) => {
-    const { field, text = name } = collection.filters.find((each) => each.name === name) ?? {};
+    const { field, operator } = collection.filters.find((each) => each.name === name) ?? {};
     const target = field?.schema['x-references'];
     const shown = target ? nameOf(target, value) : field ? toShow(field, value) : value;
+    const text = field ? `${field.label} ${operator}` : name;
     return { name, words: name === 'owner' ? 'Created by me' : `${text} ${shown}` };
   });
   const chips = filters.map(({ name, words }) =>
-    h(
-      'span.chip row',
-      { key: name },
-      bdi(words),
-      button('×', () => go(withQuery({ [name]: '' })), {
-        'aria-label': `Remove the filter: ${words}`,
-      }),
-    ),
+    chip(name, `Remove the filter: ${words}`, () => go(withQuery({ [name]: '' })), bdi(words)),
   );
   const { me, route } = state;
   const place = `views ${me?.id} ${collection.name}`;
@@ -207,23 +201,12 @@ function drawFilters(collection) {
   const views = JSON.parse(storage[place] ?? '[]');
   const keep = (/** @type {typeof views} */ all) => void (storage[place] = JSON.stringify(all));
   const here = `${changed(route.query, { offset: '' })}`;
-  const saved = views.map(([words, query]) =>
-    h(
-      'span.chip row',
-      { key: query },
-      h(
-        'a',
-        {
-          href: address(collection.name, '', new URLSearchParams(query)),
-          'aria-current': query === here && 'page',
-        },
-        words,
-      ),
-      button('×', () => keep(views.filter((each) => each[1] !== query)), {
-        'aria-label': `Forget the view: ${words}`,
-      }),
-    ),
-  );
+  const saved = views.map(([words, query]) => {
+    const href = address(collection.name, '', new URLSearchParams(query));
+    const forget = () => keep(views.filter((each) => each[1] !== query));
+    const link = h('a', { href, 'aria-current': query === here && 'page' }, words);
+    return chip(query, `Forget the view: ${words}`, forget, link);
+  });
   const words = [parameter('q'), ...filters.map(({ words }) => words)].filter(Boolean).join(', ');
   const isNew = words && !views.some(([, query]) => query === here);
   const save = button('Save this view', () => keep([...views, [words, here]]), {
@@ -258,17 +241,6 @@ function nothing(collection) {
     h('code', `curl ${new URL(name, location.href)}${bearer} --json '{${body.join(', ')}}'`),
   );
 }
-
-/** Draws rows in place of those that are on their way. @param {Collection} collection */
-const skeleton = (collection) =>
-  Array.from({ length: 8 }, (_, key) =>
-    h(
-      'tr',
-      { key: `row ${key}` },
-      h('td'),
-      columnsOf(collection).map(() => h('td.skeleton')),
-    ),
-  );
 
 async function loadColumns() {
   columns ??= await import('./columns.js');
@@ -442,7 +414,7 @@ function table(collection) {
         shown.map((field) => heading(collection, field)),
       ),
     ),
-    h('tbody', rows.length > 0 ? body : skeleton(collection)),
+    h('tbody', body),
   );
 }
 

@@ -4,7 +4,7 @@
  * typed, but not chosen yet.
  */
 import { combobox } from './combobox.js';
-import { bdi, button, h } from './dom.js';
+import { bdi, chip, h } from './dom.js';
 import { targetOf, toShow } from './model.js';
 import { address, allows, collectionOf } from './state.js';
 import { find, nameOf } from './values.js';
@@ -72,14 +72,8 @@ export function reference({ name, kind }, target, value, onText, more = {}) {
       isList ? bdi(text) : `Open this ${target.one}`,
     );
     const others = chosen.filter((other) => other !== each);
-    const remove = () => write(others, typed);
     return isList
-      ? h(
-          'span.chip row',
-          { key: each },
-          link,
-          button('×', remove, { 'aria-label': `Remove ${text}` }),
-        )
+      ? chip(each, `Remove ${text}`, () => write(others, typed), link)
       : h('small', { key: each }, link);
   });
   const options = {

@@ -1,11 +1,11 @@
 // @ts-check
 /** Shows what refers to the record that is open: how many records, the newest of them, and a way to make another. */
-import { bdi, h } from './dom.js';
+import { bdi, h, line, section } from './dom.js';
 import { showNumber, targetOf } from './model.js';
 import { address, allowed, allows, draw, newId, state } from './state.js';
 import { readNewest } from './values.js';
 
-/** @import { Collection, Row } from './types.js' */
+/** @import { Collection, Description, Row } from './types.js' */
 
 const newestMax = 3;
 
@@ -39,34 +39,26 @@ export async function loadReferring({ name }, id) {
   draw();
 }
 
-/** @type {(collection: Collection, id: string) => import('./types.js').Child[]} */
+/** @type {(collection: Collection, id: string) => Description[]} */
 export const referringView = ({ name }, id) =>
   (known.key === `${state.me?.id} ${name}/${id}` ? known.all : []).map(
-    ({ from, label, query, total, rows }) =>
-      h(
-        'section.referring stack tight',
-        { key: `${from.name} ${label}` },
-        h(
-          'div.row spread',
-          h('h3', `${from.title} `, h('small', `by ${label.toLowerCase()} · ${showNumber(total)}`)),
-          allows(from, 'create') &&
-            h('a.quiet', { href: address(from.name, newId, query) }, `+ New ${from.one}`),
-        ),
-        h(
-          'ul.rows card',
-          rows.map((row) =>
-            h(
-              'li.row',
-              { key: row.id },
-              h('a', { href: address(from.name, row.id) }, bdi(`${row[from.nameField]}`)),
-            ),
+    ({ from, label, query, total, rows }) => {
+      const lines = rows.map((row) =>
+        line(row.id, h('a', { href: address(from.name, row.id) }, bdi(`${row[from.nameField]}`))),
+      );
+      const all = h('a', { href: address(from.name, '', query) }, `All ${showNumber(total)}`);
+      const more = h('a.quiet', { href: address(from.name, newId, query) }, `+ New ${from.one}`);
+      return section(
+        [
+          h(
+            'span',
+            `${from.title} `,
+            h('small', `by ${label.toLowerCase()} · ${showNumber(total)}`),
           ),
-          total > rows.length &&
-            h(
-              'li.row',
-              { key: 'all' },
-              h('a', { href: address(from.name, '', query) }, `All ${showNumber(total)}`),
-            ),
-        ),
-      ),
+          allows(from, 'create') && more,
+        ],
+        total > rows.length ? [...lines, line('all', all)] : lines,
+        h('span.quiet', 'None'),
+      );
+    },
   );

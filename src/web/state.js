@@ -107,15 +107,17 @@ export const allows = (of, operation, holds) => isAllowed(of, operation, state.m
 /** Returns the collections on which the person may carry out an operation. @param {string} operation */
 export const allowed = (operation) => state.collections.filter((each) => allows(each, operation));
 
-/** Returns the views of collections. */
-export const views = () =>
-  allowed('list').map(({ name, title }) => ({ href: address(name), title }));
+/** The overview and the views of collections. */
+export const views = () => [
+  { href: '#/', title: 'Overview' },
+  ...allowed('list').map(({ name, title }) => ({ href: address(name), title })),
+];
 
-/** The views that everyone has beside them. */
-export const overview = { href: '#/', title: 'Overview' };
+/** The page's own views beside them. */
 export const ownViews = [
   { href: '#/schema', title: 'Schema' },
   { href: '#/api', title: 'Documentation' },
+  ...(state.isOpen ? [] : [{ href: '#/account', title: 'Account' }]),
 ];
 
 /** What the declaration says of a field. @type {(of: Collection, field: string) => Declared} */

@@ -49,7 +49,7 @@
  * `single`: whether it is one value for the server, of fields or of any kind; it has the id `value` in addresses.
  * `bulkMax`: the most records in one request; `operations`: the operations it offers, each with its access rule.
  * @typedef {{ name: string, one: string, title: string, nameField: string, fields: readonly Field[], single: false | 'fields' | 'value', sortMax: number,
- *   hasSearch: boolean, filters: readonly { name: string, field: Field, text: string, operator: string }[], bulkMax: number,
+ *   hasSearch: boolean, filters: readonly { name: string, field: Field, operator: string }[], bulkMax: number,
  *   hasOwners: boolean, operations: { [name: string]: Operation | undefined } }} Collection
  */
 

@@ -341,9 +341,9 @@ visitTest('a record shows what refers to it, and makes another with the referenc
   await visit.signIn('#places/2');
   await shows('Comments by place · 14', '#record');
   await shows('Tours by places · 1', '#record');
-  const rows = 'return [...document.querySelectorAll(".referring")].map((at) => at.querySelector("ul").innerText)';
+  const rows = 'return [...document.querySelectorAll("#record section")].map((at) => at.querySelector("ul").innerText)';
   assert.deepEqual(await browser.run(rows), ['Comment 14\nComment 13\nComment 12\nAll 14', 'Around']);
-  await browser.click('.referring a[href="#comments/new?placeId=2"]');
+  await browser.click('#record section a[href="#comments/new?placeId=2"]');
   await shows('New comment', '#drawer');
   await browser.until('return document.querySelector("#field-placeId")?.value === "Bath"');
   await fill('text', 'Another');

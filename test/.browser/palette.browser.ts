@@ -11,7 +11,7 @@ visitTest('Ctrl+K goes to collections, actions, records, and what was open last'
   await browser.press('k', keys.control);
   await browser.until('return document.querySelector("#palette[open] [role=option]")');
   assert.deepEqual(await browser.run(options), [
-    'Thing 7', 'Users', 'Items', 'New user', 'New item', 'Overview', 'Schema', 'Documentation',
+    'Thing 7', 'Overview', 'Users', 'Items', 'New user', 'New item', 'Schema', 'Documentation', 'Account',
   ]);
   assert.equal(await focused(), 'Go to');
   const beyond = 'const [all, last] = ["#palette", "#palette [role=option]:last-of-type"]' +
