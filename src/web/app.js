@@ -30,10 +30,13 @@ const retryMs = 3000;
 
 /** Modules that the first list does not need are loaded on demand. @type {typeof import('./record.js') | undefined} */
 let record;
-/** @type {typeof import('./home.js') | undefined} */ let home;
 /** @type {typeof import('./palette.js') | undefined} */ let palette;
 /** Views of the page's own, by their ids. @type {{ [id: string]: () => Promise<Own> }} */
-const loaders = { api: () => import('./guide.js'), schema: () => import('./schema.js') };
+const loaders = {
+  '': () => import('./home.js'),
+  api: () => import('./guide.js'),
+  schema: () => import('./schema.js'),
+};
 /** @type {{ [id: string]: Own | undefined }} */ const own = {};
 let failure = '';
 /** The tab that was scrolled into view. @type {Element | null} */ let tab = null;
@@ -64,8 +67,8 @@ page.paint = () => {
     removals,
   } = state;
   const collection = collectionNow();
-  const isOwn = !view && id in loaders;
-  const isHome = !view && (!id || isOwn || isAccount());
+  const place = isAccount() ? '' : id;
+  const isHome = !view && place in loaders;
   const isSingle = !!collection?.single;
   const isForm = !!id && (!!collection || isAccount());
   const isReader = !me && isGuide() && !!state.description;
@@ -101,11 +104,11 @@ page.paint = () => {
   set('main', { hidden: !me && !isReader });
   set('records', { hidden: !collection || isSingle });
   set('drawer', { hidden: !isForm, class: isSingle ? 'scroll alone' : 'scroll' });
-  set('home', { hidden: !isHome }, isHome && (isOwn ? own[id]?.view() : home?.homeView()));
+  set('home', { hidden: !isHome }, isHome && own[place]?.view());
   set('nowhere', { hidden: isHome || !!collection });
   palette?.drawPalette();
   if (collection && !isSingle) drawRecords(collection);
-  if (isForm) record?.drawDrawer(home?.sessionsView());
+  if (isForm) record?.drawDrawer();
   set('status', message && h('span', message));
   set(
     'removals',
@@ -145,7 +148,8 @@ page.arrive = async (isSameForm = false) => {
   const collection = collectionNow();
   if (collection?.single && id !== 'value') return go(address(view, 'value'), true);
   const isOwn = isAccount();
-  const isView = former !== view || (!view && !isOwn && (!(id in loaders) || id !== formerId));
+  const place = isOwn ? '' : id;
+  const isView = former !== view || (!view && !isOwn && id !== formerId);
   const isClosed = !isView && formerId && !id;
   if (isView) say('');
   part('menu', HTMLElement).hidePopover();
@@ -154,11 +158,8 @@ page.arrive = async (isSameForm = false) => {
   if (id && (collection || isOwn)) record ??= await import('./record.js');
   if (isOther)
     record?.openDraft(isOwn ? collectionOf('users') : collection, isOwn ? `${state.me?.id}` : id);
-  const loader = view ? undefined : loaders[id];
-  if (loader) return void (own[id] ??= await loader()).arrive();
-  if (view && view !== 'users') return;
-  home ??= await import('./home.js');
-  await home.loadHome();
+  const loader = view ? undefined : loaders[place];
+  if (loader) await (own[place] ??= await loader()).arrive();
 };
 window.onpopstate = () => events.run(() => page.arrive());
 window.onbeforeunload = (event) => {

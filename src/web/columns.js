@@ -22,8 +22,8 @@ function widthsOf(collection) {
 
 /** @type {(collection: Collection, columns: readonly Field[], widths?: Map<string, number>) => void} */
 function keep({ name }, columns, widths = keptColumns(name)) {
-  const all = columns.map((each) => `${each.name}:${widths.get(each.name) ?? 0}`);
-  storage[`columns ${name}`] = all.join();
+  const all = columns.map((each) => [each.name, widths.get(each.name) ?? 0]);
+  storage[`columns of ${name}`] = JSON.stringify(all);
 }
 
 /**
@@ -92,6 +92,6 @@ export function drawColumns(collection) {
   set(
     'columns',
     h('ul.stack tight', rows),
-    button('As at first', () => delete storage[`columns ${name}`]),
+    button('As at first', () => delete storage[`columns of ${name}`]),
   );
 }

@@ -1,29 +1,14 @@
 // @ts-check
-/** The overview with the state of the server, and the sessions of a user. */
-import { keysView, loadKeys } from './api-keys.js';
+/** The overview with the state of the server. */
 import { call } from './api.js';
-import { bdi, button, fact, h, line, section } from './dom.js';
+import { bdi, fact, h, line, section } from './dom.js';
 import { capitalized, showFigure, showNumber, showTime, toShow } from './model.js';
-import {
-  address,
-  allowed,
-  ask,
-  collectionOf,
-  draw,
-  isAccount,
-  storage,
-  newId,
-  page,
-  say,
-  state,
-} from './state.js';
+import { address, allowed, collectionOf, draw, newId, page, state, storage } from './state.js';
 import { age, readNewest } from './values.js';
 
 /** @import { Collection, Row } from './types.js' */
 
 /**
- * @typedef {{ id: number, kind: string, lastSeenAt: string, expiresAt: string, address: string, agent: string,
- *   current: boolean }} Session
  * @typedef {{ at: string, requests: number, p99Ms: number, writes: number, failedSignIns: number,
  *   records: number }} Minute
  * @typedef {{ state: string, minutes: readonly Minute[], freeBytes?: number, heapUsedBytes: number,
@@ -31,39 +16,23 @@ import { age, readNewest } from './values.js';
  * @typedef {Collection & { total: number, newest: readonly Row[] }} Summary
  */
 
-/** Answers of the server about its collections, about itself, and about the sessions of one user. */
+/** Answers of the server about its collections and about itself. */
 const known = {
   /** @type {readonly Summary[]} */ lists: [],
   /** @type {Server | undefined} */ server: undefined,
-  /** The user of `sessions`. */ userId: 0,
-  /** @type {readonly Session[]} */ sessions: [],
 };
 
-page.forget = () => void Object.assign(known, { lists: [], server: undefined, sessions: [] });
+page.forget = () => void Object.assign(known, { lists: [], server: undefined });
 
 const refreshMs = 15_000;
 let refresh = 0;
 
-/** The user who is shown beside the overview or the list of users; 0 without one. */
-function userShown() {
-  const { route, me } = state;
-  const isUsers = state.hasUsers && route.view === 'users';
-  return (isAccount() ? me?.id : isUsers && Number(route.id)) || 0;
-}
-
-/** Loads the data of the view that the address names. */
-export async function loadHome() {
+/** Loads what is shown, again and again while it is. */
+export async function arrive() {
   clearTimeout(refresh);
-  const userId = userShown();
-  if (userId) await Promise.all([loadSessions(userId), loadKeys(userId)]);
   if (state.route.view) return;
   await loadServer();
-  refresh = window.setTimeout(() => void loadHome().catch(() => {}), refreshMs);
-  draw();
-}
-
-async function loadSessions(/** @type {number} */ userId) {
-  Object.assign(known, { userId, sessions: (await call('GET', `sessions?userId=${userId}`)).data });
+  refresh = window.setTimeout(() => void arrive().catch(() => {}), refreshMs);
   draw();
 }
 
@@ -81,7 +50,7 @@ async function loadServer() {
   Object.assign(known, { lists, server: status?.data });
 }
 
-export function homeView() {
+export function view() {
   const { lists, server } = known;
   return h(
     'div.stack',
@@ -273,35 +242,4 @@ function factView([name, value]) {
   if (name.endsWith('Bytes')) return fact(label, megabytes(Number(value)));
   const kind = name.endsWith('At') ? 'time' : typeof value === 'number' ? 'number' : 'text';
   return fact(label, toShow({ name, kind }, value));
-}
-
-/** Shows the sessions of the person, or of the user in the drawer. */
-export function sessionsView() {
-  const { userId, sessions } = known;
-  if (sessions.length === 0 || userId !== userShown()) return undefined;
-  const shown = section(
-    'Sessions',
-    sessions.map(({ id, kind, agent, address: from, lastSeenAt, expiresAt, current }) => {
-      const client = /(?:Edg|Firefox|Chrome|Safari)\/\d+/u.exec(agent)?.[0] ?? (agent || 'Unknown');
-      const end = async () => {
-        // It may have ended by itself.
-        await call('DELETE', `sessions/${id}`).catch((error) => {
-          if (error.status !== 404) throw error;
-        });
-        say('The session has ended.');
-        await loadSessions(userId);
-      };
-      return line(
-        id,
-        h('span', { title: agent }, kind === 'refresh' ? `${client}, by token` : client),
-        current
-          ? h('span.quiet', 'this one')
-          : button('End', end, { 'aria-label': `End the session of ${client}` }),
-        h('small', `${from} · seen `, age(lastSeenAt), ' · ends ', age(expiresAt)),
-      );
-    }),
-  );
-  const everywhere = async () => (await ask('everywhere')) && page.signOut(true);
-  const end = isAccount() && button('Sign out everywhere', everywhere);
-  return h('div.stack', shown, end, ...keysView(userId));
 }

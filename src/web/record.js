@@ -33,6 +33,7 @@ import { nameOf, show } from './values.js';
 /** The form that is open; there is one at a time. @type {Draft | undefined} */
 export let draft;
 let drafts = 0;
+/** Users alone have sessions. @type {typeof import('./sessions.js') | undefined} */ let sessions;
 /** Matches the controls of the form. */
 const controls = '.record :is(input, select, textarea)';
 
@@ -146,6 +147,10 @@ export async function loadDraft(of) {
     const text = single ? title : `${stored.data[nameField]}`;
     noteSeen({ key: address(name, id), text, more: one });
     if (!base) void loadReferring(of.collection, id).catch(() => {});
+    if (!base && isUser(of)) {
+      sessions ??= await import('./sessions.js');
+      void sessions.loadSessions(id).catch(() => {});
+    }
     if (base && taken.length > 0) say(`Someone else has changed ${taken.join(' and ')}.`);
   } catch (error) {
     const isMissing = error instanceof Problem && [400, 404].includes(error.status);
@@ -215,20 +220,21 @@ function adopt(of, base) {
   return taken;
 }
 
+/** Whether the form shows a user of the server. @param {Draft} of */
+const isUser = ({ collection }) => state.hasUsers && collection.name === 'users';
+
 /** Whether the form shows the user who is signed in. @param {Draft} of */
-const isSelf = ({ collection, id }) => collection.name === 'users' && id === `${state.me?.id}`;
+const isSelf = (of) => isUser(of) && of.id === `${state.me?.id}`;
 
 /** The fields of one's own new password alone. */
 const proofs = ['currentPassword', 'keepKeys'];
 
 /** The fields of a record that can be changed here. @param {Draft} of */
 function openFields(of) {
-  const { name: collection, fields } = of.collection;
-  const hidden =
-    state.hasUsers && collection === 'users'
-      ? [...(isSelf(of) ? [] : proofs), state.me?.role !== 'admin' && 'role']
-      : [];
-  return fields.filter(
+  const hidden = isUser(of)
+    ? [...(isSelf(of) ? [] : proofs), state.me?.role !== 'admin' && 'role']
+    : [];
+  return of.collection.fields.filter(
     ({ name, created, changed }) => (of.isNew ? created : changed) && !hidden.includes(name),
   );
 }
@@ -397,8 +403,8 @@ async function remove({ collection, base }) {
   draw(next ? `#${CSS.escape(next)}` : '#title');
 }
 
-/** Draws the form that is open, and more below it. @param {Child} more */
-export function drawDrawer(more) {
+/** Draws the form that is open, and more below it. */
+export function drawDrawer() {
   if (!draft) return;
   const { id, base, collection } = draft;
   const { one, single, title } = collection;
@@ -407,6 +413,7 @@ export function drawDrawer(more) {
   set('record-title', { 'aria-level': single ? 1 : 2 }, name ? `${name}` : kind);
   set('record-kind', name ? kind : '');
   set('close', { hidden: !!single });
+  const more = isUser(draft) && sessions?.sessionsView(id);
   set('record', recordForm(draft), more, ...referringView(collection, id));
 }
 

@@ -258,17 +258,8 @@ export function columnsOf({ name, fields }) {
     : all.filter(({ kind }) => kind !== 'long' && kind !== 'time');
 }
 
-/** What this browser keeps of a list's columns: each with its width, or 0. @param {string} name */
-export const keptColumns = (name) =>
-  new Map(
-    /** @type {string} */ (storage[`columns ${name}`] ?? '')
-      .split(',')
-      .filter(Boolean)
-      .map((column) => {
-        const [field = '', width = 0] = column.split(':');
-        return [field, Number(width)];
-      }),
-  );
+/** What this browser keeps of a list's columns: each with its width, or 0. @type {(name: string) => Map<string, number>} */
+export const keptColumns = (name) => new Map(JSON.parse(storage[`columns of ${name}`] ?? '[]'));
 
 /** Widths of the column of checkboxes, and of one that is added to columns with widths. */
 const [boxWidth, newWidth] = [44, 160];

@@ -8,7 +8,7 @@ import { causesOf, report } from './refused.js';
 import { ask, explain, say, state } from './state.js';
 import { fromText, ruleBroken } from './texts.js';
 
-/** @import { Collection, Row } from './types.js' */
+/** @import { Collection } from './types.js' */
 
 /**
  * A line of a file: the record that it describes, or the problem with it.
@@ -38,18 +38,21 @@ const plain = (value) => (Array.isArray(value) ? value.join('\n') : value);
 async function exportList({ name, fields }, format) {
   const { data } = await call('GET', listPath());
   const names = fields.filter(({ shown }) => shown).map((field) => field.name);
-  const rows = data.map((/** @type {Row} */ row) => names.map((each) => plain(row[each])));
-  const text =
-    format === 'json' ? JSON.stringify(data, null, 1) : `\ufeff${writeCsv([names, ...rows])}`;
-  download(`${name}.${format}`, text);
+  download(name, format, data, names);
   say(`Exported ${data.length} records to ${name}.${format}.`);
 }
 
-/** @type {(name: string, text: string) => void} */
-function download(name, text) {
+/**
+ * Saves records to a file.
+ * @type {(name: string, format: string, records: readonly unknown[], columns?: readonly string[]) => void}
+ */
+function download(name, format, records, columns = Object.keys(Object(records[0]))) {
+  const rows = records.map((record) => columns.map((each) => plain(Object(record)[each])));
+  const text =
+    format === 'json' ? JSON.stringify(records, null, 1) : `\ufeff${writeCsv([columns, ...rows])}`;
   const link = document.createElement('a');
   link.href = URL.createObjectURL(new Blob([text]));
-  link.download = name;
+  link.download = `${name}.${format}`;
   link.click();
 }
 
@@ -57,16 +60,12 @@ function download(name, text) {
  * Saves lines as they stand in their file, so that they can be mended and imported alone.
  * @type {(collection: Collection, lines: readonly Line[]) => void}
  */
-function downloadRefused({ name }, lines) {
-  const sources = lines.map(({ source }) => source);
-  const [first] = lines;
-  if (!first?.isCsv) download(`${name}-refused.json`, JSON.stringify(sources, null, 1));
-  else {
-    const names = Object.keys(Object(first.source));
-    const rows = sources.map((source) => Object.values(Object(source)));
-    download(`${name}-refused.csv`, `\ufeff${writeCsv([names, ...rows])}`);
-  }
-}
+const downloadRefused = ({ name }, lines) =>
+  download(
+    `${name}-refused`,
+    lines[0]?.isCsv ? 'csv' : 'json',
+    lines.map(({ source }) => source),
+  );
 
 /**
  * Asks for a file, shows a preview with the lines that cannot be created, and creates the others.

@@ -86,7 +86,10 @@ visitTest('Save stays in reach in a long form, and values look like what they ar
   };
   await server.as('ada', 'POST', '/orders', order);
   await visit.signIn('#orders');
-  await browser.run('localStorage["columns orders"] = "id,customer,state,isGift,note,email,site,dueAt,total"');
+  await browser.run(`
+    const columns = ['id', 'customer', 'state', 'isGift', 'note', 'email', 'site', 'dueAt', 'total'];
+    localStorage['columns of orders'] = JSON.stringify(columns.map((name) => [name, 0]));
+  `);
   await visit.visit('#orders?sort=id');
   await browser.resize(1280, 600);
   const cell = (label: string): Promise<string> =>

@@ -51,7 +51,7 @@ visitTest('other sessions can be ended, one by one and all at once', { refusals:
   await shows('this one', '#record .rows');
   await browser.click('#record .rows button');
   await says('The session has ended.');
-  await browser.until('return document.querySelectorAll("#record .rows li").length === 1');
+  await browser.until('return document.querySelector("#record .rows").children.length === 1');
   assert.equal((await fetch(`${server.url}/dashboard`, { headers: { Cookie: `${name}=${value}` } })).status, 401);
 
   await browser.click('#record .stack > button');

@@ -20,10 +20,10 @@ const types: Readonly<Record<string, string>> = {
 // prettier-ignore
 const files = [
   'index.html', 'page.css', 'icon.svg',
-  'api-keys.js', 'api.js', 'app.js', 'columns.js', 'combobox.js', 'control.js', 'csv.js', 'dom.js', 'filter.js',
+  'api.js', 'app.js', 'columns.js', 'combobox.js', 'control.js', 'csv.js', 'dom.js', 'filter.js',
   'guide.js', 'home.js', 'keys.js', 'live.js', 'model.js', 'palette.js', 'record.js', 'records.js', 'reference.js',
-  'referring.js', 'refused.js', 'removal.js', 'schema.js', 'session.js', 'state.js', 'texts.js', 'transfer.js',
-  'values.js',
+  'referring.js', 'refused.js', 'removal.js', 'schema.js', 'session.js', 'sessions.js', 'state.js', 'texts.js',
+  'transfer.js', 'values.js',
 ];
 
 /**

@@ -1,0 +1,124 @@
+// @ts-check
+/** The sessions and API keys of a user, below their record. A person makes their own keys, sees each once, and ends it. */
+import { call } from './api.js';
+import { bdi, button, h, line, section } from './dom.js';
+import { ask, copy, draw, isAccount, page, say, state } from './state.js';
+import { age } from './values.js';
+
+/**
+ * @typedef {{ id: number, kind: string, lastSeenAt: string, expiresAt: string, address: string, agent: string,
+ *   current: boolean }} Session
+ * @typedef {{ id: number, name: string, readOnly: boolean, createdAt: string, lastUsedAt?: string,
+ *   expiresAt?: string }} Key
+ */
+
+/**
+ * What was read of one user. `made`: the key that was made just now, which nobody can read again.
+ * @type {{ userId: string, sessions: readonly Session[], keys?: readonly Key[], made: string }}
+ */
+let known = { userId: '', sessions: [], made: '' };
+
+/** @type {(userId: string, made?: string) => Promise<void>} */
+export async function loadSessions(userId, made = '') {
+  const read = async (/** @type {string} */ what) =>
+    (await call('GET', `${what}?userId=${userId}`)).data;
+  const hasKeys = state.description?.paths['/keys'];
+  const [sessions, keys] = await Promise.all([read('sessions'), hasKeys && read('keys')]);
+  known = { userId, sessions, keys, made };
+  draw();
+}
+
+/** Ends a session or a key, which may have ended by itself. @type {(path: string, what: string) => () => Promise<void>} */
+const end = (path, what) => async () => {
+  await call('DELETE', path).catch((error) => {
+    if (error.status !== 404) throw error;
+  });
+  say(`The ${what} has ended.`);
+  await loadSessions(known.userId);
+};
+
+/** @param {Event} event */
+async function make(event) {
+  event.preventDefault();
+  const form = /** @type {HTMLFormElement} */ (event.target);
+  const { name, currentPassword, readOnly, expiresAt } = Object.fromEntries(new FormData(form));
+  const body = {
+    name,
+    currentPassword,
+    readOnly: !!readOnly,
+    ...(expiresAt && { expiresAt: new Date(`${expiresAt}`).toISOString() }),
+  };
+  const { data } = await call('POST', 'keys', { body });
+  form.reset();
+  await loadSessions(known.userId, data.key);
+}
+
+/** @param {Session} session */
+function sessionView({ id, kind, agent, address, lastSeenAt, expiresAt, current }) {
+  const client = /(?:Edg|Firefox|Chrome|Safari)\/\d+/u.exec(agent)?.[0] ?? (agent || 'Unknown');
+  const label = { 'aria-label': `End the session of ${client}` };
+  return line(
+    id,
+    h('span', { title: agent }, kind === 'refresh' ? `${client}, by token` : client),
+    current ? h('span.quiet', 'this one') : button('End', end(`sessions/${id}`, 'session'), label),
+    h('small', `${address} · seen `, age(lastSeenAt), ' · ends ', age(expiresAt)),
+  );
+}
+
+/** @param {Key} key */
+function keyView({ id, name, readOnly, createdAt, lastUsedAt, expiresAt }) {
+  return line(
+    id,
+    h('span', bdi(name), readOnly && h('small', ' reads only')),
+    button('End', end(`keys/${id}`, `key ${name}`), { 'aria-label': `End the key ${name}` }),
+    h('small', 'made ', age(createdAt), ' · used ', lastUsedAt ? age(lastUsedAt) : 'never'),
+    expiresAt && h('small', 'ends ', age(expiresAt)),
+  );
+}
+
+/** The form for a new key. */
+function keyForm() {
+  const input = (
+    /** @type {string} */ label,
+    /** @type {import('./types.js').Attributes} */ look,
+  ) => h('label.stack tight', label, h('input', { autocomplete: 'off', ...look }));
+  return h(
+    'form.stack',
+    { onsubmit: make },
+    input('Name of the new key', { name: 'name', required: true }),
+    input('Ends (optional)', { name: 'expiresAt', type: 'datetime-local' }),
+    input('Current password', {
+      name: 'currentPassword',
+      type: 'password',
+      required: true,
+      autocomplete: 'current-password',
+    }),
+    h('label', h('input', { name: 'readOnly', type: 'checkbox' }), 'Reads only'),
+    h('button', 'Make a key'),
+  );
+}
+
+/** @param {string} userId */
+export function sessionsView(userId) {
+  const { sessions, keys, made } = known;
+  if (known.userId !== userId) return undefined;
+  const everywhere = async () => (await ask('everywhere')) && page.signOut(true);
+  const none = h('span.quiet', 'None.');
+  return h(
+    'div.stack',
+    section('Sessions', sessions.map(sessionView), none),
+    isAccount() && button('Sign out everywhere', everywhere),
+    keys && section('API keys', keys.map(keyView), none),
+    made &&
+      h(
+        'div.note stack tight pad',
+        { role: 'status' },
+        h('p', 'This key is shown once. Keep it where your script finds it.'),
+        h('code', made),
+        button('Copy', () => copy(made)),
+      ),
+    isAccount() &&
+      keys &&
+      h('details', h('summary', 'Make a key for a script or a device'), keyForm()),
+  );
+}
