@@ -27,6 +27,7 @@ import { initials } from './values.js';
 /** @typedef {{ view(): import('./types.js').Description, arrive(): unknown }} Own */
 
 const retryMs = 3000;
+const signing = () => import('./session.js');
 
 /** Modules that the first list does not need are loaded on demand. @type {typeof import('./record.js') | undefined} */
 let record;
@@ -77,15 +78,13 @@ page.paint = () => {
     'views',
     { hidden: !me },
     views().map(({ href, title }) =>
-      h('a', { key: href, href, 'aria-current': href === here && 'page' }, title),
+      h('a', { href, 'aria-current': href === here && 'page' }, title),
     ),
   );
   set(
     'view',
     { hidden: !me, value: here, onchange: (event) => go(inputOf(event)) },
-    [...views(), ...ownViews].map(({ href, title }) =>
-      h('option', { key: href, value: href }, title),
-    ),
+    [...views(), ...ownViews].map(({ href, title }) => h('option', { value: href }, title)),
   );
   const current = document.querySelector('#views [aria-current]');
   if (current !== tab) current?.scrollIntoView({ block: 'nearest', inline: 'center' });
@@ -141,7 +140,7 @@ page.arrive = async (isSameForm = false) => {
   }
   const { view: former, id: formerId } = state.route;
   state.route = readRoute(target);
-  if (!state.me) (await import('./session.js')).showSignIn();
+  if (!state.me) (await signing()).showSignIn();
   if (!state.me && !isGuide()) return;
   shown = target;
   const { view, id } = state.route;
@@ -202,13 +201,12 @@ async function describe() {
 }
 
 session.user = () => state.me?.id;
-session.changed = async () => (await import('./session.js')).noticeOther();
+session.changed = async () => (await signing()).noticeOther();
 new BroadcastChannel(channelName).onmessage = ({ data: id }) =>
-  events.run(async () => (await import('./session.js')).noticeUser(id));
-session.ended = async () => (await import('./session.js')).signIn();
+  events.run(async () => (await signing()).noticeUser(id));
+session.ended = async () => (await signing()).signIn();
 page.signOut = async (everywhere) => {
-  if (!record || (await record.mayLeaveForm()))
-    await (await import('./session.js')).signOut(everywhere);
+  if (!record || (await record.mayLeaveForm())) await (await signing()).signOut(everywhere);
 };
 
 window.ononline = window.onoffline = () => draw();
@@ -218,7 +216,7 @@ window.onfocus = () =>
   events.run(async () => {
     if (state.isOpen || !(state.me || hasSession())) return;
     const { data } = await call('GET', 'dashboard');
-    await (await import('./session.js')).noticeUser(data.user.id);
+    await (await signing()).noticeUser(data.user.id);
   });
 
 onClick('sign-out', () => page.signOut(false));

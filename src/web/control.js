@@ -27,7 +27,7 @@ export function control(field, value, onText, more) {
     return h(
       'select',
       common,
-      offered.map((each) => h('option', { key: each, value: each }, words[each] ?? each)),
+      offered.map((each) => h('option', { value: each }, words[each] ?? each)),
     );
   }
   if (kind === 'json')

@@ -135,7 +135,10 @@ export const bdi = (text) => h('bdi', text);
 /** Describes a name and its value in a `dl`. @type {(name: string, value: Child) => Description} */
 export const fact = (name, value) => h('div', { key: name }, h('dt', name), h('dd', value || '–'));
 
-/** Describes what can be taken away; `title` says so. @type {(key: string, title: string, remove: Handler, ...content: Child[]) => Description} */
+/**
+ * Describes what can be taken away; `title` says so.
+ * @type {(key: string, title: string, remove: Handler, ...content: Child[]) => Description}
+ */
 export const chip = (key, title, remove, ...content) =>
   h('span.chip row', { key }, content, button('×', remove, { 'aria-label': title }));
 
@@ -151,4 +154,30 @@ export const section = (heading, lines, none) =>
     'section.stack tight',
     h('h2.row spread', heading),
     h('ul.rows card', lines.length > 0 ? lines : line('', none)),
+  );
+
+/**
+ * Describes a table of texts; each row begins with its head.
+ * @type {(heads: readonly string[], rows: readonly (readonly Child[])[]) => Description}
+ */
+export const table = (heads, rows) =>
+  h(
+    'table',
+    h(
+      'thead',
+      h(
+        'tr',
+        heads.map((head) => h('th', { scope: 'col' }, head)),
+      ),
+    ),
+    h(
+      'tbody',
+      rows.map(([head, ...cells]) =>
+        h(
+          'tr',
+          h('th', { scope: 'row' }, head),
+          cells.map((each) => h('td', each)),
+        ),
+      ),
+    ),
   );

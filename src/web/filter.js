@@ -15,7 +15,7 @@ export function drawFilter({ filters, hasOwners }) {
   set('filter-mine', { hidden: !hasOwners });
   set('filter-problem', problem);
   const option = (/** @type {string} */ value, /** @type {string} */ text) =>
-    h('option', { value, key: value }, text);
+    h('option', { value }, text);
   const labels = new Set(filters.map((each) => each.field.label));
   const conditions = filters.filter((each) => each.field.label === field?.label);
   set('condition', { value: name }, ...conditions.map((each) => option(each.name, each.operator)));

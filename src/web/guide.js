@@ -5,7 +5,7 @@
  * and `#/api/items/listItems` one of them.
  */
 import { Problem } from './api.js';
-import { bdi, button, h, inputOf } from './dom.js';
+import { bdi, button, h, inputOf, table } from './dom.js';
 import { capitalized } from './model.js';
 import { address, allows, ask, bearer, collectionOf, copy, draw, storage, state } from './state.js';
 
@@ -190,16 +190,9 @@ const tableOf = (title, rows) =>
     'details.scroll',
     { key: title },
     h('summary', `${title} `, h('small', rows.length)),
-    h(
-      'table',
-      rows.map(([name, ...cells], key) =>
-        h(
-          'tr',
-          { key },
-          h('th', { scope: 'row' }, h('code', name)),
-          cells.map((cell) => h('td', prose(cell))),
-        ),
-      ),
+    table(
+      [],
+      rows.map(([name, ...texts]) => [h('code', name), ...texts.map((each) => prose(each))]),
     ),
   );
 
@@ -225,7 +218,10 @@ function fieldsOf(title, schema) {
 
 /** Shows a text, and as code what stands between backticks. @param {string} [text] */
 const prose = (text = '') =>
-  text.split('`').map((each, index) => (index % 2 === 1 ? h('code', each) : each));
+  h(
+    'span',
+    text.split('`').map((each, index) => (index % 2 === 1 ? h('code', each) : each)),
+  );
 
 /** @param {Entry} entry */
 function bodyView(entry) {
@@ -266,7 +262,6 @@ function bodyView(entry) {
           'div.row',
           languages.map((each) =>
             button(each, () => (storage['language'] = language = each), {
-              key: each,
               'aria-pressed': `${each === language}`,
             }),
           ),
@@ -389,7 +384,6 @@ export function view() {
         h(
           'a.chip',
           {
-            key: tag,
             href: address('', tag ? `api/${tag}` : 'api'),
             'aria-current': tag === of && 'page',
           },

@@ -1,7 +1,7 @@
 // @ts-check
 /** The overview with the state of the server. */
 import { call } from './api.js';
-import { bdi, fact, h, line, section } from './dom.js';
+import { bdi, fact, h, line, section, table } from './dom.js';
 import { capitalized, showFigure, showNumber, showTime, toShow } from './model.js';
 import { address, allowed, collectionOf, draw, newId, page, state, storage } from './state.js';
 import { age, readNewest } from './values.js';
@@ -121,7 +121,6 @@ function firstRun(lists) {
       steps.map(([title, isDone, href, text], index) =>
         h(
           'li.card pad',
-          { key: title },
           h('a', { href }, h('strong', `${isDone ? '✓' : index + 1} ${title}`)),
           !isDone && h('p.quiet', text),
         ),
@@ -154,7 +153,6 @@ function tiles(minutes) {
   const tile = figures.map(([figure, label, digits]) =>
     h(
       'div.card',
-      { key: figure },
       h('p.quiet', label),
       h(
         'p',
@@ -165,17 +163,14 @@ function tiles(minutes) {
       spark(whole.map((minute) => (isFew(minute, figure) ? 0 : minute[figure]))),
     ),
   );
-  const rows = minutes.toReversed().map((minute) =>
-    h(
-      'tr',
-      { key: minute.at },
-      h('th', { scope: 'row' }, showTime(minute.at)),
-      figures.map(([figure, , digits]) => h('td.number', showFigure(minute[figure], digits))),
-    ),
-  );
-  const heads = figures.map(([, label]) => h('th.number', { scope: 'col' }, label));
-  const table = h('table', h('tr', h('th', { scope: 'col' }, 'Minute'), heads), rows);
-  const details = h('details', h('summary.quiet', 'The last hour as a table'), table);
+  const rows = minutes
+    .toReversed()
+    .map((minute) => [
+      showTime(minute.at),
+      ...figures.map(([figure, , digits]) => showFigure(minute[figure], digits)),
+    ]);
+  const hour = table(['Minute', ...figures.map(([, label]) => label)], rows);
+  const details = h('details', h('summary.quiet', 'The last hour as a table'), hour);
   return h('section.tiles', { 'aria-label': 'The last hour' }, tile, details);
 }
 

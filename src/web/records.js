@@ -258,7 +258,10 @@ export function columnsOf({ name, fields }) {
     : all.filter(({ kind }) => kind !== 'long' && kind !== 'time');
 }
 
-/** What this browser keeps of a list's columns: each with its width, or 0. @type {(name: string) => Map<string, number>} */
+/**
+ * What this browser keeps of a list's columns: each with its width, or 0.
+ * @type {(name: string) => Map<string, number>}
+ */
 export const keptColumns = (name) => new Map(JSON.parse(storage[`columns of ${name}`] ?? '[]'));
 
 /** Widths of the column of checkboxes, and of one that is added to columns with widths. */
@@ -395,7 +398,7 @@ function table(collection) {
       h(
         'colgroup',
         h('col', { width: boxWidth }),
-        shown.map(({ name }) => h('col', { key: name, width: widths.get(name) || newWidth })),
+        shown.map(({ name }) => h('col', { width: widths.get(name) || newWidth })),
       ),
     h(
       'thead',

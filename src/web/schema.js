@@ -1,6 +1,6 @@
 // @ts-check
 /** The picture of the collections: a card for each, and a line for each reference that shows what removal does. */
-import { button, h } from './dom.js';
+import { button, h, table } from './dom.js';
 import { targetOf } from './model.js';
 import { address, collectionOf, copy, declared, draw, state } from './state.js';
 
@@ -60,14 +60,13 @@ export function view() {
     lit === of.name || lit === to.name;
   const near = new Set(all.filter(isLit).flatMap(({ of, to }) => [of, to]));
   const lines = all.map((link) => {
-    const { of, to, field, index, onDelete } = link;
+    const { of, to, index, onDelete } = link;
     const from = places.get(of) ?? nowhere;
     const target = places.get(to) ?? nowhere;
     const [start, end] = [from.y + (index + 2) * row, target.y + row * 0.75];
     const [right, bend] = of === to ? [from.x, -gap / 2] : [target.x + width, gap / 2];
     const d = `M${from.x} ${start}C${from.x - gap / 2} ${start} ${right + bend} ${end} ${right} ${end}`;
     return h('path', {
-      key: `${of.name} ${field.name}`,
       d,
       class: `${onDelete}${isLit(link) ? ' lit' : ''}`,
     });
@@ -89,7 +88,6 @@ export function view() {
     return h(
       'a',
       {
-        key: of.name,
         href: address(of.name),
         class: (near.has(of) || lit === of.name) && 'lit',
         onmouseenter: on,
@@ -102,18 +100,11 @@ export function view() {
       texts,
     );
   });
-  const rows = all.map(({ of, field, to, onDelete }, key) =>
-    h(
-      'tr',
-      { key },
-      h('th', { scope: 'row' }, `${of.title}: ${field.label}`),
-      h('td', to.title),
-      h('td', removals[onDelete]),
-    ),
-  );
-  const heads = ['Field', 'Refers to', 'Its removal'].map((head) =>
-    h('th', { scope: 'col' }, head),
-  );
+  const rows = all.map(({ of, field, to, onDelete }) => [
+    `${of.title}: ${field.label}`,
+    to.title,
+    removals[onDelete],
+  ]);
   const declaration = { collections: state.description?.['x-collections'] };
   const look = {
     viewBox: `0 0 ${size} ${bottom}`,
@@ -131,6 +122,6 @@ export function view() {
       button('Copy declaration', () => copy(JSON.stringify(declaration, null, 2))),
     ),
     h('div.scroll', h(lit ? 'svg.schema lit' : 'svg.schema', look, lines, cards)),
-    rows.length > 0 && h('table', h('thead', h('tr', heads)), h('tbody', rows)),
+    rows.length > 0 && table(['Field', 'Refers to', 'Its removal'], rows),
   );
 }

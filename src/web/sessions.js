@@ -1,5 +1,5 @@
 // @ts-check
-/** The sessions and API keys of a user, below their record. A person makes their own keys, sees each once, and ends it. */
+/** The sessions and API keys of a user, below their record. A person makes keys for themselves, and sees each once. */
 import { call } from './api.js';
 import { bdi, button, h, line, section } from './dom.js';
 import { ask, copy, draw, isAccount, page, say, state } from './state.js';
@@ -28,7 +28,10 @@ export async function loadSessions(userId, made = '') {
   draw();
 }
 
-/** Ends a session or a key, which may have ended by itself. @type {(path: string, what: string) => () => Promise<void>} */
+/**
+ * Ends a session or a key, which may have ended by itself.
+ * @type {(path: string, what: string) => () => Promise<void>}
+ */
 const end = (path, what) => async () => {
   await call('DELETE', path).catch((error) => {
     if (error.status !== 404) throw error;

@@ -2,7 +2,7 @@
 /** Imports records from files and exports them to files. */
 import { Problem, call } from './api.js';
 import { readCsv, writeCsv } from './csv.js';
-import { bdi, button, h, part, set } from './dom.js';
+import { bdi, button, h, part, set, table } from './dom.js';
 import { collectionNow, listPath, loadList } from './records.js';
 import { causesOf, report } from './refused.js';
 import { ask, explain, say, state } from './state.js';
@@ -80,21 +80,15 @@ async function importFile(collection) {
   const show = (problem = '') => {
     const bad = lines.filter((line) => line.problem);
     const good = lines.filter((line) => !line.problem);
-    const rows = good.slice(0, previewLines).map(({ record }) =>
-      h(
-        'tr',
-        columns.map(({ name, kind }) => {
-          const text = `${plain(record[name]) ?? '–'}`;
-          return h('td', { class: kind, title: text }, bdi(text));
-        }),
-      ),
-    );
-    const heads = columns.map(({ label, kind }) => h('th', { scope: 'col', class: kind }, label));
+    const rows = good
+      .slice(0, previewLines)
+      .map(({ record }) => columns.map(({ name }) => bdi(`${plain(record[name]) ?? '–'}`)));
+    const heads = columns.map(({ label }) => label);
     set(
       'preview',
       h('p.error', problem),
       h('p', `${good.length} can be created, ${bad.length} cannot.`),
-      h('div.scroll', { tabindex: 0 }, h('table', h('thead', h('tr', heads)), h('tbody', rows))),
+      h('div.scroll', { tabindex: 0 }, table(heads, rows)),
       h('ul.error', causesOf(bad.map(lineAndProblem))),
       bad.length > 0 &&
         button('Download the refused lines', () => downloadRefused(collection, bad)),

@@ -222,7 +222,7 @@ visitTest('an import may leave out a choice, shows whole columns, and groups mis
     'Line 4, line 5, line 6, line 7, line 8 and 35 more: Size must be one of S, M.',
     'Line 44: Title must be filled in.',
   ]);
-  const width = await browser.run('return document.querySelector("#preview tbody td").clientWidth');
+  const width = await browser.run('return document.querySelector("#preview tbody th").clientWidth');
   assert.ok(width > 150, 'a column is as wide as its text needs');
   const path = await folder(visit);
   await browser.run('document.querySelector("#preview button").click()');
