@@ -367,8 +367,11 @@ export function view() {
     'div.guide stack',
     h(
       'div.row spread',
-      h('h1', { tabindex: -1 }, of ? `${capitalized(of)}: API` : 'Documentation'),
-      collection && h('a', { href: address(of, '', query) }, `${collection.title}: records`),
+      h(
+        'div.row',
+        h('h1', { tabindex: -1 }, of ? `${capitalized(of)}: API` : 'Documentation'),
+        collection && h('a.quiet', { href: address(of, '', query) }, 'Records'),
+      ),
       h('input', {
         type: 'search',
         'aria-label': 'Search the documentation',
