@@ -47,7 +47,7 @@ export type { CairnErrorOptions, ErrorCode, Issue } from './base/errors.ts';
 export { OptionError } from './config/options.ts';
 export { KeyRingError } from './auth/keys.ts';
 export { LockedError } from './store/disk/lock.ts';
-export { StoreDamageError } from './store/format/damage.ts';
+export { StoreDamageError } from './store/recovery/damage-error.ts';
 
 export { systemClock } from './base/system.ts';
 export type { Clock, Random } from './base/system.ts';

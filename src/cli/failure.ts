@@ -1,6 +1,6 @@
 import { CairnError, FatalError, problems, type ExitCode } from '../base/errors.ts';
 import { errorCode } from '../store/disk/files.ts';
-import { StoreDamageError } from '../store/format/damage.ts';
+import { StoreDamageError } from '../store/recovery/damage-error.ts';
 
 /** The exit code and the message of an error that ends a command. */
 type Failure = readonly [code: ExitCode, message: string];

@@ -1,6 +1,6 @@
 import { readdirSync, statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { StoreDamageError } from '../store/format/damage.ts';
+import type { StoreDamageError } from '../store/recovery/damage-error.ts';
 
 /** One result of `cairn check`. A failure has to be mended; a warning does not. */
 export interface Finding {

@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url';
 import { CairnError, FatalError } from '../../src/base/errors.ts';
 import { failureOf } from '../../src/cli/failure.ts';
 import { refusals, type RefusalLabel } from '../../src/store/recovery/cases.ts';
-import { StoreDamageError } from '../../src/store/format/damage.ts';
+import { StoreDamageError } from '../../src/store/recovery/damage-error.ts';
 import { temporaryDirectory } from '../.support/cli/spawn.ts';
 import { examples } from '../.support/examples.ts';
 import { pages, projectText, pageWith, partsOf, wanted } from '../.support/handbook.ts';

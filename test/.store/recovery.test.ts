@@ -5,7 +5,7 @@ import { describe, it } from 'node:test';
 import { encodeLine } from '../../src/store/format/journal.ts';
 import { refusals } from '../../src/store/recovery/cases.ts';
 import { openStore } from '../../src/store/open-store.ts';
-import { StoreDamageError } from '../../src/store/format/damage.ts';
+import { StoreDamageError } from '../../src/store/recovery/damage-error.ts';
 import { projectDirectory } from '../.support/source.ts';
 import { explored } from '../.support/explored.ts';
 import { isLockedRun } from '../.support/locked.ts';

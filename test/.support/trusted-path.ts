@@ -86,7 +86,7 @@ export const lists: Readonly<Record<'access' | 'disk', TrustedList>> = {
     needs: {},
   },
   disk: {
-    tokensMax: 22_500,
+    tokensMax: 22_000,
     files: {
       'src/store/open-store.ts': 'which files a store has',
       'src/store/writer.ts': 'a write is decided, logged, synced, published and answered, in this order',
@@ -100,7 +100,7 @@ export const lists: Readonly<Record<'access' | 'disk', TrustedList>> = {
       'src/store/format/journal-file.ts': 'the one file that is appended to, and its syncs',
       'src/store/format/journal.ts': 'what a line is, what makes it valid, and what is believed of a journal',
       'src/store/format/snapshot.ts': 'the same of a snapshot',
-      'src/store/format/damage.ts': 'how damage is told',
+      'src/store/format/damage.ts': 'what is found to be wrong, and that it ends a start',
       'src/store/recovery/cases.ts': 'the table of what is found on disk, and what is done',
       'src/store/recovery/recover.ts': 'how a start finds that out',
       'src/store/recovery/settle.ts': 'records that contradict each other',
@@ -146,6 +146,7 @@ export const decidesNothing: Reading = {
   'src/schema/kinds.ts': 'which values a field may have',
   'src/schema/rules.ts': 'which texts it may have',
   'src/store/disk/room.ts': 'how much room there has to be on a disk',
+  'src/store/recovery/damage-error.ts': 'how damage is told to an operator',
   'src/store/memory/blocks.ts': 'how records lie in memory',
   'src/store/memory/memory.ts': 'how much memory records may take',
   'src/store/memory/record-index.ts': 'how records are found by a key',

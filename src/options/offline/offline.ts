@@ -1,7 +1,7 @@
 import { CairnError } from '../../base/errors.ts';
 import { readWhole, replaceFile, type Files } from '../../store/disk/files.ts';
 import { DirectoryLock, waitUntilGone, type LockOptions } from '../../store/disk/lock.ts';
-import { StoreDamageError } from '../../store/format/damage.ts';
+import { StoreDamageError } from '../../store/recovery/damage-error.ts';
 import { imageOf, writeSnapshots, type Image, type Target } from '../../store/format/snapshot.ts';
 import { newEpoch } from '../../store/log.ts';
 import { countsOf, isServerTable, Tables } from '../../store/memory/table.ts';

@@ -1,6 +1,5 @@
-import { FatalError } from '../../base/errors.ts';
 import type { MisfitCause } from '../store.ts';
-import type { Refusal, RefusalLabel } from '../recovery/cases.ts';
+import type { RefusalLabel } from '../recovery/cases.ts';
 
 /** Damage in a file of a store, as it is found. */
 export interface Damage {
@@ -25,42 +24,4 @@ export class FoundDamage extends Error {
     super(damage.label);
     this.damage = damage;
   }
-}
-
-/**
- * The files are damaged or were changed, and an operator has to decide. Names file and
- * byte.
- */
-export class StoreDamageError extends FatalError {
-  override readonly name = 'StoreDamageError';
-  readonly label: RefusalLabel;
-  readonly file: string;
-  readonly offset: number;
-  /** Where the damage is, what was found, and the label. */
-  readonly problem: string;
-  /** What the operator should do. */
-  readonly remedy: string;
-  readonly misfit: MisfitCause | undefined;
-  /** Whether a repair loses something. */
-  readonly isLoss: boolean;
-
-  constructor(directory: string, damage: Damage, refusal: Refusal) {
-    const { label, file, offset = 0, detail = '', misfit } = damage;
-    const remedy = refusal.remedy(shellWord(directory));
-    const what = `${refusal.found}${detail && `: ${detail}`}`;
-    const problem = `${file}, byte ${offset}: ${what} [${label}]`;
-    super(78, `Cannot open the store: ${problem}; ${remedy}`);
-    this.problem = problem;
-    this.misfit = misfit;
-    this.label = label;
-    this.file = file;
-    this.offset = offset;
-    this.remedy = remedy;
-    this.isLoss = refusal.isAccepted !== true;
-  }
-}
-
-/** Writes a path so that it can be pasted into a shell. */
-function shellWord(path: string): string {
-  return /^[\w@%+=:,./\\-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
 }

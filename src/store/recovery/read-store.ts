@@ -1,9 +1,10 @@
 import { CairnError } from '../../base/errors.ts';
 import { errorCode, type Files } from '../disk/files.ts';
 import { lockName } from '../disk/lock.ts';
-import type { Damage, StoreDamageError } from '../format/damage.ts';
+import type { Damage } from '../format/damage.ts';
 import { Tables, type AnyTable } from '../memory/table.ts';
-import { errorsFor, recover, type Recovered } from './recover.ts';
+import { errorsFor, type StoreDamageError } from './damage-error.ts';
+import { recover, type Recovered } from './recover.ts';
 
 /**
  * How often a running store is read, where its checkpoints remove files before they are

@@ -10,8 +10,9 @@ import { tableOf, type AnyTable, type Tables, type Misfit } from '../memory/tabl
 import type { ReadGroup } from '../log.ts';
 import { applyChange, changesOf } from '../memory/transaction.ts';
 import type { RefusalLabel } from './cases.ts';
+import { errorsFor } from './damage-error.ts';
 import { settle } from './settle.ts';
-import { FoundDamage, StoreDamageError, type Damage, type Report } from '../format/damage.ts';
+import { FoundDamage, type Report } from '../format/damage.ts';
 import { readSnapshot, snapshotName, snapshotsOf, type ReadSnapshot } from '../format/snapshot.ts';
 
 /** The content of a directory at a start, beside the records, which are in the tables. */
@@ -49,15 +50,6 @@ const formerImport = 'import';
 const raise: Report = (damage) => {
   throw new FoundDamage(damage);
 };
-
-/** Returns the errors for damage, with what to do. Only damage loads the table of the cases. */
-export async function errorsFor(
-  { directory }: Files,
-  found: readonly Damage[],
-): Promise<StoreDamageError[]> {
-  const { refusals } = await import('./cases.ts');
-  return found.map((each) => new StoreDamageError(directory, each, refusals[each.label]));
-}
 
 /**
  * Reads the snapshots into `tables`, to which it adds collections that the program does not

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { StoreDamageError } from '../../../src/store/format/damage.ts';
+import { StoreDamageError } from '../../../src/store/recovery/damage-error.ts';
 import { all, makeStore, person, small, startStore, type Opened } from './fixtures.ts';
 import { SimulatedDisk } from './simulated-disk.ts';
 
