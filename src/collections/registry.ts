@@ -1,4 +1,5 @@
 import type { Principal } from '../auth/access.ts';
+import { invalidToken } from '../auth/tokens.ts';
 import { CairnError, invariant } from '../base/errors.ts';
 import { keyName, recordId, type RecordId } from '../base/record-id.ts';
 import type { Scalar } from '../base/json.ts';
@@ -60,10 +61,10 @@ export interface Declared extends CollectionDeclaration {
   /** Part of each entity tag, where the declaration decides what a record looks like. */
   readonly shapeTag: string;
   /**
-   * Checks that an owner may have one more record in the app. Absent: owners are not bounded.
-   * @throws CairnError `storage_full`
+   * Checks that a caller was not removed, and may own one more record in the app.
+   * @throws CairnError `invalid_token`, `storage_full`
    */
-  readonly checkOwner: ((tx: Transaction, ownerId: number) => void) | undefined;
+  readonly checkOwner: (tx: Transaction, principal: Principal) => void;
 }
 
 /** Returns the key of a record in a unique index; `undefined` where it takes no part. */
@@ -195,10 +196,15 @@ export function registryOf(
 ): Registry {
   const isBounded = recordsPerOwner !== undefined;
   const tables: Collection<Entry>[] = [];
-  const checkOwner = (tx: Transaction, ownerId: number): void => {
+  const checkOwner: Declared['checkOwner'] = (tx, { userId: ownerId = 0, role }) => {
+    const others = users && tx.of(users.records);
+    // No id of a user is given again. A token lives on for a while.
+    const wasThere = others !== undefined && ownerId > 0 && ownerId < others.nextId;
+    if (wasThere && others.get(ownerId) === undefined) throw invalidToken();
+    if (!isBounded || role === 'admin') return;
     let owned = 0;
     for (const table of tables) owned += tx.of(table).referring('ownerId', ownerId).countAtMost;
-    if (!isBounded || owned < recordsPerOwner) return;
+    if (owned < recordsPerOwner) return;
     const message = `Cannot write: you own ${owned} records, and may own ${recordsPerOwner}`;
     throw new CairnError('storage_full', `${message}: remove some`);
   };
@@ -226,7 +232,7 @@ export function registryOf(
       embeddables,
       hasOwners: access.list !== 'public',
       shapeTag: isBuiltIn ? '' : shapeTagOf(fields),
-      checkOwner: isBounded ? checkOwner : undefined,
+      checkOwner,
     };
   });
   const registry = new Map(all.map((each) => [each.name, each]));

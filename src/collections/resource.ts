@@ -114,11 +114,11 @@ export class CollectionResource {
     this.#random = random;
   }
 
-  /** Creates an entry. @throws CairnError `validation_failed`, `not_unique`, `storage_full` */
+  /** Creates an entry. @throws CairnError `validation_failed`, `not_unique`, and as `checkOwner` */
   create(tx: Transaction, principal: Principal, input: NewEntry): Entry {
     checkEntry(tx, principal, this.collection, input);
     const ownerId = principal.userId ?? 0;
-    if (principal.role !== 'admin') this.collection.checkOwner?.(tx, ownerId);
+    this.collection.checkOwner(tx, principal);
     const times = timesOf(this.collection, this.#clock.now());
     const records = tx.of(this.records);
     const { ids } = this.collection;

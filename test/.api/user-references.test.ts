@@ -273,3 +273,16 @@ test('what refers by a list, and names its readers in one, is embedded for those
   const named = 'One,0,50,100,150,200';
   assert.deepEqual(shown, ['One', 'One', 'One', 'One', named, named, 'One,Three', 'One,Three', 'One', 'One']);
 });
+
+test('a token of a removed user creates nothing any more, which nobody would own', async (t) => {
+  const { admin, eve, mia } = await open(t);
+  assert.equal((await eve('POST', '/diaries', { json: { title: 'Mine' } })).status, 201);
+  assert.equal((await admin('DELETE', '/users/3')).status, 204);
+  for (const json of [{ title: 'Late' }, [{ title: 'Late' }]]) {
+    const late = await eve('POST', Array.isArray(json) ? '/diaries/batch' : '/diaries', { json });
+    assert.deepEqual([late.status, late.code], [401, 'invalid_token']);
+  }
+  assert.equal((await eve('POST', '/boards', { json: { title: 'Late' } })).status, 401);
+  assert.deepEqual((await admin('GET', '/diaries')).json, []);
+  assert.equal((await mia('POST', '/diaries', { json: { title: 'Hers' } })).status, 201);
+});
