@@ -132,52 +132,9 @@ export const inputOf = ({ target: at }) =>
 /** Isolates a text of any script from its surroundings. @param {string} text */
 export const bdi = (text) => h('bdi', text);
 
-/** Describes a name and its value in a `dl`. @type {(name: string, value: Child) => Description} */
-export const fact = (name, value) => h('div', { key: name }, h('dt', name), h('dd', value || '–'));
-
 /**
  * Describes what can be taken away; `title` says so.
  * @type {(key: string, title: string, remove: Handler, ...content: Child[]) => Description}
  */
 export const chip = (key, title, remove, ...content) =>
   h('span.chip row', { key }, content, button('×', remove, { 'aria-label': title }));
-
-/** Describes a line of a section. @type {(key: string | number, ...children: Child[]) => Description} */
-export const line = (key, ...children) => h('li.row spread', { key }, children);
-
-/**
- * Describes a card of lines below a heading; without a line, the card says so.
- * @type {(heading: Child | readonly Child[], lines: readonly Child[], none?: Child) => Description}
- */
-export const section = (heading, lines, none) =>
-  h(
-    'section.stack tight',
-    h('h2.row spread', heading),
-    h('ul.rows card', lines.length > 0 ? lines : line('', none)),
-  );
-
-/**
- * Describes a table of texts; each row begins with its head.
- * @type {(heads: readonly string[], rows: readonly (readonly Child[])[]) => Description}
- */
-export const table = (heads, rows) =>
-  h(
-    'table',
-    h(
-      'thead',
-      h(
-        'tr',
-        heads.map((head) => h('th', { scope: 'col' }, head)),
-      ),
-    ),
-    h(
-      'tbody',
-      rows.map(([head, ...cells]) =>
-        h(
-          'tr',
-          h('th', { scope: 'row' }, head),
-          cells.map((each) => h('td', each)),
-        ),
-      ),
-    ),
-  );

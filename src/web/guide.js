@@ -5,9 +5,10 @@
  * and `#/api/items/listItems` one of them.
  */
 import { Problem } from './api.js';
-import { bdi, button, h, inputOf, table } from './dom.js';
+import { bdi, button, h, inputOf } from './dom.js';
 import { capitalized } from './model.js';
-import { address, allows, ask, bearer, collectionOf, copy, draw, storage, state } from './state.js';
+import { copy, table } from './parts.js';
+import { address, allows, ask, bearer, collectionOf, draw, storage, state } from './state.js';
 
 /** @import { Child, Operation, Schema } from './types.js' */
 

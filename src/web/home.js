@@ -1,10 +1,11 @@
 // @ts-check
 /** The overview with the state of the server. */
 import { call } from './api.js';
-import { bdi, fact, h, line, section, table } from './dom.js';
+import { bdi, h } from './dom.js';
 import { capitalized, showFigure, showNumber, showTime, toShow } from './model.js';
+import { fact, line, readNewest, section, table } from './parts.js';
 import { address, allowed, collectionOf, draw, newId, page, state, storage } from './state.js';
-import { age, readNewest } from './values.js';
+import { age } from './values.js';
 
 /** @import { Collection, Row } from './types.js' */
 

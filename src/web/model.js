@@ -104,14 +104,14 @@ function fieldOf(name, shapes, sortable) {
  * The words for a field: `customerId` is a customer, `itemIds` are items, and `relatedIds` are what is related.
  * @type {(name: string, schema: Schema) => string}
  */
-function labelOf(name, schema) {
+export function labelOf(name, schema) {
   const many = schema.items?.['x-references'];
   const base = (many ?? schema['x-references']) ? name.replace(/Ids?$/u, '') : name;
   return many?.startsWith(base.slice(0, -1)) ? many : base;
 }
 
 /** @param {Schema} schema @returns {Kind} */
-function kindOf(schema) {
+export function kindOf(schema) {
   const { enum: values, format, pattern, type } = schema;
   if (values) return 'choice';
   if (format === 'date-time') return 'time';
@@ -132,34 +132,6 @@ export function elementOf(field) {
   const { items: schema = {} } = field.schema;
   return { ...field, schema, kind: kindOf(schema), isRequired: true, isOptional: false };
 }
-
-/**
- * Returns the fields of a field that is an object, those of its own objects too, or the field itself. The name of a
- * nested one is its path: `address/city`.
- * @param {Field} field @returns {Field[]}
- */
-export function leavesOf(field) {
-  const { name: path, schema: object, label: prefix, within = [] } = field;
-  if (!object.properties) return [field];
-  const isNested = path.includes('/');
-  return Object.entries(object.properties).flatMap(([name, schema]) => {
-    const isRequired = !!object.required?.includes(name);
-    const label = labelOf(name, schema);
-    return leavesOf({
-      ...field,
-      schema,
-      name: `${path}/${name}`,
-      label: capitalized(isNested ? `${prefix} ${label}` : label),
-      kind: kindOf(schema),
-      isRequired,
-      isOptional: !isRequired || !!schema.type?.includes('null'),
-      within: field.isRequired ? within : [...within, path],
-    });
-  });
-}
-
-/** Returns what a record has at a path. @type {(record: unknown, path: readonly string[]) => unknown} */
-export const at = (record, path) => path.reduce((value, name) => Object(value)[name], record);
 
 /** Returns the collection that a field, or each of its elements, refers to. @param {Field} field */
 export const targetOf = ({ schema }) => schema['x-references'] ?? schema.items?.['x-references'];

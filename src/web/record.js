@@ -5,30 +5,46 @@
  */
 import { Problem, call } from './api.js';
 import { control } from './control.js';
-import { bdi, button, fact, h, onClick, set } from './dom.js';
-import { at, capitalized, inShort, isOpen, leavesOf, wordsOf } from './model.js';
+import { bdi, button, h, onClick, set } from './dom.js';
+import { capitalized, inShort, isOpen, kindOf, labelOf, wordsOf } from './model.js';
 import { loadList, showChanges } from './records.js';
 import { choicesOf, readable } from './reference.js';
 import { loadReferring, referringView } from './referring.js';
 import { removeSoon } from './removal.js';
-import {
-  address,
-  allows,
-  ask,
-  declared,
-  draw,
-  explain,
-  go,
-  newId,
-  noteSeen,
-  page,
-  say,
-  state,
-} from './state.js';
+import { declared, fact } from './parts.js';
+import { address, allows, ask, draw, explain, go, newId, page, say, seen, state } from './state.js';
 import { fromText, toText } from './texts.js';
 import { nameOf, show } from './values.js';
 
-/** @import { Child, Collection, Description, Draft, Field, Stored } from './types.js' */
+/** @import { Child, Collection, Description, Draft, Field, Stored, Suggestion } from './types.js' */
+
+/**
+ * Returns the fields of a field that is an object, those of its own objects too, or the field itself. The name of a
+ * nested one is its path: `address/city`.
+ * @param {Field} field @returns {Field[]}
+ */
+function leavesOf(field) {
+  const { name: path, schema: object, label: prefix, within = [] } = field;
+  if (!object.properties) return [field];
+  const isNested = path.includes('/');
+  return Object.entries(object.properties).flatMap(([name, schema]) => {
+    const isRequired = !!object.required?.includes(name);
+    const label = labelOf(name, schema);
+    return leavesOf({
+      ...field,
+      schema,
+      name: `${path}/${name}`,
+      label: capitalized(isNested ? `${prefix} ${label}` : label),
+      kind: kindOf(schema),
+      isRequired,
+      isOptional: !isRequired || !!schema.type?.includes('null'),
+      within: field.isRequired ? within : [...within, path],
+    });
+  });
+}
+
+/** Returns what a record has at a path. @type {(record: unknown, path: readonly string[]) => unknown} */
+const at = (record, path) => path.reduce((value, name) => Object(value)[name], record);
 
 /** The form that is open; there is one at a time. @type {Draft | undefined} */
 export let draft;
@@ -127,6 +143,17 @@ function whoMay(of, operation) {
     return others.map((name) => (/^\d+$/u.test(name) ? `user ${name}` : name));
   });
   return `Only ${together.format([...new Set(who), 'administrators'])}`;
+}
+
+const seenMax = 5;
+/** Notes that a record is open. @param {Suggestion} record */
+function noteSeen(record) {
+  seen.splice(
+    0,
+    seen.length,
+    record,
+    ...seen.filter(({ key }) => key !== record.key).slice(0, seenMax - 1),
+  );
 }
 
 /** Reads the record again and keeps the input. @param {Draft} of */

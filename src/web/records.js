@@ -273,14 +273,6 @@ const drawn = new WeakMap(/** @type {[Row, { look: string, view: Description }][
 /** How many decimals each column of numbers has. @type {Map<string, number>} */
 let digits = new Map();
 
-/** Turns a truth of a record around. @type {(collection: Collection, row: Row, name: string) => Promise<void>} */
-async function flip(collection, row, name) {
-  const { sendIfUnchanged } = await import('./removal.js');
-  const body = { [name]: !row[name] };
-  const { data: record } = await sendIfUnchanged('PATCH', collection, row, { body });
-  showChanges(new Map([[row.id, { record }]]));
-}
-
 /** @type {(collection: Collection, field: Field, row: Row, mayChange: boolean) => Description} */
 function cell(collection, field, row, mayChange) {
   const { name, nameField } = collection;
@@ -301,9 +293,9 @@ function cell(collection, field, row, mayChange) {
       'aria-label': `${field.label}: ${row[nameField]}`,
     };
     // It turns once the server has stored it.
-    const onclick = (/** @type {Event} */ event) => {
+    const onclick = async (/** @type {Event} */ event) => {
       event.preventDefault();
-      return flip(collection, row, field.name);
+      await (await import('./removal.js')).flip(collection, row, field.name);
     };
     return h('td', h('input', { ...look, onclick }));
   }

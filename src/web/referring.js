@@ -1,9 +1,9 @@
 // @ts-check
 /** Shows what refers to the record that is open: how many records, the newest of them, and a way to make another. */
-import { bdi, h, line, section } from './dom.js';
+import { bdi, h } from './dom.js';
 import { showNumber, targetOf } from './model.js';
+import { line, readNewest, section } from './parts.js';
 import { address, allowed, allows, draw, newId, state } from './state.js';
-import { readNewest } from './values.js';
 
 /** @import { Collection, Description, Row } from './types.js' */
 

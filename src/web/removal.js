@@ -66,7 +66,7 @@ async function removeNow(collection, rows, what, etag) {
  * @type {(method: string, of: Collection, row: Row, options: { body?: object }, etag?: string) =>
  *   ReturnType<typeof call>}
  */
-export async function sendIfUnchanged(method, { name }, row, options, etag) {
+async function sendIfUnchanged(method, { name }, row, options, etag) {
   const path = `${name}/${encodeURIComponent(row.id)}`;
   const { data: record, ...read } = etag ? { data: row, etag } : await call('GET', path);
   if (JSON.stringify(record) === JSON.stringify(row)) {
@@ -74,4 +74,11 @@ export async function sendIfUnchanged(method, { name }, row, options, etag) {
     if (answer.status !== 412) return answer;
   } else showChanges(new Map([[row.id, { record }]]));
   throw new Problem('Someone else has changed it. Check it, then try again.');
+}
+
+/** Turns a truth of a record around. @type {(of: Collection, row: Row, name: string) => Promise<void>} */
+export async function flip(collection, row, name) {
+  const body = { [name]: !row[name] };
+  const { data: record } = await sendIfUnchanged('PATCH', collection, row, { body });
+  showChanges(new Map([[row.id, { record }]]));
 }

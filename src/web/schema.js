@@ -1,8 +1,9 @@
 // @ts-check
 /** The picture of the collections: a card for each, and a line for each reference that shows what removal does. */
-import { button, h, table } from './dom.js';
+import { button, h } from './dom.js';
 import { targetOf } from './model.js';
-import { address, collectionOf, copy, declared, draw, state } from './state.js';
+import { copy, declared, table } from './parts.js';
+import { address, collectionOf, draw, state } from './state.js';
 
 /** @import { Collection } from './types.js' */
 

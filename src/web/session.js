@@ -7,14 +7,14 @@ import { list } from './records.js';
 import {
   ask,
   channelName,
-  endRemovals,
+  count,
   explain,
   isGuide,
-  storage,
   page,
   say,
   seen,
   state,
+  storage,
 } from './state.js';
 
 const endedAdvice =
@@ -83,6 +83,13 @@ set('credentials', {
     }
   },
 });
+
+/** Undoes all removals whose time is not over; returns what was kept. */
+function endRemovals() {
+  const { removals } = state;
+  for (const { undo } of removals) undo();
+  return removals.map(({ collection, rows }) => count(rows, collection)).join(', ');
+}
 
 /** @param {boolean} everywhere */
 export async function signOut(everywhere) {

@@ -1,8 +1,9 @@
 // @ts-check
 /** The sessions and API keys of a user, below their record. A person makes keys for themselves, and sees each once. */
 import { call } from './api.js';
-import { bdi, button, h, line, section } from './dom.js';
-import { ask, copy, draw, isAccount, page, say, state } from './state.js';
+import { bdi, button, h } from './dom.js';
+import { copy, line, section } from './parts.js';
+import { ask, draw, isAccount, page, say, state } from './state.js';
 import { age } from './values.js';
 
 /**

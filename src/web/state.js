@@ -7,7 +7,7 @@ import { Problem } from './api.js';
 import { part } from './dom.js';
 import { isAllowed } from './model.js';
 
-/** @import { Activity, ApiDescription, Change, Collection, Declared, Removal, Route } from './types.js' */
+/** @import { Activity, ApiDescription, Change, Collection, Removal, Route } from './types.js' */
 /** @import { Suggestion, User } from './types.js' */
 
 /**
@@ -59,19 +59,8 @@ export const page = {
   notice: (/** @type {ReadonlyMap<number, Change>} */ changes) => void changes,
 };
 
-const seenMax = 5;
 /** The records that were open last. @type {Suggestion[]} */
 export const seen = [];
-
-/** Notes that a record is open. @param {Suggestion} record */
-export function noteSeen(record) {
-  seen.splice(
-    0,
-    seen.length,
-    record,
-    ...seen.filter(({ key }) => key !== record.key).slice(0, seenMax - 1),
-  );
-}
 
 /** Decodes a part of an address; one that is malformed stays, and names nothing. @param {string} part */
 function decoded(part) {
@@ -119,10 +108,6 @@ export const ownViews = [
   { href: '#/api', title: 'Documentation' },
   ...(state.isOpen ? [] : [{ href: '#/account', title: 'Account' }]),
 ];
-
-/** What the declaration says of a field. @type {(of: Collection, field: string) => Declared} */
-export const declared = ({ name }, field) =>
-  state.description?.['x-collections'].find((each) => each.name === name)?.fields?.[field] ?? {};
 
 /** Whether the person's own record is open, beside the overview. */
 export const isAccount = () => !state.isOpen && !state.route.view && state.route.id === 'account';
@@ -245,19 +230,6 @@ export function explain(error) {
 /** `1 item`, `2 items`. @type {(rows: readonly unknown[], collection: Collection) => string} */
 export const count = ({ length }, { one, title }) =>
   `${length} ${length === 1 ? one : title.toLowerCase()}`;
-
-/** Undoes all removals whose time is not over; returns what was kept. */
-export function endRemovals() {
-  const { removals } = state;
-  for (const { undo } of removals) undo();
-  return removals.map(({ collection, rows }) => count(rows, collection)).join(', ');
-}
-
-/** Copies a text to the clipboard. @param {string} text */
-export async function copy(text) {
-  await navigator.clipboard.writeText(text);
-  say('Copied.');
-}
 
 /** What curl commands send so that the server knows the caller. */
 export const bearer = state.isOpen ? '' : ' -H "Authorization: Bearer $TOKEN"';

@@ -2,9 +2,10 @@
 /** Imports records from files and exports them to files. */
 import { Problem, call } from './api.js';
 import { readCsv, writeCsv } from './csv.js';
-import { bdi, button, h, part, set, table } from './dom.js';
+import { bdi, button, h, part, set } from './dom.js';
 import { collectionNow, listPath, loadList } from './records.js';
 import { causesOf, report } from './refused.js';
+import { table } from './parts.js';
 import { ask, explain, say, state } from './state.js';
 import { fromText, ruleBroken } from './texts.js';
 

@@ -6,7 +6,7 @@
 import { call } from './api.js';
 import { bdi, h } from './dom.js';
 import { elementOf, showAge, showTime, toShow } from './model.js';
-import { address, allows, changed, collectionOf, draw, state } from './state.js';
+import { address, allows, collectionOf, draw, state } from './state.js';
 
 /** @import { Child, Collection, Field, Row } from './types.js' */
 
@@ -112,13 +112,4 @@ export async function find(target, query, more = 'id') {
   const { data } = await call('GET', `${target}?${new URLSearchParams({ ...query, fields })}`);
   for (const row of data) names.set(`${target}/${row.id}`, `${row[nameField]}`);
   return data;
-}
-
-/**
- * Reads the newest records of a list, and how many there are.
- * @type {(collection: Collection, limit: number, query?: URLSearchParams) => ReturnType<typeof call>}
- */
-export function readNewest({ name }, limit, query = new URLSearchParams()) {
-  const path = `${name}?${changed(query, { limit, sort: '-id' })}`;
-  return call('GET', path, { fields: { Prefer: 'count=exact' } });
 }

@@ -1,0 +1,69 @@
+// @ts-check
+/** What views beside the list are made of: cards of lines, tables of texts, names with values; and what they read. */
+import { call } from './api.js';
+import { h } from './dom.js';
+import { changed, say, state } from './state.js';
+
+/** @import { Child, Collection, Declared, Description } from './types.js' */
+
+/** Describes a name and its value in a `dl`. @type {(name: string, value: Child) => Description} */
+export const fact = (name, value) => h('div', { key: name }, h('dt', name), h('dd', value || '–'));
+
+/** Describes a line of a section. @type {(key: string | number, ...children: Child[]) => Description} */
+export const line = (key, ...children) => h('li.row spread', { key }, children);
+
+/**
+ * Describes a card of lines below a heading; without a line, the card says so.
+ * @type {(heading: Child | readonly Child[], lines: readonly Child[], none?: Child) => Description}
+ */
+export const section = (heading, lines, none) =>
+  h(
+    'section.stack tight',
+    h('h2.row spread', heading),
+    h('ul.rows card', lines.length > 0 ? lines : line('', none)),
+  );
+
+/**
+ * Describes a table of texts; each row begins with its head.
+ * @type {(heads: readonly string[], rows: readonly (readonly Child[])[]) => Description}
+ */
+export const table = (heads, rows) =>
+  h(
+    'table',
+    h(
+      'thead',
+      h(
+        'tr',
+        heads.map((head) => h('th', { scope: 'col' }, head)),
+      ),
+    ),
+    h(
+      'tbody',
+      rows.map(([head, ...cells]) =>
+        h(
+          'tr',
+          h('th', { scope: 'row' }, head),
+          cells.map((each) => h('td', each)),
+        ),
+      ),
+    ),
+  );
+
+/** Copies a text to the clipboard. @param {string} text */
+export async function copy(text) {
+  await navigator.clipboard.writeText(text);
+  say('Copied.');
+}
+
+/** What the declaration says of a field. @type {(of: Collection, field: string) => Declared} */
+export const declared = ({ name }, field) =>
+  state.description?.['x-collections'].find((each) => each.name === name)?.fields?.[field] ?? {};
+
+/**
+ * Reads the newest records of a list, and how many there are.
+ * @type {(collection: Collection, limit: number, query?: URLSearchParams) => ReturnType<typeof call>}
+ */
+export function readNewest({ name }, limit, query = new URLSearchParams()) {
+  const path = `${name}?${changed(query, { limit, sort: '-id' })}`;
+  return call('GET', path, { fields: { Prefer: 'count=exact' } });
+}
