@@ -46,7 +46,6 @@ export function signIn() {
     resume = () => {
       signingIn = undefined;
       hasSignedIn = true;
-      storage[channelName] = 'open';
       news = '';
       dialog.close();
       resolve();
@@ -113,6 +112,7 @@ export async function signOut(everywhere) {
 /** Reacts to the user who is signed in, perhaps through another tab. @param {number} id */
 export async function noticeUser(id) {
   const { me } = state;
+  storage[channelName] = 'open';
   if (dialog.open && (!me || me.id === id)) return resume();
   if (me && me.id !== id) await noticeOther();
 }
