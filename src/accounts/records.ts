@@ -1,5 +1,5 @@
 import type { Role } from '../auth/access.ts';
-import { storedRecordParser } from '../schema/validate.ts';
+import { storedRecordParser } from '../schema/stored.ts';
 import { emailKey, idField, type Input, type Shape } from '../schema/field.ts';
 import type { Collection, Store, StoredRecord } from '../store/store.ts';
 import { userFields } from './user-fields.ts';

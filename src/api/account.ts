@@ -12,7 +12,8 @@ import { invalidParameter, onlyParameter } from '../lists/filters.ts';
 import { representationWriter } from '../schema/record.ts';
 import type { Store } from '../store/store.ts';
 import { bind, parseId, type Call, type Endpoint } from './call.ts';
-import { entityTag, isUnchanged, noContent, notModified, shown, unstoredReply } from './replies.ts';
+import { noContent, notModified, shown, unstoredReply } from './replies.ts';
+import { entityTag, isUnchanged } from './versions.ts';
 import { accountRoutes } from './routes.ts';
 
 /** What the caller's own account needs of the app. */

@@ -10,23 +10,17 @@ import { readerOf } from '../collections/reader.ts';
 import type { Embedded } from '../collections/registry.ts';
 import { found, type Target } from '../collections/resource.ts';
 import type { ListPool } from '../lists/list-pool.ts';
-import { parseListQuery, parseRecordQuery, type ListQuery } from '../lists/query.ts';
+import { parseListQuery, parseRecordQuery } from '../lists/query.ts';
 import { readList, readRecord, type List } from '../lists/list.ts';
 import { representationWriter } from '../schema/record.ts';
 import type { Writes } from '../collections/writes.ts';
 import type { Collection, Store, StoredRecord, Transaction } from '../store/store.ts';
 import { setSessionCookie } from './authenticate.ts';
-import {
-  entityTag,
-  idempotencyKeyOf,
-  isUnchanged,
-  noContent,
-  notModified,
-  preconditionOf,
-  shown,
-  unstoredReply,
-} from './replies.ts';
+import { noContent, notModified, shown, unstoredReply } from './replies.ts';
+import { idempotencyKeyOf } from '../http/idempotency-key.ts';
+import { entityTag, isUnchanged, preconditionOf } from './versions.ts';
 import { bind, type Call, type Endpoint, type Handler, type RoutedCollection } from './call.ts';
+import { linksTo } from './links.ts';
 import { batchRoutes, collectionRoutes, type RouteOptions } from './routes.ts';
 
 /** What the handlers need of a collection: `Users` and `CollectionResource` offer it. */
@@ -276,50 +270,4 @@ function listHandler<N, C>(
 function prefersCount({ fields }: Request): boolean {
   const preferences = fields.get('prefer')?.toLowerCase().split(',') ?? [];
   return preferences.some((preference) => preference.trim() === 'count=exact');
-}
-
-/**
- * Returns the `Link` field of a list, as a name and a value (RFC 8288): its next or its
- * previous page, or the four pages by number.
- */
-function linksTo(request: Request, { limit = 1, offset }: ListQuery, list: List): string[] {
-  const { next, previous, total = 0 } = list;
-  const links: string[] = [];
-  const add = (relation: string, parameter: PageParameter, place: number | string): void =>
-    void links.push(`<${pageAt(request, parameter, place)}>; rel="${relation}"`);
-  if (offset === undefined) {
-    if (next !== undefined) add('next', 'cursor', next);
-    if (previous !== undefined) add('prev', 'until', previous);
-  } else {
-    const last = Math.max(0, Math.ceil(total / limit) - 1) * limit;
-    add('first', 'offset', 0);
-    if (offset > 0) add('prev', 'offset', Math.max(0, Math.min(offset - limit, last)));
-    if (offset + limit < total) add('next', 'offset', offset + limit);
-    add('last', 'offset', last);
-  }
-  return links.length === 0 ? [] : ['Link', links.join(', ')];
-}
-
-/** The parameters that name the place of a page. */
-type PageParameter = 'cursor' | 'until' | 'offset';
-
-/**
- * Returns the path of another page. Apart from its place, its query is as it was sent,
- * and thus not longer.
- */
-function pageAt(
-  { basePath, target }: Request,
-  parameter: PageParameter,
-  place: number | string,
-): string {
-  const [path = '', query = ''] = target.split(/\?(.*)/s);
-  const kept = query
-    .split('&')
-    .filter((piece) => decodeURIComponent(piece.replace(/=.*/, '')) !== parameter);
-  // Characters that are not allowed in a URI (RFC 3986 appendix A) could end the link too
-  // early.
-  const written = [...kept, `${parameter}=${place}`]
-    .join('&')
-    .replaceAll(/["<>\\^`{|}]/g, encodeURIComponent);
-  return `${basePath}${path}?${written}`;
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import type { Reply, Request } from '../http/message.ts';
-import { isUnchanged } from './replies.ts';
+import { isUnchanged } from './versions.ts';
 
 /** One form of a content: its bytes, its entity tag, and the fields that describe it. */
 interface EncodedContent {

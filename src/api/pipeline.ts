@@ -9,7 +9,8 @@ import type { Cors } from '../http/server-options.ts';
 import { Router } from '../http/router.ts';
 import { authenticate, authorizeKey, checkLocal, type Authenticators } from './authenticate.ts';
 import { patchTypes, type Body } from './body.ts';
-import { checkNoVersion, noContent, redirectTo } from './replies.ts';
+import { noContent, redirectTo } from './replies.ts';
+import { checkNoVersion } from './versions.ts';
 import { idInPath, type Call, type Endpoint, type Route } from './call.ts';
 
 interface PipelineOptions extends Authenticators {

@@ -6,10 +6,11 @@ import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import type { Clock } from '../base/system.ts';
 import type { Reply } from '../http/message.ts';
-import { storedRecordParser } from '../schema/validate.ts';
+import { storedRecordParser } from '../schema/stored.ts';
 import type { Input, Shape } from '../schema/field.ts';
 import { sizeOf } from '../store/memory/size.ts';
 import type { Collection, Store, StoredRecord, Transaction, Unstored } from '../store/store.ts';
+import { SizesByCaller } from './kept-sizes.ts';
 
 /**
  * A request that may be repeated, because it has a key
@@ -201,33 +202,6 @@ export class IdempotencyKeys {
     return endsAt <= this.#options.clock.now();
   }
 }
-
-/** How much memory the replies of each caller take, and all together. */
-class SizesByCaller {
-  sum = 0;
-  readonly #sizes = new Map<string, number>();
-  /** The callers by the binary logarithm of their sizes. */
-  readonly #ranks: Set<string>[] = Array.from({ length: 32 }, () => new Set());
-
-  add(caller: string, size: number): void {
-    const before = this.#sizes.get(caller) ?? 0;
-    const after = before + size;
-    this.sum += size;
-    if (after === 0) this.#sizes.delete(caller);
-    else this.#sizes.set(caller, after);
-    if (rankOf(before) === rankOf(after)) return;
-    this.#ranks[rankOf(before)]?.delete(caller);
-    if (after > 0) this.#ranks[rankOf(after)]?.add(caller);
-  }
-
-  /** The callers whose replies take the most first; those of a rank in any order. */
-  *largest(): Generator<string, void, undefined> {
-    for (const callers of this.#ranks.toReversed()) yield* callers;
-  }
-}
-
-/** Sizes from 2^n to 2^(n + 1) - 1 have the rank n. */
-const rankOf = (size: number): number => 31 - Math.clz32(size);
 
 /** The line end parts the two: no method or path has one. */
 const macOf = ({ line, body }: KeyedRequest, { requestMac }: Key): string =>

@@ -10,6 +10,7 @@ import {
 import type { RecordId } from '../base/record-id.ts';
 import { fieldValue } from '../schema/record.ts';
 import type { Collection, From, StoredRecord, Transaction } from '../store/store.ts';
+import { mayName } from './named-users.ts';
 import { referring, type Referrers } from './referrers.ts';
 
 /** What decides who sees the records of a collection. */
@@ -172,34 +173,14 @@ export class Reader {
   }
 
   /**
-   * Whether records of a block may be seen. What was found of a block is remembered, since no block
-   * is ever changed: so a list passes over what others have, wherever in an order its own lies.
+   * Whether records of a block may be seen: so a list passes over what others have, wherever in an
+   * order its own lies.
    */
   mayBeIn(block: readonly StoredRecord[]): boolean {
     if (this.test === undefined) return true;
-    let users = usersIn.get(block);
-    if (users === undefined) {
-      users = new Uint8Array(usersBits / 8);
-      for (const name of decidingNames(this.#access))
-        for (const record of block)
-          for (const user of [fieldValue(record, name)].flat()) {
-            const [byte, bit] = placeOf(Number(user));
-            users[byte] = (users[byte] ?? 0) | bit;
-          }
-      usersIn.set(block, users);
-    }
-    const [byte, bit] = placeOf(this.#userId);
-    return ((users[byte] ?? 0) & bit) !== 0;
+    return mayName(block, this.#userId, () => decidingNames(this.#access));
   }
 }
-
-/** The users that decide in a block, by their ids: several share a place where there are many. */
-const usersIn = new WeakMap<readonly StoredRecord[], Uint8Array>();
-const usersBits = 4096;
-const placeOf = (userId: number): readonly [byte: number, bit: number] => [
-  (userId % usersBits) >> 3,
-  1 << (userId % 8),
-];
 
 /** Returns each record once, by ascending id. */
 const inOrder = (records: readonly StoredRecord[]): StoredRecord[] =>

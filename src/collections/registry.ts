@@ -15,7 +15,7 @@ import {
 } from '../schema/field.ts';
 import { kindOf } from '../schema/kinds.ts';
 import { fieldValue, scalarValue, type Write } from '../schema/record.ts';
-import { storedRecordParser } from '../schema/validate.ts';
+import { storedRecordParser } from '../schema/stored.ts';
 import type {
   Collection,
   Store,

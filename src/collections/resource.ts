@@ -6,18 +6,18 @@ import {
   type Principal,
 } from '../auth/access.ts';
 import { CairnError } from '../base/errors.ts';
-import { limits } from '../base/limits.ts';
-import { isJsonObject, pointerTo, scan } from '../base/json.ts';
+import { pointerTo } from '../base/json.ts';
 import { keyName, recordId, type RecordId } from '../base/record-id.ts';
 import type { Clock, Random } from '../base/system.ts';
 import { uuid7 } from '../base/uuid.ts';
-import { atElement, validationFailed, type Draft } from '../schema/validate.ts';
-import { moreName, type IdKind, type Input, type Shape, type Value } from '../schema/field.ts';
+import { atElement, type Draft } from '../schema/validate.ts';
+import type { IdKind, Input, Shape, Value } from '../schema/field.ts';
 import { looksSame } from '../schema/record.ts';
 import type { Collection, Records, StoredRecord, Transaction, Unstored } from '../store/store.ts';
 import { timesOf } from './declaration.ts';
 import { isAllowed, readable } from './reader.ts';
 import { textsName, type Declared, type Entry } from './registry.ts';
+import { checkSize } from './size.ts';
 
 /**
  * A validated entry to create, and a change of an entry. The pipeline makes them from a
@@ -52,33 +52,6 @@ export interface Target {
   readonly precondition: Precondition;
   readonly address?: string;
 }
-
-/**
- * Checks that a record is not larger than one that can be sent back as it was read: patches could
- * make it grow.
- * @throws CairnError `validation_failed`
- */
-export function checkSize(record: NewEntry): void {
-  const { [moreName]: more = null } = record;
-  const json = JSON.stringify(isJsonObject(more) ? { ...record, ...more, [moreName]: 0 } : record);
-  if (json.length < smallLength) return;
-  let detail = `must be at most ${limits.recordBytesMax} bytes of JSON`;
-  if (Buffer.byteLength(json) <= limits.recordBytesMax) {
-    try {
-      scan(json, limits.jsonValuesMax - ownMembers, limits.jsonMembersMax - ownMembers);
-      return;
-    } catch (error) {
-      if (!(error instanceof CairnError)) throw error;
-      detail = error.message.replace('Cannot read the JSON:', 'must not be');
-    }
-  }
-  throw validationFailed([{ pointer: '', code: 'too_large', detail }]);
-}
-
-/** The server adds at most `id` and two timestamps, and `.more` is no member. */
-const ownMembers = 4;
-/** A shorter record is within all bounds: a member takes five characters at least, `"":1,`. */
-const smallLength = 5 * (limits.jsonMembersMax - ownMembers);
 
 /** A precondition that always holds. */
 const unconditional: Precondition = { demand: () => {}, check: () => {} };

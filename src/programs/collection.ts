@@ -6,7 +6,7 @@ import type { Application } from '../app/app.ts';
 import type { Data } from '../app/data.ts';
 import type { BatchResource, Resource } from '../api/collections.ts';
 import type { RoutedCollection } from '../api/call.ts';
-import { entityTag, preconditionFailed } from '../api/replies.ts';
+import { entityTag, preconditionFailed } from '../api/versions.ts';
 import { declaredCollection } from '../api/routes.ts';
 import { readerOf } from '../collections/reader.ts';
 import { singleNumber, type Declared } from '../collections/registry.ts';

@@ -1,7 +1,8 @@
 import { localAdministrator } from '../auth/access.ts';
 import type { Call, Endpoint, Method, Route } from '../api/call.ts';
 import { newRecord } from '../api/body.ts';
-import { idempotencyKeyOf, noContent, unstoredReply } from '../api/replies.ts';
+import { noContent, unstoredReply } from '../api/replies.ts';
+import { idempotencyKeyOf } from '../http/idempotency-key.ts';
 import { CairnError } from '../base/errors.ts';
 import { isScalar, type JsonObject, type Scalar } from '../base/json.ts';
 import { limits } from '../base/limits.ts';

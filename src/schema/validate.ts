@@ -6,11 +6,10 @@ import {
   type JsonObject,
   type JsonValue,
 } from '../base/json.ts';
-import { keyName } from '../base/record-id.ts';
 import { limits } from '../base/limits.ts';
 import { anyJson, moreName, valueName, type Field, type Input, type Shape } from './field.ts';
-import { hasType, kindOf, required, unknownField, violationsOf, type Placed } from './kinds.ts';
-import { fieldValue, isSameValue, readableFields, representationOf } from './record.ts';
+import { required, unknownField, violationsOf, type Placed } from './kinds.ts';
+import { fieldValue, isSameValue, representationOf } from './record.ts';
 
 /** The caller that sends a body, as far as rules depend on it. */
 export interface Sender {
@@ -244,55 +243,6 @@ function errorAt(index: number, error: unknown): CairnError {
   const issues = error.issues.map((issue) => ({ ...issue, pointer: `/${index}${issue.pointer}` }));
   return new CairnError(error.code, error.message, { issues, cause: error.cause });
 }
-
-/**
- * Returns a parser of records from a file. For a record that does not fit `shape` or is not
- * sound, it returns the problem, worded to follow the record's name. It checks types and not
- * rules, which may have been different when the record was written, and fills in missing fields
- * that have a default.
- */
-export function storedRecordParser<S extends Shape>(
-  shape: S,
-  isSound: (record: Input<S>) => boolean = () => true,
-): <R extends JsonObject>(record: R) => (R & Input<S>) | string {
-  const { id } = shape;
-  const fields = readableFields(shape)
-    .filter(([, { kind }]) => kind !== 'id')
-    .map(([name, field]) => [name, field, kindOf(field)] as const);
-  const renamed = fields.flatMap(([name, { renamedFrom }]) =>
-    renamedFrom === undefined ? [] : [[name, renamedFrom] as const],
-  );
-  return <R extends JsonObject>(stored: R) => {
-    let record = stored;
-    for (const [name, former] of renamed) {
-      if (Object.hasOwn(record, name) || !Object.hasOwn(record, former)) continue;
-      record = { ...record, [name]: record[former] };
-      Reflect.deleteProperty(record, former);
-    }
-    // Every start runs this for every record. An inherited member is never a scalar.
-    for (const [name, field, kind] of fields) {
-      if (kind.hasType(record[name], field)) continue;
-      if (record[name] === null && field.nullable) continue;
-      if (Object.hasOwn(record, name))
-        return `has a "${name}" that is not a ${field.kind}: correct it by hand`;
-      if (field.default !== undefined) record = { ...record, [name]: field.default };
-      else if (field.readOnly)
-        return `has no "${name}", which the server sets: add it by hand, as other records have it`;
-      else if (!field.optional)
-        return `has no "${name}": add it by hand, or make a new field optional or give it a default`;
-    }
-    const key = record[keyName];
-    if (id?.kind === 'id' ? !hasType(id, key ?? record['id']) : key !== undefined) {
-      const given = key === undefined ? 'number' : typeof key;
-      return `has a ${given} as its id, which the declaration does not allow: allow it there`;
-    }
-    // The loop has checked each field.
-    const typed = record as R & Input<S>;
-    return isSound(typed) ? typed : unsound;
-  };
-}
-
-const unsound = 'has values that the server never writes together: correct it by hand';
 
 function withoutMinusZero(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(withoutMinusZero);

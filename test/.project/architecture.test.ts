@@ -77,7 +77,8 @@ const casts: Readonly<Record<string, number>> = {
   'src/programs/write.ts': 1,
   'src/collections/define.ts': 2,
   'src/collections/declaration-file.ts': 1,
-  'src/schema/validate.ts': 2,
+  'src/schema/stored.ts': 1,
+  'src/schema/validate.ts': 1,
   'src/schema/declaration.ts': 1,
   'src/schema/record.ts': 1,
 };

@@ -3,7 +3,8 @@ import { describe, test } from 'node:test';
 import { CairnError } from '../../src/base/errors.ts';
 import { parseJson } from '../../src/base/json.ts';
 import type { JsonObject, JsonValue } from '../../src/base/json.ts';
-import { creation as create, storedRecordParser, validateBody } from '../../src/schema/validate.ts';
+import { storedRecordParser } from '../../src/schema/stored.ts';
+import { creation as create, validateBody } from '../../src/schema/validate.ts';
 import type { Mode } from '../../src/schema/validate.ts';
 import { idField, type Input, type Shape } from '../../src/schema/field.ts';
 

@@ -19,7 +19,7 @@ export interface TrustedList {
 
 export const lists: Readonly<Record<'access' | 'disk', TrustedList>> = {
   access: {
-    tokensMax: 59_500,
+    tokensMax: 57_300,
     files: {
       'src/config/read.ts': 'where an option or a secret comes from, and that `--auth none` is for loopback alone',
       'src/app/options.ts': 'what an app is opened with, and the defaults of an app that is given nothing',
@@ -119,6 +119,11 @@ export const decidesNothing: Reading = {
   'src/accounts/hash-costs.ts': 'how long hashes take, for the pace of sign-ins',
   'src/app/parts.ts': 'the table of what is loaded by `import()`: the appendices',
   'src/auth/common-passwords.ts': 'a list of words',
+  'src/api/links.ts': 'where the other pages of a list are',
+  'src/api/versions.ts': 'whether a caller has the version that it reads or changes',
+  'src/collections/kept-sizes.ts': 'how much memory the kept replies of each caller take',
+  'src/collections/named-users.ts': 'which blocks are passed over; the reader tests each record of the others',
+  'src/collections/size.ts': 'how large a record may be',
   'src/collections/referrers.ts': 'indexes of what is embedded; the reader tests each record that they find',
   'src/base/budget.ts': 'who waits while there is little room, for every caller alike',
   'src/base/errors.ts': 'codes and their status',
@@ -131,6 +136,7 @@ export const decidesNothing: Reading = {
   'src/base/uuid.ts': 'how an id is made that is a text',
   'src/base/version.ts': 'the version',
   'src/config/options.ts': 'how options are written; the reference lists them with their defaults',
+  'src/http/idempotency-key.ts': 'how such a key is written',
   'src/http/preconditions.ts': 'whether a caller knows the version that it changes',
   'src/http/request-ids.ts': 'ids for the log',
   'src/lists/filters.ts': 'which of the records that a handler gives are asked for',
@@ -145,6 +151,7 @@ export const decidesNothing: Reading = {
   'src/log/standard-streams.ts': 'standard output and error',
   'src/schema/kinds.ts': 'which values a field may have',
   'src/schema/rules.ts': 'which texts it may have',
+  'src/schema/stored.ts': 'whether a record that was read has the types of its fields',
   'src/store/disk/room.ts': 'how much room there has to be on a disk',
   'src/store/recovery/damage-error.ts': 'how damage is told to an operator',
   'src/store/memory/blocks.ts': 'how records lie in memory',

@@ -1,7 +1,7 @@
 import { isByRecord, isRole, wordsOf, type Cell } from '../../auth/access.ts';
 import { sessionCookie, sessionUserField, takesKeys } from '../../api/authenticate.ts';
 import type { Route, RoutedCollection } from '../../api/call.ts';
-import { idempotencyKeyPattern } from '../../api/replies.ts';
+import { idempotencyKeyPattern } from '../../http/idempotency-key.ts';
 import { problems } from '../../base/errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts';
 import { version } from '../../base/version.ts';

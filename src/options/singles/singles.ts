@@ -7,13 +7,13 @@ import { recordId } from '../../base/record-id.ts';
 import { timesOf } from '../../collections/declaration.ts';
 import { singleNumber, type Declared, type Entry } from '../../collections/registry.ts';
 import {
-  checkSize,
   CollectionResource,
   type CollectionTools,
   type EntryDraft,
   type NewEntry,
   type Target,
 } from '../../collections/resource.ts';
+import { checkSize } from '../../collections/size.ts';
 import { fieldValue, looksSame } from '../../schema/record.ts';
 import type { Transaction } from '../../store/store.ts';
 

@@ -1,7 +1,7 @@
 import { FatalError } from '../../base/errors.ts';
 import type { CollectionDeclaration } from '../../collections/declaration.ts';
 import { representationWriter } from '../../schema/record.ts';
-import { storedRecordParser } from '../../schema/validate.ts';
+import { storedRecordParser } from '../../schema/stored.ts';
 import type { Image } from '../../store/format/snapshot.ts';
 
 /** What is exported of a collection. */

@@ -20,7 +20,7 @@ import {
   type Registry,
   type Target,
 } from '../../collections/registry.ts';
-import { checkSize } from '../../collections/resource.ts';
+import { checkSize } from '../../collections/size.ts';
 import { moreName, valueName, type Value } from '../../schema/field.ts';
 import { ruleViolation } from '../../schema/kinds.ts';
 import { looksSame } from '../../schema/record.ts';

@@ -1,0 +1,82 @@
+import { CairnError } from '../base/errors.ts';
+import type { Precondition } from '../collections/resource.ts';
+import type { Request } from '../http/message.ts';
+import {
+  passesIfMatch,
+  passesIfNoneMatch,
+  readEntityTags,
+  readPreconditions,
+} from '../http/preconditions.ts';
+
+/** The versions of what is shown, and what a request says of those that its caller knows. */
+
+/**
+ * Returns a strong entity tag (RFC 9110 §8.8.3). No hash is needed: the store's epoch,
+ * the revision of the record or collection, the shape of its records and the selected
+ * part determine the representation. `selection` names that part; it is empty for all of it.
+ */
+export function entityTag(epoch: string, revision: number, shapeTag = '', selection = ''): string {
+  return `"${epoch}-${revision}${shapeTag && `-${shapeTag}`}${selection && `-${selection}`}"`;
+}
+
+/**
+ * Whether the caller has this representation already (304). `version` is the tag of
+ * another representation of the same version, which `If-Match` may name too.
+ * @throws CairnError `precondition_failed`
+ */
+export function isUnchanged({ fields }: Request, tag: string, version = tag): boolean {
+  const { ifMatch, ifNoneMatch } = readPreconditions(fields);
+  if (!passesIfMatch(ifMatch, tag) && !passesIfMatch(ifMatch, version))
+    throw preconditionFailed(tag);
+  return !passesIfNoneMatch(ifNoneMatch, tag);
+}
+
+/**
+ * Returns the precondition of a write, which the transaction checks. `required`: If-Match
+ * must be sent (428).
+ */
+export function preconditionOf(
+  { fields }: Request,
+  tagOf: (revision: number) => string,
+  required: boolean,
+): Precondition {
+  const { ifMatch, ifNoneMatch } = readPreconditions(fields);
+  return {
+    demand() {
+      if (!required || ifMatch !== undefined) return;
+      throw new CairnError(
+        'precondition_required',
+        'Cannot change the resource: send its ETag in If-Match',
+      );
+    },
+    check(revision) {
+      const tag = revision === undefined ? undefined : tagOf(revision);
+      const passes =
+        tag === undefined
+          ? ifMatch === undefined
+          : passesIfMatch(ifMatch, tag) && passesIfNoneMatch(ifNoneMatch, tag);
+      if (!passes) throw preconditionFailed(tag);
+    },
+  };
+}
+
+/**
+ * Checks that a write names no version of a resource that has none.
+ * @throws CairnError `precondition_failed`
+ */
+export function checkNoVersion({ fields }: Request): void {
+  if (passesIfMatch(readEntityTags(fields, 'if-match'), '')) return;
+  throw new CairnError(
+    'precondition_failed',
+    'Cannot apply If-Match: this resource has no versions',
+  );
+}
+
+export function preconditionFailed(currentTag: string | undefined): CairnError {
+  if (currentTag === undefined) {
+    const message = 'Cannot write: there is no version yet that meets the precondition';
+    return new CairnError('precondition_failed', message);
+  }
+  const message = 'Cannot write: the current version, in ETag, does not meet the precondition';
+  return new CairnError('precondition_failed', message, { fields: ['ETag', currentTag] });
+}

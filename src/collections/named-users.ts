@@ -1,0 +1,34 @@
+import { fieldValue } from '../schema/record.ts';
+import type { StoredRecord } from '../store/store.ts';
+
+/** The users that decide in a block, by their ids: several share a place where there are many. */
+const usersIn = new WeakMap<readonly StoredRecord[], Uint8Array>();
+const usersBits = 4096;
+const placeOf = (userId: number): readonly [byte: number, bit: number] => [
+  (userId % usersBits) >> 3,
+  1 << (userId % 8),
+];
+
+/**
+ * Whether records of a block may name a user, or another one with the same place. What was found of
+ * a block is remembered, since no block is ever changed. `namesOf` returns the names of the values.
+ */
+export function mayName(
+  block: readonly StoredRecord[],
+  userId: number,
+  namesOf: () => readonly string[],
+): boolean {
+  let users = usersIn.get(block);
+  if (users === undefined) {
+    users = new Uint8Array(usersBits / 8);
+    for (const name of namesOf())
+      for (const record of block)
+        for (const user of [fieldValue(record, name)].flat()) {
+          const [byte, bit] = placeOf(Number(user));
+          users[byte] = (users[byte] ?? 0) | bit;
+        }
+    usersIn.set(block, users);
+  }
+  const [byte, bit] = placeOf(userId);
+  return ((users[byte] ?? 0) & bit) !== 0;
+}

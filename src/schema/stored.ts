@@ -1,0 +1,54 @@
+import type { JsonObject } from '../base/json.ts';
+import { keyName } from '../base/record-id.ts';
+import type { Input, Shape } from './field.ts';
+import { hasType, kindOf } from './kinds.ts';
+import { readableFields } from './record.ts';
+
+/**
+ * Returns a parser of records from a file. For a record that does not fit `shape` or is not
+ * sound, it returns the problem, worded to follow the record's name. It checks types and not
+ * rules, which may have been different when the record was written, and fills in missing fields
+ * that have a default.
+ */
+export function storedRecordParser<S extends Shape>(
+  shape: S,
+  isSound: (record: Input<S>) => boolean = () => true,
+): <R extends JsonObject>(record: R) => (R & Input<S>) | string {
+  const { id } = shape;
+  const fields = readableFields(shape)
+    .filter(([, { kind }]) => kind !== 'id')
+    .map(([name, field]) => [name, field, kindOf(field)] as const);
+  const renamed = fields.flatMap(([name, { renamedFrom }]) =>
+    renamedFrom === undefined ? [] : [[name, renamedFrom] as const],
+  );
+  return <R extends JsonObject>(stored: R) => {
+    let record = stored;
+    for (const [name, former] of renamed) {
+      if (Object.hasOwn(record, name) || !Object.hasOwn(record, former)) continue;
+      record = { ...record, [name]: record[former] };
+      Reflect.deleteProperty(record, former);
+    }
+    // Every start runs this for every record. An inherited member is never a scalar.
+    for (const [name, field, kind] of fields) {
+      if (kind.hasType(record[name], field)) continue;
+      if (record[name] === null && field.nullable) continue;
+      if (Object.hasOwn(record, name))
+        return `has a "${name}" that is not a ${field.kind}: correct it by hand`;
+      if (field.default !== undefined) record = { ...record, [name]: field.default };
+      else if (field.readOnly)
+        return `has no "${name}", which the server sets: add it by hand, as other records have it`;
+      else if (!field.optional)
+        return `has no "${name}": add it by hand, or make a new field optional or give it a default`;
+    }
+    const key = record[keyName];
+    if (id?.kind === 'id' ? !hasType(id, key ?? record['id']) : key !== undefined) {
+      const given = key === undefined ? 'number' : typeof key;
+      return `has a ${given} as its id, which the declaration does not allow: allow it there`;
+    }
+    // The loop has checked each field.
+    const typed = record as R & Input<S>;
+    return isSound(typed) ? typed : unsound;
+  };
+}
+
+const unsound = 'has values that the server never writes together: correct it by hand';
