@@ -1,4 +1,4 @@
-import { isByRecord, isRole, roles, wordsOf } from '../auth/access.ts';
+import { isByRecord, isRole, roles } from '../auth/access.ts';
 import { InvariantError, invariant } from '../base/errors.ts';
 import { pointerTo } from '../base/json.ts';
 import { didYouMean } from '../base/search.ts';
@@ -76,13 +76,16 @@ export function refuseMistakes(subject: string, check: (report: Report) => void)
   if (mistakes.length > 0) throw new DeclarationError(subject, mistakes);
 }
 
-/** Returns the check of the access of a collection with these fields. */
-function checkAccess(fields: unknown): Check {
+/**
+ * Returns the check of the access of a collection with these fields. `roles` are those that are
+ * declared. Absent: they are not known yet, and any name can be one.
+ */
+function checkAccess(fields: unknown, roles?: readonly string[]): Check {
   const names = isObject(fields) ? Object.keys(fields) : [];
   return (value, at, report) => {
     const cells = Object.keys(standardAccess).map((operation) => [
       operation,
-      maybe(checkCell(wordsFor(operation, fields), names)),
+      maybe(checkCell(wordsFor(operation, fields), names, roles)),
     ]);
     if (!members(Object.fromEntries(cells))(value, at, report)) return false;
     if (!isObject(value) || ![value['read']].flat().some((word) => isByRecord(String(word))))
@@ -100,23 +103,30 @@ function checkAccess(fields: unknown): Check {
 /** Returns the words that the cell of an operation takes, but for declared roles. */
 function wordsFor(operation: string, fields: unknown): readonly string[] {
   if (operation === 'create' || !isObject(fields)) return anyAccess;
-  const people = Object.keys(fields).filter((name) => refersToUsers(fields[name]));
+  const people = Object.keys(fields).filter((name) => targetOf(fields[name]) === 'users');
   return [...anyAccess, 'owner', ...people];
 }
 
-function refersToUsers(field: unknown): boolean {
-  if (!isObject(field)) return false;
-  return field['kind'] === 'list' ? refersToUsers(field['of']) : field['to'] === 'users';
+/** Returns to what a field refers, or the elements of a list; `undefined` where they do not. */
+function targetOf(field: unknown): unknown {
+  if (!isObject(field)) return undefined;
+  if (field['kind'] === 'list') return targetOf(field['of']);
+  return field['kind'] === 'reference' ? field['to'] : undefined;
 }
 
 /** Returns the check of a word of access, or of a list of words. */
-function checkCell(words: readonly string[], fields: readonly string[]): Check {
+function checkCell(
+  words: readonly string[],
+  fields: readonly string[],
+  roles?: readonly string[],
+): Check {
   return (value, at, report) => {
     const isList = Array.isArray(value);
     const all: readonly unknown[] = isList ? value : [value];
     if (all.length === 0) report(at, 'must be a word or a list of words');
     const check = (word: unknown, index: number): boolean => {
-      const problem = problemOf(word, all, words, fields);
+      const known = [...words, ...(roles ?? [word].filter(isRole))];
+      const problem = problemOf(word, all, known, fields);
       if (problem !== undefined) report(isList ? `${at}/${index}` : at, problem);
       return problem === undefined;
     };
@@ -133,8 +143,7 @@ function problemOf(
 ): string | undefined {
   if (all.filter((other) => other === word).length > 1) return 'must be there once';
   if (word === 'public' && all.length > 1) return 'must stand alone: write "optional" instead';
-  // What roles there are is known where collections are served.
-  if (words.some((known) => known === word) || isRole(word)) return undefined;
+  if (words.some((known) => known === word)) return undefined;
   const shown = typeof word === 'string' ? JSON.stringify(word) : String(word);
   const isKnown = typeof word === 'string' && fields.includes(word);
   const why = isKnown && words.includes('owner') ? ', which is a field that refers to no user' : '';
@@ -239,55 +248,41 @@ const checkId: Check = (value, at, report) => {
   return isGiven;
 };
 
-/** Checks the declaration of a collection. */
+/** Checks the declaration of a collection, or of a single resource. */
 export const checkCollection: Check = (value, at, report) => {
-  if (isObject(value) && value['single'] === true) return checkSingle(value, at, report);
-  const timestamps = isObject(value) && value['timestamps'] === true;
-  return members({
+  const given = isObject(value) ? value : {};
+  const isSingle = given['single'] === true;
+  const common = {
     name: every(aText, checkName),
     singular: maybe(every(aText, checkSingular)),
     single: maybe(aFlag),
-    id: maybe(checkId),
-    fields: (fields, place) => checkFields(fields, place, report, timestamps),
-    access: maybe(checkAccess(isObject(value) ? value['fields'] : undefined)),
-    timestamps: maybe(aFlag),
-    ownerRemoved: maybe(oneOf(['keep', 'remove'])),
-    additional: maybe(aFlag),
-  })(value, at, report);
-};
-
-const singleAccess = maybe(checkCell(anyAccess, []));
-
-/** Checks the declaration of a single resource: an object with `fields`, or a `value`. */
-function checkSingle(
-  value: { readonly [name: string]: unknown },
-  at: string,
-  report: Report,
-): boolean {
-  const objects: { readonly [name: string]: Check } = {
-    fields: (fields, place) => checkFields(fields, place, report, value['timestamps'] === true),
+  };
+  const object: { readonly [name: string]: Check } = {
+    fields: (fields, place) => checkFields(fields, place, report, given['timestamps'] === true),
     timestamps: maybe(aFlag),
     additional: maybe(aFlag),
   };
+  if (!isSingle)
+    return members({
+      ...common,
+      id: maybe(checkId),
+      ...object,
+      access: maybe(checkAccess(given['fields'])),
+      ownerRemoved: maybe(oneOf(['keep', 'remove'])),
+    })(value, at, report);
   const isGood = members({
-    name: every(aText, checkName),
-    singular: maybe(every(aText, checkSingular)),
-    single: aFlag,
+    ...common,
     access: maybe(members({ read: singleAccess, replace: singleAccess, patch: singleAccess })),
-    ...('value' in value ? { value: checkField } : objects),
+    ...('value' in given ? { value: checkField } : object),
   })(value, at, report);
-  const all = isObject(value['fields']) ? value['fields'] : { value: value['value'] };
-  const wrong = Object.entries(all).filter(([, field]) => refers(field));
+  const all = isObject(given['fields']) ? given['fields'] : { value: given['value'] };
+  const wrong = Object.entries(all).filter(([, field]) => targetOf(field) !== undefined);
   for (const [name] of wrong)
     report(at + pointerTo(name), 'must not refer: a single resource does not');
   return isGood && wrong.length === 0;
-}
+};
 
-/** Whether a field is a reference, or a list of them. */
-function refers(field: unknown): boolean {
-  if (!isObject(field)) return false;
-  return field['kind'] === 'reference' || (field['kind'] === 'list' && refers(field['of']));
-}
+const singleAccess = maybe(checkCell(anyAccess, []));
 
 /** How the name of such a field ends: what it refers to is embedded by the rest of the name. */
 function endingOf(field: Field): string {
@@ -315,14 +310,7 @@ export function checkServed(
   const names = new Map(taken.map((name) => [name.toLowerCase(), name]));
   const singulars = new Set<string>();
   for (const [place, { name, singular, fields, access = {} }] of all) {
-    for (const [operation, cell] of Object.entries(access)) {
-      const known = [...wordsFor(operation, fields), ...roles];
-      const at = `${place}/access/${operation}`;
-      for (const word of wordsOf(cell).filter((one) => !known.includes(one))) {
-        const rule = `must be one of ${known.join(', ')}`;
-        report(at, `${rule}, not "${word}"${didYouMean(word, known)}`);
-      }
-    }
+    checkAccess(fields, roles)(access, `${place}/access`, report);
     const known = names.get(name.toLowerCase());
     if (known !== undefined)
       report(`${place}/name`, `"${name}" is taken${known === name ? '' : `, as "${known}"`}`);

@@ -76,16 +76,18 @@ export function draft<S extends Shape>(
 }
 
 /** Runs `work` for a value that is the whole body, as the pointers of issues are to say. */
-export function atValue<T>(work: () => T): T {
+export const atValue = <T>(work: () => T): T =>
+  pointing((pointer) => pointer.slice(pointerTo(valueName).length), work);
+
+/** Runs `work`, and changes the pointers of the issues that it throws. */
+function pointing<T>(change: (pointer: string) => string, work: () => T): T {
   try {
     return work();
   } catch (error) {
     if (!(error instanceof CairnError) || error.issues === undefined) throw error;
-    const issues = error.issues.map((issue) => ({
-      ...issue,
-      pointer: issue.pointer.slice(pointerTo(valueName).length),
-    }));
-    throw validationFailed(issues);
+    const { code, message, cause } = error;
+    const issues = error.issues.map((issue) => ({ ...issue, pointer: change(issue.pointer) }));
+    throw new CairnError(code, message, { issues, cause });
   }
 }
 
@@ -216,9 +218,10 @@ export function validateElements<T>(body: JsonValue, validate: (element: JsonVal
   const values: T[] = [];
   for (const [index, element] of body.entries()) {
     try {
-      values.push(validate(element));
+      values.push(atElement(index, () => validate(element)));
     } catch (error) {
-      issues.push(...(errorAt(index, error).issues ?? []));
+      if (!(error instanceof CairnError) || error.issues === undefined) throw error;
+      issues.push(...error.issues);
     }
     if (issues.length > issuesMax) break;
   }
@@ -230,19 +233,8 @@ export function validateElements<T>(body: JsonValue, validate: (element: JsonVal
  * Runs `work` for one element of an array body, and adds its index to the pointers of
  * issues.
  */
-export function atElement<T>(index: number, work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    throw errorAt(index, error);
-  }
-}
-
-function errorAt(index: number, error: unknown): CairnError {
-  if (!(error instanceof CairnError) || error.issues === undefined) throw error;
-  const issues = error.issues.map((issue) => ({ ...issue, pointer: `/${index}${issue.pointer}` }));
-  return new CairnError(error.code, error.message, { issues, cause: error.cause });
-}
+export const atElement = <T>(index: number, work: () => T): T =>
+  pointing((pointer) => `/${index}${pointer}`, work);
 
 function withoutMinusZero(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(withoutMinusZero);
