@@ -44,6 +44,13 @@ const names = Object.keys(shapes) as Name[];
 
 const ids = { posts: { kind: 'text' }, comments: { kind: 'any' } } as const;
 
+const collections = names.map((name) =>
+  defineCollection({
+    name, singular: name.slice(0, -1), fields: shapes[name],
+    ...(name === 'posts' && { additional: true }), ...(name in ids && { id: ids[name as keyof typeof ids] }),
+  }));
+const served = servedCollections({ items: false, collections });
+
 /** The id of a record in place of its number, as callers give it. */
 const idOf: { readonly [name in Name]: (number: number) => number | string } = {
   posts: (number) => `k${number}`,
@@ -127,12 +134,7 @@ export function makeBlog(options: Partial<StoreOptions>): Blog {
     });
   };
   const idempotencyKeys = keysOn(store, clock);
-  const collections = names.map((name) =>
-    defineCollection({
-      name, singular: name.slice(0, -1), fields: shapes[name],
-      ...(name === 'posts' && { additional: true }), ...(name in ids && { id: ids[name as keyof typeof ids] }),
-    }));
-  const registry = registryOf(store, servedCollections({ items: false, collections }), undefined, references);
+  const registry = registryOf(store, served, undefined, references);
   const writes = new Writes({ store, idempotencyKeys });
   const resources = new Map(Array.from(registry.values(), (each) =>
     [each.name, new CollectionResource(each, { clock, random: systemRandom })]));
