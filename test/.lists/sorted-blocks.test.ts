@@ -6,7 +6,7 @@ import { compare, runSortedHistory, type Priced } from '../.support/sorted-block
 
 test('sorted blocks agree with a sorted array in random histories, and views stay as they are', () => {
   const random = generator('sorted blocks');
-  for (let count = 0; count < 40; count += 1) runSortedHistory(random);
+  for (let count = 0; count < 15; count += 1) runSortedHistory(random);
 });
 
 test('blocks that get small are joined, wherever records go', () => {

@@ -68,12 +68,12 @@ async function judge(disk: SimulatedDisk, where: string) {
 
 const crashes = await explored(async () => {
   const seen = [];
-  for (let seed = 1; seed <= 5; seed += 1) seen.push(await crashImport(seed));
+  for (let seed = 1; seed <= 2; seed += 1) seen.push(await crashImport(seed));
   return seen;
 });
 
 test('an import is there as a whole or not at all after any crash, and what is written later stays', (t) => {
   const sum = (key: 'states' | 'none' | 'whole') => crashes().reduce((all, each) => all + each[key], 0);
   t.diagnostic(`${sum('states')} states: nothing in ${sum('none')}, everything in ${sum('whole')}`);
-  assert.ok(sum('none') > 20 && sum('whole') > 20, `${sum('none')} and ${sum('whole')}`);
+  assert.ok(sum('none') > 8 && sum('whole') > 80, `${sum('none')} and ${sum('whole')}`);
 });

@@ -32,8 +32,8 @@ import {
 import { stateOf } from '../.support/store/model.ts';
 import { afterCrash, SimulatedDisk, unsynced } from '../.support/store/simulated-disk.ts';
 
-const damagedAfterStop = await explored(() => damageAfterStop(23));
-const damagedAfterCrash = await explored(() => damageAfterCrash(23));
+const damagedAfterStop = await explored(() => damageAfterStop(5));
+const damagedAfterCrash = await explored(() => damageAfterCrash(11));
 
 async function refused(content: Content, label: string, file: string | RegExp, offset?: number): Promise<void> {
   const disk = new SimulatedDisk(content);

@@ -66,10 +66,10 @@ export function rehash(content: Content, name: string): Content {
   });
 }
 
-/** Cut off at every byte, and with each bit of every `step`-th byte flipped. */
+/** Cut off at every `step`-th byte, and with each bit of it flipped. */
 function* changes(bytes: Buffer, step: number): Generator<Buffer, void, undefined> {
-  for (let length = 0; length < bytes.length; length += 1) yield bytes.subarray(0, length);
   for (let at = 0; at < bytes.length; at += step) {
+    yield bytes.subarray(0, at);
     for (let bit = 0; bit < 8; bit += 1) {
       const flipped = Buffer.from(bytes);
       flipped.writeUInt8((bytes[at] ?? 0) ^ (1 << bit), at);
