@@ -19,6 +19,10 @@ const startsServers = [
   'test/.project/readme.test.ts',
 ];
 const outside: Readonly<Record<string, string>> = {
+  'test/.store/crash.test.ts': 'has a simulated disk: nothing is asked of the system',
+  'test/.store/faults.test.ts': 'has a simulated disk: nothing is asked of the system',
+  'test/.store/import.test.ts': 'has a simulated disk: nothing is asked of the system',
+  'test/.store/histories.test.ts': 'has a simulated disk: nothing is asked of the system',
   'test/.store/editions.test.ts': 'runs commands that write in other directories',
   'test/.store/memory.test.ts': 'starts a process with little memory, without a server',
   'test/.app/key-file.test.ts': 'changes modes, which a locked run may not',
