@@ -236,7 +236,8 @@ export class Application {
   load(): Load {
     const { unanswered, connections, refused, exchanges, memory } = this.server;
     const refusals = { ownShare: 0, usedUp: 0, brokenOff: 0, ...this.#full };
-    for (const each of [exchanges, memory, this.listPool.places, this.data.passwords.places]) {
+    const own = [exchanges, memory, this.listPool.places, this.data.passwords.places];
+    for (const each of [...own, ...this.#features.flatMap(({ places }) => places ?? [])]) {
       refusals.ownShare += each.refusals.ownShare;
       refusals.usedUp += each.refusals.usedUp;
       refusals.brokenOff += each.refusals.brokenOff;

@@ -1,3 +1,4 @@
+import type { Budget } from '../base/budget.ts';
 import type { Endpoint, Route, RoutedCollection } from '../api/call.ts';
 import type { CollectionOptions } from '../api/collections.ts';
 import type { SharedPlace, SharedPurpose, SharedTools } from '../api/shared-place.ts';
@@ -93,6 +94,8 @@ export interface Feature extends Observer {
   readonly status?: () => object;
   /** Returns what it adds to the load of the app. */
   readonly load?: () => Partial<Load>;
+  /** What it bounds, to count what is refused. */
+  readonly places?: Budget;
   /** Called when the app stops. */
   readonly close?: () => void;
 }

@@ -374,6 +374,7 @@ test('a caller has a share of the listeners, and returns it by closing the conne
   await until(() => listeners.every(({ text }) => text !== ''), 'all streams begin');
   const refused = await ask('GET', '/changes', { fields });
   assert.deepEqual([refused.status, refused.code, refused.field('retry-after')], [503, 'overloaded', '10']);
+  assert.equal(app.load().refusals.ownShare, 1);
   assert.equal((await ask('GET', '/changes', { fields: await bearer('admin') })).status, 200);
   for (const { leave } of listeners) leave();
   await Promise.all(listeners.map(({ ended }) => ended));

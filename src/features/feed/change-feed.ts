@@ -106,7 +106,7 @@ export class ChangeFeed {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #sources: ReadonlyMap<string, Source>;
-  readonly #streams = new Budget(limits.listenersMax, limits.listenersPerCallerMax);
+  readonly places = new Budget(limits.listenersMax, limits.listenersPerCallerMax);
   /** Callers take turns where streams catch up: each piece takes a part of a millisecond. */
   readonly #yieldToEventLoop: YieldToEventLoop;
   readonly #listeners = new Set<Listener>();
@@ -163,7 +163,7 @@ export class ChangeFeed {
   follow(request: FeedRequest): AsyncIterable<string> {
     const { caller, signal } = request;
     const followed = this.#followedBy(request);
-    const place = this.#streams.take(caller, 1);
+    const place = this.places.take(caller, 1);
     if (place === undefined) {
       const message = 'Cannot follow the changes: too many listeners';
       throw new CairnError('overloaded', message, { retryAfterSeconds: 10 });

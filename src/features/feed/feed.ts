@@ -45,6 +45,7 @@ export function createFeature(context: FeedContext) {
   return {
     endpoints: (): Endpoint[] => feedEndpoints(feed, context),
     load: () => feed.load,
+    places: feed.places,
     close: () => feed.close(),
   };
 }
