@@ -189,9 +189,7 @@ export class Sessions {
 
   /** Returns the live sessions of a user, the oldest first, and removes the others. */
   list(userId: number): SessionRecord[] {
-    const sessions = this.#parts.sessions.members('user', userId);
-    for (const session of sessions) if (!this.#isLive(session)) this.#expire(session);
-    return sessions.filter((session) => this.#isLive(session));
+    return this.#parts.sessions.members('user', userId).filter((each) => this.#isKept(each));
   }
 
   /** Whether a user has a live session from the network of this address. */
@@ -218,9 +216,7 @@ export class Sessions {
   /** Whether the session with this id has not ended. */
   isOpen(id: number): boolean {
     const session = this.#parts.sessions.get(id);
-    if (session === undefined || this.#isLive(session)) return session !== undefined;
-    this.#expire(session);
-    return false;
+    return session !== undefined && this.#isKept(session);
   }
 
   #isLive(session: SessionRecord): boolean {
@@ -233,11 +229,16 @@ export class Sessions {
     return createdAt === session.createdAt ? session : { ...session, createdAt };
   }
 
-  /** Removes a session that has ended: setting the clock back must not revive it. */
-  #expire(session: SessionRecord): void {
+  /**
+   * Whether a session is live. Removes one that has ended: setting the clock back must not revive
+   * it.
+   */
+  #isKept(session: SessionRecord): boolean {
+    if (this.#isLive(session)) return true;
     this.removalSettled = this.#inBackground(session, (tx, { id, revision }) => {
       if (revision === session.revision) tx.of(this.#parts.sessions).remove(id);
     });
+    return false;
   }
 
   /** Returns the live session of the cookie with this secret. */
@@ -245,11 +246,7 @@ export class Sessions {
     const remembered = this.#hashes.get(secret);
     const hash = remembered ?? secretHash(secret);
     const session = this.#parts.sessions.find('lookup', hash);
-    if (session?.kind !== 'cookie') return undefined;
-    if (!this.#isLive(session)) {
-      this.#expire(session);
-      return undefined;
-    }
+    if (session?.kind !== 'cookie' || !this.#isKept(session)) return undefined;
     if (remembered === undefined) {
       if (this.#hashes.size >= limits.sessionSecretsMax) this.#hashes.clear();
       this.#hashes.set(secret, hash);

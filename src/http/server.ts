@@ -70,9 +70,7 @@ export class HttpServer extends Shared {
     outgoing: ServerResponse,
     awaitsContinue = false,
   ): void => {
-    const { socket } = incoming;
-    const connection = this.#connectionOf.get(socket) ?? this.#connect(socket);
-    connection.receive({ incoming, outgoing, awaitsContinue });
+    this.#connection(incoming.socket).receive({ incoming, outgoing, awaitsContinue });
   };
 
   /**
@@ -123,17 +121,15 @@ export class HttpServer extends Shared {
     return cutOff ?? 0;
   }
 
-  /** Makes the connection of a socket, which may belong to a server of the embedder. */
-  #connect(socket: Socket): Connection {
-    const connection = new Connection(socket, this);
-    this.#connectionOf.set(socket, connection);
-    this.noteParsed(socket);
+  /** The connection of a socket, which may belong to a server of the embedder. */
+  #connection(socket: Socket): Connection {
+    let connection = this.#connectionOf.get(socket);
+    if (connection === undefined) {
+      connection = new Connection(socket, this);
+      this.#connectionOf.set(socket, connection);
+      this.noteParsed(socket);
+    }
     return connection;
-  }
-
-  #fail(socket: Socket, failure: CairnError): void {
-    const connection = this.#connectionOf.get(socket) ?? this.#connect(socket);
-    connection.fail(failure);
   }
 
   /** Counts a connection, or refuses it if there are too many, in all or of its network. */
@@ -184,7 +180,7 @@ export class HttpServer extends Shared {
     const failure = new CairnError('method_not_allowed', 'Method not allowed: this is no proxy', {
       fields: ['Allow', ''],
     });
-    this.#fail(socket, failure);
+    this.#connection(socket).fail(failure);
   }
 
   #failMalformed({ code = '' }: NodeJS.ErrnoException, socket: Socket): void {
@@ -194,7 +190,7 @@ export class HttpServer extends Shared {
       return;
     }
     const [problem, detail] = failures[code] ?? unparsable;
-    this.#fail(socket, new CairnError(problem, `Cannot read the request: ${detail}`));
+    this.#connection(socket).fail(new CairnError(problem, `Cannot read the request: ${detail}`));
   }
 }
 

@@ -138,17 +138,14 @@ export class LineQueue {
   /** Offers a batch to the sink, again each second until it is accepted. */
   async #offer(batch: Buffer): Promise<void> {
     const { sink, onError } = this.#options;
-    const attempt = (): Promise<Error | undefined> =>
-      new Promise<void>((resolve, reject) =>
-        sink.write(batch, (error) => (error ? reject(error) : resolve())),
-      ).then(
-        () => undefined,
-        (error) => (error instanceof Error ? error : new Error(String(error))),
-      );
     for (let hasFailed = false; ; hasFailed = true) {
-      const error = await attempt();
-      if (error === undefined) return;
-      if (!hasFailed) onError(error);
+      try {
+        return await new Promise<void>((resolve, reject) =>
+          sink.write(batch, (error) => (error ? reject(error) : resolve())),
+        );
+      } catch (error) {
+        if (!hasFailed) onError(error instanceof Error ? error : new Error(String(error)));
+      }
       await new Promise((resolve) => setTimeout(resolve, retryMs).unref());
     }
   }

@@ -129,13 +129,8 @@ async function read(files: Files, tables: Tables, report: Report): Promise<Recov
   };
 }
 
-/** The state of a collection before the journals are replayed. */
-interface Snapshot {
-  /** Sequence number of the last commit that the snapshot holds. */
-  readonly through: number;
-  /** In bytes; 0 where there is no snapshot that can be read. */
-  readonly size: number;
-}
+/** A collection before the journals are replayed. The size is 0 where no snapshot can be read. */
+type Snapshot = Pick<ReadSnapshot, 'through' | 'size'>;
 
 /**
  * Reads the snapshot of a collection, and compares it with what the newest journal says
