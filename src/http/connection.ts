@@ -103,7 +103,7 @@ export class Connection {
   async #receiveWaiting(): Promise<void> {
     const { takeTurn, options } = this.#shared;
     this.#socket.pause();
-    const endWaiting = this.#shared.beginWaiting(this.#socket);
+    const endWaiting = this.#shared.reading.beginWaiting(this.#socket);
     for (let count = 0; this.#waiting.length > 0 && !this.#socket.destroyed; count += 1) {
       if (count % options.limits.pipelinedRequestsMax === 0) await takeTurn(this.#peer.address);
       const [next] = this.#waiting;
@@ -208,7 +208,7 @@ export class Connection {
     if (this.#state === 'answering') this.#state = 'closing';
     discardInput(this.#socket);
     if (this.#pipelined === this.#shared.options.limits.pipelinedRequestsMax)
-      this.#shared.pauseNetwork(this.#socket);
+      this.#shared.reading.pauseNetwork(this.#socket);
     // By now, Node may have parsed thousands of requests. It keeps them until the reply
     // is sent.
     this.#holdFurther(furtherRequestBytes);
@@ -220,7 +220,7 @@ export class Connection {
     const isHeld = this.#further.resize(this.#further.amount + bytes);
     if (isHeld || this.#socket.destroyed) return isHeld;
     this.#socket.destroy();
-    this.#shared.pauseAll();
+    this.#shared.reading.pauseAll();
     return false;
   }
 

@@ -3,11 +3,11 @@ import type { Socket } from 'node:net';
 import { Budget } from '../base/budget.ts';
 import { oldGenerationBytes } from '../base/heap.ts';
 import { limits, type Limits } from '../base/limits.ts';
-import { networkOf, plainAddress } from '../base/network.ts';
 import type { Clock } from '../base/system.ts';
 import { createSlices, type YieldToEventLoop } from '../base/turns.ts';
 import type { Fields } from './fields.ts';
 import type { Handle, ProblemReply, Request, RequestEntry } from './message.ts';
+import { ReadSockets } from './read-sockets.ts';
 
 /** A caller's address, and whether its connection is encrypted. */
 export interface Caller {
@@ -80,6 +80,8 @@ export class Shared {
   readonly memory: Budget;
   /** Lets callers take turns with bodies that take milliseconds to read. */
   readonly takeTurn: YieldToEventLoop;
+  /** The sockets from which requests come. */
+  readonly reading: ReadSockets;
   /** Requests that wait for their reply to be created, those that wait for their body included. */
   unanswered = 0;
   /** Replies that are being streamed, or that the system has not accepted yet. */
@@ -92,12 +94,6 @@ export class Shared {
   readonly gathered: { sendGathered(): void }[] = [];
   /** Called when a reply was created or sent. */
   protected onDone = (): void => undefined;
-  /** The sockets that Node's parser reads, and their networks: "" for a trusted proxy. */
-  readonly #parsed = new Map<Socket, string>();
-  /** By network, the connections with requests that wait until others have been served. */
-  readonly #waiting = new Map<string, number>();
-  /** By network, the sockets that are read again in later turns of the loop. */
-  readonly #paused = new Map<string, Socket[]>();
   #overloadDueMs = 0;
   #hasReportedProxy = false;
 
@@ -108,76 +104,12 @@ export class Shared {
     this.exchanges = new Budget(bounds.requestsInFlightMax, bounds.requestsInFlightPerCallerMax);
     this.memory = new Budget(memoryMax, memoryMax * bounds.waitingPerCallerShareMax);
     this.takeTurn = createSlices(options.clock);
+    this.reading = new ReadSockets((address) => options.proxies?.has(address) === true);
   }
 
   /** Open connections to the server's own ports. */
   get connections(): number {
     return this.sockets.size;
-  }
-
-  /** Notes a socket from which requests come. With TLS, the one that has the plain bytes. */
-  readonly noteParsed = (socket: Socket): void => {
-    if (this.#parsed.has(socket)) return;
-    const address = plainAddress(socket.remoteAddress ?? '');
-    const isProxy = this.options.proxies?.has(address) === true;
-    this.#parsed.set(socket, isProxy ? '' : networkOf(address));
-    socket.once('close', () => this.#parsed.delete(socket));
-  };
-
-  /**
-   * Reads nothing more from the network of a socket, which has sent many requests, until they are
-   * answered: Node would parse those of all its sockets before it serves anybody else. Returns a
-   * function that ends this.
-   */
-  beginWaiting(socket: Socket): () => void {
-    const network = this.#parsed.get(socket) ?? '';
-    this.#waiting.set(network, (this.#waiting.get(network) ?? 0) + 1);
-    this.pauseNetwork(socket);
-    return () => {
-      const left = (this.#waiting.get(network) ?? 0) - 1;
-      if (left > 0) this.#waiting.set(network, left);
-      else this.#waiting.delete(network);
-    };
-  }
-
-  /**
-   * Reads the other sockets of a network in later turns of the loop, one in each. Those of a trusted
-   * proxy have many callers, none of whom waits for another.
-   */
-  pauseNetwork(socket: Socket): void {
-    const network = this.#parsed.get(socket) ?? '';
-    if (network === '') return;
-    if (this.#paused.size === 0) setImmediate(this.#resumeNext);
-    for (const [other, its] of this.#parsed) {
-      if (its !== network || other === socket || other.isPaused()) continue;
-      const sockets = this.#paused.get(network) ?? [];
-      sockets.push(other.pause());
-      this.#paused.set(network, sockets);
-    }
-  }
-
-  /** Networks take turns. */
-  readonly #resumeNext = (): void => {
-    for (const [network, sockets] of this.#paused) {
-      if (this.#waiting.has(network)) continue;
-      sockets.shift()?.resume();
-      this.#paused.delete(network);
-      if (sockets.length > 0) this.#paused.set(network, sockets);
-      break;
-    }
-    if (this.#paused.size > 0) setImmediate(this.#resumeNext);
-  };
-
-  /**
-   * Reads no socket any more in this turn of the loop, since there is no memory for requests. That
-   * of a connection which is cut off comes back only at the end of the turn.
-   */
-  pauseAll(): void {
-    const running = [...this.#parsed.keys()].filter((socket) => !socket.isPaused());
-    for (const socket of running) socket.pause();
-    setImmediate(() => {
-      for (const socket of running) socket.resume();
-    });
   }
 
   /** Called when a reply begins to be streamed, or the system does not accept it at once. */

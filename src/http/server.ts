@@ -52,7 +52,7 @@ export class HttpServer extends Shared {
       .on('clientError', (error: NodeJS.ErrnoException, socket: Socket) =>
         this.#failMalformed(error, socket),
       )
-      .on(tls === undefined ? 'connection' : 'secureConnection', this.noteParsed)
+      .on(tls === undefined ? 'connection' : 'secureConnection', this.reading.note)
       // A TLS socket is counted when it connects, before the handshake costs anything.
       .on('connection', (socket: Socket) => this.#count(socket));
     await once(server.listen({ port, host, backlog: backlogMax }), 'listening');
@@ -127,7 +127,7 @@ export class HttpServer extends Shared {
     if (connection === undefined) {
       connection = new Connection(socket, this);
       this.#connectionOf.set(socket, connection);
-      this.noteParsed(socket);
+      this.reading.note(socket);
     }
     return connection;
   }

@@ -19,7 +19,7 @@ export interface TrustedList {
 
 export const lists: Readonly<Record<'access' | 'disk', TrustedList>> = {
   access: {
-    tokensMax: 57_300,
+    tokensMax: 56_750,
     files: {
       'src/config/read.ts': 'where an option or a secret comes from, and that `--auth none` is for loopback alone',
       'src/app/options.ts': 'what an app is opened with, and the defaults of an app that is given nothing',
@@ -138,6 +138,7 @@ export const decidesNothing: Reading = {
   'src/config/options.ts': 'how options are written; the reference lists them with their defaults',
   'src/http/idempotency-key.ts': 'how such a key is written',
   'src/http/preconditions.ts': 'whether a caller knows the version that it changes',
+  'src/http/read-sockets.ts': 'from which sockets is read next, for every network alike',
   'src/http/request-ids.ts': 'ids for the log',
   'src/lists/filters.ts': 'which of the records that a handler gives are asked for',
   'src/lists/kept-orders.ts': 'the order of records',
