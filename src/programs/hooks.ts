@@ -117,16 +117,15 @@ function settled(running: ReadonlySet<Promise<void>>): Promise<void> {
 }
 
 function observerOf(hooks: Hooks, registry: Registry, begin: (change: Change) => void): Observe {
-  const shapes = new Map<string, Shape>([['users', userFields]]);
-  for (const { name, fields } of registry.values()) shapes.set(name, fields);
   return (tx, principal) => {
     const read = readerOf(tx, registry);
     tx.onChange((written) => {
-      const shape = shapes.get(written.collection.name);
+      const { name } = written.collection;
+      const declared = registry.get(name);
+      const shape = declared?.fields ?? (name === 'users' ? userFields : undefined);
       if (shape === undefined) return undefined;
       const first = changeOf(written, shape, principal);
       const set = runBeforeWrite(hooks, first, read);
-      const declared = registry.get(written.collection.name);
       const record = set && amended(tx, principal, declared, written, set);
       const change = record ? changeOf({ ...written, record }, shape, principal) : first;
       if (hooks.afterWrite !== undefined) tx.onCommit(() => begin(change));

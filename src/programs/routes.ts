@@ -73,10 +73,7 @@ export interface RouteDefinition<B extends Shape, Q extends Shape, A> {
 }
 
 /** A route that `defineRoute` has made. */
-export interface OwnRoute<A> extends Pick<
-  RouteDefinition<Shape, Shape, A>,
-  'method' | 'path' | 'access' | 'summary' | 'query' | 'body' | 'reply'
-> {
+export interface OwnRoute<A> extends Omit<RouteDefinition<Shape, Shape, A>, 'handle' | 'write'> {
   handle?(call: RouteCall<never, never, A>): unknown;
   write?(tx: ProgramTransaction, call: RouteCall<never, never, A>): unknown;
 }
