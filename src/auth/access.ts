@@ -121,7 +121,8 @@ function verdictOf(cell: Cell, principal: Principal, id: number | string = 0): V
   return verdicts.includes('by_record') ? 'by_record' : verdicts[0];
 }
 
-const refused = (code: keyof typeof refusals): CairnError => new CairnError(code, refusals[code]);
+const refused = (code: keyof typeof refusals, more = ''): CairnError =>
+  new CairnError(code, refusals[code] + more);
 
 /**
  * Checks the access of `principal` to a route, before a record is looked up. `id` is the id in the
@@ -131,7 +132,8 @@ const refused = (code: keyof typeof refusals): CairnError => new CairnError(code
  */
 export function authorize(cell: Cell, principal: Principal, id: number | string): void {
   const code = verdictOf(cell, principal, id);
-  if (code !== undefined && code !== 'by_record') throw refused(code);
+  if (code === undefined || code === 'by_record') return;
+  throw refused(code, code === 'insufficient_scope' ? `: ${wordsOf(cell).join(' or ')}` : '');
 }
 
 /** Whether `principal` has access, to some record at least where records decide. */

@@ -56,6 +56,7 @@ test('a declared role opens what cells name it for, and nothing else', async (t)
   assert.deepEqual([denied.code, denied.field('www-authenticate')], [
     'insufficient_scope', 'Bearer error="insufficient_scope"',
   ]);
+  assert.equal(Object(denied.json).detail, 'Cannot authorize the request: another role is required: viewer');
 });
 
 test('a role is given by administrators alone, and is one that is declared', async (t) => {
