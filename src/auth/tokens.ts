@@ -30,7 +30,10 @@ export const apiKeyPrefix = 'cairn_';
 
 /** Returns the refusal of a bearer token, which never says why. */
 export const invalidToken = (): CairnError =>
-  new CairnError('invalid_token', 'Cannot accept the access token: it is not valid or has expired');
+  new CairnError(
+    'invalid_token',
+    'Cannot accept the access token or API key: it is not valid, has expired or was ended',
+  );
 
 /**
  * Issues and verifies access tokens: JWTs (RFC 7519), which need no look-up and cannot be revoked.

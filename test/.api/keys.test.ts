@@ -38,7 +38,9 @@ const refusalOf = ({ json }: Answer) => {
   const { status, code, detail } = Object(json);
   return [status, code, detail];
 };
-const constant = [401, 'invalid_token', 'Cannot accept the access token: it is not valid or has expired'];
+const constant = [
+  401, 'invalid_token', 'Cannot accept the access token or API key: it is not valid, has expired or was ended',
+];
 const issuesOf = ({ json }: Answer): unknown =>
   Object(json).errors?.map(({ pointer, code }: { pointer: string; code: string }) => [pointer, code]);
 

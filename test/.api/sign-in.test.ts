@@ -135,9 +135,9 @@ test('only Authorization counts, even beside a good cookie', async (t) => {
         const answer = await ask('GET', '/items', { fields });
         assert.equal(answer.status, status);
         if (status === 200) continue;
-        const scheme = 'the authorization scheme must be "Bearer"';
-        const problem = /^bearer /i.test(value) ? 'it is not valid or has expired' : scheme;
-        assert.equal(Object(answer.json).detail, `Cannot accept the access token: ${problem}`);
+        const scheme = 'access token: the authorization scheme must be "Bearer"';
+        const invalid = 'access token or API key: it is not valid, has expired or was ended';
+        assert.equal(Object(answer.json).detail, `Cannot accept the ${/^bearer /i.test(value) ? invalid : scheme}`);
         assert.equal(answer.field('www-authenticate'), 'Bearer error="invalid_token"');
       }
     });
