@@ -109,21 +109,23 @@ export async function declarationsOf(file: string | undefined): Promise<Partial<
 }
 
 /**
- * Returns the data directory. It must exist, so that a wrong name makes no new one.
+ * Returns the data directory. It must exist, so that a wrong name makes no new one. `isNew`: the
+ * command makes a store where none is.
  * @throws OptionError
  */
-export function dataDirectory(call: Call): string {
-  return existingDirectory('--data', call.read(options.directory));
+export function dataDirectory(call: Call, isNew = false): string {
+  const hint = isNew ? '; for a new store, make it first, with mkdir -m 700' : '';
+  return existingDirectory('--data', call.read(options.directory), hint);
 }
 
 /**
  * Returns `directory`.
- * @throws OptionError that names `what` if there is no such directory
+ * @throws OptionError that names `what` if there is no such directory, and ends in `hint`
  */
-export function existingDirectory(what: string, directory: string): string {
+export function existingDirectory(what: string, directory: string, hint = ''): string {
   if (statSync(directory, { throwIfNoEntry: false })?.isDirectory() === true) return directory;
   throw new OptionError(
-    `Cannot use ${what} ${JSON.stringify(directory)}: there is no such directory`,
+    `Cannot use ${what} ${JSON.stringify(directory)}: there is no such directory${hint}`,
   );
 }
 

@@ -125,7 +125,15 @@ async function addUser(call: Call): Promise<void> {
     (body ??= { ...fields, password: await readPassword(call) });
   const check = async (users: Users): Promise<unknown> =>
     users.acceptNew(localAdministrator, await readBody());
-  await withUsers(call, async ({ users }) => line(await users.add(await readBody())), check);
+  const add = async ({ users }: Data): Promise<string> => {
+    const added = line(await users.add(await readBody()));
+    // A start makes an administrator only where there is no user.
+    if (users.records.members('administrators', 'admin').length === 0) {
+      call.terminal.err('Nobody is an administrator yet: cairn user set-role EMAIL admin\n');
+    }
+    return added;
+  };
+  await withUsers(call, add, check);
 }
 
 async function makeKey(call: Call): Promise<void> {
@@ -193,7 +201,8 @@ async function withUsers(
   const declared = command.options.includes(withRecords) ? others : { items: false };
   const references = await loadReferences(declared.collections ?? []);
   const cluster = await clusterOf(call);
-  const directory = cluster === undefined ? dataDirectory(call) : undefined;
+  const isNew = check !== undefined;
+  const directory = cluster === undefined ? dataDirectory(call, isNew) : undefined;
   // The next start does not report again what the store reports now, such as a torn write.
   const message: Log['message'] = (_level, text, { reason } = {}) =>
     terminal.err(`${text}${reason === undefined ? '' : `: ${reason}`}\n`);

@@ -210,6 +210,18 @@ test('where no store is, none is made by what fails or only looks', async (t) =>
   assert.match((await cairn(directory, 'user list')).err, /^Cannot open the store: users\.json.*\[N2\]/);
 });
 
+test('the first user is told of that nobody is an administrator, and a new directory is made by hand', async (t) => {
+  const directory = temporaryDirectory(t);
+  const absent = await cairn(join(directory, 'absent'), 'user add bob@example.org', password);
+  assert.match(absent.err, /there is no such directory; for a new store, make it first, with mkdir -m 700\n$/);
+  assert.match((await cairn(join(directory, 'absent'), 'user list')).err, /there is no such directory\n$/);
+  const first = await cairn(directory, 'user add bob@example.org', password);
+  const err = 'Nobody is an administrator yet: cairn user set-role EMAIL admin\n';
+  assert.deepEqual(first, { code: 0, out: '1\tmember\tbob@example.org\tbob\n', err });
+  assert.equal((await cairn(directory, 'user add ada@example.org --role admin', password)).err, '');
+  assert.equal((await cairn(directory, 'user add eve@example.org', password)).err, '');
+});
+
 test('while a server has the directory, users are left alone, and nobody is asked for a password', async (t) => {
   const directory = temporaryDirectory(t);
   const app = await createApp({ directory, scryptCost: 14 });
