@@ -26,6 +26,7 @@ import {
 import type { Declarations } from '../collections/declaration-file.ts';
 import { checkDirectory, failure, ok, problemsOf, warning, type Finding } from './findings.ts';
 import { storeOf, undeclared } from './store.ts';
+import { brokenRulesIn } from './transfer.ts';
 
 /**
  * The commands for the data directory as a whole. What they do without a server is in
@@ -100,12 +101,15 @@ async function check(call: Call): Promise<ExitCode> {
   const directory = dataDirectory(call);
   const secret = readSecret('CAIRN_SECRET', call.given);
   offlineOptions(terminal).onProgress(`checking ${directory}`);
-  const store = storeOf(directory, declared);
+  const { store, registry } = openData({ ...defaultOptions, directory, ...declared });
   const found = await checkStore(new NodeFiles(directory), store.freshTables);
   const findings = [
     ...problemsOf(found.damage).map(failure),
     ...found.notices.map(warning),
     ...undeclared(store, found.collections).map(warning),
+    ...(await brokenRulesIn(registry, found.tables)).map((line) =>
+      warning(`${line}: it stays until it is written again`),
+    ),
     ...counts(found.collections).map(ok),
     ...checkDirectory(directory),
     await checkKeys(directory, secret),

@@ -458,3 +458,30 @@ test('a record that is nested 200,000 deep is left out by a repair, which ends w
   assert.match(out, /items: 1 record$/m);
   assert.equal((await cairn(`${directory}-new`, 'check')).code, 0);
 });
+
+test('a check names the records that break a tighter rule, and would still be served', async (t) => {
+  const directory = temporaryDirectory(t);
+  const declare = (max: number, values: string[]) => {
+    const file = join(directory, `own-${max}.json`);
+    const fields = { title: { kind: 'text', max }, state: { kind: 'choice', values } };
+    const settings = { name: 'settings', single: true, fields: { size: { kind: 'integer', max } } };
+    writeFileSync(file, JSON.stringify({ collections: [{ name: 'notes', fields }, settings] }));
+    return ['--collections', file] as const;
+  };
+  const file = join(directory, 'db.json');
+  const [long, short] = [{ title: 'a long title', state: 'b' }, { title: 'short', state: 'a' }];
+  const notes = [long, short, { title: 'a long one', state: 'a' }];
+  writeFileSync(file, JSON.stringify({ notes, settings: { size: 40 } }));
+  const data = join(directory, 'data');
+  mkdirSync(data);
+  const words = ['import', file, '--data', data, ...declare(50, ['a', 'b'])];
+  assert.equal((await runCommand(transferCommands, words)).code, 0);
+  assert.doesNotMatch((await cairn(data, 'check', ...declare(50, ['a', 'b']))).out, /stays until/);
+  const { code, out } = await cairn(data, 'check', ...declare(8, ['a']));
+  assert.equal(code, 0);
+  assert.deepEqual(out.match(/(?<=warning {2}).*(?=: it stays until it is written again)/g), [
+    'notes: title must be at most 8 characters long (2 times, first /1/title, /3/title)',
+    'notes: state must be one of a (/1/state)',
+    'settings: size must be at most 8 (/size)',
+  ]);
+});

@@ -33,6 +33,12 @@ export interface CopyOptions extends OfflineOptions {
   readonly restores: boolean;
 }
 
+/** What a check finds; `tables` are absent where a start would be refused. */
+interface Checked extends Inspection {
+  readonly notices: readonly string[];
+  readonly tables?: ReadStore['tables'];
+}
+
 /** What a check or a repair finds: the records of each collection, and the damage. */
 export interface Inspection {
   readonly collections: StoreStatus['collections'];
@@ -56,10 +62,7 @@ const idsSkipped = 1_000_000;
  * Does what a start does, and writes nothing. Where a start would be refused, finds all
  * damage. `notices` are further things that an operator should know, one sentence each.
  */
-export async function checkStore(
-  files: Files,
-  makeTables: () => Tables,
-): Promise<Inspection & { readonly notices: readonly string[] }> {
+export async function checkStore(files: Files, makeTables: () => Tables): Promise<Checked> {
   const notices: string[] = [];
   try {
     const read = await readStore(files, makeTables);
@@ -72,7 +75,7 @@ export async function checkStore(
       const place = `${badLastLine.file}, byte ${badLastLine.offset}`;
       notices.push(`${place}: a write that was cut short, or is under way, is left out`);
     }
-    return { damage, notices, collections: countsOf(tables) };
+    return { damage, notices, tables, collections: countsOf(tables) };
   } catch (error) {
     if (!(error instanceof StoreDamageError)) throw error;
     return { damage: [error], notices, collections: [] };

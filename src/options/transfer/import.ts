@@ -23,9 +23,10 @@ import {
 import { checkSize } from '../../collections/size.ts';
 import { moreName, valueName, type Value } from '../../schema/field.ts';
 import { ruleViolation } from '../../schema/kinds.ts';
-import { looksSame } from '../../schema/record.ts';
+import { looksSame, representationOf } from '../../schema/record.ts';
 import { atValue, creation, validateBody } from '../../schema/validate.ts';
 import { sizeOf } from '../../store/memory/size.ts';
+import type { AnyTable } from '../../store/memory/table.ts';
 import type { Store, Transaction } from '../../store/store.ts';
 import { inMiB, Mistakes } from './file.ts';
 import { areRecords, withUsableIds, type Named } from './declare.ts';
@@ -131,6 +132,41 @@ export function checkMembers(
   throw new FatalError(65, text);
 }
 
+/**
+ * Returns what of the stored records an import would refuse by the rules of its field, a line for each
+ * cause: a declaration that became tighter holds for what is written next.
+ */
+export function brokenRules(
+  registry: Registry,
+  tables: ReadonlyMap<string, AnyTable>,
+): readonly string[] {
+  const mistakes = new Mistakes();
+  for (const collection of registry.values()) {
+    const { name, fields, isSingle } = collection;
+    for (const stored of tables.get(name)?.view().blocks.flat() ?? []) {
+      const shown = representationOf(fields, stored);
+      addIssues(mistakes, name, isSingle ? '' : pointerTo(String(idOf(stored))), () =>
+        Object.hasOwn(fields, valueName)
+          ? valueOf(collection, shown[valueName] ?? null)
+          : recordOf(collection, shown),
+      );
+    }
+  }
+  return mistakes.lines;
+}
+
+/** Adds the issues that `validate` finds in a record of a collection. */
+function addIssues(mistakes: Mistakes, name: string, pointer: string, validate: () => void): void {
+  try {
+    validate();
+  } catch (error) {
+    if (!(error instanceof CairnError) || error.issues === undefined) throw error;
+    for (const { pointer: member, detail } of error.issues) {
+      mistakes.add(`${name}: ${member.slice(1)} ${detail}`, pointer + member);
+    }
+  }
+}
+
 /** Checks the records of one collection, and adds their mistakes to the others. */
 function arrivalOf(
   collection: Declared,
@@ -157,17 +193,12 @@ function arrivalOf(
       mistakes.add(`${name}: a record must be an object`, pointer);
       continue;
     }
-    try {
+    addIssues(mistakes, name, pointer, () => {
       const record =
         isJsonObject(value) && !isValue ? recordOf(collection, value) : valueOf(collection, value);
       const id = collection.isSingle ? recordId(singleNumber) : record.id;
       register(arrival, { ...record, id }, pointer);
-    } catch (error) {
-      if (!(error instanceof CairnError) || error.issues === undefined) throw error;
-      for (const { pointer: member, detail } of error.issues) {
-        mistakes.add(`${name}: ${member.slice(1)} ${detail}`, pointer + member);
-      }
-    }
+    });
   }
   return arrival;
 }
