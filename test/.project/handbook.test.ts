@@ -14,7 +14,7 @@ import { examples } from '../.support/examples.ts';
 import { pages, projectText, pageWith, partsOf, wanted } from '../.support/handbook.ts';
 import { filesBelow, projectDirectory } from '../.support/source.ts';
 
-/** What README.md and src/README.md tell is held against the code. */
+/** What README.md and the pages of the reference tell is held against the code. */
 const all = pages.map(projectText).join('\n');
 
 test('the table of what slows down attempts says what the code says', () => {

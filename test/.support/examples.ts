@@ -1,5 +1,5 @@
 /**
- * The programs in README.md and src/README.md: whole ones to copy, each with its title as a comment in the first line,
+ * The programs in README.md and in the reference: each whole, with its title as a comment in the first line,
  * and what it prints behind each `console.log`. They are JavaScript, also where they are TypeScript.
  */
 import { handbook } from './source.ts';

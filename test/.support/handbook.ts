@@ -1,5 +1,5 @@
 /**
- * The blocks of README.md and src/README.md that are made from the code. Each stands between `<!-- name -->` and
+ * The blocks of README.md and of the reference that are made from the code. Each stands between `<!-- name -->` and
  * `<!-- /name -->`. As a program, this writes them anew: `node test/.support/handbook.ts`.
  */
 import assert from 'node:assert/strict';
@@ -16,7 +16,7 @@ import { refusals } from '../../src/store/recovery/cases.ts';
 import { projectDirectory } from './source.ts';
 import { appendices, decidesNothing, lists, sizeOf, sizeOfAll, type Reading } from './trusted-path.ts';
 
-export const pages = ['README.md', 'src/README.md'] as const;
+export const pages = ['README.md', 'src/README.md', 'src/RECIPES.md', 'src/CONFORMANCE.md'] as const;
 export const projectText = (path: string): string => readFileSync(join(projectDirectory, path), 'utf8');
 
 /** A page in three parts: up to a block, the block, and the rest. */

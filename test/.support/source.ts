@@ -4,8 +4,8 @@ import { dirname, join, posix } from 'node:path';
 /** The top of the project, whatever the working directory is, and also where the tests run from a build below it. */
 export const projectDirectory = topOf(import.meta.dirname);
 
-/** The text of the README and of the reference beside the source. */
-export const handbook = ['README.md', 'src/README.md']
+/** The text of the README and of the pages of the reference beside the source. */
+export const handbook = ['README.md', 'src/README.md', 'src/RECIPES.md', 'src/CONFORMANCE.md']
   .map((page) => join(projectDirectory, page))
   .filter(existsSync)
   .map((path) => readFileSync(path, 'utf8'))
