@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { limits } from '../../src/base/limits.ts';
 import { defineCollection } from '../../src/collections/define.ts';
+import { checkSize } from '../../src/collections/size.ts';
+import { moreName } from '../../src/schema/field.ts';
 import { openTestApp } from '../.support/app.ts';
 
 const max = limits.recordBytesMax;
@@ -64,4 +66,19 @@ test('a body has as many values and members as can be read in a moment', async (
   const many = (count: number) => ({ json: { one: Array.from({ length: count }, () => 0) } });
   assert.equal((await ada('POST', '/documents', many(limits.jsonValuesMax - 6))).status, 201);
   assert.equal((await ada('POST', '/documents', many(limits.jsonValuesMax))).status, 413);
+});
+
+test('the size of a record with many further members is found in a time that grows with them', () => {
+  const timeOf = (records: number, count: number): number => {
+    const pairs = Array.from({ length: count }, (_, at): [string, number] => [`m${at}`, 1]);
+    const made = Array.from({ length: records }, () => ({ one: 1, [moreName]: Object.fromEntries(pairs) }));
+    const tries = [1, 2, 3].map(() => {
+      const started = process.cpuUsage();
+      for (const record of made) checkSize(record);
+      return process.cpuUsage(started).user;
+    });
+    return Math.min(...tries);
+  };
+  const [few, many] = [timeOf(4000, 20), timeOf(80, 1000)];
+  assert.ok(many < 5 * few + 50_000, `${few} µs for 80,000 members of 4,000 records, ${many} µs of 80`);
 });
