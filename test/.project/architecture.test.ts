@@ -34,6 +34,7 @@ const floors: Readonly<Record<string, number>> = {
   src: 10,
 };
 
+const parts = /^src\/(options|features)\/./;
 const lineWidthMax = 120;
 
 /** What may stand in one file only, so that a test can put its own in that place. */
@@ -306,8 +307,6 @@ test('the top of the project holds what was agreed, and nothing else', () => {
   assert.deepEqual(names.filter((name) => !agreed.includes(name) && !made.includes(name)), []);
   assert.ok(existsSync(join(projectDirectory, 'package-lock.json')));
 });
-
-const parts = /^src\/(options|features)\/./;
 
 /** `src/store` for `src/store/disk/files.ts`, and `src/options/cluster` for what is below it. */
 function roomOf(path: string): string {
