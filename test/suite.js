@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { readdirSync } from 'node:fs';
-import module, { createRequire, syncBuiltinESMExports } from 'node:module';
+import module from 'node:module';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
@@ -17,8 +17,8 @@ import { pathToFileURL } from 'node:url';
  */
 const groups = [/^[.](cluster|http)/, /^[.]api/, /^[.](cli|project)/, /^[.]store/, /^/];
 
-/** A test that takes longer hangs: it fails alone. A process that takes longer hangs outside of its tests. */
-const timeouts = { test: Number(process.env.CAIRN_TEST_TIMEOUT_MS ?? 120_000), process: 900_000 };
+/** A process that takes longer hangs. */
+const timeoutMs = Number(process.env.CAIRN_TEST_TIMEOUT_MS ?? 600_000);
 
 const directory = process.env.CAIRN_TESTS ?? import.meta.dirname;
 const words = (process.env.CAIRN_TEST_WORDS ?? '').split(' ');
@@ -47,9 +47,8 @@ function advise() {
 /** Reads the files one after the other, as a file may do much before its first test, and ends after the last test. */
 async function readFiles(paths) {
   module.enableCompileCache?.(join(import.meta.dirname, '..', '.cache'));
-  limitTests();
   // A test that waits for nothing that holds the process would end it, and with it the tests of all other files.
-  const hold = setInterval(() => {}, timeouts.test);
+  const hold = setInterval(() => {}, timeoutMs);
   try {
     for (const path of paths) await import(pathToFileURL(join(directory, path)).href);
   } catch (error) {
@@ -57,20 +56,6 @@ async function readFiles(paths) {
     throw error;
   }
   test(`all tests of ${paths.length} files have ended`, () => clearInterval(hold));
-}
-
-/** Gives each test a timeout, as `--test-timeout` does to tests from Node.js 24 on and to whole files before. */
-function limitTests() {
-  const runner = createRequire(import.meta.url)('node:test');
-  for (const name of ['it', 'test']) {
-    const plain = runner[name];
-    const limited = (title, ...rest) => {
-      const given = typeof rest[0] === 'object' ? rest.shift() : {};
-      return plain(title, { timeout: timeouts.test, ...given }, ...rest);
-    };
-    runner[name] = Object.assign(limited, plain);
-  }
-  syncBuiltinESMExports();
 }
 
 /** Three at a time, for they often wait. What a process tells `node --test` is passed on whole, not mixed. */
@@ -86,12 +71,13 @@ async function runGroups() {
 function runGroup(number) {
   return new Promise((resolve) => {
     const child = spawn(process.execPath, [...process.execArgv, import.meta.filename, String(number)], {
-      stdio: ['ignore', 'pipe', 'inherit'], timeout: timeouts.process, killSignal: 'SIGKILL',
+      stdio: ['ignore', 'pipe', 'inherit'], timeout: timeoutMs, killSignal: 'SIGKILL',
     });
     const told = [];
     child.stdout.on('data', (piece) => told.push(piece));
-    child.on('close', (status) => {
+    child.on('close', (status, signal) => {
       if (status !== 0) process.exitCode = 1;
+      if (signal !== null) console.error(`${signal} after ${timeoutMs} ms: the test after the last one hangs`);
       process.stdout.write(Buffer.concat(told), resolve);
     });
   });
