@@ -290,7 +290,7 @@ test('a backup is taken beside a running server, says that keys are in it, and i
 
   const again = await cairn(restored, 'restore', backup);
   assert.equal(again.code, 64);
-  assert.match(again.err, /^Cannot write to .*: it is not empty\n$/);
+  assert.match(again.err, /^Cannot write to .*: it is not empty; use another directory, .*\n$/);
 });
 
 test('a backup without keys, whose secret is configured, is taken and restored', async (t) => {

@@ -160,7 +160,8 @@ export async function writeCopy(
     // A volume has `lost+found` from the start. Files with a dot in front are not the
     // store's.
     if (!(await files.list()).every((name) => /^(\..*|lock|lost\+found)$/.test(name))) {
-      throw new CairnError('write_refused', `Cannot write to ${files.directory}: it is not empty`);
+      const problem = 'it is not empty; use another directory, or move away what is there';
+      throw new CairnError('write_refused', `Cannot write to ${files.directory}: ${problem}`);
     }
     onProgress(`writing ${files.directory}`);
     const mark = random(4).toString('hex');
