@@ -36,9 +36,12 @@ for (const [name, block] of wanted) {
   });
 }
 
+/** With the pages that have no blocks of the code. */
+const linked = [...pages, 'src/SERVICE.md', '.github/SECURITY.md'];
+
 test('every file, test and link that the pages name is there', () => {
   const wrong: string[] = [];
-  for (const page of pages) {
+  for (const page of linked) {
     const text = projectText(page);
     for (const [, path = ''] of text.matchAll(/`((?:src|test)\/[\w./-]+)`/g)) {
       if (!existsSync(join(projectDirectory, path))) wrong.push(`${page}: ${path}`);
@@ -63,7 +66,7 @@ const anchorsOf = (page: string): string[] => Array.from(
 );
 
 test('every place of a page that a link names is there', () => {
-  const wrong = pages.flatMap((page) =>
+  const wrong = linked.flatMap((page) =>
     Array.from(projectText(page).matchAll(/\]\(([^)#]*)#([^)]*)\)/g), ([, path = '', anchor = '']) =>
       ({ page, path, anchor })))
     .filter(({ page, path, anchor }) =>
