@@ -216,7 +216,7 @@ const limits = {
   // References between records (src/collections).
   /** The most records that are removed or changed when one is removed; beyond it 409. */
   referrersMax: 10_000,
-  /** The most records of one `members` that `beforeWrite` may read; beyond it a fault, 500. */
+  /** The most records of one `referring` that `beforeWrite` may read; beyond it a fault, 500. */
   hookRecordsMax: 50_000,
   /** The most records that are embedded in a record for each name in `embed`. */
   embeddedMax: 100,

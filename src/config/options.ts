@@ -18,7 +18,7 @@ export interface Kind<T> {
   readonly parse: (text: string) => T | undefined;
 }
 
-/** One option. Flag, variable, help, checks and the README's table follow from it. */
+/** One option. Flag, variable, help, checks and the reference's table follow from it. */
 export interface Option<T> extends Kind<T> {
   /** The flag without its dashes. */
   readonly name: string;

@@ -429,7 +429,7 @@ test('a change that the stored records do not fit names record, field and remedy
 });
 
 const starts = { skip: isLockedRun && 'a locked-down process starts no other one' };
-test('a store that does not fit is mended by hand, as the README says', starts, async (t) => {
+test('a store that does not fit is mended by hand, as the reference says', starts, async (t) => {
   const directory = join(temporaryDirectory(t), 'data');
   const open = (directory: string, fields: Shape): Promise<App> => {
     const books = defineCollection({ name: 'books', singular: 'book', fields });

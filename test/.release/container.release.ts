@@ -13,8 +13,8 @@ import { signInAndWrite } from './caller.ts';
 import { clone, pack } from './clone.ts';
 
 /**
- * The start-up lines of the README's container and systemd unit, without an engine: a root of their own in namespaces
- * of their own, read-only but for the data, no capability and no way to one. What runs is what the README says.
+ * The start-up lines of the reference's container and systemd unit, without an engine: a root and namespaces of their
+ * own, read-only but for the data, no capability and no way to one. What runs is what it says.
  */
 const block = (kind: string): string => new RegExp(`^\`\`\`${kind}\n(.*?)^\`\`\`$`, 'ms').exec(handbook)?.[1] ?? '';
 /** Without the line ends that a backslash takes back. */
@@ -29,7 +29,7 @@ const unit = new Map(
 );
 
 const manifest = JSON.parse(readFileSync(join(projectDirectory, 'package.json'), 'utf8'));
-/** The README's line for a program in `/opt/cairn`, and data in this directory. */
+/** The reference's line for a program in `/opt/cairn`, and data in this directory. */
 function lockedWords(data: string): string[] {
   const [, common = ''] = /^FLAGS="(.*)"$/m.exec(handbook) ?? [];
   const flags = common.replace('$PWD', '/opt/cairn/node_modules/cairn-api').replaceAll('$CAIRN_DATA', data).split(' ');

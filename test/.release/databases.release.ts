@@ -1,4 +1,4 @@
-/** The README's recipes for SQLite and PostgreSQL, run with the real ones where they are installed. */
+/** The reference's recipes for SQLite and PostgreSQL, run with the real ones where they are installed. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { chownSync, existsSync, readdirSync, writeFileSync } from 'node:fs';

@@ -9,7 +9,7 @@ import { filesBelow, projectDirectory } from '../.support/source.ts';
 import { signInAndWrite } from './caller.ts';
 
 /**
- * The whole suite under the flags of the README's lines. Source and tests are built as they stand; each test file is
+ * The whole suite under the flags of the reference's lines. Source and tests are built as they stand; each test file is
  * then a process of its own under exactly these flags, and reads of its own files besides.
  * In there the apps of the suite are servers on loopback with their data in files. A test file that starts processes
  * cannot be locked down itself, so there the servers that it starts are.

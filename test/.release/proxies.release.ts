@@ -1,4 +1,4 @@
-/** The README's recipes for nginx and haproxy, run with the real ones where they are installed. */
+/** The reference's recipes for nginx and haproxy, run with the real ones where they are installed. */
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';

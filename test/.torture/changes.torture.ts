@@ -24,7 +24,7 @@ function placeOf(id: string): [sequence: number, part: number] {
   return [Number(sequence), part === '' ? Infinity : Number(part)];
 }
 
-/** A client as the README tells it to be: it opens the stream, reads the list, and applies what comes. */
+/** A client as the reference tells it to be: it opens the stream, reads the list, and applies what comes. */
 class Listener {
   readonly items = new Map<number, unknown>();
   lastId = '';

@@ -1,5 +1,5 @@
 /**
- * The cases that a start may find: the table from which errors, the README and tests follow.
+ * The cases that a start may find: the table from which errors, the reference and tests follow.
  *
  * A snapshot ends with the commit `through` in its header, and a journal follows the commit
  * `after` in its manifest. So the journals hold everything that the snapshots do not, and
@@ -22,7 +22,7 @@
 
 /** A case in which a start is refused, because an operator has to decide. */
 export interface Refusal {
-  /** What was found, for messages and for the README. */
+  /** What was found, for messages and for the reference. */
   readonly found: string;
   /** What the operator should do, with the commands for the directory `data`. */
   readonly remedy: (data: string) => string;
