@@ -5,12 +5,23 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { cairn, temporaryDirectory } from '../.support/cli/spawn.ts';
+import { explored } from '../.support/explored.ts';
 import { seeded } from '../.support/store/fixtures.ts';
+import { crashImports } from '../.support/store/import-crashes.ts';
 
 const kills = Number(process.env['CAIRN_IMPORT_KILLS'] ?? 40);
 const seed = Number(process.env['CAIRN_TEST_SEED'] ?? 1);
 const perImport = 20_000;
 const rowsMax = 5 * perImport;
+
+/** As many as the kills, of each of which many crashes are tried. */
+const crashes = await explored(() => crashImports(kills));
+
+test(`an import is there as a whole or not at all after any crash of ${kills} seeds`, (t) => {
+  const { states, none, whole } = crashes();
+  t.diagnostic(`${states} states: nothing in ${none}, everything in ${whole}`);
+  assert.ok(none > 4 * kills && whole > 40 * kills, `${none} and ${whole}`);
+});
 
 test(`an import that is killed at any of ${kills} moments is there as a whole or not at all`, async (t) => {
   const next = seeded(seed);
