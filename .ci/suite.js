@@ -19,7 +19,7 @@ if (files.length === 0) {
 }
 
 /** Files that measure time have the machine to themselves. The others wait a lot: two of them at a time. */
-const measuring = /(balancers|device|http-(costly|overload|shutdown)|lists|sign-in-timing)[.](release|torture)[.]ts$/;
+const measuring = /(balancers|http-(costly|overload|shutdown)|lists|sign-in-timing)[.](release|torture)[.]ts$/;
 
 process.exitCode = kind === 'test' ? runBuilt() : runSources();
 

@@ -86,6 +86,13 @@ class Device {
   }
 }
 
+/** What a write after a pause costs: begun at once, since it waits long, and bytes depend on nothing else that runs. */
+const isLinux = process.platform === 'linux';
+const seldom = isLinux
+  ? measureWear({ main, textLength: 100, records: 100_000, words: [], pauseMs: 40_000, writes: 1 })
+  : Promise.resolve(0);
+seldom.catch(() => undefined);
+
 const lamp = { name: 'Lamp', price: 1 };
 
 for (const records of [0, 10_000, 100_000]) {
@@ -160,12 +167,12 @@ async function importAndWrite(t: TestContext, node: string, data: string): Promi
 }
 
 test('a write in a row costs the flash some pages, whatever the size of the store', {
-  skip: process.platform !== 'linux' && 'only Linux tells what was written',
+  skip: !isLinux && 'only Linux tells what was written',
 }, async (t) => {
   const cost = (records: number) => measureWear({ main, textLength: 100, records, words: [], pauseMs: 0, writes: 200 });
   const [none, many] = await Promise.all([cost(0), cost(100_000)]);
   t.diagnostic(`${Math.round(none)} bytes a record, ${Math.round(many)} beside 100,000 others`);
   assert.ok(many < 1.5 * none + 65_536, `${many} is much more than ${none}`);
-  const seldom = await measureWear({ main, textLength: 100, records: 100_000, words: [], pauseMs: 40_000, writes: 1 });
-  assert.ok(seldom < 65_536, `a write each 40 s writes ${seldom} bytes`);
+  const written = await seldom;
+  assert.ok(written < 65_536, `a write each 40 s writes ${written} bytes`);
 });
