@@ -135,7 +135,7 @@ export class CollectionResource {
     if (looksSame(fields, before, input)) return { record: before };
     checkEntry(tx, principal, this.collection, input, before);
     const times = timesOf(this.collection, this.#clock.now(), before['createdAt']);
-    const after = { ...this.#undeclared(before), ...input, ...times };
+    const after = { ...this.undeclared(before), ...input, ...times };
     return { record: tx.of(this.records).replace(before.id, after) };
   }
 
@@ -153,7 +153,7 @@ export class CollectionResource {
    * The members of a record that are no fields: its owner, and what a former declaration, or
    * that of another process, has and this one has not.
    */
-  #undeclared(before: Entry): Unstored<Entry> {
+  protected undeclared(before: Entry): Unstored<Entry> {
     const kept: { [name: string]: Value } = {};
     for (const name in before) {
       const value = before[name];

@@ -4,6 +4,8 @@ import { createServer } from 'node:http';
 import { test } from 'node:test';
 import { defineCollection } from '../../src/collections/define.ts';
 import { openTestApp } from '../.support/app.ts';
+import { temporaryDirectory } from '../.support/cli/spawn.ts';
+import { createApp } from '../.support/inside.ts';
 
 const settings = defineCollection({
   name: 'settings',
@@ -47,6 +49,23 @@ test('a single resource is made by the first PUT, and changed by further ones', 
   assert.equal((await ada('DELETE', '/settings')).field('allow'), 'GET, HEAD, OPTIONS, PATCH, PUT');
   const refused = await ada('PUT', '/settings', { json: { theme: 'red' } });
   assert.deepEqual(Object(refused.json).errors[0].pointer, '/theme');
+});
+
+test('a single resource keeps what its declaration names no more, also where it is written again', async (t) => {
+  const directory = temporaryDirectory(t);
+  const text = { kind: 'text', optional: true } as const;
+  const written = async (fields: { readonly [name: string]: typeof text }, method: string, json: object) => {
+    const plain = defineCollection({ name: 'plain', single: true, fields });
+    const app = await createApp({ directory, auth: 'none', collections: [plain] });
+    const request = { method, target: '/plain', fields: { 'content-type': 'application/json' } };
+    const { body } = await app.inject({ ...request, body: JSON.stringify(json) });
+    await app.close();
+    return JSON.parse(body);
+  };
+  await written({ a: text, b: text }, 'PUT', { a: '1', b: 'keep' });
+  assert.deepEqual(await written({ a: text }, 'PATCH', { a: '2' }), { a: '2' });
+  assert.deepEqual(await written({ a: text }, 'PUT', { a: '3' }), { a: '3' });
+  assert.deepEqual(await written({ a: text, b: text }, 'PATCH', {}), { a: '3', b: 'keep' });
 });
 
 test('a single resource can be any value', async (t) => {

@@ -47,10 +47,10 @@ export class SingleResource extends CollectionResource {
       return { record: before };
     checkSize(input);
     const createdAt = before && fieldValue(before, 'createdAt');
-    const next = { ownerId: 0, ...input, ...timesOf(collection, this.#clock.now(), createdAt) };
-    const record =
-      before === undefined ? single.insert(next, singleNumber) : single.replace(singleNumber, next);
-    return { record, isNew: before === undefined };
+    const set = { ...input, ...timesOf(collection, this.#clock.now(), createdAt) };
+    if (before === undefined)
+      return { record: single.insert({ ownerId: 0, ...set }, singleNumber), isNew: true };
+    return { record: single.replace(singleNumber, { ...this.undeclared(before), ...set }) };
   }
 }
 
