@@ -67,14 +67,16 @@ test('of long lists that differ, an index changes the keys of one alone, also of
   const random = generator('differences');
   const index = new RecordIndex<Holder>(() => undefined, { bytes: 0 });
   for (let round = 0; round < 3000; round += 1) {
-    const some = () => Array.from({ length: random.below(12) }, () => random.below(9));
+    // A number and its text are two ids, and in pairs one key.
+    const id = () => random.pick<string | number>([random.below(9), String(random.below(3))]);
+    const some = () => Array.from({ length: random.below(12) }, id);
     const before = some();
     const after = random.below(2) === 0 ? before.filter((_, at) => at !== 3) : some();
     const users = [1, 2].slice(random.below(2));
     const others = random.below(3) === 0 ? [1] : users;
     const isPairs = random.below(2) === 0;
-    const keysOf = (ids: readonly number[], of: readonly number[]) => (isPairs ? { users: of, ids } : ids);
-    const expected = (ids: readonly number[], of: readonly number[]): Set<unknown> =>
+    const keysOf = (ids: readonly (string | number)[], of: readonly number[]) => (isPairs ? { users: of, ids } : ids);
+    const expected = (ids: readonly (string | number)[], of: readonly number[]): Set<unknown> =>
       new Set<unknown>(isPairs ? of.flatMap((user) => ids.map((id) => `${user} ${id}`)) : ids);
     index.add(1, keysOf(before, users), undefined);
     index.remove(1, keysOf(before, users), keysOf(after, others));

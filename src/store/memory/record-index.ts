@@ -16,19 +16,29 @@ function without(keys: readonly Key[] | Pairs, others: Keys): readonly Key[] {
   if (!('users' in keys && 'users' in others)) return difference(listOf(keys), listOf(others));
   const { users } = keys;
   if (users.join() !== others.users.join()) return difference(listOf(keys), listOf(others));
-  return listOf({ users, ids: difference(keys.ids, others.ids) });
+  // In a key, a number is the same as its text.
+  return listOf({ users, ids: difference(keys.ids, others.ids, String) });
 }
 
-/** What is not among `others`. Both may be long; most often they differ in one place. */
-function difference<T>(all: readonly T[], others: readonly T[]): readonly T[] {
+/**
+ * What is not among `others`, where those are one that have the same key. Both may be long; most
+ * often they differ in one place.
+ */
+function difference<T>(
+  all: readonly T[],
+  others: readonly T[],
+  keyOf: (one: T) => unknown = (one) => one,
+): readonly T[] {
   let [start, end, otherEnd] = [0, all.length, others.length];
   while (start < end && all[start] === others[start]) start += 1;
   while (end > start && all[end - 1] === others[otherEnd - 1])
     [end, otherEnd] = [end - 1, otherEnd - 1];
   const rest = all.slice(start, end);
-  if (rest.length <= few) return rest.filter((one) => !others.includes(one));
-  const known = new Set(others);
-  return rest.filter((one) => !known.has(one));
+  const areOne = (one: T, other: T): boolean =>
+    one === other || (typeof one !== typeof other && keyOf(one) === keyOf(other));
+  if (rest.length <= few) return rest.filter((one) => !others.some((other) => areOne(one, other)));
+  const known = new Set(others.map(keyOf));
+  return rest.filter((one) => !known.has(keyOf(one)));
 }
 
 /** So many are found sooner one by one than by a set of all. */
