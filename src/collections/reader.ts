@@ -157,8 +157,7 @@ export class Reader {
     if (count > most) return undefined;
     const all = names.flatMap((name) => this.#records.members(name, this.#userId));
     const once = names.length === 1 ? all : inOrder(all);
-    // One cell is what the indexes have answered.
-    return this.#cells.length === 1 ? once : once.filter(this.test);
+    return once.filter(this.test);
   }
 
   /**
@@ -169,7 +168,8 @@ export class Reader {
     const [names, ...others] = this.#cells;
     if (names === undefined || others.length > 0) return undefined;
     const all = names.flatMap((name) => this.#records.members(name, this.#userId, most, place));
-    return place.isDown ? inOrder(all).slice(-most) : inOrder(all).slice(0, most);
+    const seen = inOrder(all).filter((record) => this.test?.(record));
+    return place.isDown ? seen.slice(-most) : seen.slice(0, most);
   }
 
   /**
