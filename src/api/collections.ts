@@ -227,11 +227,11 @@ function listHandler<N, C>(
     const isByRecord = reader.test !== undefined || marksIn !== undefined;
     const isPreferred = prefersCount(request);
     const withTotal = isPreferred || asked.offset !== undefined;
-    // The revision and the list's view are taken in the same loop turn, so the tag fits
-    // the list.
     // Without marks, all that is embedded is for all.
     const others = marksIn === undefined ? revisionWith(0) : 0;
     const personal = asked.isPersonal ? [`user${principal.userId}`] : [];
+    // The revision and the list's view are taken in the same loop turn, so the tag fits
+    // the list.
     const revision = revisionWith(records.revision);
     const plain = tagOf(revision, personal.join() + selection);
     const counted = tagOf(revision, [...personal, 'counted'].join('-') + selection);

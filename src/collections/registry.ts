@@ -199,8 +199,8 @@ export function registryOf(
   const checkOwner: Declared['checkOwner'] = (tx, { userId: ownerId = 0, role }) => {
     const others = users && tx.of(users.records);
     // No id of a user is given again. A token lives on for a while.
-    const wasThere = others !== undefined && ownerId > 0 && ownerId < others.nextId;
-    if (wasThere && others.get(ownerId) === undefined) throw invalidToken();
+    const wasGiven = others !== undefined && ownerId > 0 && ownerId < others.nextId;
+    if (wasGiven && others.get(ownerId) === undefined) throw invalidToken();
     if (!isBounded || role === 'admin') return;
     let owned = 0;
     for (const table of tables) owned += tx.of(table).referring('ownerId', ownerId).countAtMost;
