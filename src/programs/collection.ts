@@ -31,6 +31,7 @@ import {
   idGiven,
   jsonOf,
   nameGiven,
+  refuseMore,
   refusePromise,
   type MemberKinds,
 } from './given.ts';
@@ -342,7 +343,11 @@ function readsOf(operations: Operations): Pick<Sending, 'get' | 'list' | 'all' |
   const { fields, access } = served.routed;
   const { records } = served.resource;
   const readable = { records, access };
-  const list = async (options: ListOptions<object> = {}): Promise<ListPage<JsonValue>> => {
+  const list = async (
+    options: ListOptions<object> = {},
+    ...more: never[]
+  ): Promise<ListPage<JsonValue>> => {
+    refuseMore('list', more);
     const principal = operations.admit('list', options);
     const query = operations.query(options, principal);
     const caller = { caller: 'program', signal: never };
@@ -364,7 +369,8 @@ function readsOf(operations: Operations): Pick<Sending, 'get' | 'list' | 'all' |
       return record && operations.shown(record);
     },
     list,
-    async *all(options = {}) {
+    async *all(options = {}, ...more: never[]) {
+      refuseMore('all', more);
       operations.admit('all', options);
       let after: string | undefined;
       do {
@@ -375,7 +381,8 @@ function readsOf(operations: Operations): Pick<Sending, 'get' | 'list' | 'all' |
         after = page.next;
       } while (after !== undefined);
     },
-    count(options = {}) {
+    count(options = {}, ...more: never[]) {
+      refuseMore('count', more);
       const principal = operations.admit('count', options);
       const { filters } = operations.query(options, principal);
       const { test } = readerOf(readable, principal, 'list');

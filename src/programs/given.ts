@@ -48,6 +48,12 @@ export function checkMembers(
   }
 }
 
+/** @throws OptionError for a further argument, such as who asks beside the options: it has no effect */
+export function refuseMore(what: string, more: readonly never[]): void {
+  if (more.length > 0)
+    throw new OptionError(`Cannot use more arguments: ${what} takes one object of options`, what);
+}
+
 /** Returns the name of a collection that is given by its declaration or its name. */
 export const nameGiven = (given: unknown): string =>
   String(isObject(given) ? given['name'] : given);

@@ -219,10 +219,12 @@ test('the methods of a collection name what is wrong', async (t) => {
     [[{ where: { titel: 1 } }], 'CairnError', 'invalid_query', /"titel"/],
     [[{ limit: 0 }], 'CairnError', 'invalid_query', /limit/],
     [[{ sort: 'titel' }], 'CairnError', 'invalid_query', /sort/],
+    [[{}, { as: 'public' }], 'OptionError', 'list', /one object of options/],
   ]);
   await assertWrong(all.count, [
     option({ where: 5 }, 'where', /an object/),
     option({ sort: 'id' }, 'sort', /no such option/),
+    [[{}, { as: 'public' }], 'OptionError', 'count', /one object of options/],
   ]);
   await assertWrong(
     async (given: unknown) => Reflect.apply(all.all, 0, [given]).next(),
