@@ -34,7 +34,7 @@ visitTest('sessions that are listed exist, and one that has ended meanwhile is e
   const [one, other] = [await signInElsewhere(), await signInElsewhere()];
   await signOutElsewhere(one);
   await visit.signIn('#/account');
-  const listed = 'return document.querySelectorAll("#record .rows li").length';
+  const listed = 'return document.querySelector("#record .rows")?.children.length';
   await browser.until(`${listed.replace('return', 'return 2 ===')}`);
   const { data } = await server.as('ada', 'GET', '/sessions');
   assert.equal(await browser.run(listed), data.length);
@@ -43,7 +43,7 @@ visitTest('sessions that are listed exist, and one that has ended meanwhile is e
   await browser.click('#record .rows button');
   await says('The session has ended.');
   await browser.until(`${listed.replace('return', 'return 1 ===')}`);
-  assert.deepEqual(server.requests.map((line) => line.split(' ')[0]), ['DELETE', 'GET']);
+  assert.deepEqual(server.requests.map((line) => line.split(' ')[0]), ['DELETE', 'GET', 'GET']);
 });
 
 visitTest('an error page of a proxy is named as that', { things: 3, refusals: [502] }, async (visit) => {
