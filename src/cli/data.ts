@@ -24,9 +24,9 @@ import {
   type Terminal,
 } from './command.ts';
 import type { Declarations } from '../collections/declaration-file.ts';
+import { brokenRules } from '../collections/file-records.ts';
 import { checkDirectory, failure, ok, problemsOf, warning, type Finding } from './findings.ts';
 import { storeOf, undeclared } from './store.ts';
-import { brokenRulesIn } from './transfer.ts';
 
 /**
  * The commands for the data directory as a whole. What they do without a server is in
@@ -107,7 +107,7 @@ async function check(call: Call): Promise<ExitCode> {
     ...problemsOf(found.damage).map(failure),
     ...found.notices.map(warning),
     ...undeclared(store, found.collections).map(warning),
-    ...(await brokenRulesIn(registry, found.tables)).map((line) =>
+    ...brokenRules(registry, found.tables ?? new Map()).map((line) =>
       warning(`${line}: it stays until it is written again`),
     ),
     ...counts(found.collections).map(ok),

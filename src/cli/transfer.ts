@@ -3,7 +3,6 @@ import { takenNames } from '../api/route-table.ts';
 import { openData, type Data } from '../app/data.ts';
 import { defaultOptions } from '../app/options.ts';
 import { CairnError, FatalError } from '../base/errors.ts';
-import type { Registry } from '../collections/registry.ts';
 import { servedCollections } from '../collections/served.ts';
 import {
   choice,
@@ -20,7 +19,6 @@ import { emailKey } from '../schema/field.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
 import { imageOf } from '../store/format/snapshot.ts';
 import { MemoryFullError } from '../store/memory/memory.ts';
-import type { AnyTable } from '../store/memory/table.ts';
 import type { MadeDeclaration } from '../options/transfer/declare.ts';
 import { readUndamaged } from '../store/recovery/read-store.ts';
 import {
@@ -170,15 +168,6 @@ function ownerOf({ users }: Data, email: string | undefined): number {
   const user = users.records.find('email', emailKey(email));
   if (user !== undefined) return user.id;
   throw new OptionError(`Cannot use --owner: no user has the address ${JSON.stringify(email)}`);
-}
-
-/** Returns what of stored records an import would refuse, a line for each cause. */
-export async function brokenRulesIn(
-  registry: Registry,
-  tables: ReadonlyMap<string, AnyTable> = new Map(),
-): Promise<readonly string[]> {
-  const { brokenRules } = await import('../options/transfer/import.ts');
-  return brokenRules(registry, tables);
 }
 
 async function exportAll(call: Call): Promise<65 | void> {

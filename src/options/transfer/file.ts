@@ -60,26 +60,3 @@ function lackOfMemory(needed: number): string | undefined {
 export function inMiB(bytes: number): string {
   return `${Math.ceil(bytes / 2 ** 20).toLocaleString('en')} MiB`;
 }
-
-/** Mistakes of a file, grouped by cause, with how often each occurs and its first places. */
-export class Mistakes {
-  readonly #places = new Map<string, { count: number; readonly first: string[] }>();
-
-  /** `problem` is a phrase such as "posts: title must be given". */
-  add(problem: string, pointer: string): void {
-    const known = this.#places.get(problem);
-    if (known === undefined) this.#places.set(problem, { count: 1, first: [pointer] });
-    else {
-      known.count += 1;
-      if (known.first.length < 3) known.first.push(pointer);
-    }
-  }
-
-  /** One line for each cause. */
-  get lines(): string[] {
-    return Array.from(this.#places, ([problem, { count, first }]) => {
-      const times = count === 1 ? '' : `${count.toLocaleString('en')} times, first `;
-      return `${problem} (${times}${first.join(', ')})`;
-    });
-  }
-}

@@ -1,16 +1,16 @@
-import { CairnError, FatalError } from '../../base/errors.ts';
-import {
-  isJsonObject,
-  isScalar,
-  pointerTo,
-  type JsonObject,
-  type JsonValue,
-  type Scalar,
-} from '../../base/json.ts';
+import { FatalError } from '../../base/errors.ts';
+import { isJsonObject, pointerTo, type JsonValue } from '../../base/json.ts';
 import { idOf, keyName, recordId, type RecordId } from '../../base/record-id.ts';
 import { systemClock, systemRandom } from '../../base/system.ts';
 import { uuid7 } from '../../base/uuid.ts';
-import type { CollectionDeclaration } from '../../collections/declaration.ts';
+import {
+  addIssues,
+  issue,
+  Mistakes,
+  recordOf,
+  valueOf,
+  type NewRecord,
+} from '../../collections/file-records.ts';
 import {
   idsIn,
   singleNumber,
@@ -21,14 +21,11 @@ import {
   type Target,
 } from '../../collections/registry.ts';
 import { checkSize } from '../../collections/size.ts';
-import { moreName, valueName, type Value } from '../../schema/field.ts';
-import { ruleViolation } from '../../schema/kinds.ts';
-import { looksSame, representationOf } from '../../schema/record.ts';
-import { atValue, creation, validateBody } from '../../schema/validate.ts';
+import { valueName } from '../../schema/field.ts';
+import { looksSame } from '../../schema/record.ts';
 import { sizeOf } from '../../store/memory/size.ts';
-import type { AnyTable } from '../../store/memory/table.ts';
 import type { Store, Transaction } from '../../store/store.ts';
-import { inMiB, Mistakes } from './file.ts';
+import { inMiB } from './file.ts';
 import { areRecords, withUsableIds, type Named } from './declare.ts';
 
 /** How far ids may lie apart: a record far from all others takes 8 KiB of memory. */
@@ -58,12 +55,6 @@ export interface Arrival {
   readonly keys: readonly (readonly [field: string, keyOf: KeyOf, seen: Set<string>])[];
   /** For each reference, the ids that it has, each with its first place. */
   readonly references: readonly (readonly [field: string, to: Target, Map<RecordId, string>])[];
-}
-
-/** A record as it will be stored, apart from its owner. */
-interface NewRecord {
-  readonly id: RecordId | undefined;
-  readonly fields: { readonly [name: string]: Value };
 }
 
 /** What an import needs of a store. */
@@ -130,41 +121,6 @@ export function checkMembers(
   if (problems.length === 0) return arrivals;
   const text = `Cannot import ${file}, and nothing was written:\n  ${problems.join('\n  ')}`;
   throw new FatalError(65, text);
-}
-
-/**
- * Returns what of the stored records an import would refuse by the rules of its field, a line for each
- * cause: a declaration that became tighter holds for what is written next.
- */
-export function brokenRules(
-  registry: Registry,
-  tables: ReadonlyMap<string, AnyTable>,
-): readonly string[] {
-  const mistakes = new Mistakes();
-  for (const collection of registry.values()) {
-    const { name, fields, isSingle } = collection;
-    for (const stored of tables.get(name)?.view().blocks.flat() ?? []) {
-      const shown = representationOf(fields, stored);
-      addIssues(mistakes, name, isSingle ? '' : pointerTo(String(idOf(stored))), () =>
-        Object.hasOwn(fields, valueName)
-          ? valueOf(collection, shown[valueName] ?? null)
-          : recordOf(collection, shown),
-      );
-    }
-  }
-  return mistakes.lines;
-}
-
-/** Adds the issues that `validate` finds in a record of a collection. */
-function addIssues(mistakes: Mistakes, name: string, pointer: string, validate: () => void): void {
-  try {
-    validate();
-  } catch (error) {
-    if (!(error instanceof CairnError) || error.issues === undefined) throw error;
-    for (const { pointer: member, detail } of error.issues) {
-      mistakes.add(`${name}: ${member.slice(1)} ${detail}`, pointer + member);
-    }
-  }
 }
 
 /** Checks the records of one collection, and adds their mistakes to the others. */
@@ -237,44 +193,6 @@ function register(arrival: Arrival, record: NewRecord, pointer: string): void {
   if (known !== undefined) return;
   checkSize(fields);
   records.push(record);
-}
-
-function issue(pointer: string, detail: string): CairnError {
-  const issues = [{ pointer, code: 'import', detail }];
-  return new CairnError('validation_failed', 'Cannot import the record', { issues });
-}
-
-/**
- * Returns a record of a file as it is stored. A null is an absent value where it is no other.
- * @throws CairnError `validation_failed` with all issues
- */
-function recordOf({ fields, timestamps }: CollectionDeclaration, sent: JsonObject): NewRecord {
-  const body: [string, JsonValue][] = [];
-  const own: { [name: string]: Scalar } = {};
-  const hasMore = Object.hasOwn(fields, moreName);
-  for (const [name, value] of Object.entries(sent)) {
-    const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
-    const takesNull = field === undefined ? hasMore : ruleViolation(field, null) === undefined;
-    if (value === null && !takesNull) continue;
-    const isOwn =
-      (name === 'id' && Object.hasOwn(fields, name)) ||
-      (timestamps && /^(created|updated)At$/.test(name));
-    if (!isOwn) body.push([name, value]);
-    else if (field !== undefined && isScalar(value)) {
-      const violation = ruleViolation(field, value);
-      if (violation !== undefined) throw issue(`/${name}`, violation.detail);
-      own[name] = value;
-    } else throw issue(`/${name}`, 'must be a text or a number');
-  }
-  const input = validateBody({ shape: fields }, Object.fromEntries(body), creation, {});
-  const { id, ...times } = own;
-  return { id: id === undefined ? id : recordId(id), fields: { ...input, ...times } };
-}
-
-/** Returns a value of a file as a single resource has it. @throws as `recordOf` */
-function valueOf({ fields }: CollectionDeclaration, value: JsonValue): NewRecord {
-  const validate = () => validateBody({ shape: fields }, { [valueName]: value }, creation, {});
-  return { id: undefined, fields: atValue(validate) };
 }
 
 /** Whether an id can be the number of a record. */

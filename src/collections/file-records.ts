@@ -1,0 +1,121 @@
+import { CairnError } from '../base/errors.ts';
+import { isScalar, pointerTo, type JsonObject, type JsonValue, type Scalar } from '../base/json.ts';
+import { idOf, recordId, type RecordId } from '../base/record-id.ts';
+import { moreName, valueName, type Value } from '../schema/field.ts';
+import { ruleViolation } from '../schema/kinds.ts';
+import { representationOf } from '../schema/record.ts';
+import { atValue, creation, validateBody } from '../schema/validate.ts';
+import type { AnyTable } from '../store/memory/table.ts';
+import type { CollectionDeclaration } from './declaration.ts';
+import type { Registry } from './registry.ts';
+
+/** Records as a file or a table has them, held to the rules of their declaration. */
+/** A record as it will be stored, apart from its owner. */
+export interface NewRecord {
+  readonly id: RecordId | undefined;
+  readonly fields: { readonly [name: string]: Value };
+}
+
+/** Mistakes of a file, grouped by cause, with how often each occurs and its first places. */
+export class Mistakes {
+  readonly #places = new Map<string, { count: number; readonly first: string[] }>();
+
+  /** `problem` is a phrase such as "posts: title must be given". */
+  add(problem: string, pointer: string): void {
+    const known = this.#places.get(problem);
+    if (known === undefined) this.#places.set(problem, { count: 1, first: [pointer] });
+    else {
+      known.count += 1;
+      if (known.first.length < 3) known.first.push(pointer);
+    }
+  }
+
+  /** One line for each cause. */
+  get lines(): string[] {
+    return Array.from(this.#places, ([problem, { count, first }]) => {
+      const times = count === 1 ? '' : `${count.toLocaleString('en')} times, first `;
+      return `${problem} (${times}${first.join(', ')})`;
+    });
+  }
+}
+
+/**
+ * Returns what of the stored records an import would refuse by the rules of its field, a line for each
+ * cause: a declaration that became tighter holds for what is written next.
+ */
+export function brokenRules(
+  registry: Registry,
+  tables: ReadonlyMap<string, AnyTable>,
+): readonly string[] {
+  const mistakes = new Mistakes();
+  for (const collection of registry.values()) {
+    const { name, fields, isSingle } = collection;
+    for (const stored of tables.get(name)?.view().blocks.flat() ?? []) {
+      const shown = representationOf(fields, stored);
+      addIssues(mistakes, name, isSingle ? '' : pointerTo(String(idOf(stored))), () =>
+        Object.hasOwn(fields, valueName)
+          ? valueOf(collection, shown[valueName] ?? null)
+          : recordOf(collection, shown),
+      );
+    }
+  }
+  return mistakes.lines;
+}
+
+/** Adds the issues that `validate` finds in a record of a collection. */
+export function addIssues(
+  mistakes: Mistakes,
+  name: string,
+  pointer: string,
+  validate: () => void,
+): void {
+  try {
+    validate();
+  } catch (error) {
+    if (!(error instanceof CairnError) || error.issues === undefined) throw error;
+    for (const { pointer: member, detail } of error.issues) {
+      mistakes.add(`${name}: ${member.slice(1)} ${detail}`, pointer + member);
+    }
+  }
+}
+
+export function issue(pointer: string, detail: string): CairnError {
+  const issues = [{ pointer, code: 'import', detail }];
+  return new CairnError('validation_failed', 'Cannot import the record', { issues });
+}
+
+/**
+ * Returns a record of a file as it is stored. A null is an absent value where it is no other.
+ * @throws CairnError `validation_failed` with all issues
+ */
+export function recordOf(
+  { fields, timestamps }: CollectionDeclaration,
+  sent: JsonObject,
+): NewRecord {
+  const body: [string, JsonValue][] = [];
+  const own: { [name: string]: Scalar } = {};
+  const hasMore = Object.hasOwn(fields, moreName);
+  for (const [name, value] of Object.entries(sent)) {
+    const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
+    const takesNull = field === undefined ? hasMore : ruleViolation(field, null) === undefined;
+    if (value === null && !takesNull) continue;
+    const isOwn =
+      (name === 'id' && Object.hasOwn(fields, name)) ||
+      (timestamps && /^(created|updated)At$/.test(name));
+    if (!isOwn) body.push([name, value]);
+    else if (field !== undefined && isScalar(value)) {
+      const violation = ruleViolation(field, value);
+      if (violation !== undefined) throw issue(`/${name}`, violation.detail);
+      own[name] = value;
+    } else throw issue(`/${name}`, 'must be a text or a number');
+  }
+  const input = validateBody({ shape: fields }, Object.fromEntries(body), creation, {});
+  const { id, ...times } = own;
+  return { id: id === undefined ? id : recordId(id), fields: { ...input, ...times } };
+}
+
+/** Returns a value of a file as a single resource has it. @throws as `recordOf` */
+export function valueOf({ fields }: CollectionDeclaration, value: JsonValue): NewRecord {
+  const validate = () => validateBody({ shape: fields }, { [valueName]: value }, creation, {});
+  return { id: undefined, fields: atValue(validate) };
+}
