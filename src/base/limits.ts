@@ -104,6 +104,8 @@ const limits = {
   drainTimeoutMs: 30_000,
   /** How long an asynchronous handler of a program may take; beyond it 503. */
   handlerTimeoutMs: 30_000,
+  /** The longest `Response` of a handler of a program, which is read whole; beyond it 500. */
+  responseBytesMax: 64 * 1024 * 1024,
 
   // Callers and their credentials (src/auth).
   /** The longest access token. */

@@ -200,7 +200,7 @@ function answer<A>(own: OwnRoute<A>, call: Call, tools: RouteTools<A>): Reply | 
     if (!isThenable(value) && !(value instanceof Response)) return replyOf(value);
     const cut = (): CairnError => given.cut();
     tools.cuts.add(cut);
-    return inTime(handled(own, value), limits.handlerTimeoutMs, cut).finally(() =>
+    return inTime(handled(own, value, typed), limits.handlerTimeoutMs, cut).finally(() =>
       tools.cuts.delete(cut),
     );
   }
@@ -223,15 +223,39 @@ function answer<A>(own: OwnRoute<A>, call: Call, tools: RouteTools<A>): Reply | 
   return program.data.writes.answer(principal, keyed, program.guarded(work));
 }
 
-async function handled<A>(own: OwnRoute<A>, later: unknown): Promise<Reply> {
+async function handled<A>(
+  own: OwnRoute<A>,
+  later: unknown,
+  { request }: RouteCall<never, never, A>,
+): Promise<Reply> {
   const value = await later;
   if (!(value instanceof Response)) return replyOf(value);
   const { status, headers, url } = value;
   if (status === 0) throw new TypeError(`The handle of ${own.path} returned Response.error()`);
-  const body = Buffer.from(await value.arrayBuffer());
+  const body = await bytesOf(value, request.signal);
   // What fetch has received, it has decoded.
   const received = [...headers].filter(([name]) => url === '' || name !== 'content-encoding');
   return sentAs(status, new Headers(received), body);
+}
+
+/** Reads a response until the signal ends. @throws TypeError where it is too long */
+async function bytesOf({ body }: Response, signal: AbortSignal): Promise<Buffer> {
+  const reader = body?.getReader();
+  const chunks: Uint8Array[] = [];
+  // Whoever makes the bytes, such as another server, is told that nobody waits for them.
+  const cancel = (): void => void reader?.cancel().catch(() => undefined);
+  if (signal.aborted) cancel();
+  signal.addEventListener('abort', cancel);
+  let length = 0;
+  for (;;) {
+    const { done = true, value } = (await reader?.read()) ?? {};
+    if (done || value === undefined) return Buffer.concat(chunks);
+    length += value.length;
+    chunks.push(value);
+    if (length <= limits.responseBytesMax) continue;
+    cancel();
+    throw new TypeError(`The Response is longer than ${limits.responseBytesMax} bytes`);
+  }
 }
 
 /** Returns what a handler has answered, as a reply. @throws TypeError for what is no JSON */

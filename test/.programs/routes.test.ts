@@ -258,3 +258,27 @@ test('a route that contradicts another or is wrong does not start', async () => 
   const message = /"GET \/items" and "GET \/items" match the same paths/;
   await assert.rejects(taken, { name: 'OptionError', option: 'routes', message });
 });
+
+test('a Response without an end is read to its bound, and no further when its caller has left', async (t) => {
+  const cancelled: string[] = [];
+  const endless = (path: string, size: number) => defineRoute({
+    method: 'GET', path, access: 'public', summary: 'Answer without an end',
+    handle: () => new Response(new ReadableStream({
+      async pull(controller) {
+        await new Promise((resolve) => setImmediate(resolve));
+        controller.enqueue(new Uint8Array(size));
+      },
+      cancel: () => void cancelled.push(path),
+    })),
+  });
+  const routes = [endless('/long', 4 * 2 ** 20), endless('/left', 1)];
+  const app = await open(t, { routes, log: { info() {}, warn() {}, error() {} } });
+  const url = `http://127.0.0.1:${await app.listen({ port: 0 })}`;
+  const { status } = await fetch(`${url}/long`);
+  assert.deepEqual([status, cancelled], [500, ['/long']]);
+  const leaving = new AbortController();
+  const left = assert.rejects(fetch(`${url}/left`, { signal: leaving.signal }), { name: 'AbortError' });
+  setTimeout(() => leaving.abort(), 50);
+  await left;
+  while (cancelled.length < 2) await new Promise((resolve) => setTimeout(resolve, 2));
+});
