@@ -13,7 +13,6 @@ import {
   go,
   isAccount,
   isGuide,
-  storage,
   ownViews,
   page,
   readRoute,
@@ -169,7 +168,7 @@ page.start = async () => {
   failure = '';
   try {
     // The list can load while the description is still on its way.
-    if (hasSession() && state.route.view && state.route.id !== 'value') void loadList(true);
+    if (state.route.view && state.route.id !== 'value') void loadList(true);
     const [me] = await Promise.all([whoIsThere(), describe()]);
     Object.assign(state, { me });
     void events.run(() => page.arrive());
@@ -181,15 +180,11 @@ page.start = async () => {
   draw();
 };
 
-/** Whether this browser may have a session: without one, the server would refuse what is asked. */
-const hasSession = () => state.isOpen || storage[channelName];
-
-/** Returns the person, who signs in first where this browser has no session. */
-async function whoIsThere() {
-  if (state.isOpen) return { id: 0, name: 'Everyone', email: '', role: 'admin' };
-  if (!hasSession()) await session.ended();
-  return (await call('GET', 'dashboard')).data.user;
-}
+/** Returns the person, who signs in first where there is no session. */
+const whoIsThere = async () =>
+  state.isOpen
+    ? { id: 0, name: 'Everyone', email: '', role: 'admin' }
+    : (await call('GET', 'dashboard')).data.user;
 
 /** Reads what the server is; its documentation waits for nothing else. */
 async function describe() {
@@ -214,7 +209,7 @@ window.ononline = window.onoffline = () => draw();
 /** When the tab gets the focus back, checks whether the session has ended, or belongs to someone else. */
 window.onfocus = () =>
   events.run(async () => {
-    if (state.isOpen || !(state.me || hasSession())) return;
+    if (state.isOpen) return;
     const { data } = await call('GET', 'dashboard');
     await (await signing()).noticeUser(data.user.id);
   });

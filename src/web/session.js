@@ -4,18 +4,7 @@ import { call } from './api.js';
 import { part, set } from './dom.js';
 import { names } from './values.js';
 import { list } from './records.js';
-import {
-  ask,
-  channelName,
-  count,
-  explain,
-  isGuide,
-  page,
-  say,
-  seen,
-  state,
-  storage,
-} from './state.js';
+import { ask, channelName, count, explain, isGuide, page, say, seen, state } from './state.js';
 
 const endedAdvice =
   'Your session has ended. Sign in again to continue: what you typed is still here.';
@@ -38,7 +27,6 @@ let hasSignedIn = false;
 /** Opens the sign-in dialog above the current view; resolves once the person has signed in. */
 export function signIn() {
   const { me } = state;
-  delete storage[channelName];
   set('reason', news || (me ? endedAdvice : hasSignedIn && cookieAdvice));
   if (me) email.value = me.email;
   set('to-guide', { hidden: !!me });
@@ -83,7 +71,7 @@ set('credentials', {
   },
 });
 
-/** Undoes all removals whose time is not over; returns what was kept. */
+/** Undoes all removals that still can be undone; returns what was kept. */
 function endRemovals() {
   const { removals } = state;
   for (const { undo } of removals) undo();
@@ -94,7 +82,6 @@ function endRemovals() {
 export async function signOut(everywhere) {
   const kept = endRemovals();
   await call('POST', 'logout', { body: { everywhere } });
-  delete storage[channelName];
   // No data of the person stays on the page, nor behind the back button.
   Object.assign(state, { me: undefined, activity: [] });
   names.clear();
@@ -112,7 +99,6 @@ export async function signOut(everywhere) {
 /** Reacts to the user who is signed in, perhaps through another tab. @param {number} id */
 export async function noticeUser(id) {
   const { me } = state;
-  storage[channelName] = 'open';
   if (dialog.open && (!me || me.id === id)) return resume();
   if (me && me.id !== id) await noticeOther();
 }

@@ -10,10 +10,7 @@ import { isAllowed } from './model.js';
 /** @import { Activity, ApiDescription, Change, Collection, Removal, Route } from './types.js' */
 /** @import { Suggestion, User } from './types.js' */
 
-/**
- * The channel on which tabs tell each other who has signed in, and the key under which they keep that this browser has
- * a session: one for each server of this origin.
- */
+/** The channel on which tabs tell each other who has signed in: one for each server of this origin. */
 export const channelName = `session of ${new URL('.', location.href).pathname}`;
 
 /** What this browser keeps; one that refuses to keeps it until the page is closed. @type {{ [key: string]: string }} */
