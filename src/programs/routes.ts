@@ -240,16 +240,17 @@ async function handled<A>(
 
 /** Reads a response until the signal ends. @throws TypeError where it is too long */
 async function bytesOf({ body }: Response, signal: AbortSignal): Promise<Buffer> {
-  const reader = body?.getReader();
   const chunks: Uint8Array[] = [];
-  // Whoever makes the bytes, such as another server, is told that nobody waits for them.
-  const cancel = (): void => void reader?.cancel().catch(() => undefined);
+  if (body === null) return Buffer.concat(chunks);
+  const reader = body.getReader();
+  // What makes the bytes, such as another server, is told that nobody waits for them.
+  const cancel = (): void => void reader.cancel().catch(() => undefined);
   if (signal.aborted) cancel();
   signal.addEventListener('abort', cancel);
   let length = 0;
   for (;;) {
-    const { done = true, value } = (await reader?.read()) ?? {};
-    if (done || value === undefined) return Buffer.concat(chunks);
+    const { done, value } = await reader.read();
+    if (done) return Buffer.concat(chunks);
     length += value.length;
     chunks.push(value);
     if (length <= limits.responseBytesMax) continue;

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { EventEmitter, once } from 'node:events';
 import { createServer } from 'node:http';
 import { connect } from 'node:net';
 import { test, type TestContext } from 'node:test';
@@ -262,11 +263,13 @@ test('a route that contradicts another or is wrong does not start', async () => 
 
 test('a Response without an end is read to its bound, and no further when its connection is broken', async (t) => {
   const cancelled: string[] = [];
+  const pulled = new EventEmitter();
   const endless = (path: string, size: number) => defineRoute({
     method: 'GET', path, access: 'public', summary: 'Answer without an end',
     handle: () => new Response(new ReadableStream({
       async pull(controller) {
         await new Promise((resolve) => setImmediate(resolve));
+        pulled.emit(path);
         controller.enqueue(new Uint8Array(size));
       },
       cancel: () => void cancelled.push(path),
@@ -280,6 +283,7 @@ test('a Response without an end is read to its bound, and no further when its co
   // A half-closed connection still waits for its answer.
   const socket = connect(Number(new URL(url).port), '127.0.0.1').on('error', () => undefined);
   socket.write('GET /left HTTP/1.1\r\nHost: localhost\r\n\r\n');
-  setTimeout(() => socket.resetAndDestroy(), 50);
+  await once(pulled, '/left');
+  socket.resetAndDestroy();
   while (cancelled.length < 2) await new Promise((resolve) => setTimeout(resolve, 2));
 });
