@@ -84,7 +84,7 @@ test('a long text is searched in parts as if it were one', () => {
   const random = generator('parts of texts');
   const marked = ['e\u0301', 'q\u0301\u0323', '\u0928\u0940', '\u1100\u1161\u11a8'];
   const pieces = [...marked, 'a', '\u{1f600}', '\u05d0', ' ', 'K', '\u1e9e'];
-  for (let round = 0; round < 10; round += 1) {
+  for (let round = 0; round < 30; round += 1) {
     const some = [' ', ...Array.from({ length: 3 + random.below(6) }, () => random.pick(pieces))];
     const text = Array.from({ length: 3 * partLength }, () => random.pick(some)).join('');
     const parts = [...partsOf(text)];
