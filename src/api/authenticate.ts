@@ -19,7 +19,7 @@ import type { Route } from './call.ts';
 export interface Authenticators {
   readonly tokens: Tokens;
   readonly sessions: Sessions;
-  /** Origins of other sites whose pages may call. */
+  /** Origins of other sites with pages that may call. */
   readonly allowedOrigins: Origins;
   /**
    * False: callers need no credentials, and every caller on this machine is an

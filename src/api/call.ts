@@ -40,7 +40,7 @@ export interface Route<B = unknown> {
   /** Whether a write must name the version that it changes (428). */
   readonly requireIfMatch?: boolean | undefined;
   /**
-   * The sites whose pages may call even without a cookie: only this one, because the route
+   * The sites with pages that may call even without a cookie: only this one, because the route
    * sets a cookie, or also those of allowed origins. Absent: any.
    */
   readonly pages?: 'own' | 'allowed';

@@ -55,7 +55,7 @@ export function checkDirectory(directory: string): Finding[] {
     const isHarmful = name !== '.' && (mode & (groups.includes(gid) ? 0o007 : 0o077)) !== 0;
     return isOpen ? [{ name, isHarmful, octal: (mode & 0o777).toString(8).padStart(4, '0') }] : [];
   });
-  // An open directory whose files are closed shows names and sizes only.
+  // An open directory with closed files shows names and sizes only.
   const level = open.some(({ isHarmful }) => isHarmful) ? failure : warning;
   const findings = open.map(({ name, octal }) => {
     const what = name === '.' ? 'The data directory' : name;

@@ -189,7 +189,7 @@ async function exportAll(call: Call): Promise<65 | void> {
   return leftOut.length === 0 ? undefined : 65;
 }
 
-/** @throws OptionError where CAIRN_CLUSTER names a cluster, whose data are not in the directory */
+/** @throws OptionError where CAIRN_CLUSTER names a cluster: its data are not in the directory */
 export function refuseCluster({ command: { name }, read }: Call, remedy: string): void {
   if (read(clusterOptions.members) === undefined) return;
   throw new OptionError(`Cannot ${name} beside CAIRN_CLUSTER: unset it and ${remedy}`);

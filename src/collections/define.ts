@@ -160,7 +160,7 @@ export const checkRoles = elements(
   must('1 to 40 lower-case letters, digits and "-" that are no word of access', isNewRole),
 );
 
-/** Singulars whose schemas or operations are already in the OpenAPI document. */
+/** Singulars with schemas or operations that are already in the OpenAPI document. */
 const reservedSingulars = ['health', 'status', 'minute', 'issue', 'problem'];
 /** Those of a server with users. */
 const accountSingulars = [

@@ -10,6 +10,7 @@ import type { CollectionDeclaration } from './declaration.ts';
 import type { Registry } from './registry.ts';
 
 /** Records as a file or a table has them, held to the rules of their declaration. */
+
 /** A record as it will be stored, apart from its owner. */
 export interface NewRecord {
   readonly id: RecordId | undefined;
@@ -40,8 +41,8 @@ export class Mistakes {
 }
 
 /**
- * Returns what of the stored records an import would refuse by the rules of its field, a line for each
- * cause: a declaration that became tighter holds for what is written next.
+ * Returns what of the stored records an import would refuse by the rules of their fields, a line for
+ * each cause: a declaration that became tighter holds for what is written next.
  */
 export function brokenRules(
   registry: Registry,

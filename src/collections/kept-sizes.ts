@@ -16,7 +16,7 @@ export class SizesByCaller {
     if (after > 0) this.#ranks[rankOf(after)]?.add(caller);
   }
 
-  /** The callers whose replies take the most first; those of a rank in any order. */
+  /** The callers with the largest replies first; those of a rank in any order. */
   *largest(): Generator<string, void, undefined> {
     for (const callers of this.#ranks.toReversed()) yield* callers;
   }

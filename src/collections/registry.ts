@@ -108,7 +108,7 @@ export interface Reference {
  *   comments          a collection that refers here: its records by id, as `comments`
  *   comments:postId   the same, where several of its fields refer here, or the name is taken
  *
- * A field whose short name is that of another field cannot be embedded. No array has more than
+ * A field with the short name of another field cannot be embedded. No array has more than
  * `embeddedMax` records.
  */
 export interface Embeddable {

@@ -220,13 +220,13 @@ export const settings: { readonly [K in keyof Settings]: Option<Settings[K]> } =
   dialect,
   corsOrigins: option(
     'cors-origin',
-    'web origins whose pages may call the API',
+    'web origins with pages that may call the API',
     list(text('ORIGIN,…', 'origins such as https://app.example or http://localhost:*', isOrigin)),
     [],
   ),
   trustedProxies: option(
     'trust-proxy',
-    'proxies whose X-Forwarded-For and X-Forwarded-Proto are believed',
+    'proxies that are believed in X-Forwarded-For and X-Forwarded-Proto',
     list(text('NETWORK,…', 'addresses or networks such as 10.0.0.0/8', isNetwork)),
     [],
   ),

@@ -97,7 +97,7 @@ export class HttpServer extends Shared {
     onClosed?: () => void,
   ): Promise<number> {
     this.isDraining = true;
-    // Only stops listening. `close` of node:http would also close connections whose reply
+    // Only stops listening. `close` of node:http would also close connections with a reply that
     // has not been read yet, because it takes them for idle.
     const closed = this.#servers.map(
       (server) => new Promise((resolve) => TcpServer.prototype.close.call(server, resolve)),

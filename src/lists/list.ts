@@ -257,7 +257,7 @@ function referringTo(
   return ids.length === 1 ? found : found.sort((a, b) => a.id - b.id);
 }
 
-/** How a list is read in an order whose first field ascends. */
+/** How a list is read in an order with a first field that ascends. */
 interface Reading {
   readonly direction: Direction;
   /** What a record compares with the place of the cursor at least, to be behind it. */

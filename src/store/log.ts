@@ -53,7 +53,7 @@ export interface LogClient {
   /** Nothing can be appended any more. */
   onFailure(error: unknown): void;
   /**
-   * For a log that several processes share: tells of commits of another one, whose changes
+   * For a log that several processes share: tells of commits of another one; their changes
    * are in the tables. No group is in flight.
    */
   published(changes: readonly RecordChange[]): void;

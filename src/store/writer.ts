@@ -379,7 +379,7 @@ export class Writer implements Store, LogClient {
     memory.check();
   };
 
-  /** Undoes the batch, whose writes wait again. */
+  /** Undoes the batch; its writes wait again. */
   #dropBatch(): void {
     if (this.#batch === undefined) return;
     undo(this.#batch.changes);

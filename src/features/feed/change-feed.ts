@@ -14,7 +14,7 @@ import { fieldValue, representationWriter, type Write } from '../../schema/recor
 import { sizeOf } from '../../store/memory/size.ts';
 import type { RecordChange, Store, StoredRecord } from '../../store/store.ts';
 
-/** A collection whose changes the feed reports to callers who may list it. */
+/** A collection with changes that the feed reports to callers who may list it. */
 type Reported = Pick<RoutedCollection, 'name' | 'fields' | 'access' | 'isSingle'>;
 
 /** Whether a listener sees the changes of a record, by what decides it. Absent: all. */
@@ -44,7 +44,7 @@ interface FeedRequest {
    * Id of the last event that the caller received. Absent: only new changes are reported.
    */
   readonly since: string | undefined;
-  /** The collections to follow. Absent: all whose lists the caller has access to. */
+  /** The collections to follow. Absent: all with a list that the caller has access to. */
   readonly collections: readonly string[] | undefined;
   /** Whether the caller still has access. Called at each change, and every 15 s. */
   readonly isAdmitted: () => boolean;
@@ -96,7 +96,7 @@ const piecesMax = 16;
  * The changes of all collections as server-sent events (WHATWG HTML §9.2), in commit
  * order. The latest events are kept once for all listeners. A listener is a position among
  * them: when its connection has room, it is sent the events from its position on, so
- * nothing is queued per listener. A listener whose position has been forgotten is
+ * nothing is queued per listener. A listener with a position that was forgotten is
  * disconnected.
  *
  * The last event of a commit has the id `<epoch>-<sequence>`. The others have none: a

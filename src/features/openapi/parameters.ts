@@ -45,7 +45,7 @@ function describeOwn(names: readonly OwnParameter[], subject: ListSubject): Quer
 function describeFilter(name: string, field: Field, operator: ListOperator): QueryParameter {
   return {
     name: operator === 'eq' ? name : `${name}:${operator}`,
-    description: `Only records whose ${name} ${operatorWords[operator]}.${notes[field.kind] ?? ''}`,
+    description: `Only records where ${name} ${operatorWords[operator]}.${notes[field.kind] ?? ''}`,
     schema: operandSchema(operator, field),
   };
 }
@@ -119,8 +119,8 @@ const ownParameters: { readonly [name in OwnParameter]: (subject: ListSubject) =
   }),
   embed: ({ embeddables = [] }) => ({
     description:
-      'References whose records are added, and collections whose records that refer here are ' +
-      `added, up to ${limits.embeddedMax} for each.`,
+      'References, to add the records that they name, and collections, to add their records that ' +
+      `refer here, up to ${limits.embeddedMax} for each.`,
     schema: arrayOf(embeddables.map(({ name }) => name)),
   }),
   or: () => ({

@@ -32,7 +32,7 @@ export class Fence {
     if (this.failure !== undefined) throw this.failure;
   }
 
-  /** Runs work whose error means that nobody knows what is on the disk. */
+  /** Runs work; its error means that nobody knows what is on the disk. */
   async guard<T>(work: () => Promise<T>): Promise<T> {
     this.assertHeld();
     try {

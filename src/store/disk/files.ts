@@ -32,7 +32,7 @@ export interface Files {
 
 /**
  * `replace` makes the file or empties it. `exclusive` makes it, and fails where it
- * exists. `journal` is the same for a file whose every write is followed by a sync, so
+ * exists. `journal` is the same for a file with a sync after each write, so
  * that one call may do both. `rewrite` opens a file that is there.
  */
 export type OpenMode = 'read' | 'replace' | 'exclusive' | 'journal' | 'rewrite';

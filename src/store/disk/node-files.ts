@@ -77,7 +77,7 @@ export class NodeFiles implements Files {
   readonly #prefix: string;
   /** Kept open, so that a lack of descriptors cannot prevent the sync after a rename. */
   #handle: FileHandle | undefined;
-  /** Where syncs are denied: a file whose writes also make changes of the directory durable. */
+  /** Where syncs are denied: a file with writes that also make changes of the directory durable. */
   #barrier: FileHandle | undefined;
 
   constructor(directory: string) {

@@ -10,7 +10,7 @@
  *
  * Each of them is one line, and every line ends in a line feed. The first line is the
  * manifest, the others are groups.
- * - A clean stop leaves a journal whose only line is a manifest that says `closed`. So none of
+ * - A clean stop leaves a journal with one line only, a manifest that says `closed`. So none of
  *   its bytes can be lost or change without notice.
  * - `crc` is the CRC-32 of the line up to the comma before it. It starts from the `crc` of the
  *   line above, so that a line that is changed, missing, repeated or from another journal

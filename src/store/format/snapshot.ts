@@ -6,7 +6,7 @@
  *   {"id":5,"revision":90,"name":"Ink","price":7}
  *   ],"count":2,"sha256":"…"}
  *
- * - `through` is the sequence number of the last commit whose changes the file holds,
+ * - `through` is the sequence number of the last commit with changes that the file holds,
  *   `revision` that of the last commit that changed the collection, and `nextId` the id that
  *   the next record gets.
  * - `sha256` covers every byte of the lines above the last one. The last line consists of

@@ -436,7 +436,7 @@ export function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 2 ** 52;
 }
 
-/** Whether a collection may have this name. It becomes the name of a file, whoever chose it. */
+/** Whether a collection may have this name. It becomes the name of a file, no matter who chose it. */
 export function isCollectionName(name: string): boolean {
   return /^[\w-]{1,63}$/.test(name);
 }
