@@ -1,10 +1,11 @@
 /**
  * Runs the test files of one kind: `test` (built into `.test` first, and run from there), or `browser`, `release`,
- * `torture` (run as they are). Further words choose those whose paths contain one: `npm test -- http/tls`.
+ * `torture` (run as they are). Further words choose those whose paths contain one: `npm test -- http/tls`. Of the latter
+ * kinds, CAIRN_FAILED names a file: which test files failed is added to it, and those that it has already are run alone.
  */
 import { spawnSync } from 'node:child_process';
-import { readdirSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 
 process.chdir(join(import.meta.dirname, '..'));
 
@@ -24,9 +25,14 @@ const measuring = /(balancers|http-(costly|overload|shutdown)|lists|sign-in-timi
 process.exitCode = kind === 'test' ? runBuilt() : runSources();
 
 function runSources() {
-  const [alone, others] = [true, false].map((wanted) => files.filter((path) => measuring.test(path) === wanted));
+  const failed = process.env.CAIRN_FAILED;
+  const again = failed && existsSync(failed) ? readFileSync(failed, 'utf8').split('\n') : [];
+  const tried = files.filter((path) => again.length === 0 || again.includes(resolve(path)));
+  const reporters = failed ? ['tap', 'stdout', './.ci/failed.js', 'stderr'].map((value, index) =>
+    `--test-reporter${index % 2 ? '-destination' : ''}=${value}`) : [];
+  const [alone, others] = [true, false].map((wanted) => tried.filter((path) => measuring.test(path) === wanted));
   const statuses = [[others, kind === 'browser' ? 1 : 2], [alone, 1]].map(([chosen, concurrency]) => chosen.length === 0 ? 0
-    : run(['--import', 'tsx', '--test', `--test-concurrency=${concurrency}`, ...chosen]));
+    : run(['--import', 'tsx', '--test', ...reporters, `--test-concurrency=${concurrency}`, ...chosen]));
   return Math.max(...statuses);
 }
 
