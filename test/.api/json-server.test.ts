@@ -97,6 +97,16 @@ const lists: readonly (readonly [query: string, ids: readonly number[]])[] = [
   ['title:endsWith=post', [1]],
   ['tags:has=red', [1]],
   ['author:exists=false', [3, 4]],
+  // Operators of what is within a member.
+  ['author.name_like=AD', [1]],
+  ['author.name_gte=B', [2]],
+  ['author.name_ne=Ada', [2]],
+  ['author.name_like=x&views=20', []],
+  ['author.name:contains=mi', [2]],
+  ['author.name:in=Ada,Mia', [1, 2]],
+  ['author.name:lt=B&views:gte=3', [1]],
+  ['tags.0_like=re', [1]],
+  ['author.nothing_gte=1', []],
   // Conditions in JSON.
   [where({ views: { gt: 3, lt: 100 } }), [2, 4]],
   [where({ title: 'b second' }), [2]],

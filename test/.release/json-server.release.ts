@@ -53,6 +53,7 @@ const old: readonly Row[] = [
   ['GET /posts?views_like=2', 'a text is found in texts, not in the digits of a number'],
   ['GET /posts?date_gte=2021'], ['GET /posts?rating_ne=5'], ['GET /posts?nothing_gte=1'],
   ['GET /posts?id_ne=1&id_ne=2'],
+  ['GET /posts?author.name_like=ad'], ['GET /posts?author.name_gte=B'], ['GET /posts?author.name_ne=Ada'],
   ['GET /posts?q=first'], ['GET /posts?q=MIA'], ['GET /posts?q='],
   ['GET /posts?q=20', 'a text is found in texts, not in the digits of a number'],
   ['GET /posts?_embed=comments'], ['GET /posts/1?_embed=comments'], ['GET /comments?_expand=post'],

@@ -99,8 +99,11 @@ export function readQuery(subject: ListSubject, query: Query, isKnown: IsKnown):
     const parameter = written.replace(/\[\]$/, '');
     if (parameters.test(parameter)) continue;
     const [, name, suffix, operator = suffix] = filterForm.exec(parameter) ?? [];
-    if (isKnown(parameter)) filters.push(...filtersOf(shape, parameter, 'eq', values));
-    else if (name !== undefined && operator !== undefined) {
+    const isOperated = name !== undefined && operator !== undefined;
+    // Of a path only the first name is known: what ends it is taken for an operator.
+    if (isKnown(parameter) && !(isOperated && name.includes('.')))
+      filters.push(...filtersOf(shape, parameter, 'eq', values));
+    else if (isOperated) {
       const listed = operator === 'in' ? values.flatMap((value) => value.split(',')) : values;
       filters.push(...filtersOf(shape, name, operator, listed));
     }
