@@ -19,10 +19,13 @@ export interface TrustedList {
 
 export const lists: Readonly<Record<'access' | 'disk', TrustedList>> = {
   access: {
-    tokensMax: 56_750,
+    tokensMax: 60_250,
     files: {
+      'src/config/options.ts': 'which values each option may have, and the defaults, by which a server is closed',
       'src/config/read.ts': 'where an option or a secret comes from, and that `--auth none` is for loopback alone',
       'src/app/options.ts': 'what an app is opened with, and the defaults of an app that is given nothing',
+      'src/base/system.ts': 'where every secret, salt and id comes from: random numbers of the system; and its clock',
+      'src/base/limits.ts': 'how long what lets somebody in lasts, how short a key may be, and every other bound',
       'src/app/app.ts': 'requests go through the pipeline; a first start makes its administrator before any',
       'src/app/data.ts': 'what the services are made of',
       'src/app/endpoints.ts': 'which handler is bound to which route',
@@ -69,6 +72,8 @@ export const lists: Readonly<Record<'access' | 'disk', TrustedList>> = {
       'src/schema/validate.ts': 'no field is set that is not declared, or is read-only',
       'src/schema/record.ts': 'no field is shown that is write-only or not declared',
       'src/schema/field.ts': 'what a field is',
+      'src/base/record-id.ts': 'the id that callers know of a record, and its number in the store',
+      'src/base/uuid.ts': 'how an id is made that is a text: what of it can be guessed',
       'src/http/query.ts': 'a query is read once',
       'src/api/collections.ts': 'the operations on records, and what each reply shows',
       'src/collections/reader.ts': 'which records a caller sees, in lists and embedded ones too',
@@ -86,7 +91,7 @@ export const lists: Readonly<Record<'access' | 'disk', TrustedList>> = {
     needs: {},
   },
   disk: {
-    tokensMax: 22_000,
+    tokensMax: 24_000,
     files: {
       'src/store/open-store.ts': 'which files a store has',
       'src/store/writer.ts': 'a write is decided, logged, synced, published and answered, in this order',
@@ -107,9 +112,12 @@ export const lists: Readonly<Record<'access' | 'disk', TrustedList>> = {
       'src/store/recovery/write-store.ts': 'how snapshots are written',
       'src/store/memory/transaction.ts': 'what a transaction sees, and how a commit that was read is applied',
       'src/store/memory/table.ts': 'how a record that was read becomes one that is shown',
+      'src/store/memory/record-index.ts': 'which record has an email, the hash of a secret or an id',
     },
     needs: {
       'src/base/json.ts': 'for a disk: whether a value is an object; lines are read by `JSON.parse`',
+      'src/base/limits.ts': 'for a disk: when a checkpoint is made, and how much waits',
+      'src/base/record-id.ts': 'for a disk: which member of a record is its id',
     },
   },
 };
@@ -128,18 +136,13 @@ export const decidesNothing: Reading = {
   'src/base/budget.ts': 'who waits while there is little room, for every caller alike',
   'src/base/errors.ts': 'codes and their status',
   'src/base/heap.ts': 'how much memory there is',
-  'src/base/limits.ts': 'numbers, which the reference lists',
-  'src/base/record-id.ts': 'that a record has a number, and an id which callers see',
   'src/base/search.ts': 'binary search, and words that are alike',
-  'src/base/system.ts': 'the clock, and the random numbers of the system',
   'src/base/turns.ts': 'whose turn it is',
-  'src/base/uuid.ts': 'how an id is made that is a text',
   'src/base/version.ts': 'the version',
-  'src/config/options.ts': 'how options are written; the reference lists them with their defaults',
   'src/http/idempotency-key.ts': 'how such a key is written',
   'src/http/preconditions.ts': 'whether a caller knows the version that it changes',
   'src/http/read-sockets.ts': 'from which sockets is read next, for every network alike',
-  'src/http/request-ids.ts': 'ids for the log',
+  'src/http/request-ids.ts': 'ids for the log, which protect nothing: they can be guessed',
   'src/lists/filters.ts': 'which of the records that a handler gives are asked for',
   'src/lists/kept-orders.ts': 'the order of records',
   'src/lists/list-pool.ts': 'how many lists are made at once',
@@ -157,7 +160,6 @@ export const decidesNothing: Reading = {
   'src/store/recovery/damage-error.ts': 'how damage is told to an operator',
   'src/store/memory/blocks.ts': 'how records lie in memory',
   'src/store/memory/memory.ts': 'how much memory records may take',
-  'src/store/memory/record-index.ts': 'how records are found by a key',
   'src/store/memory/size.ts': 'how much one takes',
 };
 
