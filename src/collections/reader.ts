@@ -11,7 +11,6 @@ import type { RecordId } from '../base/record-id.ts';
 import { fieldValue } from '../schema/record.ts';
 import type { Collection, From, StoredRecord, Transaction } from '../store/store.ts';
 import { mayName } from './named-users.ts';
-import { referring, type Referrers } from './referrers.ts';
 
 /** What decides who sees the records of a collection. */
 export interface Readable<R extends StoredRecord = StoredRecord> {
@@ -34,12 +33,12 @@ export const decidingNames = ({ list, read }: Readable['access']): string[] => [
   ...new Set([...namesIn(list), ...namesIn(read)]),
 ];
 
-/** Whether a value of a record names a user. */
-function isNamed(record: object, name: string, userId: number | undefined): boolean {
+/** Whether a value of a record names a user, or another record. */
+function isNamed(record: object, name: string, id: number | string | undefined): boolean {
   const value = fieldValue(record, name);
   return Array.isArray(value)
-    ? value.some((one: unknown) => one === userId)
-    : userId !== undefined && value === userId;
+    ? value.some((one: unknown) => one === id)
+    : id !== undefined && value === id;
 }
 
 /** Whether a caller has access to a record. */
@@ -116,7 +115,6 @@ export class Reader {
   /** For each cell that depends on records: the names of the indexes that find them. */
   readonly #cells: readonly (readonly string[])[];
   readonly #userId: number;
-  readonly #made: Referrers = new Map();
 
   constructor(of: Readable, principal: Principal, purpose: Purpose) {
     this.#records = of.records;
@@ -134,30 +132,40 @@ export class Reader {
       : undefined;
   }
 
-  /** The records that refer to this id by `field`, by ascending id: the first that are seen. */
+  /**
+   * The records that refer to this id by `field`, by ascending id: the first that are seen. The
+   * shorter index finds them, so that records which others have take no longer than one's own.
+   */
   members(field: string, id: RecordId, most: number): StoredRecord[] {
     const { test } = this;
     if (test === undefined) return this.#records.members(field, id, most);
-    const names = [...new Set(this.#cells.flat())];
-    // Whatever is found by a name passes the only cell, or all where that name alone decides.
-    const enough = names.length === 1 || this.#cells.length === 1 ? most : Infinity;
-    const all = names.flatMap((name) =>
-      referring(this.#records, field, id, name, this.#userId, enough, this.#made),
+    if (this.#ownAtMost >= this.#records.countAtMost(field, id))
+      return this.#records.members(field, id, most, undefined, test);
+    const refers: Test = (record) => isNamed(record, field, id) && test(record);
+    const all = this.#names.flatMap((name) =>
+      this.#records.members(name, this.#userId, most, undefined, refers),
     );
-    return inOrder(all).filter(test).slice(0, most);
+    return inOrder(all).slice(0, most);
   }
 
   /** The records that are seen, by ascending id, where indexes have at most `most` of them. */
   found(most: number): StoredRecord[] | undefined {
-    if (this.test === undefined) return undefined;
-    // The cell of lists, where there are two, which is seldom the wider one.
-    const names = this.#cells.at(-1) ?? [];
-    let count = 0;
-    for (const name of names) count += this.#records.countAtMost(name, this.#userId);
-    if (count > most) return undefined;
-    const all = names.flatMap((name) => this.#records.members(name, this.#userId));
-    const once = names.length === 1 ? all : inOrder(all);
+    if (this.test === undefined || this.#ownAtMost > most) return undefined;
+    const all = this.#names.flatMap((name) => this.#records.members(name, this.#userId));
+    const once = this.#names.length === 1 ? all : inOrder(all);
     return once.filter(this.test);
+  }
+
+  /** How many records the indexes have of which the caller may see some. */
+  get #ownAtMost(): number {
+    let count = 0;
+    for (const name of this.#names) count += this.#records.countAtMost(name, this.#userId);
+    return count;
+  }
+
+  /** The names of the indexes that find them: of the cell of lists, which is seldom the wider one. */
+  get #names(): readonly string[] {
+    return this.#cells.at(-1) ?? [];
   }
 
   /**

@@ -24,7 +24,6 @@ import type {
   Transaction,
 } from '../store/store.ts';
 import { decidingNames, type Readable } from './reader.ts';
-import { referrerGroups } from './referrers.ts';
 import { capitalized, shapeTagOf, type CollectionDeclaration } from './declaration.ts';
 
 /**
@@ -278,11 +277,6 @@ function tableOf(
     unique: Object.fromEntries(unique),
     groups: {
       ...Object.fromEntries(groups.map((field) => [field, (entry: Entry) => idsIn(entry, field)])),
-      // Nothing is embedded in users.
-      ...referrerGroups(
-        references.flatMap(([field, { to }]) => (to === 'users' ? [] : field)),
-        decidingNames(access),
-      ),
       ...(ids === 'any' && { [textsName]: hasTextId }),
       ...others,
     },

@@ -30,16 +30,8 @@ export type StoreState = 'writable' | 'full' | 'unavailable' | 'failed';
 
 export type Key = string | number;
 
-/** The keys that each user makes with each id, as `pairKey` does: only those that change are made. */
-export interface Pairs {
-  readonly users: readonly unknown[];
-  readonly ids: readonly unknown[];
-}
-
-export const pairKey = (user: unknown, id: unknown): string => `${user} ${id}`;
-
 /** The key of a record in an index, or its keys; `undefined` where it takes no part. */
-export type Keys = Key | readonly Key[] | Pairs | undefined;
+export type Keys = Key | readonly Key[] | undefined;
 
 /** Declares a collection. The store does not know the meaning of its records. */
 export interface TableDefinition<R extends StoredRecord> {
@@ -87,9 +79,15 @@ export interface Collection<R extends StoredRecord> {
   find(index: string, key: string): R | undefined;
   /**
    * The records with this key in a group index: by ascending id, or from an id on, up or down; all,
-   * or the first `most`.
+   * or the first `most`, that pass `test`.
    */
-  members(index: string, key: string | number, most?: number, from?: From): R[];
+  members(
+    index: string,
+    key: string | number,
+    most?: number,
+    from?: From,
+    test?: (record: R) => boolean,
+  ): R[];
   /** At least as many as have this key in a group index: changes in the making count, too. */
   countAtMost(index: string, key: string | number): number;
   /** The newest records, the one with the highest id first. */

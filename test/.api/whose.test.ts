@@ -7,6 +7,8 @@ import { systemClock } from '../../src/base/system.ts';
 import { ChangeFeed } from '../../src/features/feed/change-feed.ts';
 import { Reader } from '../../src/collections/reader.ts';
 import { createApp } from '../../src/index.ts';
+import { Tables } from '../../src/store/memory/table.ts';
+import type { StoredRecord } from '../../src/store/store.ts';
 import { openTestApp } from '../.support/app.ts';
 import type { App } from '../.support/inside.ts';
 
@@ -114,21 +116,34 @@ test('a removal that hidden records refuse does not tell how many there are', as
   assert.match(await detailOf(), /: records refer to it in steps$/);
 });
 
-test('an index finds what is embedded for a caller, however many others refer', async (t) => {
-  const asked: unknown[] = [];
-  const stored = { id: 1, revision: 1, ownerId: 2, taskId: 5 };
-  const records = {
-    countAtMost: () => 1_000_000,
-    members(...given: unknown[]) {
-      asked.push(given);
-      return [stored];
-    },
-  };
-  const caller = { kind: 'bearer', userId: 2, role: 'member', issuedAt: 0 } as const;
+test('the shorter index finds what is embedded for a caller, however many others refer', async (t) => {
+  const tables = new Tables();
+  const keysOf = (name: string) => (record: StoredRecord) => Object(record)[name];
+  const groups = { taskId: keysOf('taskId'), ownerId: keysOf('ownerId') };
+  const records = tables.add({ name: 'steps', parse: (record) => record, groups });
+  const reads = { ownerId: 0, taskId: 0 };
+  const counted = (name: keyof typeof reads, value: number) => ({
+    [name]: { enumerable: true, get: () => ((reads[name] += 1), value) },
+  });
+  // Of task 5 eve has 2,000 steps, and mia 3; of task 6 eve has one, and mia 1,000.
+  for (const [ownerId, taskId, count] of [[3, 5, 2000], [3, 6, 1], [2, 5, 3], [2, 6, 1000]] as const)
+    for (let made = 0; made < count; made += 1) {
+      const values = { ...counted('ownerId', ownerId), ...counted('taskId', taskId) };
+      records.load(Object.defineProperties({ id: records.nextId, revision: 1 }, values));
+    }
   const access = { list: 'owner', read: 'owner' };
-  const reader = new Reader({ records: Object(records), access }, caller, 'list');
-  assert.deepEqual(reader.members('taskId', recordId(5), 100), [stored]);
-  assert.deepEqual(asked, [['taskId.ownerId', '2 5', 100]]);
+  const found = (userId: number, taskId: number, most = 100): object => {
+    const caller = { kind: 'bearer', userId, role: 'member', issuedAt: 0 } as const;
+    const reader = new Reader({ records, access }, caller, 'list');
+    Object.assign(reads, { ownerId: 0, taskId: 0 });
+    return { found: reader.members('taskId', recordId(taskId), most).length, ...reads };
+  };
+  // Mia has 1,003 steps, which are fewer than the 2,003 of task 5.
+  assert.deepEqual(found(2, 5), { found: 3, taskId: 1003, ownerId: 3 });
+  assert.deepEqual(found(2, 5, 2), { found: 2, taskId: 2, ownerId: 2 });
+  // 1,001 are of task 6. One of them is hidden; or all but one.
+  assert.deepEqual(found(2, 6), { found: 100, taskId: 0, ownerId: 101 });
+  assert.deepEqual(found(3, 6), { found: 1, taskId: 0, ownerId: 1001 });
 
   const { mia, eve } = await open(t);
   for (const ask of [mia, mia, eve]) await ask('POST', '/tasks', { json: { title: 'Task' } });

@@ -132,7 +132,6 @@ export const decidesNothing: Reading = {
   'src/collections/kept-sizes.ts': 'how much memory the kept replies of each caller take',
   'src/collections/named-users.ts': 'which blocks are passed over; the reader tests each record of the others',
   'src/collections/size.ts': 'how large a record may be',
-  'src/collections/referrers.ts': 'indexes of what is embedded; the reader tests each record that they find',
   'src/base/budget.ts': 'who waits while there is little room, for every caller alike',
   'src/base/errors.ts': 'codes and their status',
   'src/base/heap.ts': 'how much memory there is',

@@ -1,44 +1,23 @@
 import { firstIndex } from '../../base/search.ts';
-import { pairKey, type From, type Key, type Keys, type Pairs } from '../store.ts';
+import type { From, Key, Keys } from '../store.ts';
 
 export type KeyOf<R> = (record: R) => Keys;
 
 /** Whether a key is among `keys`. */
 export const hasKey = (keys: Keys, key: Key): boolean =>
-  typeof keys === 'object' ? listOf(keys).includes(key) : keys === key;
+  typeof keys === 'object' ? keys.includes(key) : keys === key;
 
-const listOf = (keys: readonly Key[] | Pairs): readonly Key[] =>
-  'users' in keys ? keys.users.flatMap((user) => keys.ids.map((id) => pairKey(user, id))) : keys;
-
-/** The keys that are not among `others`. */
-function without(keys: readonly Key[] | Pairs, others: Keys): readonly Key[] {
-  if (typeof others !== 'object') return listOf(keys).filter((key) => key !== others);
-  if (!('users' in keys && 'users' in others)) return difference(listOf(keys), listOf(others));
-  const { users } = keys;
-  if (users.join() !== others.users.join()) return difference(listOf(keys), listOf(others));
-  // In a key, a number is the same as its text.
-  return listOf({ users, ids: difference(keys.ids, others.ids, String) });
-}
-
-/**
- * What is not among `others`, where those are one that have the same key. Both may be long; most
- * often they differ in one place.
- */
-function difference<T>(
-  all: readonly T[],
-  others: readonly T[],
-  keyOf: (one: T) => unknown = (one) => one,
-): readonly T[] {
-  let [start, end, otherEnd] = [0, all.length, others.length];
-  while (start < end && all[start] === others[start]) start += 1;
-  while (end > start && all[end - 1] === others[otherEnd - 1])
+/** The keys that are not among `others`. Both may be many; most often they differ in one place. */
+function without(keys: readonly Key[], others: Keys): readonly Key[] {
+  if (typeof others !== 'object') return keys.filter((key) => key !== others);
+  let [start, end, otherEnd] = [0, keys.length, others.length];
+  while (start < end && keys[start] === others[start]) start += 1;
+  while (end > start && keys[end - 1] === others[otherEnd - 1])
     [end, otherEnd] = [end - 1, otherEnd - 1];
-  const rest = all.slice(start, end);
-  const areOne = (one: T, other: T): boolean =>
-    one === other || (typeof one !== typeof other && keyOf(one) === keyOf(other));
-  if (rest.length <= few) return rest.filter((one) => !others.some((other) => areOne(one, other)));
-  const known = new Set(others.map(keyOf));
-  return rest.filter((one) => !known.has(keyOf(one)));
+  const rest = keys.slice(start, end);
+  if (rest.length <= few) return rest.filter((key) => !others.includes(key));
+  const known = new Set(others);
+  return rest.filter((key) => !known.has(key));
 }
 
 /** So many are found sooner one by one than by a set of all. */

@@ -130,11 +130,17 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     return found;
   }
 
-  members(index: string, key: Key, most = Infinity, from?: From): R[] {
+  members(
+    index: string,
+    key: Key,
+    most = Infinity,
+    from?: From,
+    test: (record: R) => boolean = () => true,
+  ): R[] {
     const found: R[] = [];
     const group = this.#of(this.#groups, index);
     for (const record of this.#recordsWith(group, key, 'published', from)) {
-      if (found.push(record) >= most) break;
+      if (test(record) && found.push(record) >= most) break;
     }
     return found;
   }
