@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
+import { crc32 } from 'node:zlib';
 
 import { allCommands } from '../../src/cli/commands.ts';
+import type { CollectionDefinition } from '../../src/collections/declaration.ts';
 import { defineCollection } from '../../src/collections/define.ts';
-import type { Shape } from '../../src/schema/field.ts';
+import type { Field, Shape } from '../../src/schema/field.ts';
 import { runCommand } from '../.support/cli/terminal.ts';
 import { isAppend, refusedWith, startEtcd, until } from '../.support/cluster/cases.ts';
 import { startNode } from '../.support/cluster/nodes.ts';
@@ -98,6 +100,46 @@ test('records that go with their owner are so on all nodes', async (t) => {
   await assert.rejects(start('keep'), refusedWith(78, /books\.ownerId is nothing to this node/));
 });
 
+test('a single resource is the same on all nodes: neither a collection, nor another value', async (t) => {
+  const etcd = await startEtcd(t);
+  const start = async (definition: Omit<CollectionDefinition, 'name'>): Promise<void> => {
+    const collections = [defineCollection({ name: 'settings', ...definition })];
+    const app = await createApp({ cluster: { members: etcd.addresses }, auth: 'none', items: false, collections });
+    t.after(() => app.close());
+  };
+  const fields = { theme: text, note: optional };
+  await start({ single: true, fields });
+  await start({ single: true, fields: { theme: { ...text, max: 9 } } });
+  for (const [other, place] of [
+    [{ fields }, /settings\.id is .*"integer".* to this node, and .*"single"/],
+    [{ single: true, value: { kind: 'json' } }, /settings\.(?:theme|\.value) is nothing to /],
+    [{ single: true, fields: { ...fields, size: { kind: 'integer' } } }, /settings\.size/],
+    [{ single: true, fields: { ...fields, note: { ...optional, nullable: true } } }, /settings\.note/],
+  ] satisfies [Omit<CollectionDefinition, 'name'>, RegExp][])
+    await assert.rejects(start(other), refusedWith(78, place));
+});
+
+test('what a former version declared is completed by the first node that starts', async (t) => {
+  const etcd = await startEtcd(t);
+  const shapes = { shelves: { names: { kind: 'list', of: text }, size, state } } as const;
+  const node = await startServer(t, etcd, shapes);
+  await node.close();
+  const complete = etcd.get('cairn/declaration') ?? '';
+  const former = JSON.stringify({
+    'shelves.id': { kind: 'integer', required: true },
+    'shelves.names': { kind: 'list', of: { kind: 'text' }, required: true },
+    'shelves.size': { kind: 'object', required: false },
+    'shelves.state': { kind: 'choice', values: ['new'], required: false },
+  });
+  const digest = crc32(former).toString(16).padStart(8, '0');
+  etcd.put('cairn/declaration', former);
+  etcd.put('cairn/meta', (etcd.get('cairn/meta') ?? '').replace(/\w+"}$/, `${digest}"}`));
+  const other = { shelves: { ...shapes.shelves, names: { kind: 'list', of: integer } } } as const;
+  await assert.rejects(startServer(t, etcd, other), refusedWith(78, /shelves\.names/));
+  await startServer(t, etcd, shapes);
+  assert.equal(etcd.get('cairn/declaration'), complete);
+});
+
 test('what a reference clears keeps the fields that this node does not know', async (t) => {
   const etcd = await startEtcd(t);
   const authorId = { kind: 'reference', to: 'authors', optional: true, onDelete: 'clear' } as const;
@@ -112,7 +154,13 @@ test('what a reference clears keeps the fields that this node does not know', as
 
 const pages = { kind: 'integer', optional: true } as const;
 const state = { kind: 'choice', values: ['new'], default: 'new' } as const;
-const books = { title: text, pages, state };
+const integer = { kind: 'integer' } as const;
+const sized = { kind: 'object', fields: { width: integer } } as const;
+const size = { ...sized, optional: true } as const;
+const deeper = (fields: Shape) => ({ ...size, fields: { ...size.fields, ...fields } });
+const sizesOf = (of: Field) => ({ kind: 'list', of: { kind: 'list', of }, optional: true }) as const;
+const sizes = sizesOf(sized);
+const books = { title: text, pages, state, size, sizes };
 const toAuthor = { kind: 'reference', to: 'authors' } as const;
 const authors = { name: text };
 const running: Collections = { authors, books };
@@ -125,6 +173,16 @@ for (const [what, collections, place] of [
   ['another kind', { authors, books: { ...books, pages: optional } }, /books\.pages .*"text".*"integer"/],
   ['another choice', { authors, books: { ...books, state: { ...state, values: ['new', 'read'] } } }, /books\.state/],
   ['a field that becomes unique', { authors, books: { ...books, title: { ...text, unique: true } } }, /books\.title/],
+  ['null as a value', { authors, books: { ...books, title: { ...text, nullable: true } } }, /books\.title/],
+  ['another default', { authors, books: { ...books, pages: { kind: 'integer', default: 1 } } }, /books\.pages/],
+  ['a new field within an object',
+    { authors, books: { ...books, size: deeper({ height: integer }) } }, /books\.size/],
+  ['one of another kind there', { authors, books: { ...books, size: deeper({ width: text }) } }, /books\.size/],
+  ['one that may be absent there',
+    { authors, books: { ...books, size: deeper({ width: pages }) } }, /books\.size/],
+  ['an object that takes others, too', { authors, books: { ...books, size: { ...size, additional: true } } }, /\.size/],
+  ['the same in lists of lists',
+    { authors, books: { ...books, sizes: sizesOf({ ...sized, fields: { width: text } }) } }, /books\.sizes/],
   ['a new name',
     { authors, books: { title: text, state, leaves: { ...pages, renamedFrom: 'pages' } } }, /books\.leaves/],
   ['a new reference to a collection that other nodes have',
@@ -152,7 +210,9 @@ for (const [what, collections, place] of [
 test('D0: other bounds, another order and a field less fit; so does a reference among new collections', async (t) => {
   const etcd = await startEtcd(t);
   const node = await startServer(t, etcd, running);
-  await startServer(t, etcd, { books: { state, title: { ...text, max: 10 } }, authors });
+  await startServer(t, etcd, {
+    books: { state, title: { ...text, max: 10 }, size: deeper({ width: { ...integer, min: 1 } }) }, authors,
+  });
   const shelves = { name: text };
   await startServer(t, etcd, { ...running, shelves, boards: { shelfId: { kind: 'reference', to: 'shelves' } } });
   await node.store.confirm();

@@ -1,9 +1,10 @@
 /**
  * What the records of a cluster look like. The key `declaration` has one member for each field:
  *
- *   {"books.id":{"kind":"integer","required":true},
- *    "books.title":{"kind":"text","required":true},
- *    "books.authorId":{"kind":"reference","to":"authors","required":false}}
+ *   {"books.id":{"kind":"integer","nullable":false,"required":true},
+ *    "books.title":{"kind":"text","nullable":false,"required":true},
+ *    "books.authorId":{"kind":"reference","nullable":false,"required":false,"to":"authors"},
+ *    "settings.id":{"kind":"single"}}
  *
  * Nodes with different declarations may run at the same time where each of them can read what
  * the others write, and keeps the fields that it does not know. So the declaration of the
@@ -17,8 +18,10 @@
  *         and required, set by the server or
  *         renamed; or as a reference to users,
  *         or to a collection that both have
+ *
+ * A field that a former version declared has some of the members, and is like one with the same.
  */
-import { isJsonObject, type JsonObject } from '../../base/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts';
 import { ClusterError } from './etcd.ts';
 
 /** The fields by `collection.field`. `required` is also true where only servers set a field. */
@@ -34,7 +37,8 @@ export function joinDeclarations(own: Declaration, shared: Declaration): Declara
       : [own, shared].every((side) => `${collection}.id` in side);
   for (const [place, field] of Object.entries(joined)) {
     const [here, there] = [own[place], shared[place]].map((each) => JSON.stringify(each));
-    if (here === there || !isJsonObject(field)) continue;
+    const isLike = there === JSON.stringify(own[place], formerMembers) && isFormer(shared[place]);
+    if (here === there || isLike || !isJsonObject(field)) continue;
     const isNeeded = field['required'] === true || field['renamedFrom'] !== undefined;
     const isFree = !(isNeeded && areBoth(place.split('.')[0])) && !areBoth(field['to']?.toString());
     if (isFree && (here === undefined || there === undefined)) continue;
@@ -43,6 +47,14 @@ export function joinDeclarations(own: Declaration, shared: Declaration): Declara
   }
   return joined;
 }
+
+/** Whether a former version, which did not compare all members, declared a field. */
+const isFormer = (field: JsonValue | undefined): boolean =>
+  isJsonObject(field) && field['nullable'] === undefined;
+
+/** The members that it compared, in its order. */
+// prettier-ignore
+const formerMembers = ['kind', 'of', 'values', 'unique', 'to', 'onDelete', 'renamedFrom', 'required'];
 
 /** The error for a declaration that does not fit the records of the cluster, or those of others. */
 export function misfit(problem: string): ClusterError {

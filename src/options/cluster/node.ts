@@ -9,7 +9,7 @@ import {
   type KeyRing,
 } from '../../auth/keys.ts';
 import { CairnError } from '../../base/errors.ts';
-import type { JsonValue } from '../../base/json.ts';
+import type { JsonObject } from '../../base/json.ts';
 import type { Clock, Random } from '../../base/system.ts';
 import { ownerField } from '../../collections/registry.ts';
 import { servedCollections, type Served } from '../../collections/served.ts';
@@ -206,25 +206,50 @@ export function joinWithTools(
 
 /** What the records of the declared collections look like. */
 function declarationOf(options: NodeOptions): Declaration {
-  const fields = servedCollections(options).flatMap(({ name, fields, ownerRemoved }) =>
-    Object.entries({ ...fields, ...(ownerRemoved && { ownerId: ownerField }) }).map(
-      ([field, form]) => [`${name}.${field}`, formOf(form)] as const,
+  const forms = servedCollections(options).flatMap(({ name, isSingle, fields, ownerRemoved }) => [
+    ...(isSingle ? [[`${name}.id`, { kind: 'single' }] as const] : []),
+    ...Object.entries({ ...fields, ...(ownerRemoved && { ownerId: ownerField }) }).map(
+      ([field, each]) => {
+        const { to = '' } = referenceIn(each) ?? {};
+        return [`${name}.${field}`, { ...formOf(each), ...(to && { to }) }] as const;
+      },
     ),
-  );
-  return Object.fromEntries(fields);
+  ]);
+  return Object.fromEntries(forms);
 }
 
-/** What other nodes have to know of a field: not its bounds, which only hold for writes. */
-function formOf(field: Field): JsonValue {
-  const { optional, default: fallback, readOnly } = field;
-  const required = readOnly === true || !(optional || fallback !== undefined);
-  return JSON.parse(
-    JSON.stringify({ ...field, required, to: referenceIn(field)?.to }, formMembers),
+/**
+ * What other nodes have to know of a field: all but what only holds for writes and for queries, and
+ * what describes it. A flag that is not set is left out, and members are in the order of their names.
+ */
+function formOf(field: Field): JsonObject {
+  const { optional, readOnly, nullable = false, ...others } = field;
+  const required = readOnly === true || !(optional || others.default !== undefined);
+  const within = field.kind === 'object' && {
+    fields: inOrder(Object.entries(field.fields).map(([name, each]) => [name, formOf(each)])),
+  };
+  // No element is absent.
+  const element = field.kind === 'list' && { of: { ...formOf(field.of), required: undefined } };
+  const compared = Object.entries({ ...others, ...within, ...element }).filter(
+    ([name, value]) => !notCompared.has(name) && (value !== false || name === 'default'),
   );
+  const form = inOrder([...compared, ['nullable', nullable], ['required', required]]);
+  return JSON.parse(JSON.stringify(form));
 }
 
-/** The members to keep, also of the elements of a list. */
-const formMembers = ['kind', 'of', 'values', 'unique', 'to', 'onDelete', 'renamedFrom', 'required'];
+const notCompared = new Set([
+  'min',
+  'max',
+  'bytesMax',
+  'multiline',
+  'like',
+  'show',
+  'description',
+  'example',
+]);
+
+const inOrder = (members: readonly (readonly [name: string, value: unknown])[]): object =>
+  Object.fromEntries(members.toSorted(([one], [other]) => (one < other ? -1 : 1)));
 
 /** Whether another node may know the credentials that were refused here. */
 function isUnknownHere(error: unknown): boolean {
