@@ -20,7 +20,8 @@ if (files.length === 0) {
 }
 
 /** Files that measure time have the machine to themselves. The others wait a lot: two of them at a time. */
-const measuring = /(balancers|http-(costly|overload|shutdown)|lists|sign-in-timing)[.](release|torture)[.]ts$/;
+const measuring =
+  /(balancers[.]release|(http-(costly|overload|shutdown)|lists|sign-in-timing)[.]torture|smooth[.]browser)[.]ts$/;
 
 process.exitCode = kind === 'test' ? runBuilt() : runSources();
 
@@ -31,7 +32,7 @@ function runSources() {
   const reporters = failed ? ['tap', 'stdout', './.ci/failed.js', 'stderr'].map((value, index) =>
     `--test-reporter${index % 2 ? '-destination' : ''}=${value}`) : [];
   const [alone, others] = [true, false].map((wanted) => tried.filter((path) => measuring.test(path) === wanted));
-  const statuses = [[others, kind === 'browser' ? 1 : 2], [alone, 1]].map(([chosen, concurrency]) => chosen.length === 0 ? 0
+  const statuses = [[others, 2], [alone, 1]].map(([chosen, concurrency]) => chosen.length === 0 ? 0
     : run(['--import', 'tsx', '--test', ...reporters, `--test-concurrency=${concurrency}`, ...chosen]));
   return Math.max(...statuses);
 }
