@@ -9,7 +9,7 @@ import { IncomingMessage, ServerResponse } from '../base/system.ts';
 import { discardInput, endSocket, linger, mustEnd } from './closing.ts';
 import { Exchange, overloaded, problemOf, type Arrival } from './exchange.ts';
 import { checkHead } from './head.ts';
-import { isStreamed, type Reply, type StreamedBody } from './message.ts';
+import { endUnread, isStreamed, type Reply, type StreamedBody } from './message.ts';
 import type { Caller, Proxies, Shared } from './server-options.ts';
 
 /** What a connection does. A connection that is `closing` or `closed` answers nothing more. */
@@ -437,11 +437,6 @@ export class Connection {
     outgoing.end();
     await finished(outgoing, { signal });
   }
-}
-
-/** Ends a body that is not read: its own end gives back what it holds. */
-function endUnread(body: StreamedBody): void {
-  void body[Symbol.asyncIterator]().return?.();
 }
 
 /** Yields a text in slices, so that the system copies one of them at a time. */

@@ -86,6 +86,26 @@ export function isStreamed(body: Reply['body']): body is StreamedBody {
   return typeof body === 'object' && !Buffer.isBuffer(body);
 }
 
+/** Ends a body that is not read, such as that of a reply to HEAD: it gives back what it holds. */
+export function endUnread(body: StreamedBody): void {
+  void body[Symbol.asyncIterator]().return?.();
+}
+
+/**
+ * Returns a body that calls `leave` when its reader stops early, also before the first piece: a
+ * generator that has not begun runs no `finally`.
+ */
+export function leavable(pieces: AsyncGenerator<string>, leave: () => void): StreamedBody {
+  const iterator: AsyncIterator<string> = {
+    next: () => pieces.next(),
+    return: (value) => {
+      leave();
+      return pieces.return(value);
+    },
+  };
+  return { [Symbol.asyncIterator]: () => iterator };
+}
+
 /**
  * Fields against misuse in a browser, for each reply of an API: its type is not guessed,
  * it runs no script, and no other site embeds it. HSTS is added by the sender, which

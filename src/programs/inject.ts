@@ -5,7 +5,7 @@ import { OptionError } from '../config/options.ts';
 import { bodyTooLarge, problemOf } from '../http/exchange.ts';
 import { Fields } from '../http/fields.ts';
 import { checkHead } from '../http/head.ts';
-import { isStreamed, type Reply, type Request as PlainCall } from '../http/message.ts';
+import { endUnread, isStreamed, type Reply, type Request as PlainCall } from '../http/message.ts';
 import type { HttpServerOptions } from '../http/server-options.ts';
 import { checkMembers, isPlain } from './given.ts';
 import { addFields, responseOf } from './response.ts';
@@ -83,9 +83,9 @@ export async function inject(options: InjectOptions, plain: PlainRequest): Promi
   const { body: whole = '' } = reply;
   let text = '';
   if (!isStreamed(whole)) text = whole.toString();
+  else if (method === 'HEAD') endUnread(whole);
   else {
     for await (const piece of whole) {
-      if (method === 'HEAD') break;
       if (onPiece === undefined) text += piece;
       else onPiece(piece);
     }
@@ -120,8 +120,9 @@ export async function answerFetch(
   const call = new Call(options, { method, target, fields, address, receive, request });
   const reply = await answer(options, call);
   const { body } = reply;
-  if (method === 'HEAD') return responseOf(reply, undefined);
-  return responseOf(reply, isStreamed(body) ? streamOf(body) : body);
+  if (method !== 'HEAD') return responseOf(reply, isStreamed(body) ? streamOf(body) : body);
+  if (isStreamed(body)) endUnread(body);
+  return responseOf(reply, undefined);
 }
 
 /** Returns the reply to a request, with the fields that the sender adds. */

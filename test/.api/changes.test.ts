@@ -381,6 +381,30 @@ test('a caller has a share of the listeners, and returns it by closing the conne
   assert.equal((await ask('GET', '/changes', { fields })).status, 200);
 });
 
+test('HEAD keeps no place of a listener, nor does a reader of app.fetch that leaves', async (t) => {
+  const app = await createApp({ directory: temporaryDirectory(t), auth: 'none' });
+  const port = await app.listen({ port: 0, host: '127.0.0.1' });
+  t.after(() => app.close());
+  // One connection, which stays open.
+  const socket = connect(port, '127.0.0.1').setEncoding('utf8');
+  let heads = 0;
+  socket.on('data', (text: string) => (heads += text.split('HTTP/1.1 200').length - 1));
+  const head = `HEAD /changes HTTP/1.1\r\nHost: localhost:${port}\r\n\r\n`;
+  const times = Array.from({ length: limits.listenersPerCallerMax + 1 });
+  socket.write(head.repeat(times.length));
+  await until(() => heads === times.length, 'each HEAD is answered 200');
+  for (const _ of times) {
+    assert.equal((await app.fetch(new Request('http://cairn/changes', { method: 'HEAD' }))).status, 200);
+    const { body } = await app.fetch(new Request('http://cairn/changes'));
+    const reader = body?.getReader();
+    await reader?.read();
+    // The next piece is asked for, which may come in hours.
+    await reader?.cancel();
+  }
+  assert.equal(app.load().listeners, 0);
+  socket.destroy();
+});
+
 test('a closed connection frees its listener at once, also under a base path', async (t) => {
   const app = await createApp({ directory: temporaryDirectory(t), auth: 'none', basePath: '/api' });
   const port = await app.listen({ port: 0, host: '127.0.0.1' });

@@ -1,7 +1,10 @@
 /** What clients of json-server send with `--dialect json-server`, and get. A release test asks json-server the same. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { Agent, get } from 'node:http';
 import { test, type TestContext } from 'node:test';
 
+import { limits } from '../../src/base/limits.ts';
 import { defineCollection } from '../../src/collections/define.ts';
 import type { CollectionDeclaration } from '../../src/collections/declaration.ts';
 import { createApp } from '../.support/inside.ts';
@@ -154,7 +157,7 @@ test('a part has its total, a page of 0.17 its links, and one of 1.0 an envelope
 });
 
 test('a part may be longer than a page of Cairn, and an envelope is streamed', async (t) => {
-  const { send } = await opened(t);
+  const { app, send } = await opened(t);
   const text = 'x'.repeat(200);
   for (let batch = 0; batch < 3; batch += 1) {
     const many = Array.from({ length: 500 }, (_, index) => ({ text, n: batch * 500 + index }));
@@ -164,6 +167,19 @@ test('a part may be longer than a page of Cairn, and an envelope is streamed', a
   assert.deepEqual([json.length, json[0].n, json.at(-1).n], [1300, 1399, 100]);
   const { data, items } = (await send('GET', '/empty?_page=1&_per_page=1200')).json;
   assert.deepEqual([data.length, items], [1200, 1500]);
+  // HEAD keeps no place of a long answer.
+  const port = await app.listen({ port: 0 });
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  for (let time = 0; time <= limits.listsPerCallerMax; time += 1) {
+    for (const query of ['', '?_page=1&_per_page=1200&_embed=likes']) {
+      const fetched = await app.fetch(new Request(`http://cairn/empty${query}`, { method: 'HEAD' }));
+      const sent = get({ port, agent, method: 'HEAD', path: `/empty${query}` });
+      const [response] = await once(sent, 'response');
+      response.resume();
+      assert.deepEqual([fetched.status, response.statusCode], [200, 200], query);
+    }
+  }
+  agent.destroy();
 });
 
 test('what cannot be meant is refused, and so are conditions that are nested', async (t) => {

@@ -10,6 +10,7 @@ import { firstIndex } from '../../base/search.ts';
 import type { Clock } from '../../base/system.ts';
 import { createSlices, type YieldToEventLoop } from '../../base/turns.ts';
 import { decidingNames, testOf } from '../../collections/reader.ts';
+import { leavable, type StreamedBody } from '../../http/message.ts';
 import { fieldValue, representationWriter, type Write } from '../../schema/record.ts';
 import { sizeOf } from '../../store/memory/size.ts';
 import type { RecordChange, Store, StoredRecord } from '../../store/store.ts';
@@ -160,7 +161,7 @@ export class ChangeFeed {
    * @throws CairnError `overloaded` if there are too many; `invalid_query` and
    *   `insufficient_scope` for a collection that is not there or must not be followed
    */
-  follow(request: FeedRequest): AsyncIterable<string> {
+  follow(request: FeedRequest): StreamedBody {
     const { caller, signal } = request;
     const followed = this.#followedBy(request);
     const place = this.places.take(caller, 1);
@@ -179,7 +180,7 @@ export class ChangeFeed {
     // Also needed because a response that is never sent is not read to its end.
     signal.addEventListener('abort', leave, { once: true });
     if (signal.aborted) leave();
-    return this.#stream(request, followed, listener, leave);
+    return leavable(this.#stream(request, followed, listener, leave), leave);
   }
 
   #startHeartbeats(): void {
@@ -221,7 +222,7 @@ export class ChangeFeed {
   }
 
   async *#stream(
-    { caller, since, signal, isAdmitted }: FeedRequest,
+    { caller, since, isAdmitted }: FeedRequest,
     followed: Followed,
     listener: Listener,
     leave: () => void,
@@ -238,7 +239,7 @@ export class ChangeFeed {
       const end = known === undefined ? this.#endOf(this.#sequence) : '\n';
       yield `retry: ${retryMs}\n${reset}${end}`;
       if (position < this.#horizon) await this.#yieldToEventLoop(caller);
-      while (!signal.aborted && !this.#isClosed && isAdmitted()) {
+      while (this.#listeners.has(listener) && !this.#isClosed && isAdmitted()) {
         if (position < this.#first) {
           this.#dropped += 1;
           return;

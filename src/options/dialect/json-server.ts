@@ -32,7 +32,7 @@ import {
   type NewEntry,
 } from '../../collections/resource.ts';
 import { Fields } from '../../http/fields.ts';
-import type { Handle, Reply, Request } from '../../http/message.ts';
+import { endUnread, leavable, type Handle, type Reply, type Request } from '../../http/message.ts';
 import { parseQuery, type Query } from '../../http/query.ts';
 import { invalidParameter, onlyCondition, type Filter } from '../../lists/filters.ts';
 import { readList, readRecord, type List, type PieceWriter } from '../../lists/list.ts';
@@ -299,11 +299,12 @@ async function partReply(
 
 function wrapped(start: string, body: List['body']): List['body'] {
   if (typeof body === 'string') return `${start}${body}}`;
-  return (async function* pieces() {
+  const pieces = async function* () {
     yield start;
     yield* body;
     yield '}';
-  })();
+  };
+  return leavable(pieces(), () => endUnread(body));
 }
 
 /**
