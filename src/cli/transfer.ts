@@ -14,6 +14,7 @@ import {
   text,
   toggle,
 } from '../config/options.ts';
+import { namesDirectory } from '../config/read.ts';
 import { silentLog } from '../log/log.ts';
 import { emailKey } from '../schema/field.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
@@ -189,8 +190,11 @@ async function exportAll(call: Call): Promise<65 | void> {
   return leftOut.length === 0 ? undefined : 65;
 }
 
-/** @throws OptionError where CAIRN_CLUSTER names a cluster: its data are not in the directory */
-export function refuseCluster({ command: { name }, read }: Call, remedy: string): void {
-  if (read(clusterOptions.members) === undefined) return;
+/**
+ * @throws OptionError where CAIRN_CLUSTER names a cluster, and no directory is typed: its data are
+ * not in the directory
+ */
+export function refuseCluster({ command: { name }, given, read }: Call, remedy: string): void {
+  if (namesDirectory(given) || read(clusterOptions.members) === undefined) return;
   throw new OptionError(`Cannot ${name} beside CAIRN_CLUSTER: unset it and ${remedy}`);
 }

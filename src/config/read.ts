@@ -80,8 +80,24 @@ export function readConfig(given: Given): Config {
   };
 }
 
-/** Reads the options of a node; `undefined` without `--cluster`. @throws OptionError */
+/**
+ * Whether `--data` is typed. Then that directory is meant, also beside the variables of a cluster.
+ * @throws OptionError where `--cluster` is typed, too
+ */
+export function namesDirectory({ flags }: Given): boolean {
+  const isTyped = flags.has(options.directory.name);
+  if (!isTyped || !flags.has(clusterOptions.members.name)) return isTyped;
+  throw new OptionError(
+    'Cannot use --data with --cluster: the data are in one of them; leave one out',
+  );
+}
+
+/**
+ * Reads the options of a node; `undefined` without `--cluster`, and where `--data` is typed.
+ * @throws OptionError
+ */
 export function readCluster(given: Given): ClusterOptions | undefined {
+  if (namesDirectory(given)) return undefined;
   const read = valuesOf(clusterOptions, (option) => readOption(option, given));
   const { members, prefix, maxAge, sessions, ca, cert, key } = read;
   const pair = both('--cluster-cert and --cluster-key', cert, key);

@@ -7,6 +7,7 @@ import { openData } from '../../src/app/data.ts';
 import { completeOptions } from '../../src/programs/options.ts';
 import { commands as dataCommands } from '../../src/cli/data.ts';
 import { parseDeclarations } from '../../src/collections/declaration-file.ts';
+import { allCommands } from '../../src/cli/commands.ts';
 import { commands as transferCommands } from '../../src/cli/transfer.ts';
 import { commands as keyCommands } from '../../src/cli/keys.ts';
 import { checkStore } from '../../src/options/offline/offline.ts';
@@ -74,6 +75,29 @@ test('check tells of a good store, stopped or running, and exits with 0', async 
   const after = await cairn(directory, 'check');
   assert.doesNotMatch(after.out, /warning {2}the store/);
   assert.equal(after.code, 0, after.out);
+});
+
+test('a directory that is typed is meant beside the variables of a cluster, and beside --cluster refused', async (t) => {
+  const { directory, app } = await running(t);
+  await app.close();
+  const commands = await allCommands();
+  const cluster = 'http://127.0.0.1:1';
+  const file = join(temporaryDirectory(t), 'db.json');
+  writeFileSync(file, '{"items":[{"name":"Lamp","price":1}]}');
+  const copies = temporaryDirectory(t);
+  for (const words of [
+    ['check'], ['backup', join(copies, 'one')], ['restore', join(copies, 'one'), '--data', join(copies, 'two')],
+    ['export'], ['import', file], ['user', 'list'], ['keys', 'list'], ['repair', join(copies, 'three')],
+  ]) {
+    const typed = words.includes('--data') ? words : [...words, '--data', directory];
+    const beside = { CAIRN_CLUSTER: cluster, CAIRN_CLUSTER_USER: 'cairn', CAIRN_CLUSTER_PASSWORD_FILE: '/no/such/file' };
+    const { code, err } = await runCommand(commands, typed, '', beside);
+    assert.equal(code, 0, `${typed.join(' ')}: ${err}`);
+    if (['export', 'import', 'repair'].includes(words[0] ?? '')) continue;
+    const both = await runCommand(commands, [...typed, '--cluster', cluster]);
+    assert.equal(both.code, 64);
+    assert.match(both.err, /^Cannot use --data with --cluster: the data are in one of them; leave one out$/m);
+  }
 });
 
 test('an edit by hand is found with its place, refused by a start, and accepted by a repair', async (t) => {

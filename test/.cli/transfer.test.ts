@@ -361,8 +361,8 @@ test('a cluster is refused, because its data are in no directory', async (t) => 
   const place = new Place(t, blog);
   await place.declare();
   for (const words of [['import', place.file], ['export']]) {
-    const given = [...words, '--data', place.data, '--collections', place.declaration];
-    const cluster = { CAIRN_CLUSTER: 'http://127.0.0.1:1' };
+    const given = [...words, '--collections', place.declaration];
+    const cluster = { CAIRN_DATA: place.data, CAIRN_CLUSTER: 'http://127.0.0.1:1' };
     const { code, err } = await runCommand(transferCommands, given, '', cluster);
     assert.equal(code, 64);
     assert.match(err, /^Cannot (im|ex)port beside CAIRN_CLUSTER: unset it and (import into|export) a directory/);

@@ -91,8 +91,8 @@ test('keys are listed and rotated in etcd, and every node uses the new one', asy
 test('the generated password is kept in etcd before the user is made, until it is changed', async (t) => {
   const etcd = await startEtcd(t);
   const data = join(temporaryDirectory(t), 'none');
-  const words = ['--cluster', etcd.addresses.join(), '--port', '0', '--data', data, '--log', 'none'];
-  const servers = [1, 2].map(() => cairn(t, words, { CAIRN_SCRYPT_COST: '14' }));
+  const words = ['--cluster', etcd.addresses.join(), '--port', '0', '--log', 'none'];
+  const servers = [1, 2].map(() => cairn(t, words, { CAIRN_SCRYPT_COST: '14', CAIRN_DATA: data }));
   const [[, one = ''] = []] = await Promise.all(servers.map((server) => server.find(/serves (http:\S+)/)));
   const kept = etcd.get('cairn/admin-password') ?? '';
   const puts = etcd.requests.map(putsOf);

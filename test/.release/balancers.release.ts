@@ -112,11 +112,11 @@ function recipeOf(name: string, port: number, nodePorts: readonly number[]): str
 function startNode(etcd: RealEtcd, port: number): ChildProcess {
   const typescript = 'typescript' in process.features ? [] : ['--import', 'tsx'];
   const data = join(etcd.directory, `node-${port}`);
-  const options = ['--cluster', etcd.addresses.join(','), '--port', String(port), '--data', data];
+  const options = ['--cluster', etcd.addresses.join(','), '--port', String(port)];
   const main = join(projectDirectory, 'src', 'main.ts');
   return spawn(process.execPath, [...typescript, main, 'serve', ...options, '--trust-proxy', '127.0.0.1'], {
     stdio: ['ignore', 'inherit', 'inherit'],
-    env: { ...process.env, CAIRN_ADMIN_PASSWORD: administrator.password },
+    env: { ...process.env, CAIRN_DATA: data, CAIRN_ADMIN_PASSWORD: administrator.password },
   });
 }
 

@@ -62,13 +62,16 @@ test('an etcd as the reference sets it up: its roles, a second cluster, a snapsh
   });
   const startNode = async (port: number, name: string, password: string): Promise<ChildProcess> => {
     const node = spawn(process.execPath, [
-      ...typescript, main, 'serve', '--port', String(port), '--log-level', 'warn', '--data', join(directory, 'data'),
+      ...typescript, main, 'serve', '--port', String(port), '--log-level', 'warn',
       '--cluster', [1, 2, 3].map((number) => `https://127.0.0.${number}:${clientPort}`).join(','),
       '--cluster-user', name, '--cluster-prefix', `${name}/`, '--cluster-ca', 'etcd-ca.pem',
       '--cluster-cert', 'node.pem', '--cluster-key', 'node.key',
     ], {
       cwd: directory, stdio: ['ignore', 'ignore', 'pipe'],
-      env: { ...process.env, CAIRN_CLUSTER_PASSWORD_FILE: password, CAIRN_ADMIN_PASSWORD: administrator.password },
+      env: {
+        ...process.env, CAIRN_CLUSTER_PASSWORD_FILE: password, CAIRN_ADMIN_PASSWORD: administrator.password,
+        CAIRN_DATA: join(directory, 'data'),
+      },
     });
     running.push(node);
     const complaints: string[] = [];

@@ -23,8 +23,7 @@ const password = randomBytes(12).toString('base64url');
 const etcd = await RealEtcd.start({ members: 3 });
 const ports = process.argv.length > 2 ? process.argv.slice(2).map(Number) : await freePorts(2);
 const optionsOf = (port: number): string[] => {
-  const data = join(etcd.directory, `node-${port}`);
-  const options = ['--cluster', etcd.addresses.join(','), '--port', String(port), '--data', data];
+  const options = ['--cluster', etcd.addresses.join(','), '--port', String(port)];
   return [...options, '--log-level', 'warn'];
 };
 const nodes = ports.map((port) => {
