@@ -191,11 +191,10 @@ async function backup(call: Call): Promise<void> {
   const settings = { ...offlineOptions(call.terminal), restores: false };
   const cluster = await clusterOf(call);
   const target = cluster === undefined ? targetOf(call) : operandOf(call);
-  const copy =
-    cluster === undefined
-      ? await readCopy(new NodeFiles(dataDirectory(call)), settings)
-      : await cluster.read();
-  await writeCopy(new NodeFiles(target), copy, settings);
+  const source = cluster === undefined ? dataDirectory(call) : '';
+  const read = () =>
+    cluster === undefined ? readCopy(new NodeFiles(source), settings) : cluster.read();
+  const copy = await writeCopy(new NodeFiles(target), read, settings);
   showCopy(call.terminal, copy, target);
 }
 
@@ -204,10 +203,13 @@ async function restore(call: Call): Promise<void> {
   const settings = { ...offlineOptions(call.terminal), restores: true };
   const source = existingDirectory('the backup', operandOf(call));
   const cluster = await clusterOf(call);
-  const copy = await readCopy(new NodeFiles(source), settings);
+  const read = () => readCopy(new NodeFiles(source), settings);
   const directory = resolve(call.read(options.directory));
-  if (cluster === undefined) await writeCopy(new NodeFiles(directory), copy, settings);
-  else await cluster.write(copy.image);
+  const copy =
+    cluster === undefined
+      ? await writeCopy(new NodeFiles(directory), read, settings)
+      : await read();
+  await cluster?.write(copy.image);
   showCopy(call.terminal, copy, cluster === undefined ? directory : `${cluster.prefix} in etcd`);
   call.terminal.out(signInAgain);
 }

@@ -77,7 +77,7 @@ test('check tells of a good store, stopped or running, and exits with 0', async 
   assert.equal(after.code, 0, after.out);
 });
 
-test('a directory that is typed is meant beside the variables of a cluster, and beside --cluster refused', async (t) => {
+test('a directory that is typed is meant beside variables of a cluster, and beside --cluster refused', async (t) => {
   const { directory, app } = await running(t);
   await app.close();
   const commands = await allCommands();
@@ -90,7 +90,8 @@ test('a directory that is typed is meant beside the variables of a cluster, and 
     ['export'], ['import', file], ['user', 'list'], ['keys', 'list'], ['repair', join(copies, 'three')],
   ]) {
     const typed = words.includes('--data') ? words : [...words, '--data', directory];
-    const beside = { CAIRN_CLUSTER: cluster, CAIRN_CLUSTER_USER: 'cairn', CAIRN_CLUSTER_PASSWORD_FILE: '/no/such/file' };
+    const account = { CAIRN_CLUSTER_USER: 'cairn', CAIRN_CLUSTER_PASSWORD_FILE: '/no/such/file' };
+    const beside = { CAIRN_CLUSTER: cluster, ...account };
     const { code, err } = await runCommand(commands, typed, '', beside);
     assert.equal(code, 0, `${typed.join(' ')}: ${err}`);
     if (['export', 'import', 'repair'].includes(words[0] ?? '')) continue;
@@ -400,7 +401,9 @@ test('what is no store, or in use, is one line', async (t) => {
   const restored = await cairn(target, 'restore', empty);
   assert.equal(restored.code, 64);
   assert.match(restored.err, /^Cannot read .*empty: no store is there\n$/);
-  assert.ok(!existsSync(target), 'it made a directory for nothing');
+  const served = await runCommand(await allCommands(), ['serve', '--data', target, '--port', '0', '--log', 'json']);
+  assert.equal(served.code, 78);
+  assert.match(served.err, /unfinished, byte 0: .*cut short: run the command again that copied to this directory/);
   assert.equal((await cairn(join(empty, 'absent'), 'backup', empty)).code, 64);
   assert.equal((await cairn(empty, 'backup')).code, 64);
   for (const name of ['copy', '..copy', '.']) {

@@ -35,9 +35,7 @@ const copying = (restores: boolean): CopyOptions => ({
 });
 
 async function copyStore(from: Files, to: Files, options: CopyOptions): Promise<Copy> {
-  const copy = await readCopy(from, options);
-  await writeCopy(to, copy, options);
-  return copy;
+  return writeCopy(to, () => readCopy(from, options), options);
 }
 
 const backUp = (from: Files, to: Files): Promise<Copy> => copyStore(from, to, copying(false));
@@ -406,16 +404,34 @@ describe('backup and restore', () => {
     await assert.rejects(restore(new SimulatedDisk(damaged), new SimulatedDisk()), { label: 'S2' });
   });
 
-  it('writes nothing where another process has made a store meanwhile', async () => {
+  it('keeps a start away from where it writes, before it has read anything', async () => {
     const [source, target] = [new SimulatedDisk(await inBoth()), new SimulatedDisk()];
-    let made: Promise<unknown> | undefined;
-    source.fault = ({ operation }) => {
-      if (operation === 'read') made ??= target.open('people.json', 'replace');
-      return undefined;
-    };
-    await assert.rejects(restore(source, target), { code: 'write_refused' });
-    assert.deepEqual([...target.content().keys()], ['people.json']);
+    await writeCopy(target, async () => {
+      await assert.rejects(makeStore({ ...options, files: target }).store.start(), LockedError);
+      return readCopy(source, copying(true));
+    }, copying(true));
+    assert.equal(names(await startStore({ ...options, files: target })), 'abcde');
   });
+
+  for (const [what, copyTo] of Object.entries({ backUp, restore })) {
+    it(`leaves nothing to start where ${what} cannot read or write, until it is run again`, async () => {
+      const content = await inBoth();
+      const damaged = new SimulatedDisk(edit(content, 'people.json', (text) => text.replace('"b"', '"B"')));
+      const target = new SimulatedDisk();
+      await assert.rejects(copyTo(damaged, target), { label: 'S2' });
+      target.fault = ({ operation, name }) =>
+        operation === 'write' && name.endsWith('.tmp') ? { code: 'ENOSPC' } : undefined;
+      await assert.rejects(copyTo(new SimulatedDisk(content), target));
+      target.fault = () => undefined;
+      assert.deepEqual([...target.content().keys()], ['unfinished']);
+      await assert.rejects(makeStore({ ...options, files: target }).store.start(), {
+        label: 'N2', message: /run the command again that copied to this directory, or remove this file/,
+      });
+      await copyTo(new SimulatedDisk(content), target);
+      assert.ok(!target.content().has('unfinished'));
+      assert.equal(names(await startStore({ ...options, files: target })), 'abcde');
+    });
+  }
 
   const repair = async (source: SimulatedDisk, target: SimulatedDisk): Promise<unknown> => {
     const edited = edit(source.content(), 'people.json', (text) => text.replace('"b"', '"B"'));
@@ -429,8 +445,7 @@ describe('backup and restore', () => {
       const isFor = (name: string, kind: string): number =>
         operations.findIndex((each) => each.kind === kind && 'name' in each && each.name === name);
       const locked = isFor('lock', 'create') + 1;
-      // The journal is complete when it is synced, and has its name after the sync of the directory.
-      const ended = isFor('journal-1.jsonl', 'create');
+      const ended = isFor('unfinished', 'remove');
       assert.ok(locked > 0 && ended > locked);
       const next = seeded(1);
       for (let length = locked; length <= ended; length += 1) {
@@ -464,7 +479,7 @@ describe('backup and restore', () => {
       const backup = new SimulatedDisk(new Map([['journal-1.jsonl', encodeLine(manifestBody(manifest), 0).bytes]]));
       const target = new SimulatedDisk();
       await assert.rejects(restore(backup, target), { code: 'not_found' }, JSON.stringify(name));
-      assert.deepEqual([...target.content().keys()], []);
+      assert.deepEqual([...target.content().keys()], ['unfinished']);
     }
   });
 });

@@ -6,7 +6,7 @@ import { imageOf, writeSnapshots, type Image, type Target } from '../../store/fo
 import { newEpoch } from '../../store/log.ts';
 import { countsOf, isServerTable, Tables } from '../../store/memory/table.ts';
 import { readStore, readUndamaged, type ReadStore } from '../../store/recovery/read-store.ts';
-import { recover } from '../../store/recovery/recover.ts';
+import { recover, unfinishedName } from '../../store/recovery/recover.ts';
 import { writeStore } from '../../store/recovery/write-store.ts';
 import type { StoreStatus } from '../../store/store.ts';
 
@@ -121,7 +121,7 @@ export async function repairStore(
   if (damage.length > 0) {
     const repaired = { ...read, epoch: newEpoch(options.random) };
     const copy = await copyOf(source, repaired, { ...options, endsCredentials: isLossy });
-    await writeCopy(target, copy, options);
+    await writeCopy(target, () => Promise.resolve(copy), options);
   }
   return { damage, isLossy, collections: countsOf(tables) };
 }
@@ -144,37 +144,44 @@ async function copyOf(
 }
 
 /**
- * Writes a copy to an empty directory, as a clean stop leaves a store. A start refuses
- * the directory until the copy is complete.
+ * Writes the copy that `read` returns to an empty directory, as a clean stop leaves a store. A
+ * start refuses the directory from the beginning until the copy is complete: also where it cannot
+ * be read, so that nobody serves an empty store in its place.
  * @throws CairnError `write_refused` where the directory is not empty; LockedError
  */
 export async function writeCopy(
   files: Files,
-  { image, keys }: Copy,
+  read: () => Promise<Copy>,
   options: OfflineOptions,
-): Promise<void> {
+): Promise<Copy> {
   const { random, onProgress, credentials } = options;
   const lockOptions = { ...options, files, onNotice: onProgress };
   const lock = await DirectoryLock.acquire(lockOptions, () => undefined);
   try {
     // A volume has `lost+found` from the start. Files with a dot in front are not the
     // store's.
-    if (!(await files.list()).every((name) => /^(\..*|lock|lost\+found)$/.test(name))) {
+    if (!(await files.list()).every((name) => /^(\..*|lock|unfinished|lost\+found)$/.test(name))) {
       const problem = 'it is not empty; use another directory, or move away what is there';
       throw new CairnError('write_refused', `Cannot write to ${files.directory}: ${problem}`);
     }
+    const unfinished = await files.open(unfinishedName, 'replace');
+    await unfinished.close();
+    await files.syncDirectory();
+    const copy = await read();
+    const { image, keys } = copy;
     onProgress(`writing ${files.directory}`);
     const mark = random(4).toString('hex');
     const target: Target = { files, mark, guard: (work) => work() };
-    // A start refuses snapshots without a journal, so nothing else is written before them or
-    // after the journal.
     await writeSnapshots(target, image);
     if (keys !== undefined) await replaceFile(files, credentials.keyFile, keys);
     const last = { number: 1, closed: true, isCurrent: true };
     const written = await writeStore(target, image, last);
     await written.journal.close();
+    await files.remove(unfinishedName);
+    await files.syncDirectory();
     onProgress(`checking ${files.directory}`);
     await recover(files, new Tables());
+    return copy;
   } finally {
     await lock.release();
   }

@@ -47,6 +47,9 @@ const temporaryPattern =
 /** While it is there, an import of a former edition has not ended, and must not count. */
 const formerImport = 'import';
 
+/** While it is there, a copy to this directory has not ended, and must not be served. */
+export const unfinishedName = 'unfinished';
+
 const raise: Report = (damage) => {
   throw new FoundDamage(damage);
 };
@@ -72,6 +75,11 @@ async function read(files: Files, tables: Tables, report: Report): Promise<Recov
   const names = await files.list();
   if (names.includes(formerImport)) {
     report({ label: 'J2', file: formerImport, detail: 'start the former version once' });
+  }
+  if (names.includes(unfinishedName)) {
+    const again = 'run the command again that copied to this directory';
+    const detail = `${again}, or remove this file for an empty store`;
+    report({ label: 'N2', file: unfinishedName, detail });
   }
   const numbers = journalNumbers(names);
   const journals: Journal[] = [];
