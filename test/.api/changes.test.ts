@@ -13,6 +13,7 @@ import { run, temporaryDirectory, testProgram } from '../.support/cli/spawn.ts';
 import { openTestApp } from '../.support/app.ts';
 import { isLockedRun } from '../.support/locked.ts';
 import { createApp, type App } from '../.support/inside.ts';
+import { patienceMs, until } from '../.support/until.ts';
 
 interface Event {
   readonly event: string;
@@ -46,14 +47,6 @@ function parse(stream: string): { events: Event[]; lastId: string } {
 
 const seen = (listener: { text: string }): string[] =>
   parse(listener.text).events.map(({ event, data }) => `${event} ${data.collection} ${data.id}`);
-
-/** Waits until `condition` holds. */
-async function until(condition: () => boolean, what: string): Promise<void> {
-  for (let waited = 0; !condition(); waited += 5) {
-    assert.ok(waited < 10_000, what);
-    await delay(5);
-  }
-}
 
 const lamp = { name: 'Lamp', price: 1 };
 
@@ -414,14 +407,14 @@ test('a closed connection frees its listener at once, also under a base path', a
   socket.write(head);
   await once(socket, 'data');
   socket.end();
-  await once(socket, 'close', { signal: AbortSignal.timeout(5000) });
+  await once(socket, 'close', { signal: AbortSignal.timeout(patienceMs) });
 
   // One that has closed its half before is still told where the stream begins.
   const half = connect(port, '127.0.0.1').setEncoding('utf8');
   let received = '';
   half.on('data', (text) => (received += String(text)));
   half.end(head);
-  await once(half, 'close', { signal: AbortSignal.timeout(5000) });
+  await once(half, 'close', { signal: AbortSignal.timeout(patienceMs) });
   assert.match(received, /^HTTP\/1\.1 200 [^]*\nid: /);
 });
 
@@ -431,9 +424,8 @@ test('a shutdown ends the streams', async (t) => {
   const asked = request({ port, host: '127.0.0.1', path: '/changes', headers: { host: 'localhost' } }).end();
   const [reply] = await once(asked, 'response');
   reply.resume();
-  const start = performance.now();
+  // What a stop cuts off after its time does not end, and is an error.
   await Promise.all([once(reply, 'end'), app.close()]);
-  assert.ok(performance.now() - start < 5000);
 });
 
 test('listeners that never read cost bounded memory, and are cut off', async (t) => {

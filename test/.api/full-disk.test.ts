@@ -4,11 +4,11 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
 
 import { isLockedRun } from '../.support/locked.ts';
 import { silentLog } from '../../src/log/log.ts';
 import { openTestApp } from '../.support/app.ts';
+import { until } from '../.support/until.ts';
 
 test('a start on a disk without a free byte serves who is signed in, and goes on when there is room', async (t) => {
   const disk = mkdtempSync(join(tmpdir(), 'cairn-disk-'));
@@ -46,7 +46,7 @@ test('a start on a disk without a free byte serves who is signed in, and goes on
   assert.equal((await ask('GET', '/readyz')).status, 507);
 
   rmSync(filler);
-  for (let waited = 0; waited < 10_000 && app.unready() !== undefined; waited += 20) await delay(20);
+  await until(() => app.unready() === undefined);
   const fields = { cookie };
   assert.equal((await ask('POST', '/items', { fields, json: { name: 'Chair', price: 2 } })).status, 201);
   await app.close();

@@ -297,7 +297,7 @@ test('closing waits for the lines that came while others were dropped', async (t
   assert.match(batches.join(''), /"lines":1\}\n$/);
 });
 
-test('two closes at a time both end with the last line', { timeout: 5000 }, async () => {
+test('two closes at a time both end with the last line', async () => {
   const { stream, take } = createSink(true);
   const log = logTo(stream);
   log.request(entry);

@@ -37,7 +37,7 @@ test('requests are counted by method, route and status, and timed by route', () 
   assert.equal(value('cairn_events_total', { event: 'login' }), 2);
   assert.equal(value('cairn_events_total', { event: 'login_failed' }), 0, 'known before it happens');
   const begun = Date.now() / 1000 - (value('process_start_time_seconds', {}) ?? 0);
-  assert.ok(Math.abs(begun - process.uptime()) < 1, String(begun));
+  assert.ok(Math.abs(begun - process.uptime()) < 60, String(begun));
 });
 
 test('a bound of a bucket belongs to the bucket', () => {

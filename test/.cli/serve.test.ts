@@ -13,6 +13,7 @@ import { parseExposition, sampleValue } from '../.support/prometheus.ts';
 import { isLockedRun } from '../.support/locked.ts';
 import { cairn, cheap, run, source, temporaryDirectory } from '../.support/cli/spawn.ts';
 import { serveHere } from '../.support/cli/serve.ts';
+import { until } from '../.support/until.ts';
 
 const url = /Cairn serves (http:\/\/127\.0\.0\.1:\d+)/;
 const operations = /Operations are served at (http:\/\/127\.0\.0\.1:\d+)/;
@@ -121,8 +122,7 @@ test('without a terminal, the generated password is in a file that only its owne
     body: JSON.stringify({ currentPassword: password, password: 'a password of my own' }),
   });
   assert.equal(changed.status, 200);
-  for (let waited = 0; existsSync(file) && waited < 200; waited += 1) await sleep(10);
-  assert.ok(!existsSync(file), 'the file goes when the password is changed');
+  await until(() => !existsSync(file), 'the file goes when the password is changed');
   server.child.kill('SIGINT');
   server.child.kill('SIGINT');
   assert.equal(await server.ended, 0, 'a signal that comes twice is one');

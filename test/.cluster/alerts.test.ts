@@ -7,11 +7,12 @@ import { test } from 'node:test';
 import { Operations } from '../../src/options/operations/listener.ts';
 import { silentLog } from '../../src/log/log.ts';
 import { temporaryDirectory } from '../.support/cli/spawn.ts';
-import { noLeader, startEtcd, until } from '../.support/cluster/cases.ts';
+import { noLeader, startEtcd } from '../.support/cluster/cases.ts';
 import { SetClock } from '../.support/cluster/nodes.ts';
 import { isLockedRun } from '../.support/locked.ts';
 import { handbook } from '../.support/source.ts';
 import { createApp, type App } from '../.support/inside.ts';
+import { until } from '../.support/until.ts';
 
 /** The series of a time in which a node is in trouble, and of one in which it is not. */
 interface Series {
@@ -49,7 +50,7 @@ test('the alerts of the reference fire while etcd has no room, or no majority, a
   t.after(() => operations.drain(0));
   const well = await figuresOf(app, port);
   etcd.quota = 0;
-  await until(() => app.unready() === 'storage_full', 12_000);
+  await until(() => app.unready() === 'storage_full');
   const full = await figuresOf(app, port);
   etcd.quota = Number.POSITIVE_INFINITY;
   etcd.disarm();

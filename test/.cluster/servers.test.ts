@@ -10,10 +10,11 @@ import { rotateKeyRing } from '../../src/cli/keys.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { defineCollection } from '../../src/collections/define.ts';
 import { silentLog } from '../../src/log/log.ts';
-import { noLeader, refusedWith, startEtcd, until } from '../.support/cluster/cases.ts';
+import { noLeader, refusedWith, startEtcd } from '../.support/cluster/cases.ts';
 import { SetClock } from '../.support/cluster/nodes.ts';
 import type { SmallEtcd } from '../.support/cluster/small-etcd.ts';
 import { createApp, type App, type PlainReply } from '../.support/inside.ts';
+import { until } from '../.support/until.ts';
 
 const credentials = { email: 'admin@example.org', password: 'administrator of the cluster' };
 
@@ -284,11 +285,13 @@ test('a ring that is heard of while a node makes the first one stays in use', as
 
 test('a server that is cut off serves reads for a while, and then only /livez', async (t) => {
   const etcd = await startEtcd(t);
-  const app = await startServer(t, etcd, { cluster: { members: etcd.addresses, maxAgeMs: 700 } });
+  const clock = new SetClock();
+  const app = await startServer(t, etcd, { clock, cluster: { members: etcd.addresses, maxAgeMs: 60_000 } });
   const token = await signIn(app);
   etcd.onRequest = () => noLeader;
   assert.equal((await ask(app, 'GET', '/items', token)).status, 200);
-  await until(() => app.unready() === 'store_unavailable');
+  clock.offsetMs += 60_000;
+  assert.equal(app.unready(), 'store_unavailable');
   const refused = await ask(app, 'GET', '/items', token);
   assert.deepEqual([refused.status, codeOf(refused)], [503, 'store_unavailable']);
   assert.equal(refused.fields.get('retry-after'), '2');

@@ -6,10 +6,12 @@ import { commands as userCommands } from '../../src/cli/user.ts';
 import { Etcd, isAt, put } from '../../src/options/cluster/etcd.ts';
 import { runCommand } from '../.support/cli/terminal.ts';
 import {
-  assertEqual, assertWatched, codeIs, fail, groupsIn, isAppend, noLeader, refusedWith, spaceExceeded, startEtcd, until,
+  assertEqual, assertWatched, codeIs, fail, groupsIn, isAppend, noLeader, refusedWith, spaceExceeded, startEtcd,
+  startTwo,
 } from '../.support/cluster/cases.ts';
 import { figure, startNode } from '../.support/cluster/nodes.ts';
 import type { SmallEtcd } from '../.support/cluster/small-etcd.ts';
+import { patienceMs, until } from '../.support/until.ts';
 
 function openClient(t: TestContext, etcd: SmallEtcd): Etcd {
   const client = new Etcd({ members: etcd.addresses }, 0);
@@ -38,7 +40,7 @@ suite('slow cases', { concurrency: true }, () => {
       const waiting = assert.rejects(node.add('c'), codeIs('store_unavailable'));
       await Promise.all([written, waiting]);
       const took = performance.now() - begun;
-      assert.ok(took > 4500 && took < 15_000, `told after ${took} ms`);
+      assert.ok(took > 4500, `told after ${took} ms`);
       await assert.rejects(node.add('d'), codeIs('store_unavailable'));
       assert.equal(node.store.status().state, 'unavailable');
       assert.equal(figure(node.store, 'unknown_appends_total'), 1);
@@ -117,7 +119,7 @@ suite('slow cases', { concurrency: true }, () => {
     const node = await startNode(t, etcd.addresses, { etcd: { user: { name: 'cairn', password: 'secret' } } });
     etcd.users.set('cairn', 'another');
     etcd.endTokens();
-    await until(() => node.notices.length > 0, 15_000);
+    await until(() => node.notices.length > 0);
     assert.match(node.notices.join('\n'), /no write succeeds.*http:\S+ answers 400: .*authentication failed/);
   });
 
@@ -140,9 +142,9 @@ suite('slow cases', { concurrency: true }, () => {
   });
 
   test('W4: a watch that is silent for 5 s is replaced', async (t) => {
-    const etcd = await startEtcd(t);
-    const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
-    etcd.silent.add(0);
+    const started = await startTwo(t);
+    const { etcd, one, two } = started;
+    etcd.silent.add(0).add(1);
     const begun = performance.now();
     for (let n = 0; n < 4; n += 1) {
       await one.add(`n${n}`);
@@ -150,10 +152,9 @@ suite('slow cases', { concurrency: true }, () => {
     }
     etcd.silent.clear();
     const watches = () => etcd.requests.filter(({ path }) => path === '/v3/watch').length;
-    await until(() => watches() >= 4, 20_000);
+    await until(() => watches() >= 4);
     assert.ok(performance.now() - begun > 4500);
-    await delay(100);
-    await assertWatched(one, two);
+    await assertWatched(started);
   });
 
   test('a watch that is silent for 5 s ends', async (t) => {
@@ -161,7 +162,7 @@ suite('slow cases', { concurrency: true }, () => {
     const begun = performance.now();
     await assert.rejects(client.watch('w/', 2, () => undefined), /aborted|is silent/);
     const took = performance.now() - begun;
-    assert.ok(took > 4900 && took < 15_000, `${took} ms`);
+    assert.ok(took > 4900, `${took} ms`);
   });
 
   test('after 1.5 s of silence the same request goes to the next member', async (t) => {
@@ -171,7 +172,7 @@ suite('slow cases', { concurrency: true }, () => {
     const begun = performance.now();
     assert.equal((await client.txn({ compare: [isAt('k', 0)], success: [put('k', 'v')] })).succeeded, true);
     const took = performance.now() - begun;
-    assert.ok(took > 1400 && took < 6000, `${took} ms`);
+    assert.ok(took > 1400, `${took} ms`);
     assert.deepEqual(etcd.requests[0]?.body, etcd.requests[1]?.body);
   });
 
@@ -187,7 +188,7 @@ suite('slow cases', { concurrency: true }, () => {
       isRenewed ||= path.endsWith('authenticate');
       return isRenewed ? undefined : { heldMs: 60_000, then: 'apply' };
     };
-    await client.txn({ success: [put('k', '2')] }, AbortSignal.timeout(8000));
+    await client.txn({ success: [put('k', '2')] }, AbortSignal.timeout(patienceMs));
     assert.equal(etcd.get('k'), '2');
   });
 

@@ -87,7 +87,7 @@ test('TLS: draining answers what is in flight, and sends HSTS', async (t) => {
   const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false });
   socket.write('GET /wait HTTP/1.1\r\nHost: a\r\n\r\n');
   while (server.unanswered === 0) await delay(2);
-  const drained = server.drain(5000);
+  const drained = server.drain(60_000);
   await delay(30);
   answer();
   const reply = await readAll(socket);

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { scryptSync } from 'node:crypto';
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
@@ -185,15 +186,18 @@ for (const [name, increment] of Object.entries(increments)) {
   });
 }
 
-test('an app in memory opens in 12 ms once its modules are loaded', async () => {
-  const times: number[] = [];
+test('an app in memory opens in a fifth of the time of a hash, once its modules are loaded', async () => {
+  const [apps, hashes]: [number[], number[]] = [[], []];
   for (let run = 0; run < 10; run += 1) {
     const begin = performance.now();
     const app = await createApp({ collections: [tasks, counters, notes] });
-    times.push(performance.now() - begin);
+    const opened = performance.now();
+    scryptSync('a password', 'a salt', 32, { N: 2 ** 15, maxmem: 2 ** 26 });
+    apps.push(opened - begin);
+    hashes.push(performance.now() - opened);
     await app.close();
   }
-  assert.ok(Math.min(...times) <= 12, times.join(' '));
+  assert.ok(Math.min(...apps) <= Math.min(...hashes) / 5, `apps ${apps.join(' ')}, hashes ${hashes.join(' ')}`);
 });
 
 test('all records of somebody are those of that somebody, however the options say who asks', async (t) => {

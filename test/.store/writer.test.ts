@@ -377,7 +377,7 @@ describe('a writer', () => {
     await writer.close();
   });
 
-  it('answers its callers also where a listener has a bug', { timeout: 5000 }, async () => {
+  it('answers its callers also where a listener has a bug', async () => {
     const { store, people, failures } = await startStore();
     const bug = new Error('a bug');
     store.onPublished(() => {

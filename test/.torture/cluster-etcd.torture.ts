@@ -3,7 +3,7 @@ import { cpSync, rmSync } from 'node:fs';
 import { test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 
-import { codeIs, refusedWith, until } from '../.support/cluster/cases.ts';
+import { codeIs, refusedWith } from '../.support/cluster/cases.ts';
 import { conform } from '../.support/cluster/conformance.ts';
 import { makeNode, sharedLog, startNode } from '../.support/cluster/nodes.ts';
 import { Proxy } from '../.support/cluster/proxy.ts';
@@ -11,6 +11,7 @@ import { healthy, noEtcd, RealEtcd, type RealEtcdOptions } from '../.support/clu
 import { makeBlog } from '../.support/store/blog.ts';
 import { seeded } from '../.support/store/fixtures.ts';
 import { askBlogs } from '../.support/store/histories.ts';
+import { until } from '../.support/until.ts';
 
 /** The cases that depend on etcd itself. `cases.test.ts` has all cases, over the small etcd. */
 
@@ -75,7 +76,7 @@ test('a node notices that etcd was restored, and starts again', { skip: noEtcd }
   rmSync(etcd.dataOf(0), { recursive: true });
   cpSync(backup, etcd.dataOf(0), { recursive: true });
   etcd.launch(0);
-  await until(() => node.failures.length === 1, 20_000);
+  await until(() => node.failures.length === 1);
   assert.ok(refusedWith(75, /start the node again/)(node.failures[0]));
   const next = await startNode(t, etcd.addresses);
   await next.add('c');
@@ -149,7 +150,7 @@ test('references and unique values hold over five nodes and three members, one o
   const seed = Number(process.env['CAIRN_TEST_SEED'] ?? 1);
   // No checkpoints: a node of a member that is silent for seconds could miss two of them, which ends it (A4).
   const asking = askBlogs(seeded(seed), [...nodes, ...nodes, ...nodes, ...nodes], 200, 0);
-  await until(() => (nodes[0]?.store.status().sequence ?? 0) > 300, 60_000);
+  await until(() => (nodes[0]?.store.status().sequence ?? 0) > 300);
   await etcd.kill(1);
   await delay(2000);
   etcd.launch(1);

@@ -14,10 +14,10 @@ import { systemClock } from '../../src/base/system.ts';
 import { parseReply, RawClient } from '../.support/http/raw.ts';
 import { generator, type Generator } from '../.support/random.ts';
 import { createApp } from '../.support/inside.ts';
+import { until } from '../.support/until.ts';
 
 const requestsCount = Number(process.env['CAIRN_FUZZ_REQUESTS'] ?? 25_000);
 const workersCount = 32;
-const replyTimeoutMs = 20_000;
 const statuses = new Set([100, 200, 201, 204, 303, 304, ...Object.values(problems).map(([status]) => status)]);
 
 /** Requests worth mutating, with `{token}` for a token of an administrator. */
@@ -114,7 +114,7 @@ function heapMiB(): number {
   return process.memoryUsage().heapUsed / 1024 ** 2;
 }
 
-test('mutated requests get well-formed replies and leak nothing', { timeout: 300_000 }, async (context) => {
+test('mutated requests get well-formed replies and leak nothing', async (context) => {
   const random = generator('http fuzz');
   const app = await createApp({ scryptCost: 1, clock: systemClock });
   context.after(() => app.close());
@@ -137,7 +137,7 @@ test('mutated requests get well-formed replies and leak nothing', { timeout: 300
         bytes += request;
       }
       sent += together;
-      const client = new RawClient(port, replyTimeoutMs);
+      const client = new RawClient(port);
       for (let at = 0; at < bytes.length; ) {
         const size = random.pick([bytes.length, bytes.length, 1 + random.below(bytes.length)]);
         client.send(bytes.slice(at, at + size));
@@ -160,9 +160,7 @@ test('mutated requests get well-formed replies and leak nothing', { timeout: 300
   const run = async (): Promise<void> => {
     await Promise.all(Array.from({ length: workersCount }, worker));
     assert.equal(check(await new RawClient(port).send(good).rest(), good), 1);
-    const untilMs = performance.now() + 5000;
-    const isBusy = (): boolean => app.load().connections + app.load().inFlight > 0;
-    while (isBusy() && performance.now() < untilMs) await new Promise((resolve) => setTimeout(resolve, 10));
+    await until(() => app.load().connections + app.load().inFlight === 0, 'connections stay open');
     const refusals = { ownShare: 0, usedUp: 0, brokenOff: 0, memoryFull: 0, diskFull: 0 };
     assert.deepEqual(app.load(), { inFlight: 0, connections: 0, refused: 0, refusals, listeners: 0, dropped: 0 });
   };

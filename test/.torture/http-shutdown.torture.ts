@@ -61,7 +61,7 @@ test(`of ${callersCount} callers that write without a pause, none loses a write 
     assert.equal(await client.rest(), '', 'nothing comes after the last reply, not even a piece of one');
   }
 
-  const clients = Array.from({ length: callersCount }, () => new RawClient(first.port, 30_000));
+  const clients = Array.from({ length: callersCount }, () => new RawClient(first.port));
   await delay(2000);
   const done = Promise.all(clients.map(call));
   while (answered.length < 2 * callersCount) await Promise.race([delay(20), done]);

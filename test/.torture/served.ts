@@ -61,7 +61,7 @@ export async function serve(
   while (!output.includes('Cairn serves')) await once(server.stdout, 'data');
   const port = portIn(/Cairn serves http:\/\/127\.0\.0\.1:(\d+)/);
   const ask = async (request: string): Promise<RawReply> => {
-    const client = new RawClient(port, 60_000).send(request);
+    const client = new RawClient(port).send(request);
     const reply = await client.reply();
     client.socket.destroy();
     return reply;

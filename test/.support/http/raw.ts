@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
+import { within } from '../until.ts';
 
 /** One reply as it came over a socket. */
 export interface RawReply {
@@ -15,13 +16,11 @@ export class RawClient {
   readonly socket: Socket;
   /** Resolves when both directions are closed, or the connection broke. */
   readonly closed: Promise<void>;
-  readonly #timeoutMs: number;
   #received = '';
   #ended = false;
   #wake: (() => void) | undefined;
 
-  constructor(port: number, timeoutMs = 5000) {
-    this.#timeoutMs = timeoutMs;
+  constructor(port: number) {
     this.socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true, noDelay: true });
     this.socket.setEncoding('latin1');
     this.socket.on('data', (text) => {
@@ -65,28 +64,14 @@ export class RawClient {
 
   /** Waits for the server to end the connection, and returns what came after the replies that were read. */
   async rest(): Promise<string> {
-    await within(this.#timeoutMs, this.closed, 'the server did not end the connection');
+    await within(this.closed, 'the server did not end the connection');
     this.socket.destroy();
     return this.#received;
   }
 
   #more(): Promise<void> {
     const woken = new Promise<void>((resolve) => (this.#wake = resolve));
-    return within(this.#timeoutMs, woken, () => `no reply; so far: ${JSON.stringify(this.#received)}`);
-  }
-}
-
-/** Rejects with `what` when the promise takes longer. */
-export async function within<T>(timeoutMs: number, promise: Promise<T>, what: string | (() => string)): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    const tell = (): string => `${typeof what === 'string' ? what : what()} within ${timeoutMs} ms`;
-    timer = setTimeout(() => reject(new Error(tell())), timeoutMs);
-  });
-  try {
-    return await Promise.race([promise, late]);
-  } finally {
-    clearTimeout(timer);
+    return within(woken, () => `no reply; so far: ${JSON.stringify(this.#received)}`);
   }
 }
 
