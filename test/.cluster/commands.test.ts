@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 
 import { allCommands } from '../../src/cli/commands.ts';
+import { defineCollection } from '../../src/collections/define.ts';
 import { cairn, temporaryDirectory } from '../.support/cli/spawn.ts';
 import { runCommand, type Outcome } from '../.support/cli/terminal.ts';
 import { fail, putsOf, startEtcd } from '../.support/cluster/cases.ts';
@@ -26,6 +27,21 @@ async function startServer(t: TestContext, etcd: SmallEtcd, options: object = {}
   t.after(() => app.close());
   return app;
 }
+
+test('a collection that is called users is not restored to a cluster, which would make users of it', async (t) => {
+  const etcd = await startEtcd(t);
+  const directory = temporaryDirectory(t);
+  const collections = [defineCollection({ name: 'users', fields: {}, additional: true })];
+  const open = await createApp({ auth: 'none', users: false, items: false, collections, directory });
+  await open.collection('users').create({ name: 'Eve', email: 'eve@example.org', role: 'admin', passwordHash: 'x' });
+  await open.close();
+  const { code, err } = await cairnWith(etcd)(`restore ${directory}`);
+  assert.equal(code, 78);
+  assert.match(err, /^Cannot restore to cairn\/ in etcd: users is a collection, and in a cluster a table of/);
+  assert.equal(etcd.get('cairn/head'), undefined);
+  const app = await startServer(t, etcd, { collections: [] });
+  assert.equal(app.users.records.find('email', 'eve@example.org'), undefined);
+});
 
 test('users are added, listed and changed beside running servers', async (t) => {
   const etcd = await startEtcd(t);

@@ -19,7 +19,7 @@ import type { Log } from '../../log/log.ts';
 import { referenceIn, type Field } from '../../schema/field.ts';
 import { imageOf, type Image } from '../../store/format/snapshot.ts';
 import { newEpoch } from '../../store/log.ts';
-import { Tables } from '../../store/memory/table.ts';
+import { isServerTable, Tables } from '../../store/memory/table.ts';
 import { openStore } from '../../store/open-store.ts';
 import type { Store } from '../../store/store.ts';
 import type { Declaration } from './declaration.ts';
@@ -158,8 +158,15 @@ export function joinWithTools(
       return { image, keys: ring && Buffer.from(serialiseKeyRing(ring)) };
     },
 
-    /** @throws ClusterError where the prefix has a cluster already */
+    /** @throws ClusterError where a cluster is there, or would take records for users */
     async write({ views, through }: Image) {
+      const refusal = (problem: string): ClusterError =>
+        new ClusterError(78, `Cannot restore to ${prefix} in etcd: ${problem}`);
+      for (const { name, isServers } of views)
+        if (isServers !== isServerTable(name))
+          throw refusal(
+            `${name} is a collection, and in a cluster a table of the server; ${rename}`,
+          );
       const key = `${prefix}head`;
       const name = random(8).toString('hex');
       const { metaRevision } = await findLog({ ...node, creates: true, random }, new Tables());
@@ -168,8 +175,7 @@ export function joinWithTools(
       const head = { ...firstHead, sequence: through };
       const also = [put(key, JSON.stringify(head))];
       if (await writeSnapshot(node, { views, head }, name, compare, also)) return;
-      const problem = 'it is not empty; use another --cluster-prefix';
-      throw new ClusterError(78, `Cannot restore to ${prefix} in etcd: ${problem}`);
+      throw refusal('it is not empty; use another --cluster-prefix');
     },
 
     /**
@@ -203,6 +209,9 @@ export function joinWithTools(
     },
   });
 }
+
+const rename =
+  'rename it in what "cairn export" prints, "cairn import" that into a directory, and restore this';
 
 /** What the records of the declared collections look like. */
 function declarationOf(options: NodeOptions): Declaration {
