@@ -53,11 +53,10 @@ export class Browser {
   }
 
   /**
-   * @param options `preferences` are Chromium's own; `arguments` join those that a test always needs; `isTraced`:
-   *   `tasks` can be asked for
+   * @param options `preferences` are Chromium's own; `arguments` join those that a test always needs
    */
   static async start(
-    options: { arguments?: readonly string[]; preferences?: object; isTraced?: boolean } = {},
+    options: { arguments?: readonly string[]; preferences?: object } = {},
   ): Promise<Browser> {
     const profile = mkdtempSync(join(tmpdir(), 'cairn-browser-'));
     const driver = spawn('chromedriver', ['--port=0'], { stdio: ['ignore', 'pipe', 'ignore'] });
@@ -79,15 +78,9 @@ export class Browser {
       'disable-component-update', 'disable-sync', 'disable-dev-shm-usage', 'lang=en-GB', 'hide-scrollbars',
     ].map((name) => `--${name}`);
     const args = [...switches, `--user-data-dir=${profile}`, ...(options.arguments ?? [])];
-    const tracing = {
-      enableNetwork: false, enablePage: false,
-      traceCategories: 'blink.user_timing,disabled-by-default-devtools.timeline',
-    };
     const wanted = {
-      'goog:chromeOptions': {
-        args, prefs: options.preferences ?? {}, ...(options.isTraced === true && { perfLoggingPrefs: tracing }),
-      },
-      'goog:loggingPrefs': { browser: 'ALL', ...(options.isTraced === true && { performance: 'ALL' }) },
+      'goog:chromeOptions': { args, prefs: options.preferences ?? {} },
+      'goog:loggingPrefs': { browser: 'ALL' },
     };
     try {
       const { sessionId } = await send(root, 'POST', '/session', { capabilities: { alwaysMatch: wanted } });
@@ -205,21 +198,6 @@ export class Browser {
   /** What was written to the console, and what the browser itself complained about, since the last call. */
   log(): Promise<LogEntry[]> {
     return send(this.#url, 'POST', '/se/log', { type: 'browser' });
-  }
-
-  /**
-   * The tasks of the thread that set `performance.mark(mark)`, from then on. Their times are those of
-   * `performance.now()`; `ownMs` is what the thread has worked. Can be asked for once.
-   */
-  async tasks(mark: string): Promise<readonly { startMs: number; endMs: number; ownMs: number }[]> {
-    const lines: { message: string }[] = await send(this.#url, 'POST', '/se/log', { type: 'performance' });
-    const all = lines.map(({ message }) => JSON.parse(message).message.params);
-    const begin = all.find(({ name }) => name === mark);
-    const origin = begin.ts / 1000 - begin.args.data.startTime;
-    const isTask = ({ name, tid, pid, ts }: { name: string; tid: number; pid: number; ts: number }): boolean =>
-      name === 'RunTask' && tid === begin.tid && pid === begin.pid && ts >= begin.ts;
-    return all.filter(isTask).map(({ ts, dur, tdur }) =>
-      ({ startMs: ts / 1000 - origin, endMs: (ts + dur) / 1000 - origin, ownMs: tdur / 1000 }));
   }
 
   /** Makes the window one that knows nobody. */

@@ -1,0 +1,42 @@
+import type { Browser } from './webdriver.ts';
+
+/** Processor time, in milliseconds, of the page's thread so far: it does not grow while other processes run. */
+export async function threadMs(browser: Browser): Promise<number> {
+  await browser.devtools('Performance.enable', { timeDomain: 'threadTicks' });
+  const { metrics } = await browser.devtools('Performance.getMetrics');
+  return metrics.find(({ name }: { name: string }) => name === 'TaskDuration').value * 1000;
+}
+
+/** Runs of the fixed work in one measurement, and measurements, of which the middle one counts. */
+const [runs, measurements] = [4, 7];
+
+/** Reads 50 events and lays out a table of 50 rows: the kinds of work that the page does, none of its code. */
+const fixedWork = `
+  const event = JSON.stringify({ collection: 'items', id: 7, record: { id: 7, name: 'New 7', price: 1, notes: '' } });
+  for (let run = 0; run < arguments[0]; run += 1) {
+    const table = document.createElement('table');
+    for (let index = 0; index < 50; index += 1) {
+      const { collection, record } = JSON.parse(event);
+      const row = table.insertRow();
+      for (const text of [collection, record.id, record.name, record.price]) row.insertCell().textContent = text;
+    }
+    document.body.append(table);
+    table.getBoundingClientRect();
+    table.remove();
+  }
+`;
+
+/**
+ * Milliseconds of the page's thread for a fixed piece of work, here and now. A slow processor, or one that shares its
+ * cores and caches with other work, takes longer for this and for the page alike: bounds are multiples of it.
+ */
+export async function unitMs(browser: Browser): Promise<number> {
+  const all: number[] = [];
+  for (let measured = 0; measured <= measurements; measured += 1) {
+    const before = await threadMs(browser);
+    await browser.run(fixedWork, runs);
+    all.push(((await threadMs(browser)) - before) / runs);
+  }
+  // The first one compiles.
+  return all.slice(1).sort((one, other) => one - other)[Math.floor(measurements / 2)] ?? NaN;
+}
