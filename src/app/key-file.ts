@@ -16,8 +16,8 @@ import type { SharedPlace } from '../api/shared-place.ts';
 
 /**
  * The file of the key ring, in the data directory. Its secrets sign every token, so it is made
- * with mode 0600, and a start refuses one that others than its owner and a group of this process
- * can read or change.
+ * with mode 0600, and a start refuses one that others than this user, root and a group of this
+ * process can read or change.
  */
 export const keyFile = 'keys.json';
 
@@ -91,6 +91,7 @@ export async function readKeyRing(files: Files): Promise<KeyRing | undefined> {
   const file = join(directory, keyFile);
   const content = await readWhole(files, keyFile);
   const ring = content && ringIn(content);
+  refuseOwner(file);
   refuseAccess(file, 0o6, 'read or change', (who) => `chmod ${who}= ${file}`);
   refuseAccess(directory, 0o2, `replace ${keyFile} in`, (who) => `chmod ${who}-w ${directory}`);
   return ring;
@@ -105,6 +106,18 @@ function ringIn(content: Buffer): KeyRing {
       `${error.message}; put ${keyFile} back from a backup, or remove it to get new keys`,
     );
   }
+}
+
+/** Refuses a file of another user than this one and root: its owner can give it any mode. */
+function refuseOwner(path: string): void {
+  const uid = statSync(path, { throwIfNoEntry: false })?.uid;
+  const own = process.geteuid?.();
+  // Windows has no such owners.
+  if (uid === undefined || own === undefined || uid === own || uid === 0) return;
+  throw new KeyRingError(
+    `Cannot use the keys: another user (${uid}) owns ${path}, can change it, and so sign tokens; ` +
+      `run chown ${own} ${path}`,
+  );
 }
 
 /** Refuses access of these bits, for others and for a group to which this process does not belong. */

@@ -44,6 +44,21 @@ test('keys that others can read, change or replace are refused, with the remedy'
   }
 });
 
+test('keys that another user owns are refused, with the remedy', {
+  skip: skip || (process.getuid?.() !== 0 && 'only root gives files to another user'),
+}, async (t) => {
+  const directory = temporaryDirectory(t);
+  await (await createApp({ directory })).close();
+  const file = join(directory, 'keys.json');
+  chownSync(file, foreign, 0);
+  const remedy = `chown 0 ${file}`;
+  const message = `Cannot use the keys: another user (${foreign}) owns ${file}, can change it, and so sign tokens; ` +
+    `run ${remedy}`;
+  await assert.rejects(createApp({ directory }), { name: 'KeyRingError', message });
+  assert.equal(spawnSync('sh', ['-c', remedy]).status, 0);
+  await (await createApp({ directory })).close();
+});
+
 test('a start in a new directory that others can write to is refused before it makes keys', { skip }, async (t) => {
   const directory = temporaryDirectory(t);
   chmodSync(directory, 0o777);
