@@ -191,10 +191,11 @@ async function backup(call: Call): Promise<void> {
   const settings = { ...offlineOptions(call.terminal), restores: false };
   const cluster = await clusterOf(call);
   const target = cluster === undefined ? targetOf(call) : operandOf(call);
-  const source = cluster === undefined ? dataDirectory(call) : '';
-  const read = () =>
-    cluster === undefined ? readCopy(new NodeFiles(source), settings) : cluster.read();
-  const copy = await writeCopy(new NodeFiles(target), read, settings);
+  const copy =
+    cluster === undefined
+      ? await readCopy(new NodeFiles(dataDirectory(call)), settings)
+      : await cluster.read();
+  await writeCopy(new NodeFiles(target), () => Promise.resolve(copy), settings);
   showCopy(call.terminal, copy, target);
 }
 
