@@ -38,10 +38,15 @@ test('cron and the timer make a checked copy, the newest 14 stay, and the newest
   await machine.use();
   const [, command = ''] = /^ExecStart=(.*)$/m.exec(service) ?? [];
   const [, environment = ''] = /^Environment=(.*)$/m.exec(service) ?? [];
-  const byTimer = await machine.type(`env ${environment} ${command}`.replaceAll('%S', '/var/lib'));
+  // That a group of the server alone may read: the unit of the copies need not name it.
+  const secret = 'CAIRN_SECRET_FILE=/dev/null/secret';
+  const byTimer = await machine.type(`env ${secret} ${environment} ${command}`.replaceAll('%S', '/var/lib'));
   assert.equal(byTimer.status, 0, byTimer.out);
   const [, find = ''] = /`(find [^`]*)`/.exec(section) ?? [];
   assert.equal((await machine.type(find)).out.trim().split('\n').length, 2, 'the two of the last hours');
+  const old = new Date(Date.now() - 3 * 3_600_000);
+  for (const name of readdirSync(copies)) utimesSync(join(copies, name), old, old);
+  assert.deepEqual(await machine.type(find), { status: 1, out: '' }, 'none is of the last hours');
 
   await machine.use();
   const restored = await machine.type(back);

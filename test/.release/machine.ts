@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { freePorts } from '../.support/cluster/real-etcd.ts';
@@ -45,8 +45,12 @@ export class Machine {
     const machine = new Machine(temporaryDirectory(t), await freePorts(2));
     t.after(() => machine.type('systemctl stop cairn'));
     const { root, data } = machine;
-    const folders = ['bin', 'etc/cairn', 'var/lib/cairn', 'var/lib/cairn-backup', 'opt/cairn'];
-    for (const path of folders) mkdirSync(join(root, path), { recursive: true });
+    for (const path of ['bin', 'etc/cairn', 'opt/cairn']) mkdirSync(join(root, path), { recursive: true });
+    // As systemd makes them for a dynamic user.
+    for (const name of ['cairn', 'cairn-backup']) {
+      mkdirSync(join(root, 'var/lib/private', name), { recursive: true });
+      symlinkSync(`private/${name}`, join(root, 'var/lib', name));
+    }
     chmodSync(data, 0o700);
     const [port, opsPort] = machine.#ports;
     writeFileSync(join(root, 'etc', 'cairn', 'env'), 'CAIRN_SCRYPT_COST=14\n');
