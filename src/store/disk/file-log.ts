@@ -335,8 +335,11 @@ export class FileLog implements CommitLog, Journals, RoomUser {
       this.#fence.assertHeld();
       const made = await JournalFile.create(this.#files, { ...next, collections }).catch(
         async (error: unknown) => {
-          // It must be gone for good before the former journal goes on.
-          await this.#fence.guard(() => this.#files.syncDirectory());
+          // It must be gone for good before the former journal goes on, which it would end.
+          await this.#fence.guard(async () => {
+            if (this.#files.identity(journalName(next.journal)) !== undefined) throw error;
+            await this.#files.syncDirectory();
+          });
           throw error;
         },
       );

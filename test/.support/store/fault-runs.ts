@@ -187,6 +187,9 @@ export type FaultOf = (call: Call, at: number, n: number) => Fault | undefined;
 
 export const faults: { readonly [name: string]: (code: string) => FaultOf } = {
   'fails once': (code) => (_, at, n) => (at === n ? { code } : undefined),
+  // What undoes a failed call, such as the removal of a journal that was not made, fails, too.
+  'fails once, and at the call after the next': (code) => (_, at, n) =>
+    at === n || at === n + 2 ? { code } : undefined,
   'fails for good': (code) => (_, at, n) => (at >= n ? { code } : undefined),
   'takes a part and then fails': (code) => (call, at, n) =>
     call.operation === 'write' && at >= n ? { code, written: 9 } : undefined,
