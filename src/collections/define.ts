@@ -178,8 +178,9 @@ const accountSingulars = [
   'dashboard',
   'counts',
 ];
-/** Names of schemas derived from other collections. */
-const derivedTitle = /^(?:new|many)[A-Z]|[a-z0-9](?:Replacement|Patch|WithEmbedded)$/;
+/** Names of schemas derived from other collections, by how they start and end. */
+const derivedStart = /^(?:new|many)[A-Z]/;
+const derivedEnd = /[a-z0-9](?:Replacement|Patch|WithEmbedded)$/;
 const reservedFields = ['id', 'revision', 'ownerId'];
 
 const isMatch = (pattern: RegExp) => (value: unknown) =>
@@ -194,7 +195,7 @@ const checkSingular = must('one word of letters and digits', isMatch(/^[a-z][A-Z
 /** Whether the API uses a singular for something else, on a server with or without users. */
 function isReserved(singular: string, hasUsers: boolean): boolean {
   const reserved = hasUsers ? [...reservedSingulars, ...accountSingulars] : reservedSingulars;
-  return reserved.includes(singular) || derivedTitle.test(singular);
+  return reserved.includes(singular) || derivedStart.test(singular) || derivedEnd.test(singular);
 }
 
 /** A definition with its singular. */
@@ -212,7 +213,8 @@ export function withSingulars({
     let { singular } = each;
     if (singular === undefined) {
       singular = each.single ? wordOf(each.name) : singularOf(each.name);
-      while (taken.has(singular) || isReserved(singular, users)) singular += 'Entry';
+      while (taken.has(singular) || isReserved(singular, users))
+        singular = derivedStart.test(singular) ? wordOf(`entry-${singular}`) : `${singular}Entry`;
       taken.add(singular);
     }
     return { ...each, singular };

@@ -87,6 +87,25 @@ test('what would take the place of something else in the OpenAPI document is ref
   }
 });
 
+test('a collection may have any name, also one that begins like a schema or is a member of every object', async () => {
+  const named: readonly [name: string, operation: string][] = [
+    ['newArrivals', 'createEntryNewArrival'], ['manyNews', 'createEntryManyNew'], ['new', 'createEntryNewEntry'],
+    ['bookPatch', 'createBookPatchEntry'], ['constructor', 'createConstructorEntry'], ['then', 'createThenEntry'],
+    ['toString', 'createToStringEntry'], ['__proto__', 'createProtoEntry'], ['0', 'createEntry0Entry'],
+  ];
+  const collections = named.map(([name]) => ({ name, fields: { toString: { kind: 'text' } } as const }));
+  const app = await createApp({ auth: 'none', collections });
+  const { paths } = JSON.parse((await app.inject({ target: '/openapi.json' })).body);
+  for (const [name, operation] of named) {
+    assert.equal(paths[`/${name}`].post.operationId, operation);
+    const sent = { 'Content-Type': 'application/json' };
+    const made = await app.inject({ method: 'POST', target: `/${name}`, fields: sent, body: '{"toString":"a"}' });
+    assert.deepEqual([made.status, made.body], [201, '{"id":1,"toString":"a"}']);
+    assert.deepEqual(app.collection(name).get(1), { id: 1, toString: 'a' });
+  }
+  await app.close();
+});
+
 test('options keep to what the command line allows, and the refusal names them', async () => {
   const cluster = { members: ['https://10.0.0.1:2379'] };
   const wrong: readonly { readonly [name: string]: unknown }[] = [
