@@ -16,7 +16,7 @@ import { parseQuery } from '../http/query.ts';
 import { invalidParameter, repeated } from '../lists/filters.ts';
 import { checkField } from '../schema/declaration.ts';
 import type { Shape } from '../schema/field.ts';
-import { kindOf } from '../schema/kinds.ts';
+import { kindOf, ruleViolation } from '../schema/kinds.ts';
 import type { Transaction } from '../store/store.ts';
 import { callerOf, type Caller } from './callers.ts';
 import type { Program } from './collection.ts';
@@ -359,6 +359,8 @@ function parametersOf(shape: Shape | undefined, query: string): JsonObject {
     if (others.length > 0) throw repeated(name);
     const value = kindOf(field).operand(text, field);
     if (!isScalar(value)) throw invalidParameter(name, value.detail);
+    const violation = ruleViolation(field, value);
+    if (violation !== undefined) throw invalidParameter(name, violation.detail);
     values[name] = value;
   }
   for (const [name, { default: fallback, optional }] of Object.entries(shape)) {

@@ -106,6 +106,34 @@ test('a handler gets its query and the app, and may answer with a Response', asy
   assert.equal((await app.inject({ target: '/raw', headers: await signedIn(app, mia) })).status, 403);
 });
 
+test('the bounds of a query are enforced as they are published', async (t) => {
+  const bounded = defineRoute({
+    method: 'GET', path: '/bounded', access: 'public', summary: 'Take a query',
+    query: {
+      n: { kind: 'integer', min: 1, max: 5 }, part: { kind: 'number', max: 0.5, default: 0 },
+      word: { kind: 'text', min: 2, max: 3, optional: true }, mail: { kind: 'email', optional: true },
+      place: { kind: 'url', optional: true }, task: { kind: 'reference', to: 'tasks', optional: true },
+    },
+    handle: ({ query }) => query,
+  });
+  const app = await open(t, { routes: [bounded] });
+  const ask = (query: string) => app.inject({ target: `/bounded?${query}` });
+  assert.equal((await ask('n=5&word=abc&task=1')).body, '{"n":5,"word":"abc","task":1,"part":0}');
+  for (const [query, detail] of [
+    ['n=0', '"n" must be at least 1'], ['n=6', '"n" must be at most 5'], ['n=1.5', '"n" must be a whole number'],
+    ['n=1&part=0.6', '"part" must be at most 0.5'], ['n=1&word=a', '"word" must be at least 2 characters long'],
+    ['n=1&word=abcd', '"word" must be at most 3 characters long'], ['n=1&mail=x', '"mail" must be an e-mail address'],
+    ['n=1&place=x', '"place" must be an absolute http or https address'], ['n=1&task=0', '"task" must be at least 1'],
+  ] as const) {
+    const { status, body } = await ask(query);
+    assert.deepEqual([status, JSON.parse(body).detail], [400, `Cannot read the query: ${detail}`]);
+  }
+  const { parameters } = JSON.parse((await app.inject({ target: '/openapi.json' })).body).paths['/bounded'].get;
+  const required = parameters.filter((one: { required?: boolean }) => one.required === true);
+  assert.deepEqual(required.map(({ name }: { name: string }) => name), ['n']);
+  assert.deepEqual([required[0].schema.minimum, required[0].schema.maximum], [1, 5]);
+});
+
 test('what a handler answers is sent whole, or is a 500 of which nothing is written', async (t) => {
   const gzipped = createServer((_, outgoing) => {
     const content = gzipSync('a text');

@@ -234,9 +234,16 @@ function parametersOf(route: DescribedRoute): JsonObject[] {
       required: true,
       schema: idSchemas[ids ?? 'made'],
     },
-    ...parameters.map(({ name, description, schema }) => {
+    ...parameters.map(({ name, required, description, schema }) => {
       const commaSeparated = schema['type'] === 'array' && { style: 'form', explode: false };
-      return { name, in: 'query', description, schema, ...commaSeparated };
+      return {
+        name,
+        in: 'query',
+        ...(required && { required }),
+        description,
+        schema,
+        ...commaSeparated,
+      };
     }),
     isConditional && header('If-None-Match', `If this ETag is current, you get ${statusIfSame}.`),
     isConditional &&

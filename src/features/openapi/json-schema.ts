@@ -62,7 +62,7 @@ export function manySchema(schema: JsonObject): JsonObject {
 }
 
 /** Returns the schema of a field's value in a body or response. */
-function fieldSchema(field: Field, purpose: Purpose): JsonObject {
+export function fieldSchema(field: Field, purpose: Purpose): JsonObject {
   const { readOnly, writeOnly, default: fallback } = field;
   return {
     ...valueSchema(field, purpose === 'patch'),
@@ -74,7 +74,8 @@ function fieldSchema(field: Field, purpose: Purpose): JsonObject {
   };
 }
 
-function isRequired(field: Field, purpose: Purpose): boolean {
+/** Whether a field is always in a body or response. */
+export function isRequired(field: Field, purpose: Purpose): boolean {
   if (purpose === 'patch') return false;
   if (purpose === 'representation') return field.optional !== true;
   return !field.optional && field.default === undefined && !field.readOnly;

@@ -16,6 +16,7 @@ import { readableNames, readablePaths } from '../../schema/record.ts';
 /** One query parameter. */
 export interface QueryParameter extends Described {
   readonly name: string;
+  readonly required?: boolean;
 }
 
 interface Described {

@@ -3,7 +3,7 @@ import type { accountRoutes, healthRoutes, signInRoutes } from '../../api/routes
 import type { JsonObject } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
 import { capitalized } from '../../collections/declaration.ts';
-import { manySchema, resourceSchema } from './json-schema.ts';
+import { fieldSchema, isRequired, manySchema, resourceSchema } from './json-schema.ts';
 import { describeList, describeRecord, type QueryParameter } from './parameters.ts';
 import {
   apiKeySchema,
@@ -77,16 +77,16 @@ function describeOwn(
   { summary, query = {}, reply, isKept }: NonNullable<Route['own']>,
 ): Description & { readonly tag: string } {
   const title = capitalized(operationId);
-  const parameters = Object.entries(resourceSchema(title, query)['properties'] ?? {});
   const [, tag = ''] = path.split('/');
   return {
     tag,
     summary,
     titles: [`${title}Body`],
-    parameters: parameters.map(([name, schema]: [string, JsonObject]) => ({
+    parameters: Object.entries(query).map(([name, field]) => ({
       name,
+      required: isRequired(field, 'create'),
       description: '',
-      schema,
+      schema: fieldSchema(field, 'create'),
     })),
     refusals: [404, 409, 422, ...(access === 'public' ? [] : [403])],
     reply: {
