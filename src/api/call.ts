@@ -85,7 +85,7 @@ export interface Call<B = unknown> {
   readonly principal: Principal;
   /**
    * The `{id}` of the path; that of no record, if it is not an id or the path has none. Where ids
-   * are given, it is the text of one.
+   * may be texts, it is the text of one.
    */
   readonly id: RecordId;
   /** The query as sent, without its "?". */
@@ -129,7 +129,10 @@ export function bind<Bodies>(
 export function idInPath(sent: string, ids: IdKind | undefined): RecordId {
   if (ids === undefined) return recordId(parseId(sent));
   try {
-    return recordId(decodeURIComponent(sent));
+    const text = decodeURIComponent(sent);
+    // A number has one spelling.
+    const isNumber = ids === 'integer' && String(parseInt(text)) === text;
+    return recordId(isNumber && Number.isSafeInteger(Number(text)) ? Number(text) : text);
   } catch {
     return recordId('');
   }

@@ -147,9 +147,11 @@ export interface App {
  * metrics and the OpenAPI document are as for every other row.
  * `createApp` checks it.
  */
-export function defineRoute<const B extends Shape = {}, const Q extends Shape = {}>(
-  route: RouteDefinition<B, Q, App>,
-): OwnRoute<App> {
+export function defineRoute<
+  const P extends string,
+  const B extends Shape = {},
+  const Q extends Shape = {},
+>(route: RouteDefinition<B, Q, App, P>): OwnRoute<App> {
   checkMembers('defineRoute', route, routeKinds);
   return Object.freeze({ ...route });
 }

@@ -15,7 +15,7 @@ import { apiFields, type Reply } from '../http/message.ts';
 import { parseQuery } from '../http/query.ts';
 import { invalidParameter, repeated } from '../lists/filters.ts';
 import { checkField } from '../schema/declaration.ts';
-import type { Shape } from '../schema/field.ts';
+import type { IdKind, Shape } from '../schema/field.ts';
 import { kindOf, ruleViolation } from '../schema/kinds.ts';
 import type { Transaction } from '../store/store.ts';
 import { callerOf, type Caller } from './callers.ts';
@@ -25,10 +25,10 @@ import type { Stored } from './types.ts';
 import { programTransaction, type ProgramTransaction } from './write.ts';
 
 /** A request to a route of one's own: authenticated, authorized, read and validated. */
-export interface RouteCall<B, Q, A> {
+export interface RouteCall<B, Q, A, I = number | string> {
   readonly caller: Caller;
-  /** The `{id}` of the path: a number where the collection that the path begins with has those. */
-  readonly id: number | string;
+  /** The `{id}` of the path: a number where the collection before it has those, such as `users`. */
+  readonly id: I;
   readonly query: Q;
   readonly body: B;
   readonly request: {
@@ -46,10 +46,10 @@ export interface RouteCall<B, Q, A> {
 }
 
 /** A route of one's own, a row of the one route table. */
-export interface RouteDefinition<B extends Shape, Q extends Shape, A> {
+export interface RouteDefinition<B extends Shape, Q extends Shape, A, P extends string = string> {
   readonly method: Method;
   /** May have one `{id}`: `/tasks/{id}/finish`. */
-  readonly path: string;
+  readonly path: P;
   /** `public`, `optional`, `user`, `session`, `admin` or a role; several, of which one must hold. */
   readonly access: string | readonly string[];
   /** What it does, for the OpenAPI document. */
@@ -64,18 +64,24 @@ export interface RouteDefinition<B extends Shape, Q extends Shape, A> {
    * Answers: a value (200, as JSON), nothing (204), `reply(…)`, or a `Response`. After 30 s the
    * request is answered 503 without it.
    */
-  handle?(call: RouteCall<Stored<B, []>, Stored<Q, []>, A>): unknown;
+  handle?(call: RouteCall<Stored<B, []>, Stored<Q, []>, A, IdIn<P>>): unknown;
   /**
    * Answers by one transaction, which acts as the program. It is synchronous, may run more than once
    * and does nothing else. Such a route takes an `Idempotency-Key` with POST.
    */
-  write?(tx: ProgramTransaction, call: RouteCall<Stored<B, []>, Stored<Q, []>, A>): unknown;
+  write?(
+    tx: ProgramTransaction,
+    call: RouteCall<Stored<B, []>, Stored<Q, []>, A, IdIn<P>>,
+  ): unknown;
 }
+
+/** The type of the `{id}` of a path. */
+type IdIn<P extends string> = P extends `/users/{id}${string}` ? number : number | string;
 
 /** A route that `defineRoute` has made. */
 export interface OwnRoute<A> extends Omit<RouteDefinition<Shape, Shape, A>, 'handle' | 'write'> {
-  handle?(call: RouteCall<never, never, A>): unknown;
-  write?(tx: ProgramTransaction, call: RouteCall<never, never, A>): unknown;
+  handle?(call: RouteCall<never, never, A, never>): unknown;
+  write?(tx: ProgramTransaction, call: RouteCall<never, never, A, never>): unknown;
 }
 
 /** What a route has. */
@@ -173,7 +179,6 @@ export interface Running<A> {
 export function ownEndpoints<A>(routes: readonly OwnRoute<A>[], tools: RouteTools<A>): Endpoint[] {
   return routes.map((own) => {
     const { method, path, access, summary, query, body, reply: shown } = own;
-    const first = tools.registry.get(path.split('/')[1] ?? '');
     const route: Route = {
       operationId:
         method.toLowerCase() + path.replaceAll(/\W+(\w?)/g, (_, one: string) => one.toUpperCase()),
@@ -181,7 +186,7 @@ export function ownEndpoints<A>(routes: readonly OwnRoute<A>[], tools: RouteTool
       method,
       path,
       access,
-      ids: first === undefined ? 'text' : first.ids,
+      ids: idsIn(path, tools.registry),
       ...(body && { body: newRecord({ shape: body }) }),
       ...(query && { query: 'read' }),
     };
@@ -189,12 +194,19 @@ export function ownEndpoints<A>(routes: readonly OwnRoute<A>[], tools: RouteTool
   });
 }
 
+/** Returns what the `{id}` of a path is: an id of the last collection before it, or any text. */
+function idsIn(path: string, registry: Registry): IdKind | undefined {
+  const [before = ''] = path.split('/{id}');
+  const name = before.split('/').findLast((word) => word === 'users' || registry.has(word));
+  return name === undefined ? 'text' : registry.get(name)?.ids;
+}
+
 function answer<A>(own: OwnRoute<A>, call: Call, tools: RouteTools<A>): Reply | Promise<Reply> {
   const { request, principal } = call;
   const { app, program } = tools.running();
   const given = new Asked(call, parametersOf(own.query, call.query), app);
   // What a route reads has been checked by its own shapes.
-  const typed = given as unknown as RouteCall<never, never, A>;
+  const typed = given as unknown as RouteCall<never, never, A, never>;
   if (own.write === undefined) {
     const value = own.handle?.(typed);
     if (!isThenable(value) && !(value instanceof Response)) return replyOf(value);
@@ -226,7 +238,7 @@ function answer<A>(own: OwnRoute<A>, call: Call, tools: RouteTools<A>): Reply | 
 async function handled<A>(
   own: OwnRoute<A>,
   later: unknown,
-  { request }: RouteCall<never, never, A>,
+  { request }: RouteCall<never, never, A, never>,
 ): Promise<Reply> {
   const value = await later;
   if (!(value instanceof Response)) return replyOf(value);

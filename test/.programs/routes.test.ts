@@ -106,6 +106,41 @@ test('a handler gets its query and the app, and may answer with a Response', asy
   assert.equal((await app.inject({ target: '/raw', headers: await signedIn(app, mia) })).status, 403);
 });
 
+test('the id of a path is one of the collection before it', async (t) => {
+  const route = <const P extends string>(path: P) => defineRoute({
+    method: 'GET', path, access: 'public', summary: 'Show the id', handle: ({ id }) => [typeof id, id],
+  });
+  const promote = defineRoute({
+    method: 'POST', path: '/users/{id}/promote', access: 'admin', summary: 'Promote a user',
+    async handle({ id, app }) {
+      await app.users.setPassword(id, 'another pass phrase');
+      return await app.users.change(id, { role: 'admin' });
+    },
+  });
+  const given = (name: string, kind: 'integer' | 'text' | 'any') =>
+    ({ name, id: { kind, given: true }, fields: { a: { kind: 'integer' } } }) as const;
+  const app = await open(t, {
+    collections: [tasks, given('numbers', 'integer'), given('texts', 'text'), given('anything', 'any')],
+    routes: [
+      promote, route('/users/{id}/x'), route('/tasks/{id}/x'), route('/all/tasks/{id}'), route('/numbers/{id}/x'),
+      route('/texts/{id}/x'), route('/anything/{id}/x'), route('/nothing/{id}'), route('/tasks/texts/{id}/x'),
+    ],
+  });
+  for (const [path, id] of [
+    ['/users/2/x', 2], ['/users/02/x', 0], ['/users/x/x', 0], ['/tasks/7/x', 7], ['/all/tasks/7', 7],
+    ['/numbers/-7/x', -7], ['/numbers/07/x', '07'], ['/numbers/NaN/x', 'NaN'], ['/texts/7/x', '7'],
+    ['/numbers/9007199254740993/x', '9007199254740993'], ['/anything/7/x', '7'], ['/nothing/7', '7'],
+    ['/tasks/texts/a%2Fb/x', 'a/b'],
+  ] as const)
+    assert.deepEqual(JSON.parse((await app.inject({ target: path })).body), [typeof id, id], path);
+  const headers = await signedIn(app, ada);
+  const promoted = await app.inject({ method: 'POST', target: '/users/2/promote', headers });
+  assert.deepEqual([promoted.status, JSON.parse(promoted.body).role], [200, 'admin']);
+  await app.collection('numbers').create({ id: -7, a: 1 });
+  for (const [target, status] of [['/numbers/-7', 200], ['/numbers/-07', 404], ['/numbers/x', 404]] as const)
+    assert.equal((await app.inject({ target, headers })).status, status, target);
+});
+
 test('the bounds of a query are enforced as they are published', async (t) => {
   const bounded = defineRoute({
     method: 'GET', path: '/bounded', access: 'public', summary: 'Take a query',
