@@ -20,6 +20,8 @@ interface WritesOptions {
  * of the transaction. Sessions are written without it: no hook observes them.
  */
 export class Writes {
+  /** Whether the work of a transaction runs, and with it rules of a program. */
+  isWorking = false;
   readonly #options: WritesOptions;
 
   constructor(options: WritesOptions) {
@@ -34,10 +36,14 @@ export class Writes {
     const { store, observe } = this.#options;
     const { userId } = principal;
     const caller = userId === undefined ? 'strangers' : callerKey('', userId);
-    if (observe === undefined) return store.write(work, caller);
     return store.write((tx) => {
-      observe(tx, principal);
-      return work(tx);
+      this.isWorking = true;
+      try {
+        observe?.(tx, principal);
+        return work(tx);
+      } finally {
+        this.isWorking = false;
+      }
     }, caller);
   }
 

@@ -9,7 +9,7 @@ import { OptionError, options as serverOptions } from '../config/options.ts';
 import { RouteConflict } from '../http/router.ts';
 import type { ListenOptions, TlsTexts } from '../http/server.ts';
 import type { Load } from '../log/operated.ts';
-import type { StoreState } from '../store/store.ts';
+import type { StoreState, Transaction } from '../store/store.ts';
 import { callerOf, type As, type Caller } from './callers.ts';
 import {
   Operations,
@@ -20,7 +20,7 @@ import {
   type ProgramSingle,
   type WriteOptions,
 } from './collection.ts';
-import { checkMembers } from './given.ts';
+import { checkMembers, refusePromise } from './given.ts';
 import {
   answerFetch,
   credentialsOf,
@@ -262,9 +262,8 @@ function recordsOf(program: Program, { settings, roles }: CompleteOptions): Reco
   const routed = usersCollection({ ...settings, roles });
   const ofUsers = new Operations({ routed, resource: data.users }, program);
   const { createMany: _, ...users } = ofUsers.collection;
-  const setPassword: ProgramUsers['setPassword'] = async (id, password, options) => {
-    await users.change(id, { password }, options);
-  };
+  const setPassword: ProgramUsers['setPassword'] = (id, password, options) =>
+    program.begin(async () => void (await users.change(id, { password }, options)));
   const records = {
     single(given: unknown) {
       const { collection } = program.find('single', given).operations;
@@ -286,7 +285,12 @@ function recordsOf(program: Program, { settings, roles }: CompleteOptions): Reco
         throw new OptionError('Cannot use work: app.write takes a function', 'work');
       checkMembers('app.write', options, { as: 'any' });
       const principal = program.principalOf(options);
-      return program.write(principal, (tx) => work(programTransaction(tx, principal, program)));
+      const synchronous = (tx: Transaction): T => {
+        const value = work(programTransaction(tx, principal, program));
+        refusePromise(value, 'The work of app.write');
+        return value;
+      };
+      return program.begin(() => data.writes.write(principal, synchronous));
     },
   };
   // The records of a collection are as its declaration says, which the store has checked: the

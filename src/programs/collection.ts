@@ -21,6 +21,7 @@ import { OptionError } from '../config/options.ts';
 import { findPage } from '../lists/list.ts';
 import type { ListPool } from '../lists/list-pool.ts';
 import { parseListQuery, type ListQuery } from '../lists/query.ts';
+import { logError, type Log } from '../log/log.ts';
 import { valueName } from '../schema/field.ts';
 import { representationOf } from '../schema/record.ts';
 import { validateElements } from '../schema/validate.ts';
@@ -28,11 +29,11 @@ import type { StoredRecord, Transaction } from '../store/store.ts';
 import { principalOf, type As } from './callers.ts';
 import {
   checkMembers,
+  heeded,
   idGiven,
   jsonOf,
   nameGiven,
   refuseMore,
-  refusePromise,
   type MemberKinds,
 } from './given.ts';
 
@@ -144,9 +145,13 @@ export class Program {
   /** The versions of the records that the program was given. */
   readonly versions = new WeakMap<object, string>();
   readonly #all: ReadonlyMap<string, Found>;
-  #isWorking = false;
+  readonly #log: Log;
 
-  constructor({ data, listPool, singles }: Application, tools: CollectionTools) {
+  constructor(
+    { data, listPool, singles }: Application,
+    { log, ...tools }: CollectionTools & { readonly log: Log },
+  ) {
+    this.#log = log;
     this.data = data;
     this.pool = listPool;
     const { SingleResource = CollectionResource } = singles ?? {};
@@ -179,32 +184,19 @@ export class Program {
     return principalOf(options, this.data.users.records);
   }
 
-  /** Runs `work` as one transaction. @throws TypeError within another one, and for a promise */
-  write<T>(principal: Principal, work: (tx: Transaction) => T): Promise<T> {
-    this.refuseNested();
-    return this.data.writes.write(principal, this.guarded(work));
-  }
-
-  /** @throws TypeError within a transaction */
-  refuseNested(): void {
-    if (!this.#isWorking) return;
-    throw new TypeError('Cannot write within app.write: use the transaction that it passes');
-  }
-
-  /** Returns work that begins no other transaction, and returns no promise. */
-  guarded<T>(work: (tx: Transaction) => T): (tx: Transaction) => T {
-    return (tx) => {
-      this.#isWorking = true;
-      try {
-        const result = work(tx);
-        refusePromise(result, 'The work of app.write');
-        return result;
-      } finally {
-        this.#isWorking = false;
-      }
-    };
+  /**
+   * Begins what writes in a transaction of its own. Where nobody waits for it, its error is logged:
+   * it would end the process. @throws TypeError within a transaction, at once
+   */
+  begin<T>(write: () => Promise<T>): Promise<T> {
+    if (this.data.writes.isWorking) throw new TypeError(nested);
+    const forgotten = 'A write failed, and nobody waits for its promise';
+    return heeded(write(), (error) => logError(this.#log, forgotten, error));
   }
 }
+
+const nested =
+  'Cannot begin a write within a transaction: write by its tx, or return from a hook what it sets';
 
 /** One collection: its rules and its operations, which are those of requests. */
 export interface Served {
@@ -241,8 +233,7 @@ export class Operations {
 
   /**
    * Returns who calls a method, and may. In a transaction that is its `principal`, and there is no
-   * `as`. @throws OptionError; CairnError where the caller has no access; TypeError for a write
-   *   beside a transaction, before anything is waited for
+   * `as`. @throws OptionError; CairnError where the caller has no access
    */
   admit(
     method: keyof typeof methods,
@@ -253,7 +244,6 @@ export class Operations {
     const { name, access } = this.served.routed;
     const [operation, kinds] = methods[method];
     const isWrite = operation !== 'read' && operation !== 'list';
-    if (principal === undefined && isWrite) this.program.refuseNested();
     const { as, ...others }: MemberKinds = kinds;
     checkMembers(`${method} of ${name}`, options, principal === undefined ? kinds : others);
     const caller = principal ?? this.program.principalOf(options);
@@ -404,37 +394,41 @@ function writesOf(
   const { served, program } = operations;
   const { resource } = served;
   const { create } = served.routed.bodies;
-  const change =
-    (method: 'replace' | 'change') =>
-    async (id: number | string, sent: unknown, options: WriteOptions = {}): Promise<JsonValue> => {
+  const { writes } = program.data;
+  const own =
+    <A extends unknown[], T>(write: (...given: A) => Promise<T>) =>
+    (...given: A): Promise<T> =>
+      program.begin(() => write(...given));
+  const change = (method: 'replace' | 'change') =>
+    own(async (id: number | string, sent: unknown, options: WriteOptions = {}) => {
       const principal = operations.admit(method, options, id);
       const [target, draft] = operations.change(method, principal, id, sent, options);
       const prepared = await resource.prepareChange?.(target, draft);
       const work = (tx: Transaction): StoredRecord =>
         resource.change(tx, target, draft, prepared).record;
-      return operations.shown(await program.write(principal, work));
-    };
+      return operations.shown(await writes.write(principal, work));
+    });
   return {
-    async create(record, options = {}) {
+    create: own(async (record: unknown, options: As = {}) => {
       const principal = operations.admit('create', options);
       const input = create.validate(jsonOf(record), principal);
       const prepared = await resource.prepareCreate?.(principal, input, '');
       const work = (tx: Transaction) => resource.create(tx, principal, input, prepared);
-      return operations.shown(await program.write(principal, work));
-    },
-    async createMany(sent, options = {}) {
+      return operations.shown(await writes.write(principal, work));
+    }),
+    createMany: own(async (sent: readonly unknown[], options: As = {}) => {
       const principal = operations.admit('createMany', options);
       const inputs = validateElements(jsonOf(sent), (one) => create.validate(one, principal));
       const work = (tx: Transaction) => resource.createMany?.(tx, principal, inputs) ?? [];
-      return (await program.write(principal, work)).map((one) => operations.shown(one));
-    },
+      return (await writes.write(principal, work)).map((one) => operations.shown(one));
+    }),
     replace: change('replace'),
     change: change('change'),
-    async remove(id, options = {}) {
+    remove: own(async (id: number | string, options: WriteOptions = {}) => {
       const principal = operations.admit('remove', options, id);
       const target = operations.target(principal, id, options);
-      await program.write(principal, (tx) => resource.remove(tx, target));
-    },
+      await writes.write(principal, (tx) => resource.remove(tx, target));
+    }),
   };
 }
 

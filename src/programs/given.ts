@@ -117,6 +117,33 @@ export function refusePromise(value: unknown, what: string): void {
   throw new TypeError(`${what} must be synchronous: it returned a promise`);
 }
 
+/** Returns a promise whose rejection is passed to `onForgotten` where nobody asks for its outcome. */
+export function heeded<T>(work: Promise<T>, onForgotten: (error: unknown) => void): Promise<T> {
+  const promise = new Heeded<T>((resolve) => resolve(work));
+  // Not its own `then`, which says that somebody asks.
+  Promise.prototype.then.call(promise, undefined, (error: unknown) => {
+    if (!promise.isHeeded) onForgotten(error);
+  });
+  return promise;
+}
+
+class Heeded<T> extends Promise<T> {
+  /** What follows from it is a promise of the platform's. */
+  static override get [Symbol.species](): PromiseConstructor {
+    return Promise;
+  }
+
+  isHeeded = false;
+
+  override then<A = T, B = never>(
+    onResolved?: ((value: T) => A | PromiseLike<A>) | null,
+    onRejected?: ((error: unknown) => B | PromiseLike<B>) | null,
+  ): Promise<A | B> {
+    this.isHeeded = true;
+    return super.then(onResolved, onRejected);
+  }
+}
+
 /** Waits for `work`, but no longer than `timeoutMs`. @throws what `late` returns */
 export async function inTime<T>(
   work: Promise<T>,

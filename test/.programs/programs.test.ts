@@ -4,7 +4,9 @@ import { createServer } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { test, type TestContext } from 'node:test';
-import { createApp, defineCollection, type App, type AppOptions } from '../../src/index.ts';
+import {
+  createApp, defineCollection, defineRoute, type App, type AppOptions, type OwnRoute,
+} from '../../src/index.ts';
 import { counters, incremented, increments } from '../.support/increments.ts';
 
 const tasks = defineCollection({
@@ -169,14 +171,66 @@ test('write is one transaction: all or nothing', async (t) => {
   await assert.rejects(fail, /not today/);
   assert.equal(app.collection(notes).count(), 2);
   await assert.rejects(app.write(async () => 1), { name: 'TypeError', message: /synchronous/ });
-  await assert.rejects(app.write(() => app.write(() => 1)), { name: 'TypeError', message: /within app.write/ });
+  await assert.rejects(app.write(() => app.write(() => 1)), { name: 'TypeError', message: /within a transaction/ });
   await assert.rejects(app.write((tx) => tx.collection(tasks).find('title', 'A')), { name: 'OptionError' });
-  const nested: Promise<unknown>[] = [];
-  await app.write(() => {
-    const { create, change } = app.collection(tasks);
-    nested.push(create({ title: 'B' }), change(task.id, { title: 'C' }), app.users.create(mia));
+  const { create, change, createMany, remove } = app.collection(tasks);
+  const nested = [
+    () => create({ title: 'B' }), () => change(task.id, { title: 'C' }), () => createMany([]), () => remove(task.id),
+    () => app.users.create(mia), () => app.users.setPassword(1, 'another pass phrase'),
+  ];
+  for (const write of nested) {
+    const forgetful = app.write((tx) => {
+      tx.collection(tasks).change(task.id, { title: 'D' });
+      void write();
+    });
+    await assert.rejects(forgetful, { name: 'TypeError', message: /within a transaction: write by its tx/ });
+  }
+  assert.equal(app.collection(tasks).get(task.id)?.title, 'A');
+});
+
+test('a write that is forgotten is an error of who forgot it, and does not end the process', async (t) => {
+  let lines: string[] = [];
+  const post = (path: string, work: Pick<OwnRoute<App>, 'handle' | 'write'>) =>
+    defineRoute({ method: 'POST', path, access: 'public', summary: 'Forget', ...work });
+  const app = await open(t, {
+    auth: 'none',
+    log: { info() {}, warn() {}, error: (line: string) => void lines.push(line) },
+    hooks: {
+      beforeWrite({ collection, after }) {
+        if (collection === 'tasks' && after?.['title'] === 'hooked') void app.collection(tasks).create({ title: 'B' });
+      },
+    },
+    routes: [
+      post('/without-tx', { write: () => void app.collection(tasks).create({ title: 'B' }) }),
+      post('/unawaited', { handle: () => void app.collection(tasks).create({ title: '' }) }),
+      post('/unawaited-work', {
+        handle: () => void app.write(() => {
+          throw new Error('a reason');
+        }),
+      }),
+      post('/unawaited-password', { handle: () => void app.users.setPassword(9, 'another pass phrase') }),
+    ],
   });
-  for (const one of nested) await assert.rejects(one, { name: 'TypeError', message: /within app.write/ });
+  const headers = { 'content-type': 'application/json' };
+  for (const [target, body, status, line] of [
+    ['/tasks', '{"title":"hooked"}', 500, /begin a write within a transaction.*programs\.test/],
+    ['/without-tx', '', 500, /begin a write within a transaction.*programs\.test/],
+    ['/unawaited', '', 204, /nobody waits for its promise.*breaks a rule/],
+    ['/unawaited-work', '', 204, /nobody waits for its promise.*a reason.*programs\.test/],
+    ['/unawaited-password', '', 204, /nobody waits for its promise.*no record has this id/],
+  ] as const) {
+    lines = [];
+    const { status: answered } = await app.inject({ method: 'POST', target, headers, body });
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.equal(answered, status, target);
+    assert.equal(lines.length, 1, target);
+    assert.match(lines[0] ?? '', line);
+  }
+  assert.equal(app.collection(tasks).count(), 0);
+  lines = [];
+  const refused = app.collection(tasks).create({ title: '' });
+  await assert.rejects(refused, { code: 'validation_failed' });
+  assert.deepEqual(lines, [], 'who waits is told');
 });
 
 for (const [name, increment] of Object.entries(increments)) {
