@@ -37,7 +37,9 @@ export interface Options {
       purpose: SharedPurpose,
     ): SharedTools;
   }>;
-  readonly cors?: () => Promise<{ createCors(allowedOrigins: readonly string[]): Cors }>;
+  readonly cors?: () => Promise<{
+    createCors(allowedOrigins: readonly string[], options: { isOpen: boolean }): Cors;
+  }>;
   readonly dialect?: () => Promise<Dialect>;
   readonly operations?: () => Promise<{ readonly Operations: new () => Operations }>;
   readonly proxies?: () => Promise<{ createProxies(networks: readonly string[]): Proxies }>;
@@ -165,7 +167,9 @@ export async function loadParts(chosen: CompleteOptions): Promise<Parts> {
     cors:
       corsOrigins.length === 0
         ? undefined
-        : (await loadOption(options.cors, '--cors-origin')).createCors(corsOrigins),
+        : (await loadOption(options.cors, '--cors-origin')).createCors(corsOrigins, {
+            isOpen: dialect !== undefined,
+          }),
     proxies:
       trustedProxies.length === 0
         ? undefined

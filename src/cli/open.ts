@@ -55,7 +55,7 @@ async function openFile(call: Call): Promise<ExitCode> {
     auth: 'none',
     data: place.directory,
     collections: place.collections,
-    'cors-origin': 'http://localhost:*,http://127.0.0.1:*',
+    'cors-origin': 'http://localhost:*,http://127.0.0.1:*,https://localhost:*',
     dialect: 'json-server',
   };
   const flags = new Map([...given.flags, ...Object.entries(chosen)]);

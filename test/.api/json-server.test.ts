@@ -311,6 +311,22 @@ test('only a body without a type is taken for JSON', async (t) => {
   assert.deepEqual([await post(), await post('application/json'), await post('text/plain')], [201, 201, 415]);
 });
 
+test('pages send fields of their own and credentials, as to json-server', async (t) => {
+  const origin = 'http://localhost:5173';
+  const only = { auth: 'none', users: false, items: false, corsOrigins: ['http://localhost:*'] } as const;
+  const app = await createApp({ ...only, dialect: 'json-server', collections: open });
+  t.after(app.close);
+  const asked = { origin, 'access-control-request-method': 'POST', 'access-control-request-headers': 'x-token' };
+  const preflight = await app.inject({ method: 'OPTIONS', target: '/posts', fields: asked });
+  const allowed = ['headers', 'credentials', 'origin'].map((each) =>
+    preflight.fields.get(`access-control-allow-${each}`));
+  assert.deepEqual([preflight.status, ...allowed], [204, 'x-token', 'true', origin]);
+  const sent = { origin, cookie: 'sid=x', authorization: 'Bearer made-up', 'sec-fetch-site': 'same-site' };
+  const fields = { ...sent, 'x-token': 'x', 'content-type': 'application/json' };
+  const { status } = await app.inject({ method: 'POST', target: '/posts', fields, body: '{}' });
+  assert.equal(status, 201);
+});
+
 test('nobody can sign in where the dialect is on', async () => {
   const wrong = /^OptionError: Cannot use --dialect: .* needs --auth none$/;
   await assert.rejects(createApp({ dialect: 'json-server' }), wrong);

@@ -133,6 +133,24 @@ test('CORS answers allowed origins only, and never allows credentials', () => {
   ]);
 });
 
+test('CORS of an open server allows the fields that a page names, and credentials, to allowed origins only', () => {
+  const origin = 'http://localhost:5173';
+  const asked = { 'Access-Control-Request-Headers': 'authorization,x-requested-with' };
+  const [open, closed] = [true, false].map((isOpen) => createCors(['http://localhost:*'], { isOpen }));
+  const valueOf = (name: string, raw: readonly string[] = []) => raw[raw.indexOf(name) + 1 || raw.length];
+  const named = (sent: object, cors = open) =>
+    valueOf('Access-Control-Allow-Headers', cors?.preflight(fields({ ...sent }), 'GET'));
+  const credentials = (sent: object, cors = open) =>
+    valueOf('Access-Control-Allow-Credentials', cors?.withCors([], fields({ ...sent })));
+  assert.equal(named({ Origin: origin, ...asked }), 'authorization,x-requested-with');
+  assert.match(named({ Origin: origin }) ?? '', /^Authorization, Content-Type, /);
+  assert.doesNotMatch(named({ Origin: origin, ...asked }, closed) ?? 'x-requested-with', /x-requested-with/);
+  assert.equal(named({ Origin: 'https://evil.example', ...asked }), undefined);
+  assert.equal(credentials({ Origin: origin }), 'true');
+  assert.equal(credentials({ Origin: 'https://evil.example' }), undefined);
+  assert.equal(credentials({ Origin: origin }, closed), undefined);
+});
+
 test('content types: the named media types in UTF-8, without a content coding', () => {
   const types = ['application/json', 'application/merge-patch+json'];
   const good = ['application/json', 'Application/JSON', types[1] ?? '', 'application/json ;charset=utf-8'];

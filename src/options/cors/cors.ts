@@ -11,14 +11,17 @@ const accepted = [
   'Authorization', 'Content-Type', 'Idempotency-Key', 'If-Match', 'If-None-Match', 'Last-Event-ID', 'Prefer',
   'X-Request-Id', 'traceparent',
 ].join(', ');
-const always = ['Access-Control-Allow-Headers', accepted, 'Access-Control-Max-Age', '600'];
+const maxAge = ['Access-Control-Max-Age', '600'];
 
 /**
- * Lets pages of these origins read replies (Fetch §3.3). A browser's cookies are never allowed.
+ * Lets pages of these origins read replies (Fetch §3.3). A browser's cookies are never allowed, and
+ * no fields but those that mean something here: only where `isOpen`, on a server that knows no
+ * credentials, pages may send them and any field, as many front ends do to every server.
  * The one `Vary` of every reply names `Origin`.
  */
-export function createCors(allowedOrigins: readonly string[]): Cors {
+export function createCors(allowedOrigins: readonly string[], { isOpen = false } = {}): Cors {
   const allowed = originsOf(allowedOrigins);
+  const credentials = isOpen ? ['Access-Control-Allow-Credentials', 'true'] : [];
   return {
     withCors(reply, request) {
       const at = reply.indexOf('Vary') + 1;
@@ -26,12 +29,14 @@ export function createCors(allowedOrigins: readonly string[]): Cors {
         at === 0 ? [...reply, 'Vary', 'Origin'] : reply.with(at, `${reply[at] ?? ''}, Origin`);
       const origin = request.get('origin') ?? '';
       if (!allowed.has(origin)) return varying;
-      const named = ['Access-Control-Allow-Origin', origin];
+      const named = ['Access-Control-Allow-Origin', origin, ...credentials];
       return [...varying, ...named, 'Access-Control-Expose-Headers', exposed];
     },
     preflight(request, allow) {
       if (!allowed.has(request.get('origin') ?? '')) return [];
-      return ['Access-Control-Allow-Methods', allow, ...always];
+      const asked = isOpen ? request.get('access-control-request-headers') : undefined;
+      const headers = ['Access-Control-Allow-Headers', asked ?? accepted];
+      return ['Access-Control-Allow-Methods', allow, ...headers, ...maxAge];
     },
   };
 }
