@@ -3,6 +3,7 @@ import type { TestContext } from 'node:test';
 
 import { until } from '../until.ts';
 import { CairnError } from '../../../src/base/errors.ts';
+import { systemClock } from '../../../src/base/system.ts';
 import { ClusterError } from '../../../src/options/cluster/etcd.ts';
 import { startNode, type Node } from './nodes.ts';
 import { SmallEtcd, type Fault, type SmallRequest } from './small-etcd.ts';
@@ -62,21 +63,23 @@ export async function assertEqual(t: TestContext, etcd: SmallEtcd, ...nodes: rea
   }
 }
 
-/** Two nodes, each of which knows one member of its own. */
-export async function startTwo(t: TestContext): Promise<{ etcd: SmallEtcd; one: Node; two: Node }> {
-  const etcd = await startEtcd(t, 2);
-  const [one, two] = await Promise.all(etcd.addresses.map((address) => startNode(t, [address])));
-  assert.ok(one !== undefined && two !== undefined);
-  return { etcd, one, two };
+/** Two nodes, and the clock of the second. */
+export async function startTwo(t: TestContext) {
+  const etcd = await startEtcd(t);
+  const clock = { ...systemClock };
+  const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses, { clock })];
+  return { etcd, one, two, clock };
 }
 
-/** Asserts that `two` of `startTwo` gets the writes of `one` from the watch: it is answered nothing else. */
-export async function assertWatched({ etcd, one, two }: Awaited<ReturnType<typeof startTwo>>): Promise<void> {
-  etcd.onRequest = ({ member, path }) => (member === 1 && path !== '/v3/watch' ? noLeader : undefined);
+/** Asserts that `two` of `startTwo` gets the writes of `one` from the watch: for it, no time passes to confirm. */
+export async function assertWatched({ one, two, clock }: Awaited<ReturnType<typeof startTwo>>): Promise<void> {
+  const stoppedAt = clock.elapsed();
+  clock.elapsed = () => stoppedAt;
+  await two.store.confirm();
   for (let n = 0; n < 5; n += 1) {
     const count = two.names().length;
     await one.add(`watched ${n}`);
     await until(() => two.names().length > count);
   }
-  etcd.onRequest = () => undefined;
+  clock.elapsed = systemClock.elapsed;
 }
