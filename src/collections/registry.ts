@@ -25,6 +25,7 @@ import type {
 } from '../store/store.ts';
 import { decidingNames, type Readable } from './reader.ts';
 import { capitalized, shapeTagOf, type CollectionDeclaration } from './declaration.ts';
+import { sizerOf } from './size.ts';
 
 /**
  * A record of a declared collection: its fields, and the id of the user who created it,
@@ -273,6 +274,7 @@ function tableOf(
   return {
     name,
     hasKeys: ids !== undefined,
+    sizeOf: sizerOf(fields),
     parse: isSingle ? (record) => (record.id === singleNumber ? parse(record) : notSingle) : parse,
     unique: Object.fromEntries(unique),
     groups: {

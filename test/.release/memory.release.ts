@@ -25,12 +25,13 @@ test('96 MB of heap: after 100,000 records, writes are taken up to the bound, an
   ]);
 });
 
-test('records of any shape take at most the memory that is counted, and at least half of it', async () => {
-  const found: { shape: string; how: string; counted: number; used: number }[] = await printed(
+test('records of any shape take at most the memory that is counted, and most at least half of it', async () => {
+  const found: { shape: string; how: string; counted: number; used: number; mayTakeLess: boolean }[] = await printed(
     '.support/store/memory-shapes', '--expose-gc');
   assert.ok(found.length >= 40);
   // By how much else changes what the process has.
   const noise = 512 * 1024;
-  const wrong = found.filter(({ counted, used }) => used > counted + noise || used < counted / 2 - noise);
+  const wrong = found.filter(({ counted, used, mayTakeLess }) =>
+    used > counted + noise || (!mayTakeLess && used < counted / 2 - noise));
   assert.deepEqual(wrong, []);
 });

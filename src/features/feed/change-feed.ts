@@ -10,10 +10,10 @@ import { firstIndex } from '../../base/search.ts';
 import type { Clock } from '../../base/system.ts';
 import { createSlices, type YieldToEventLoop } from '../../base/turns.ts';
 import { decidingNames, testOf } from '../../collections/reader.ts';
+import { sizerOf } from '../../collections/size.ts';
 import { leavable, type StreamedBody } from '../../http/message.ts';
 import { fieldValue, representationWriter, type Write } from '../../schema/record.ts';
-import { sizeOf } from '../../store/memory/size.ts';
-import type { RecordChange, Store, StoredRecord } from '../../store/store.ts';
+import type { RecordChange, SizeOf, Store, StoredRecord } from '../../store/store.ts';
 
 /** A collection with changes that the feed reports to callers who may list it. */
 type Reported = Pick<RoutedCollection, 'name' | 'fields' | 'access' | 'isSingle'>;
@@ -30,6 +30,7 @@ type Followed = ReadonlyMap<Source, Sees>;
 interface Source extends Reported {
   /** Writes a record as callers see it. */
   readonly write: Write;
+  readonly sizeOf: SizeOf;
   /** The names of the values that decide who sees a record; empty where callers alone do. */
   readonly deciding: readonly string[];
 }
@@ -145,7 +146,8 @@ export class ChangeFeed {
       collections.map((each) => {
         const { name, fields, access } = each;
         const deciding = decidingNames(access);
-        return [name, { ...each, write: representationWriter(fields), deciding }];
+        const write = representationWriter(fields);
+        return [name, { ...each, write, sizeOf: sizerOf(fields), deciding }];
       }),
     );
     store.onPublished((changes) => this.#remember(changes));
@@ -392,7 +394,7 @@ function eventOf(change: RecordChange, source: Source): Event {
   const kind = record === undefined ? 'removed' : written;
   const earlier = decidingIn(before, source.deciding);
   const after = decidingIn(record, source.deciding);
-  const bytes = sizeOf(record) + sizeOf(earlier) + sizeOf(after);
+  const bytes = source.sizeOf(record) + source.sizeOf(earlier) + source.sizeOf(after);
   return { sequence, source, kind, id, bytes, record, before: earlier, after };
 }
 

@@ -1,5 +1,6 @@
 import { firstIndex } from '../../base/search.ts';
 import type { From, Key, Keys } from '../store.ts';
+import { sizeOf } from './size.ts';
 
 export type KeyOf<R> = (record: R) => Keys;
 
@@ -26,8 +27,9 @@ const few = 4;
 /** A record that has a key. */
 export type Holder = readonly [id: number, key: Key];
 
-/** What a key with its id takes, what several ids take more, and each further one. */
+/** What a key with its id takes besides its text, what several ids take more, and each further one. */
 const keyBytes = 80;
+const sizeOfKey = (key: Key): number => keyBytes + (typeof key === 'string' ? sizeOf(key) : 0);
 const idsBytes = 256;
 const idBytes = 16;
 
@@ -143,7 +145,7 @@ export class RecordIndex<R> {
       if (ids.add(id)) this.#sum.bytes += idBytes;
     } else if (ids === undefined) {
       this.#ids.set(keys, id);
-      this.#sum.bytes += keyBytes;
+      this.#sum.bytes += sizeOfKey(keys);
     } else if (ids !== id) {
       this.#ids.set(keys, new SortedIds(ids, id));
       this.#sum.bytes += idsBytes + idBytes;
@@ -165,6 +167,6 @@ export class RecordIndex<R> {
       this.#sum.bytes -= idsBytes - idBytes;
     } else if (ids !== id) return;
     this.#ids.delete(keys);
-    this.#sum.bytes -= keyBytes;
+    this.#sum.bytes -= sizeOfKey(keys);
   }
 }

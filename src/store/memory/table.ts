@@ -10,6 +10,7 @@ import {
   type MisfitCause,
   type RecordChange,
   type Referring,
+  type SizeOf,
   type StoredRecord,
   type View,
 } from '../store.ts';
@@ -81,6 +82,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   /** The id that the next new record gets, after those of the batch. */
   #nextPendingId = 1;
   readonly #sum: { bytes: number };
+  readonly #sizeOf: SizeOf;
 
   /** `sum` counts the memory that the records and the indexes take, as the batch leaves them. */
   constructor(definition: TableDefinition<R>, sum: { bytes: number }) {
@@ -93,6 +95,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     this.isOrdinary = !whenFull;
     this.#definition = definition;
     this.#sum = sum;
+    this.#sizeOf = definition.sizeOf ?? sizeOf;
     this.#blocks = new Blocks(sum);
     this.#unique = indexesOf(unique ?? {}, sum);
     this.#keys = this.#unique.get(keyName);
@@ -293,9 +296,9 @@ export class Table<R extends StoredRecord> implements Collection<R> {
       const problem = `it does not fit the declaration of ${this.name}: record ${id} ${record}`;
       return { problem, cause: { id, reason: record } };
     }
-    const bytes = sizeOf(record);
+    const bytes = this.#sizeOf(record);
     if (bytes === Infinity) return { problem: `a record is nested more than ${levelsMax} deep` };
-    this.#sum.bytes += bytes - sizeOf(this.get(id));
+    this.#sum.bytes += bytes - this.#sizeOf(this.get(id));
     this.#publish(id, record);
     this.advance(0, id + 1);
     return undefined;
@@ -330,7 +333,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
 
   /** Counts a record in the place of another. */
   #count(before: R | undefined, record: R | undefined): void {
-    this.#sum.bytes += sizeOf(record) - sizeOf(before);
+    this.#sum.bytes += this.#sizeOf(record) - this.#sizeOf(before);
   }
 
   #publish(id: number, record: R | undefined): void {
