@@ -135,6 +135,19 @@ export const changed: Readonly<Record<string, Changed>> = {
     ],
     { my_posts: [{ id: 1 }], a_b: [], '_-x': [], Posts: [{ id: 1 }], posts_: [{ id: 2 }], _: [] },
   ],
+  'names that become one': [
+    { 'first name': [{ id: 1 }], first_name: [{ id: 2 }], 'First-Name': [], 'first/name': { a: 1 } },
+    ['"first name" is called first_name_', '"first/name" is called first_name__'],
+    { first_name_: [{ id: 1 }], first_name: [{ id: 2 }], 'First-Name': [], first_name__: { a: 1 } },
+  ],
+  'long names that begin alike': [
+    Object.fromEntries(['a', 'b', 'c'].map((end) => ['x'.repeat(70) + end, []])),
+    [
+      `"${'x'.repeat(70)}a" is called ${'x'.repeat(63)}`, `"${'x'.repeat(70)}b" is called ${'x'.repeat(62)}_`,
+      `"${'x'.repeat(70)}c" is called ${'x'.repeat(61)}__`,
+    ],
+    { ['x'.repeat(63)]: [], [`${'x'.repeat(62)}_`]: [], [`${'x'.repeat(61)}__`]: [] },
+  ],
   'records without ids': [
     { rows: [{ a: 1 }, { id: 7, a: 2 }, { id: null, a: 3 }] },
     ['rows: 2 records have no id, and get others'],

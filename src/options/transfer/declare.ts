@@ -20,21 +20,32 @@ export interface Named {
 
 /**
  * Returns the members with names that collections can have: other characters become `_`, and a
- * name that is taken, also in another case, gets one at its end.
+ * name that is taken, also in another case, gets one at its end. Names that can stay are given
+ * first: an import would take the records of another member for those of the same name.
  */
 export function named(members: readonly Member[], taken: readonly string[]): readonly Named[] {
   const used = new Set(taken.map((name) => name.toLowerCase()));
+  const kept = new Set<string>();
+  for (const [given] of members) {
+    if (usable(given) !== given || used.has(given.toLowerCase())) continue;
+    used.add(given.toLowerCase());
+    kept.add(given);
+  }
   return members.map(([given, value]) => {
-    let name = given
-      .replaceAll(/[^\w-]/gu, '_')
-      .replace(/^(?=-|$)/, '_')
-      .slice(0, nameLengthMax);
-    while (used.has(name.toLowerCase())) name = `${name.slice(0, nameLengthMax - 1)}_`;
+    if (kept.has(given)) return { name: given, given, value };
+    let name = usable(given);
+    for (let count = 1; used.has(name.toLowerCase()); count += 1)
+      name = usable(given).slice(0, nameLengthMax - count) + '_'.repeat(count);
     used.add(name.toLowerCase());
     return { name, given, value };
   });
 }
 const nameLengthMax = 63;
+const usable = (given: string): string =>
+  given
+    .replaceAll(/[^\w-]/gu, '_')
+    .replace(/^(?=-|$)/, '_')
+    .slice(0, nameLengthMax);
 
 /** Whether a member of a file is a collection, and not one value. */
 export const areRecords = (value: JsonValue): value is readonly JsonObject[] =>
