@@ -1,6 +1,6 @@
-import type { JsonObject } from '../base/json.ts';
+import { isJsonObject, type JsonObject } from '../base/json.ts';
 import { keyName } from '../base/record-id.ts';
-import type { Input, Shape } from './field.ts';
+import { moreName, type Input, type Shape } from './field.ts';
 import { hasType, kindOf } from './kinds.ts';
 import { readableFields } from './record.ts';
 
@@ -8,7 +8,7 @@ import { readableFields } from './record.ts';
  * Returns a parser of records from a file. For a record that does not fit `shape` or is not
  * sound, it returns the problem, worded to follow the record's name. It checks types and not
  * rules, which may have been different when the record was written, and fills in missing fields
- * that have a default.
+ * that have a default. A field that was an additional member before it was declared has its value.
  */
 export function storedRecordParser<S extends Shape>(
   shape: S,
@@ -21,8 +21,12 @@ export function storedRecordParser<S extends Shape>(
   const renamed = fields.flatMap(([name, { renamedFrom }]) =>
     renamedFrom === undefined ? [] : [[name, renamedFrom] as const],
   );
+  // What the server sets is not taken from what callers have sent.
+  const settable = fields.flatMap(([name, { readOnly, renamedFrom = name }]) =>
+    readOnly ? [] : [name, renamedFrom],
+  );
   return <R extends JsonObject>(stored: R) => {
-    let record = stored;
+    let record = withDeclared(stored, settable);
     for (const [name, former] of renamed) {
       if (Object.hasOwn(record, name) || !Object.hasOwn(record, former)) continue;
       record = { ...record, [name]: record[former] };
@@ -49,6 +53,19 @@ export function storedRecordParser<S extends Shape>(
     const typed = record as R & Input<S>;
     return isSound(typed) ? typed : unsound;
   };
+}
+
+/** Returns a record with its additional members of these names beside its fields. */
+function withDeclared<R extends JsonObject>(record: R, names: readonly string[]): R {
+  const more = record[moreName];
+  if (!isJsonObject(more) || !names.some((name) => Object.hasOwn(more, name))) return record;
+  const members = Object.entries(more);
+  const declared = members.filter(([name]) => names.includes(name));
+  const others = members.filter(([name]) => !names.includes(name));
+  const moved = { ...Object.fromEntries(declared), ...record };
+  if (others.length > 0) return { ...moved, [moreName]: Object.fromEntries(others) };
+  Reflect.deleteProperty(moved, moreName);
+  return moved;
 }
 
 const unsound = 'has values that the server never writes together: correct it by hand';

@@ -295,3 +295,32 @@ test('a field that was renamed keeps its values, and another shape never answers
   const clash = { title, name: { ...title, renamedFrom: 'title' } };
   assert.throws(() => declare('books', 'book', clash), { message: /\/renamedFrom must be the name of no/ });
 });
+
+test('an additional member that is declared later has the value that is stored', async (t) => {
+  const directory = join(temporaryDirectory(t), 'data');
+  const openWith = (fields: Shape, additional: boolean) => createApp({
+    directory, auth: 'none',
+    collections: [defineCollection({ name: 'books', singular: 'book', fields, additional })],
+  });
+  const fields = { 'content-type': 'application/json' };
+  const first = await openWith({ title }, true);
+  const body = '{"title":"Emma","pages":474,"Year":1815,"ownerId":7,"revision":8}';
+  await first.inject({ method: 'POST', target: '/books', fields, body });
+  await first.close();
+  const pages = { kind: 'integer', default: 0 } as const;
+  const year = { kind: 'integer', optional: true, renamedFrom: 'Year' } as const;
+  const shown = { id: 1, title: 'Emma', pages: 474, year: 1815 };
+  for (const additional of [true, false, true]) {
+    const app = await openWith({ title, pages, year }, additional);
+    const get = async (target: string) => JSON.parse((await app.inject({ target })).body);
+    const others = additional ? { ownerId: 7, revision: 8 } : {};
+    assert.deepEqual(await get('/books/1'), { ...shown, ...others });
+    assert.deepEqual(await get('/books?pages:gte=400&fields=year'), [{ year: 1815 }]);
+    await app.inject({ method: 'PATCH', target: '/books/1', fields, body: '{"title":"Persuasion"}' });
+    await app.inject({ method: 'PATCH', target: '/books/1', fields, body: '{"title":"Emma"}' });
+    assert.deepEqual(await get('/books/1'), { ...shown, ...others });
+    await app.close();
+  }
+  const others = { title, pages: { kind: 'text', optional: true } } as const;
+  await assert.rejects(openWith(others, true), /"pages" that is not a text/);
+});
