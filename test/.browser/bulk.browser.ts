@@ -7,6 +7,7 @@ import type { ServerResponse } from 'node:http';
 import { defineCollection } from '../../src/index.ts';
 import { describing } from './server.ts';
 import { visitTest, type Visit } from './visit.ts';
+import { until } from '../.support/until.ts';
 
 /** A directory that goes with the test; the browser saves its downloads there. */
 async function folder({ browser, t }: Visit): Promise<string> {
@@ -18,12 +19,8 @@ async function folder({ browser, t }: Visit): Promise<string> {
 
 /** The text of a file that the browser saves: it makes an empty one first. */
 async function downloaded(path: string): Promise<string> {
-  for (let wait = 0; wait < 400; wait += 1) {
-    const text = existsSync(path) ? readFileSync(path, 'utf8') : '';
-    if (text !== '') return text;
-    await sleep(25);
-  }
-  return assert.fail(`nothing was saved as ${path}`);
+  await until(() => existsSync(path) && readFileSync(path, 'utf8') !== '', `nothing was saved as ${path}`);
+  return readFileSync(path, 'utf8');
 }
 
 const items = async ({ server }: Visit): Promise<any[]> => (await server.as('ada', 'GET', '/items')).data;

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { patienceMs } from '../.support/until.ts';
 
 /** Whether this machine has what a browser test needs (Debian: `chromium`, `chromium-driver`). */
 export const browserIsThere = ['chromium', 'chromedriver'].every(
@@ -141,19 +142,14 @@ export class Browser {
   }
 
   /** Waits until the function body, run in the page, gives something that is true, and returns that. */
-  until(script: string, ...args: readonly unknown[]): Promise<any> {
-    return this.untilWithin(5, script, ...args);
-  }
-
-  /** The same, for so many seconds. */
-  async untilWithin(seconds: number, script: string, ...args: readonly unknown[]): Promise<any> {
-    for (let attempt = 0; attempt < seconds * 40; attempt++) {
+  async until(script: string, ...args: readonly unknown[]): Promise<any> {
+    for (const end = performance.now() + patienceMs; performance.now() < end; ) {
       const value = await this.run(script, ...args);
       if (value) return value;
       await new Promise((resolve) => setTimeout(resolve, 25));
     }
     const seen = await this.run('return document.body.innerText');
-    throw new Error(`Waited ${seconds} s in vain for: ${script} ${JSON.stringify(args)}\nThe page shows:\n${seen}`);
+    throw new Error(`Waited in vain for: ${script} ${JSON.stringify(args)}\nThe page shows:\n${seen}`);
   }
 
   /** Presses keys, one after the other, wherever the focus is; `held` is kept down meanwhile. */

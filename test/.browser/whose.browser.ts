@@ -64,7 +64,7 @@ visitTest('roles of one’s own are in forms, lists and filters, and give what t
   await visit.signIn('#tasks/1', 'grace');
   await shows('Only the person who created this task and administrators can change this.', '#drawer');
   assert.equal(await browser.run('return document.querySelectorAll(".foot .primary").length'), 0);
-  assert.equal(await browser.run('return document.querySelectorAll("tbody input").length'), 2);
+  await browser.until('return document.querySelectorAll("tbody input").length === 2');
   await browser.click('.foot .danger');
   await shows('Removing 1 task', '#removals');
 });

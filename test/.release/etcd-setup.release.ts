@@ -77,7 +77,7 @@ test('an etcd as the reference sets it up: its roles, a second cluster, a snapsh
     const complaints: string[] = [];
     node.stderr?.on('data', (chunk) => complaints.push(String(chunk)));
     for (let tries = 0; (await signIn(port)) === ''; tries += 1) {
-      assert.ok(tries < 300 && node.exitCode === null, complaints.join(''));
+      assert.ok(tries < 600 && node.exitCode === null, complaints.join(''));
       await delay(100);
     }
     return node;

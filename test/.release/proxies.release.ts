@@ -14,6 +14,7 @@ import { createLog } from '../../src/log/log.ts';
 import { makeCertificate } from '../.support/http/certificates.ts';
 import { handbook } from '../.support/source.ts';
 import { createApp } from '../.support/inside.ts';
+import { until } from '../.support/until.ts';
 
 const administrator = { email: 'ada@example.org', password: 'correct horse battery staple' };
 
@@ -98,7 +99,7 @@ async function startProxied(t: TestContext, name: string, configure: Configure):
     });
   const isUp = (): Promise<boolean> => ask('GET', '/api/livez').then(({ status }) => status === 200, () => false);
   for (let tries = 0; !(await isUp()); tries += 1) {
-    assert.ok(tries < 100 && child.exitCode === null, complaints.join(''));
+    assert.ok(tries < 600 && child.exitCode === null, complaints.join(''));
     await delay(100);
   }
   const lines = (): Record<string, unknown>[] =>
@@ -146,7 +147,7 @@ for (const [name, configure] of Object.entries(programs)) {
     assert.equal(failed.headers['strict-transport-security'], 'max-age=31536000');
     const id = failed.headers['x-request-id'];
     assert.match(String(id), name === 'nginx' ? /^[0-9a-f]{32}$/ : /^[0-9a-f]{8}-/);
-    await delay(50);
+    await until(() => lines().some((line) => line['id'] === id));
     assert.equal(lines().find(({ event }) => event === 'login_failed')?.['address'], '127.0.0.5');
     assert.ok(lines().some((line) => line['id'] === id && line['status'] === 401), 'the log has the id of the answer');
   });

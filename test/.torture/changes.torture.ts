@@ -12,6 +12,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { temporaryDirectory } from '../.support/cli/spawn.ts';
 import { generator } from '../.support/random.ts';
 import { createApp, type App } from '../.support/inside.ts';
+import { until } from '../.support/until.ts';
 
 const cutsWanted = Number(process.env['CAIRN_FEED_CUTS'] ?? 250);
 const listeners = 8;
@@ -181,9 +182,7 @@ test(`${listeners} listeners, cut ${cutsWanted} times, end with the current list
 
   await app.inject({ method: 'POST', target: '/items', fields, body: JSON.stringify({ name: 'The last', price: 0 }) });
   const { sequence } = app.store.status();
-  for (let waited = 0; waited < 10_000 && all.some(({ lastId }) => placeOf(lastId)[0] < sequence); waited += 10) {
-    await delay(10);
-  }
+  await until(() => all.every(({ lastId }) => placeOf(lastId)[0] >= sequence), 'not all is told');
   await delay(500);
   const items = await itemsAt(port);
   for (const listener of all) {
