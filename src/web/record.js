@@ -165,6 +165,8 @@ export async function loadDraft(of) {
   } = of;
   try {
     const stored = await send(of, 'GET', pathOf(of));
+    // The person has saved meanwhile: what was read may be older, or their own.
+    if (of.isSaving || of.base !== base) return;
     if (!base && hasOwners && (state.me?.role !== 'admin' || !isOpen(of.collection, 'read'))) {
       const mine = call('GET', `${name}?owner=me&id=${encodeURIComponent(id)}`);
       // Where the person may not list, the server decides.
@@ -195,6 +197,18 @@ export async function loadDraft(of) {
   }
   draw(base ? undefined : '#record-title');
 }
+
+page.store = async (collection, id, work) => {
+  const of = draft?.collection === collection && draft.id === `${id}` ? draft : undefined;
+  if (of) of.isSaving = true;
+  try {
+    const stored = await work();
+    if (of) adopt(of, stored);
+    return stored;
+  } finally {
+    if (of) of.isSaving = false;
+  }
+};
 
 let isStale = false;
 let isReading = false;

@@ -4,7 +4,7 @@ import { Problem, call } from './api.js';
 import { set } from './dom.js';
 import { loadList, select, showChanges } from './records.js';
 import { report } from './refused.js';
-import { count, draw, explain, say, state } from './state.js';
+import { count, draw, explain, page, say, state } from './state.js';
 
 /** @import { Collection, Row } from './types.js' */
 
@@ -79,6 +79,7 @@ async function sendIfUnchanged(method, { name }, row, options, etag) {
 /** Turns a truth of a record around. @type {(of: Collection, row: Row, name: string) => Promise<void>} */
 export async function flip(collection, row, name) {
   const body = { [name]: !row[name] };
-  const { data: record } = await sendIfUnchanged('PATCH', collection, row, { body });
+  const change = () => sendIfUnchanged('PATCH', collection, row, { body });
+  const { data: record } = await page.store(collection, row.id, change);
   showChanges(new Map([[row.id, { record }]]));
 }

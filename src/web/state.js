@@ -7,7 +7,7 @@ import { Problem } from './api.js';
 import { part } from './dom.js';
 import { isAllowed } from './model.js';
 
-/** @import { Activity, ApiDescription, Change, Collection, Removal, Route } from './types.js' */
+/** @import { Activity, ApiDescription, Change, Collection, Removal, Route, Stored } from './types.js' */
 /** @import { Suggestion, User } from './types.js' */
 
 /** The channel on which tabs tell each other who has signed in: one for each server of this origin. */
@@ -54,6 +54,11 @@ export const page = {
   forget() {},
   /** Tells the open form of changes by others. */
   notice: (/** @type {ReadonlyMap<number, Change>} */ changes) => void changes,
+  /**
+   * Carries out this person's own change of a record beside its form, which takes over what is stored.
+   * @type {(of: Collection, id: number, work: () => Promise<Stored>) => Promise<Stored>}
+   */
+  store: (_of, _id, work) => work(),
 };
 
 /** The records that were open last. @type {Suggestion[]} */

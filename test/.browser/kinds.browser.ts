@@ -447,3 +447,29 @@ visitTest('a truth is switched in the list by people who may change its record',
   await browser.until('return document.querySelector("[role=switch]").checked');
   assert.deepEqual(await done(), [false, true, true]);
 });
+
+visitTest('one’s own change in the list is no change by someone else to the form beside it', {
+  collections: [tasks], hasFeed: true,
+}, async (visit) => {
+  const { browser, server, shows } = visit;
+  await server.as('ada', 'POST', '/tasks/batch', [{ title: 'Open' }, { title: 'Other' }]);
+  await visit.signIn('#tasks/1');
+  // The feed tells of the change before it is answered: once of a later one, it has told of this one.
+  server.double = async (request, forward) => {
+    const answer = await forward();
+    if (request.method !== 'PATCH') return answer;
+    await server.as('ada', 'PATCH', '/tasks/2', { title: 'Later' });
+    await shows('Later', '#list');
+    return answer;
+  };
+  assert.equal(await visit.value('done'), 'false');
+  server.requests.length = 0;
+  await browser.click('[aria-label="Done: Open"]');
+  await browser.until('return document.querySelector("#field-done").value === "true"');
+  assert.equal(await browser.run('return document.querySelector("#news").innerText'), '');
+  await browser.until('return !document.querySelector("#record [aria-busy=true]")');
+  assert.equal(await browser.run('return document.querySelector("#record").innerText.includes("Not saved")'), false);
+  const [read, changed] = ['GET', 'PATCH'].map((method) =>
+    server.requests.filter((line) => line === `${method} /tasks/1`).length);
+  assert.deepEqual([read, changed], [1, 1], 'nothing is read again for one’s own change');
+});
