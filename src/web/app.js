@@ -97,8 +97,7 @@ page.paint = () => {
     ' ',
     h('small', me?.role),
   );
-  const problem = failure || (!navigator.onLine && 'This device has no network.');
-  set('failure', problem && `${problem} The page tries again by itself.`);
+  set('failure', failure && `${failure} The page tries again by itself.`);
   set('main', { hidden: !me && !isReader });
   set('records', { hidden: !collection || isSingle });
   set('drawer', { hidden: !isForm, class: isSingle ? 'scroll alone' : 'scroll' });
@@ -204,7 +203,18 @@ page.signOut = async (everywhere) => {
   if (!record || (await record.mayLeaveForm())) await (await signing()).signOut(everywhere);
 };
 
-window.ononline = window.onoffline = () => draw();
+/** Asks the server whether it answers: one on this device needs no network, whatever the browser says of that. */
+async function reach() {
+  try {
+    await call('GET', 'livez');
+    failure = '';
+  } catch (error) {
+    failure = explain(error);
+    window.setTimeout(reach, retryMs);
+  }
+  draw();
+}
+window.ononline = window.onoffline = reach;
 
 /** When the tab gets the focus back, checks whether the session has ended, or belongs to someone else. */
 window.onfocus = () =>

@@ -270,6 +270,28 @@ visitTest('the page reconnects to a restarted server by itself', { things: 3, is
   await browser.until('return !document.querySelector("#failure").innerText && document.querySelector("#list tr")');
 });
 
+visitTest('what the browser says of the network is no news while the server answers', {
+  things: 3, isNoisy: true,
+}, async (visit) => {
+  const { browser, server, shows } = visit;
+  await browser.devtools('Page.addScriptToEvaluateOnNewDocument', {
+    source: 'Object.defineProperty(navigator, "onLine", { get: () => false })',
+  });
+  await visit.signIn('#items');
+  const asked = (): number => server.requests.filter((line) => line === 'GET /livez').length;
+  await browser.run('window.dispatchEvent(new Event("offline"))');
+  for (let turn = 0; asked() === 0 && turn < 500; turn += 1) await new Promise((resolve) => setTimeout(resolve, 10));
+  assert.equal(asked(), 1, 'the page asks the server');
+  await browser.run('return new Promise(requestAnimationFrame)');
+  assert.equal(await browser.run('return document.querySelector("#failure").innerText'), '');
+  await server.stop();
+  await browser.run('window.dispatchEvent(new Event("offline"))');
+  await shows('The server did not answer. Check your network. The page tries again by itself.', '#failure');
+  await server.restart();
+  await browser.letTimePass();
+  await browser.until('return !document.querySelector("#failure").innerText');
+});
+
 visitTest('API keys are made in the account, shown once and ended', { refusals: [403, 422] }, async (visit) => {
   const { browser, server, says, shows } = visit;
   await visit.signIn('#/account');
