@@ -3,7 +3,7 @@ import { CairnError } from '../base/errors.ts';
 import { isScalar, parseJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { Query } from '../http/query.ts';
-import { idField, moreName, type Field, type Shape } from '../schema/field.ts';
+import { idField, moreName, referenceIn, type Field, type Shape } from '../schema/field.ts';
 import {
   fieldAt,
   lastTermOf,
@@ -72,6 +72,7 @@ export interface ListQuery extends RecordQuery {
  */
 export function parseListQuery(subject: ListSubject, query: Query, userId?: number): ListQuery {
   const { fields: shape, embeddables = [] } = subject;
+  refuseTaken(subject, query);
   const embeddableNames = embeddables.map(({ name }) => name);
   const offered: readonly string[] = listParameters(subject);
   const own = new Map<string, string>();
@@ -128,11 +129,26 @@ function* parametersOf(query: Query): Generator<[parameter: string, value: strin
  * @throws CairnError `invalid_query`
  */
 export function parseRecordQuery(subject: ListSubject, query: Query): RecordQuery {
+  refuseTaken(subject, query);
   const known: readonly string[] = recordParameters(subject);
   const other = [...query.keys()].find((parameter) => !known.includes(parameter));
   if (other === undefined) return parseListQuery(subject, query);
   const problem = `is not a known parameter; a record takes ${known.join(', ')}`;
   throw invalidParameter(other, problem);
+}
+
+/** Says why `embed` does not take a reference with a short name that is another field's. */
+function refuseTaken({ fields: shape, embeddables = [] }: ListSubject, query: Query): void {
+  for (const name of (query.get('embed') ?? []).join().split(',')) {
+    const field = Object.hasOwn(shape, name) ? shape[name] : undefined;
+    const reference = field && referenceIn(field);
+    if (reference === undefined || embeddables.some((each) => each.name === name)) continue;
+    const members = [name.replace(/Ids?$/, ''), reference.to];
+    const taken = members.find((member) => Object.hasOwn(shape, member));
+    if (taken === undefined) continue;
+    const problem = `cannot add what ${name} refers to: the field "${taken}" has its name`;
+    throw invalidParameter('embed', problem);
+  }
 }
 
 /** The parameters that are no filters by a field. */

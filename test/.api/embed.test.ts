@@ -127,7 +127,9 @@ test('names that cannot be embedded are refused, and say what can be', async (t)
   assert.match(await bad('/posts/1?embed=author'),
     /some of authorId, editorId, tagIds, alsoIds, posts, comments, notes:postId, separated/);
   // `parent` is a field of tags.
-  assert.match(await bad('/tags?embed=parentId'), /some of posts, tags, separated/);
+  for (const target of ['/tags?embed=parentId', '/tags?embed=posts,parentId', '/tags/1?embed=parentId'])
+    assert.match(await bad(target), /"embed" cannot add what parentId refers to: the field "parent" has its name/);
+  assert.match(await bad('/tags?embed=parent'), /some of posts, tags, separated/);
   for (const query of ['embed=', 'embed=comments,comments', 'embed=comments&embed=comments', 'embed=comments,']) {
     await bad(`/posts?${query}`);
     await bad(`/posts/1?${query}`);
