@@ -1,5 +1,5 @@
 /**
- * The ten screens at the beginning of the reference, typed as they stand in the trouble that they are for. systemd is
+ * The screens at the beginning of the reference, typed as they stand in the trouble that they are for. systemd is
  * played by three small programs: its units would need a machine of their own.
  */
 import assert from 'node:assert/strict';
