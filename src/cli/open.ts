@@ -1,9 +1,21 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { rmdir } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import type { ExitCode } from '../base/errors.ts';
-import { systemClock } from '../base/system.ts';
+import { systemClock, systemRandom } from '../base/system.ts';
 import { flagOnly, options, toggle } from '../config/options.ts';
+import { DirectoryLock, systemMachine, waitUntilGone } from '../store/disk/lock.ts';
+import { NodeFiles } from '../store/disk/node-files.ts';
 import type { Call, Command, Terminal } from './command.ts';
 import { serveUntilStopped } from './serve.ts';
 import { declared, importInto, refuseCluster } from './transfer.ts';
@@ -32,8 +44,9 @@ interface Place {
   readonly file: string;
   /** The declaration: `db.collections.json`. */
   readonly collections: string;
-  /** The data: `db.data`. They are made under another name, so that they are there whole or not at all. */
+  /** The data: `db.data`. */
   readonly directory: string;
+  /** Where they are made, by one process at a time, so that they are there whole or not at all. */
   readonly unfinished: string;
 }
 
@@ -48,7 +61,7 @@ async function openFile(call: Call): Promise<ExitCode> {
     directory: `${base}.data`,
     unfinished: `${base}.data.unfinished`,
   };
-  if (call.read(again)) moveAside(place, terminal);
+  if (call.read(again)) await moveAside(place, terminal);
   if (existsSync(place.directory)) tellOfChanges(place, terminal);
   else await begin(place, terminal);
   const chosen = {
@@ -65,18 +78,42 @@ async function openFile(call: Call): Promise<ExitCode> {
   });
 }
 
-/** Declares and imports the file. */
-async function begin(place: Place, { out, err }: Terminal): Promise<void> {
+/** Declares and imports the file, which no other process does meanwhile. @throws LockedError */
+async function begin(place: Place, terminal: Terminal): Promise<void> {
+  const { directory, unfinished } = place;
+  const lock = await DirectoryLock.acquire(lockOptions(unfinished, terminal), () => undefined);
+  try {
+    // Another process may have done it by now.
+    if (!existsSync(directory)) await importFile(place, terminal);
+  } finally {
+    rmSync(join(unfinished, madeName), { recursive: true, force: true });
+    await lock.release();
+    // Another process may have it by now.
+    await rmdir(unfinished).catch(() => undefined);
+  }
+}
+
+/** The data in the directory where they are made. */
+const madeName = 'data';
+
+function lockOptions(directory: string, { err }: Terminal) {
+  const onNotice = (notice: string): void => err(`${notice}\n`);
+  const files = new NodeFiles(directory);
+  return { files, clock: systemClock, random: systemRandom, machine: systemMachine, onNotice };
+}
+
+async function importFile(place: Place, { out, err }: Terminal): Promise<void> {
   const { file, collections, directory, unfinished } = place;
   const isDeclared = existsSync(collections);
   if (!isDeclared) {
     const { declaration, notes } = await declared(file);
     for (const line of notes) err(`${line}\n`);
-    writeFileSync(collections, declaration);
+    writeWhole(collections, declaration, 0o666);
   }
-  rmSync(unfinished, { recursive: true, force: true });
+  const made = join(unfinished, madeName);
+  rmSync(made, { recursive: true, force: true });
   const digest = digestOf(file);
-  const added = await importInto(unfinished, file, { collections, err: () => undefined }).catch(
+  const added = await importInto(made, file, { collections, err: () => undefined }).catch(
     (error: unknown) => {
       // When the file has been mended, it may have other collections.
       if (!isDeclared) rmSync(collections);
@@ -84,10 +121,30 @@ async function begin(place: Place, { out, err }: Terminal): Promise<void> {
     },
   );
   const count = [...added.values()].reduce((sum, one) => sum + one, 0);
-  writeFileSync(join(unfinished, digestName), digest, { mode: 0o600 });
-  renameSync(unfinished, directory);
+  writeWhole(join(made, digestName), digest, 0o600);
+  moveTo(made, directory);
   const records = count === 1 ? '1 record' : `${count.toLocaleString('en')} records`;
   await out(`${records} of ${file} are in ${directory} now, and declared in ${collections}\n`);
+}
+
+/** Makes or replaces a file: whole or not at all, also after a power cut. */
+function writeWhole(path: string, text: string, mode: number): void {
+  const temporary = `${path}.tmp`;
+  writeFileSync(temporary, text, { mode, flush: true });
+  moveTo(temporary, path);
+}
+
+/** Gives a file or a directory another name, durably. */
+function moveTo(from: string, to: string): void {
+  renameSync(from, to);
+  // Windows opens no directories.
+  if (process.platform === 'win32') return;
+  const parent = openSync(dirname(to), 'r');
+  try {
+    fsyncSync(parent);
+  } finally {
+    closeSync(parent);
+  }
 }
 
 /** Keeps the digest of the file that was imported. No collection has a file of this name. */
@@ -107,13 +164,14 @@ function tellOfChanges({ file, directory }: Place, { err }: Terminal): void {
   );
 }
 
-/** Gives the data and the declaration other names. */
-function moveAside({ directory, collections }: Place, { err }: Terminal): void {
+/** Gives the data and the declaration other names. @throws LockedError while they are served */
+async function moveAside({ directory, collections }: Place, terminal: Terminal): Promise<void> {
+  await waitUntilGone(lockOptions(directory, terminal));
   const time = new Date(systemClock.now()).toISOString().replaceAll(/[:.]/g, '-');
   for (const path of [directory, collections]) {
     if (!existsSync(path)) continue;
     const aside = `${path}.${time}`;
-    renameSync(path, aside);
-    err(`${basename(path)} is ${basename(aside)} now\n`);
+    moveTo(path, aside);
+    terminal.err(`${basename(path)} is ${basename(aside)} now\n`);
   }
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { defineCollection } from '../../src/collections/define.ts';
@@ -121,6 +121,54 @@ test('a file is served by its name alone, and what was written is there the next
   const names = readdirSync(directory).filter((name) => /^db\.(data|collections\.json)\.2/.test(name));
   assert.equal(names.length, 2, 'the former data are kept');
   parseJson(readFileSync(join(directory, 'db.collections.json'), 'utf8'));
+});
+
+test('of two that open a file for the first time, one serves all of it, and the other says who has it', {
+  skip,
+}, async (t) => {
+  const directory = temporaryDirectory(t);
+  const file = join(directory, 'db.json');
+  writeFileSync(file, JSON.stringify({ posts: Array.from({ length: 2000 }, (_, id) => ({ id: id + 1 })) }));
+  const both = [1, 2].map(() => cairn(t, [file, '--port', '0', '--log', 'none'], {}));
+  const served = await Promise.any(both.map(async (one) => {
+    const [, url = ''] = await one.find(/^(http:\S+)\/posts$/m);
+    return { one, url };
+  }));
+  const other = both.find((one) => one !== served.one);
+  assert.equal(await other?.ended, 75, other?.err);
+  assert.match(other?.err ?? '', /process \d+ on .* holds it/);
+  const posts: unknown[] = Object(await (await fetch(`${served.url}/posts`)).json());
+  assert.equal(posts.length, 2000);
+  const aside = cairn(t, [file, '--again', '--port', '0', '--log', 'none'], {});
+  assert.equal(await aside.ended, 75, 'what is served is not moved aside');
+  assert.deepEqual(readdirSync(directory).sort(), ['db.collections.json', 'db.data', 'db.json']);
+});
+
+test('the declaration has the mode of any file, and what lies with the data is for its owner', {
+  skip: skip || (process.platform === 'win32' && 'there are no modes here'),
+}, async (t) => {
+  const directory = temporaryDirectory(t);
+  const file = join(directory, 'db.json');
+  writeFileSync(file, '{"posts":[]}');
+  const former = process.umask(0o002);
+  t.after(() => process.umask(former));
+  const served = cairn(t, [file, '--port', '0', '--log', 'none'], {});
+  await served.find(/\/posts$/m);
+  const modeOf = (...path: string[]): string => (statSync(join(directory, ...path)).mode & 0o777).toString(8);
+  assert.equal(modeOf('db.collections.json'), '664');
+  assert.equal(modeOf('db.data', 'imported.sha256'), '600');
+  assert.equal(modeOf('db.data'), '700');
+});
+
+test('what json-server takes is not too long: a body of 1 MB from anybody on this machine', { skip }, async (t) => {
+  const directory = temporaryDirectory(t);
+  const file = join(directory, 'db.json');
+  writeFileSync(file, '{"posts":[]}');
+  const served = cairn(t, [file, '--port', '0', '--log', 'none'], {});
+  const [, url = ''] = await served.find(/^(http:\S+)\/posts$/m);
+  const body = JSON.stringify({ id: 1, text: 'x'.repeat(1_000_000) });
+  const made = await fetch(`${url}/posts`, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+  assert.equal(made.status, 201);
 });
 
 test('a file that was refused is declared anew when it has been mended', { skip }, async (t) => {
