@@ -120,9 +120,10 @@ async function authenticateAgain(
 function bytesMaxOf(
   { bytesMax = limits.bodyBytesMax }: Body<unknown>,
   { request, principal }: Call,
-  { isShared }: PipelineOptions,
+  { isShared, required }: PipelineOptions,
 ): number {
-  if (principal.kind === 'anonymous') return limits.anonymousBodyBytesMax;
+  // Where nobody signs in, those who reach a public route are on this machine, too.
+  if (principal.kind === 'anonymous' && required) return limits.anonymousBodyBytesMax;
   const isKept = isShared && request.fields.get('idempotency-key') !== undefined;
   if (isKept) return limits.keyedBodyBytesMax;
   return isShared ? limits.bodyBytesMax : bytesMax;

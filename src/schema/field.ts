@@ -1,4 +1,5 @@
 import type { JsonObject, JsonValue } from '../base/json.ts';
+import { limits } from '../base/limits.ts';
 
 /**
  * The fields of a resource by name, in the order in which they are shown. Fields are data,
@@ -173,8 +174,11 @@ export interface JsonField extends FieldOf<JsonValue> {
   readonly like?: LikeKind;
 }
 
-/** The field of a member that is not declared. */
-export const anyJson = { kind: 'json' } as const satisfies JsonField;
+/** The field of a member that is not declared: the record alone bounds it. */
+export const anyJson = {
+  kind: 'json',
+  bytesMax: limits.recordBytesMax,
+} as const satisfies JsonField;
 
 /**
  * The field of the additional members of a record. They are shown and sent beside the others, and
