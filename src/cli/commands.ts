@@ -7,6 +7,7 @@ import { OptionError, type Option } from '../config/options.ts';
 import { findCommand, type Call, type Command, type Terminal } from './command.ts';
 import { writeError } from '../log/standard-streams.ts';
 import { failureOf } from './failure.ts';
+import { habits } from './habits.ts';
 import { serve } from './serve.ts';
 
 /** Runs the command that the arguments of the process name. */
@@ -101,11 +102,12 @@ function parseCall(
 ): Call {
   const command = findCommand(commands, words);
   if (command === undefined) {
-    const name = JSON.stringify(words[0]);
-    throw new OptionError(`Cannot run cairn ${name}: no such command; see cairn --help`);
+    const [word = ''] = words;
+    const hint = habits[word] ?? 'see cairn --help';
+    throw new OptionError(`Cannot run cairn ${JSON.stringify(word)}: no such command; ${hint}`);
   }
   const { name, operands: wanted = [] } = command;
-  const { flags, operands } = parseWords(command, words.slice(name.split(' ').length));
+  const { flags, operands } = parseWords(commands, command, words.slice(name.split(' ').length));
   if (operands.length !== wanted.length) {
     const takes = wanted.join(' ') || `no arguments, and got "${operands[0]}"`;
     throw new OptionError(`Cannot run cairn ${name}: it takes ${takes}`);
@@ -118,7 +120,11 @@ function parseCall(
 }
 
 /** Tells the flags from the operands. Never quotes a value. @throws OptionError */
-function parseWords({ name, options }: Command, words: readonly string[]) {
+function parseWords(
+  commands: readonly Command[],
+  { name, options }: Command,
+  words: readonly string[],
+) {
   const byName = new Map(options.map((option) => [option.name, option]));
   const types = options.map(({ name, placeholder }) => [
     name,
@@ -140,7 +146,11 @@ function parseWords({ name, options }: Command, words: readonly string[]) {
     const option = byName.get(token.name);
     if (option === undefined) {
       const meant = nearest(token.name, byName.keys());
-      const hint = meant === undefined ? `see cairn ${name} --help` : `did you mean --${meant}?`;
+      const other = commands.find((each) => each.options.some((one) => one.name === token.name));
+      const hint =
+        habits[rawName] ??
+        (other && `cairn ${other.name} has it`) ??
+        (meant === undefined ? `see cairn ${name} --help` : `did you mean --${meant}?`);
       throw new OptionError(`Cannot run cairn ${name}: it has no option ${rawName}; ${hint}`);
     }
     const isSwitch = option.placeholder === '';

@@ -82,7 +82,6 @@ test('a command takes flags in any order and form, and variables', async () => {
 
 const wrong: readonly [words: string, message: string][] = [
   ['--pasword-file x', 'Cannot run cairn serve: it has no option --pasword-file; did you mean --password-file?'],
-  ['-p 1', 'Cannot run cairn serve: it has no option -p; see cairn serve --help'],
   ['--port', 'Cannot use --port: it needs a value, as in --port=PORT'],
   ['--port --loud', 'Cannot use --port: it needs a value, as in --port=PORT'],
   ['--port x', 'Cannot use --port "x": must be a whole number from 0 to 65535'],
@@ -91,6 +90,8 @@ const wrong: readonly [words: string, message: string][] = [
   ['serve now', 'Cannot run cairn serve: it takes no arguments, and got "now"'],
   ['copy a', 'Cannot run cairn copy: it takes FROM TO'],
   ['copy a b c', 'Cannot run cairn copy: it takes FROM TO'],
+  ['-p 1', 'Cannot run cairn serve: it has no option -p; type --port'],
+  ['update', 'Cannot run cairn "update": no such command; src/README.md#upgrade says how to upgrade'],
   ['fly', 'Cannot run cairn "fly": no such command; see cairn --help'],
   ['user', 'Cannot run cairn "user": no such command; see cairn --help'],
   ['user ad', 'Cannot run cairn "user": no such command; see cairn --help'],

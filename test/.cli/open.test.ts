@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { defineCollection } from '../../src/collections/define.ts';
 import { parseJson } from '../../src/base/json.ts';
+import { allCommands } from '../../src/cli/commands.ts';
 import { commands as transferCommands } from '../../src/cli/transfer.ts';
 import { readDeclarations } from '../../src/cli/declarations.ts';
 import { changed, corpus } from '../.support/corpus.ts';
@@ -191,6 +192,8 @@ test('a file that is not there, and a cluster, are refused', { skip }, async () 
   const clustered = await runCommand(open, ['db.json'], '', { CAIRN_CLUSTER: 'http://127.0.0.1:2379' });
   assert.equal(clustered.code, 64);
   assert.match(clustered.err, /Cannot open beside CAIRN_CLUSTER/);
+  const other = await runCommand(await allCommands(), ['db.json', '--base-path', '/api']);
+  assert.equal(other.err, 'Cannot run cairn open: it has no option --base-path; cairn serve has it\n');
 });
 
 test('a single value is read whatever the query adds, as clients of json-server expect', async (t) => {
