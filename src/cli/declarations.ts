@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { takenNames } from '../api/route-table.ts';
 import { CairnError } from '../base/errors.ts';
 import { parseJsonBytes } from '../base/json.ts';
@@ -12,14 +12,17 @@ import { errorCode } from '../store/disk/files.ts';
  * @throws OptionError with all mistakes
  */
 export function readDeclarations(file: string): Declarations {
+  const refusal = (problem: string): OptionError =>
+    new OptionError(`Cannot use --collections ${JSON.stringify(file)}: ${problem}`);
   try {
+    // Reading a pipe would wait for its writer, deaf to signals.
+    if (!statSync(file).isFile()) throw refusal('it is no regular file');
     const json = parseJsonBytes(readFileSync(file));
     return parseDeclarations(json, takenNames(), takenNames(false));
   } catch (error) {
     const isWrong = error instanceof DeclarationError || error instanceof CairnError;
     const code = errorCode(error);
     if (!isWrong && code === undefined) throw error;
-    const problem = isWrong ? error.message : `the file cannot be read (${code})`;
-    throw new OptionError(`Cannot use --collections ${JSON.stringify(file)}: ${problem}`);
+    throw refusal(isWrong ? error.message : `the file cannot be read (${code})`);
   }
 }

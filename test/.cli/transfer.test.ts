@@ -409,6 +409,9 @@ test('what is no regular file is a wrong operand, and is not waited for', {
     assert.equal(code, 64);
     assert.match(err, /^Cannot read .*db\.json\.fifo: it is no regular file\n$/);
   }
+  const declared = await place.run(['export', '--data', place.data, '--collections', `${place.file}.fifo`]);
+  assert.equal(declared.code, 64);
+  assert.match(declared.err, /^Cannot use --collections ".*db\.json\.fifo": it is no regular file\n$/);
   assert.ok(!existsSync(place.data));
 });
 
