@@ -107,9 +107,7 @@ async function check(call: Call): Promise<ExitCode> {
     ...problemsOf(found.damage).map(failure),
     ...found.notices.map(warning),
     ...undeclared(store, found.collections).map(warning),
-    ...brokenRules(registry, found.tables ?? new Map()).map((line) =>
-      warning(`${line}: it stays until it is written again`),
-    ),
+    ...brokenRules(registry, found.tables ?? new Map()).map(staysUntilWritten),
     ...counts(found.collections).map(ok),
     ...checkDirectory(directory),
     await checkKeys(directory, secret),
@@ -122,6 +120,9 @@ async function check(call: Call): Promise<ExitCode> {
   return hasFailed ? 78 : 0;
 }
 
+const staysUntilWritten = (line: string): Finding =>
+  warning(`${line}: it stays until it is written again`);
+
 /**
  * Reads a cluster as a node with these collections does that starts now, and writes nothing.
  * @throws ClusterError where such a node would not start
@@ -131,9 +132,11 @@ async function checkCluster(
   cluster: SharedTools,
   declared?: Partial<Declarations>,
 ): Promise<ExitCode> {
-  const { store } = openData({ ...defaultOptions, ...declared }, undefined, cluster);
+  const { store, registry } = openData({ ...defaultOptions, ...declared }, undefined, cluster);
   await store.start();
   const { collections, sequence } = store.status();
+  const stored = new Map(Array.from(registry, ([name, { records }]) => [name, records]));
+  const broken = declared === undefined ? [] : brokenRules(registry, stored);
   const room = await cluster.testRoom().then(
     () => ok('etcd accepts writes'),
     (error: Error) => failure(`No write succeeds: ${error.message}`),
@@ -142,7 +145,8 @@ async function checkCluster(
   const fit = ok('The declared collections fit the others, and all records');
   const unknown = warning('No collections are compared with the others; use --collections');
   const place = ok(`${cluster.prefix} in etcd holds all commits up to ${sequence}`);
-  show(terminal, [...counts(collections).map(ok), declared ? fit : unknown, place, room]);
+  const records = [...broken.map(staysUntilWritten), ...counts(collections).map(ok)];
+  show(terminal, [...records, declared ? fit : unknown, place, room]);
   return room.level === 'failure' ? 78 : 0;
 }
 

@@ -46,7 +46,7 @@ export class Mistakes {
  */
 export function brokenRules(
   registry: Registry,
-  tables: ReadonlyMap<string, AnyTable>,
+  tables: ReadonlyMap<string, Pick<AnyTable, 'view'>>,
 ): readonly string[] {
   const mistakes = new Mistakes();
   for (const collection of registry.values()) {

@@ -158,6 +158,18 @@ test('a cluster is checked as a node would read it, and nothing is written', asy
   assert.equal(etcd.revision, revision);
 });
 
+test('the records of a cluster are held to bounds that became tighter', async (t) => {
+  const etcd = await startEtcd(t);
+  const collections = [defineCollection({ name: 'notes', fields: { text: { kind: 'text' } } })];
+  const app = await startServer(t, etcd, { collections });
+  await app.collection('notes').create({ text: 'longer than it may be' });
+  const file = join(temporaryDirectory(t), 'collections.json');
+  writeFileSync(file, JSON.stringify({ collections: [{ name: 'notes', fields: { text: { kind: 'text', max: 3 } } }] }));
+  const { code, out } = await cairnWith(etcd)(`check --collections ${file}`);
+  assert.equal(code, 0, out);
+  assert.match(out, /^warning +notes: text must .*3.* \(\/1\/text\): it stays until it is written again$/m);
+});
+
 test('a new epoch ends running nodes', async (t) => {
   const etcd = await startEtcd(t);
   const failures: unknown[] = [];
