@@ -10,6 +10,7 @@ import { commands as dataCommands } from '../../src/cli/data.ts';
 import { commands as transferCommands } from '../../src/cli/transfer.ts';
 import { commands as userCommands } from '../../src/cli/user.ts';
 import { parseDeclarations } from '../../src/collections/declaration-file.ts';
+import { defineCollection } from '../../src/collections/define.ts';
 import { silentLog } from '../../src/log/log.ts';
 import { runCommand, type Outcome } from '../.support/cli/terminal.ts';
 import { isLockedRun } from '../.support/locked.ts';
@@ -97,6 +98,20 @@ test('a file is two commands away from a server: its declaration fits, and its i
   ]);
   writeFileSync(place.file, exported.out);
   assert.equal((await place.import()).out, 'Nothing in the file is new\n', 'what was exported is what is there');
+});
+
+test('a record without an id gets none that was given to another in the store', async (t) => {
+  const place = new Place(t, { posts: [{ title: 'a' }, { title: 'b' }, { title: 'c' }] });
+  const posts = { name: 'posts', id: { kind: 'any' }, fields: { title: { kind: 'text' } } } as const;
+  writeFileSync(place.declaration, JSON.stringify({ items: false, collections: [posts] }));
+  const collections = [defineCollection(posts)];
+  const app = await createApp({ directory: place.data, auth: 'none', items: false, collections });
+  const fields = { 'content-type': 'application/json' };
+  await app.inject({ method: 'POST', target: '/posts', fields, body: '{"id":3,"title":"given"}' });
+  await app.close();
+  assert.equal((await place.import()).code, 0);
+  const { posts: all } = JSON.parse((await place.export()).out);
+  assert.deepEqual(all.map(({ id, title }: any) => [id, title]), [[3, 'given'], [2, 'a'], [4, 'b'], [5, 'c']]);
 });
 
 test('each field is declared on a line of its own, and a text of many lines may become long', async (t) => {

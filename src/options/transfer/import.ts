@@ -209,6 +209,8 @@ const isFar = (highest: number, count: number): boolean =>
  */
 function* numbered({ collection, records, ids, highest }: Arrival): Generator<[NewRecord, number]> {
   const { nextId } = collection.records;
+  const isTaken = (id: number): boolean =>
+    ids.has(String(id)) || collection.records.withId(recordId(id)) !== undefined;
   let last = nextId - 1;
   const areNumbers =
     !isFar(highest, records.length) &&
@@ -227,7 +229,7 @@ function* numbered({ collection, records, ids, highest }: Arrival): Generator<[N
       continue;
     }
     if (isLast && collection.ids !== undefined) next = Math.max(next, highest);
-    while (id === undefined && ids.has(String(next))) next += 1;
+    while (id === undefined && isTaken(next)) next += 1;
     yield [record, next];
     next += 1;
   }
