@@ -202,6 +202,13 @@ test('TLS checks the authority, and sends a client certificate', { skip: noProgr
   };
   await ask();
   assert.equal(notices.length, 2, 'once a day');
+  const warnings: Error[] = [];
+  const onWarning = (warning: Error): void => void warnings.push(warning);
+  process.on('warning', onWarning);
+  t.after(() => process.off('warning', onWarning));
+  for (let times = 0; times < 12; times += 1) await etcd.txn({ success: [range('k')] });
+  await delay(0);
+  assert.deepEqual(warnings, [], 'a connection that is used again has one listener');
   clock.offsetMs += 86_400_000;
   await ask();
   assert.equal(notices.length, 4);

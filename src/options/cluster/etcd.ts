@@ -272,7 +272,9 @@ export class Etcd {
       request.on('error', reject).on('timeout', end);
       const look = (socket: Socket) =>
         this.#certificates.look(socket, url.origin, this.#options.tls?.cert);
-      request.on('socket', (socket) => socket.once('secureConnect', () => look(socket)));
+      request.on('socket', (socket) => {
+        if (!request.reusedSocket) socket.once('secureConnect', () => look(socket));
+      });
       request.end(JSON.stringify(body));
     });
   }
