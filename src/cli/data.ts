@@ -10,6 +10,7 @@ import { OptionError, options } from '../config/options.ts';
 import { systemMachine } from '../store/disk/lock.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
 import { journalNumbers } from '../store/format/journal.ts';
+import { unfinishedName } from '../store/recovery/recover.ts';
 import type { Copy, Inspection, OfflineOptions } from '../options/offline/offline.ts';
 import {
   clusterAccess,
@@ -163,7 +164,9 @@ async function checkKeys(directory: string, secret: string | undefined): Promise
   } catch (error) {
     return failure(reasonOf(error));
   }
-  if (journalNumbers(await files.list()).length === 0) {
+  const names = await files.list();
+  if (names.includes(unfinishedName)) return ok('There are no keys before the copy is complete');
+  if (journalNumbers(names).length === 0) {
     return warning('No store is here yet: the first start makes it, and a key');
   }
   return warning(

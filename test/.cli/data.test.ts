@@ -403,6 +403,10 @@ test('what is no store, or in use, is one line', async (t) => {
   assert.match(restored.err, /^Cannot read .*empty: no store is there\n$/);
   const served = await runCommand(await allCommands(), ['serve', '--data', target, '--port', '0', '--log', 'json']);
   assert.equal(served.code, 78);
+  const looked = await cairn(target, 'check');
+  assert.equal(looked.code, 78);
+  assert.match(looked.out, /^failure {2}unfinished, byte 0/m);
+  assert.doesNotMatch(looked.out, /the first start makes/);
   assert.match(served.err, /unfinished, byte 0: .*cut short: run the command again that copied to this directory/);
   assert.equal((await cairn(join(empty, 'absent'), 'backup', empty)).code, 64);
   assert.equal((await cairn(empty, 'backup')).code, 64);
