@@ -38,7 +38,7 @@ import {
   type Running,
 } from './routes.ts';
 import type { Shape } from '../schema/field.ts';
-import type { Input, Output, Patch, Single, Where } from './types.ts';
+import type { Input, NoPromise, Output, Patch, Single, Where } from './types.ts';
 import { programTransaction, type ProgramTransaction } from './write.ts';
 
 /** A user as programs read it. */
@@ -128,7 +128,7 @@ export interface App {
    * Runs `work` as one transaction: all or nothing. It may run more than once, and must do nothing
    * else. @throws TypeError within another transaction, and for a promise; what `work` throws
    */
-  write<T>(work: (tx: ProgramTransaction) => T, options?: As): Promise<T>;
+  write<T extends NoPromise>(work: (tx: ProgramTransaction) => T, options?: As): Promise<T>;
   /**
    * Returns who sends a request, of `node:http` or of the Web's kind.
    * @throws CairnError for credentials that are not valid, and for a cookie from another site

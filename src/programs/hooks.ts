@@ -15,7 +15,7 @@ import type { Shape } from '../schema/field.ts';
 import { representationOf } from '../schema/record.ts';
 import type { RecordChange, StoredRecord, Transaction } from '../store/store.ts';
 import { callerOf, type Caller } from './callers.ts';
-import type { Output } from './types.ts';
+import type { NoPromise, Output } from './types.ts';
 import { membersOf, type Members } from './write.ts';
 
 /** One write to a collection, with the record as callers see it. */
@@ -65,7 +65,8 @@ export interface Hooks {
    * its message. A TypeError, ReferenceError, RangeError or InvariantError, such as for a collection
    * that is not there to read, is treated as a bug: the response is 500, and it is logged.
    */
-  readonly beforeWrite?: ((change: Change, read: Read) => object | undefined | void) | undefined;
+  readonly beforeWrite?:
+    ((change: Change, read: Read) => (object & NoPromise) | undefined | void) | undefined;
   /**
    * Runs when the write is durable and visible. It cannot undo the write; errors are logged.
    * Callers do not wait for it; `close` does, for at most 30 s.

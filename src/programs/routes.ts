@@ -21,7 +21,7 @@ import type { Transaction } from '../store/store.ts';
 import { callerOf, type Caller } from './callers.ts';
 import type { Program } from './collection.ts';
 import { checkMembers, inTime, isThenable, jsonText, refusePromise } from './given.ts';
-import type { Stored } from './types.ts';
+import type { NoPromise, Stored } from './types.ts';
 import { programTransaction, type ProgramTransaction } from './write.ts';
 
 /** A request to a route of one's own: authenticated, authorized, read and validated. */
@@ -72,7 +72,7 @@ export interface RouteDefinition<B extends Shape, Q extends Shape, A, P extends 
   write?(
     tx: ProgramTransaction,
     call: RouteCall<Stored<B, []>, Stored<Q, []>, A, IdIn<P>>,
-  ): unknown;
+  ): NoPromise;
 }
 
 /** The type of the `{id}` of a path. */

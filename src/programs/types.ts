@@ -3,6 +3,10 @@ import type { CollectionDefinition } from '../collections/declaration.ts';
 
 /** The types of records, which follow from the definition of their collection. */
 
+/** What a synchronous function returns: one that is `async` does not compile. */
+export type NoPromise =
+  Scalar | bigint | symbol | null | undefined | void | (object & { readonly then?: never });
+
 /** The definition of what `defineCollection` returns, or a definition itself. */
 export type DefinitionOf<C> = C extends { readonly definition: infer D } ? D : C;
 

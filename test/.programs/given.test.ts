@@ -231,7 +231,7 @@ test('the methods of a collection name what is wrong', async (t) => {
     [option({ after: 'x' }, 'after', /no such/)],
   );
   const within = (work: (of: Record<string, (...given: unknown[]) => unknown>) => unknown) =>
-    app.write((tx) => work({ ...tx.collection(tasks) } as never));
+    app.write((tx) => void work({ ...tx.collection(tasks) } as never));
   await assertWrong(within, [
     [[({ get }: never) => Reflect.apply(get, 0, [])], 'OptionError', 'id', /a number or a text/],
     [[({ get }: never) => Reflect.apply(get, 0, [1, { as: 1 }])], 'OptionError', 'as', /no such option/],

@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { test, type TestContext } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import {
-  CairnError, createApp, defineCollection, defineRoute, reply, type App, type AppOptions,
+  CairnError, createApp, defineCollection, defineRoute, reply, type App, type AppOptions, type RouteReply,
 } from '../../src/index.ts';
 
 const tasks = defineCollection({
@@ -52,7 +52,9 @@ const broken = defineRoute({
   },
 });
 const late = defineRoute({
-  method: 'POST', path: '/late', access: 'optional', summary: 'Fail', write: async () => 1,
+  method: 'POST', path: '/late', access: 'optional', summary: 'Fail',
+  // @ts-expect-error: plain JavaScript may be asynchronous
+  write: async () => 1,
 });
 const routes = [finish, search, raw, broken, late];
 const ada = { name: 'Ada', email: 'ada@example.org', role: 'admin', password: 'correct horse battery' };
@@ -189,7 +191,7 @@ test('what a handler answers is sent whole, or is a 500 of which nothing is writ
   const own = Object.entries(answers).map(([name, handle]) =>
     defineRoute({ method: 'GET', path: `/${name}`, access: 'public', summary: 'Answer', handle }),
   );
-  const writing = (name: string, value: () => unknown) =>
+  const writing = (name: string, value: () => RouteReply | undefined) =>
     defineRoute({
       method: 'POST', path: `/${name}`, access: 'public', summary: 'Write',
       write(tx) {

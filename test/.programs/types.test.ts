@@ -105,6 +105,25 @@ test('records have the types of their declaration', async (t) => {
     await createApp({ log: { info: () => undefined } });
     // @ts-expect-error: what a hook is given does not change
     await createApp({ hooks: { afterWrite: (change) => void (change.after = undefined) } });
+    // @ts-expect-error: a transaction is synchronous
+    await app.write(async (tx) => tx.collection(places).get('a'));
+    // @ts-expect-error: and returns no promise
+    await app.write(() => app.users.list());
+    // @ts-expect-error: as does the write of a route
+    defineRoute({ ...path, method: 'POST', access: 'user', write: async () => 1 });
+    // @ts-expect-error: and a rule
+    await createApp({ hooks: { beforeWrite: async () => undefined } });
+    // @ts-expect-error: that sets fields, too
+    await createApp({ hooks: { beforeWrite: async () => ({ title: 'A' }) } });
+    // What waits for nothing may return anything.
+    const returned: readonly unknown[] = [
+      await app.write((tx) => tx.collection('cities').get(1)), await app.write((tx) => tx.collection(places).get('a')),
+      await app.write(() => undefined), await app.write(() => [1]), await app.write(() => new Map<string, Date>()),
+      await app.write((): void => undefined), await app.write((tx) => tx.collection(places).referring('cityId', 1)),
+    ];
+    const write = { ...path, method: 'POST', access: 'user' } as const;
+    defineRoute({ ...write, write: (tx) => tx.collection(open).create({ n: returned.length }) });
+    await createApp({ hooks: { beforeWrite: ({ of }) => of(places)?.after && { title: 'A' }, async afterWrite() {} } });
     // @ts-expect-error: a transaction has no lists
     await app.write((tx) => tx.collection(places).list());
   };
