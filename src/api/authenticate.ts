@@ -28,6 +28,10 @@ export interface Authenticators {
   readonly required: boolean;
 }
 
+/** What of a route decides who its callers are, and whether API keys are good for it. */
+type ForCallers = Pick<Route, 'access' | 'pages'>;
+type ForKeys = Pick<Route, 'method' | 'refusesKeys' | 'of'>;
+
 const noOrigins: ReadonlySet<string> = new Set();
 
 /** The name of the session cookie. */
@@ -45,7 +49,7 @@ export function setSessionCookie({ basePath }: Request, secret: string): readonl
  * @throws CairnError `invalid_token`, `invalid_session`, `cross_site`,
  *   `other_user`, `malformed_request`
  */
-export function authenticate(route: Route, request: Request, by: Authenticators): Principal {
+export function authenticate(route: ForCallers, request: Request, by: Authenticators): Principal {
   const isGuarded = route.pages !== undefined || (!by.required && !isSafe(request.method));
   if (isGuarded) checkSite(request, route.pages === 'own' ? noOrigins : by.allowedOrigins);
   if (route.access === 'public') return anonymous;
@@ -72,7 +76,7 @@ export function authenticate(route: Route, request: Request, by: Authenticators)
  * Checks that an API key is good for a route: it reaches no credentials and changes no users.
  * @throws CairnError `insufficient_scope`
  */
-export function authorizeKey(route: Route, { isReadOnly }: KeyPrincipal): void {
+export function authorizeKey(route: ForKeys, { isReadOnly }: KeyPrincipal): void {
   const isTaken = takesKeys(route);
   if (isTaken && (route.method === 'GET' || !isReadOnly)) return;
   const reason = isTaken ? 'the API key only reads' : 'API keys reach no credentials';
@@ -80,7 +84,7 @@ export function authorizeKey(route: Route, { isReadOnly }: KeyPrincipal): void {
 }
 
 /** Whether there are API keys that are good for a route. */
-export function takesKeys({ method, refusesKeys, of }: Route): boolean {
+export function takesKeys({ method, refusesKeys, of }: ForKeys): boolean {
   return refusesKeys !== true && (method === 'GET' || of?.collection.isUsers !== true);
 }
 

@@ -254,7 +254,7 @@ function checkTls(tls: TlsTexts): void {
 }
 
 /** The row for which `app.authenticate` looks at credentials. */
-const credentials = { method: 'GET', path: '/', access: 'optional' } as const;
+const credentials = { access: 'optional' } as const;
 
 /** Returns what reads and writes records. */
 function recordsOf(program: Program, { settings, roles }: CompleteOptions): Records {

@@ -1,11 +1,11 @@
 import { authorize, type Principal } from '../auth/access.ts';
-import { CairnError } from '../base/errors.ts';
 import { isScalar, type JsonObject, type JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { Application } from '../app/app.ts';
 import type { Data } from '../app/data.ts';
 import type { BatchResource, Resource } from '../api/collections.ts';
 import type { RoutedCollection } from '../api/call.ts';
+import { authorizeKey } from '../api/authenticate.ts';
 import { entityTag, preconditionFailed } from '../api/versions.ts';
 import { declaredCollection } from '../api/routes.ts';
 import { readerOf } from '../collections/reader.ts';
@@ -249,8 +249,8 @@ export class Operations {
     const caller = principal ?? this.program.principalOf(options);
     const record = idGiven(id);
     authorize(access[operation], caller, record);
-    if (isWrite && caller.kind === 'key' && caller.isReadOnly)
-      throw new CairnError('insufficient_scope', 'Cannot write: the API key only reads');
+    const of = { collection: this.served.routed, operation };
+    if (caller.kind === 'key') authorizeKey({ method: isWrite ? 'POST' : 'GET', of }, caller);
     // A change shows its result.
     if (operation === 'replace' || operation === 'patch') authorize(access.read, caller, record);
     return caller;

@@ -127,6 +127,29 @@ test('a call for somebody has the access of requests', async (t) => {
   await assert.rejects(app.users.list({ as: id }), { code: 'insufficient_scope' });
 });
 
+test('an API key does for a program what it does in a request: it changes no users, and may only read', async (t) => {
+  const app = await open(t);
+  const { id } = await app.users.create(mia);
+  const headers = { ...await signedIn(app, { ...mia, role: 'member' }), 'content-type': 'application/json' };
+  const callers = [];
+  for (const readOnly of [false, true]) {
+    const body = JSON.stringify({ name: 'k', currentPassword: mia.password, readOnly });
+    const made = await app.inject({ method: 'POST', target: '/keys', headers, body });
+    const authorization = `Bearer ${JSON.parse(made.body).key}`;
+    callers.push(await app.authenticate(new Request('http://cairn/', { headers: { authorization } })));
+  }
+  const [key, reader] = callers;
+  assert.ok(key && reader);
+  assert.equal((await app.collection(tasks).create({ title: 'by key' }, { as: key })).id, 1);
+  assert.equal(app.collection(tasks).get(1, { as: reader })?.title, 'by key');
+  assert.equal(app.users.get(id, { as: key })?.name, 'Mia');
+  const refused = { code: 'insufficient_scope', message: /API keys reach no credentials/ };
+  await assert.rejects(app.users.change(id, { name: 'Eve' }, { as: key }), refused);
+  await assert.rejects(app.users.remove(id, { as: key }), refused);
+  const only = { code: 'insufficient_scope', message: /the API key only reads/ };
+  await assert.rejects(app.collection(tasks).remove(1, { as: reader }), only);
+});
+
 test('authenticate takes a request of node:http, and refuses a cookie from another site', async (t) => {
   const app = await open(t);
   await signedIn(app);
