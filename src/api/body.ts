@@ -5,6 +5,7 @@ import {
   draft,
   validateBody,
   validateElements,
+  validationFailed,
   type BodyRules,
   type Draft,
 } from '../schema/validate.ts';
@@ -65,6 +66,18 @@ export function manyOf<T>(one: Body<T>): Body<readonly T[]> {
     shapes: one.shapes,
     validate: (sent, principal) =>
       validateElements(sent, (element) => one.validate(element, principal)),
+  };
+}
+
+/** Returns a body that is no array: many are posted to the path `batch`. */
+export function oneOf<T>(body: Body<T>, batch: string): Body<T> {
+  return {
+    ...body,
+    validate(sent, principal) {
+      if (!Array.isArray(sent)) return body.validate(sent, principal);
+      const detail = `must be an object; post an array of them to ${batch}`;
+      throw validationFailed([{ pointer: '', code: 'wrong_type', detail }]);
+    },
   };
 }
 

@@ -6,7 +6,7 @@ import type { EntryDraft, NewEntry } from '../collections/resource.ts';
 import { newUserRules, userChangeRules, userFields, withRoles } from '../accounts/user-fields.ts';
 import type { NewUser, UserDraft } from '../accounts/users.ts';
 import type { Shape } from '../schema/field.ts';
-import { bodiesFor, either, manyOf, newRecord } from './body.ts';
+import { bodiesFor, either, manyOf, newRecord, oneOf } from './body.ts';
 import type { Operation, Route, RoutedCollection } from './call.ts';
 
 /**
@@ -156,12 +156,13 @@ export function collectionRoutes<N, C>(
   // Clients of another server add what they like to the path of a single resource, such as the time.
   const single = dialect === undefined ? undefined : 'ignored';
   const change = { ...one, requireIfMatch };
+  const created = collection.isUsers ? bodies.create : oneOf(bodies.create, `${path}/batch`);
   // prettier-ignore
   return {
     list: {
       ...named(collection, 'list'), method: 'GET', path, access: access.list, query: 'read', conditional: true,
     },
-    create: { ...named(collection, 'create'), method: 'POST', path, access: access.create, body: bodies.create },
+    create: { ...named(collection, 'create'), method: 'POST', path, access: access.create, body: created },
     read: {
       ...named(collection, 'read'), method: 'GET', ...one, access: access.read, query: isSingle ? single : 'read',
     },

@@ -47,7 +47,8 @@ test('a thousand bad elements get no more issues than one', async (t) => {
 test('an array belongs to the path of many, and a record to that of one', async (t) => {
   const member = await (await openTestApp(t)).as('member');
   for (const [target, json, detail] of [
-    ['/items', lamps(1), 'must be an object'],
+    ['/items', lamps(1), 'must be an object; post an array of them to /items/batch'],
+    ['/items', 1, 'must be an object'],
     ['/items/batch', lamps(1)[0], 'must be an array'],
     ['/items/batch', [], 'must have 1 to 1000 elements'],
   ] as const) {
