@@ -297,7 +297,9 @@ function contentOf(body: unknown): string | Buffer | undefined {
 function sentAs(status: number, headers: Headers, body: string | Buffer | undefined): Reply {
   const fields = [...headers].filter(([name]) => !ofSender.has(name)).flat();
   const content = bodyless.has(status) ? undefined : body;
-  return { status, fields: [...fields, ...apiFields], body: content };
+  // In pairs: those of the answer go before, since two policies would both hold.
+  const guards = apiFields.filter((_, at) => !headers.has(apiFields[at - (at % 2)] ?? ''));
+  return { status, fields: [...fields, ...guards], body: content };
 }
 
 /** RFC 9110 §15.3.5, §15.3.6 and §15.4.5. */

@@ -187,6 +187,8 @@ test('what a handler answers is sent whole, or is a 500 of which nothing is writ
     bytes: () => reply(200, new Uint8Array([255, 0])),
     broken: () => reply(200, 'x', { 'x-a': 'a\r\nb: c' }),
     failed: () => Response.error(),
+    page: () => reply(200, '<script src="a.js">', { 'content-security-policy': "script-src 'self'" }),
+    'own-page': () => new Response('<p>', { headers: { 'Content-Security-Policy': "default-src 'self'" } }),
   };
   const own = Object.entries(answers).map(([name, handle]) =>
     defineRoute({ method: 'GET', path: `/${name}`, access: 'public', summary: 'Answer', handle }),
@@ -215,6 +217,15 @@ test('what a handler answers is sent whole, or is a 500 of which nothing is writ
   assert.deepEqual((await ask('empty')).slice(0, 2), [204, '']);
   assert.equal((await app.fetch(new Request('http://cairn/empty'))).status, 204);
   assert.deepEqual((await ask('bytes')).slice(0, 2), [200, '\xff\0']);
+  for (const [name, policy] of [
+    ['page', "script-src 'self'"], ['own-page', "default-src 'self'"],
+    ['bytes', "default-src 'none'; frame-ancestors 'none'"],
+  ] as const) {
+    const [, , headers] = await ask(name);
+    assert.deepEqual(
+      [headers.get('content-security-policy'), headers.get('x-content-type-options')], [policy, 'nosniff'], name,
+    );
+  }
   for (const name of ['broken', 'failed']) assert.equal((await ask(name))[0], 500, name);
   const post = { method: 'POST', headers: { 'idempotency-key': 'k' } };
   for (const replayed of [null, 'true']) {
