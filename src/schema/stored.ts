@@ -21,9 +21,9 @@ export function storedRecordParser<S extends Shape>(
   const renamed = fields.flatMap(([name, { renamedFrom }]) =>
     renamedFrom === undefined ? [] : [[name, renamedFrom] as const],
   );
-  // What the server sets is not taken from what callers have sent.
-  const settable = fields.flatMap(([name, { readOnly, renamedFrom = name }]) =>
-    readOnly ? [] : [name, renamedFrom],
+  // The owner, which every record has, is not taken from what callers have sent.
+  const settable = fields.flatMap(([name, { readOnly, default: fallback, renamedFrom = name }]) =>
+    readOnly && fallback === undefined ? [] : [name, renamedFrom],
   );
   return <R extends JsonObject>(stored: R) => {
     let record = withDeclared(stored, settable);

@@ -298,14 +298,17 @@ test('a field that was renamed keeps its values, and another shape never answers
 
 test('an additional member that is declared later has the value that is stored', async (t) => {
   const directory = join(temporaryDirectory(t), 'data');
-  const openWith = (fields: Shape, additional: boolean) => createApp({
+  const openWith = (fields: Shape, additional: boolean, timestamps = false) => createApp({
     directory, auth: 'none',
-    collections: [defineCollection({ name: 'books', singular: 'book', fields, additional })],
+    collections: [defineCollection({ name: 'books', singular: 'book', fields, additional, timestamps })],
   });
   const fields = { 'content-type': 'application/json' };
   const first = await openWith({ title }, true);
   const body = '{"title":"Emma","pages":474,"Year":1815,"ownerId":7,"revision":8}';
   await first.inject({ method: 'POST', target: '/books', fields, body });
+  const times = { createdAt: '2026-01-31T12:00:00.000Z', updatedAt: '2026-01-31T13:00:00.000Z' };
+  const timed = JSON.stringify({ title: 'B', pages: 1, ...times });
+  await first.inject({ method: 'POST', target: '/books', fields, body: timed });
   await first.close();
   const pages = { kind: 'integer', default: 0 } as const;
   const year = { kind: 'integer', optional: true, renamedFrom: 'Year' } as const;
@@ -321,6 +324,10 @@ test('an additional member that is declared later has the value that is stored',
     assert.deepEqual(await get('/books/1'), { ...shown, ...others });
     await app.close();
   }
+  const app = await openWith({ title, pages }, true, true);
+  const { body: shownTimed } = await app.inject({ target: '/books/2' });
+  assert.equal(shownTimed, JSON.stringify({ id: 2, ...JSON.parse(timed) }), 'each member once');
+  await app.close();
   const others = { title, pages: { kind: 'text', optional: true } } as const;
   await assert.rejects(openWith(others, true), /"pages" that is not a text/);
 });
