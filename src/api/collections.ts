@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { idOf, inPath } from '../base/record-id.ts';
 import { parseQuery } from '../http/query.ts';
-import type { Reply, Request } from '../http/message.ts';
+import { endUnread, type Reply, type Request } from '../http/message.ts';
 import { authorize, type Principal } from '../auth/access.ts';
 import type { StartedSession } from '../accounts/sessions.ts';
 import type { Prepared } from '../accounts/users.ts';
@@ -249,9 +249,13 @@ function listHandler<N, C>(
       const { marks } = list;
       const seen = digestOf(principal.userId, reader.key, selection, total, links, marks, others);
       const ownTag = tagOf(0, seen);
-      if (!isUnchanged(request, ownTag)) return shown(200, ownTag, body, [...links, ...count]);
-      if (typeof body !== 'string') void body[Symbol.asyncIterator]().return?.();
-      return notModified(ownTag);
+      let isRead = false;
+      try {
+        isRead = !isUnchanged(request, ownTag);
+        return isRead ? shown(200, ownTag, body, [...links, ...count]) : notModified(ownTag);
+      } finally {
+        if (!isRead && typeof body !== 'string') endUnread(body);
+      }
     };
     const embed = writer?.(representationWriter(fields, asked.fields));
     const list = readList(source, {

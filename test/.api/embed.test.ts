@@ -349,3 +349,21 @@ test('however an answer ends, its place is given back', async () => {
   assert.equal(pages.filter(({ body }) => typeof body === 'string').length, 40);
   await store.close();
 });
+
+test('an answer to a precondition gives back the place of the page that it does not send', async (t) => {
+  const access = { list: 'owner', read: 'owner' } as const;
+  const own = declare('own', 'one', { title }, { access });
+  const oneId = { kind: 'reference', to: 'own' } as const;
+  const parts = declare('parts', 'part', { body: { kind: 'text', max: 100_000 }, oneId });
+  const { as } = await openTestApp(t, { withoutPort: true, collections: [own, parts] });
+  const member = await as('member');
+  await member('POST', '/own', { json: { title: 'One' } });
+  await member('POST', '/parts', { json: { body: 'x'.repeat(100_000), oneId: 1 } });
+  const target = '/own?limit=1&embed=parts';
+  const etag = (await member('GET', target)).field('etag') ?? '';
+  for (let time = 0; time <= limits.listsPerCallerMax; time += 1) {
+    assert.equal((await member('GET', target, { fields: { 'if-match': '"other"' } })).status, 412);
+    assert.equal((await member('GET', target, { fields: { 'if-none-match': etag } })).status, 304);
+  }
+  assert.equal((await member('GET', target)).status, 200);
+});
