@@ -120,6 +120,7 @@ export class Application {
     data.keys.onRing = (ring) => tokens.setRing(ring);
     const unready = (): Unready | undefined => this.unready();
     this.listPool = new ListPool(clock, () => unready() === 'draining');
+    store.onPublished(this.listPool.follow);
     const load = (): Load => this.load();
     const services = { ...data, tokens, unready, load, listPool: this.listPool };
     const context = { settings, clock, data, tokens };

@@ -174,6 +174,11 @@ const limits = {
   keptOrdersMax: 4,
   /** The largest share of V8's heap for the orders of all collections when one is added. */
   keptOrdersHeapShareMax: 1 / 16,
+  /**
+   * The part of V8's heap for former records, which lists keep that are being sent; beyond it the
+   * oldest of these lists is broken off.
+   */
+  replacedHeapShareMax: 1 / 16,
   /** The longest address of a field, in UTF-16 code units. */
   urlLengthMax: 2048,
   /** The most bytes of a `json` field where its declaration does not say it. */
@@ -234,6 +239,8 @@ const limits = {
   eventsMax: 10_000,
   /** About how much memory the remembered changes may take, in bytes. */
   eventsBytesMax: 16 * 1024 * 1024,
+  /** The part of V8's heap that they may take, where that is less. */
+  eventsHeapShareMax: 1 / 16,
   /** The most text that is sent to one stream at a time, in UTF-16 code units. */
   pieceLengthMax: 64 * 1024,
   /** How often a stream gets at least a comment, and its caller is checked again. */
@@ -280,11 +287,20 @@ const limits = {
 } as const;
 export { limits };
 
+/** Returns the sum of the parts of V8's heap. */
+const heapSharesOf = (bounds: Limits): number =>
+  bounds.recordsHeapShareMax +
+  bounds.waitingHeapShareMax +
+  bounds.keptOrdersHeapShareMax +
+  bounds.replacedHeapShareMax +
+  bounds.eventsHeapShareMax;
+
 /** Returns the relations between bounds that do not hold. The start asserts that all do. */
 export function contradictionsIn(bounds: Limits): string[] {
   // prettier-ignore
   const relations: readonly (readonly [what: string, low: number, high: number])[] = [
     ['what waits leaves room for kept orders', bounds.waitingHeapShareMax, 1 / 4 - bounds.keptOrdersHeapShareMax],
+    ['no part of the heap is for two', heapSharesOf(bounds), 0.92],
     ['a caller has at most half of what waits', bounds.waitingPerCallerShareMax, 1 / 2],
     ['half in flight is for others', bounds.requestsInFlightPerCallerMax, bounds.requestsInFlightMax / 2],
     ['a network has at most half of the connections', bounds.connectionsPerAddressMax, bounds.connectionsMax / 2],

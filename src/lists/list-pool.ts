@@ -1,8 +1,11 @@
 import { Budget } from '../base/budget.ts';
 import { CairnError } from '../base/errors.ts';
+import { oldGenerationBytes } from '../base/heap.ts';
 import { limits } from '../base/limits.ts';
 import { createSlices, type YieldToEventLoop } from '../base/turns.ts';
 import type { Clock } from '../base/system.ts';
+import { sizeOf, sizeOfOwnNames } from '../store/memory/size.ts';
+import type { RecordChange } from '../store/store.ts';
 import { KeptOrders } from './kept-orders.ts';
 
 /** The caller of a list. A `Request` has these members. */
@@ -40,6 +43,10 @@ export class ListPool {
   readonly #yieldToEventLoop: YieldToEventLoop;
   readonly #isStopping: () => boolean;
   readonly places = new Budget(limits.listsMax, limits.listsPerCallerMax);
+  /** The long lists that are being sent, the oldest first, with `#replacedBytes` when they began. */
+  readonly #sending = new Map<Caller, number>();
+  /** What was replaced and removed while lists were sent: they keep the records of their moment. */
+  #replacedBytes = 0;
 
   /** `isStopping`: pages that are still searched for are not waited for. */
   constructor(clock: Clock, isStopping = () => false) {
@@ -49,24 +56,40 @@ export class ListPool {
   }
 
   /**
-   * Takes a place for a list without a limit, or for a long answer that embeds records, until
-   * the work ends or the caller leaves. Where others have all places, the caller with the most
-   * loses one: slow readers may keep theirs for hours.
+   * Begins a list that is sent in pieces, until the work ends or the caller leaves. One without a
+   * limit, or that embeds records, takes a place. Where others have all places, the caller with the
+   * most loses one: slow readers may keep theirs for hours.
    * @throws CairnError `overloaded`; `draining`
    */
-  begin(from: Caller): ListWork {
+  begin(from: Caller, takesPlace = true): ListWork {
     const { caller, signal, abandon } = from;
     if (signal.aborted) throw abandoned;
-    const place = this.places.take(caller, 1, abandon && (() => from.abandon?.()));
-    if (place === undefined) throw tooManyLists;
+    const breakOff = abandon && (() => from.abandon?.());
+    const place = takesPlace ? this.places.take(caller, 1, breakOff) : undefined;
+    if (takesPlace && place === undefined) throw tooManyLists;
+    const sent = { caller, signal, ...(breakOff && { abandon: breakOff }) };
+    this.#sending.set(sent, this.#replacedBytes);
     const end = (): void => {
       signal.removeEventListener('abort', end);
-      place.release();
+      this.#sending.delete(sent);
+      place?.release();
     };
     // A reply that is never sent is not read to its end either.
     signal.addEventListener('abort', end);
     return { ...this.withoutPlace(from), end };
   }
+
+  /** Breaks off the lists that may keep too much of what commits have replaced or removed. */
+  readonly follow = (changes: readonly RecordChange[]): void => {
+    if (this.#sending.size === 0) return;
+    for (const { before } of changes) this.#replacedBytes += sizeOf(before, sizeOfOwnNames);
+    const most = oldGenerationBytes() * limits.replacedHeapShareMax;
+    for (const [sent, since] of this.#sending) {
+      if (this.#replacedBytes - since <= most) break;
+      this.places.refusals.brokenOff += 1;
+      sent.abandon?.();
+    }
+  };
 
   /** Returns work on a page: it takes no place, but its caller's turns with each step. */
   withoutPlace({ caller, signal }: Caller): ListWork {

@@ -454,7 +454,7 @@ function* bodyOf(
       if (embed !== undefined) yield;
       continue;
     }
-    const work = embed === undefined ? pool.withoutPlace(caller) : pool.begin(caller);
+    const work = pool.begin(caller, embed !== undefined);
     return new StreamedJson(pieces, work, text);
   }
   return text;

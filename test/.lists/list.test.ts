@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { syncBuiltinESMExports } from 'node:module';
 import { describe, test } from 'node:test';
+import v8 from 'node:v8';
 import { limits } from '../../src/base/limits.ts';
 import { Reader } from '../../src/collections/reader.ts';
 import { parseQuery } from '../../src/http/query.ts';
@@ -384,6 +386,61 @@ describe('a long list', () => {
     await times(limits.listsPerCallerMax, async () => readList({ fields: shape, records: things, pool }, asked));
     await store.close();
   });
+});
+
+test('a list that is sent is broken off where it keeps too many former records, the oldest first', async (t) => {
+  const store = openStore({ clock: { now: () => 0, elapsed: () => 0 }, random: (size) => Buffer.alloc(size) });
+  type Long = StoredRecord & { text: string };
+  const long = store.collection<Long>({ name: 'long', parse: () => 'is none' });
+  await store.start();
+  const pool = new ListPool(restlessClock());
+  store.onPublished(pool.follow);
+  const writeAll = (letter: string) => store.write((tx) => {
+    for (let id = 1; id <= 10; id += 1) {
+      if (tx.of(long).get(id) === undefined) tx.of(long).insert({ text: letter.repeat(100_000) });
+      else tx.of(long).replace(id, { text: letter.repeat(100_000) });
+    }
+  });
+  await writeAll('a');
+  const fields = { id: idField, text: { kind: 'text', max: 100_000 } } as const satisfies Shape;
+  const brokenOff: string[] = [];
+  const send = async (name: string, asked: string): Promise<AsyncIterator<string>> => {
+    const leaving = new AbortController();
+    const abandon = (): void => {
+      brokenOff.push(name);
+      leaving.abort();
+    };
+    const query = parseListQuery({ fields }, parseQuery(asked));
+    const caller = { caller: name, signal: leaving.signal, abandon };
+    const { body } = await readList({ fields, records: long, pool }, { query, withTotal: false, caller });
+    assert.ok(typeof body !== 'string');
+    const pieces = body[Symbol.asyncIterator]();
+    await pieces.next();
+    return pieces;
+  };
+  const heap = t.mock.method(v8, 'getHeapStatistics', () => ({ heap_size_limit: 64 * 1024 * 1024 }));
+  syncBuiltinESMExports();
+  t.after(() => {
+    heap.mock.restore();
+    syncBuiltinESMExports();
+  });
+  // Of 32 MiB, 2 MiB: two times all records, but not three times.
+  const page = await send('page', 'limit=10');
+  const left = await send('left', 'limit=10');
+  await left.return?.();
+  await writeAll('b');
+  const whole = await send('whole', '');
+  await writeAll('c');
+  assert.deepEqual(brokenOff, []);
+  await writeAll('d');
+  assert.deepEqual(brokenOff, ['page']);
+  await assert.rejects(page.next(), { code: 'draining' });
+  assert.match(String((await whole.next()).value), /"b+"/);
+  await whole.return?.();
+  await writeAll('e');
+  await writeAll('f');
+  assert.deepEqual(brokenOff, ['page']);
+  await store.close();
 });
 
 test('a search takes steps of as much text, however long the texts of records are', async () => {
