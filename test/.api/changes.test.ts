@@ -285,6 +285,26 @@ test('the stream begins with a reset if the event id is unknown, in the future o
   gone.leave();
 });
 
+test('changes are remembered by what their texts take, which JSON may make long', async (t) => {
+  const docs = defineCollection({ name: 'docs', singular: 'doc', fields: { data: { kind: 'json' } } });
+  const { app, member, bearer } = await open(t, { collections: [docs] });
+  const fields = await bearer('member');
+  const listener = follow(app, fields);
+  await until(() => listener.text !== '', 'the stream begins');
+  const { lastId: before } = parse(listener.text);
+  // In memory 10,000 bytes, and in JSON six times as many.
+  const written = '\u0001'.repeat(10_000);
+  await member('POST', '/docs', { json: { data: written } });
+  const count = Math.ceil(limits.eventsBytesMax / 60_000);
+  for (let at = 0; at < count; at += 1) await member('PATCH', '/docs/1', { json: { data: `${written}${at}` } });
+  await until(() => seen(listener).length === count + 1, 'all events');
+  const again = follow(app, { ...fields, 'last-event-id': before });
+  await until(() => again.text !== '', 'the stream begins');
+  assert.equal(parse(again.text).events[0]?.event, 'reset');
+  again.leave();
+  listener.leave();
+});
+
 test('an unknown or repeated parameter is refused, and Accept does not matter', async (t) => {
   const { member } = await open(t);
   for (const query of ['x=1', 'since=a&since=b', 'since=a&x=1']) {

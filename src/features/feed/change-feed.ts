@@ -4,6 +4,7 @@ import type { RoutedCollection } from '../../api/call.ts';
 import { hasAccess, type Principal } from '../../auth/access.ts';
 import { Budget } from '../../base/budget.ts';
 import { CairnError } from '../../base/errors.ts';
+import { oldGenerationBytes } from '../../base/heap.ts';
 import { limits } from '../../base/limits.ts';
 import { idOf, type RecordId } from '../../base/record-id.ts';
 import { firstIndex } from '../../base/search.ts';
@@ -13,6 +14,7 @@ import { decidingNames, testOf } from '../../collections/reader.ts';
 import { sizerOf } from '../../collections/size.ts';
 import { leavable, type StreamedBody } from '../../http/message.ts';
 import { fieldValue, representationWriter, type Write } from '../../schema/record.ts';
+import { sizeOf } from '../../store/memory/size.ts';
 import type { RecordChange, SizeOf, Store, StoredRecord } from '../../store/store.ts';
 
 /** A collection with changes that the feed reports to callers who may list it. */
@@ -65,8 +67,8 @@ interface Event {
   readonly after: Deciding | undefined;
   /** Null: of a single resource, which has none. */
   readonly id: RecordId | null;
-  /** About what its record takes in memory. */
-  readonly bytes: number;
+  /** About what it takes in memory: first its record, then its text. */
+  bytes: number;
   /** Replaced by the text when the first listener reads it, for all of them. */
   record: StoredRecord | undefined;
   text?: string;
@@ -118,8 +120,12 @@ export class ChangeFeed {
   readonly #pieces = new Map<string, Piece>();
   /** Position of the oldest event that is known. */
   #first = 0;
-  /** Length of all events that are known. */
+  /** What all events take that are known. */
   #bytes = 0;
+  readonly #bytesMax = Math.min(
+    limits.eventsBytesMax,
+    oldGenerationBytes() * limits.eventsHeapShareMax,
+  );
   /** Sequence number of the newest forgotten event: all later commits are still known. */
   #forgotten: number;
   /** Sequence number of the last published commit, which may have no events. */
@@ -292,13 +298,16 @@ export class ChangeFeed {
       // Most events are of the source of the one before.
       if (source !== of)
         [of, isFollowed, sees] = [source, followed.has(source), followed.get(source)];
+      const { bytes } = event;
       const shown = isFollowed ? textFor(event, sees) : '';
+      this.#bytes += event.bytes - bytes;
       if (shown === '') continue;
       text += shown + (isLast ? this.#endOf(sequence) : '\n');
       if (isLast) told = sequence;
     }
     // The last events are not for this caller, but the id of their commit is.
     if (text !== '' && passed !== undefined && passed !== told) text += this.#endOf(passed);
+    this.#forget();
     const piece = { start, horizon, end, passed, text };
     if (key === undefined) return piece;
     if (this.#pieces.size === piecesMax) this.#pieces.clear();
@@ -337,7 +346,7 @@ export class ChangeFeed {
   /** Forgets the oldest events while there are too many. */
   #forget(): void {
     let count = 0;
-    while (this.#events.length - count > limits.eventsMax || this.#bytes > limits.eventsBytesMax) {
+    while (this.#events.length - count > limits.eventsMax || this.#bytes > this.#bytesMax) {
       this.#bytes -= this.#events[count]?.bytes ?? 0;
       count += 1;
     }
@@ -434,6 +443,8 @@ function textOf(event: Event): string {
   const { source, kind, record } = event;
   const shown = record === undefined ? '' : `,"record":${source.write(record)}`;
   event.text = `${headOf(event, kind)}${shown}}\n`;
+  // A text may be several times as long as its record, with characters that JSON escapes.
+  event.bytes += sizeOf(event.text) - source.sizeOf(record);
   event.record = undefined;
   return event.text;
 }
