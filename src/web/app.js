@@ -2,7 +2,7 @@
 /** Starts the page, opens the view that the address names, and draws the header and the messages around the views. */
 import { call, session } from './api.js';
 import { bdi, button, events, h, inputOf, onClick, part, set } from './dom.js';
-import { collectionsOf } from './model.js';
+import { collectionsOf, wordsOf } from './model.js';
 import { collectionNow, drawRecords, loadList } from './records.js';
 import {
   address,
@@ -89,6 +89,8 @@ page.paint = () => {
   if (current !== tab) current?.scrollIntoView({ block: 'nearest', inline: 'center' });
   tab = current;
   set('to-sign-in', { hidden: !isReader });
+  const users = collectionOf('users');
+  set('register', { hidden: !!me || !users || !wordsOf(users, 'create').includes('optional') });
   set(
     'who',
     { hidden: !me, 'aria-label': `${me?.name} ${me?.role}` },
@@ -192,6 +194,7 @@ async function describe() {
   const hasUsers = '/tokens/revoke' in description.paths;
   Object.assign(state, { description, collections, hasUsers });
   if (isGuide()) void events.run(() => page.arrive());
+  draw();
 }
 
 session.user = () => state.me?.id;

@@ -1,10 +1,22 @@
 // @ts-check
 /** Signing in and out, in this tab and in others. */
-import { call } from './api.js';
-import { part, set } from './dom.js';
+import { Problem, call } from './api.js';
+import { onClick, part, set } from './dom.js';
 import { names } from './values.js';
 import { list } from './records.js';
-import { ask, channelName, count, explain, isGuide, page, say, seen, state } from './state.js';
+import { capitalized } from './model.js';
+import {
+  ask,
+  channelName,
+  count,
+  explain,
+  isGuide,
+  page,
+  say,
+  seen,
+  state,
+  storage,
+} from './state.js';
 
 const endedAdvice =
   'Your session has ended. Sign in again to continue: what you typed is still here.';
@@ -18,7 +30,9 @@ const tabs = new BroadcastChannel(channelName);
 const dialog = part('sign-in', HTMLDialogElement);
 const email = part('email', HTMLInputElement);
 const password = part('password', HTMLInputElement);
+const name = part('new-name', HTMLInputElement);
 
+/** Whether the person creates an account with what they fill in. */ let isNew = false;
 /** A message for the next sign-in dialog. */ let news = '';
 let hasSignedIn = false;
 /** Continues once the person has signed in. */ let resume = () => {};
@@ -30,6 +44,7 @@ export function signIn() {
   set('reason', news || (me ? endedAdvice : hasSignedIn && cookieAdvice));
   if (me) email.value = me.email;
   set('to-guide', { hidden: !!me });
+  set('first-sign-in', { hidden: !!storage['signedIn'] });
   signingIn ??= new Promise((resolve) => {
     resume = () => {
       signingIn = undefined;
@@ -52,20 +67,40 @@ export function showSignIn() {
 }
 dialog.oncancel = (event) => event.preventDefault();
 
+/** Shows the form to create an account, or the one to sign in. @param {boolean} asNew */
+function show(asNew) {
+  isNew = asNew;
+  name.required = asNew;
+  set('for-name', { hidden: !asNew });
+  set('enter', asNew ? 'Create it' : 'Sign in');
+  set('register', asNew ? 'I have an account' : 'Create an account');
+}
+onClick('register', () => {
+  show(!isNew);
+  (isNew ? name : email).focus();
+});
+
 set('credentials', {
   hidden: !window.isSecureContext,
   async onsubmit(event) {
     event.preventDefault();
     try {
       const body = { email: email.value, password: password.value };
+      if (isNew) await call('POST', 'users', { body: { ...body, name: name.value } });
+      show(false);
       const {
         data: { user },
       } = await call('POST', 'login', { body });
       password.value = '';
+      storage['signedIn'] = 'yes';
       tabs.postMessage(user.id);
       void noticeUser(user.id);
     } catch (error) {
-      set('reason', explain(error));
+      const { issues } = error instanceof Problem ? error : new Problem();
+      const all = issues.map(
+        ({ pointer, detail }) => `${capitalized(pointer.slice(1))} ${detail}.`,
+      );
+      set('reason', all.join(' ') || explain(error));
       password.select();
     }
   },

@@ -43,7 +43,7 @@ export interface TestServer {
   restart(): Promise<void>;
 }
 
-export interface ServeOptions extends Pick<AppOptions, 'auth' | 'collections' | 'roles'> {
+export interface ServeOptions extends Pick<AppOptions, 'auth' | 'collections' | 'registration' | 'roles'> {
   /** How many members there are beside Ada and Grace. */
   readonly people?: number;
   /** Whether the page receives the changes of others. Without it, it learns of them as it reads. */
@@ -57,8 +57,8 @@ export const letThrough: Double = (_request, forward) => forward();
 
 /** Serves an application in memory at a port of its own. Ada (1) is an administrator, Grace (2) a member. */
 export async function serve(t: TestContext, options: ServeOptions = {}): Promise<TestServer> {
-  const { people = 0, things = 0, hasFeed = false, auth, collections, roles } = options;
-  const app = await createApp({ scryptCost: 1, auth, collections, roles });
+  const { people = 0, things = 0, hasFeed = false, auth, collections, registration, roles } = options;
+  const app = await createApp({ scryptCost: 1, auth, collections, registration, roles });
   t.after(() => app.close());
   const appPort = await app.listen({ port: 0, host: '127.0.0.1' });
   const agent = new Agent({ keepAlive: true });

@@ -270,6 +270,36 @@ visitTest('the page reconnects to a restarted server by itself', { things: 3, is
   await browser.until('return !document.querySelector("#failure").innerText && document.querySelector("#list tr")');
 });
 
+visitTest('where anyone may register, an account is made beside the sign-in', {
+  registration: 'open', refusals: [422],
+}, async (visit) => {
+  const { browser, server, shows } = visit;
+  await browser.open(`${server.url}/`);
+  await shows('Signing in for the first time?', '#sign-in');
+  await browser.click('#register');
+  await browser.type('#new-name', 'Emmy Noether');
+  await browser.type('#email', 'emmy@example.org');
+  await browser.type('#password', 'short');
+  await browser.click('#enter');
+  await shows('Password must be at least', '#reason');
+  await browser.type('#password', password);
+  await browser.click('#enter');
+  await shows('Emmy Noether', '#who');
+  // Who has signed in in this browser needs no advice for the first time.
+  await visit.browser.devtools('Network.clearBrowserCookies');
+  await browser.reload();
+  await shows('Create an account', '#sign-in');
+  assert.equal(await browser.run('return document.querySelector("#sign-in").innerText.includes("first time")'), false);
+});
+
+visitTest('where administrators alone make accounts, the sign-in offers none', {}, async (visit) => {
+  const { browser, server, shows } = visit;
+  await browser.open(`${server.url}/`);
+  await shows('Sign in to Cairn', '#sign-in');
+  await browser.until('return document.readyState === "complete"');
+  assert.equal(await browser.run('return document.querySelector("#register").checkVisibility()'), false);
+});
+
 visitTest('what the browser says of the network is no news while the server answers', {
   things: 3, isNoisy: true,
 }, async (visit) => {
