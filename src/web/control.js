@@ -30,9 +30,10 @@ export function control(field, value, onText, more) {
       offered.map((each) => h('option', { value: each }, words[each] ?? each)),
     );
   }
-  if (kind === 'json')
+  if (kind === 'json' && !schema['x-like'])
     return h('textarea.code', { spellcheck: 'false', rows: 3, ...common, autocomplete: 'off' });
-  if (kind === 'list' || kind === 'long') return h('textarea', { dir: 'auto', rows: 3, ...common });
+  if (['json', 'list', 'long'].includes(kind))
+    return h('textarea', { dir: 'auto', rows: 3, ...common });
   const isNumber = kind === 'number' || kind === 'integer';
   return h('input', {
     type: types[kind] ?? 'text',

@@ -7,10 +7,23 @@ import { elementOf, showNumber } from './model.js';
 
 /** @import { Field, Scalar } from './types.js' */
 
+/** Whether a text needs no quotes where any JSON may be, as it is none and begins like none. @param {string} text */
+function isPlainText(text) {
+  try {
+    JSON.parse(text);
+    return false;
+  } catch {
+    return !/^\s*["[{]|^$/u.test(text);
+  }
+}
+
 /** Converts a stored value to the text of its control. @type {(field: Field, value: unknown) => string} */
 export function toText(field, value) {
   const { kind } = field;
-  if (kind === 'json') return value === undefined ? '' : JSON.stringify(value, null, 1);
+  if (kind === 'json') {
+    const isPlain = field.schema['x-like'] && typeof value === 'string' && isPlainText(value);
+    return value === undefined ? '' : isPlain ? value : JSON.stringify(value, null, 1);
+  }
   if (Array.isArray(value)) return value.map((each) => toText(elementOf(field), each)).join('\n');
   if (typeof value === 'number') return writeNumber(value);
   return kind === 'time' && value ? writeTime(`${value}`) : `${value ?? ''}`;
@@ -30,6 +43,7 @@ export function fromText(field, text, isRequired = field.isRequired, decimal) {
     try {
       return { value: JSON.parse(text) };
     } catch {
+      if (schema['x-like'] && isPlainText(text)) return { value: text };
       return { problem: 'must be JSON, such as {"city": "Rome"}' };
     }
   }
