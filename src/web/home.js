@@ -2,7 +2,7 @@
 /** The overview with the state of the server. */
 import { call } from './api.js';
 import { bdi, h } from './dom.js';
-import { capitalized, showFigure, showNumber, showTime, toShow } from './model.js';
+import { capitalized, showFigure, showNumber, showTime, titleOf, toShow } from './model.js';
 import { fact, line, readNewest, section, table } from './parts.js';
 import { address, allowed, collectionOf, draw, newId, page, state, storage } from './state.js';
 import { age } from './values.js';
@@ -69,11 +69,11 @@ export function view() {
       lists.map(({ name, one, title, nameField, total, newest }) =>
         section(
           h('a', { href: address(name) }, `${title} `, h('small', showNumber(total))),
-          newest.map(({ id, createdAt, [nameField]: label }) =>
+          newest.map((row) =>
             line(
-              id,
-              h('a', { href: address(name, id) }, bdi(`${label}`)),
-              h('small', createdAt ? age(`${createdAt}`) : `${one} ${id}`),
+              row.id,
+              h('a', { href: address(name, row.id) }, bdi(titleOf({ nameField }, row))),
+              h('small', row['createdAt'] ? age(`${row['createdAt']}`) : `${one} ${row.id}`),
             ),
           ),
           h('a', { href: address(name, newId) }, `Create the first ${one}`),
@@ -219,7 +219,9 @@ function activityView({ key, type, collection, id, record, count, at }) {
     ? title
     : isMany
       ? `${showNumber(count)} ${title.toLowerCase()}`
-      : `${record?.[nameField] ?? `${one} ${id}`}`;
+      : record && nameField !== 'id'
+        ? titleOf({ nameField }, record)
+        : `${one} ${id}`;
   const href = address(collection, isMany || type === 'removed' ? '' : id);
   return line(
     key,

@@ -4,7 +4,7 @@
  * records in an order, with `/{id}` below it; a single resource is a path that is put. Formats values in the reader's
  * language. Nothing here touches the DOM.
  */
-/** @import { ApiDescription, Collection, Field, Kind, Operation, Schema } from './types.js' */
+/** @import { ApiDescription, Collection, Field, Kind, Operation, Row, Schema } from './types.js' */
 
 /** The filter operators that are offered, in words. @type {{ [operator: string]: string }} */
 const operators = {
@@ -57,9 +57,7 @@ export function collectionsOf({ paths, components: { schemas } }) {
         filters,
         one: words(record),
         title: capitalized(name),
-        nameField:
-          fields.find((each) => each.shown && each.kind === 'text' && each.name !== 'id')?.name ??
-          'id',
+        nameField: nameFieldOf(fields),
         single: isSingle && (isValue ? 'value' : 'fields'),
         sortMax: sort?.maxItems ?? 1,
         bulkMax:
@@ -75,6 +73,33 @@ export function collectionsOf({ paths, components: { schemas } }) {
   });
 }
 
+/**
+ * Returns a member of an object, but none that every object has: a field may be called `constructor`.
+ * @type {(object: unknown, name: string) => unknown}
+ */
+export const own = (object, name) =>
+  Object.hasOwn(Object(object), name) ? Object(object)[name] : undefined;
+
+/** Names of fields that name a record, the best first. */
+const naming = ['title', 'name', 'label', 'subject', 'email', 'username'];
+
+/** Returns the field that names a record to people, or else its id. @param {readonly Field[]} fields */
+function nameFieldOf(fields) {
+  const isShort = (/** @type {Field} */ { kind, schema }) =>
+    kind === 'text' || kind === 'email' || /text|email/u.test(schema['x-like'] ?? '');
+  const all = fields.filter(
+    (each) => each.shown && !/^id$|Ids?$/u.test(each.name) && isShort(each),
+  );
+  const known = naming.find((name) => all.some((each) => each.name === name));
+  return known ?? all.find(({ kind }) => kind !== 'email')?.name ?? 'id';
+}
+
+/** Returns what a record is called: its name, or else its id. @type {(of: Pick<Collection, 'nameField'>, row: Row) => string} */
+export function titleOf({ nameField }, row) {
+  const name = own(row, nameField);
+  return typeof name === 'string' && name ? name : `${row.id}`;
+}
+
 /** A value of its own, put as a whole, counts as a record with one field. @param {Operation} put @returns {Schema} */
 function shapeOfValue({ requestBody }) {
   const { properties, ...value } = requestBody?.content?.['application/json']?.schema ?? {};
@@ -83,7 +108,9 @@ function shapeOfValue({ requestBody }) {
 
 /** @type {(name: string, shapes: readonly (Schema | undefined)[], sortable?: readonly unknown[]) => Field} */
 function fieldOf(name, shapes, sortable) {
-  const [shown, created, changed] = shapes.map((shape) => shape?.properties?.[name]);
+  const [shown, created, changed] = shapes.map(
+    (shape) => /** @type {Schema | undefined} */ (own(shape?.properties, name)),
+  );
   const schema = created ?? changed ?? shown ?? {};
   return {
     name,
@@ -191,7 +218,7 @@ export function showAge(iso) {
  */
 export function toShow({ kind, name }, value) {
   if (value === undefined || value === null) return '–';
-  if (kind === 'json') return JSON.stringify(value);
+  if (kind === 'json' && typeof value === 'object') return JSON.stringify(value);
   if (kind === 'time') return showTime(`${value}`);
   if (kind === 'boolean') return `${value}` === 'true' ? 'Yes' : 'No';
   if (Array.isArray(value)) return value.join(', ');

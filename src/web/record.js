@@ -6,7 +6,7 @@
 import { Problem, call } from './api.js';
 import { control } from './control.js';
 import { bdi, button, h, onClick, set } from './dom.js';
-import { capitalized, inShort, isOpen, kindOf, labelOf, wordsOf } from './model.js';
+import { capitalized, inShort, isOpen, kindOf, labelOf, own, titleOf, wordsOf } from './model.js';
 import { loadList, showChanges } from './records.js';
 import { choicesOf, readable } from './reference.js';
 import { loadReferring, referringView } from './referring.js';
@@ -44,7 +44,7 @@ function leavesOf(field) {
 }
 
 /** Returns what a record has at a path. @type {(record: unknown, path: readonly string[]) => unknown} */
-const at = (record, path) => path.reduce((value, name) => Object(value)[name], record);
+const at = (record, path) => path.reduce(own, record);
 
 /** The form that is open; there is one at a time. @type {Draft | undefined} */
 export let draft;
@@ -56,14 +56,17 @@ const controls = '.record :is(input, select, textarea)';
 /** Kinds with other texts in a control than in an address. */
 const typedKinds = new Set(['time', 'number', 'integer']);
 
+/** Texts by field: a field may be called `constructor`, which every other object has. */
+const empty = () => Object.create(null);
+
 /** What a form begins with, and each time that it is based on another version. */
 const untroubled = () => ({
   isSaving: false,
   isUnknown: false,
   isGone: false,
   isNew: false,
-  disputes: {},
-  issues: {},
+  disputes: empty(),
+  issues: empty(),
   message: '',
 });
 
@@ -80,8 +83,8 @@ export function openDraft(collection, id) {
     key: `form ${(drafts += 1)}`,
     collection,
     id,
-    before: {},
-    texts: {},
+    before: empty(),
+    texts: empty(),
     sent: '',
     retryKey: '',
     isNew: id === newId,
@@ -159,7 +162,7 @@ function noteSeen(record) {
 /** Reads the record again and keeps the input. @param {Draft} of */
 export async function loadDraft(of) {
   const {
-    collection: { name, one, title, single, hasOwners, nameField },
+    collection: { name, one, title, single, hasOwners },
     id,
     base,
   } = of;
@@ -173,7 +176,7 @@ export async function loadDraft(of) {
       of.isOwner = (await mine.catch(() => ({ data: [id] }))).data.length > 0;
     }
     const taken = adopt(of, stored);
-    const text = single ? title : `${stored.data[nameField]}`;
+    const text = single ? title : titleOf(of.collection, stored.data);
     noteSeen({ key: address(name, id), text, more: one });
     if (!base) void loadReferring(of.collection, id).catch(() => {});
     if (!base && isUser(of)) {
@@ -305,8 +308,8 @@ function isNeeded(of, field) {
 
 /** Builds the request body; problems with the input go to the issues of the form. @param {Draft} of */
 function bodyOf(of) {
-  /** @type {{ [field: string]: unknown }} */ const body = {};
-  of.issues = {};
+  /** @type {{ [field: string]: unknown }} */ const body = Object.create(null);
+  of.issues = empty();
   for (const field of fieldsOf(of)) {
     const { name, isOptional, isRequired } = field;
     const text = of.texts[name] ?? '';
@@ -319,7 +322,7 @@ function bodyOf(of) {
     if (problem) of.issues[name] = problem;
     else if (value !== null || isRequired || (of.base && isOptional)) {
       let place = body;
-      for (const part of path) place = Object((place[part] ??= {}));
+      for (const part of path) place = Object((place[part] ??= Object.create(null)));
       place[last] = value;
     }
   }
@@ -343,7 +346,7 @@ export async function save() {
   }
   if (base && !isChanged(of)) return true;
   // Input that arrives during the request is not part of it.
-  const before = { ...of.texts };
+  const before = Object.assign(empty(), of.texts);
   const sent = JSON.stringify(single === 'value' ? (body['value'] ?? null) : body);
   if (of.sent !== sent) Object.assign(of, { sent, retryKey: `"${crypto.randomUUID()}"` });
   of.isSaving = true;
@@ -417,7 +420,7 @@ function leadToIssue() {
 
 /** Creates a record anew, from what is typed, after someone else has removed it. @param {Draft} of */
 async function createAgain(of) {
-  Object.assign(of, untroubled(), { base: undefined, id: newId, isNew: true, before: {} });
+  Object.assign(of, untroubled(), { base: undefined, id: newId, isNew: true, before: empty() });
   await go(address(of.collection.name, newId, state.route.query), true);
   return save();
 }
@@ -450,7 +453,7 @@ export function drawDrawer() {
   const { id, base, collection } = draft;
   const { one, single, title } = collection;
   const kind = single ? title : id === newId ? `New ${one}` : capitalized(`${one} ${id}`);
-  const name = !single && base?.data[collection.nameField];
+  const name = !single && base && titleOf(collection, base.data);
   set('record-title', { 'aria-level': single ? 1 : 2 }, name ? `${name}` : kind);
   set('record-kind', name ? kind : '');
   set('close', { hidden: !!single });

@@ -5,7 +5,17 @@
  */
 import { Problem, call } from './api.js';
 import { bdi, button, chip, h, inputOf, onClick, part, set } from './dom.js';
-import { digitsOf, inShort, showFigure, showNumber, targetOf, toShow, wordsOf } from './model.js';
+import {
+  digitsOf,
+  inShort,
+  own,
+  showFigure,
+  showNumber,
+  targetOf,
+  titleOf,
+  toShow,
+  wordsOf,
+} from './model.js';
 import { called, nameOf, show } from './values.js';
 import {
   address,
@@ -247,7 +257,7 @@ async function loadColumns() {
 }
 
 /**
- * The columns of a list, as this browser has them; at first without long texts and times.
+ * The columns of a list, as this browser has them; at first without long texts and times that the server notes.
  * @type {(of: Collection) => readonly Field[]}
  */
 export function columnsOf({ name, fields }) {
@@ -255,7 +265,7 @@ export function columnsOf({ name, fields }) {
   const names = [...keptColumns(name).keys()];
   return names.length > 0
     ? names.flatMap((each) => all.find((field) => field.name === each) ?? [])
-    : all.filter(({ kind }) => kind !== 'long' && kind !== 'time');
+    : all.filter(({ kind, created }) => kind !== 'long' && (kind !== 'time' || created));
 }
 
 /**
@@ -276,7 +286,7 @@ let digits = new Map();
 /** @type {(collection: Collection, field: Field, row: Row, mayChange: boolean) => Description} */
 function cell(collection, field, row, mayChange) {
   const { name, nameField } = collection;
-  const value = row[field.name];
+  const value = own(row, field.name);
   const title = targetOf(field) ? '' : toShow(field, value);
   const figure = field.kind === 'number' && typeof value === 'number';
   const short = field.kind === 'json' && inShort(value);
@@ -290,7 +300,7 @@ function cell(collection, field, row, mayChange) {
       type: 'checkbox',
       role: 'switch',
       checked: value === true,
-      'aria-label': `${field.label}: ${row[nameField]}`,
+      'aria-label': `${field.label}: ${titleOf(collection, row)}`,
     };
     // It turns once the server has stored it.
     const onclick = async (/** @type {Event} */ event) => {
@@ -317,7 +327,11 @@ function cell(collection, field, row, mayChange) {
     );
   }
   const link = { id: `open-${row.id}`, href: address(name, row.id, state.route.query) };
-  return h('th', { scope: 'row', title }, h('a', link, called(collection, title)));
+  return h(
+    'th',
+    { scope: 'row', title },
+    h('a', link, called(collection, titleOf(collection, row))),
+  );
 }
 
 /**
@@ -333,7 +347,6 @@ function openRow({ target, currentTarget }) {
 
 /** @param {Collection} collection */
 function table(collection) {
-  const { nameField } = collection;
   const { rows, selected } = list;
   const shown = columnsOf(collection);
   // Owners may select and change where all that is listed is their own.
@@ -375,7 +388,7 @@ function table(collection) {
       const view = h(
         'tr',
         { key: row.id, class: isCurrent && 'current', onclick: openRow },
-        h('td', box(`Select ${row[nameField]}`, [row])),
+        h('td', box(`Select ${titleOf(collection, row)}`, [row])),
         shown.map((field) => cell(collection, field, row, mayChange)),
       );
       drawn.set(row, { look, view });

@@ -5,7 +5,7 @@
  */
 import { combobox } from './combobox.js';
 import { bdi, chip, h } from './dom.js';
-import { targetOf, toShow } from './model.js';
+import { targetOf, titleOf, toShow } from './model.js';
 import { address, allows, collectionOf } from './state.js';
 import { find, nameOf } from './values.js';
 
@@ -35,11 +35,8 @@ export function readable(field, text) {
  * Finds records by their texts.
  * @type {(target: Collection, words: string, limit?: number) => Promise<Suggestion[]>}
  */
-export async function suggestions(
-  { name, nameField, fields, hasSearch, one },
-  words,
-  limit = suggestionsMax,
-) {
+export async function suggestions(target, words, limit = suggestionsMax) {
+  const { name, nameField, fields, hasSearch, one } = target;
   const second = fields.find(
     (each) =>
       each.shown && each.name !== 'id' && each.name !== nameField && secondKinds.has(each.kind),
@@ -48,7 +45,7 @@ export async function suggestions(
   const rows = await find(name, { limit: `${limit}`, ...query }, second?.name);
   return rows.map((row) => ({
     key: `${row.id}`,
-    text: `${row[nameField]}`,
+    text: titleOf(target, row),
     more: second ? toShow(second, row[second.name]) : `${one} ${row.id}`,
   }));
 }

@@ -1,7 +1,7 @@
 // @ts-check
 /** Shows what refers to the record that is open: how many records, the newest of them, and a way to make another. */
 import { bdi, h } from './dom.js';
-import { showNumber, targetOf } from './model.js';
+import { showNumber, targetOf, titleOf } from './model.js';
 import { line, readNewest, section } from './parts.js';
 import { address, allowed, allows, draw, newId, state } from './state.js';
 
@@ -44,7 +44,7 @@ export const referringView = ({ name }, id) =>
   (known.key === `${state.me?.id} ${name}/${id}` ? known.all : []).map(
     ({ from, label, query, total, rows }) => {
       const lines = rows.map((row) =>
-        line(row.id, h('a', { href: address(from.name, row.id) }, bdi(`${row[from.nameField]}`))),
+        line(row.id, h('a', { href: address(from.name, row.id) }, bdi(titleOf(from, row)))),
       );
       const all = h('a', { href: address(from.name, '', query) }, `All ${showNumber(total)}`);
       const more = h('a.quiet', { href: address(from.name, newId, query) }, `+ New ${from.one}`);

@@ -2,6 +2,7 @@
 /** Changes and removes records of a list; what is removed can be undone for some seconds. */
 import { Problem, call } from './api.js';
 import { set } from './dom.js';
+import { titleOf } from './model.js';
 import { loadList, select, showChanges } from './records.js';
 import { report } from './refused.js';
 import { count, draw, explain, page, say, state } from './state.js';
@@ -42,13 +43,13 @@ export async function removeSoon(collection, rows, etag) {
 
 /** @type {(collection: Collection, rows: readonly Row[], what: string, etag?: string) => Promise<void>} */
 async function removeNow(collection, rows, what, etag) {
-  const { one, nameField } = collection;
+  const { one } = collection;
   const waiting = rows.values();
   /** @type {{ what: string, why: string }[]} */ const kept = [];
   const work = async () => {
     for (const row of waiting) {
       await sendIfUnchanged('DELETE', collection, row, {}, etag).catch((error) =>
-        kept.push({ what: `${one} ${row[nameField]}`, why: explain(error) }),
+        kept.push({ what: `${one} ${titleOf(collection, row)}`, why: explain(error) }),
       );
     }
   };

@@ -5,7 +5,7 @@
  */
 import { call } from './api.js';
 import { bdi, h } from './dom.js';
-import { elementOf, showAge, showTime, toShow } from './model.js';
+import { elementOf, showAge, showTime, titleOf, toShow } from './model.js';
 import { address, allows, collectionOf, draw, state } from './state.js';
 
 /** @import { Child, Collection, Field, Row } from './types.js' */
@@ -40,7 +40,7 @@ export function show(field, value) {
   const { kind } = field;
   const text = toShow(field, value);
   if (value === undefined || value === null) return h('span.quiet', text);
-  if (kind === 'json') return h('code', text);
+  if (kind === 'json' && typeof value === 'object') return h('code', text);
   const target = field.schema['x-references'];
   if (target) {
     const href = address(target, `${value}`);
@@ -107,9 +107,9 @@ async function readNames() {
  * @type {(target: string, query: Record<string, string>, more?: string) => Promise<Row[]>} `more` names a field
  */
 export async function find(target, query, more = 'id') {
-  const nameField = collectionOf(target)?.nameField ?? 'id';
+  const { nameField } = collectionOf(target) ?? { nameField: 'id' };
   const fields = [...new Set(['id', nameField, more])].join();
   const { data } = await call('GET', `${target}?${new URLSearchParams({ ...query, fields })}`);
-  for (const row of data) names.set(`${target}/${row.id}`, `${row[nameField]}`);
+  for (const row of data) names.set(`${target}/${row.id}`, titleOf({ nameField }, row));
   return data;
 }

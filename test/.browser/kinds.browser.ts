@@ -473,3 +473,60 @@ visitTest('one’s own change in the list is no change by someone else to the fo
     server.requests.filter((line) => line === `${method} /tasks/1`).length);
   assert.deepEqual([read, changed], [1, 1], 'nothing is read again for one’s own change');
 });
+
+const oddities = defineCollection({
+  name: 'oddities', singular: 'oddity',
+  fields: {
+    label: { kind: 'text', min: 1 }, constructor: { kind: 'text', optional: true },
+    dueAt: { kind: 'timestamp', optional: true },
+  },
+});
+
+visitTest('a field called as what every object has is empty until it is filled in', {
+  collections: [oddities],
+}, async (visit) => {
+  const { browser, server, says } = visit;
+  await server.as('ada', 'POST', '/oddities', { label: 'First', dueAt: '2030-01-31T12:00:00.000Z' });
+  await visit.signIn('#oddities/1');
+  assert.equal(await visit.value('constructor'), '');
+  assert.equal(await browser.run('return document.querySelector("#record").innerText.includes("Not saved")'), false);
+  assert.deepEqual(await visit.column(3), ['–']);
+  assert.notDeepEqual(await visit.column(4), [], 'a time that people set has a column');
+  await visit.fill('constructor', 'Anna');
+  await browser.click('.record .primary');
+  await says('Saved oddity 1.');
+  assert.equal((await server.as('ada', 'GET', '/oddities/1')).data.constructor, 'Anna');
+});
+
+const anything = { kind: 'json', optional: true } as const;
+const adopted = defineCollection({
+  name: 'findings', singular: 'finding',
+  fields: {
+    sourceId: { ...anything, like: 'text' }, text: { ...anything, like: 'text' },
+    subject: { ...anything, like: 'text' }, more: anything,
+  },
+});
+
+visitTest('records whose fields may be anything are called by a text, which needs no quotes', {
+  collections: [adopted],
+}, async (visit) => {
+  const { browser, server, fill, says, shows, value } = visit;
+  await server.as('ada', 'POST', '/findings/batch', [
+    { sourceId: 'x', text: 'Long and wide', subject: 'Rain', more: 'as it is' },
+    { sourceId: 'y', subject: '7' },
+    { text: 'None' },
+  ]);
+  await visit.signIn('#findings/1');
+  await shows('Rain', '#record-title');
+  const links = 'return [...document.querySelectorAll("#list th a")].map((at) => at.innerText)';
+  assert.deepEqual(await browser.run(links), ['Rain', '7', '3']);
+  assert.deepEqual([await value('subject'), await value('more')], ['Rain', '"as it is"']);
+  await fill('subject', 'Snow');
+  await fill('text', '12');
+  await browser.click('.record .primary');
+  await says('Saved finding 1.');
+  const { subject, text } = (await server.as('ada', 'GET', '/findings/1')).data;
+  assert.deepEqual({ subject, text }, { subject: 'Snow', text: 12 });
+  await visit.visit('#findings/2');
+  assert.equal(await value('subject'), '"7"', 'a text that would be a number keeps its quotes');
+});
