@@ -61,9 +61,12 @@ export function combobox({ id, text, nothing, find, type, take }, more) {
     event.stopPropagation();
     return action();
   };
-  // Who types a whole name and goes on has chosen it.
+  // Who types a whole name and goes on has chosen it. That nothing is found stays, or what is pressed
+  // next would move away beneath the pointer.
   const onblur = () =>
-    isOpen() && choose(found?.find((each) => each.text.toLowerCase() === open.words.toLowerCase()));
+    isOpen() &&
+    found?.length !== 0 &&
+    choose(found?.find((each) => each.text.toLowerCase() === open.words.toLowerCase()));
   const options = (found ?? []).map((each, index) =>
     h(
       'li.row spread',
