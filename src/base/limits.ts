@@ -22,6 +22,8 @@ const limits = {
   jsonDepthMax: 32,
   /** The most records that one request may create. */
   elementsMax: 1000,
+  /** The most issues of a body that are told; beyond it no more are looked for. */
+  issuesMax: 100,
   /** The most values in a JSON body, at any depth: reading them takes about 50 ms. */
   jsonValuesMax: 100_000,
   /** The most members of one object in a JSON body: reading 50,000 would take as long as all values. */
@@ -185,6 +187,8 @@ const limits = {
   jsonFieldBytesMax: 64 * 1024,
   /** The totals of filtered lists that are kept until a record changes. */
   totalsKeptMax: 16,
+  /** The most conditions of a list, of which repeated ones that mean any of their values are one. */
+  conditionsMax: 100,
   /** The most fields in `sort`. */
   sortTermsMax: 3,
   /**

@@ -158,7 +158,7 @@ const isWrapped = /^\((?:[^\\()]|\\.)*\)$/s;
 /**
  * Returns the filters that conditions make together. Several of a field mean one of their
  * values with `eq` and `in`, and all of the conditions with `ne` and `has`.
- * @throws CairnError `invalid_query` for another operator that comes twice
+ * @throws CairnError `invalid_query` for another operator that comes twice, and for too many
  */
 export function combined(conditions: readonly Condition[]): Filter[] {
   const groups = new Map<string, Condition[]>();
@@ -168,7 +168,7 @@ export function combined(conditions: readonly Condition[]): Filter[] {
     if (group === undefined) groups.set(key, [condition]);
     else group.push(condition);
   }
-  return [...groups].flatMap(([key, group]): Filter[] => {
+  const filters = [...groups].flatMap(([key, group]): Filter[] => {
     const [{ name, operator } = { name: '', operator: 'eq' }] = group;
     if (group.length === 1 || operator === 'ne' || operator === 'has') {
       return group.map((condition) => [condition]);
@@ -176,6 +176,11 @@ export function combined(conditions: readonly Condition[]): Filter[] {
     if (operator !== 'eq' && operator !== 'in') throw repeated(key);
     return [[{ name, operator: 'in', operands: group.flatMap(({ operands }) => operands) }]];
   });
+  const [over] = filters[limits.conditionsMax] ?? [];
+  if (over !== undefined) {
+    throw invalidParameter(over.name, `is in over ${limits.conditionsMax} conditions`);
+  }
+  return filters;
 }
 
 /**
@@ -248,6 +253,7 @@ interface Work {
 /** A test of a record that takes steps where it has much to look at. */
 type Search = (record: object) => boolean | Steps;
 type Steps = Generator<readonly [], boolean>;
+type Passes = (value: Scalar) => boolean;
 
 /** About how many characters are searched in a step, and what any value counts. */
 const searchedPerStep = 8192;
@@ -260,6 +266,7 @@ function searchOf(shape: Shape, { name, operator, operands }: LongCondition, wor
     const value = read(record);
     if (operator === 'has') {
       if (!Array.isArray(value)) return false;
+      if (value.length > searchedPerStep) return elementIn(value, passes, work);
       work.done += value.length;
       return value.some((one) => isScalar(one) && passes(one));
     }
@@ -275,8 +282,20 @@ function searchOf(shape: Shape, { name, operator, operands }: LongCondition, wor
 const isShort = (value: Value | undefined): value is string =>
   typeof value === 'string' && value.length <= partLength;
 
+/** Whether an element of a long list passes. */
+function* elementIn(values: readonly Value[], passes: Passes, work: Work): Steps {
+  for (const one of values) {
+    if (isScalar(one) && passes(one)) return true;
+    work.done += 1;
+    if (work.done < searchedPerStep) continue;
+    work.done = 0;
+    yield [];
+  }
+  return false;
+}
+
 /** Whether a text at any depth of a value passes. */
-function* textIn(value: Value | undefined, passes: (text: string) => boolean, work: Work): Steps {
+function* textIn(value: Value | undefined, passes: Passes, work: Work): Steps {
   const isText = typeof value === 'string';
   if (!isText && (typeof value !== 'object' || value === null)) return false;
   const all: Iterable<Value> = isText ? partsOf(value) : Object.values<Value>(value);
@@ -346,7 +365,7 @@ function operandTest(
   field: Field | undefined,
   operator: Operator | 'search',
   operands: readonly Scalar[],
-): (value: Scalar) => boolean {
+): Passes {
   const compared = comparedBy(field);
   const keys = operands.map(compared);
   const passes = operators[operator](keys[0] ?? '', new Set(keys));

@@ -42,6 +42,13 @@ test('values of `in` are read in time in proportion to their length', () => {
   }
 });
 
+test('a list takes up to 100 conditions, of which repeated ones for any of their values are one', () => {
+  const many = (count: number, condition: string) => Array.from({ length: count }, () => condition).join('&');
+  assert.equal(refusalOf(many(100, 'name:ne=a')), 'accepted');
+  assert.equal(refusalOf(many(101, 'name:ne=a')), '"name" is in over 100 conditions');
+  assert.equal(refusalOf(many(1000, 'name=a')), 'accepted');
+});
+
 describe('the query of a list', () => {
   test('without parameters is all records by id', () => {
     assert.deepEqual(parse(''), {

@@ -453,7 +453,7 @@ test('a search takes steps of as much text, however long the texts of records ar
     Array.from({ length: count }, (_, at) => make(at));
   const count = 20;
   const text = 'a'.repeat(200_000);
-  const tags = times(20_000, () => 'a');
+  const tags = times(200_000, () => 'a');
   await store.write((tx) => times(count, () => tx.of(long).insert({ text, tags })));
   const fields = {
     id: idField,
