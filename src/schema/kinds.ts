@@ -450,17 +450,27 @@ export function kindOf({ kind }: Field): Kind {
   return kinds[kind];
 }
 
-/** Returns how a value violates the rule of a field; `place` is a JSON Pointer into it. */
+/**
+ * Returns how a value violates the rule of a field, once for each element or member and no more
+ * than are told; `place` is a JSON Pointer into it.
+ */
 export function violationsOf(field: Field, value: JsonValue): readonly Placed[] {
   if (value === null && field.nullable) return none;
   const found = kindOf(field).violation(value, field);
   if (found !== undefined) return [found];
   if (field.kind === 'list' && Array.isArray(value)) {
-    return value.flatMap((one: JsonValue, index) =>
-      within(`/${index}`, violationsOf(field.of, one)),
-    );
+    return elementViolations(field, value);
   }
   return field.kind === 'object' && isJsonObject(value) ? memberViolations(field, value) : none;
+}
+
+function elementViolations({ of }: ListField, values: readonly JsonValue[]): Placed[] {
+  const found: Placed[] = [];
+  for (const [index, one] of values.entries()) {
+    if (found.length > limits.issuesMax) break;
+    found.push(...within(`/${index}`, violationsOf(of, one)));
+  }
+  return found;
 }
 
 /** Returns how the members of an object violate its rules. */
@@ -468,11 +478,14 @@ function memberViolations({ fields, additional }: ObjectField, value: JsonObject
   const missing = Object.keys(fields).filter(
     (name) => !Object.hasOwn(value, name) && fields[name]?.optional !== true,
   );
-  const found = Object.entries(value).flatMap(([name, one]) => {
+  const found = missing.map((name): Placed => ({ ...required, place: pointerTo(name) }));
+  for (const [name, one] of Object.entries(value)) {
+    if (found.length > limits.issuesMax) break;
     const field = Object.hasOwn(fields, name) ? fields[name] : additional ? anyJson : undefined;
-    return within(pointerTo(name), field === undefined ? [unknownField] : violationsOf(field, one));
-  });
-  return [...missing.map((name) => ({ ...required, place: pointerTo(name) })), ...found];
+    const violations = field === undefined ? [unknownField] : violationsOf(field, one);
+    found.push(...within(pointerTo(name), violations));
+  }
+  return found;
 }
 
 const within = (place: string, violations: readonly Placed[]): Placed[] =>

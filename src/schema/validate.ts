@@ -91,8 +91,8 @@ function pointing<T>(change: (pointer: string) => string, work: () => T): T {
   }
 }
 
-/** Bounds the response to a hostile body: nobody reads more issues than this. */
-export const issuesMax = 100;
+/** Bounds the work for a hostile body: nobody reads more issues. */
+export const isTooMany = (issues: readonly Issue[]): boolean => issues.length > limits.issuesMax;
 
 /**
  * Returns all writable fields of the resource that `body` results in: defaults are filled
@@ -157,6 +157,7 @@ export function validateBody<S extends Shape>(
   const others = hasMore ? document : body;
   const more: [string, JsonValue][] = [];
   for (const name in others) {
+    if (isTooMany(issues)) break;
     if (Object.hasOwn(shape, name) && name !== moreName) continue;
     const one = others[name] ?? null;
     if (hasMore) more.push([name, one]);
@@ -192,8 +193,10 @@ function patched(fields: Shape, before: JsonValue, patch: JsonValue): JsonValue 
 /** Returns the error for a body with these issues. */
 export function validationFailed(issues: readonly Issue[]): CairnError {
   const fields =
-    issues.length === 1 ? '1 field breaks a rule' : `${issues.length} fields break a rule`;
-  const shown = issues.slice(0, issuesMax);
+    issues.length === 1
+      ? '1 field breaks a rule'
+      : `${isTooMany(issues) ? `over ${limits.issuesMax}` : issues.length} fields break a rule`;
+  const shown = issues.slice(0, limits.issuesMax);
   return new CairnError('validation_failed', `Cannot accept the body: ${fields}`, {
     issues: shown,
   });
@@ -223,7 +226,7 @@ export function validateElements<T>(body: JsonValue, validate: (element: JsonVal
       if (!(error instanceof CairnError) || error.issues === undefined) throw error;
       issues.push(...error.issues);
     }
-    if (issues.length > issuesMax) break;
+    if (isTooMany(issues)) break;
   }
   if (issues.length > 0) throw validationFailed(issues);
   return values;

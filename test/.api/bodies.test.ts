@@ -79,7 +79,7 @@ test('a body that breaks rules is refused with all issues, and the next request 
   }
   const many = Object.fromEntries(Array.from({ length: 500 }, (_, index) => [`x${index}`, 1]));
   const { json } = await admin('POST', '/items', { json: many });
-  assert.match(Object(json).detail, /: 502 fields break a rule$/);
+  assert.match(Object(json).detail, /: over 100 fields break a rule$/);
   assert.equal(Object(json).errors.length, 100);
   const longest = { name: '😀'.repeat(200), price: 1e12 };
   assert.equal((await admin('POST', '/items', { json: longest })).status, 201);

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { parseJson, type JsonValue } from '../../src/base/json.ts';
+import { limits } from '../../src/base/limits.ts';
 import { emailKey, type Field } from '../../src/schema/field.ts';
-import { exampleOf, ruleViolation } from '../../src/schema/kinds.ts';
+import { exampleOf, ruleViolation, violationsOf } from '../../src/schema/kinds.ts';
 
 /** A title, a field, and rows of JSON text and the code of its issue, or "good". */
 const table: readonly [what: string, field: Field, rows: readonly [json: string, code: string][]][] = [
@@ -114,4 +115,11 @@ test('every example satisfies its rule', () => {
     if (what === 'text of 1 to 5') continue;
     assert.equal(ruleViolation(field, exampleOf(field)), undefined, what);
   }
+});
+
+test('of a list or an object with many wrong values, no more are looked at than are told', () => {
+  const wrong = (pairs: number) => Object.fromEntries(Array.from({ length: pairs }, (_, at) => [`m${at}`, 1]));
+  const list = { kind: 'list', of: { kind: 'choice', values: ['a', 'b'] }, max: 100_000 } as const;
+  assert.equal(violationsOf(list, Array.from({ length: 95_000 }, () => 'x')).length, limits.issuesMax + 1);
+  assert.equal(violationsOf({ kind: 'object', fields: {} }, wrong(5000)).length, limits.issuesMax + 1);
 });

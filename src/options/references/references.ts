@@ -4,7 +4,7 @@ import { pointerTo } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
 import { idOf, recordId, type RecordId } from '../../base/record-id.ts';
 import { fieldValue, isSameValue, looksSame } from '../../schema/record.ts';
-import { issuesMax, validationFailed } from '../../schema/validate.ts';
+import { isTooMany, validationFailed } from '../../schema/validate.ts';
 import type { StoredRecord, Transaction } from '../../store/store.ts';
 import { embed, embeddablesOf } from './embedding.ts';
 import { readable, readerOf } from '../../collections/reader.ts';
@@ -32,7 +32,7 @@ const check: ReferenceRules['check'] = (tx, principal, { outgoing }, input, befo
       const found = isReadable ? readable(tx, to, principal, recordId(id)) : undefined;
       // The number and its text are one id, but only one of them is it.
       if (found !== undefined && idOf(found) === id) continue;
-      if (issues.length > issuesMax) break;
+      if (isTooMany(issues)) break;
       const pointer = pointerTo(name) + (typeof value === 'object' ? `/${index}` : '');
       const what = to.isUsers ? 'user' : `record of ${field.to} that you may read`;
       const detail = `must be the id of a ${what}`;
