@@ -283,7 +283,7 @@ function tableOf(
       ...others,
     },
     references: Object.fromEntries(references.map(([field, { to }]) => [field, to])),
-    without: (entry, field, key) => without(entry, fields, field, key),
+    without: (entry, field, keys) => without(entry, fields, field, keys),
   };
 }
 
@@ -300,18 +300,18 @@ function referencesOf(fields: Shape): [name: string, field: ReferenceField][] {
 }
 
 /**
- * Returns a record as it is stored without a value; `undefined` where the field is required, and
- * is no list.
+ * Returns a record as it is stored without some values of a field; `undefined` where the field is
+ * required, and is no list.
  */
 export function without(
   record: Entry,
   fields: Shape,
   name: string,
-  value: Value,
+  some: ReadonlySet<Value>,
 ): Entry | undefined {
   const values = fieldValue(record, name);
   if (Array.isArray(values))
-    return { ...record, [name]: values.filter((each: Value) => each !== value) };
+    return { ...record, [name]: values.filter((each: Value) => !some.has(each)) };
   if (fields[name]?.optional !== true) return undefined;
   const changed = { ...record };
   Reflect.deleteProperty(changed, name);

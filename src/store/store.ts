@@ -58,10 +58,14 @@ export interface TableDefinition<R extends StoredRecord> {
   /** Group indexes by the ids that callers see of records in the named collection. */
   readonly references?: { readonly [index: string]: string };
   /**
-   * Returns a record without the value that has a key in an index. Absent, or `undefined`, where
-   * the record cannot be without it.
+   * Returns a record without the values that have some keys in an index. Absent, or `undefined`,
+   * where the record cannot be without them.
    */
-  readonly without?: (record: R, index: string, key: string | number) => R | undefined;
+  readonly without?: (
+    record: R,
+    index: string,
+    keys: ReadonlySet<string | number>,
+  ) => R | undefined;
   /**
    * True for records that serve others, such as sessions. A full store accepts commits to
    * such collections, because users must sign in to remove anything.

@@ -171,6 +171,38 @@ test('a removal that would take too many records along is refused, and nothing i
   assert.equal(app.store.status().collections.find(({ name }) => name === 'comments')?.records, 10_003);
 });
 
+test('a record that refers to all that go along is cleared in one go', async (t) => {
+  const noteIds = {
+    kind: 'list', of: { kind: 'reference', to: 'notes', onDelete: 'clear' }, default: [], max: 100_000,
+  } as const;
+  const { as } = await openTestApp(t, { collections: [
+    declare('boards', 'board', { title }),
+    declare('notes', 'note', { boardId: { kind: 'reference', to: 'boards', onDelete: 'remove' } }),
+    declare('lists', 'list', { noteIds }),
+  ] });
+  const admin = await as('admin');
+  /** The processor time of the removal of a board with 4,000 notes, beside a list of so many references to them. */
+  const removal = async (count: number): Promise<number> => {
+    const { id: boardId } = Object((await admin('POST', '/boards', { json: { title: 'x' } })).json);
+    const ids: number[] = [];
+    while (ids.length < 4000) {
+      const json = Array.from({ length: 1000 }, () => ({ boardId }));
+      const made = await admin('POST', '/notes/batch', { json });
+      ids.push(...Object(made.json).map(({ id }: { id: number }) => id));
+    }
+    const all = Array.from({ length: count }, (_, at) => ids[at % ids.length]);
+    const list = await admin('POST', '/lists', { json: { noteIds: all } });
+    assert.equal(list.status, 201);
+    const begun = process.cpuUsage();
+    assert.equal((await admin('DELETE', `/boards/${boardId}`)).status, 204);
+    const { user } = process.cpuUsage(begun);
+    assert.deepEqual(Object((await admin('GET', `/lists/${Object(list.json).id}`)).json).noteIds, []);
+    return user;
+  };
+  const [few, many] = [await removal(4), await removal(90_000)];
+  assert.ok(many < 5 * few + 500_000, `${few} µs beside 4 references, ${many} µs beside 90,000`);
+});
+
 test('a list by a reference, or by an element of a list, has the records that refer', async (t) => {
   const { admin, idsOf } = await open(t);
   await admin('POST', '/posts', { json: { title: 'Two', authorId: 1, tagIds: [2] } });

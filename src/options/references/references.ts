@@ -5,6 +5,7 @@ import { limits } from '../../base/limits.ts';
 import { idOf, recordId, type RecordId } from '../../base/record-id.ts';
 import { fieldValue, isSameValue, looksSame } from '../../schema/record.ts';
 import { isTooMany, validationFailed } from '../../schema/validate.ts';
+import type { Value } from '../../schema/field.ts';
 import type { StoredRecord, Transaction } from '../../store/store.ts';
 import { embed, embeddablesOf } from './embedding.ts';
 import { readable, readerOf } from '../../collections/reader.ts';
@@ -117,11 +118,19 @@ class Removal {
         `Cannot remove the record: ${refer} to it in ${name}`,
       );
     }
-    const cleared = new Map<string, { readonly from: Declared; readonly after: Entry }>();
+    // One look at each field: a list of many may refer to many that are removed.
+    const clearing = new Map<string, { reference: Reference; referrer: Entry; ids: Set<Value> }>();
     for (const { reference, referrer, id } of remaining) {
+      const key = `${reference.name} ${keyOf(reference.from, referrer)}`;
+      const known = clearing.get(key);
+      if (known === undefined) clearing.set(key, { reference, referrer, ids: new Set([id]) });
+      else known.ids.add(id);
+    }
+    const cleared = new Map<string, { readonly from: Declared; readonly after: Entry }>();
+    for (const { reference, referrer, ids } of clearing.values()) {
       const { from, name } = reference;
       const key = keyOf(from, referrer);
-      const after = without(cleared.get(key)?.after ?? referrer, from.fields, name, id);
+      const after = without(cleared.get(key)?.after ?? referrer, from.fields, name, ids);
       invariant(after !== undefined, 'a reference that is cleared is optional, or in a list');
       cleared.set(key, { from, after });
     }

@@ -261,14 +261,21 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   *#conflict(field: string, holders: readonly Holder[], which: string): Generator<Conflict> {
     const [first] = holders;
     if (first === undefined) return;
-    const without = ([id, key]: Holder) => {
+    const keysOf = new Map<number, Set<Key>>();
+    for (const [id, key] of holders) {
+      const keys = keysOf.get(id);
+      if (keys === undefined) keysOf.set(id, new Set([key]));
+      else keys.add(key);
+    }
+    const without = (id: number) => {
       const record = this.get(id);
-      return record && this.#definition.without?.(record, field, key);
+      const keys = keysOf.get(id);
+      return record && keys && this.#definition.without?.(record, field, keys);
     };
-    const ids = [...new Set(holders.map(([id]) => id))].sort((a, b) => a - b);
+    const ids = [...keysOf.keys()].sort((a, b) => a - b);
     const settle = (): RecordId[] => {
       const records = ids.flatMap((id) => this.get(id) ?? []);
-      for (const holder of holders) this.#put(holder[0], without(holder));
+      for (const id of ids) this.#put(id, without(id));
       return records.filter(({ id }) => this.get(id) === undefined).map(idOf);
     };
     const shown = ids.slice(0, 3).join(', ') + (ids.length > 3 ? ', …' : '');
@@ -277,7 +284,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     yield {
       name: this.name,
       problem: `${count} a "${field}" ${which}: ${shown}`,
-      isClearable: without(first) !== undefined,
+      isClearable: without(first[0]) !== undefined,
       settle,
     };
   }
