@@ -227,6 +227,11 @@ const limits = {
   // References between records (src/collections).
   /** The most records that are removed or changed when one is removed; beyond it 409. */
   referrersMax: 10_000,
+  /**
+   * The part of V8's heap, in UTF-16 code units, for the JSON of the records from which a removal
+   * takes references: it is in memory several times; beyond it 409.
+   */
+  clearedHeapShareMax: 1 / 32,
   /** The most records of one `referring` that `beforeWrite` may read; beyond it a fault, 500. */
   hookRecordsMax: 50_000,
   /** The most records that are embedded in a record for each name in `embed`. */

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
+import { syncBuiltinESMExports } from 'node:module';
 import { test, type TestContext } from 'node:test';
+import v8 from 'node:v8';
 import { limits } from '../../src/base/limits.ts';
 import type { Change, Read } from '../../src/programs/hooks.ts';
 import { defineCollection, type Shape } from '../../src/index.ts';
@@ -362,4 +364,31 @@ test('an additional member that is declared later has the value that is stored',
   await app.close();
   const others = { title, pages: { kind: 'text', optional: true } } as const;
   await assert.rejects(openWith(others, true), /"pages" that is not a text/);
+});
+
+test('a removal that would change more text than the heap has room for is refused', async (t) => {
+  const groups = declare('groups', 'group', { name: title });
+  const holders = declare('holders', 'holder', {
+    groupId: { kind: 'reference', to: 'groups', onDelete: 'clear', optional: true },
+    text: { kind: 'text', max: 100_000, default: '' },
+  });
+  const { as } = await openTestApp(t, { withoutPort: true, collections: [groups, holders] });
+  const admin = await as('admin');
+  await admin('POST', '/groups', { json: { name: 'One' } });
+  const make = () => admin('POST', '/holders', { json: { groupId: 1, text: 'x'.repeat(99_000) } });
+  for (let made = 0; made < 12; made += 1) assert.equal((await make()).status, 201);
+  const ask = () => admin('DELETE', '/groups/1');
+  const heap = t.mock.method(v8, 'getHeapStatistics', () => ({ heap_size_limit: 64 * 1024 * 1024 }));
+  syncBuiltinESMExports();
+  t.after(() => {
+    heap.mock.restore();
+    syncBuiltinESMExports();
+  });
+  // Of 32 MiB, 1 MiB.
+  const refused = await ask();
+  assert.deepEqual([refused.status, refused.code], [409, 'still_referenced']);
+  assert.match(refused.body, /too long; remove some of them first/);
+  assert.equal((await admin('DELETE', '/holders/12')).status, 204);
+  assert.equal((await admin('DELETE', '/holders/11')).status, 204);
+  assert.equal((await ask()).status, 204);
 });

@@ -1,5 +1,6 @@
 import { hasAccess, type Principal } from '../../auth/access.ts';
 import { CairnError, invariant, type Issue } from '../../base/errors.ts';
+import { oldGenerationBytes } from '../../base/heap.ts';
 import { pointerTo } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
 import { idOf, recordId, type RecordId } from '../../base/record-id.ts';
@@ -48,7 +49,7 @@ const check: ReferenceRules['check'] = (tx, principal, { outgoing }, input, befo
  * they may be circular.
  */
 const remove: ReferenceRules['remove'] = (tx, principal, of, record, now, most) => {
-  const removal = new Removal(of, record, most ?? limits.referrersMax);
+  const removal = new Removal(of, record, most);
   for (const [{ incoming }, removed] of removal.removed) {
     const id = idOf(removed);
     for (const reference of incoming) {
@@ -70,11 +71,14 @@ class Removal {
   readonly #removedKeys = new Set<string>();
   readonly #others: { reference: Reference; referrer: Entry; id: RecordId }[] = [];
   readonly #most: number;
+  /** The most text of what is changed: a commit has all of it as one. */
+  readonly #lengthMax: number;
   readonly #advice: string;
   #count = 0;
 
-  constructor(from: Target, record: StoredRecord, most: number) {
-    this.#most = most;
+  constructor(from: Target, record: StoredRecord, most?: number) {
+    this.#most = most ?? limits.referrersMax;
+    this.#lengthMax = most ?? oldGenerationBytes() * limits.clearedHeapShareMax;
     this.#advice = from.isUsers
       ? '"cairn user remove --with-records"'
       : 'remove some of them first';
@@ -85,8 +89,7 @@ class Removal {
   count(more: number): void {
     this.#count += more;
     if (this.#count <= this.#most) return;
-    const message = `Cannot remove the record: over ${this.#most} records depend on it`;
-    throw new CairnError('still_referenced', `${message}; ${this.#advice}`);
+    throw this.#tooMuch(`over ${this.#most} records depend on it`);
   }
 
   /** Adds a record that refers to the removed record with this id. */
@@ -134,6 +137,9 @@ class Removal {
       invariant(after !== undefined, 'a reference that is cleared is optional, or in a list');
       cleared.set(key, { from, after });
     }
+    let length = 0;
+    for (const { after } of cleared.values()) length += JSON.stringify(after).length;
+    if (length > this.#lengthMax) throw this.#tooMuch('what depends on it is too long');
     for (const { from, after } of cleared.values()) {
       const times = timesOf(from, now, after['createdAt']);
       const written = tx.of(from.records).replace(after.id, { ...after, ...times });
@@ -141,6 +147,11 @@ class Removal {
       invariant(isAsDeclared, `beforeWrite sets no fields of ${from.name} as another is removed`);
     }
     for (const [{ records }, { id }] of this.removed.toReversed()) tx.of(records).remove(id);
+  }
+
+  #tooMuch(problem: string): CairnError {
+    const message = `Cannot remove the record: ${problem}`;
+    return new CairnError('still_referenced', `${message}; ${this.#advice}`);
   }
 
   #remove(from: Target, record: StoredRecord): void {
