@@ -68,7 +68,7 @@ page.paint = () => {
   } = state;
   const collection = collectionNow();
   const place = isAccount() ? '' : id;
-  const isHome = !view && place in loaders;
+  const isHome = !view && Object.hasOwn(loaders, place);
   const isSingle = !!collection?.single;
   const isForm = !!id && (!!collection || isAccount());
   const isReader = !me && isGuide() && !!state.description;
@@ -157,7 +157,8 @@ page.arrive = async (isSameForm = false) => {
   if (id && (collection || isOwn)) record ??= await import('./record.js');
   if (isOther)
     record?.openDraft(isOwn ? collectionOf('users') : collection, isOwn ? `${state.me?.id}` : id);
-  const loader = view ? undefined : loaders[place];
+  // `#/constructor` is no view, though every object has one.
+  const loader = !view && Object.hasOwn(loaders, place) && loaders[place];
   if (loader) await (own[place] ??= await loader()).arrive();
 };
 window.onpopstate = () => events.run(() => page.arrive());

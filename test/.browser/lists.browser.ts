@@ -204,6 +204,8 @@ visitTest('records have addresses, and a bad address leads somewhere', {
   }
   await visit.visit('#nothing/here');
   await shows('There is nothing at this address', '#nowhere');
+  await visit.visit('#/constructor');
+  await shows('There is nothing at this address', '#nowhere');
   await browser.click('#nowhere a');
   await browser.until('return document.querySelector("#home h1")?.innerText === "Overview"');
   for (const query of ['sort=color', 'color=red', 'price:gte=much', 'cursor=zzz', 'limit=5000']) {
