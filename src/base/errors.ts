@@ -25,6 +25,7 @@ export const problems = {
   not_unique: [409, 'A value is not unique'],
   still_referenced: [409, 'Other records refer to the record'],
   last_admin: [409, 'The last administrator cannot be removed'],
+  conflict: [409, 'The state of a resource does not allow the request'],
   precondition_failed: [412, 'The resource has changed'],
   content_too_large: [413, 'The body is too large'],
   unsupported_media_type: [415, 'The media type is not supported'],

@@ -61,9 +61,9 @@ export interface Hooks {
    * set, as a merge patch (RFC 7396), which are validated as those of a request: not of users, and
    * not ids and timestamps. What it is given is frozen. With several servers on one store, it may
    * run more than once for a write. An error that it throws refuses the write with 422: a CairnError
-   * `validation_failed` or `write_refused` with its issues, any other error as `write_refused` with
-   * its message. A TypeError, ReferenceError, RangeError or InvariantError, such as for a collection
-   * that is not there to read, is treated as a bug: the response is 500, and it is logged.
+   * `validation_failed`, `write_refused` or `conflict` (409) as it is, any other error as
+   * `write_refused` with its message. A TypeError, ReferenceError, RangeError or InvariantError,
+   * such as for a collection that is not there to read, is a bug: it is answered 500, and logged.
    */
   readonly beforeWrite?:
     ((change: Change, read: Read) => (object & NoPromise) | undefined | void) | undefined;
@@ -234,4 +234,4 @@ function runBeforeWrite(hooks: Hooks, change: Change, read: Read): object | unde
 }
 
 const bugs = [TypeError, ReferenceError, RangeError, InvariantError];
-const refusals: readonly ErrorCode[] = ['validation_failed', 'write_refused'];
+const refusals: readonly ErrorCode[] = ['validation_failed', 'write_refused', 'conflict'];

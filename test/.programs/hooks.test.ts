@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createApp, type Change } from '../../src/index.ts';
+import { CairnError, createApp, type Change } from '../../src/index.ts';
 
 const posts = {
   name: 'posts',
@@ -89,6 +89,11 @@ test('what goes along with a removal may be refused by a hook, and not be set', 
     throw new Error('not now');
   };
   await assert.rejects(app.collection(posts).remove(1), { code: 'write_refused', message: /not now/ });
+  hook = () => {
+    throw new CairnError('conflict', 'Cannot remove the post: it is read just now');
+  };
+  const removed = await app.inject({ method: 'DELETE', target: '/posts/1' });
+  assert.deepEqual([removed.status, JSON.parse(removed.body).code], [409, 'conflict']);
   assert.deepEqual(app.collection(notes).get(1), { id: 1, postId: 1, text: 'as it was' });
   hook = () => ({ text: 'as it was' });
   await app.collection(posts).remove(1);
