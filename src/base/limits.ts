@@ -14,8 +14,8 @@ const limits = {
   /** The largest record of a declared collection as JSON, and such a body. */
   recordBytesMax: 2 * 1024 * 1024,
   /**
-   * The largest request body of a caller that has not signed in. All such bodies that
-   * arrive at a time fit into memory.
+   * The largest request body of a caller that has not signed in, where callers can. All such
+   * bodies that arrive at a time fit into memory.
    */
   anonymousBodyBytesMax: 64 * 1024,
   /** The deepest nesting of a JSON body: `[]` has depth 1. */

@@ -255,6 +255,14 @@ test('PATCH assigns at the top level, PUT replaces, and neither changes an id', 
   assert.deepEqual((await send('POST', '/posts', { id: 77, title: 'made' })).json, { id: 5, title: 'made' });
 });
 
+test('a body may be as large as a record, since all callers are on this machine', async (t) => {
+  const { send } = await opened(t);
+  const picture = 'x'.repeat(60_000);
+  const pictures = Object.fromEntries(Array.from({ length: 8 }, (_, index) => [`at${index}`, picture]));
+  assert.equal((await send('POST', '/posts', pictures)).status, 201);
+  assert.equal((await send('PUT', '/posts/1', pictures)).status, 200);
+});
+
 test('DELETE answers an object, and takes what refers to the record', async (t) => {
   const { send, ids } = await filled(t);
   const removed = await send('DELETE', '/posts/1');
