@@ -255,6 +255,15 @@ test('PATCH assigns at the top level, PUT replaces, and neither changes an id', 
   assert.deepEqual((await send('POST', '/posts', { id: 77, title: 'made' })).json, { id: 5, title: 'made' });
 });
 
+test('a path may end in a slash', async (t) => {
+  const { send, ids } = await filled(t);
+  assert.deepEqual(await ids('/posts/?_limit=1&title_like=/'), []);
+  assert.deepEqual([await ids('/posts/?_limit=1'), await ids('/posts/1/comments/')], [[1], [1, 2]]);
+  assert.equal((await send('POST', '/posts/', { title: 'x' })).field('location'), '/posts/5');
+  assert.equal((await send('PATCH', '/posts/5/', { title: 'y' })).json.title, 'y');
+  for (const path of ['/posts//', '//posts']) assert.equal((await send('GET', path)).status, 404, path);
+});
+
 test('a body may be as large as a record, since all callers are on this machine', async (t) => {
   const { send } = await opened(t);
   const picture = 'x'.repeat(60_000);

@@ -369,17 +369,20 @@ function embeddingIn(
 
 /**
  * Returns what takes requests before `handle`: `/posts/1/comments` is about the comments of a post,
- * and a body without a type is JSON.
+ * `/posts/` is `/posts`, and a body without a type is JSON.
  */
 export function taking(handle: Handle, registry: Registry): Handle {
   return (request) => {
-    const { method, fields: given, target } = request;
+    const { method, fields: given } = request;
+    const target = request.target.replace(endForm, '$1');
     const isTyped = !method.startsWith('P') || given.get('content-type') !== undefined;
     const fields = isTyped ? given : new Fields([...given.raw, 'Content-Type', 'application/json']);
     const [, of = '', sent = '', nested = '', query = ''] = nestedForm.exec(target) ?? [];
     const [parent, below] = [registry.get(of), registry.get(nested)];
     if (!parent || !below || parent.isSingle || below.isSingle)
-      return handle(isTyped ? request : changed(request, { fields }));
+      return handle(
+        isTyped && target === request.target ? request : changed(request, { fields, target }),
+      );
     const name = `${parent.singular}Id`;
     const asked = `${name}:eq=${sent.replaceAll(/[+&]/g, encodeURIComponent)}`;
     const isRead = method === 'GET' || method === 'HEAD';
@@ -405,6 +408,8 @@ export function taking(handle: Handle, registry: Registry): Handle {
 const idFrom = ({ ids }: Declared, text: string): RecordId =>
   recordId(ids === undefined ? parseId(text) : text);
 
+/** The slash at the end of a path, which `/posts/` and `/posts/1/` have. */
+const endForm = /^(\/[^?]*[^/?])\/(?=\?|$)/;
 const nestedForm = /^\/([^/?]+)\/([^/?]+)\/([^/?]+)(?:\?(.*))?$/s;
 
 /** Returns a request with other values. */
