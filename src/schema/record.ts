@@ -30,6 +30,8 @@ const below = (name: string, path: string, field: Field): [string, Field] => [
 
 /** Returns the field at a path. What is below a `json` field, and no declared member, is any JSON. */
 export function fieldAt(shape: Shape, path: string): Field | undefined {
+  if (path.startsWith(memberPrefix))
+    return Object.hasOwn(shape, moreName) && path !== memberPrefix ? anyJson : undefined;
   const [name = '', rest] = path.split(/\.(.*)/s);
   const field = Object.hasOwn(shape, name) ? shape[name] : undefined;
   if (field === undefined) {
@@ -40,6 +42,9 @@ export function fieldAt(shape: Shape, path: string): Field | undefined {
   if (field.kind !== 'object') return undefined;
   return fieldAt(field.fields, rest) ?? (field.additional ? anyJson : undefined);
 }
+
+/** Begins the path of an additional member, whatever its name is: `.more.ownerId`. */
+export const memberPrefix = `${moreName}.`;
 
 /** Whether a name can be that of an additional member, which is not what the server stores. */
 const isMember = (name: string): boolean =>
@@ -64,6 +69,10 @@ const valueOr = (record: object, name: string): Value | undefined =>
 export function readerAt(shape: Shape, path: string): (record: object) => Value | undefined {
   if (path === numberName) return (record) => valueOr(record, numberName);
   if (path === 'id' && hasGivenIds(shape)) return (record) => valueOr(record, keyName);
+  if (path.startsWith(memberPrefix)) {
+    const read = walk(path.slice(memberPrefix.length));
+    return (record) => fieldValue(record, path) ?? read(moreOf(record));
+  }
   const [first = ''] = path.split('.');
   if (Object.hasOwn(shape, moreName) && !Object.hasOwn(shape, first) && isMember(first)) {
     const read = walk(path);

@@ -264,6 +264,17 @@ test('a path may end in a slash', async (t) => {
   for (const path of ['/posts//', '//posts']) assert.equal((await send('GET', path)).status, 404, path);
 });
 
+test('members that are called as what the server stores are members like others', async (t) => {
+  const { send, ids } = await filled(t);
+  for (const [ownerId, revision] of [['7', 3], [7, 9], ['x', { of: 2 }]])
+    await send('POST', '/empty', { ownerId, revision });
+  for (const [query, expected] of [
+    ['ownerId=7', [1, 2]], ['ownerId=7&revision=9', [2]], ['ownerId_ne=7', [3]], ['revision_gte=4', [2]],
+    ['revision.of=2', [3]], ['_sort=-revision&revision_gte=1', [2, 1]], ['_sort=ownerId&_order=desc', [3, 1, 2]],
+    [where({ ownerId: { eq: 'x' } }), [3]],
+  ] satisfies [string, number[]][]) assert.deepEqual(await ids(`/empty?${query}`), expected, query);
+});
+
 test('a body may be as large as a record, since all callers are on this machine', async (t) => {
   const { send } = await opened(t);
   const picture = 'x'.repeat(60_000);

@@ -47,6 +47,7 @@ import {
 } from '../../schema/field.ts';
 import {
   fieldValue,
+  memberPrefix,
   moreOf,
   readerAt,
   representationOf,
@@ -82,7 +83,8 @@ function referrersIn(declared: Declared, filters: readonly Filter[]): Filter[] {
   for (const filter of filters) {
     const { name = '', operator, operands = [] } = onlyCondition(filter) ?? {};
     if (operator !== 'in' || !name.endsWith('Id')) continue;
-    const keys = [...new Set(operands.map((operand) => keyOf(name, operand)))];
+    const member = name.replace(memberPrefix, '');
+    const keys = [...new Set(operands.map((operand) => keyOf(member, operand)))];
     const found = keys.flatMap((key) =>
       seen(declared).members(refers, recordId(key), limits.pageRecordsMax + 1),
     );

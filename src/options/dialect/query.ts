@@ -24,7 +24,7 @@ import {
 import { isSortable, parseListQuery, type ListQuery, type ListSubject } from '../../lists/query.ts';
 import type { Field, Shape } from '../../schema/field.ts';
 import { kindOf } from '../../schema/kinds.ts';
-import { fieldAt } from '../../schema/record.ts';
+import { fieldAt, memberPrefix } from '../../schema/record.ts';
 
 const parameters = /^(?:q|_(?:sort|order|start|end|limit|page|per_page|embed|expand|where))$/;
 
@@ -86,9 +86,10 @@ export function readQuery(subject: ListSubject, query: Query, isKnown: IsKnown):
   const terms = valueOf(query, '_sort')?.split(',') ?? [];
   const sort = terms.flatMap((term, index) => {
     const name = term.replace(/^-/, '');
-    const field = isKnown(name) ? fieldAt(shape, name) : undefined;
+    const path = pathOf(shape, name);
+    const field = isKnown(name) ? fieldAt(shape, path) : undefined;
     if (field === undefined || !isSortable(field)) return [];
-    return term === name && orders[index] === 'desc' ? `-${name}` : term;
+    return term !== name || orders[index] === 'desc' ? `-${path}` : path;
   });
   if (sort.length > 0) own.set('sort', [sort.join()]);
   const asked = parseListQuery(subject, own);
@@ -111,6 +112,12 @@ export function readQuery(subject: ListSubject, query: Query, isKnown: IsKnown):
   return { ...asked, filters };
 }
 
+/** Returns the path of a member, also of one that is called as what the server stores. */
+const pathOf = (shape: Shape, name: string): string =>
+  /^(?:revision|ownerId)(?:\.|$)/.test(name) && !Object.hasOwn(shape, name)
+    ? memberPrefix + name
+    : name;
+
 /** Returns the names that a parameter gives. */
 export const namesIn = (query: Query, parameter: string): readonly string[] =>
   (query.get(parameter) ?? []).flatMap((value) => value.split(',')).filter((name) => name !== '');
@@ -122,19 +129,20 @@ export const namesIn = (query: Query, parameter: string): readonly string[] =>
  */
 function filtersOf(
   shape: Shape,
-  name: string,
+  given: string,
   written: string,
   texts: readonly string[],
 ): Filter[] {
+  const name = pathOf(shape, given);
   const field = fieldAt(shape, name);
   if (field === undefined) return [[]];
   if (!Object.hasOwn(operators, written))
-    return combined(texts.map((text) => readCondition(shape, `${name}:${written}`, text, [])));
+    return combined(texts.map((text) => readCondition(shape, `${given}:${written}`, text, [])));
   const { [written]: operator = 'eq' } = operators;
   if (operator === 'search') {
     const isLong = texts.some(({ length }) => length > limits.searchLengthMax);
     if (isLong)
-      throw invalidParameter(name, `must be up to ${limits.searchLengthMax} characters long`);
+      throw invalidParameter(given, `must be up to ${limits.searchLengthMax} characters long`);
     return [texts.map((text) => ({ name, operator, operands: [text] }))];
   }
   const operands = texts.flatMap((text) => spelledBy(text, field));
