@@ -10,7 +10,7 @@ const drawsMin = 8;
  * What the page may cost its thread, in units of a fixed piece of work that is measured in the same page (`unitMs`):
  * twice to three times what it costs, on an idle machine as on one with twenty processes for two cores.
  */
-const eventsUnitsMax = 160;
+const eventsUnitsMax = 300;
 const keyUnitsMax = 4;
 const openingUnitsMax = 36;
 
