@@ -264,8 +264,8 @@ const limits = {
   /** The most commits that share one write and one sync. */
   groupTransactionsMax: 1024,
   /**
-   * The size from which on a group accepts no more commits. A single larger transaction
-   * is a group of its own.
+   * The largest group of several commits: from a quarter on, it accepts no more. A single larger
+   * transaction is a group of its own.
    */
   groupBytesMax: 1024 * 1024,
   /**

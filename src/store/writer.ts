@@ -340,7 +340,12 @@ export class Writer implements Store, LogClient {
     let beganMs = clock.elapsed();
     /** What the writes took that change nothing. */
     let idleMs = 0;
-    while (writes.length < limits.groupTransactionsMax && idleMs < limits.refusingMs) {
+    // Where a large one follows, most often it fits, too, and need not be run again.
+    const isOpen = (): boolean =>
+      writes.length < limits.groupTransactionsMax &&
+      bytes < limits.groupBytesMax / 4 &&
+      idleMs < limits.refusingMs;
+    while (isOpen()) {
       const write = this.#again.shift() ?? this.#waiting.next();
       if (write === undefined) break;
       const transaction = new TableTransaction(first + commits.length);

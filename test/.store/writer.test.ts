@@ -408,16 +408,18 @@ describe('a writer', () => {
   it('runs a transaction again that does not fit into its batch any more', async () => {
     const { writer, notes, groups } = await fakeLog();
     const runs: number[] = [];
-    const text = 'x'.repeat(limits.groupBytesMax * 0.4);
-    const insert = (person: number): Promise<Note> =>
+    const insert = (person: number, share: number): Promise<Note> =>
       writer.write((tx) => {
         runs.push(person);
-        return tx.of(notes).insert({ person, text });
+        return tx.of(notes).insert({ person, text: 'x'.repeat(limits.groupBytesMax * share) });
       });
-    const written = await Promise.all([insert(1), insert(2), insert(3)]);
-    assert.deepEqual(runs, [1, 2, 3, 3]);
-    assert.deepEqual(written.map(({ id, revision }) => [id, revision]), [[1, 1], [2, 2], [3, 3]]);
-    assert.deepEqual(groups.map(({ commits }) => commits.length), [2, 1]);
+    const written = await Promise.all([insert(1, 0.2), insert(2, 0.9)]);
+    assert.deepEqual(runs, [1, 2, 2]);
+    assert.deepEqual(written.map(({ id, revision }) => [id, revision]), [[1, 1], [2, 2]]);
+    assert.deepEqual(groups.map(({ commits }) => commits.length), [1, 1]);
+    // Large ones are run once where they follow each other, or a small one.
+    await Promise.all([insert(3, 0), insert(4, 0.6), insert(5, 0.6), insert(6, 0.6)]);
+    assert.deepEqual(runs.slice(3), [3, 4, 5, 6]);
   });
 
   it('undoes of a refused transaction what it did itself, however much came before it', async () => {
