@@ -84,9 +84,17 @@ export class Connection {
     if (arrival.outgoing.socket !== null) this.#pipelined = 0;
     else this.#pipelined += 1;
     this.sendGathered();
-    const mustWait = this.#pipelined >= this.#shared.options.limits.pipelinedRequestsMax;
-    if (!mustWait || this.#state !== 'ready') this.#receiveNow(arrival);
+    if (!this.#mustWait || this.#state !== 'ready') this.#receiveNow(arrival);
     else if (this.#holdFurther(furtherRequestBytes)) this.#wait(arrival);
+  }
+
+  /** Whether others are served first: behind many requests, and behind one that took long. */
+  get #mustWait(): boolean {
+    const { clock, limits } = this.#shared.options;
+    if (this.#pipelined === 0) return false;
+    if (this.#waiting.length > 0 || this.#pipelined >= limits.pipelinedRequestsMax) return true;
+    const { startedMs = Infinity } = this.#latest ?? {};
+    return clock.elapsed() - startedMs > limits.sliceMs;
   }
 
   /** Ends the connection, on which nothing more can be read, after the requests that wait. */
@@ -99,13 +107,12 @@ export class Connection {
     if (this.#waiting.push(next) === 1) void this.#receiveWaiting();
   }
 
-  /** Answers the requests that wait, some in each turn. Until then, no more are read. */
+  /** Answers the requests that wait, a slice of time in each turn. Until then, no more are read. */
   async #receiveWaiting(): Promise<void> {
-    const { takeTurn, options } = this.#shared;
     this.#socket.pause();
     const endWaiting = this.#shared.reading.beginWaiting(this.#socket);
-    for (let count = 0; this.#waiting.length > 0 && !this.#socket.destroyed; count += 1) {
-      if (count % options.limits.pipelinedRequestsMax === 0) await takeTurn(this.#peer.address);
+    while (this.#waiting.length > 0 && !this.#socket.destroyed) {
+      await this.#shared.takeTurn(this.#peer.address);
       const [next] = this.#waiting;
       if (next instanceof CairnError) this.#failNow(next);
       else if (next !== undefined && this.#holdFurther(-furtherRequestBytes))

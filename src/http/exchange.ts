@@ -82,7 +82,7 @@ export class Exchange implements Arrival, Request, RequestEntry {
   /** `undefined` until the head has been checked. */
   head: Head | undefined;
   awaitsContinue: boolean;
-  readonly #startedMs: number;
+  readonly startedMs: number;
   readonly #shared: Shared;
   /** Its place among the requests in flight. */
   #place: Holding | undefined;
@@ -104,7 +104,7 @@ export class Exchange implements Arrival, Request, RequestEntry {
     this.address = peer.address;
     this.encrypted = peer.encrypted;
     this.awaitsContinue = awaitsContinue;
-    this.#startedMs = options.clock.elapsed();
+    this.startedMs = options.clock.elapsed();
     this.#shared = shared;
   }
 
@@ -246,7 +246,7 @@ export class Exchange implements Arrival, Request, RequestEntry {
     const { clock, onAnswered } = this.#shared.options;
     this.status = status;
     this.bytes = bytes;
-    this.durationMs = clock.elapsed() - this.#startedMs;
+    this.durationMs = clock.elapsed() - this.startedMs;
     onAnswered?.(this);
   }
 }

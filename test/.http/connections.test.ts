@@ -323,6 +323,31 @@ test('many pipelined requests of one address hold up nobody else', async (contex
   }
 });
 
+test('of pipelined requests that take long, one is answered in each turn', async (context) => {
+  let [handled, turn, nowMs] = [0, 0, 0];
+  const perTurn: number[] = [];
+  const slow: Handle = () => {
+    handled += 1;
+    nowMs += 10;
+    perTurn[turn] = (perTurn[turn] ?? 0) + 1;
+    return text('slow');
+  };
+  const clock = { ...systemClock, elapsed: () => nowMs };
+  const listener = await start(context, {}, { 'GET /slow': slow }, { clock });
+  const watch = (): void => {
+    turn += 1;
+    if (handled < 16) setImmediate(watch);
+  };
+  const client = new RawClient(listener.port);
+  await until(() => listener.server.connections === 1, 'it does not connect');
+  setImmediate(watch);
+  client.send(`GET /slow ${host}\r\n`.repeat(16));
+  for (let count = 0; count < 16; count += 1) assert.equal((await client.reply()).body, 'slow');
+  // One from the socket, and one that waited.
+  assert.ok(Math.max(...perTurn.filter(Number)) <= 2, `${perTurn.filter(Number)} in each turn`);
+  client.socket.destroy();
+});
+
 /** How much a figure grows in one turn of the loop, at most, until `isOver`. */
 async function growthPerTurn(figure: () => number, isOver: () => boolean): Promise<number> {
   let [before, most] = [figure(), 0];
