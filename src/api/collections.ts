@@ -74,8 +74,10 @@ export function collectionEndpoints<N extends object, C>(
     const { principal, body } = call;
     const target = targetOf(call);
     const prepared = await resource.prepareChange?.(target, body);
-    const { record, isNew, renewed } = await writes.write(principal, (tx) =>
-      resource.change(tx, target, body, prepared),
+    const { record, isNew, renewed } = await writes.write(
+      principal,
+      (tx) => resource.change(tx, target, body, prepared),
+      call.request.caller,
     );
     const tag = tagOf(record.revision);
     if (renewed === undefined) return shown(isNew ? 201 : 200, tag, write(record));
@@ -126,11 +128,16 @@ export function collectionEndpoints<N extends object, C>(
       const { request, principal, body } = call;
       const keyed = keyedBy(call, resource.hasPassword?.(body));
       const create = (prepared?: Prepared): Promise<Reply> =>
-        writes.answer(principal, keyed, (tx) => {
-          const created = resource.create(tx, principal, body, prepared);
-          const location = ['Location', `${request.basePath}/${name}/${inPath(idOf(created))}`];
-          return shown(201, tagOf(created.revision), write(created), location);
-        });
+        writes.answer(
+          principal,
+          keyed,
+          (tx) => {
+            const created = resource.create(tx, principal, body, prepared);
+            const location = ['Location', `${request.basePath}/${name}/${inPath(idOf(created))}`];
+            return shown(201, tagOf(created.revision), write(created), location);
+          },
+          request.caller,
+        );
       return resource.prepareCreate === undefined ? create() : prepare(call, keyed, create);
     },
 
@@ -144,7 +151,7 @@ export function collectionEndpoints<N extends object, C>(
 
     async remove(call) {
       const target = targetOf(call);
-      await writes.write(call.principal, (tx) => resource.remove(tx, target));
+      await writes.write(call.principal, (tx) => resource.remove(tx, target), call.request.caller);
       return noContent();
     },
   });
@@ -191,10 +198,15 @@ export function batchEndpoints<N extends object, C>(
   return bind(batchRoutes(collection), {
     createMany(call) {
       const { principal, body } = call;
-      return writes.answer(principal, keyedBy(call), (tx) => {
-        const created = resource.createMany(tx, principal, body);
-        return unstoredReply(201, `[${created.map(write).join(',')}]`);
-      });
+      return writes.answer(
+        principal,
+        keyedBy(call),
+        (tx) => {
+          const created = resource.createMany(tx, principal, body);
+          return unstoredReply(201, `[${created.map(write).join(',')}]`);
+        },
+        call.request.caller,
+      );
     },
   });
 }

@@ -29,13 +29,15 @@ export class Writes {
   }
 
   /**
-   * Runs `work` as one transaction.
+   * Runs `work` as one transaction, in the turn of a caller; absent: that of the principal.
    * @throws CairnError the errors of `observe`, `work` and `Store.write`
    */
-  write<T>(principal: Principal, work: (tx: Transaction) => T): Promise<T> {
+  write<T>(
+    principal: Principal,
+    work: (tx: Transaction) => T,
+    caller = callerKey('strangers', principal.userId),
+  ): Promise<T> {
     const { store, observe } = this.#options;
-    const { userId } = principal;
-    const caller = userId === undefined ? 'strangers' : callerKey('', userId);
     return store.write((tx) => {
       this.isWorking = true;
       try {
@@ -64,8 +66,9 @@ export class Writes {
     principal: Principal,
     keyed: KeyedRequest | undefined,
     work: (tx: Transaction) => Reply,
+    caller: string,
   ): Promise<Reply> {
-    if (keyed === undefined) return this.write(principal, work);
+    if (keyed === undefined) return this.write(principal, work, caller);
     return this.#answerOnce(principal, keyed, work);
   }
 
@@ -80,7 +83,7 @@ export class Writes {
       if (compared.reply !== undefined) return compared.reply;
       const once = (tx: Transaction): Reply | undefined =>
         idempotencyKeys.once(tx, compared, () => work(tx));
-      const reply = await this.write(principal, once);
+      const reply = await this.write(principal, once, keyed.caller);
       // Otherwise another request with the key was faster: compare with it.
       if (reply !== undefined) return reply;
     }

@@ -232,7 +232,7 @@ function answer<A>(own: OwnRoute<A>, call: Call, tools: RouteTools<A>): Reply | 
       );
     return answered;
   };
-  return program.data.writes.answer(principal, keyed, work);
+  return program.data.writes.answer(principal, keyed, work, request.caller);
 }
 
 async function handled<A>(

@@ -1,5 +1,6 @@
 import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
+import { isStranger } from '../base/network.ts';
 import type { Clock } from '../base/system.ts';
 import { Turns } from '../base/turns.ts';
 import type { Files } from './disk/files.ts';
@@ -104,8 +105,12 @@ export class Writer implements Store, LogClient {
   readonly #options: WriterOptions;
   readonly #log: CommitLog;
   readonly #listeners: ((changes: readonly RecordChange[]) => void)[] = [];
-  /** The writes that have not been run. Callers take turns. */
-  readonly #waiting: Turns<AnyWrite>;
+  /**
+   * What takes the next write that has not been run. Callers take turns. Those who have not signed
+   * in share one, since anybody can have many addresses, and take turns with it.
+   */
+  readonly #waiting: Turns<() => AnyWrite | undefined>;
+  readonly #ofStrangers: Turns<AnyWrite>;
   /** The writes that have been run and are run again, before those that wait, in order. */
   readonly #again: AnyWrite[] = [];
   /** The batch that was run and is being appended. */
@@ -133,6 +138,7 @@ export class Writer implements Store, LogClient {
     this.#options = options;
     this.#log = options.log;
     this.#waiting = new Turns(options.clock);
+    this.#ofStrangers = new Turns(options.clock);
   }
 
   get epoch(): string {
@@ -200,7 +206,7 @@ export class Writer implements Store, LogClient {
     this.#options.memory.changed();
   }
 
-  write<T>(work: (transaction: Transaction) => T, caller = ''): Promise<T> {
+  write<T>(work: (transaction: Transaction) => T, caller = 'the program'): Promise<T> {
     // An error that is thrown in here rejects the promise.
     return new Promise((resolve, reject) => {
       const refusal = this.#refusal ?? this.#passingRefusal;
@@ -211,7 +217,10 @@ export class Writer implements Store, LogClient {
         const message = 'Cannot write: too many writes are waiting';
         throw new CairnError('overloaded', message, { retryAfterSeconds: 1 });
       }
-      this.#waiting.add(caller, new Write(caller, work, resolve, reject));
+      const write = new Write(caller, work, resolve, reject);
+      const isShared = isStranger(caller);
+      if (isShared) this.#ofStrangers.add(caller, write);
+      this.#waiting.add(turnOf(caller), isShared ? () => this.#ofStrangers.next() : () => write);
       this.#schedule();
     });
   }
@@ -239,7 +248,7 @@ export class Writer implements Store, LogClient {
       ...this.#published,
       memoryBytes: memory.bytes,
       memoryMaxBytes: this.memoryMaxBytes,
-      slowestWaitMs: this.#waiting.slowestMs,
+      slowestWaitMs: Math.max(this.#waiting.slowestMs, this.#ofStrangers.slowestMs),
       collections: countsOf(tables),
       ...log.status(),
     };
@@ -346,7 +355,7 @@ export class Writer implements Store, LogClient {
       bytes < limits.groupBytesMax / 4 &&
       idleMs < limits.refusingMs;
     while (isOpen()) {
-      const write = this.#again.shift() ?? this.#waiting.next();
+      const write = this.#again.shift() ?? this.#waiting.next()?.();
       if (write === undefined) break;
       const transaction = new TableTransaction(first + commits.length);
       this.#isDeciding = true;
@@ -370,7 +379,8 @@ export class Writer implements Store, LogClient {
       const endedMs = clock.elapsed();
       if (!write.hasChanges) {
         idleMs += endedMs - beganMs;
-        this.#waiting.charge(write.caller, endedMs - beganMs);
+        this.#waiting.charge(turnOf(write.caller), endedMs - beganMs);
+        this.#ofStrangers.charge(write.caller, endedMs - beganMs);
       }
       beganMs = endedMs;
     }
@@ -397,9 +407,12 @@ export class Writer implements Store, LogClient {
     for (const { reject, hasChanges } of this.#batch?.writes.splice(0) ?? []) {
       reject(hasChanges ? outcomeUnknown(cause) : reason);
     }
-    for (const { reject } of [...this.#again.splice(0), ...this.#waiting.clear()]) reject(reason);
+    const waiting = this.#waiting.clear().flatMap((take) => take() ?? []);
+    for (const { reject } of [...this.#again.splice(0), ...waiting]) reject(reason);
   }
 }
+
+const turnOf = (caller: string): string => (isStranger(caller) ? 'strangers' : caller);
 
 function outcomeUnknown(cause?: unknown): CairnError {
   const message =

@@ -538,6 +538,16 @@ describe('a writer', () => {
     assert.deepEqual([people.size, people.revision, groups.length, groups[0]?.commits.length], [1000, 1, 1, 1]);
   });
 
+  it('lets addresses take turns within the one turn of all who have not signed in', async () => {
+    const { writer } = await fakeLog();
+    const order: string[] = [];
+    const write = (caller: string): Promise<number> => writer.write(() => order.push(caller), caller);
+    const many = Array.from({ length: 50 }, () => write('192.0.2.1'));
+    await Promise.all([...many, write('192.0.2.2'), write('user 1'), write('user 1')]);
+    assert.deepEqual(order.slice(0, 5), ['192.0.2.1', 'user 1', '192.0.2.2', 'user 1', '192.0.2.1']);
+    assert.equal(order.length, 53);
+  });
+
   it('lets callers take turns, and charges what a refused transaction cost to its caller', async () => {
     const { writer, clock } = await fakeLog();
     let now = 0;

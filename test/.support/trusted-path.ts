@@ -117,6 +117,7 @@ export const lists: Readonly<Record<'access' | 'disk', TrustedList>> = {
     needs: {
       'src/base/json.ts': 'for a disk: whether a value is an object; lines are read by `JSON.parse`',
       'src/base/limits.ts': 'for a disk: when a checkpoint is made, and how much waits',
+      'src/base/network.ts': 'for a disk: which callers share one turn to write',
       'src/base/record-id.ts': 'for a disk: which member of a record is its id',
     },
   },
