@@ -110,7 +110,7 @@ export function accountRecords(store: Store): AccountRecords {
       parse: storedRecordParser(storedSessionFields, isSound),
       unique: { lookup: (session) => session.lookupHash },
       groups: { user: (session) => session.userId },
-      whenFull: true,
+      whenFull: 'written',
     }),
     users: store.collection<UserRecord>({
       name: 'users',
@@ -118,6 +118,7 @@ export function accountRecords(store: Store): AccountRecords {
       parse: storedRecordParser(storedUserFields),
       unique: { email: (user) => emailKey(user.email) },
       groups: { administrators: (user) => (user.role === 'admin' ? 'admin' : undefined) },
+      whenFull: 'changed',
     }),
   };
 }

@@ -96,7 +96,7 @@ export class IdempotencyKeys {
       parse: storedRecordParser(keptFields),
       unique: { lookup: ({ lookupHash }) => lookupHash },
       groups: { caller: ({ caller }) => caller, all: () => '' },
-      whenFull: true,
+      whenFull: 'written',
     });
     this.#kept.follow((before, after) => {
       if (before !== undefined) this.#sizes.add(before.caller, -sizeOf(before));

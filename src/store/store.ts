@@ -67,10 +67,11 @@ export interface TableDefinition<R extends StoredRecord> {
     keys: ReadonlySet<string | number>,
   ) => R | undefined;
   /**
-   * True for records that serve others, such as sessions. A full store accepts commits to
-   * such collections, because users must sign in to remove anything.
+   * What a full store accepts besides removals, because users must sign in to remove anything: all
+   * writes of records that serve others, such as sessions, or only changes of records, such as a
+   * user's new password.
    */
-  readonly whenFull?: boolean;
+  readonly whenFull?: 'written' | 'changed';
 }
 
 /** The published records of a collection, which are durable. Reads are synchronous. */

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { isLockedRun } from '../.support/locked.ts';
 import { TestClock } from '../.support/auth/helpers.ts';
+import { Passwords } from '../../src/auth/passwords.ts';
 import { openTestApp } from '../.support/app.ts';
 
 test('the status shows administrators the version, the records and the store', async (t) => {
@@ -41,7 +42,7 @@ test('the status has figures of the last hour, minute by minute', { skip: isLock
 });
 
 test('full memory refuses what grows, is no reason to be unready, and has room after removals', async (t) => {
-  const { app, as, ask, token } = await openTestApp(t, { memoryMax: 1 });
+  const { app, as, ask, token, cookie, credentials } = await openTestApp(t, { memoryMax: 1 });
   const member = await as('member');
   const admin = await as('admin');
   // So small that memory is nearly full when one is refused.
@@ -68,9 +69,19 @@ test('full memory refuses what grows, is no reason to be unready, and has room a
   assert.equal(status.memoryMaxBytes, 2 ** 20);
   assert.ok(Number.isInteger(status.slowestWaitMs), status.slowestWaitMs);
   assert.ok(status.memoryBytes > 2 ** 19 && status.memoryBytes <= 2 ** 20, status.memoryBytes);
+  // Who has to sign in to remove something can, also with a new password, which the cookie outlives.
+  const { email, password: currentPassword } = credentials('member');
+  const password = 'another password for a lamp';
+  const fields = { cookie: await cookie('member'), 'sec-fetch-site': 'same-origin' };
+  const changed = await ask('PATCH', '/users/2', { fields, json: { password, currentPassword } });
+  assert.equal(changed.status, 200, changed.body);
+  assert.match(changed.field('set-cookie') ?? '', /./);
+  t.mock.method(Passwords.prototype, 'needsRehash', () => true);
+  assert.equal((await ask('POST', '/login', { json: { email, password } })).status, 200);
+  assert.equal(app.store.state, 'full');
   for (let id = first.id; app.store.state === 'full'; id += 1) {
-    assert.equal((await member('DELETE', `/items/${id}`)).status, 204);
+    assert.equal((await admin('DELETE', `/items/${id}`)).status, 204);
   }
   assert.deepEqual((await ask('GET', '/readyz')).json, { status: 'ready' });
-  assert.equal((await member('POST', '/items', { json: { name: 'Lamp', price: 1 } })).status, 201);
+  assert.equal((await admin('POST', '/items', { json: { name: 'Lamp', price: 1 } })).status, 201);
 });

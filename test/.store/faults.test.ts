@@ -159,7 +159,7 @@ describe('a store on a full disk', () => {
   it('takes what removes, and commits to collections that are open to them alone', async () => {
     const disk = new SimulatedDisk();
     const { store } = makeStore({ ...small, files: disk });
-    const visits = store.collection({ ...notes, name: 'visits', whenFull: true });
+    const visits = store.collection({ ...notes, name: 'visits', whenFull: 'written' });
     const others = store.collection({ ...notes, name: 'others' });
     await store.start();
     const visit = { person: 1, text: 'x'.repeat(200) };

@@ -64,8 +64,8 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   readonly name: string;
   /** Whether it is a table of the server itself. */
   readonly isServers: boolean;
-  /** Whether a full store refuses transactions that add to it. */
-  readonly isOrdinary: boolean;
+  /** What a full store accepts besides removals. */
+  readonly whenFull: TableDefinition<StoredRecord>['whenFull'];
   revision = 0;
   nextId = 1;
   readonly #definition: TableDefinition<R>;
@@ -86,13 +86,13 @@ export class Table<R extends StoredRecord> implements Collection<R> {
 
   /** `sum` counts the memory that the records and the indexes take, as the batch leaves them. */
   constructor(definition: TableDefinition<R>, sum: { bytes: number }) {
-    const { name, isServers = false, groups = {}, whenFull = false } = definition;
+    const { name, isServers = false, groups = {}, whenFull } = definition;
     const unique = definition.hasKeys
       ? { ...definition.unique, [keyName]: keyOf }
       : definition.unique;
     this.name = name;
     this.isServers = isServers;
-    this.isOrdinary = !whenFull;
+    this.whenFull = whenFull;
     this.#definition = definition;
     this.#sum = sum;
     this.#sizeOf = definition.sizeOf ?? sizeOf;

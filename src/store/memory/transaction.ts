@@ -39,13 +39,15 @@ export class TableTransaction implements Transaction {
     return `${this.#encoded}]`;
   }
 
-  /** Whether a full store refuses it. Removals are accepted, and so are special collections. */
+  /** Whether a full store refuses it: it accepts removals, and what a collection allows then. */
   get grows(): boolean {
     let [removes, inserts, isOrdinary] = [false, false, false];
     for (const { record, before, collection } of this.changes) {
       removes ||= record === undefined;
-      inserts ||= before === undefined;
-      isOrdinary ||= collection.isOrdinary;
+      const isNew = before === undefined;
+      if (collection.whenFull === 'written' || (collection.whenFull && !isNew)) continue;
+      inserts ||= isNew;
+      isOrdinary = true;
     }
     return isOrdinary && (inserts || !removes);
   }
