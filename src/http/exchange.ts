@@ -86,6 +86,8 @@ export class Exchange implements Arrival, Request, RequestEntry {
   readonly #shared: Shared;
   /** Its place among the requests in flight. */
   #place: Holding | undefined;
+  /** The memory of its reply, while that is made. */
+  #made: Holding | undefined;
   /** Why the rest of the content cannot be read. */
   #failure: CairnError | undefined;
   /** Breaks off the body; `undefined` unless it is being received. */
@@ -156,8 +158,15 @@ export class Exchange implements Arrival, Request, RequestEntry {
 
   /** Ends what `enter` began. */
   leave(): void {
+    this.#made?.release();
     this.#place?.release();
     this.#place = undefined;
+  }
+
+  hold(bytes: number): void {
+    const breakOff = (): void => void this.incoming.socket.destroy();
+    this.#made ??= new Holding(this.#shared.memory, this.caller, breakOff);
+    if (!this.#made.resize(bytes)) throw overloaded;
   }
 
   receiveBody(bytesMax: number): Promise<Buffer> {

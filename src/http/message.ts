@@ -43,6 +43,11 @@ export interface Request {
    *   the caller closed the connection
    */
   receiveBody(bytesMax: number): Promise<Buffer>;
+  /**
+   * Counts the memory of a reply in the caller's share while it is made: so many bytes in all.
+   * @throws CairnError `overloaded` if there is no room
+   */
+  hold(bytes: number): void;
   /** Receives the pattern of the route, such as `/items/{id}`, for the log. */
   matched(route: string): void;
   /**

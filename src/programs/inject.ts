@@ -211,6 +211,9 @@ class Call implements PlainCall {
     return body;
   }
 
+  /** Their replies count in no share. */
+  hold(): void {}
+
   /** No log has an embedder's own requests. */
   matched(): void {}
 

@@ -11,7 +11,7 @@ import type { RecordId } from '../base/record-id.ts';
 import type { Registry } from '../collections/registry.ts';
 import { anyAccess } from '../collections/declaration.ts';
 import { OptionError } from '../config/options.ts';
-import { apiFields, type Reply } from '../http/message.ts';
+import { apiFields, type Reply, type Request } from '../http/message.ts';
 import { parseQuery } from '../http/query.ts';
 import { invalidParameter, repeated } from '../lists/filters.ts';
 import { checkField } from '../schema/declaration.ts';
@@ -212,7 +212,7 @@ function answer<A>(own: OwnRoute<A>, call: Call, tools: RouteTools<A>): Reply | 
     if (!isThenable(value) && !(value instanceof Response)) return replyOf(value);
     const cut = (): CairnError => given.cut();
     tools.cuts.add(cut);
-    return inTime(handled(own, value, typed), limits.handlerTimeoutMs, cut).finally(() =>
+    return inTime(handled(own, value, typed, request), limits.handlerTimeoutMs, cut).finally(() =>
       tools.cuts.delete(cut),
     );
   }
@@ -239,19 +239,27 @@ async function handled<A>(
   own: OwnRoute<A>,
   later: unknown,
   { request }: RouteCall<never, never, A, never>,
+  holder: Pick<Request, 'hold'>,
 ): Promise<Reply> {
   const value = await later;
   if (!(value instanceof Response)) return replyOf(value);
   const { status, headers, url } = value;
   if (status === 0) throw new TypeError(`The handle of ${own.path} returned Response.error()`);
-  const body = await bytesOf(value, request.signal);
+  const body = await bytesOf(value, request.signal, holder);
   // What fetch has received, it has decoded.
   const received = [...headers].filter(([name]) => url === '' || name !== 'content-encoding');
   return sentAs(status, new Headers(received), body);
 }
 
-/** Reads a response until the signal ends. @throws TypeError where it is too long */
-async function bytesOf({ body }: Response, signal: AbortSignal): Promise<Buffer> {
+/**
+ * Reads a response until the signal ends. @throws TypeError where it is too long; CairnError
+ * `overloaded` where the caller's share has no room for it
+ */
+async function bytesOf(
+  { body }: Response,
+  signal: AbortSignal,
+  holder: Pick<Request, 'hold'>,
+): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   if (body === null) return Buffer.concat(chunks);
   const reader = body.getReader();
@@ -260,16 +268,25 @@ async function bytesOf({ body }: Response, signal: AbortSignal): Promise<Buffer>
   if (signal.aborted) cancel();
   signal.addEventListener('abort', cancel);
   let length = 0;
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return Buffer.concat(chunks);
-    length += value.length;
-    chunks.push(value);
-    if (length <= limits.responseBytesMax) continue;
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done || signal.aborted) return Buffer.concat(chunks);
+      length += value.length;
+      chunks.push(value);
+      if (length > limits.responseBytesMax)
+        throw new TypeError(`The Response is longer than ${limits.responseBytesMax} bytes`);
+      // They are put together at the end.
+      holder.hold(2 * length + chunks.length * chunkBytes);
+    }
+  } catch (error) {
     cancel();
-    throw new TypeError(`The Response is longer than ${limits.responseBytesMax} bytes`);
+    throw error;
   }
 }
+
+/** What a chunk takes besides its bytes, of which it may have one. */
+const chunkBytes = 256;
 
 /** Returns what a handler has answered, as a reply. @throws TypeError for what is no JSON */
 function replyOf(value: unknown): Reply {

@@ -363,3 +363,40 @@ test('a Response without an end is read to its bound, and no further when its co
   socket.resetAndDestroy();
   while (cancelled.length < 2) await new Promise((resolve) => setTimeout(resolve, 2));
 });
+
+test('what is read of a Response counts in the share of its caller', async (t) => {
+  let resolve = (): void => undefined;
+  const everyoneReads = new Promise<void>((done) => (resolve = done));
+  let [waiting, cancelled] = [0, 0];
+  const long = defineRoute({
+    method: 'GET', path: '/long', access: 'public', summary: 'Answer with 60 MB',
+    handle: () => {
+      let sent = 0;
+      return new Response(new ReadableStream({
+        async pull(controller) {
+          sent += 1;
+          controller.enqueue(new Uint8Array(6_000_000));
+          if (sent < 10) return;
+          waiting += 1;
+          if (waiting === 8) resolve();
+          await everyoneReads;
+          controller.close();
+        },
+        cancel() {
+          cancelled += 1;
+          waiting += 1;
+          if (waiting === 8) resolve();
+        },
+      }));
+    },
+  });
+  const app = await open(t, { routes: [long], log: { info() {}, warn() {}, error() {} } });
+  const url = `http://127.0.0.1:${await app.listen({ port: 0 })}/long`;
+  const answers = Array.from({ length: 8 }, async () => {
+    const answer = await fetch(url);
+    return [answer.status, (await answer.arrayBuffer()).byteLength > 1000];
+  });
+  const statuses = (await Promise.all(answers)).map(([status, isLong]) => `${status} ${isLong}`).sort();
+  // Not only when all of it has been read.
+  assert.ok(cancelled > 0 && statuses.includes('503 false'), `${cancelled} ${statuses}`);
+});

@@ -427,6 +427,7 @@ function changed(request: Request, others: Partial<Request>): Request {
     },
     ...(request.abandon && { abandon: () => request.abandon?.() }),
     receiveBody: (bytesMax) => request.receiveBody(bytesMax),
+    hold: (bytes) => request.hold(bytes),
     matched: (route) => request.matched(route),
     authenticated: (userId) => request.authenticated(userId),
     ...others,
