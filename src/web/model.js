@@ -81,17 +81,19 @@ export const own = (object, name) =>
   Object.hasOwn(Object(object), name) ? Object(object)[name] : undefined;
 
 /** Names of fields that name a record, the best first. */
-const naming = ['title', 'name', 'label', 'subject', 'email', 'username'];
+const naming = ['title', 'name', 'label', 'subject', 'username'];
 
-/** Returns the field that names a record to people, or else its id. @param {readonly Field[]} fields */
+/**
+ * Returns the field that names a record to people: one of these names, or else the first text, an
+ * address, or the id. @param {readonly Field[]} fields
+ */
 function nameFieldOf(fields) {
-  const isShort = (/** @type {Field} */ { kind, schema }) =>
-    kind === 'text' || kind === 'email' || /text|email/u.test(schema['x-like'] ?? '');
-  const all = fields.filter(
-    (each) => each.shown && !/^id$|Ids?$/u.test(each.name) && isShort(each),
-  );
-  const known = naming.find((name) => all.some((each) => each.name === name));
-  return known ?? all.find(({ kind }) => kind !== 'email')?.name ?? 'id';
+  const shown = fields.filter(({ shown, name }) => shown && !/^id$|Ids?$/u.test(name));
+  const alike = (/** @type {string} */ wanted) =>
+    shown.filter(({ kind, schema }) => kind === wanted || schema['x-like'] === wanted);
+  const texts = alike('text');
+  const named = naming.flatMap((name) => texts.find((each) => each.name === name) ?? []);
+  return [...named, ...texts, ...alike('email')][0]?.name ?? 'id';
 }
 
 /** Returns what a record is called: its name, or else its id. @type {(of: Pick<Collection, 'nameField'>, row: Row) => string} */
