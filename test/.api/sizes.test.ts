@@ -60,7 +60,7 @@ test('a body has as many values and members as can be read in a moment', async (
   assert.equal((await ada('POST', '/documents', { json: members(limits.jsonMembersMax) })).status, 422);
   assert.equal((await ada('POST', '/documents', { json: { two: members(4000) } })).status, 201);
   const merged = await ada('PATCH', '/documents/2', { json: { two: { x: 1, ...members(4996) } } });
-  assert.match(Object(merged.json).errors[0].detail, /^must not be over 4996 members in one object at line 1/);
+  assert.match(Object(merged.json).errors[0].detail, /^must not have over 4996 members in one object$/);
   const wide = await ada('POST', '/documents', { json: { one: members(limits.jsonMembersMax + 1) } });
   assert.deepEqual([wide.status, wide.code], [413, 'content_too_large']);
   const many = (count: number) => ({ json: { one: Array.from({ length: count }, () => 0) } });
