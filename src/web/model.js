@@ -96,7 +96,10 @@ function nameFieldOf(fields) {
   return [...named, ...texts, ...alike('email')][0]?.name ?? 'id';
 }
 
-/** Returns what a record is called: its name, or else its id. @type {(of: Pick<Collection, 'nameField'>, row: Row) => string} */
+/**
+ * Returns what a record is called: its name, or else its id.
+ * @type {(of: Pick<Collection, 'nameField'>, row: Row) => string}
+ */
 export function titleOf({ nameField }, row) {
   const name = own(row, nameField);
   return typeof name === 'string' && name ? name : `${row.id}`;
