@@ -20,8 +20,7 @@ interface Server {
 }
 
 async function serve(t: TestContext, options: readonly string[]): Promise<Server> {
-  const data = temporaryDirectory(t);
-  const words = ['serve', '--port', '0', '--data', data, '--log', 'none', ...options];
+  const words = ['serve', '--port', '0', '--log', 'none', ...options];
   const running = cairn(t, words, environment);
   const [, origin = ''] = await running.find(/serves (http:\S+)/);
   return { running, origin };
