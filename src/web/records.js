@@ -380,9 +380,8 @@ function table(collection) {
       const isCurrent = state.route.id === `${row.id}`;
       const isChosen = chosen.has(row.id);
       const mayChange = may('change', row);
-      const look = [here, state.namesRead, mayChange, isChosen, isCurrent, decimals, names].join(
-        ' ',
-      );
+      const rights = [mayChange, may('remove', row)];
+      const look = [here, state.namesRead, rights, isChosen, isCurrent, decimals, names].join(' ');
       const former = drawn.get(row);
       if (former?.look === look) return former.view;
       const view = h(
