@@ -8,7 +8,8 @@ import { readableFields } from './record.ts';
  * Returns a parser of records from a file. For a record that does not fit `shape` or is not
  * sound, it returns the problem, worded to follow the record's name. It checks types and not
  * rules, which may have been different when the record was written, and fills in missing fields
- * that have a default. A field that was an additional member before it was declared has its value.
+ * that have a default. A field that was an additional member before it was declared has its value,
+ * which is newer than what a former declaration of the field has left.
  */
 export function storedRecordParser<S extends Shape>(
   shape: S,
@@ -62,7 +63,7 @@ function withDeclared<R extends JsonObject>(record: R, names: readonly string[])
   const members = Object.entries(more);
   const declared = members.filter(([name]) => names.includes(name));
   const others = members.filter(([name]) => !names.includes(name));
-  const moved = { ...Object.fromEntries(declared), ...record };
+  const moved = { ...record, ...Object.fromEntries(declared) };
   if (others.length > 0) return { ...moved, [moreName]: Object.fromEntries(others) };
   Reflect.deleteProperty(moved, moreName);
   return moved;

@@ -362,6 +362,13 @@ test('an additional member that is declared later has the value that is stored',
   const { body: shownTimed } = await app.inject({ target: '/books/2' });
   assert.equal(shownTimed, JSON.stringify({ id: 2, ...JSON.parse(timed) }), 'each member once');
   await app.close();
+  // What is written while the field is not declared is newer than what the field had before.
+  const without = await openWith({ title }, true);
+  await without.inject({ method: 'PATCH', target: '/books/1', fields, body: '{"pages":475}' });
+  await without.close();
+  const again = await openWith({ title, pages }, true);
+  assert.equal(JSON.parse((await again.inject({ target: '/books/1' })).body).pages, 475);
+  await again.close();
   const others = { title, pages: { kind: 'text', optional: true } } as const;
   await assert.rejects(openWith(others, true), /"pages" that is not a text/);
 });
