@@ -21,12 +21,14 @@ const optional = { ...text, optional: true } as const;
 type Server = App & { readonly failures: unknown[] };
 
 /** A server of the cluster that declares these collections. */
-async function startServer(t: TestContext, etcd: SmallEtcd, collections: Collections): Promise<Server> {
+async function startServer(
+  t: TestContext, etcd: SmallEtcd, collections: Collections, additional = false,
+): Promise<Server> {
   const failures: unknown[] = [];
   const app = await createApp({
     cluster: { members: etcd.addresses }, auth: 'none', items: false,
     collections: Object.entries(collections).map(([name, fields]) =>
-      defineCollection({ name, singular: name.slice(0, -1), fields })),
+      defineCollection({ name, singular: name.slice(0, -1), fields, additional })),
     onFailure: (error) => void failures.push(error),
   });
   t.after(() => app.close());
@@ -99,6 +101,18 @@ test('records that go with their owner are so on all nodes', async (t) => {
   const node = await start('remove');
   t.after(() => node.close());
   await assert.rejects(start('keep'), refusedWith(78, /books\.ownerId is nothing to this node/));
+});
+
+test('D1: a field of one node is refused that is an additional member to others, of any type', async (t) => {
+  const etcd = await startEtcd(t);
+  const node = await startServer(t, etcd, { books: { title: text, pages } }, true);
+  const start = (fields: Shape) => startServer(t, etcd, { books: fields }, true);
+  await assert.rejects(start({ title: text, pages, note: optional }), refusedWith(78, /books\.note .*\[D1\]/));
+  await assert.rejects(start({ title: text }), refusedWith(78, /books\.pages .*\[D1\]/));
+  const sent = { title: 'Emma', pages: 474, note: 5 };
+  assert.equal((await ask(node, 'POST', '/books', sent)).status, 201);
+  assert.deepEqual((await ask(await start({ title: text, pages }), 'GET', '/books/1')).body, { id: 1, ...sent });
+  assert.deepEqual(node.failures, []);
 });
 
 test('a single resource is the same on all nodes: neither a collection, nor another value', async (t) => {

@@ -17,11 +17,14 @@
  *   D1    by both, differently; or by one of them,  refused, 78: a pause is needed
  *         and required, set by the server or
  *         renamed; or as a reference to users,
- *         or to a collection that both have
+ *         or to a collection that both have; or by
+ *         one, where the other takes additional
+ *         members
  *
  * A field that a former version declared has some of the members, and is like one with the same.
  */
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts';
+import { moreName } from '../../schema/field.ts';
 import { ClusterError } from './etcd.ts';
 
 /** The fields by `collection.field`. `required` is also true where only servers set a field. */
@@ -40,7 +43,11 @@ export function joinDeclarations(own: Declaration, shared: Declaration): Declara
     const isLike = there === JSON.stringify(own[place], formerMembers) && isFormer(shared[place]);
     if (here === there || isLike || !isJsonObject(field)) continue;
     const isNeeded = field['required'] === true || field['renamedFrom'] !== undefined;
-    const isFree = !(isNeeded && areBoth(place.split('.')[0])) && !areBoth(field['to']?.toString());
+    const [collection] = place.split('.');
+    // A caller may send it there with a value of any type.
+    const isMember = `${collection}.${moreName}` in (here === undefined ? own : shared);
+    const isFree =
+      !(isNeeded && areBoth(collection)) && !areBoth(field['to']?.toString()) && !isMember;
     if (isFree && (here === undefined || there === undefined)) continue;
     const difference = `${here ?? 'nothing'} to this node, and ${there ?? 'nothing'} to the cluster`;
     throw misfit(`the field ${place} is ${difference}`);
