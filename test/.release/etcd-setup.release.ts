@@ -160,8 +160,8 @@ test('an etcd as the reference sets it up: its roles, a second cluster, a snapsh
     startMember(number, ...flags.replace(peers(3), peers(number)).split(' '));
     run(directory, `${alone}export ETCDCTL_ENDPOINTS=https://127.0.0.${number}:${clientPort}\n${healthy}`);
   }
-  // A machine that is gone, in a cluster of three. etcd makes an id of the addresses and the second: one that is removed
-  // in the second in which it was added cannot be added again in it.
+  // A machine that is gone, in a cluster of three. etcd makes an id of the addresses and the second: one that is
+  // removed in the second in which it was added cannot be added again in it.
   const added = Math.floor(Date.now() / 1000);
   await end(running.at(-1));
   while (Math.floor(Date.now() / 1000) === added) await delay(50);
