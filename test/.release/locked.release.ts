@@ -9,8 +9,8 @@ import { filesBelow, projectDirectory } from '../.support/source.ts';
 import { signInAndWrite } from './caller.ts';
 
 /**
- * The whole suite under the flags of the reference's lines. Source and tests are built as they stand; each test file is
- * then a process of its own under exactly these flags, and reads of its own files besides.
+ * The whole suite under the flags of the reference's lines. Source and tests are built as they stand, and run in
+ * processes under exactly these flags, and reads of their own files besides.
  * In there the apps of the suite are servers on loopback with their data in files. A test file that starts processes
  * cannot be locked down itself, so there the servers that it starts are.
  */
@@ -56,8 +56,9 @@ for (const path of ['package.json', 'README.md', 'src/README.md', 'src/RECIPES.m
   const isAsset = (name: string): boolean => !/\.(ts|json)$/.test(name) || name.endsWith('package.json');
   cpSync(join(projectDirectory, path), join(built, path), { recursive: true, filter: isAsset });
 }
-const fixture = 'test/.store/first-edition.json';
-cpSync(join(projectDirectory, fixture), join(built, fixture));
+for (const path of ['test/.store/first-edition.json', 'test/suite.js']) {
+  cpSync(join(projectDirectory, path), join(built, path));
+}
 const flags = lockedFlags(join(built, 'src'), data);
 const suiteFlags = [...flags, ...['test', 'README.md'].map((path) => `--allow-fs-read=${join(built, path)}`)];
 
@@ -120,24 +121,29 @@ test('every suite that is left out exists and has a reason', () => {
 });
 
 test('the whole suite, locked down', { concurrency: 3 }, async (t) => {
-  const pending = suites.filter((path) => outside[path] === undefined).map((path) =>
-    t.test(path, async () => {
-      const file = join(built, path.replace(/ts$/, 'js'));
-      const isLocked = !startsServers.includes(path);
-      const words = [...(isLocked ? suiteFlags : []), '--test-reporter=tap', file];
-      const env = isLocked ? { ...environment, TMPDIR: data } : environment;
-      const { code, output } = await new Promise<{ code: unknown; output: string }>((resolve) => {
-        const options = { cwd: built, env, encoding: 'utf8', maxBuffer: 2 ** 26, timeout: 120_000 } as const;
-        execFile(process.execPath, words, options, (error, stdout, stderr) =>
-          resolve({ code: error?.code ?? 0, output: stdout + stderr }),
-        );
-      });
-      const failed = output.split('\n').filter((line) => /^\s*(not ok|error:|.*Error)/.test(line)).slice(0, 20);
-      assert.equal(code, 0, failed.join('\n') || output.slice(-2000));
-      const count = (what: string): number => Number(new RegExp(`^# ${what} (\\d+)$`, 'm').exec(output)?.[1]);
-      assert.ok(count('pass') > 0, output.slice(-500));
-      t.diagnostic(`${path}: ${count('pass')} tests passed, ${count('skipped')} were skipped`);
-    }),
-  );
-  await Promise.all(pending);
+  const runFiles = async (name: string, words: readonly string[], env: NodeJS.ProcessEnv): Promise<void> => {
+    const { code, output } = await new Promise<{ code: unknown; output: string }>((resolve) => {
+      const options = { cwd: built, env, encoding: 'utf8', maxBuffer: 2 ** 28, timeout: 600_000 } as const;
+      execFile(process.execPath, ['--test-reporter=tap', ...words], options, (error, stdout, stderr) =>
+        resolve({ code: error?.code ?? 0, output: stdout + stderr }),
+      );
+    });
+    const failed = output.split('\n').filter((line) => /^\s*(not ok|error:|.*Error)/.test(line)).slice(0, 20);
+    assert.equal(code, 0, failed.join('\n') || output.slice(-2000));
+    const count = (what: string): number => Number(new RegExp(`^# ${what} (\\d+)$`, 'm').exec(output)?.[1]);
+    assert.ok(count('pass') > 0, output.slice(-500));
+    t.diagnostic(`${name}: ${count('pass')} tests passed, ${count('skipped')} were skipped`);
+  };
+  const javascript = (path: string): string => path.replace(/ts$/, 'js');
+  const own = startsServers.map((path) =>
+    t.test(path, () => runFiles(path, [join(built, javascript(path))], environment)));
+  // The others in the processes of the developer's loop, whose program reads the files of a group.
+  const locked = suites.filter((path) => outside[path] === undefined && !startsServers.includes(path));
+  const chosen = { CAIRN_TESTS: join(built, 'test'), CAIRN_TEST_WORDS: locked.map(javascript).join(' ') };
+  const program = join(built, 'test', 'suite.js');
+  const groups = readFileSync(program, 'utf8').match(/^const groups = .*$/m)?.[0].match(/\^/g) ?? [];
+  assert.ok(groups.length > 1);
+  const together = [...groups.keys()].map((group) => t.test(`group ${group}`, () =>
+    runFiles(`group ${group}`, [...suiteFlags, program, String(group)], { ...environment, ...chosen, TMPDIR: data })));
+  await Promise.all([...own, ...together]);
 });
