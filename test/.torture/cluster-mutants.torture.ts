@@ -77,20 +77,30 @@ suite('the cases of the shared log', () => {
   }
   symlinkSync(join(projectDirectory, 'node_modules'), join(copy, 'node_modules'));
 
+  /** The file that has the tests whose names begin so. */
+  function fileOf(pattern: string): string {
+    const files = ['cases', 'declaration'].map((name) => `test/.cluster/${name}.test.ts`);
+    const found = files.filter((path) => new RegExp(`^ *test\\(['\`]${pattern}`, 'm')
+      .test(readFileSync(join(projectDirectory, path), 'utf8')));
+    assert.equal(found.length, 1, `${pattern} is tested in ${found.join(' and ')}`);
+    return found[0] ?? '';
+  }
+
   function run(pattern: string, timeout: number): number | null {
     const { NODE_TEST_CONTEXT: _, ...env } = process.env;
     const typescript = 'typescript' in process.features ? [] : ['--import', 'tsx'];
-    const files = ['cases', 'declaration'].map((name) => `test/.cluster/${name}.test.ts`);
-    const flags = [...typescript, '--test', `--test-name-pattern=^${pattern}`, ...files];
+    const flags = [...typescript, '--test', `--test-name-pattern=^${pattern}`, fileOf(pattern)];
     return spawnSync(process.execPath, flags, { cwd: copy, env, timeout }).status;
   }
 
+  const sound = new Set<string>();
   for (const [caughtBy, what, file, from, to] of mutants) {
     test(`${caughtBy} catches that ${what}`, () => {
       const path = join(copy, 'src', file);
       const text = readFileSync(path, 'utf8');
       assert.equal(text.split(from).length, 2, `${file} has not "${from}" once`);
-      assert.equal(run(caughtBy, 120_000), 0);
+      if (!sound.has(caughtBy)) assert.equal(run(caughtBy, 120_000), 0);
+      sound.add(caughtBy);
       writeFileSync(path, text.replace(from, to));
       try {
         // A mistake can also make a case wait for ever.
