@@ -120,7 +120,7 @@ const tools = process.env['CAIRN_TOOLS'];
 const resolutions = ['--module node16', '--module nodenext', '--module esnext --moduleResolution bundler'];
 const strict = '--noEmit --strict --exactOptionalPropertyTypes --skipLibCheck false --target es2022 --types node';
 
-test('the types hold from import and require, in each resolution and version of TypeScript', async (t) => {
+test('the types hold from import and require, in each version of TypeScript', async (t) => {
   const directory = consumerDirectory;
   const source = readFileSync(join(projectDirectory, 'test', '.programs', 'types.test.ts'), 'utf8');
   const use = source.replace("'../../src/index.ts'", "'cairn-api'");
@@ -132,9 +132,11 @@ test('the types hold from import and require, in each resolution and version of 
   if (from === undefined) return;
   const compilers = Object.keys(older).map((name) => join(from, 'node_modules', name));
   compilers.push(join(projectDirectory, 'node_modules', 'typescript'));
-  for (const compiler of compilers) {
+  for (const [index, compiler] of compilers.entries()) {
     const { version } = JSON.parse(readFileSync(join(compiler, 'package.json'), 'utf8'));
-    for (const resolution of resolutions) {
+    // The versions between the oldest and the newest one resolve as these do.
+    const isBetween = index > 0 && index < compilers.length - 1;
+    for (const resolution of isBetween ? ['--module nodenext'] : resolutions) {
       await t.test(`TypeScript ${version} ${resolution}`, () => {
         const flags = [...strict.split(' '), ...resolution.split(' ')];
         run(directory, process.execPath, join(compiler, 'bin', 'tsc'), ...flags, 'types.mts', 'types.cts');
