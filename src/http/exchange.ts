@@ -209,18 +209,16 @@ export class Exchange implements Arrival, Request, RequestEntry {
     const append = (chunk: Buffer): void => {
       const needed = length + chunk.length;
       if (needed > bytesMax) return fail(bodyTooLarge(bytesMax));
-      if (length === 0 && needed === contentLength) {
-        // All of it has come at once, so it need not be copied.
-        body = chunk;
-      } else if (needed > body.length) {
-        // One buffer that grows, because a list of one-byte chunks needs hundreds of
-        // bytes for each.
+      if (needed > body.length) {
         const size = Math.min(Math.max(2 * needed, uncountedBodyBytesMax), contentLength);
         if (size > uncountedBodyBytesMax) {
           holding ??= new Holding(memory, this.caller, () => this.#rejectBody?.(tooManyArrive));
           if (!holding.resize(size)) return fail(tooManyArrive);
         }
-        body = Buffer.concat([body], size);
+        // One buffer that grows, because a list of one-byte chunks needs hundreds of
+        // bytes for each. What has all come at once need not be copied.
+        const isWhole = length === 0 && needed === contentLength;
+        body = isWhole ? chunk : Buffer.concat([body], size);
       }
       if (body !== chunk) chunk.copy(body, length);
       length = needed;

@@ -1063,35 +1063,38 @@ test('where others wait for all of the memory, the one with the most loses its o
   await until(() => waiting.sum === 0, 'memory is not given back');
 });
 
-test('large bodies are read one in a turn of the loop, however many have arrived', async (context) => {
-  let [turn, nowMs, arrived] = [0, 0, 0];
-  const turns: number[] = [];
-  const receive: Handle = async (request) => {
-    request.authenticated(Number(request.target.split('?')[1]));
-    if ((arrived += 1) === 5) open();
-    await allArrived;
-    await request.receiveBody(100_000);
-    // To read it takes 5 ms.
-    nowMs += 5;
-    turns.push(turn);
-    return text('read');
-  };
-  const { passed: allArrived, open } = gate();
-  const clock = { ...systemClock, elapsed: () => nowMs };
-  const listener = await start(context, {}, { 'POST /large': receive }, { clock });
-  const watch = (): void => {
-    turn += 1;
-    if (turns.length < 5) setImmediate(watch);
-  };
-  setImmediate(watch);
-  const body = 'x'.repeat(100_000);
-  const send = (user: number): RawClient =>
-    new RawClient(listener.port).send(`POST /large?${user} ${host}Content-Length: ${body.length}\r\n\r\n${body}`);
-  const clients = [1, 1, 1, 1, 2].map(send);
-  for (const client of clients) assert.equal((await client.reply()).body, 'read');
-  for (const client of clients) client.socket.destroy();
-  assert.equal(new Set(turns).size, 5, turns.join());
-});
+// A shorter one arrives in one go.
+for (const length of [5000, 100_000]) {
+  test(`bodies of ${length} bytes are read one in a turn of the loop, however many have arrived`, async (context) => {
+    let [turn, nowMs, arrived] = [0, 0, 0];
+    const turns: number[] = [];
+    const receive: Handle = async (request) => {
+      request.authenticated(Number(request.target.split('?')[1]));
+      if ((arrived += 1) === 5) open();
+      await allArrived;
+      await request.receiveBody(100_000);
+      // To read it takes 5 ms.
+      nowMs += 5;
+      turns.push(turn);
+      return text('read');
+    };
+    const { passed: allArrived, open } = gate();
+    const clock = { ...systemClock, elapsed: () => nowMs };
+    const listener = await start(context, {}, { 'POST /large': receive }, { clock });
+    const watch = (): void => {
+      turn += 1;
+      if (turns.length < 5) setImmediate(watch);
+    };
+    setImmediate(watch);
+    const body = 'x'.repeat(length);
+    const send = (user: number): RawClient =>
+      new RawClient(listener.port).send(`POST /large?${user} ${host}Content-Length: ${body.length}\r\n\r\n${body}`);
+    const clients = [1, 1, 1, 1, 2].map(send);
+    for (const client of clients) assert.equal((await client.reply()).body, 'read');
+    for (const client of clients) client.socket.destroy();
+    assert.equal(new Set(turns).size, 5, turns.join());
+  });
+}
 
 test('slow bodies do not count as requests in flight, and share a bound in bytes', async (context) => {
   const limits = { requestsInFlightMax: 3, uncountedBodyBytesMax: 0 };
