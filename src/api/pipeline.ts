@@ -66,8 +66,9 @@ export function createPipeline(options: PipelineOptions): Handle {
 
     checkConditions(route, request, query);
     const call = { request, route, principal, id, query, sent: noBytes, body: undefined };
-    if (route.body === undefined) return endpoint.handle(call);
-    return answerBody(endpoint, route.body, call, options);
+    if (route.body !== undefined) return answerBody(endpoint, route.body, call, options);
+    const turn = request.turn?.();
+    return turn ? turn.then(() => endpoint.handle(call)) : endpoint.handle(call);
   };
 }
 

@@ -93,6 +93,11 @@ const limits = {
   /** The most of these requests of one caller; beyond it 503. */
   requestsInFlightPerCallerMax: 512,
   /**
+   * How long requests that take over 0.1 ms are answered in one turn of the event loop; further
+   * ones wait, and their callers take turns.
+   */
+  turnMs: 20,
+  /**
    * The most 503s in a second. Further ones are held back, for at most a
    * second, since many callers ask again at once.
    */

@@ -131,7 +131,13 @@ export class Connection {
     const shared = this.#shared;
     const exchange = (this.#latest = new Exchange(shared, this.#peer, arrival));
     const reply = this.#answer(exchange);
-    if (!(reply instanceof Promise)) return this.#sendSoon(exchange, reply);
+    if (reply instanceof Promise) this.#await(exchange, reply);
+    else this.#sendSoon(exchange, reply);
+    shared.answering(shared.options.clock.elapsed() - exchange.startedMs);
+  }
+
+  #await(exchange: Exchange, reply: Promise<Reply>): void {
+    const shared = this.#shared;
     shared.unanswered += 1;
     exchange.enter();
     const settle = (settled: Reply): void => {

@@ -163,6 +163,13 @@ export class Exchange implements Arrival, Request, RequestEntry {
     this.#place = undefined;
   }
 
+  turn(): Promise<void> | undefined {
+    const { options, isTurnOver, takeTurn } = this.#shared;
+    if (!isTurnOver || options.alwaysServedTargets?.has(this.target)) return undefined;
+    this.hold(options.limits.fieldsBytesMax);
+    return takeTurn(this.caller);
+  }
+
   hold(bytes: number): void {
     const breakOff = (): void => void this.incoming.socket.destroy();
     this.#made ??= new Holding(this.#shared.memory, this.caller, breakOff);

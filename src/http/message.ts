@@ -44,6 +44,11 @@ export interface Request {
    */
   receiveBody(bytesMax: number): Promise<Buffer>;
   /**
+   * Resolves in the caller's turn; `undefined` where it is now. Absent without a connection.
+   * @throws CairnError `overloaded` if there is no room to wait
+   */
+  turn?(): Promise<void> | undefined;
+  /**
    * Counts the memory of a reply in the caller's share while it is made: so many bytes in all.
    * @throws CairnError `overloaded` if there is no room
    */

@@ -70,6 +70,8 @@ export interface HttpServerOptions {
 
 /** The longest time that a 503 is held back. */
 const heldMsMax = 1000;
+/** What most requests take less than. */
+const briefMs = 0.1;
 
 /** What the connections of a server share. */
 export class Shared {
@@ -94,6 +96,8 @@ export class Shared {
   readonly gathered: { sendGathered(): void }[] = [];
   /** Called when a reply was created or sent. */
   protected onDone = (): void => undefined;
+  /** How long requests took together that took long, in this turn of the loop. */
+  #turnMs = 0;
   #overloadDueMs = 0;
   #hasReportedProxy = false;
 
@@ -110,6 +114,21 @@ export class Shared {
   /** Open connections to the server's own ports. */
   get connections(): number {
     return this.sockets.size;
+  }
+
+  /**
+   * Whether the requests of this turn of the loop have taken so long that further ones wait: those
+   * of a thousand connections can arrive in one.
+   */
+  get isTurnOver(): boolean {
+    return this.#turnMs > this.options.limits.turnMs;
+  }
+
+  /** Counts how long a request was answered. The many short ones need not be. */
+  answering(ms: number): void {
+    if (ms < briefMs) return;
+    if (this.#turnMs === 0) setImmediate(() => (this.#turnMs = 0));
+    this.#turnMs += ms;
   }
 
   /** Called when a reply begins to be streamed, or the system does not accept it at once. */

@@ -400,3 +400,32 @@ test('what is read of a Response counts in the share of its caller', async (t) =
   // Not only when all of it has been read.
   assert.ok(cancelled > 0 && statuses.includes('503 false'), `${cancelled} ${statuses}`);
 });
+
+test('what takes long is answered for some time in a turn of the loop, and then callers take turns', async (t) => {
+  let nowMs = 0;
+  const answered: string[] = [];
+  const slow = defineRoute({
+    method: 'GET', path: '/slow', access: 'public', query: { of: { kind: 'text' } }, summary: 'Take 10 ms',
+    handle({ query }) {
+      nowMs += 10;
+      answered.push(query.of);
+      return null;
+    },
+  });
+  const clock = { now: () => nowMs, elapsed: () => nowMs };
+  const app = await open(t, { routes: [slow], clock, trustedProxies: ['127.0.0.1'] });
+  const port = await app.listen({ port: 0 });
+  const others = Array.from({ length: 11 }, () => connect(port, '127.0.0.1'));
+  await Promise.all(others.map((socket) => once(socket, 'connect')));
+  // All of them have been accepted.
+  await (await fetch(`http://127.0.0.1:${port}/livez`)).text();
+  for (const [index, socket] of others.entries()) {
+    const of = index < 10 ? 'flood' : 'other';
+    const address = index < 10 ? '192.0.2.1' : '198.51.100.1';
+    socket.write(`GET /slow?of=${of} HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: ${address}\r\n\r\n`);
+  }
+  await Promise.all(others.map((socket) => once(socket, 'data')));
+  for (const socket of others) socket.destroy();
+  // Behind those of the first turn, and perhaps one of the flood.
+  assert.ok(answered.indexOf('other') <= 4, answered.join());
+});
