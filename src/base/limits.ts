@@ -64,6 +64,11 @@ const limits = {
   /** The most connections; beyond it idle ones are closed, and new ones refused. */
   connectionsMax: 8192,
   /**
+   * The part of V8's heap for connections, of which each can take 24 KiB with the fields of a
+   * request; in less than 1.5 GiB of heap there are fewer of them, half of them from one address.
+   */
+  connectionsHeapShareMax: 1 / 8,
+  /**
    * The most connections from one address (for IPv6, from one /64, and half of all from one
    * /48) that is not a trusted proxy.
    */

@@ -72,6 +72,8 @@ export interface HttpServerOptions {
 const heldMsMax = 1000;
 /** What most requests take less than. */
 const briefMs = 0.1;
+/** The memory of a connection with a request that has the largest fields, and no content yet. */
+const connectionBytes = 24 * 1024;
 
 /** What the connections of a server share. */
 export class Shared {
@@ -102,8 +104,12 @@ export class Shared {
   #hasReportedProxy = false;
 
   constructor(options: HttpServerOptions) {
-    const bounds = { ...limits, ...options.limits };
-    const { memoryMax = oldGenerationBytes() * bounds.waitingHeapShareMax } = options;
+    const bounds: Limits = { ...limits, ...options.limits };
+    const heapBytes = oldGenerationBytes();
+    const { memoryMax = heapBytes * bounds.waitingHeapShareMax } = options;
+    const fitting = Math.floor((heapBytes * bounds.connectionsHeapShareMax) / connectionBytes);
+    bounds.connectionsMax = Math.min(bounds.connectionsMax, fitting);
+    bounds.connectionsPerAddressMax = Math.min(bounds.connectionsPerAddressMax, fitting / 2);
     this.options = { ...options, limits: bounds };
     this.exchanges = new Budget(bounds.requestsInFlightMax, bounds.requestsInFlightPerCallerMax);
     this.memory = new Budget(memoryMax, memoryMax * bounds.waitingPerCallerShareMax);

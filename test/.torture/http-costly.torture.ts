@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -178,4 +179,26 @@ test('100 connections with 1,700 requests each behind an unread list leave a sma
     for (const socket of sockets) socket.destroy();
     assert.ok(ninth < 250, `/livez takes ${ninth} ms`);
   }
+});
+
+test('connections of many addresses with the largest fields leave a small heap be', async (context) => {
+  const server = await serve(context, undefined, ['--max-old-space-size=96', '--max-semi-space-size=16']);
+  const fields = Array.from({ length: 90 }, (_, index) => `X-${index}: ${'x'.repeat(165)}\r\n`).join('');
+  const head = requestOf('POST /login', '', {}).replace('\r\n\r\n{}', `\r\n${fields}`);
+  let open = 0;
+  const sockets = await Promise.all(
+    Array.from({ length: 5000 }, async (_, index) => {
+      const socket = connect({ port: server.port, host: '127.0.0.1', localAddress: `127.0.0.${2 + (index % 5)}` });
+      socket.on('error', () => undefined).on('close', () => (open -= 1));
+      await once(socket, 'connect');
+      open += 1;
+      // The content does not come.
+      socket.write(`${head}\r\n`);
+      return socket;
+    }),
+  );
+  while (open > 600) await delay(20);
+  for (const socket of sockets) socket.destroy();
+  await delay(100);
+  assert.equal((await server.ask(requestOf('GET /livez', ''))).status, 200);
 });
