@@ -184,8 +184,11 @@ export class Connection {
     const { exchanges, options } = this.#shared;
     const { handle, alwaysServedTargets, limits } = options;
     try {
-      const { target } = (exchange.head = checkHead(exchange, exchange.incoming.httpVersion));
+      exchange.head = checkHead(exchange, exchange.incoming.httpVersion);
+      const { target, contentLength } = exchange.head;
       exchange.target = target;
+      // In 64 KiB there may be thousands of chunks, which Node's parser passes on one by one.
+      if (contentLength === undefined) this.#shared.reading.pauseNetwork(this.#socket);
       const caller = this.#proxies?.callerBehind(this.#peer, exchange.fields);
       if (caller !== undefined) exchange.adoptForwarded(caller);
       else if (exchange.fields.get('x-forwarded-for') !== undefined)
@@ -361,7 +364,10 @@ export class Connection {
     const isArriving = head?.contentLength !== 0 && !incoming.complete && !socket.readableEnded;
     if (this.#state === 'closing' && (isFollowed || isArriving)) {
       outgoing.flushHeaders();
-      linger(isFollowed ? socket : incoming, lingerTimeoutMs, () => outgoing.end());
+      const isChunked = head?.contentLength === undefined;
+      if (isChunked) discardInput(socket);
+      const arriving = isFollowed || isChunked ? socket : incoming;
+      linger(arriving, lingerTimeoutMs, () => outgoing.end());
     } else {
       outgoing.end();
     }

@@ -43,6 +43,11 @@ const tooManyArrive = new CairnError(
   { retryAfterSeconds: 1 },
 );
 
+const tooManyChunks = new CairnError(
+  'content_too_large',
+  'Cannot read the body: its chunks are too small for so many',
+);
+
 export function bodyTooLarge(bytesMax: number): CairnError {
   return new CairnError(
     'content_too_large',
@@ -53,6 +58,9 @@ export function bodyTooLarge(bytesMax: number): CairnError {
 /** An id that can be written to a log line and a URN (RFC 8141 §2) as it is. */
 const requestId = /^[\w.~:=+/@-]{1,128}$/;
 const noBytes = Buffer.alloc(0);
+/** Beyond so many chunks, they have so many bytes each: to parse one takes as long as to read more. */
+const chunksMin = 4096;
+const chunkBytesMin = 16;
 
 /** A request and its response, as Node passes them on. */
 export interface Arrival {
@@ -204,6 +212,7 @@ export class Exchange implements Arrival, Request, RequestEntry {
     const { incoming } = this;
     const { memory, takeTurn, options } = this.#shared;
     const { uncountedBodyBytesMax } = options.limits;
+    let chunks = 0;
     let body: Buffer = noBytes;
     let length = 0;
     let holding: Holding | undefined;
@@ -216,6 +225,8 @@ export class Exchange implements Arrival, Request, RequestEntry {
     const append = (chunk: Buffer): void => {
       const needed = length + chunk.length;
       if (needed > bytesMax) return fail(bodyTooLarge(bytesMax));
+      chunks += 1;
+      if (chunks > chunksMin + needed / chunkBytesMin) return fail(tooManyChunks);
       if (needed > body.length) {
         const size = Math.min(Math.max(2 * needed, uncountedBodyBytesMax), contentLength);
         if (size > uncountedBodyBytesMax) {

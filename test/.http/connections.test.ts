@@ -386,6 +386,43 @@ for (const name of ['http', 'https']) {
   });
 }
 
+test('content in tiny chunks is read from one connection in each turn, and endless it is not parsed', async (t) => {
+  let [begun, read] = [0, 0];
+  const count = (request: Request): void => {
+    begun += 1;
+    assert.ok(request instanceof Exchange);
+    request.incoming.on('data', () => (read += 1));
+  };
+  const counted: Handle = async (request) => {
+    count(request);
+    return text(String((await request.receiveBody(100_000)).length));
+  };
+  const ignored: Handle = (request) => {
+    count(request);
+    return text('ignored');
+  };
+  const listener = await start(t, {}, { 'POST /counted': counted, 'POST /ignored': ignored });
+  const chunked = (path: string, chunks: number): string =>
+    `POST ${path} ${host}Transfer-Encoding: chunked\r\n\r\n${'1\r\nx\r\n'.repeat(chunks)}0\r\n\r\n`;
+  const clients = Array.from({ length: 8 }, () => new RawClient(listener.port));
+  await until(() => listener.server.connections === 8, 'they do not connect');
+  for (const client of clients) client.send(chunked('/counted', 100));
+  const together = await growthPerTurn(() => begun, () => begun === 8);
+  assert.ok(together <= 2, `${together} connections in a turn`);
+  for (const client of clients) assert.equal((await client.reply()).body, '100');
+
+  // Of what follows, only what has been read together with it is parsed.
+  for (const [index, path] of ['/counted', '/ignored'].entries()) {
+    const client = clients[index];
+    read = 0;
+    const reply = await client?.send(chunked(path, 60_000)).reply();
+    assert.equal(reply?.status, path === '/counted' ? 413 : 200);
+    await client?.closed;
+    assert.ok(read < 12_000, `${read} chunks of ${path} are parsed`);
+  }
+  for (const client of clients) client.socket.destroy();
+});
+
 test('the memory of a connection that is cut comes back before another one is read', async (context) => {
   const { wait, open } = gatedHandler();
   // Connections of a proxy may have any caller, so none of them is paused for another.
@@ -711,14 +748,15 @@ test('content over the limit is refused before it is read, or as soon as it is t
 test('content in tiny chunks is put together, in memory of its own size', async (context) => {
   const big: Handle = async (request) => text((await request.receiveBody(1024 * 1024)).toString('latin1'));
   const listener = await start(context, {}, { 'POST /big': big });
-  const content = Array.from({ length: 100_000 }, (_, index) => String(index % 10)).join('');
+  const parts = Array.from({ length: 50_000 }, (_, index) => String(index % 10).repeat(17));
+  const content = parts.join('');
   const client = new RawClient(listener.port).send(`POST /big ${host}Transfer-Encoding: chunked\r\n\r\n`);
   while (listener.server.unanswered === 0) await delay(2);
   const before = heapBytes();
-  client.send([...content].map((digit) => `1\r\n${digit}\r\n`).join(''));
+  client.send(parts.map((part) => `11\r\n${part}\r\n`).join(''));
   const { memory } = listener.server;
   await until(() => memory.sum >= content.length, 'the chunks do not arrive');
-  assert.ok(heapBytes() - before < 5 * 1024 * 1024, 'each chunk of one byte used to take 200');
+  assert.ok(heapBytes() - before < 5 * 1024 * 1024, 'each chunk used to take 200 bytes more');
   client.send('5\r\nabcde\r\n0\r\n\r\n');
   assert.equal((await client.reply()).body, `${content}abcde`);
   client.socket.destroy();
