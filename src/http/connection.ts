@@ -131,6 +131,8 @@ export class Connection {
     const shared = this.#shared;
     const exchange = (this.#latest = new Exchange(shared, this.#peer, arrival));
     const reply = this.#answer(exchange);
+    // Nobody counts the chunks that have arrived with it.
+    if (exchange.isUnread) shared.reading.pauseNetwork(this.#socket);
     if (reply instanceof Promise) this.#await(exchange, reply);
     else this.#sendSoon(exchange, reply);
     shared.answering(shared.options.clock.elapsed() - exchange.startedMs);
@@ -184,11 +186,8 @@ export class Connection {
     const { exchanges, options } = this.#shared;
     const { handle, alwaysServedTargets, limits } = options;
     try {
-      exchange.head = checkHead(exchange, exchange.incoming.httpVersion);
-      const { target, contentLength } = exchange.head;
+      const { target } = (exchange.head = checkHead(exchange, exchange.incoming.httpVersion));
       exchange.target = target;
-      // In 64 KiB there may be thousands of chunks, which Node's parser passes on one by one.
-      if (contentLength === undefined) this.#shared.reading.pauseNetwork(this.#socket);
       const caller = this.#proxies?.callerBehind(this.#peer, exchange.fields);
       if (caller !== undefined) exchange.adoptForwarded(caller);
       else if (exchange.fields.get('x-forwarded-for') !== undefined)

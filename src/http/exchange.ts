@@ -61,6 +61,8 @@ const noBytes = Buffer.alloc(0);
 /** Beyond so many chunks, they have so many bytes each: to parse one takes as long as to read more. */
 const chunksMin = 4096;
 const chunkBytesMin = 16;
+/** How many chunks of a connection are read before others have their turns. */
+const chunksAtOnce = 64;
 
 /** A request and its response, as Node passes them on. */
 export interface Arrival {
@@ -159,6 +161,11 @@ export class Exchange implements Arrival, Request, RequestEntry {
     return options.alwaysServedTargets?.has(this.target) || exchanges.hasRoom(this.caller, 1);
   }
 
+  /** Whether nobody reads its content, which may have many chunks. */
+  get isUnread(): boolean {
+    return this.head?.contentLength === undefined && this.#rejectBody === undefined;
+  }
+
   /** Counts the request as in flight, unless it still waits for its sender. */
   enter(): void {
     if (this.#rejectBody === undefined) this.#place ??= this.#shared.exchanges.take(this.caller, 1);
@@ -210,7 +217,7 @@ export class Exchange implements Arrival, Request, RequestEntry {
     reject: (reason: CairnError) => void,
   ): void {
     const { incoming } = this;
-    const { memory, takeTurn, options } = this.#shared;
+    const { memory, reading, takeTurn, options } = this.#shared;
     const { uncountedBodyBytesMax } = options.limits;
     let chunks = 0;
     let body: Buffer = noBytes;
@@ -226,6 +233,8 @@ export class Exchange implements Arrival, Request, RequestEntry {
       const needed = length + chunk.length;
       if (needed > bytesMax) return fail(bodyTooLarge(bytesMax));
       chunks += 1;
+      // Node's parser passes on thousands that have arrived one by one, before it reads others.
+      if (chunks === chunksAtOnce) reading.pauseNetwork(incoming.socket);
       if (chunks > chunksMin + needed / chunkBytesMin) return fail(tooManyChunks);
       if (needed > body.length) {
         const size = Math.min(Math.max(2 * needed, uncountedBodyBytesMax), contentLength);

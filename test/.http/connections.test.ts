@@ -406,21 +406,26 @@ test('content in tiny chunks is read from one connection in each turn, and endle
     `POST ${path} ${host}Transfer-Encoding: chunked\r\n\r\n${'1\r\nx\r\n'.repeat(chunks)}0\r\n\r\n`;
   const clients = Array.from({ length: 8 }, () => new RawClient(listener.port));
   await until(() => listener.server.connections === 8, 'they do not connect');
-  for (const client of clients) client.send(chunked('/counted', 100));
-  const together = await growthPerTurn(() => begun, () => begun === 8);
-  assert.ok(together <= 2, `${together} connections in a turn`);
-  for (const client of clients) assert.equal((await client.reply()).body, '100');
+  for (const path of ['/counted', '/missing']) {
+    for (const client of clients) client.send(chunked(path, 100));
+    const { answered } = listener;
+    const [before, figure] = path === '/counted' ? [0, () => begun] : [answered.length, () => answered.length];
+    const together = await growthPerTurn(figure, () => figure() === before + 8);
+    assert.ok(together <= 2, `${together} connections in a turn`);
+    for (const client of clients) assert.equal((await client.reply()).status, path === '/counted' ? 200 : 404);
+    if (path === '/missing') for (const client of clients) client.socket.destroy();
+  }
 
   // Of what follows, only what has been read together with it is parsed.
-  for (const [index, path] of ['/counted', '/ignored'].entries()) {
-    const client = clients[index];
+  for (const path of ['/counted', '/ignored']) {
+    const client = new RawClient(listener.port);
     read = 0;
-    const reply = await client?.send(chunked(path, 60_000)).reply();
-    assert.equal(reply?.status, path === '/counted' ? 413 : 200);
-    await client?.closed;
+    const reply = await client.send(chunked(path, 60_000)).reply();
+    assert.equal(reply.status, path === '/counted' ? 413 : 200);
+    await client.closed;
     assert.ok(read < 12_000, `${read} chunks of ${path} are parsed`);
+    client.socket.destroy();
   }
-  for (const client of clients) client.socket.destroy();
 });
 
 test('the memory of a connection that is cut comes back before another one is read', async (context) => {
