@@ -438,14 +438,9 @@ class Questions {
   #apply({ removed, cleared }: Removal): void {
     for (const [row, [from, ids]] of cleared) {
       const { field = '' } = from.reference ?? {};
-      let before = row;
-      for (const id of ids) {
-        const value = before.values[field];
-        const rest = Array.isArray(value) ? value.filter((each) => each !== id) : undefined;
-        const after = { ...before, version: before.version + 1, values: plain({ ...before.values, [field]: rest }) };
-        this.#put(from, after, before);
-        before = after;
-      }
+      const value = row.values[field];
+      const rest = Array.isArray(value) ? value.filter((each) => !ids.includes(each)) : undefined;
+      this.#put(from, { ...row, version: row.version + 1, values: plain({ ...row.values, [field]: rest }) }, row);
     }
     for (const [from, row] of removed) {
       from.rows.delete(row.id);
