@@ -22,7 +22,7 @@ const proofs = [
   ['whose.torture', { CAIRN_WHOSE_QUESTIONS: 1_000_000 }],
   ['merge-patch', { CAIRN_MERGE_PATCHES: 100_000 }],
   ['orders', { CAIRN_TEST_HISTORIES: 3000 }],
-  ['cluster.torture', { CAIRN_CLUSTER_OPERATIONS: 200_000 }],
+  ['cluster.torture', { CAIRN_CLUSTER_OPERATIONS: 200_000, CAIRN_NODE_KILLS: 30 }],
   ['cluster-servers', {}],
   ['cluster-etcd', {}],
   ['cluster-mutants', {}],

@@ -1,9 +1,9 @@
 /**
  * Nodes of a cluster over a real etcd, each behind its own proxies, while members, nodes and links
  * fail. Then every operation of every node is compared with the log. `CAIRN_TEST_SEED` repeats the
- * order of the faults.
+ * order of the faults, but for the kills of nodes that `CAIRN_NODE_KILLS` adds over the run.
  *
- *   CAIRN_CLUSTER_OPERATIONS=200000 node --import tsx --test test/.torture/cluster.torture.ts
+ *   CAIRN_CLUSTER_OPERATIONS=200000 CAIRN_NODE_KILLS=30 node --import tsx --test test/.torture/cluster.torture.ts
  */
 import assert from 'node:assert/strict';
 import { spawn, type ChildProcess } from 'node:child_process';
@@ -24,6 +24,7 @@ import type { NodeOrder, NodeReport } from './cluster-node.ts';
 
 const seed = process.env['CAIRN_TEST_SEED'] ?? '1';
 const operationsWanted = Number(process.env['CAIRN_CLUSTER_OPERATIONS'] ?? 20_000);
+const killsWanted = Number(process.env['CAIRN_NODE_KILLS'] ?? 0);
 const typescript = 'typescript' in process.features ? [] : ['--import', 'tsx'];
 
 /** A node's process, which is started again whenever it ends, as by a service manager. */
@@ -264,8 +265,13 @@ test(`${operationsWanted} operations while everything fails (CAIRN_TEST_SEED=${s
   const random = generator('cluster faults', seed);
   const counts = new Map<string, number>();
   const begun = performance.now();
-  while (cluster.nodes.reduce((sum, { operations }) => sum + operations, 0) < operationsWanted) {
-    const name = random.pick(Object.keys(faults));
+  const nodeKill = 'a node is killed';
+  for (;;) {
+    const operations = cluster.nodes.reduce((sum, node) => sum + node.operations, 0);
+    const kills = counts.get(nodeKill) ?? 0;
+    if (operations >= operationsWanted && kills >= killsWanted) break;
+    const picked = random.pick(Object.keys(faults));
+    const name = kills < killsWanted * (operations / operationsWanted) ? nodeKill : picked;
     counts.set(name, (counts.get(name) ?? 0) + 1);
     await faults[name]?.(cluster, random);
     await between(random, 300, 2500);
