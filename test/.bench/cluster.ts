@@ -116,8 +116,8 @@ async function measure(
 /** Measures reads at one server, and at two at the same time. */
 async function reads({ directory, rounds, measureMs }: ClusterBench, etcd: RealEtcd): Promise<string> {
   const cluster = ['--cluster', etcd.addresses.join(',')];
-  const servers = [await startCairn(mkdtempSync(join(directory, 'a-')), mkdtempSync(join(directory, 'b-')), cluster)];
-  servers.push(await startCairn(mkdtempSync(join(directory, 'a-')), mkdtempSync(join(directory, 'b-')), cluster));
+  const servers = [await startCairn(mkdtempSync(join(directory, 'a-')), cluster)];
+  servers.push(await startCairn(mkdtempSync(join(directory, 'a-')), cluster));
   const [port = 0] = servers.map((server) => server.port);
   const body = JSON.stringify({ email, password });
   const head = 'HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n';

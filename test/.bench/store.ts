@@ -102,7 +102,7 @@ async function creates(bench: StoreBench, templates: ReadonlyMap<number, string>
       const log = join(bench.directory, 'bare.jsonl');
       const bareLog = await measure(await startBare(bench.directory, { ...created, log }), 'x');
       for (const [records, template] of templates) {
-        const server = await startCairn(bench.directory, fresh(bench.directory, template));
+        const server = await startCairn(bench.directory, ['--data', fresh(bench.directory, template)]);
         const cairn = await measure(server, await tokenOf(server));
         const key = `${records} ${connections}`;
         const ofLog = cairn.requestsPerSecond / bareLog.requestsPerSecond;
@@ -165,7 +165,7 @@ async function startOf(bench: StoreBench, template: string): Promise<{ ms: numbe
   for (let round = 0; round < bench.rounds; round += 1) {
     const data = fresh(bench.directory, template);
     const begun = performance.now();
-    const server = await startCairn(bench.directory, data);
+    const server = await startCairn(bench.directory, ['--data', data]);
     await ask(server.port, `GET /livez ${fields}\r\n`);
     ms.push(performance.now() - begun);
     mib.push(residentMiB(server));
