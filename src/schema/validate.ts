@@ -156,7 +156,7 @@ export function validateBody<S extends Shape>(
   const hasMore = Object.hasOwn(shape, moreName);
   const others = hasMore ? document : body;
   // The next start would take a member with the former name of a field for the field.
-  const formers = Object.values(shape).map(({ renamedFrom }) => renamedFrom);
+  const formers = hasMore ? Object.values(shape).map(({ renamedFrom }) => renamedFrom) : [];
   const more: [string, JsonValue][] = [];
   for (const name in others) {
     if (isTooMany(issues)) break;
