@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import type { Route } from '../../src/api/call.ts';
+import { defineCollection } from '../../src/collections/define.ts';
 import { hmacSha256 } from '../../src/auth/jws.ts';
 import { secretHash } from '../../src/auth/secrets.ts';
 import { limits } from '../../src/base/limits.ts';
@@ -304,6 +305,37 @@ test('a key that is removed while the body arrives writes nothing', { skip: isLo
   assert.equal((await (await as('member'))('DELETE', '/keys/1')).status, 204);
   assert.equal((await client.send(body).reply('POST')).status, 401);
 });
+
+for (const credential of ['key', 'session'] as const) {
+  test(`an administrator who loses the role while the body arrives writes nothing by ${credential}`, {
+    skip: isLockedRun,
+  }, async (t) => {
+    const notices = defineCollection({
+      name: 'notices', fields: { text: { kind: 'text' } }, access: { create: 'admin' },
+    });
+    const { app, as, ask, keyOf, cookie: cookieOf } = await setUp(t, { collections: [notices] });
+    const admin = await as('admin');
+    const boss = { name: 'Bo', email: 'bo@example.org', password: 'a boss of the whole house', role: 'admin' };
+    assert.equal((await admin('POST', '/users', { json: boss })).status, 201);
+    const { email, password } = boss;
+    const key = await keyOf('admin');
+    const cookie = await cookieOf('admin');
+    const field = credential === 'key' ? `Authorization: Bearer ${key}` : `Cookie: ${cookie}`;
+    const { access_token } = Object((await ask('POST', '/tokens', { json: { email, password } })).json);
+    const port = await app.listen({ port: 0, host: '127.0.0.1' });
+    const client = new RawClient(port);
+    t.after(() => client.socket.destroy());
+    const body = JSON.stringify({ text: 'Closed' });
+    client.send(`POST /notices HTTP/1.1\r\nHost: localhost\r\n${field}\r\nSec-Fetch-Site: same-origin\r\n` +
+      `Content-Type: application/json\r\nContent-Length: ${body.length}\r\nExpect: 100-continue\r\n\r\n`);
+    assert.equal((await client.reply('POST')).status, 100);
+    const fields = { authorization: `Bearer ${access_token}` };
+    assert.equal((await ask('PATCH', '/users/1', { fields, json: { role: 'member' } })).status, 200);
+    // The sessions of a demoted user end; the keys stay, with less to open.
+    assert.equal((await client.send(body).reply('POST')).status, credential === 'key' ? 403 : 401);
+    assert.deepEqual((await ask('GET', '/notices', { fields })).json, []);
+  });
+}
 
 test('only the hash of a key is stored, and it is good after a restart', async (t) => {
   const directory = temporaryDirectory(t);

@@ -111,6 +111,16 @@ test('an app at its limit of password hashes sends Retry-After, and does not cou
   assert.equal((await login(right)).status, 200);
 });
 
+test('sign-ins that are turned away while the server is busy are no failures of their account', async (t) => {
+  const { login, right } = await setUp(t, { scryptCost: 10, withoutPort: true });
+  const guesses = Array.from({ length: 20 }, (_, index) =>
+    login('guess', `198.51.100.${index}`, `${index}@example.org`));
+  const own = Array.from({ length: 5 }, () => login(right));
+  assert.deepEqual((await Promise.all(own)).map(({ status }) => status), new Array<number>(5).fill(503));
+  await Promise.all(guesses);
+  assert.equal((await login(right)).status, 200);
+});
+
 /** RFC 6750 §2.1 and HOSTILE "Transport": what stands in `Authorization`, and what it gets. `T` is a good token. */
 const transports: readonly [title: string, value: string, status: number][] = [
   ['Bearer', 'Bearer T', 200],

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { test } from 'node:test';
-import { keyRingOfSecret, newKeyRing } from '../../src/auth/keys.ts';
+import { keyRingOfSecret, newKeyRing, type KeyRing } from '../../src/auth/keys.ts';
 import { Tokens } from '../../src/auth/tokens.ts';
 import { CairnError } from '../../src/base/errors.ts';
 import { rotateKeyRing } from '../../src/cli/keys.ts';
@@ -185,31 +185,55 @@ const refused: Readonly<Record<string, string>> = {
   'a refresh token in its place': base64url(Buffer.alloc(50, 7)),
 };
 
+const messages = new Set<string>();
+
+/** The rings under which every token is tried: the signing key alone, first of three, retired, and configured anew. */
+const configured = keyRingOfSecret(secret, 0);
+const randomRing = newKeyRing(testRandom('other key'), 0);
+const rings: Readonly<Record<string, () => KeyRing>> = {
+  'with one key': () => configured,
+  'with two retired keys beside it': () => ({
+    keys: [configured.keys[0], ...[randomRing, newKeyRing(testRandom('third key'), 0)].map(({ keys: [key] }) => ({
+      ...key, retiredAt: now * 1000,
+    }))],
+  }),
+  'with the key rotated': () => rotateKeyRing(configured, testRandom('rotated'), now * 1000),
+};
+
 /** Changes the last letter in a way that a lenient decoder ignores. */
 function nextLetter(text: string): string {
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
   return text.slice(0, -1) + (alphabet[alphabet.indexOf(text.slice(-1)) + 1] ?? '');
 }
 
-for (const [name, token] of Object.entries(accepted)) {
-  test(`accepted: ${name}`, () => {
-    const { role } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString());
-    const { kind, userId, role: found } = setUp().tokens.verify(token);
-    assert.deepEqual([kind, userId, found], ['bearer', 7, role]);
-  });
-}
-
-const messages = new Set<string>();
-for (const [name, token] of Object.entries(refused)) {
-  test(`refused: ${name}`, () => {
-    assert.throws(() => setUp().tokens.verify(token), (error) => {
-      assert.ok(error instanceof CairnError);
-      assert.equal(error.code, 'invalid_token');
-      messages.add(error.message);
-      return true;
+for (const [ring, makeRing] of Object.entries(rings)) {
+  for (const [name, token] of Object.entries(accepted)) {
+    test(`accepted ${ring}: ${name}`, () => {
+      const { role } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString());
+      const { kind, userId, role: found } = setUp(makeRing()).tokens.verify(token);
+      assert.deepEqual([kind, userId, found], ['bearer', 7, role]);
     });
-    assert.equal(messages.size, 1, 'one constant message');
-  });
+    test(`refused ${ring}, a day and a minute later: ${name}`, () => {
+      const { tokens, clock } = setUp(makeRing());
+      tokens.verify(token);
+      clock.advance(86_460);
+      assert.throws(() => tokens.verify(token), { code: 'invalid_token' });
+    });
+  }
+  for (const [name, token] of Object.entries(refused)) {
+    test(`refused ${ring}: ${name}`, () => {
+      const { tokens } = setUp(makeRing());
+      // A busy server: other tokens are already in its cache.
+      tokens.verify(goodToken);
+      assert.throws(() => tokens.verify(token), (error) => {
+        assert.ok(error instanceof CairnError);
+        assert.equal(error.code, 'invalid_token');
+        messages.add(error.message);
+        return true;
+      });
+      assert.equal(messages.size, 1, 'one constant message');
+    });
+  }
 }
 
 test('the malformed tokens in the table have valid claims', () => {
@@ -218,7 +242,7 @@ test('the malformed tokens in the table have valid claims', () => {
 });
 
 test('refused: each bit of a good signature flipped', () => {
-  const { tokens } = setUp();
+  const { tokens } = setUp(rotateKeyRing(configured, testRandom('rotated'), now * 1000));
   const signature = Buffer.from(signaturePart, 'base64url');
   for (let bit = 0; bit < 256; bit += 1) {
     const flipped = Buffer.from(signature);
