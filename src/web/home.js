@@ -91,7 +91,7 @@ export function view() {
 
 /** Leads through the first steps until each is done. @param {readonly Summary[]} lists */
 function firstRun(lists) {
-  const declared = state.description?.['x-collections'] ?? [];
+  const declared = state.description?.['x-collections'].filter(({ builtIn }) => !builtIn) ?? [];
   const first = declared[0]?.name ?? 'items';
   /** @type {readonly [title: string, isDone: boolean, href: string, text: string][]} */
   const steps = [

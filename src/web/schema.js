@@ -106,7 +106,9 @@ export function view() {
     to.title,
     removals[onDelete],
   ]);
-  const declaration = { collections: state.description?.['x-collections'] };
+  const collections = (state.description?.['x-collections'] ?? []).flatMap(
+    ({ builtIn, lists, ...collection }) => (builtIn ? [] : [collection]),
+  );
   const look = {
     viewBox: `0 0 ${size} ${bottom}`,
     width: size,
@@ -120,7 +122,7 @@ export function view() {
       'div.row spread',
       h('h1', { tabindex: -1 }, 'Schema'),
       h('span.quiet', '* must be filled in'),
-      button('Copy declaration', () => copy(JSON.stringify(declaration, null, 2))),
+      button('Copy declaration', () => copy(JSON.stringify({ collections }, null, 2))),
     ),
     h('div.scroll', h(lit ? 'svg.schema lit' : 'svg.schema', look, lines, cards)),
     rows.length > 0 && table(['Field', 'Refers to', 'Its removal'], rows),

@@ -31,7 +31,10 @@
  * @typedef {{ get?: Operation, post?: Operation, put?: Operation, patch?: Operation, delete?: Operation }} Path
  * @typedef {{ onDelete?: 'refuse' | 'remove' | 'clear', unique?: boolean, default?: Scalar,
  *   of?: Declared }} Declared
- * @typedef {{ paths: { [path: string]: Path }, 'x-collections': { name: string, fields?: { [name: string]: Declared } }[], info: { description: string },
+ * @typedef {{ parameters: string[], filters: { [path: string]: string[] }, sort: string[], fields: string[],
+ *   embed: string[] }} Lists
+ * @typedef {{ name: string, builtIn?: 'users' | 'items', fields?: { [name: string]: Declared }, lists?: Lists }} DescribedCollection
+ * @typedef {{ paths: { [path: string]: Path }, 'x-collections': DescribedCollection[], info: { description: string },
  *   components: { schemas: { [name: string]: Schema }, responses?: { [name: string]: Answer } } }} ApiDescription
  */
 

@@ -124,6 +124,37 @@ test('an operation declares no refusal that its collection cannot give', async (
   }
 });
 
+/** The declared collections of `x-collections`, without what the document adds to a declaration. */
+const declarationsIn = (described: readonly JsonObject[]): JsonObject[] =>
+  described.flatMap(({ builtIn, lists, ...collection }) => (builtIn === undefined ? [collection] : []));
+
+test('x-collections has users and items, marked as built in', () => {
+  const described: JsonObject[] = Object(document)['x-collections'];
+  const builtIn = described.map(({ name, builtIn }) => [name, builtIn]);
+  assert.deepEqual(builtIn.slice(0, 2), [['users', 'users'], ['items', 'items']]);
+  const [users, items] = described;
+  assert.deepEqual(Object.keys(Object(users?.['fields'])), ['name', 'email', 'role']);
+  assert.deepEqual(Object(items?.['fields']).price, { kind: 'number', min: 0, max: 1e12, example: 24.5 });
+});
+
+test('x-collections has exactly what a list takes', async (t) => {
+  const access = { list: 'public', read: 'public' } as const;
+  const notes = defineCollection({ name: 'notes', access, fields: {
+    title: { kind: 'text' },
+    address: { kind: 'object', fields: { city: { kind: 'text' } } },
+    tags: { kind: 'list', of: { kind: 'text' } },
+  } });
+  const { app, ask } = await openTestApp(t, { collections: [notes] });
+  const { 'x-collections': described } = JSON.parse((await app.inject({ target: '/openapi.json' })).body);
+  const { lists } = described.find(({ name }: { name: string }) => name === 'notes');
+  assert.deepEqual(lists.filters['address.city'].at(-1), 'exists');
+  assert.deepEqual(lists.sort, ['id', 'title', 'address.city']);
+  const filters = Object.entries<string[]>(lists.filters).flatMap(([name, operators]) =>
+    operators.map((operator) => `${name}:${operator}=${operator === 'exists' ? 'true' : '1'}`));
+  for (const query of [...filters, `sort=${lists.sort}`, `fields=${lists.fields}`])
+    assert.equal((await ask('GET', `/notes?${query}`)).status, 200, query);
+});
+
 test('the document has the declarations of all collections, as a file has them', {
   skip: process.env['CAIRN_TEST_STORE'] === 'cluster' && 'a cluster always has users',
 }, async (t) => {
@@ -142,7 +173,7 @@ test('the document has the declarations of all collections, as a file has them',
   ];
   const { app } = await openTestApp(t, { collections, users: false, auth: 'none', withoutPort: true });
   const { 'x-collections': declared } = JSON.parse((await app.inject({ target: '/openapi.json' })).body);
-  assert.deepEqual(parseDeclarations({ users: false, collections: declared }, []).collections, collections);
+  assert.deepEqual(parseDeclarations({ users: false, collections: declarationsIn(declared) }, []).collections, collections);
 });
 
 test('what refers to users is described as it was declared, and shows their names', async (t) => {
@@ -152,7 +183,7 @@ test('what refers to users is described as it was declared, and shows their name
   });
   const { app } = await openTestApp(t, { collections: [notes], withoutPort: true });
   const { 'x-collections': declared, components } = JSON.parse((await app.inject({ target: '/openapi.json' })).body);
-  assert.deepEqual(parseDeclarations({ collections: declared }, []).collections, [notes]);
+  assert.deepEqual(parseDeclarations({ collections: declarationsIn(declared) }, []).collections, [notes]);
   const { NoteWithEmbedded, UserName } = components.schemas;
   assert.equal(NoteWithEmbedded.properties.author.$ref, '#/components/schemas/UserName');
   assert.deepEqual(Object.keys(UserName.properties), ['id', 'name']);

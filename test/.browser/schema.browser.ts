@@ -65,8 +65,8 @@ visitTest('the schema is a picture of collections, with lines that say what remo
   const { collections } = JSON.parse(await browser.run('return navigator.clipboard.readText()'));
   const app = await createApp({ scryptCost: 1, collections: collections.map(defineCollection) });
   visit.t.after(() => app.close());
-  const described = async (path: string): Promise<any> => JSON.parse(path)['x-collections'];
-  const again = await described((await app.inject({ target: '/openapi.json' })).body);
+  const { 'x-collections': described } = JSON.parse((await app.inject({ target: '/openapi.json' })).body);
+  const again = described.flatMap(({ builtIn, lists, ...collection }: any) => (builtIn ? [] : [collection]));
   assert.deepEqual(again, collections);
   assert.deepEqual(again.map(({ name }: { name: string }) => name), ['authors', 'books']);
 });

@@ -6,7 +6,10 @@ import { problems } from '../../base/errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts';
 import { version } from '../../base/version.ts';
 import { decidingNames } from '../../collections/reader.ts';
+import { operatorsOf } from '../../lists/filters.ts';
+import { listParameters, sortableNames } from '../../lists/query.ts';
 import { moreName, valueName } from '../../schema/field.ts';
+import { readableNames, readablePaths } from '../../schema/record.ts';
 import { manySchema, objectSchema, resourceSchema } from './json-schema.ts';
 import { idSchemas } from './schemas.ts';
 import { describe, type DescribedRoute } from './summaries.ts';
@@ -59,42 +62,61 @@ export function openApi(routes: readonly Route[], basePath: string): JsonObject 
         },
       },
     },
-    'x-collections': collectionsOf(routes).map(declarationOf),
+    'x-collections': [...new Set(routes.flatMap(({ of }) => of?.collection ?? []))].map(
+      describeCollection,
+    ),
     'x-problems': Object.fromEntries(
       kinds.map(([code, [status, title]]) => [code, { status, title }]),
     ),
   };
 }
 
-/** The collections that the routes serve but for users and items, which every server has. */
-const collectionsOf = (routes: readonly Route[]): RoutedCollection[] =>
-  [...new Set(routes.flatMap(({ of }) => of?.collection ?? []))].filter(
-    ({ isUsers, isBuiltIn }) => !isUsers && !isBuiltIn,
-  );
-
-/** A collection as a declaration file has it. Its schemas do not say what is unique, nor what a removal does. */
-function declarationOf(collection: RoutedCollection): JsonObject {
-  const { name, singular, fields, access, ids, isSingle, ownerRemoved } = collection;
-  const { [valueName]: value, [moreName]: more, ...others } = fields;
+/**
+ * Describes a collection for programs that read `x-collections`, such as the page: its declaration
+ * as a file has it, and these members.
+ *
+ *   builtIn  `users` or `items`: collections that no file declares
+ *   lists    what a list takes: `parameters`, the operators by field as `filters`, and the names for
+ *            `sort`, `fields` and `embed`; single resources have no lists
+ */
+function describeCollection(collection: RoutedCollection): JsonObject {
+  const { name, singular, access, ids, isSingle, isUsers, isBuiltIn, ownerRemoved } = collection;
+  const { [valueName]: value, [moreName]: more, id: _, ...others } = collection.fields;
   const own = Object.entries(others).filter(([, { readOnly }]) => !readOnly);
   const { read, replace, patch } = access;
-  const declaration = {
+  const description = {
     name,
+    ...(isUsers && { builtIn: 'users' }),
+    ...(isBuiltIn && { builtIn: 'items' }),
     singular,
     ...(isSingle && { single: true }),
     ...(ids !== undefined && { id: { kind: ids, given: true } }),
-    ...(fields['createdAt']?.readOnly && { timestamps: true }),
+    ...(others['createdAt']?.readOnly && { timestamps: true }),
     ...(ownerRemoved && { ownerRemoved }),
     ...(more !== undefined && { additional: true }),
     ...(value === undefined ? { fields: Object.fromEntries(own) } : { value }),
     access: isSingle ? { read, replace, patch } : access,
+    ...(!isSingle && { lists: describeLists(collection) }),
   };
-  // What ids a reference holds follows from the collection that it refers to.
+  // The collection that a reference refers to determines the kind of its ids.
   const withoutIds = function (this: { readonly kind?: unknown }, member: string, value: unknown) {
     return member === 'ids' && this.kind === 'reference' ? undefined : value;
   };
-  const plain: JsonValue = JSON.parse(JSON.stringify(declaration, withoutIds));
+  const plain: JsonValue = JSON.parse(JSON.stringify(description, withoutIds));
   return isJsonObject(plain) ? plain : {};
+}
+
+function describeLists(collection: RoutedCollection) {
+  const { fields, embeddables } = collection;
+  return {
+    parameters: listParameters(collection),
+    filters: Object.fromEntries(
+      readablePaths(fields).map(([path, field]) => [path, operatorsOf(path, field)]),
+    ),
+    sort: sortableNames(fields),
+    fields: readableNames(fields),
+    embed: embeddables.map(({ name }) => name),
+  };
 }
 
 const text: JsonObject = { type: 'string' };
