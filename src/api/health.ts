@@ -10,11 +10,11 @@ export interface HealthServices {
   readonly status: () => string;
   /** Returns why the server should not receive requests now; `undefined` if it should. */
   readonly unready: () => Unready | undefined;
-  readonly store: Pick<Store, 'isMemoryFull'>;
+  readonly store: Pick<Store, 'state'>;
 }
 
 /** Why a server should not receive requests. */
-export type Unready = 'draining' | 'store_failed' | 'storage_full' | 'store_unavailable';
+export type Unready = 'draining' | 'store_failed' | 'store_unavailable';
 
 export function healthEndpoints({ status, unready, store }: HealthServices): Endpoint[] {
   return bind(healthRoutes, {
@@ -25,7 +25,7 @@ export function healthEndpoints({ status, unready, store }: HealthServices): End
     ready() {
       const reason = unready();
       if (reason === undefined) {
-        const writes = store.isMemoryFull ? ',"writes":"full"' : '';
+        const writes = store.state === 'full' ? ',"writes":"full"' : '';
         return unstoredReply(200, `{"status":"ready"${writes}}`);
       }
       throw new CairnError(reason, 'Cannot answer requests: the server is not ready');

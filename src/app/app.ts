@@ -88,6 +88,8 @@ export class Application {
   certificate: string | undefined;
   readonly #options: CompleteOptions;
   readonly #features: readonly Feature[];
+  /** True if several processes share the data. */
+  readonly #isShared: boolean;
   readonly #pipeline: Handle;
   /** Shared by the lists of all collections. */
   readonly listPool: ListPool;
@@ -115,6 +117,7 @@ export class Application {
     this.store = store;
     this.singles = singles;
     this.#options = options;
+    this.#isShared = place !== undefined;
     this.observers = observers;
     const tokens = new Tokens({ ring: data.keys.ring(), clock, random });
     data.keys.onRing = (ring) => tokens.setRing(ring);
@@ -146,7 +149,10 @@ export class Application {
       basePath: settings.basePath,
       handle: this.#answerLater,
       cors,
-      problemReply,
+      problemReply: (error, request) => {
+        if (error.code === 'storage_full') this.#countFull();
+        return problemReply(error, request);
+      },
       proxies,
       alwaysServedTargets: new Set([healthRoutes.live.path, healthRoutes.ready.path]),
       onError,
@@ -155,7 +161,6 @@ export class Application {
         log.message('warn', `X-Forwarded-For is ignored: ${advice}`, { address });
       },
       onAnswered: (entry) => {
-        if (entry.status === 507) this.#noteFull();
         for (const observer of observers) observer.request?.(entry);
       },
     });
@@ -223,12 +228,14 @@ export class Application {
   /** Why the app should get no requests now; `undefined` if it should. */
   unready(): Unready | undefined {
     if (this.#closed !== undefined) return 'draining';
-    // A server that nobody reaches cannot be emptied.
-    return this.store.isMemoryFull ? undefined : unreadyStates[this.store.state];
+    const { state, isMemoryFull } = this.store;
+    // A full disk or memory serves reads, and is emptied by requests; a full shared place takes none.
+    if (state === 'full' && !isMemoryFull && this.#isShared) return 'store_unavailable';
+    return unreadyStates[state];
   }
 
   /** Counts a write that was refused for lack of room. */
-  #noteFull(): void {
+  #countFull(): void {
     const isDisk = this.store.state === 'full' && !this.store.isMemoryFull;
     this.#full[isDisk ? 'diskFull' : 'memoryFull'] += 1;
   }
@@ -258,7 +265,7 @@ const onlyLoopback = 'without authentication an app listens on loopback only';
 const stopped = new CairnError('draining', 'Cannot answer: the server has stopped');
 const unreadyStates = {
   writable: undefined,
-  full: 'storage_full',
+  full: undefined,
   unavailable: 'store_unavailable',
   failed: 'store_failed',
 } as const;

@@ -45,6 +45,7 @@ export const problems = {
   store_unavailable: [503, 'The store cannot be reached'],
   outcome_unknown: [503, 'It is unknown whether the write was stored'],
   http_version_not_supported: [505, 'The HTTP version is not supported'],
+  too_many_records: [507, 'You may own no further records'],
   storage_full: [507, 'The storage is full'],
 } as const satisfies { readonly [code: string]: readonly [status: number, title: string] };
 

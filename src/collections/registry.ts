@@ -62,7 +62,7 @@ export interface Declared extends CollectionDeclaration {
   readonly shapeTag: string;
   /**
    * Checks that a caller was not removed, and may own one more record in the app.
-   * @throws CairnError `invalid_token`, `storage_full`
+   * @throws CairnError `invalid_token`, `too_many_records`
    */
   readonly checkOwner: (tx: Transaction, principal: Principal) => void;
 }
@@ -206,7 +206,7 @@ export function registryOf(
     for (const table of tables) owned += tx.of(table).referring('ownerId', ownerId).countAtMost;
     if (owned < recordsPerOwner) return;
     const message = `Cannot write: you own ${owned} records, and may own ${recordsPerOwner}`;
-    throw new CairnError('storage_full', `${message}: remove some`);
+    throw new CairnError('too_many_records', `${message}: remove some`);
   };
   const nouns = new Set<string>();
   const all = declarations.map((declaration) => {

@@ -50,7 +50,7 @@ test('the alerts of the reference fire while etcd has no room, or no majority, a
   t.after(() => operations.drain(0));
   const well = await figuresOf(app, port);
   etcd.quota = 0;
-  await until(() => app.unready() === 'storage_full');
+  await until(() => app.store.state === 'full');
   const full = await figuresOf(app, port);
   etcd.quota = Number.POSITIVE_INFINITY;
   etcd.disarm();

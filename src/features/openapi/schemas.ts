@@ -141,7 +141,7 @@ export const healthSchema = objectSchema(
     writes: {
       type: 'string',
       enum: ['full'],
-      description: 'Records fill the memory, so only deletions are accepted.',
+      description: 'The memory or the disk is full, so writes that grow are refused.',
     },
   },
   ['writes'],

@@ -216,7 +216,6 @@ const serverDescriptions: {
   ready: {
     summary: 'Check that the server is ready for requests',
     reply: content(200, 'The server is ready.', healthSchema),
-    refusals: [507],
   },
 };
 
