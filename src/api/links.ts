@@ -39,7 +39,9 @@ function pageAt(
   const [path = '', query = ''] = target.split(/\?(.*)/s);
   const kept = query
     .split('&')
-    .filter((piece) => decodeURIComponent(piece.replace(/=.*/, '')) !== parameter);
+    .filter(
+      (piece) => decodeURIComponent(piece.replace(/=.*/, '')).replace(/\[\]$/, '') !== parameter,
+    );
   // Characters that are not allowed in a URI (RFC 3986 appendix A) could end the link too
   // early.
   const written = [...kept, `${parameter}=${place}`]

@@ -82,11 +82,10 @@ export function readCondition(
     /^([\p{L}\p{N}_][^:,()[\]\\]*)(?::(\w+))?$/u.exec(parameter) ?? [];
   const field = name === undefined ? undefined : fieldAt(shape, name);
   if (name === undefined || field === undefined) {
-    const filters = `filters by ${readablePaths(shape)
-      .map(([known]) => known)
-      .join(', ')}`;
-    const known = `${others.join(', ')}, and ${filters}`;
-    throw invalidParameter(parameter, `is not a known parameter; this list takes ${known}`);
+    const names = readablePaths(shape).map(([known]) => known);
+    const filters = `filters by ${names.join(', ')}`;
+    const known = others.length === 0 ? filters : `takes ${others.join(', ')}, and ${filters}`;
+    throw invalidParameter(parameter, `is not a known parameter; this list ${known}`);
   }
   const kind = kindOf(field);
   const allowed = operatorsOf(name, field);
@@ -125,10 +124,12 @@ export function isMixed(field: Field | undefined): boolean {
 /** Returns the operators of a field. Only one that may be absent can be asked whether it exists. */
 export function operatorsOf(path: string, field: Field): readonly (Operator | 'exists')[] {
   const { operators } = kindOf(field);
-  const mayBeAbsent =
-    field.optional || field.nullable || field.kind === 'json' || path.includes('.');
-  return mayBeAbsent ? [...operators, 'exists'] : operators;
+  return mayBeAbsent(path, field) ? [...operators, 'exists'] : operators;
 }
+
+/** Whether a record may have no value at a path, or null. */
+export const mayBeAbsent = (path: string, { optional, nullable, kind }: Field): boolean =>
+  optional === true || nullable === true || kind === 'json' || path.includes('.');
 
 /** What `or` needs. */
 const alternativesForm =

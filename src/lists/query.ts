@@ -16,6 +16,7 @@ import { hasType, isSearched } from '../schema/kinds.ts';
 import {
   combined,
   invalidParameter,
+  mayBeAbsent,
   readAlternatives,
   readCondition,
   repeated,
@@ -291,8 +292,8 @@ function readCursor(
   const fits = query.sort.every(({ name }, index) => {
     const field: Field | undefined = name === numberName ? idField : fieldAt(shape, name);
     const part = values[index];
-    if (part === null) return field?.optional || field?.nullable || name.includes('.');
-    return field !== undefined && hasType(field, part);
+    if (field === undefined) return false;
+    return part === null ? mayBeAbsent(name, field) : hasType(field, part);
   });
   if (!fits || values.length !== query.sort.length) {
     throw invalidParameter(

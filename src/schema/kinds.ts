@@ -248,10 +248,13 @@ const number: Kind<NumberField> = {
   operators: comparisons,
   operand(text) {
     const value = parseJsonNumber(text);
-    const rule = 'must be a number in JSON that a double can represent exactly';
-    return Number.isFinite(value) ? value : violation('wrong_type', rule);
+    if (Number.isFinite(value)) return value;
+    // An integer with more digits than a double holds is not a number here.
+    return Number.isFinite(Number(text)) && /\d{16}/.test(text) ? tooPrecise : notA('number');
   },
 };
+
+const tooPrecise = violation('wrong_type', 'must not have more digits than a double can hold');
 
 const boolean: Kind<BooleanField> = {
   violation: (value) => (typeof value === 'boolean' ? undefined : notTrueOrFalse),

@@ -282,3 +282,73 @@ test('a page by number has the total, and links to the first, previous, next and
   const tag = plain.field('etag') ?? '';
   assert.equal((await list('?limit=3&offset=3', { 'if-none-match': tag })).status, 304);
 });
+
+test('a next link has the place of the page once, however the request spelled it', async (t) => {
+  const { list } = await withItems(t, [1, 2, 3, 4, 5]);
+  for (const query of ['?limit=2&offset[]=0', '?limit=2&offset%5B%5D=0', '?limit[]=2']) {
+    const link = (await list(query)).field('link') ?? '';
+    const next = /<\/items(\?[^>]*)>; rel="next"/.exec(link)?.[1] ?? '';
+    const page = await list(next);
+    assert.deepEqual([page.status, Object(page.json).map(({ id }: { id: number }) => id)], [200, [3, 4]], next);
+  }
+});
+
+test('an operand that is not a number is told in plain words', async (t) => {
+  const { list } = await withItems(t, []);
+  const detailOf = async (query: string) => Object((await list(query)).json).detail;
+  assert.match(await detailOf('?price=abc'), /"price" must be a number$/);
+  assert.match(await detailOf('?id=9007199254740993'), /"id" must not have more digits than a double can hold$/);
+});
+
+test('a parameter that a part of `or` does not know is answered with the names that it takes', async (t) => {
+  const { list } = await withItems(t, []);
+  const { json } = await list('?or=(colour:eq:1)');
+  assert.match(Object(json).detail, /"colour:eq" is not a known parameter; this list filters by id, name, price$/);
+});
+
+const optional = { optional: true, nullable: true } as const;
+const ofAllKinds = defineCollection({
+  name: 'all', additional: true, id: { kind: 'any' },
+  fields: {
+    text: { kind: 'text', ...optional }, integer: { kind: 'integer', ...optional }, number: { kind: 'number', ...optional },
+    boolean: { kind: 'boolean', ...optional }, choice: { kind: 'choice', values: ['a', 'b'], ...optional },
+    email: { kind: 'email', ...optional }, timestamp: { kind: 'timestamp', ...optional }, url: { kind: 'url', ...optional },
+    allId: { kind: 'reference', to: 'all', ...optional }, json: { kind: 'json' }, like: { kind: 'json', like: 'number', optional: true },
+    place: { kind: 'object', fields: { city: { kind: 'text', optional: true } }, additional: true, optional: true },
+  },
+});
+const valuesOf: Readonly<Record<string, readonly unknown[]>> = {
+  text: ['a', 'b'], integer: [1, 2], number: [0.5, 2], boolean: [true, false], choice: ['a', 'b'],
+  email: ['a@x.org', 'B@x.org'], timestamp: ['2026-01-31T12:00:00.000Z', '2026-01-31T12:00:00.001Z'],
+  url: ['https://a.org/', 'https://b.org/'], allId: [1, 2], json: [1, 'a', null, [], { a: 1 }, true], like: [1, 'a', null],
+  more: [1, 'a', null, [2], false], 'place.city': ['a', 'b'], 'place.more': [1, null, {}], 'json.deep': [1], id: [],
+};
+
+test('each page leads to the next one, whatever the kind of the field that sorts it, and whether it is there', async (t) => {
+  const { ask } = await openTestApp(t, { collections: [ofAllKinds], auth: 'none' });
+  const create = (json: object) => ask('POST', '/all', { json: { json: 0, ...json } });
+  for (let count = 0; count < 3; count += 1) assert.equal((await create({})).status, 201);
+  for (const [path, values] of Object.entries(valuesOf)) {
+    const [name = '', below] = path.split('.');
+    for (const value of values) {
+      const written = await create({ [name]: below === undefined ? value : { [below]: value } });
+      assert.equal(written.status, 201, `${path} ${JSON.stringify(value)}: ${written.body}`);
+    }
+    if (name in ofAllKinds.fields && !['json', 'like', 'place', 'id'].includes(name)) await create({ [name]: null });
+  }
+  const all = Object((await ask('GET', '/all')).json).map(({ id }: { id: unknown }) => id);
+  for (const path of Object.keys(valuesOf)) {
+    const other = path === 'number' ? 'integer' : 'number';
+    for (const sort of [path, `-${path}`, `${path},-${other}`, `-${other},${path}`]) {
+      const seen: unknown[] = [];
+      for (let next: string | undefined = `/all?sort=${sort}&limit=3&fields=id`; next !== undefined;) {
+        const page: Awaited<ReturnType<typeof ask>> = await ask('GET', next);
+        assert.equal(page.status, 200, `${next}: ${page.body}`);
+        seen.push(...Object(page.json).map(({ id }: { id: unknown }) => id));
+        next = /<([^>]*)>; rel="next"/.exec(page.field('link') ?? '')?.[1];
+      }
+      assert.deepEqual(new Set(seen), new Set(all), sort);
+      assert.equal(seen.length, all.length, sort);
+    }
+  }
+});

@@ -4,7 +4,8 @@ import { CairnError } from '../../src/base/errors.ts';
 import { isJsonObject } from '../../src/base/json.ts';
 import { describeList } from '../../src/features/openapi/parameters.ts';
 import { parseQuery } from '../../src/http/query.ts';
-import { listParameters, parseListQuery, parseRecordQuery, writeCursor } from '../../src/lists/query.ts';
+import { rangeOf } from '../../src/lists/filters.ts';
+import { listParameters, parseListQuery, parseRecordQuery, searchedNames, writeCursor } from '../../src/lists/query.ts';
 import { idField, type Shape } from '../../src/schema/field.ts';
 
 const shape = {
@@ -305,4 +306,26 @@ test('a parameter that takes several values may be repeated instead, as some gen
   assert.deepEqual(both('sort=-price&sort=name&fields=id&fields=name&price:in=1&price:in=2,3'),
     both('sort=-price,name&fields=id,name&price:in=1,2,3'));
   assert.throws(() => parse('sort=price&sort=price'), { code: 'invalid_query' });
+});
+
+test('the range of a filter has all records that pass it, also those that differ after 200 characters', () => {
+  const start = 'x'.repeat(200);
+  const notes = [start.slice(1), start, `${start}a`, `${start}b`, `${start}c`, `${start.slice(1)}y`];
+  const passing = { lt: 3, lte: 4, gt: 2, gte: 3, eq: 1 };
+  for (const [operator, count] of Object.entries(passing)) {
+    const { filters } = parse(`note:${operator}=${start}b`);
+    const range = rangeOf(shape, filters, 'note');
+    const within = notes.filter((note) => range.hasBegun({ note }) && !range.hasEnded({ note }));
+    // The four texts that begin alike are compared whole only afterwards.
+    assert.ok(within.length >= count && within.includes(`${start}b`), operator);
+    if (operator !== 'gt') assert.ok(within.includes(start), operator);
+    assert.ok(within.includes(`${start}c`) && within.includes(`${start}a`), operator);
+  }
+});
+
+test('`q` searches no field that is never shown', () => {
+  const secret = { kind: 'text', writeOnly: true } as const;
+  const fields = { id: idField, name: { kind: 'text' }, secret, more: { ...secret, kind: 'json' } } as const;
+  assert.deepEqual(searchedNames(fields), ['name']);
+  assert.deepEqual(listParameters({ fields: { id: idField, secret } }).filter((name) => name === 'q'), []);
 });
