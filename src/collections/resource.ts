@@ -168,8 +168,8 @@ export class CollectionResource {
    */
   #changeable(tx: Transaction, principal: Principal, cell: Cell, id: RecordId): Entry {
     const entry = found(readable(tx, this.collection, principal, id));
-    if (isAllowed(cell, principal, entry)) return entry;
     if (!hasAccess(this.collection.access.read, principal)) throw notFound();
+    if (isAllowed(cell, principal, entry)) return entry;
     throw new CairnError('not_owner', 'Cannot change the record: it belongs to another user');
   }
 }
