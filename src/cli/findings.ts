@@ -82,7 +82,8 @@ export function problemsOf(damage: readonly StoreDamageError[]): string[] {
     if (first?.misfit === undefined || others.length === 0) return first?.problem ?? '';
     const { file, offset, misfit, label } = first;
     const ids = [first, ...others].flatMap((one) => one.misfit?.id ?? []);
-    const shown = ids.slice(0, 3).join(', ') + (ids.length > 3 ? ', …' : '');
+    const named = ids.slice(0, 3).map((id) => JSON.stringify(id));
+    const shown = named.join(', ') + (ids.length > 3 ? ', …' : '');
     const count = ids.length.toLocaleString('en');
     const records = `${count} records do not fit their declaration, with the ids ${shown}`;
     return `${file}, from byte ${offset}: ${records}: each ${misfit.reason} [${label}]`;

@@ -2,7 +2,7 @@ import { isJsonObject, type JsonObject } from '../base/json.ts';
 import { keyName } from '../base/record-id.ts';
 import { moreName, type Input, type Shape } from './field.ts';
 import { hasType, kindOf } from './kinds.ts';
-import { readableFields } from './record.ts';
+import { fieldValue, readableFields } from './record.ts';
 
 /**
  * Returns a parser of records from a file. For a record that does not fit `shape` or is not
@@ -33,12 +33,13 @@ export function storedRecordParser<S extends Shape>(
       record = { ...record, [name]: record[former] };
       Reflect.deleteProperty(record, former);
     }
-    // Every start runs this for every record. An inherited member is never a scalar.
+    // Every start runs this for every record.
     for (const [name, field, kind] of fields) {
-      if (kind.hasType(record[name], field)) continue;
-      if (record[name] === null && field.nullable) continue;
-      if (Object.hasOwn(record, name))
-        return `has a "${name}" that is not a ${field.kind}: correct it by hand`;
+      const value = fieldValue(record, name);
+      if (kind.hasType(value, field)) continue;
+      if (value === null && field.nullable) continue;
+      if (value !== undefined)
+        return `has a "${name}" that is not of kind ${field.kind}: correct it by hand`;
       if (field.default !== undefined) record = { ...record, [name]: field.default };
       else if (field.readOnly)
         return `has no "${name}", which the server sets: add it by hand, as other records have it`;

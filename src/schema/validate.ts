@@ -144,10 +144,9 @@ export function validateBody<S extends Shape>(
     const next = isKept ? before : sent;
     if (next === undefined) {
       if (!field.optional) report(name, required.code, required.detail);
-    } else if (isSameValue(next, before)) {
-      value[name] = next;
     } else {
       value[name] = withoutMinusZero(next);
+      if (isSameValue(next, before)) continue;
       for (const { code, detail, place } of violationsOf(field, next)) {
         report(name, code, detail, place);
       }
@@ -162,7 +161,7 @@ export function validateBody<S extends Shape>(
     if (isTooMany(issues)) break;
     if (Object.hasOwn(shape, name) && name !== moreName) continue;
     const one = others[name] ?? null;
-    if (hasMore) more.push([name, one]);
+    if (hasMore) more.push([name, withoutMinusZero(one)]);
     const found: readonly Placed[] =
       hasMore && !formers.includes(name) ? violationsOf(anyJson, one) : [unknownField];
     for (const { code, detail, place } of found) report(name, code, detail, place);
@@ -244,6 +243,10 @@ export const atElement = <T>(index: number, work: () => T): T =>
 
 function withoutMinusZero(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(withoutMinusZero);
+  if (isJsonObject(value))
+    return Object.fromEntries(
+      Object.entries(value).map(([name, one]) => [name, withoutMinusZero(one)]),
+    );
   return Object.is(value, -0) ? 0 : value;
 }
 

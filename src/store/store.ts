@@ -3,7 +3,7 @@ import type { RecordId } from '../base/record-id.ts';
 
 /** A record that does not fit its declaration. */
 export interface MisfitCause {
-  readonly id: number;
+  readonly id: RecordId;
   /** What is wrong, as a phrase that follows the name of the record. */
   readonly reason: string;
 }

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { defineCollection } from '../../src/collections/define.ts';
+import type { Field } from '../../src/schema/field.ts';
+import { storedRecordParser } from '../../src/schema/stored.ts';
 import { openTestApp } from '../.support/app.ts';
 
 const names = [
@@ -51,4 +53,23 @@ test('a name with a dot or a control character, one that is too long, and __prot
     assert.throws(() => defineCollection({ name: 'x', fields }), { name: /Error/ }, name);
   }
   defineCollection({ name: 'x', fields: { ['😀'.repeat(64)]: { kind: 'text' } } });
+});
+
+const inherited = ['constructor', 'valueOf', 'toString', 'hasOwnProperty', 'isPrototypeOf', 'toLocaleString'];
+const kinds: readonly Field[] = [
+  { kind: 'text' }, { kind: 'integer' }, { kind: 'boolean' }, { kind: 'choice', values: ['a'] }, { kind: 'timestamp' },
+  { kind: 'reference', to: 'rows' }, { kind: 'list', of: { kind: 'json' } }, { kind: 'object', fields: {} }, { kind: 'json' },
+];
+
+test('a stored record has no value for a field with the name of a member that all objects inherit', () => {
+  for (const name of inherited) {
+    for (const field of kinds) {
+      const record = { id: 1 };
+      const parse = (one: Field) => storedRecordParser({ [name]: one })(record);
+      assert.match(String(parse(field)), new RegExp(`^has no "${name}": add it`), field.kind);
+      assert.deepEqual(parse({ ...field, optional: true } as Field), record);
+      const given: Field = { kind: 'json', default: 'given' };
+      assert.equal(Object.entries(parse(given))[1]?.[1], 'given');
+    }
+  }
 });

@@ -202,6 +202,20 @@ test('mixed values have one order, forwards and backwards, page by page, before 
   assert.deepEqual(ranks(Object(last.json).map(({ id }: { id: number }) => id)), forwards.slice(-4));
 });
 
+test('-0 is 0 at any depth, as a program reads it at once and after a start', async (t) => {
+  const { app } = await opened(t, loose);
+  const records = app.collection(loose);
+  const zeros = (zero: number) => ({ value: { a: [zero, { b: zero }] }, author: { name: 'Ada', born: zero } });
+  const { id } = await records.create(zeros(-0));
+  assert.deepEqual(records.get(id), { id, ...zeros(0) });
+  await records.change(id, zeros(-0));
+  await records.replace(id, zeros(-0));
+  assert.deepEqual(records.get(id), { id, ...zeros(0) });
+  const free = defineCollection({ name: 'free', additional: true, fields: {} });
+  const further = await opened(t, free);
+  assert.deepEqual((await further.app.collection(free).create({ a: [{ b: -0 }] })), { id: 1, a: [{ b: 0 }] });
+});
+
 test('filters and sorting go into objects and JSON', async (t) => {
   const { ask, create } = await opened(t, loose);
   const records = [

@@ -375,7 +375,7 @@ test('an additional member that is declared later has the value that is stored',
   assert.equal(JSON.parse((await again.inject({ target: '/books/1' })).body).pages, 475);
   await again.close();
   const others = { title, pages: { kind: 'text', optional: true } } as const;
-  await assert.rejects(openWith(others, true), /"pages" that is not a text/);
+  await assert.rejects(openWith(others, true), /"pages" that is not of kind text/);
 });
 
 test('a removal that would change more text than the heap has room for is refused', async (t) => {

@@ -278,7 +278,9 @@ export class Table<R extends StoredRecord> implements Collection<R> {
       for (const id of ids) this.#put(id, without(id));
       return records.filter(({ id }) => this.get(id) === undefined).map(idOf);
     };
-    const shown = ids.slice(0, 3).join(', ') + (ids.length > 3 ? ', …' : '');
+    const first3 = ids.slice(0, 3).flatMap((id) => this.get(id) ?? []);
+    const named = first3.map((record) => JSON.stringify(idOf(record)));
+    const shown = named.join(', ') + (ids.length > 3 ? ', …' : '');
     const count =
       ids.length === 1 ? '1 record has' : `${ids.length.toLocaleString('en')} records have`;
     yield {
@@ -300,8 +302,9 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     const { id } = stored;
     const record = this.#definition.parse(stored);
     if (typeof record === 'string') {
-      const problem = `it does not fit the declaration of ${this.name}: record ${id} ${record}`;
-      return { problem, cause: { id, reason: record } };
+      const named = JSON.stringify(idOf(stored));
+      const problem = `it does not fit the declaration of ${this.name}: record ${named} ${record}`;
+      return { problem, cause: { id: idOf(stored), reason: record } };
     }
     const bytes = this.#sizeOf(record);
     if (bytes === Infinity) return { problem: `a record is nested more than ${levelsMax} deep` };
