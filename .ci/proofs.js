@@ -14,6 +14,7 @@ const seed = process.env.CAIRN_TEST_SEED ?? '1';
 const part = process.argv[2] === 'quick' ? 100 : 1;
 const proofs = [
   ['store', { CAIRN_CRASH_STATES: 128_000, CAIRN_KILL_CYCLES: 1000, CAIRN_LOCK_RACES: 1000, CAIRN_HISTORIES: 200 }],
+  ['thrown', { CAIRN_THROWN_TRANSACTIONS: 200_000 }],
   ['retries', { CAIRN_RETRY_KILLS: 1000 }],
   ['http-fuzz', { CAIRN_FUZZ_REQUESTS: 100_000 }],
   ['whose-kills', { CAIRN_KEY_KILLS: 200 }],

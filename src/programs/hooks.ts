@@ -64,6 +64,7 @@ export interface Hooks {
    * `validation_failed`, `write_refused` or `conflict` (409) as it is, any other error as
    * `write_refused` with its message. A TypeError, ReferenceError, RangeError or InvariantError,
    * such as for a collection that is not there to read, is a bug: it is answered 500, and logged.
+   * Either undoes the whole transaction, even if the work of `app.write` catches it.
    */
   readonly beforeWrite?:
     ((change: Change, read: Read) => (object & NoPromise) | undefined | void) | undefined;

@@ -1,4 +1,4 @@
-import { CairnError } from '../base/errors.ts';
+import { CairnError, InvariantError } from '../base/errors.ts';
 import type { JsonValue } from '../base/json.ts';
 import type { Random } from '../base/system.ts';
 import type { LogStatus, RecordChange } from './store.ts';
@@ -70,6 +70,24 @@ export interface Group {
   readonly first: number;
   /** Each a JSON array of changes: `["collection", record]` or `["collection", id]`. */
   readonly commits: readonly string[];
+  /** The same changes, in the order of the commits. */
+  readonly changes: readonly RecordChange[];
+}
+
+/**
+ * Refuses a group that does not follow commit `last`, or whose commits are not its changes.
+ * A mistake above a log may cost a write, but must never make the log unreadable. A group
+ * without commits and changes follows.
+ */
+export function refuseMisfit({ first, commits, changes }: Group, last: number): Answer | undefined {
+  let sequence = first - 1;
+  const follow = changes.every((change) => {
+    sequence += Number(change.sequence === sequence + 1);
+    return change.sequence === sequence && sequence >= first;
+  });
+  if (follow && sequence === last + commits.length && first === last + 1) return undefined;
+  const message = `Cannot write: ${commits.length} commits from ${first} on do not follow ${last}`;
+  return { outcome: 'refused', error: new InvariantError(message) };
 }
 
 /** A group that was read from a log. */
@@ -91,7 +109,7 @@ export interface ReadGroup {
 export type Answer =
   | typeof won
   | typeof lost
-  | { readonly outcome: 'refused'; readonly error: CairnError }
+  | { readonly outcome: 'refused'; readonly error: Error }
   | { readonly outcome: 'unknown'; readonly error: unknown };
 
 export const won = { outcome: 'won' } as const;

@@ -143,6 +143,11 @@ export interface Transaction {
    * that it returns takes the place of the one that the change has put.
    */
   onChange(listener: (change: RecordChange) => StoredRecord | undefined): void;
+  /**
+   * Runs work that makes several changes, of which a transaction has all or none. If it throws after
+   * the first one, the transaction can only be undone, even if the error is caught.
+   */
+  whole<T>(work: () => T): T;
   /** Calls `listener` when the transaction is durable and visible, and before its caller knows. */
   onCommit(listener: () => void): void;
 }

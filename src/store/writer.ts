@@ -35,8 +35,8 @@ interface WriterOptions {
 
 /** One call of `write`. Its work may run several times before it is answered. */
 class Write<T> {
-  /** Whether the last run of the work has changed anything. */
-  hasChanges = false;
+  /** What the last run of the work has changed, as the log has it; `undefined` for nothing. */
+  commit: string | undefined;
   readonly caller: string;
   readonly reject: (error: unknown) => void;
   readonly #work: (transaction: Transaction) => T;
@@ -60,19 +60,20 @@ class Write<T> {
 
   /** Runs the work. Its changes are undone where it fails, or where `checkRoom` refuses them. */
   run(transaction: TableTransaction, checkRoom: () => void): void {
-    this.#run = undefined;
+    this.#run = this.commit = undefined;
     try {
       this.#result = this.#work(transaction);
       const isSynchronous = !(this.#result instanceof Promise);
       invariant(isSynchronous, 'the work of a transaction must not be asynchronous');
+      transaction.end();
       if (transaction.grows) checkRoom();
+      if (transaction.changes.length > 0) this.commit = transaction.encode();
       this.#run = transaction;
     } catch (error) {
       undo(transaction.changes);
       this.#error = error;
     }
     transaction.isOpen = false;
-    this.hasChanges = this.#run !== undefined && transaction.changes.length > 0;
   }
 
   /** Answers with the outcome of the last run. */
@@ -327,8 +328,8 @@ export class Writer implements Store, LogClient {
     if (answer.outcome === 'lost') return this.#dropBatch();
     if (answer.outcome === 'refused') {
       this.#dropBatch();
-      for (const { reject, hasChanges } of writes) if (hasChanges) reject(answer.error);
-      this.#again.splice(0, writes.length, ...writes.filter(({ hasChanges }) => !hasChanges));
+      for (const { reject, commit } of writes) if (commit !== undefined) reject(answer.error);
+      this.#again.splice(0, writes.length, ...writes.filter(({ commit }) => commit === undefined));
       return;
     }
     for (const { collection, id, record, sequence } of changes) {
@@ -361,9 +362,9 @@ export class Writer implements Store, LogClient {
       this.#isDeciding = true;
       write.run(transaction, this.#checkRoom);
       this.#isDeciding = false;
-      if (write.hasChanges) {
-        const { encoded } = transaction;
-        const size = Buffer.byteLength(encoded);
+      const { commit } = write;
+      if (commit !== undefined) {
+        const size = Buffer.byteLength(commit);
         if (bytes > 0 && bytes + size > limits.groupBytesMax) {
           // It begins the next batch, and is run again there.
           undo(transaction.changes);
@@ -371,13 +372,13 @@ export class Writer implements Store, LogClient {
           break;
         }
         bytes += size;
-        commits.push(encoded);
+        commits.push(commit);
         // One transaction may have more changes than a call can have arguments.
         for (const change of transaction.changes) changes.push(change);
       }
       writes.push(write);
       const endedMs = clock.elapsed();
-      if (!write.hasChanges) {
+      if (commit === undefined) {
         idleMs += endedMs - beganMs;
         this.#waiting.charge(turnOf(write.caller), endedMs - beganMs);
         this.#ofStrangers.charge(write.caller, endedMs - beganMs);
@@ -404,8 +405,8 @@ export class Writer implements Store, LogClient {
 
   /** Answers all callers, where the outcome of the batch in flight is not known. */
   #rejectAll(reason: CairnError, cause?: unknown): void {
-    for (const { reject, hasChanges } of this.#batch?.writes.splice(0) ?? []) {
-      reject(hasChanges ? outcomeUnknown(cause) : reason);
+    for (const { reject, commit } of this.#batch?.writes.splice(0) ?? []) {
+      reject(commit === undefined ? reason : outcomeUnknown(cause));
     }
     const waiting = this.#waiting.clear().flatMap((take) => take() ?? []);
     for (const { reject } of [...this.#again.splice(0), ...waiting]) reject(reason);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CairnError, createApp, type Change } from '../../src/index.ts';
+import { temporaryDirectory } from '../.support/cli/spawn.ts';
 
 const posts = {
   name: 'posts',
@@ -134,4 +135,40 @@ test('an afterWrite that never ends keeps close for 30 s at most, and the log sa
   }
   await closed;
   assert.match(lines, /afterWrite any longer: it takes over 30 s/);
+});
+
+test('a hook that throws undoes the transaction, even if its work catches the error', async (t) => {
+  const directory = temporaryDirectory(t);
+  let isRefusing = false;
+  const start = () => createApp({
+    directory, collections: [posts], auth: 'none', log: { info() {}, warn() {}, error() {} },
+    hooks: { beforeWrite: () => { if (isRefusing) throw new Error('no'); } },
+  });
+  const app = await start();
+  const all = app.collection(posts);
+  await all.createMany([{ title: 'one' }, { title: 'two' }]);
+  type Rows = Parameters<Parameters<typeof app.write>[0]>[0];
+  const works: readonly ((tx: Rows) => unknown)[] = [
+    (tx) => tx.collection(posts).create({ title: 'new' }),
+    (tx) => tx.collection(posts).change(1, { title: 'changed' }),
+    (tx) => tx.collection(posts).replace(1, { title: 'replaced' }),
+    (tx) => tx.collection(posts).remove(2),
+  ];
+  for (const work of works) {
+    const write = app.write((tx) => {
+      tx.collection(posts).create({ title: 'before' });
+      isRefusing = true;
+      assert.throws(() => work(tx), { code: 'write_refused' });
+      isRefusing = false;
+      assert.throws(() => tx.collection(posts).create({ title: 'after' }), { code: 'write_refused' });
+    });
+    await assert.rejects(write, { code: 'write_refused' });
+    await all.create({ title: 'acknowledged' });
+  }
+  const before = JSON.stringify((await all.list()).records);
+  await app.close();
+  const again = await start();
+  assert.equal(JSON.stringify((await again.collection(posts).list()).records), before);
+  assert.equal(again.collection(posts).count(), 6);
+  await again.close();
 });

@@ -31,6 +31,7 @@ import { viewsOf } from '../../store/format/snapshot.ts';
 import {
   lost,
   storageFull,
+  refuseMisfit,
   won,
   type Answer,
   type Group,
@@ -270,6 +271,8 @@ export class SharedLog implements CommitLog {
   }
 
   async #append(group: Group): Promise<Answer> {
+    const refusal = refuseMisfit(group, this.#head.sequence);
+    if (refusal !== undefined) return refusal;
     if (group.commits.length === 0) return this.#ask({ success: [] });
     const { line, next } = encodeGroup(group, this.#head, this.#turns.name);
     const turns = `${this.#prefix}turns/`;

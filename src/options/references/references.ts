@@ -58,7 +58,7 @@ const remove: ReferenceRules['remove'] = (tx, principal, of, record, now, most) 
       for (const referrer of referrers) removal.add(reference, referrer, id);
     }
   }
-  removal.write(tx, principal, now);
+  tx.whole(() => removal.write(tx, principal, now));
 };
 
 /** The rules of references, which are loaded where a declared field refers to records. */

@@ -4,6 +4,7 @@ import { groupBody, journalName } from '../format/journal.ts';
 import { imageOf, type Image, type Target } from '../format/snapshot.ts';
 import {
   newEpoch,
+  refuseMisfit,
   won,
   type Answer,
   type CommitLog,
@@ -113,11 +114,13 @@ export class FileLog implements CommitLog, Journals, RoomUser {
     }
   }
 
-  async append({ first, commits }: Group): Promise<Answer> {
+  async append(group: Group): Promise<Answer> {
+    const { first, commits } = group;
     const { clock } = this.#options;
     const began = clock.elapsed();
     try {
-      if (commits.length === 0) return won;
+      const refusal = refuseMisfit(group, this.sequence);
+      if (refusal !== undefined || commits.length === 0) return refusal ?? won;
       if (this.#start !== undefined) return this.#room.refuse();
       const journal = this.#current;
       this.#fence.assertHeld();

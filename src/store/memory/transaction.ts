@@ -18,6 +18,10 @@ import { isCount, Table, type AnyTable, type TableChange, type Misfit } from './
 /**
  * One run of a transaction's work, on the published records and the changes of its batch
  * so far. Its own changes join those of the batch at once.
+ *
+ * A refusal before anything was changed, such as a key that is taken, leaves the transaction
+ * usable: its work may catch the error and go on. After an error in the middle of a change,
+ * the transaction can only be undone, even if its work catches the error.
  */
 export class TableTransaction implements Transaction {
   /** In the order in which they were made. */
@@ -26,7 +30,8 @@ export class TableTransaction implements Transaction {
   isOpen = true;
   /** That of the commit, which becomes the revision of every record that it writes. */
   readonly sequence: number;
-  #encoded = '';
+  /** The first error in the middle of a change. */
+  #failure: { readonly error: unknown } | undefined;
   #onChange: ((change: RecordChange) => StoredRecord | undefined) | undefined;
   #onCommit: (() => void)[] | undefined;
 
@@ -34,9 +39,18 @@ export class TableTransaction implements Transaction {
     this.sequence = sequence;
   }
 
-  /** The commit as a JSON array, as the log has it. */
-  get encoded(): string {
-    return `${this.#encoded}]`;
+  /** Ends the transaction when its work has returned. @throws the error that broke a change off */
+  end(): void {
+    this.isOpen = false;
+    if (this.#failure !== undefined) throw this.#failure.error;
+  }
+
+  /** Returns the commit as a JSON array, as the log has it. */
+  encode(): string {
+    const encoded = this.changes.map(
+      ({ collection, id, record }) => `["${collection.name}",${JSON.stringify(record ?? id)}]`,
+    );
+    return `[${encoded.join(',')}]`;
   }
 
   /** Whether a full store refuses it: it accepts removals, and what a collection allows then. */
@@ -70,8 +84,27 @@ export class TableTransaction implements Transaction {
     for (const listener of this.#onCommit ?? []) listener();
   }
 
+  whole<T>(work: () => T): T {
+    if (this.#failure !== undefined) throw this.#failure.error;
+    const { length } = this.changes;
+    try {
+      return work();
+    } catch (error) {
+      if (this.changes.length > length) this.#failure ??= { error };
+      throw error;
+    }
+  }
+
   /** Puts a record and returns it, or removes it where it is `undefined`. @throws UniqueKeyError */
   change<R extends StoredRecord, T extends R | undefined>(
+    table: Table<R>,
+    id: number,
+    record: T,
+  ): T {
+    return this.whole(() => this.#change(table, id, record));
+  }
+
+  #change<R extends StoredRecord, T extends R | undefined>(
     table: Table<R>,
     id: number,
     record: T,
@@ -80,18 +113,16 @@ export class TableTransaction implements Transaction {
     if (index !== undefined) throw new UniqueKeyError(table.name, index);
     const before = table.getPending(id);
     const nextId = table.nextPendingId;
-    table.putPending(id, record);
     const { sequence } = this;
     const change = { collection: table, id, record, before, nextId, sequence };
     this.changes.push(change);
+    table.putPending(id, record);
     const amended = this.#onChange?.(change);
     if (amended !== undefined) {
       // The listener has made it from the record, and checked it.
       change.record = amended as T;
       table.putPending(id, change.record);
     }
-    const separator = this.#encoded === '' ? '[' : ',';
-    this.#encoded += `${separator}["${table.name}",${JSON.stringify(change.record ?? id)}]`;
     return change.record;
   }
 }

@@ -110,6 +110,8 @@ export interface Blog {
    * that it runs.
    */
   run(operation: Operation, onRun?: (transaction: TableTransaction) => void): Promise<string>;
+  /** Does what `work` does with its first argument in one transaction. */
+  transact<T>(work: (perform: (operation: Operation) => unknown, tx: Transaction) => T): Promise<T>;
   ids(name: Name): number[];
   /** All records by collection, as the model has them. */
   content(): string;
@@ -146,19 +148,19 @@ export function makeBlog(options: Partial<StoreOptions>): Blog {
     const given = name in ids && { id: idOf[name](tx.of(of(name).records).nextId) };
     return { ...given, ...others, ...(undeclared !== undefined && { '.more': { undeclared } }) };
   };
-  const start = (operation: Operation): Promise<unknown> => {
-    const resource = of(operation.name);
-    return writes.write<unknown>(localAdministrator, (tx) => {
-      const { name } = operation;
-      if (operation.kind === 'remove') return resource.remove(tx, localTarget(idOf[name](operation.id)));
-      if (operation.kind === 'patch') {
-        const patch = Object(input(name, operation.values));
-        const change = draft('patch', { shape: resource.collection.fields }, patch, {});
-        return resource.change(tx, localTarget(idOf[name](operation.id)), change);
-      }
-      return operation.records.map((values) => resource.create(tx, localAdministrator, created(name, values, tx)));
-    });
+  const perform = (tx: Transaction, operation: Operation): unknown => {
+    const { name } = operation;
+    const resource = of(name);
+    if (operation.kind === 'remove') return resource.remove(tx, localTarget(idOf[name](operation.id)));
+    if (operation.kind === 'patch') {
+      const patch = Object(input(name, operation.values));
+      const change = draft('patch', { shape: resource.collection.fields }, patch, {});
+      return resource.change(tx, localTarget(idOf[name](operation.id)), change);
+    }
+    return operation.records.map((values) => resource.create(tx, localAdministrator, created(name, values, tx)));
   };
+  const start = (operation: Operation): Promise<unknown> =>
+    writes.write(localAdministrator, (tx) => perform(tx, operation));
   return {
     store,
     async run(operation, onRun = () => undefined) {
@@ -170,6 +172,7 @@ export function makeBlog(options: Partial<StoreOptions>): Blog {
         return error.code;
       });
     },
+    transact: (work) => writes.write(localAdministrator, (tx) => work((operation) => perform(tx, operation), tx)),
     pass(ms) {
       clock.advance(ms);
       return tick(machine);
