@@ -1,7 +1,7 @@
 /**
  * Runs the test files of one kind: `test` (built into `.test` first, and run from there), or `browser`, `release`,
- * `torture` (run as they are). Further words choose those whose paths contain one: `npm test -- http/tls`. Of the latter
- * kinds, CAIRN_FAILED names a file: which test files failed is added to it, and those that it has already are run alone.
+ * `torture` (those below `.ci`, run as they are). Further words choose those whose paths contain one:
+ * `npm test -- http/tls`. Of the latter kinds, CAIRN_FAILED names a file: which test files failed is added to it, and those that it has already are run alone.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -10,8 +10,9 @@ import { join, resolve } from 'node:path';
 process.chdir(join(import.meta.dirname, '..'));
 
 const [kind, ...words] = process.argv.slice(2);
-const files = readdirSync('test', { recursive: true, encoding: 'utf8' })
-  .map((path) => join('test', path).replaceAll('\\', '/'))
+const folder = kind === 'test' ? 'test' : `.ci/${kind}`;
+const files = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+  .map((path) => join(folder, path).replaceAll('\\', '/'))
   .filter((path) => path.endsWith(`.${kind}.ts`) && (words.length === 0 || words.some((word) => path.includes(word))))
   .sort();
 if (files.length === 0) {
@@ -44,9 +45,10 @@ function runSources() {
 function runBuilt() {
   const status = run(['.ci/build.js', '.test']);
   if (status !== 0) return status;
-  const chosen = { CAIRN_TESTS: join(process.cwd(), '.test', 'test'), CAIRN_TEST_WORDS: words.join(' ') };
+  const built = files.map((path) => join('.test', path.replace(/ts$/, 'js')));
+  const cache = { NODE_COMPILE_CACHE: resolve('.cache') };
   try {
-    return run(['--enable-source-maps', '--test', 'test/suite.js'], chosen);
+    return run(['--enable-source-maps', '--test', '--test-concurrency=3', ...built], cache);
   } finally {
     rmSync('.test', { recursive: true });
   }

@@ -1,0 +1,18 @@
+/** Parts of the project, all of them and each by itself: the rest works without. */
+import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { parts, tryWithout } from '../../test/support/parts.ts';
+
+test('without any of its parts, each removed with its one line, the rest compiles and serves', async (t) => {
+  const copy = await tryWithout(t, parts);
+  const kept = ['features', 'options'].flatMap((floor) => readdirSync(join(copy, 'src', floor)));
+  assert.deepEqual(kept, [], 'all parts are removed');
+});
+
+for (const part of parts) {
+  test(`without ${part.paths[0]} alone, the rest compiles and serves`, async (t) => {
+    await tryWithout(t, [part]);
+  });
+}

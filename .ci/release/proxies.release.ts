@@ -1,0 +1,154 @@
+/** The reference's recipes for nginx and haproxy, run with the real ones where they are installed. */
+import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { Agent, request } from 'node:https';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { test, type TestContext } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { createLog } from '../../src/log/log.ts';
+import { makeCertificate } from '../../test/support/http/certificates.ts';
+import { handbook } from '../../test/support/source.ts';
+import { createApp } from '../../test/support/inside.ts';
+import { until } from '../../test/support/until.ts';
+
+const administrator = { email: 'ada@example.org', password: 'correct horse battery staple' };
+
+interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: string;
+}
+
+interface Proxied {
+  readonly port: number;
+  ask(method: string, path: string, headers?: Record<string, string>, body?: string): Promise<Answer>;
+  /** The lines of Cairn's log. */
+  lines(): Record<string, unknown>[];
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
+
+/** Writes a recipe with other ports and files, and what the program needs around it. */
+type Configure = (recipe: string, directory: string) => { readonly file: string; readonly args: readonly string[] };
+
+const programs: Readonly<Record<string, Configure>> = {
+  nginx(recipe, directory) {
+    const file = join(directory, 'nginx.conf');
+    const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((name) =>
+      `${name}_temp_path ${join(directory, name)};`);
+    writeFileSync(file, `daemon off; pid ${join(directory, 'pid')}; error_log stderr; events {}
+      http { access_log off; ${temporary.join(' ')} ${recipe} }`);
+    return { file, args: ['-p', directory, '-c', file] };
+  },
+  haproxy(recipe, directory) {
+    const file = join(directory, 'haproxy.cfg');
+    writeFileSync(file, recipe);
+    return { file, args: ['-db', '-f', file] };
+  },
+};
+
+/** Starts Cairn and a proxy before it. The caller comes from 127.0.0.5, the proxy from 127.0.0.1. */
+async function startProxied(t: TestContext, name: string, configure: Configure): Promise<Proxied> {
+  const directory = mkdtempSync(join(tmpdir(), 'cairn-proxy-'));
+  const logged: string[] = [];
+  const sink = { write: (bytes: Uint8Array, done: () => void) => (logged.push(String(bytes)), done()) };
+  const log = createLog({ level: 'info', sink });
+  const options = { basePath: '/api', trustedProxies: ['127.0.0.1'], administrator, scryptCost: 1, log };
+  const app = await createApp(options);
+  const cairnPort = await app.listen({ port: 0, host: '127.0.0.1' });
+  const port = await freePort();
+  const tls = makeCertificate(directory, 'localhost');
+  assert.ok(tls !== undefined, 'openssl makes the certificate');
+  writeFileSync(join(directory, 'localhost.pem'), tls.cert + tls.key);
+  const [, block = ''] = new RegExp(`\`\`\`${name}\n([^]*?)\`\`\``).exec(handbook) ?? [];
+  assert.match(block, /127\.0\.0\.1:3000/, `there is a recipe for ${name}`);
+  const recipe = block.replace('127.0.0.1:3000', `127.0.0.1:${cairnPort}`).replace('443', String(port))
+    .replaceAll('/etc/ssl/cairn', join(directory, 'localhost'));
+  const child = spawn(name, configure(recipe, directory).args, { stdio: ['ignore', 'ignore', 'pipe'] });
+  const complaints: string[] = [];
+  child.stderr.on('data', (chunk) => complaints.push(String(chunk)));
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  t.after(async () => {
+    agent.destroy();
+    child.kill('SIGTERM');
+    if (child.exitCode === null) await once(child, 'exit');
+    await app.close();
+    rmSync(directory, { recursive: true });
+  });
+
+  const from = { localAddress: '127.0.0.5', family: 4, rejectUnauthorized: false };
+  const target = { ...from, agent, port, host: 'localhost' };
+  const ask: Proxied['ask'] = (method, path, headers = {}, body = '') =>
+    new Promise((resolve, reject) => {
+      const asking = request({ ...target, method, path, headers }, (reply) => {
+        const { statusCode: status = 0, headers: answered } = reply;
+        text(reply).then((content) => resolve({ status, headers: answered, body: content }), reject);
+      });
+      asking.on('error', reject).end(body);
+    });
+  const isUp = (): Promise<boolean> => ask('GET', '/api/livez').then(({ status }) => status === 200, () => false);
+  for (let tries = 0; !(await isUp()); tries += 1) {
+    assert.ok(tries < 600 && child.exitCode === null, complaints.join(''));
+    await delay(100);
+  }
+  const lines = (): Record<string, unknown>[] =>
+    logged.join('').trimEnd().split('\n').map((line): Record<string, unknown> => JSON.parse(line));
+  return { port, ask, lines };
+}
+
+for (const [name, configure] of Object.entries(programs)) {
+  test(`the recipe for ${name}: one's own address, sign-in at a port, a prefix, and one request id`, async (t) => {
+    if (spawnSync(name, ['-v']).error !== undefined) return t.skip(`${name} is not installed here`);
+    const { port, ask, lines } = await startProxied(t, name, configure);
+    const json = { 'Content-Type': 'application/json' };
+    const origin = { Origin: `https://localhost:${port}` };
+
+    const signedIn = await ask('POST', '/api/login', { ...json, ...origin }, JSON.stringify(administrator));
+    assert.equal(signedIn.status, 200, 'the Host has its port, so a page may sign in');
+    const [setCookie = ''] = signedIn.headers['set-cookie'] ?? [];
+    assert.match(setCookie, /; Path=\/api; .*Secure/);
+    const cookie = { Cookie: setCookie.split(';')[0] ?? '' };
+    const foreign = { Origin: 'https://localhost' };
+    const lamp = JSON.stringify({ name: 'Lamp', price: 1 });
+    const refused = await ask('POST', '/api/items', { ...json, ...cookie, ...foreign }, lamp);
+    assert.equal(refused.status, 403, 'another port is another site');
+    for (const id of [1, 2, 3]) {
+      const made = await ask('POST', '/api/items', { ...json, ...cookie, ...origin }, lamp);
+      assert.deepEqual([made.status, made.headers['location']], [201, `/api/items/${id}`]);
+    }
+
+    const page = await ask('GET', '/api/items?limit=1', cookie);
+    assert.match(String(page.headers['link']), /^<\/api\/items\?limit=1&cursor=/);
+    assert.equal(page.headers['strict-transport-security'], 'max-age=31536000');
+    const etag = String(page.headers['etag']);
+    assert.match(etag, /^"/, 'entity tags stay strong');
+    assert.equal((await ask('GET', '/api/items?limit=1', { ...cookie, 'If-None-Match': etag })).status, 304);
+    assert.equal((await ask('GET', '/api/')).status, 200);
+
+    const forged = {
+      ...json, 'X-Forwarded-For': '6.6.6.6', 'X-Request-Id': 'forged', 'X-Forwarded-Proto': 'http',
+      // What this field names is for the proxy alone, so a proxy could take away what it has just set.
+      Connection: 'keep-alive, X-Forwarded-For, X-Request-Id, X-Forwarded-Proto',
+    };
+    const wrong = JSON.stringify({ ...administrator, password: 'another password' });
+    const failed = await ask('POST', '/api/login', forged, wrong);
+    assert.equal(failed.status, 401);
+    assert.equal(failed.headers['strict-transport-security'], 'max-age=31536000');
+    const id = failed.headers['x-request-id'];
+    assert.match(String(id), name === 'nginx' ? /^[0-9a-f]{32}$/ : /^[0-9a-f]{8}-/);
+    await until(() => lines().some((line) => line['id'] === id));
+    assert.equal(lines().find(({ event }) => event === 'login_failed')?.['address'], '127.0.0.5');
+    assert.ok(lines().some((line) => line['id'] === id && line['status'] === 401), 'the log has the id of the answer');
+  });
+}

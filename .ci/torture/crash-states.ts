@@ -1,0 +1,23 @@
+/**
+ * Explores crash states in a process of its own: the test runner's hooks would make every promise several times as
+ * dear. Takes a seed and a count as arguments, and prints what it explored.
+ */
+import { seeded } from '../../test/support/store/fixtures.ts';
+import { blogs, exploreCrashes, peopleAndNotes, runWorkload } from '../../test/support/store/model.ts';
+
+const [seed = 1, count = 1000] = process.argv.slice(2).map(Number);
+const perWorkload = 4000;
+const explored = { workloads: 0, commits: 0, states: 0, second: 0 };
+for (let n = 0; explored.states < count; n += 1) {
+  const workload = await runWorkload(seed + n, 60, n % 2 === 0 ? blogs() : peopleAndNotes);
+  const next = seeded(seed + n);
+  const exploring = exploreCrashes(workload, next, Math.min(perWorkload, count));
+  const { states, second } = await exploring.catch((error: unknown) => {
+    throw new Error(`seed ${seed + n}: ${error instanceof Error ? error.stack : String(error)}`);
+  });
+  explored.workloads += 1;
+  explored.commits += workload.history.states.length - 1;
+  explored.states += states;
+  explored.second += second;
+}
+process.stdout.write(JSON.stringify(explored));

@@ -1,0 +1,17 @@
+/** Thousands of random histories of lists, pages and kept orders beside writes, against a simple model. */
+import { test } from 'node:test';
+import { runHistory } from '../../test/support/lists.ts';
+import { generator } from '../../test/support/random.ts';
+import { runSortedHistory } from '../../test/support/sorted-blocks.ts';
+
+const count = Number(process.env['CAIRN_TEST_HISTORIES'] ?? 3000);
+
+test(`${count} histories of lists in kept orders agree with the model`, async () => {
+  const random = generator('orders');
+  for (let history = 0; history < count; history += 1) await runHistory(random);
+});
+
+test(`${count} histories of sorted blocks agree with a sorted array, and views stay as they are`, () => {
+  const random = generator('sorted blocks');
+  for (let history = 0; history < count; history += 1) runSortedHistory(random);
+});

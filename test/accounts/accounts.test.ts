@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { systemClock, systemRandom } from '../../src/base/system.ts';
+import { limits } from '../../src/base/limits.ts';
+import { silentLog, type LogDetails, type SecurityEvent } from '../../src/log/log.ts';
+import type { SessionRecord } from '../../src/accounts/records.ts';
+import { NodeFiles } from '../../src/store/disk/node-files.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import { temporaryDirectory } from '../support/cli/spawn.ts';
+import { openTestApp } from '../support/app.ts';
+import { createApp } from '../support/inside.ts';
+
+test('a change of an e-mail address is logged as a security event, without the address', async (t) => {
+  const events: [SecurityEvent, unknown][] = [];
+  const log = { ...silentLog, security: (...event: [SecurityEvent, unknown]) => void events.push(event) };
+  const { as } = await openTestApp(t, { log });
+  const admin = await as('admin');
+  const renamed = { name: 'Mia M.', email: 'member@example.org' };
+  events.length = 0;
+  await admin('PUT', '/users/2', { json: renamed });
+  assert.deepEqual(events, []);
+  await admin('PATCH', '/users/2', { json: { email: 'mia@example.org' } });
+  assert.deepEqual(events, [['email_changed', { userId: 2, by: 1, address: '127.0.0.1' }]]);
+});
+
+test('every security event caused by a request has the network address of the caller', async (t) => {
+  const events: [SecurityEvent, LogDetails][] = [];
+  const log = { ...silentLog, security: (...event: [SecurityEvent, LogDetails]) => void events.push(event) };
+  const { ask, as, browserOf, credentials } = await openTestApp(t, { log });
+  const [admin, session, member] = [await as('admin'), await browserOf('admin'), await browserOf('member')];
+  const json = credentials('member');
+  const refreshToken = async () => String(Object((await ask('POST', '/tokens', { json })).json).refresh_token);
+  const [first, revoked] = [await refreshToken(), await refreshToken()];
+  events.length = 0;
+  const address = '192.0.2.7';
+  const refresh = (token: string) => ask('POST', '/tokens', { json: { refresh_token: token }, address });
+  const { refresh_token: second } = Object((await refresh(first)).json);
+  await refresh(second);
+  await refresh(first);
+  await ask('POST', '/tokens/revoke', { json: { refresh_token: revoked }, address });
+  const secret = { password: 'another good password', currentPassword: json.password };
+  await member('PATCH', '/users/2', { json: { ...secret, currentPassword: 'guessed' }, address });
+  await member('PATCH', '/users/2', { json: secret, address });
+  await admin('PATCH', '/users/2', { json: { role: 'admin', email: 'mia@example.org' }, address });
+  await admin('POST', '/users', { json: { name: 'Bob', email: 'bob@example.org' }, address });
+  await admin('DELETE', '/users/3', { address });
+  await admin('DELETE', '/sessions/1', { address });
+  await session('POST', '/logout', { address });
+  assert.deepEqual(events.map(([event]) => event), [
+    'refresh_token_reused', 'session_ended', 'login_failed', 'password_changed', 'email_changed', 'role_changed',
+    'user_created', 'user_removed', 'session_ended', 'logout',
+  ]);
+  assert.deepEqual(events.filter(([, details]) => details['address'] !== address), []);
+});
+
+test('a session that makes room for another, and refused guesses of a password, are logged', async (t) => {
+  const events: [SecurityEvent, LogDetails][] = [];
+  const log = { ...silentLog, security: (...event: [SecurityEvent, LogDetails]) => void events.push(event) };
+  const { ask, as, credentials } = await openTestApp(t, { log });
+  const member = await as('member');
+  const address = '192.0.2.7';
+  const signIn = async (): Promise<void> => {
+    const { status } = await ask('POST', '/tokens', { json: credentials('member'), address });
+    assert.equal(status, 201);
+  };
+  const [, first] = events.find(([event, { userId }]) => event === 'login' && userId === 2) ?? [];
+  for (let more = 1; more < limits.sessionsPerUserMax; more += 1) await signIn();
+  events.length = 0;
+  await signIn();
+  const { sessionId } = first ?? {};
+  assert.deepEqual(events[0], ['session_ended', { userId: 2, sessionId, address }]);
+  assert.deepEqual(events.map(([event]) => event), ['session_ended', 'login']);
+  events.length = 0;
+  const json = { password: 'another good password', currentPassword: 'guessed' };
+  for (let guesses = 0; guesses < 6; guesses += 1) await member('PATCH', '/users/2', { json, address });
+  const told = (event: SecurityEvent) => [event, { userId: 2, address }];
+  assert.deepEqual(events, [...new Array(5).fill(told('login_failed')), told('login_throttled')]);
+});
+
+test('of two first users that are added at once only one is made', async (t) => {
+  const app = await createApp({});
+  t.after(() => app.close());
+  const first = (name: string) => ({ name, role: 'admin', email: `${name}@example.org` });
+  // Without passwords to hash, both are decided in one batch.
+  await Promise.all([app.users.addFirst(first('ada')), app.users.addFirst(first('bob'))]);
+  assert.deepEqual(app.users.records.latest(9).map(({ name }) => name), ['ada']);
+});
+
+test('a session without a valid user id or time is refused at the start', async (t) => {
+  const session = { kind: 'cookie', lookupHash: 'x', address: '', agent: '' } as const;
+  const starts = async (createdAt: number, userId = 1): Promise<string> => {
+    const directory = temporaryDirectory(t);
+    const store = openStore({ files: new NodeFiles(directory), clock: systemClock, random: systemRandom });
+    const sessions = store.collection<SessionRecord>({ name: 'sessions', isServers: true, parse: () => 'is none' });
+    await store.start();
+    await store.write((transaction) =>
+      transaction.of(sessions).insert({ ...session, userId, createdAt, lastSeenAt: createdAt }),
+    );
+    await store.close();
+    try {
+      await (await createApp({ directory })).close();
+    } catch (error) {
+      return error instanceof Error ? error.message : '';
+    }
+    return 'started';
+  };
+  assert.equal(await starts(1_900_000_000_000), 'started');
+  for (const time of [9e15, -9e15, 8.64e15, -1]) {
+    assert.match(await starts(time), /it does not fit the declaration of sessions/, String(time));
+  }
+  assert.match(await starts(1_900_000_000_000, 1.5), /it does not fit the declaration of sessions/);
+});

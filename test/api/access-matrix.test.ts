@@ -1,0 +1,264 @@
+import assert from 'node:assert/strict';
+import { test, type TestContext } from 'node:test';
+import type { Route } from '../../src/api/call.ts';
+import type { CollectionDefinition } from '../../src/collections/declaration.ts';
+import { defineCollection } from '../../src/collections/define.ts';
+import { items } from '../../src/collections/items.ts';
+import type { App } from '../support/inside.ts';
+import { allRoutes } from '../support/routes.ts';
+import {
+  holds, isByRecord, isListed, mayRead, refusal, seenBy, told, verdict,
+  type Asker, type Cells, type Operation, type Row,
+} from '../support/whose/model.ts';
+import { openWith, statusOr, toUsers, type Someone } from '../support/whose/world.ts';
+
+/** Each word of access alone, and some together. */
+const cells = [
+  ['public'], ['optional'], ['user'], ['session'], ['admin'], ['member'], ['editor'], ['owner'], ['assigneeId'],
+  ['memberIds'], ['owner', 'editor'], ['session', 'memberIds'],
+];
+const [first, second] = ['the first', 'the second'];
+
+/** A collection, with its two records as the model has them, and their ids. */
+interface Subject {
+  readonly name: string;
+  readonly access: Cells;
+  readonly rows: readonly Row[];
+  readonly ids: readonly (number | string)[];
+  readonly isSingle: boolean;
+}
+
+const accessOf = (cell: readonly string[], create = cell.some(isByRecord) ? ['user'] : cell): Cells =>
+  ({ list: cell, create, read: cell, replace: cell, patch: cell, remove: cell });
+
+/** Collections with each cell, some with given ids, and single resources where no record decides. */
+function definitions(): (CollectionDefinition & { readonly access: Cells })[] {
+  return cells.flatMap((cell, index) => {
+    const collection = (name: string, id?: CollectionDefinition['id']) => {
+      const nextId = { kind: 'reference', to: name, onDelete: 'clear', optional: true } as const;
+      const memberIds = { kind: 'list', of: toUsers, default: [] } as const;
+      const assigneeId = { ...toUsers, optional: true } as const;
+      const fields = { title: { kind: 'text' }, assigneeId, memberIds, nextId } as const;
+      return { name, ...(id && { id }), fields, access: accessOf(cell) };
+    };
+    const name = `single${index}`;
+    const single = { name, single: true, fields: { title: { kind: 'text' } }, access: accessOf(cell) } as const;
+    const all = [collection(`made${index}`)];
+    if (index % 3 === 1) all.push(collection(`given${index}`, { kind: 'text' }));
+    return cell.some(isByRecord) ? all : [...all, single];
+  });
+}
+
+/** Opens an app with all of it. Two records each: of the user 2, for 3 and 4; and of 5, which refers to the first. */
+async function open(t: TestContext) {
+  const all = definitions();
+  const declared = all.map(({ access, ...each }) => {
+    const { read, replace, patch } = access;
+    return { ...each, access: 'single' in each ? { read, replace, patch } : access };
+  });
+  const { app, someones: everybody } = await openWith(declared, true);
+  // Keys of a member and of an editor stand for those of all roles.
+  const someones = everybody.filter(({ kind, userId }) => kind !== 'key' || userId === 2 || userId === 4);
+  t.after(() => app.close());
+  const subjects: Subject[] = [];
+  const values = { assigneeId: 3, memberIds: [4] };
+  for (const { name, access, single, id } of all) {
+    if (single) await app.program.single(name).replace({ title: first });
+    const ids = id ? ['a', 'b'] : [1, 2];
+    const rows = rowsOf(values);
+    for (const [index, ownerId] of single ? [] : [[0, 2], [1, 5]]) {
+      const more = index === 0 ? values : {};
+      const json = { ...(id && { id: ids[index ?? 0] ?? 0 }), title: index === 0 ? first : second, ...more };
+      // Elsewhere nobody's own counts.
+      const as = isDecided(access) ? { as: Number(ownerId) } : {};
+      await app.collection(name).create(json, as);
+    }
+    if (!single) await app.collection(name).change(ids[1] ?? 0, { nextId: ids[0] ?? 0 });
+    subjects.push({ name, access, rows, ids, isSingle: single === true });
+  }
+  const access = { ...accessOf(['owner']), list: ['user'], create: ['user'], read: ['user'] };
+  for (const as of [2, 5]) await app.collection('items').create({ name: 'Lamp', price: 1 }, { as });
+  subjects.push({ name: 'items', access, rows: rowsOf({}), ids: [1, 2], isSingle: false });
+  return { app, someones, subjects, declared };
+}
+
+const rowsOf = (values: Row['values']): Row[] =>
+  [2, 5].map((ownerId, index) => ({ id: index + 1, ownerId, version: 1, values: index === 0 ? values : {} }));
+
+const isDecided = ({ read }: Cells): boolean => read.some(isByRecord);
+
+interface Asking {
+  readonly target: string;
+  readonly json?: unknown;
+  readonly fields?: Readonly<Record<string, string>>;
+  /** The record that it is about, if it is there. */
+  readonly row?: Row | undefined;
+  /** The status where the caller has access. */
+  readonly passed: number;
+}
+
+/** The requests of an operation, which change nothing. */
+function requestsOf(operation: Operation | 'createMany', { name, ids, rows, isSingle }: Subject): Asking[] {
+  const stale = { 'if-match': '"none"' };
+  const whole = name === 'items' ? { name: 'Chair', price: 2 } : { title: 'none' };
+  const each = [...ids, 99].map((id, index) => [`/${name}/${id}`, rows[index]] as const);
+  const paths = isSingle ? [[`/${name}`, rows[0]] as const] : each;
+  switch (operation) {
+    case 'list': return [{ target: `/${name}`, passed: 200 }];
+    case 'create': return [{ target: `/${name}`, json: {}, passed: 422 }];
+    case 'createMany': return [{ target: `/${name}/batch`, json: [{}], passed: 422 }];
+    case 'read': return paths.map(([target, row]) => ({ target, row, passed: 200 }));
+    case 'remove': return paths.map(([target, row]) => ({ target, row, fields: stale, passed: 412 }));
+    case 'replace': return paths.map(([target, row]) => ({ target, row, json: whole, fields: stale, passed: 412 }));
+    case 'patch': return paths.map(([target, row]) => ({ target, row, json: {}, fields: stale, passed: 412 }));
+  }
+}
+
+test('every operation of every kind of collection answers every kind of caller as the model says', async (t) => {
+  const { app, someones, subjects, declared } = await open(t);
+  const table: readonly Route[] = allRoutes([items, ...declared.map((each) => defineCollection(each))]);
+  const operated = table.flatMap(({ method, of }) =>
+    of === undefined || of.collection.isUsers ? [] : [{ method, ...of }]);
+  const singles = subjects.filter(({ isSingle }) => isSingle).length;
+  assert.equal(operated.length, 7 * (subjects.length - singles) + 3 * singles);
+  let asked = 0;
+  for (const { method, operation, collection } of operated) {
+    const subject = subjects.find(({ name }) => name === collection.name);
+    assert.ok(subject);
+    for (const someone of someones) {
+      for (const asking of requestsOf(operation, subject)) {
+        await check(app, subject, operation, method, someone, asking);
+        asked += 1;
+      }
+    }
+  }
+  assert.ok(asked > 3000, String(asked));
+});
+
+/** Asks, and holds the answer against the model. */
+async function check(
+  app: App, subject: Subject, operation: Operation | 'createMany', method: string, someone: Someone,
+  { target, json, fields, row, passed }: Asking,
+): Promise<void> {
+  const { access } = subject;
+  const cell = operation === 'createMany' ? 'create' : operation;
+  const who = seenBy(access[cell], someone);
+  const refused = cell === 'list' || cell === 'create' ? refusal(access, cell, who) : verdict(access, cell, who, row);
+  const typed = json === undefined ? {} : { 'content-type': 'application/json' };
+  const body = json === undefined ? undefined : JSON.stringify(json);
+  const { address } = someone;
+  const reply = await app.inject({ method, target, fields: { ...someone.fields, ...typed, ...fields }, body, address });
+  const message = `${method} ${target} of ${access[cell].join()} by ${someone.name}: ${reply.body}`;
+  assert.equal(reply.status, refused ?? passed, message);
+  if (reply.status >= 400) assert.doesNotMatch(reply.body, /the first|the second/, message);
+  if (cell === 'list' && reply.status === 200)
+    assert.deepEqual(idsIn(JSON.parse(reply.body)), listedBy(subject, who), message);
+}
+
+const idsIn = (records: readonly { readonly id: unknown }[]): unknown[] => records.map(({ id }) => id);
+const listedBy = ({ access, rows, ids }: Subject, who: Asker): unknown[] =>
+  rows.flatMap((row) => (isListed(access, who, row) ? [ids[row.id - 1]] : []));
+
+test('embedded records are those that every kind of caller may read, or list', async (t) => {
+  const { app, someones, subjects } = await open(t);
+  for (const subject of subjects.filter(({ name, isSingle }) => !isSingle && name !== 'items')) {
+    const { name, access, ids, rows: [one, other] } = subject;
+    assert.ok(one !== undefined && other !== undefined);
+    for (const someone of someones) {
+      const who = seenBy(access.read, someone);
+      const get = async (target: string) => {
+        const { status, body } = await app.inject({ target, fields: someone.fields, address: someone.address });
+        return { status, json: Object(JSON.parse(body)) };
+      };
+      const message = `${name} of ${access.read.join()} by ${someone.name}`;
+      const { status, json } = await get(`/${name}/${ids[1]}?embed=nextId`);
+      assert.equal(status, verdict(access, 'read', who, other) ?? 200, message);
+      if (status === 200) assert.equal(json.next?.title, mayRead(access, who, one) ? first : undefined, message);
+      const list = await get(`/${name}?embed=${name}`);
+      assert.equal(list.status, refusal(access, 'list', who) ?? 200, message);
+      if (list.status !== 200) continue;
+      const [embedding] = list.json.filter(({ id }: { id: unknown }) => id === ids[0]);
+      if (embedding !== undefined)
+        assert.deepEqual(idsIn(embedding[name]), isListed(access, who, other) ? [ids[1]] : [], message);
+    }
+  }
+});
+
+test('a program that acts for every kind of caller gets what the model says', async (t) => {
+  const { app, someones, subjects } = await open(t);
+  for (const { name, access, ids, rows, isSingle } of subjects) {
+    for (const who of someones) {
+      const options = { as: who.as, ifVersion: '"none"' };
+      const { as } = who;
+      const message = `${name} of ${access.read.join()} by ${who.name}`;
+      const whole = name === 'items' ? { name: 'Chair', price: 2 } : { title: 'none' };
+      if (isSingle) {
+        const single = app.program.single(name);
+        const got = await statusOr(() => single.get({ as }));
+        assert.deepEqual(got, refusal(access, 'read', who) ?? { title: first }, message);
+        for (const operation of ['replace', 'patch'] as const) {
+          const change = operation === 'patch' ? single.change : single.replace;
+          assert.equal(await statusOr(() => change(whole, options)), refusal(access, operation, who) ?? 412, message);
+        }
+        continue;
+      }
+      const records = app.collection(name);
+      const listed = await statusOr(async () =>
+        idsIn((await records.list({ as })).records.map((each) => Object(each))));
+      const subject = { name, access, ids, rows, isSingle };
+      assert.deepEqual(listed, refusal(access, 'list', who) ?? listedBy(subject, who), message);
+      assert.equal(await statusOr(() => records.create({}, { as })), refusal(access, 'create', who) ?? 422, message);
+      for (const [index, id] of [...ids, 99].entries()) {
+        const row = rows[index];
+        const got = await statusOr(async () => Object(records.get(id, { as }) ?? { id: 404 }).id);
+        assert.equal(got, verdict(access, 'read', who, row) ?? id, message);
+        const answers = {
+          replace: await statusOr(() => records.replace(id, whole, options)),
+          patch: await statusOr(() => records.change(id, {}, options)),
+          remove: await statusOr(() => records.remove(id, options)),
+        };
+        for (const operation of ['replace', 'patch', 'remove'] as const)
+          assert.equal(answers[operation], verdict(access, operation, who, row) ?? 412, `${operation} ${message}`);
+      }
+    }
+  }
+});
+
+test('the feed tells every kind of caller of what it may list, and of nothing else', async (t) => {
+  const { app, someones, subjects } = await open(t);
+  const streams = someones.map((who) => {
+    const stream = { who, text: '', controller: new AbortController() };
+    const onPiece = (piece: string): void => void (stream.text += piece);
+    const { signal } = stream.controller;
+    const reply = app.inject({ target: '/changes', fields: who.fields, address: who.address, signal, onPiece });
+    return Object.assign(stream, { reply });
+  });
+  const expected = new Map(someones.map((who) => [who, new Array<string>()]));
+  for (const { name, access, ids, rows, isSingle } of subjects) {
+    const change = name === 'items' ? { price: 3 } : { title: 'changed' };
+    if (isSingle) await app.program.single(name).change(change);
+    for (const [index, row] of (isSingle ? rows.slice(0, 1) : rows).entries()) {
+      const id = isSingle ? null : ids[index] ?? 0;
+      if (id !== null) await app.collection(name).change(id, change);
+      for (const who of someones) {
+        const kind = holds(access.list, who) ? told(access, who, row, row) : undefined;
+        if (kind !== undefined) expected.get(who)?.push(`${kind} ${name} ${id}`);
+      }
+    }
+  }
+  await app.collection('items').create({ name: 'The end', price: 1 });
+  for (const { who, reply, controller, ...stream } of streams) {
+    if (who.userId === undefined) {
+      assert.equal((await reply).status, 401);
+      continue;
+    }
+    const found = streams.find((each) => each.who === who) ?? stream;
+    while (!found.text.includes('"The end"')) await new Promise(setImmediate);
+    controller.abort();
+    const events = [...found.text.matchAll(/event: (\w+)\ndata: (.*)\n/g)].map(([, kind, data = '']) => {
+      const { collection, id } = JSON.parse(data);
+      return `${kind} ${collection} ${id}`;
+    });
+    assert.deepEqual(events.slice(0, -1), expected.get(who), who.name);
+  }
+});

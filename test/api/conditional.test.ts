@@ -1,0 +1,244 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+
+import type { Change } from '../../src/programs/hooks.ts';
+import { openTestApp, type Answer, type Ask } from '../support/app.ts';
+
+const lamp = { name: 'Lamp', price: 1 };
+
+test('a record and its collection have strong entity tags that change only when they change', async (t) => {
+  const { as } = await openTestApp(t);
+  const member = await as('member');
+  const tagOf = async (target: string): Promise<string> => (await member('GET', target)).field('etag') ?? '';
+  const created = await member('POST', '/items', { json: lamp });
+  await member('POST', '/items', { json: lamp });
+  const [one, two, all] = [await tagOf('/items/1'), await tagOf('/items/2'), await tagOf('/items')];
+  assert.match(one, /^"[\x21\x23-\x7e]+"$/);
+  assert.equal(one, created.field('etag'));
+  assert.equal(new Set([one, two, await tagOf('/items/1?fields=id')]).size, 3);
+  assert.equal(await tagOf('/items/1'), one);
+
+  const patched = await member('PATCH', '/items/1', { json: { price: 2 } });
+  assert.equal(patched.field('etag'), await tagOf('/items/1'));
+  assert.notEqual(await tagOf('/items/1'), one);
+  assert.equal(await tagOf('/items/2'), two);
+  assert.notEqual(await tagOf('/items'), all);
+});
+
+test('RFC 9110 §15.4.5: 304 has the fields by which caches choose and name what they have', async (t) => {
+  const { as } = await openTestApp(t, { withoutPort: true });
+  const [caller, holder] = [await as('member'), await as('member', { 'if-none-match': '*' })];
+  for (const target of ['/me', '/openapi.json', '/users/2']) {
+    const [full, held] = [await caller('GET', target), await holder('GET', target)];
+    assert.deepEqual([full.status, held.status], [200, 304]);
+    for (const name of ['cache-control', 'vary', 'etag', 'content-location']) {
+      assert.equal(held.field(name), full.field(name), `${target} ${name}`);
+    }
+  }
+});
+
+test('RFC 9110 §13.1.2: a caller that has the current version gets 304, for lists too', async (t) => {
+  const { ask, as } = await openTestApp(t);
+  const admin = await as('admin');
+  await admin('POST', '/items', { json: lamp });
+  for (const target of ['/items/1', '/items', '/items?limit=1&sort=price', '/items/1?fields=name', '/users/1']) {
+    const etag = (await admin('GET', target)).field('etag') ?? '';
+    for (const condition of [etag, `W/${etag}`, `"x", ${etag}`, `"a,b",${etag}`, '*']) {
+      for (const method of ['GET', 'HEAD']) {
+        const answer = await admin(method, target, { fields: { 'if-none-match': condition } });
+        assert.deepEqual([answer.status, answer.body], [304, ''], `${target} ${condition}`);
+        assert.equal(answer.field('etag'), etag);
+        assert.equal(answer.field('cache-control'), 'private, no-cache');
+        assert.equal(answer.field('vary'), 'Authorization, Cookie, Prefer');
+        assert.equal(answer.field('content-type'), undefined);
+      }
+    }
+    assert.equal((await admin('GET', target, { fields: { 'if-none-match': '"x"' } })).status, 200);
+  }
+  const description = await ask('GET', '/openapi.json');
+  const held = { 'if-none-match': description.field('etag') ?? '' };
+  assert.equal(description.field('cache-control'), 'private, no-cache');
+  assert.equal((await ask('GET', '/openapi.json', { fields: held })).status, 304);
+  const counting = await as('admin', { prefer: 'count=exact' });
+  const uncounted = (await admin('GET', '/items')).field('etag') ?? '';
+  const counted = await counting('GET', '/items', { fields: { 'if-none-match': uncounted } });
+  assert.deepEqual([counted.status, counted.field('x-total-count')], [200, '1'], 'who has no count does not have it');
+  for (const condition of [counted.field('etag') ?? '', '*']) {
+    const again = await counting('GET', '/items', { fields: { 'if-none-match': condition } });
+    assert.deepEqual([again.status, again.field('etag')], [304, counted.field('etag')]);
+  }
+  for (const prefer of ['count=exact', 'count=none']) {
+    const same = await admin('GET', '/items', { fields: { prefer, 'if-match': uncounted } });
+    assert.equal(same.status, 200, 'of the same version');
+  }
+  const malformed = await admin('GET', '/items/1', { fields: { 'if-none-match': 'x' } });
+  assert.deepEqual([malformed.status, malformed.code], [400, 'malformed_request']);
+});
+
+test('RFC 9110 §13.1.1: a write needs the version that If-Match names', async (t) => {
+  const { as } = await openTestApp(t);
+  const admin = await as('admin');
+  const etag = (await admin('POST', '/items', { json: lamp })).field('etag') ?? '';
+  const stale = ['"x"', `W/${etag}`, `"x", "y"`, '"a,b"'];
+  for (const condition of stale) {
+    for (const [method, json] of [['PUT', lamp], ['PATCH', { price: 5 }], ['DELETE', undefined]] as const) {
+      const answer = await admin(method, '/items/1', { fields: { 'if-match': condition }, ...(json && { json }) });
+      assert.deepEqual([answer.status, answer.code], [412, 'precondition_failed'], `${method} ${condition}`);
+      assert.equal(answer.field('etag'), etag, 'the version that there is');
+    }
+  }
+  const read = await admin('GET', '/items/1', { fields: { 'if-match': '"x"' } });
+  assert.deepEqual([read.status, read.field('etag')], [412, etag]);
+  assert.equal((await admin('GET', '/items/1')).field('etag'), etag);
+  const put = await admin('PUT', '/items/1', { fields: { 'if-match': `"x", ${etag}` }, json: lamp });
+  assert.equal(put.status, 200);
+  const patch = await admin('PATCH', '/items/1', { fields: { 'if-match': '*' }, json: { price: 2 } });
+  assert.equal(patch.status, 200);
+  const none = await admin('PATCH', '/items/1', { fields: { 'if-none-match': '*' }, json: { price: 3 } });
+  assert.equal(none.status, 412);
+  assert.equal((await admin('DELETE', '/items/1', { fields: { 'if-match': '*' } })).status, 204);
+  assert.equal((await admin('PUT', '/items/1', { fields: { 'if-match': '*' }, json: lamp })).status, 404);
+});
+
+test('a change that changes nothing writes nothing: the entity tags stay', async (t) => {
+  const seen: Change[] = [];
+  const afterWrite = (change: Change): void => void seen.push(change);
+  const { app, as } = await openTestApp(t, { hooks: { afterWrite } });
+  const admin = await as('admin');
+  const user = { name: 'Mia', email: 'member@example.org', role: 'member' };
+  const rows = [
+    ['PATCH', '/items/1', { price: 1 }], ['PATCH', '/items/1', {}], ['PUT', '/items/1', lamp],
+    ['PATCH', '/users/2', { name: 'Mia' }], ['PUT', '/users/2', user],
+  ] as const;
+  await admin('POST', '/items', { json: lamp });
+  const tagsOf = async (target: string) =>
+    [(await admin('GET', target)).field('etag'), (await admin('GET', target.slice(0, 6))).field('etag')];
+  const written = [app.store.status().commits, seen.length];
+  for (const [method, target, json] of rows) {
+    const before = await tagsOf(target);
+    const answer = await admin(method, target, { json });
+    assert.deepEqual([answer.status, answer.field('etag')], [200, before[0]], `${method} ${target}`);
+    assert.deepEqual(await tagsOf(target), before);
+    const stale = await admin(method, target, { json, fields: { 'if-match': '"x"' } });
+    assert.equal(stale.status, 412, 'and the condition counts all the same');
+  }
+  assert.deepEqual([app.store.status().commits, seen.length], written);
+  for (const [target, json] of [['/items/1', { price: 2 }], ['/users/2', { email: 'Member@example.org' }]] as const) {
+    const before = await tagsOf(target);
+    assert.notEqual((await admin('PATCH', target, { json })).field('etag'), before[0]);
+  }
+});
+
+test('RFC 9110 §13.1.1: If-Match refuses a write to a resource without versions', async (t) => {
+  const { ask, as, browserOf } = await openTestApp(t);
+  const member = await as('member', { 'if-match': '"x"' });
+  const browser = await browserOf('member', { 'if-match': '"x"' });
+  const refused = [
+    await member('POST', '/items', { json: lamp }),
+    await browser('DELETE', '/sessions/4'),
+    await browser('POST', '/logout'),
+  ];
+  for (const { status, code } of refused) assert.deepEqual([status, code], [412, 'precondition_failed']);
+  const malformed = await member('POST', '/items', { fields: { 'if-match': 'x' }, json: lamp });
+  assert.deepEqual([malformed.status, malformed.code], [400, 'malformed_request']);
+  const unasked = await ask('POST', '/logout', { fields: { 'if-none-match': 'x' } });
+  assert.equal(unasked.status, 204, 'it says nothing here');
+  assert.equal((await (await as('member'))('GET', '/items')).body, '[]');
+  assert.equal((await browser('GET', '/dashboard')).status, 200);
+  assert.equal((await member('POST', '/items', { fields: { 'if-match': '*' }, json: lamp })).status, 201);
+});
+
+test('the order: authorization, 404, 428, 422, 412', async (t) => {
+  const { ask, as } = await openTestApp(t, { requireIfMatch: true });
+  const [admin, member] = [await as('admin'), await as('member')];
+  await admin('POST', '/items', { json: lamp });
+  const bad = { name: '' };
+  const rows: readonly [number, Ask, target: string, json: object, tag?: string][] = [
+    [401, ask, '/items/1', bad],
+    [403, member, '/items/1', bad],
+    [404, admin, '/items/9', bad],
+    [428, admin, '/items/1', bad],
+    [422, admin, '/items/1', bad, '"x"'],
+    [412, admin, '/items/1', lamp, '"x"'],
+    [200, admin, '/items/1', lamp, '*'],
+    [428, admin, '/users/2', {}],
+  ];
+  for (const [status, asker, target, json, tag] of rows) {
+    const fields = tag === undefined ? {} : { 'if-match': tag };
+    const answer = await asker('PUT', target, { fields, json });
+    assert.equal(answer.status, status, `${target} ${JSON.stringify(json)} ${tag}`);
+  }
+  assert.equal((await admin('DELETE', '/items/1')).status, 428);
+});
+
+const update = (answers: readonly Answer[]): number[] => answers.map(({ status }) => status).sort();
+
+test('one of 40 writers with the same version wins, and no update is lost', async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'cairn-race-'));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const { as } = await openTestApp(t, { directory });
+  const admin = await as('admin');
+  let etag = (await admin('POST', '/items', { json: { name: 'Counter', price: 0 } })).field('etag');
+  const writers = Array.from({ length: 40 }, (_, writer) => writer);
+  const asked = (writer: number, round: number) => ({
+    fields: { 'if-match': etag ?? '' },
+    json: { name: `by ${writer} in round ${round}`, price: writer },
+  });
+  for (let round = 0; round < 5; round += 1) {
+    const method = round % 2 === 0 ? 'PUT' : 'PATCH';
+    const answers = await Promise.all(writers.map((writer) => admin(method, '/items/1', asked(writer, round))));
+    assert.deepEqual(update(answers), [200, ...Array.from({ length: 39 }, () => 412)]);
+    const winner = answers.find(({ status }) => status === 200);
+    const read = await admin('GET', '/items/1');
+    assert.equal(read.body, winner?.body);
+    etag = read.field('etag');
+  }
+
+  // Everybody adds 1 and tries again until it worked: the sum is right.
+  await admin('PUT', '/items/1', { json: { name: 'Counter', price: 0 } });
+  const add = async (): Promise<void> => {
+    for (;;) {
+      const read = await admin('GET', '/items/1');
+      const json = { price: Number(Object(read.json).price) + 1 };
+      const fields = { 'if-match': read.field('etag') ?? '' };
+      const answer = await admin('PATCH', '/items/1', { fields, json });
+      if (answer.status === 200) return;
+      assert.equal(answer.status, 412, answer.body);
+      // Without a socket nothing here waits, and the disk's answer would never get its turn.
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  };
+  await Promise.all(Array.from({ length: 20 }, add));
+  assert.equal(Object((await admin('GET', '/items/1')).json).price, 20);
+});
+
+test('either a removal or a change of the same version wins', async (t) => {
+  const { as } = await openTestApp(t);
+  const admin = await as('admin');
+  for (let id = 1; id <= 10; id += 1) {
+    const tag = (await admin('POST', '/items', { json: lamp })).field('etag') ?? '';
+    const fields = { 'if-match': tag };
+    const [changed, removed] = await Promise.all([
+      admin('PATCH', `/items/${id}`, { fields, json: { price: 2 } }),
+      admin('DELETE', `/items/${id}`, { fields }),
+    ]);
+    const outcome = `${changed.status} ${removed.status}`;
+    assert.ok(outcome === '200 412' || outcome === '404 204', outcome);
+  }
+});
+
+test('entity tags of an earlier epoch do not match, and sessions and the dashboard have none', async (t) => {
+  const { as, browserOf } = await openTestApp(t);
+  const other = await (await openTestApp(t)).as('admin');
+  const admin = await as('admin');
+  const etag = (await admin('POST', '/items', { json: lamp })).field('etag') ?? '';
+  assert.notEqual((await other('POST', '/items', { json: lamp })).field('etag'), etag);
+  const browser = await browserOf('member');
+  for (const target of ['/sessions', '/dashboard']) {
+    const answer = await browser('GET', target);
+    assert.deepEqual([answer.field('etag'), answer.field('cache-control')], [undefined, 'no-store']);
+  }
+});

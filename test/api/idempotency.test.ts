@@ -1,0 +1,340 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+
+import { newKeyRing } from '../../src/auth/keys.ts';
+import { Passwords } from '../../src/auth/passwords.ts';
+import { limits } from '../../src/base/limits.ts';
+import { systemRandom } from '../../src/base/system.ts';
+import { rotateKeyRing } from '../../src/cli/keys.ts';
+import type { Change } from '../../src/programs/hooks.ts';
+import { IdempotencyKeys } from '../../src/collections/idempotency.ts';
+import { defineCollection } from '../../src/index.ts';
+import { sizeOf } from '../../src/store/memory/size.ts';
+import { openStore } from '../../src/store/open-store.ts';
+import { temporaryDirectory } from '../support/cli/spawn.ts';
+import { openTestApp } from '../support/app.ts';
+import { keysOn } from '../support/store/keys.ts';
+
+const lamp = { name: 'Lamp', price: 1 };
+const keyed = (key: string, json: unknown = lamp) => ({ json, fields: { 'idempotency-key': key } });
+
+/** How many keys an app has. */
+const keysOf = ({ app }: Pick<Awaited<ReturnType<typeof openTestApp>>, 'app'>): number =>
+  app.store.status().collections.find(({ name }) => name === 'idempotency-keys')?.records ?? NaN;
+
+test('the same key and body again get the same answer, and nothing is created', async (t) => {
+  const { app, as } = await openTestApp(t);
+  const member = await as('member');
+  const first = await member('POST', '/items', keyed('"a key"'));
+  assert.deepEqual([first.status, first.json], [201, { id: 1, ...lamp }]);
+  assert.equal(first.field('idempotency-replayed'), undefined);
+  const { sequence } = app.store.status();
+  const again = await member('POST', '/items', keyed('"a key"'));
+  assert.deepEqual([again.status, again.body], [201, first.body]);
+  for (const name of ['etag', 'location']) assert.equal(again.field(name), first.field(name), name);
+  assert.equal(again.field('idempotency-replayed'), 'true');
+  assert.equal(app.store.status().sequence, sequence);
+
+  // Its bytes are compared: spelled otherwise, it is another request. Bare, the key is still the same key.
+  const body = '{ "price": 1.0, "name": "\\u004camp" }';
+  const fields = { 'idempotency-key': 'a key', 'content-type': 'application/json' };
+  assert.equal((await member('POST', '/items', { body, fields })).code, 'key_reused');
+
+  // A record that was changed or removed meanwhile is told of as it was created.
+  await member('DELETE', '/items/1');
+  assert.equal((await member('POST', '/items', keyed('a key'))).body, first.body);
+  assert.equal((await member('GET', '/items')).body, '[]');
+});
+
+test('the same key with another body or collection is refused, and the key stays', async (t) => {
+  const { as } = await openTestApp(t);
+  const admin = await as('admin');
+  await admin('POST', '/items', keyed('k'));
+  for (const json of [{ name: 'Lamp', price: 2 }, [lamp], [lamp, lamp]]) {
+    const target = Array.isArray(json) ? '/items/batch' : '/items';
+    const { status, code } = await admin('POST', target, keyed('k', json));
+    assert.deepEqual([status, code], [422, 'key_reused']);
+  }
+  const eve = { name: 'Eve', email: 'eve@example.org' };
+  assert.equal((await admin('POST', '/users', keyed('k', eve))).code, 'key_reused');
+  assert.equal((await admin('POST', '/items', keyed('k'))).field('idempotency-replayed'), 'true');
+  assert.equal(Object((await admin('GET', '/items')).json).length, 1);
+});
+
+test('a user with another password is another request, and two keys are none', async (t) => {
+  const { app, as } = await openTestApp(t);
+  const admin = await as('admin');
+  const eve = { name: 'Eve', email: 'eve@example.org', password: 'a good and long password' };
+  const first = await admin('POST', '/users', keyed('k', eve));
+  assert.equal(first.status, 201);
+  for (const json of [{ ...eve, password: 'another long password' }, { name: eve.name, email: eve.email }]) {
+    const { status, code } = await admin('POST', '/users', keyed('k', json));
+    assert.deepEqual([status, code], [422, 'key_reused']);
+  }
+  const again = await admin('POST', '/users', keyed('k', eve));
+  assert.deepEqual([again.body, again.field('idempotency-replayed')], [first.body, 'true']);
+  const { email, password } = eve;
+  assert.equal((await admin('POST', '/tokens', { json: { email, password } })).status, 201);
+  assert.equal(keysOf({ app }), 1);
+});
+
+test('a replayed record has the timestamps of the first reply', async (t) => {
+  let now = Date.UTC(2026, 0);
+  const clock = { now: () => (now += 1), elapsed: () => performance.now() };
+  const fields = { text: { kind: 'text', min: 1, max: 20, example: 'a' } } as const;
+  const notes = defineCollection({ name: 'notes', singular: 'note', fields, timestamps: true });
+  const member = await (await openTestApp(t, { clock, collections: [notes] })).as('member');
+  for (const json of [{ text: 'a' }, [{ text: 'a' }, { text: 'b' }]]) {
+    const asked = keyed(`k${JSON.stringify(json)}`, json);
+    const target = Array.isArray(json) ? '/notes/batch' : '/notes';
+    const first = await member('POST', target, asked);
+    assert.match(first.body, /"createdAt":"2026-01-01/);
+    assert.equal((await member('POST', target, asked)).body, first.body);
+  }
+});
+
+test('an array is also created only once, and replayed with the same ids', async (t) => {
+  const member = await (await openTestApp(t)).as('member');
+  const many = [lamp, { name: 'Chair', price: 2 }, { name: 'Table', price: 3 }];
+  const first = await member('POST', '/items/batch', keyed('many', many));
+  await member('POST', '/items', { json: lamp });
+  const again = await member('POST', '/items/batch', keyed('many', many));
+  assert.deepEqual([again.body, again.field('idempotency-replayed')], [first.body, 'true']);
+  assert.equal(Object((await member('GET', '/items')).json).length, 4);
+});
+
+test('a user is told of again to a caller that may create no more, and a new key is throttled', async (t) => {
+  const { ask, app } = await openTestApp(t, { registration: 'open' });
+  const register = (name: string) => {
+    const json = { name, email: `${name}@example.org`, password: 'a good and long password' };
+    return ask('POST', '/users', { ...keyed(name, json), address: '192.0.2.1' });
+  };
+  const first = await register('eve');
+  for (let count = 1; count <= 31; count += 1) assert.equal((await register('eve')).body, first.body);
+  const statuses: number[] = [];
+  for (let count = 2; count <= 31; count += 1) statuses.push((await register(`eve${count}`)).status);
+  assert.deepEqual([statuses.indexOf(429), app.users.records.size], [29, 32]);
+  const again = await register('eve');
+  assert.deepEqual([again.status, again.body], [201, first.body]);
+});
+
+test('each caller has keys of their own', async (t) => {
+  const { as, ask } = await openTestApp(t, { registration: 'open' });
+  const ids: number[] = [];
+  for (const asked of [await as('admin'), await as('member')]) {
+    ids.push(Object((await asked('POST', '/items', keyed('k'))).json).id);
+  }
+  assert.deepEqual(ids, [1, 2]);
+  const eve = { name: 'Eve', email: 'eve@example.org', password: 'a good and long password' };
+  const first = await ask('POST', '/users', { ...keyed('k', eve), address: '192.0.2.1' });
+  const again = await ask('POST', '/users', { ...keyed('k', eve), address: '192.0.2.1' });
+  assert.deepEqual([again.status, again.body], [201, first.body]);
+  const elsewhere = await ask('POST', '/users', { ...keyed('k', eve), address: '192.0.2.2' });
+  assert.equal(elsewhere.code, 'email_taken');
+});
+
+test('concurrent requests with one key create one record, and a user is audited once', async (t) => {
+  const { as, app } = await openTestApp(t);
+  const admin = await as('admin');
+  const answers = await Promise.all(Array.from({ length: 50 }, () => admin('POST', '/items', keyed('k'))));
+  assert.deepEqual(new Set(answers.map(({ body }) => body)).size, 1);
+  assert.equal(answers.filter((answer) => answer.field('idempotency-replayed') === undefined).length, 1);
+  const eve = { name: 'Eve', email: 'eve@example.org', password: 'a good and long password' };
+  const users = await Promise.all([1, 2, 3].map(() => admin('POST', '/users', keyed('eve', eve))));
+  assert.deepEqual(users.map(({ status }) => status), [201, 201, 201]);
+  assert.equal(app.users.records.size, 3);
+});
+
+test('a refused request does not use up its key', async (t) => {
+  const fixture = await openTestApp(t);
+  const member = await fixture.as('member');
+  assert.equal((await member('POST', '/items', keyed('k', { name: '' }))).status, 422);
+  assert.equal(keysOf(fixture), 0);
+  assert.equal((await member('POST', '/items', keyed('k'))).status, 201);
+});
+
+for (const target of ['/login', '/logout', '/tokens', '/tokens/revoke']) {
+  test(`POST ${target} refuses a key, so that no secret is kept`, async (t) => {
+    const fixture = await openTestApp(t);
+    const { status, code } = await fixture.ask('POST', target, keyed('k', {}));
+    assert.deepEqual([status, code, keysOf(fixture)], [400, 'malformed_request', 0]);
+  });
+}
+
+test('the kept request of a user tells nothing of its password without scrypt', async (t) => {
+  const directory = temporaryDirectory(t);
+  const { app, as } = await openTestApp(t, { directory });
+  const eve = { name: 'Eve', email: 'eve@example.org', password: 'a good and long password' };
+  await (await as('admin'))('POST', '/users', keyed('k', eve));
+  await (await as('admin'))('POST', '/items', keyed('l'));
+  await app.close();
+  const lines = readFileSync(join(directory, 'idempotency-keys.json'), 'utf8').split('\n');
+  const digests = lines.flatMap((line) => /"digest":"([^"]*)"/.exec(line)?.[1] ?? []);
+  assert.deepEqual(digests.map((digest) => digest.startsWith('$scrypt$')), [true, false]);
+});
+
+test('a reply is repeated after its key has retired, and refused when the key has gone', async () => {
+  const clock = { now: () => Date.UTC(2026, 0), elapsed: () => performance.now() };
+  const store = openStore({ clock, random: systemRandom });
+  let ring = newKeyRing(systemRandom, clock.now());
+  const passwords = new Passwords({ random: systemRandom, clock, scryptCost: 4 });
+  const keys = new IdempotencyKeys({ store, clock, passwords, ring: () => ring });
+  await store.start();
+  for (const turn of [undefined, 'user 1']) {
+    const request = { caller: 'one', key: `k${turn}`, line: 'POST /things', body: Buffer.from('{}'), turn };
+    const compared = await keys.compare(request);
+    await store.write((tx) => keys.once(tx, compared, () => ({ status: 201, fields: [], body: '{}' })));
+    ring = rotateKeyRing(ring, systemRandom, clock.now());
+    assert.equal((await keys.compare(request)).reply?.body, '{}');
+    await assert.rejects(keys.compare({ ...request, line: 'POST /others' }), { code: 'key_reused' });
+    ring = newKeyRing(systemRandom, clock.now());
+    await assert.rejects(keys.compare(request), { code: 'key_reused' });
+  }
+});
+
+test('hooks do not run again', async (t) => {
+  const seen: string[] = [];
+  const hooks = {
+    beforeWrite: ({ operation }: Change) => void seen.push(`before ${operation}`),
+    afterWrite: ({ operation }: Change) => void seen.push(`after ${operation}`),
+  };
+  const member = await (await openTestApp(t, { hooks })).as('member');
+  seen.length = 0;
+  for (const _ of [1, 2, 3]) await member('POST', '/items', keyed('k'));
+  assert.deepEqual(seen, ['before create', 'after create']);
+});
+
+test('a key survives a restart', async (t) => {
+  const directory = temporaryDirectory(t);
+  const first = await openTestApp(t, { directory, withoutPort: true });
+  const made = await (await first.as('member'))('POST', '/items', keyed('k'));
+  const token = await first.token('member');
+  await first.app.close();
+  const { createApp } = await import('../../src/index.ts');
+  const app = await createApp({ directory });
+  t.after(() => app.close());
+  const fields = { authorization: `Bearer ${token}`, 'content-type': 'application/json', 'idempotency-key': 'k' };
+  const again = await app.inject({ method: 'POST', target: '/items', headers: fields, body: JSON.stringify(lamp) });
+  assert.deepEqual([again.body, again.headers.get('idempotency-replayed')], [made.body, 'true']);
+});
+
+for (const [key, status] of [
+  ['x'.repeat(255), 201], [`"${'x'.repeat(255)}"`, 201], [`"${'\\"'.repeat(255)}"`, 201], ['8e03978e-40d5-43dd', 201],
+  ['', 400], ['""', 400], ['x'.repeat(256), 400], [`"${'x'.repeat(256)}"`, 400], ['x'.repeat(10_000), 400], ['"x', 400],
+  ['"x"y', 400], ['"x", "y"', 400], ['"\\x"', 400], ['a\u0001', 400], ['a\u007f', 400], ['schlüssel', 400],
+] as const) {
+  test(`a key of ${key.length} characters, ${JSON.stringify(key).slice(0, 20)}, is answered ${status}`, async (t) => {
+    const { as } = await openTestApp(t, { withoutPort: true });
+    const answer = await (await as('member'))('POST', '/items', keyed(key));
+    assert.equal(answer.status, status, answer.body);
+    if (status === 400) assert.equal(answer.code, 'malformed_request');
+  });
+}
+
+test('a key expires after 24 hours, and is removed when another one is added', async (t) => {
+  let now = Date.UTC(2026, 0);
+  const clock = { now: () => now, elapsed: () => performance.now() };
+  const fixture = await openTestApp(t, { clock });
+  const member = await fixture.as('member');
+  for (const key of ['a', 'b', 'c']) await member('POST', '/items', keyed(key));
+  now += 24 * 60 * 60 * 1000 + 1;
+  const later = await fixture.as('member');
+  assert.equal((await later('POST', '/items', keyed('c', { name: 'Chair', price: 2 }))).status, 201);
+  assert.equal((await later('POST', '/items', keyed('d'))).status, 201);
+  assert.equal(keysOf(fixture), 2);
+});
+
+for (const years of [10, -10]) {
+  test(`a clock that is set by ${years} years creates nothing twice`, async (t) => {
+    let now = Date.UTC(2026, 0);
+    const clock = { now: () => now, elapsed: () => performance.now() };
+    const fixture = await openTestApp(t, { clock });
+    const first = await (await fixture.as('member'))('POST', '/items', keyed('k'));
+    const step = years * 365 * 24 * 60 * 60 * 1000;
+    now += step;
+    const member = await fixture.as('member');
+    const again = await member('POST', '/items', keyed('k'));
+    assert.deepEqual([again.body, again.field('idempotency-replayed')], [first.body, 'true']);
+    await member('POST', '/items', keyed('meanwhile'));
+    now -= step;
+    const back = await (await fixture.as('member'))('POST', '/items', keyed('meanwhile'));
+    assert.equal(back.field('idempotency-replayed'), 'true');
+    assert.equal(Object((await (await fixture.as('member'))('GET', '/items')).json).length, 2);
+  });
+}
+
+/** Keys in a store of their own, and a function that sends a caller's requests with some numbers. */
+async function startKeys(memoryMax?: number) {
+  const clock = { now: () => Date.UTC(2026, 0), elapsed: () => performance.now() };
+  const store = openStore({ clock, random: systemRandom, memoryMax });
+  const keys = keysOn(store, clock);
+  await store.start();
+  /** Whether each request is a repetition. The writer gets `atOnce` of them at a time. */
+  const send = async (caller: string, from: number, to: number, atOnce = 100): Promise<boolean[]> => {
+    const isReplay: boolean[] = [];
+    for (let first = from; first < to; first += atOnce) {
+      const count = Math.min(atOnce, to - first);
+      isReplay.push(...(await Promise.all(Array.from({ length: count }, async (_, index) => {
+        const request = { caller, key: `k${first + index}`, line: 'POST /things', body: Buffer.from('same') };
+        const compared = await keys.compare(request);
+        if (compared.reply !== undefined) return true;
+        const made = { status: 201, fields: ['Name', 'value'], body: '"made"' };
+        assert.equal(await store.write((tx) => keys.once(tx, compared, () => made)), made);
+        return false;
+      }))));
+    }
+    return isReplay;
+  };
+  return { keys, send, count: () => store.status().collections[0]?.records ?? NaN };
+}
+
+test('a caller has a limited number of keys, and a further one replaces its oldest', async () => {
+  const { send, count } = await startKeys();
+  const max = limits.keysPerCallerMax;
+  await send('another', 0, 1);
+  await send('one', 0, max + 200);
+  assert.equal(count(), max + 1);
+  assert.deepEqual(await send('another', 0, 1), [true]);
+  assert.deepEqual([...(await send('one', 200, 201)), ...(await send('one', max + 199, max + 200))], [true, true]);
+  assert.deepEqual(await send('one', 199, 200), [false]);
+});
+
+test('replies that are kept leave the memory to records, also in a small store', async (t) => {
+  const fields = { text: { kind: 'text', max: 100_000 } } as const;
+  const notes = defineCollection({ name: 'notes', singular: 'note', fields });
+  const { app, as } = await openTestApp(t, { collections: [notes], memoryMax: 2 });
+  const member = await as('member');
+  for (let index = 0; index < 40; index += 1) {
+    const made = await member('POST', '/notes', keyed(`k${index}`, { text: '中'.repeat(25_000) }));
+    assert.equal(made.status, 201, made.body);
+    await member('DELETE', made.field('location') ?? '');
+  }
+  const { memoryBytes, memoryMaxBytes } = app.store.status();
+  assert.ok(memoryBytes < memoryMaxBytes / 4, `${memoryBytes}`);
+});
+
+test('where all kept replies together are too large, the callers that hold the most lose theirs', async () => {
+  const { keys } = await startKeys();
+  const { made } = await keys.compare({ caller: 'crowd 0', key: 'k', line: '', body: Buffer.of() });
+  const numbers = { id: 1, revision: 1, status: 201, createdAt: Date.UTC(2026, 0) };
+  const replyBytes = sizeOf({ ...made, ...numbers, fields: ['Name', 'value'], body: '"made"' });
+  const most = 1000;
+  // The names of the callers differ by a letter.
+  const { send, count } = await startKeys(((most + 1 / 2) * replyBytes) / limits.keptMemoryShareMax);
+  const crowd = Array.from({ length: 11 }, (_, index) => `crowd ${index}`);
+  const each = most / 10;
+  for (const caller of crowd) await send(caller, 0, each);
+  // What waits in one batch is counted when it is published.
+  await send('crowd 0', each, each + 1);
+  assert.equal(count(), most);
+  // If each new key took the place of the oldest of all, a caller without any would keep one at most.
+  for (let round = 0; round < 20; round += 1) {
+    await send('newcomer', round, round + 1);
+    for (const caller of crowd) await send(caller, 2 * each + 5 * round, 2 * each + 5 * (round + 1), 5);
+  }
+  await send('newcomer', 20, 21);
+  assert.equal(count(), most);
+  assert.ok((await send('newcomer', 0, 21)).every((isReplay) => isReplay));
+});

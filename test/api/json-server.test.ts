@@ -1,0 +1,405 @@
+/** What clients of json-server send with `--dialect json-server`, and get. A release test asks json-server the same. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { Agent, get } from 'node:http';
+import { test, type TestContext } from 'node:test';
+
+import { limits } from '../../src/base/limits.ts';
+import { defineCollection } from '../../src/collections/define.ts';
+import type { CollectionDeclaration } from '../../src/collections/declaration.ts';
+import { createApp } from '../support/inside.ts';
+
+const open = ['posts', 'comments', 'likes', 'empty'].map((name) =>
+  defineCollection({ name, fields: {}, additional: true }));
+const records = {
+  posts: [
+    { title: 'A first post', views: 100, author: { name: 'Ada' }, tags: ['red', 'blue'] },
+    { title: 'b second', views: 20, author: { name: 'Mia' }, date: '2021-05-01' },
+    { title: 'C third (old)', views: 3, rating: null },
+    { title: 'a first again', views: 20, ownId: 'x+y&z' },
+  ],
+  comments: [{ body: 'nice', postId: 1 }, { body: 'so', postId: '1' }, { body: 'nice', postId: 2 }],
+  likes: [{ commentId: 1 }, { commentId: 3 }],
+};
+
+async function opened(t: TestContext, collections: readonly CollectionDeclaration[] = open) {
+  const only = { auth: 'none', users: false, items: false } as const;
+  const app = await createApp({ ...only, dialect: 'json-server', collections });
+  t.after(app.close);
+  const send = async (method: string, target: string, json?: unknown, fields = {}) => {
+    const body = json === undefined ? {} : { body: JSON.stringify(json) };
+    const reply = await app.inject({ method, target, fields, ...body });
+    const { status } = reply;
+    return { status, json: JSON.parse(reply.body), field: (name: string) => reply.fields.get(name) };
+  };
+  const ids = async (target: string): Promise<number[]> => {
+    const { status, json } = await send('GET', target);
+    assert.equal(status, 200, JSON.stringify(json));
+    return (Array.isArray(json) ? json : json.data).map(({ id }: { id: number }) => id);
+  };
+  return { app, send, ids };
+}
+
+/** The same with records. */
+async function filled(t: TestContext) {
+  const it = await opened(t);
+  for (const [name, some] of Object.entries(records))
+    for (const record of some) assert.equal((await it.send('POST', `/${name}`, record)).status, 201);
+  return it;
+}
+
+const where = (condition: unknown): string => `_where=${encodeURIComponent(JSON.stringify(condition))}`;
+
+const lists: readonly (readonly [query: string, ids: readonly number[]])[] = [
+  // The order.
+  ['_sort=title', [1, 3, 4, 2]],
+  ['_sort=views,title&_order=DESC,ASC', [1, 4, 2, 3]],
+  ['_sort=-views,id', [1, 2, 4, 3]],
+  ['_sort=author.name', [1, 2, 3, 4]],
+  ['_sort=nothing&_order=desc', [1, 2, 3, 4]],
+  ['_sort=tags', [1, 2, 3, 4]],
+  // Parts.
+  ['_start=1&_end=3', [2, 3]],
+  ['_start=1&_limit=2', [2, 3]],
+  ['_start=1', [1, 2, 3, 4]],
+  ['_limit=3', [1, 2, 3]],
+  ['_limit=0', []],
+  ['_start=3&_end=2', []],
+  ['_end=2000', [1, 2, 3, 4]],
+  ['_page=2&_limit=3', [4]],
+  ['_page=0&_limit=3', [1, 2, 3]],
+  ['_page=9', []],
+  ['_page=2&_per_page=3', [4]],
+  ['_page=9&_per_page=3', [4]],
+  // Values.
+  ['views=20', [2, 4]],
+  ['views=20&views=3', [2, 3, 4]],
+  ['id=1&id=3', [1, 3]],
+  ['id[]=1&id[]=3', [1, 3]],
+  ['id=1&id=3&_sort=id&_order=desc', [3, 1]],
+  ['author.name=Ada', [1]],
+  ['views=', []],
+  ['views=abc&title=b+second', []],
+  ['id=abc', []],
+  // Operators of either version.
+  ['views_gte=20&views_lte=50', [2, 4]],
+  ['date_gte=2021', [2]],
+  ['views_ne=20', [1, 3]],
+  ['id_ne=1&id_ne=2', [3, 4]],
+  ['rating_ne=5', []],
+  ['title_like=FIRST', [1, 4]],
+  ['title_like=first&title_like=third', [1, 3, 4]],
+  ['title_like=(old)', [3]],
+  ['title_like=^a', []],
+  ['tags_like=BLU', [1]],
+  ['views:gt=20', [1]],
+  ['views:lt=20', [3]],
+  ['views:in=3,100', [1, 3]],
+  ['title:contains=FIRST', [1, 4]],
+  ['title:startsWith=C', [3]],
+  ['title:endsWith=post', [1]],
+  ['tags:has=red', [1]],
+  ['author:exists=false', [3, 4]],
+  // Operators of what is within a member.
+  ['author.name_like=AD', [1]],
+  ['author.name_gte=B', [2]],
+  ['author.name_ne=Ada', [2]],
+  ['author.name_like=x&views=20', []],
+  ['author.name:contains=mi', [2]],
+  ['author.name:in=Ada,Mia', [1, 2]],
+  ['author.name:lt=B&views:gte=3', [1]],
+  ['tags.0_like=re', [1]],
+  ['author.nothing_gte=1', []],
+  // Conditions in JSON.
+  [where({ views: { gt: 3, lt: 100 } }), [2, 4]],
+  [where({ title: 'b second' }), [2]],
+  [where({ views: { in: [3, 100] }, title: { contains: 'first' } }), [1]],
+  [where({ author: { name: { eq: 'Mia' } } }), [2]],
+  [where({ or: [{ views: { gt: 20 } }, { title: { startsWith: 'b' } }] }), [1, 2]],
+  [where({ or: [{ views: { gt: 2, lt: 10 } }, { author: { name: { eq: 'Ada' } }, views: { eq: 100 } }] }), [1, 3]],
+  [where({ and: [{ views: { gt: 3 } }, { views: { lt: 100 } }], title: { like: 'AGAIN' } }), [4]],
+  [where({ or: [{ views: { gt: 20 } }, {}] }), [1, 2, 3, 4]],
+  // A search.
+  ['q=MIA', [2]],
+  ['q=', [1, 2, 3, 4]],
+  ['q=first&_limit=1', [1]],
+  // Names that no record has, and those that one has.
+  ['nothing=1', [1, 2, 3, 4]],
+  ['nothing=1&views=3', [3]],
+  ['_=1700000000000', [1, 2, 3, 4]],
+  ['nothing_gte=1', []],
+  ['rating=1', []],
+];
+
+test('lists are asked for in the way of either version', async (t) => {
+  const { ids } = await filled(t);
+  for (const [query, expected] of lists) assert.deepEqual(await ids(`/posts?${query}`), expected, query);
+  assert.deepEqual(await ids('/empty?_sort=x&_order=ASC&_start=0&_end=10&y=1'), []);
+});
+
+test('a part has its total, a page of 0.17 its links, and one of 1.0 an envelope', async (t) => {
+  const { send } = await filled(t);
+  const page = await send('GET', '/posts?_page=2&views_gte=3&_limit=1');
+  assert.deepEqual([page.field('x-total-count'), page.json.length], ['4', 1]);
+  const to = (number: number) => `http://localhost/posts?_page=${number}&views_gte=3&_limit=1`;
+  assert.equal(page.field('link'),
+    `<${to(1)}>; rel="first", <${to(1)}>; rel="prev", <${to(3)}>; rel="next", <${to(4)}>; rel="last"`);
+  for (const query of ['_page=1', '_page=7&_limit=2', '_start=0&_end=2']) {
+    const { field } = await send('GET', `/posts?${query}`);
+    assert.deepEqual([field('x-total-count'), field('link')], ['4', undefined], query);
+  }
+  const { json } = await send('GET', '/posts?_page=2&_per_page=3&_sort=-id');
+  const [{ id, views }] = json.data;
+  assert.deepEqual({ ...json, data: [id, views] },
+    { first: 1, prev: 1, next: null, last: 2, pages: 2, items: 4, data: [1, 100] });
+  const none = await send('GET', '/empty?_page=1&_per_page=3');
+  assert.deepEqual(none.json, { first: 1, prev: null, next: null, last: 1, pages: 1, items: 0, data: [] });
+});
+
+test('a part may be longer than a page of Cairn, and an envelope is streamed', async (t) => {
+  const { app, send } = await opened(t);
+  const text = 'x'.repeat(200);
+  for (let batch = 0; batch < 3; batch += 1) {
+    const many = Array.from({ length: 500 }, (_, index) => ({ text, n: batch * 500 + index }));
+    assert.equal((await send('POST', '/empty/batch', many)).status, 201);
+  }
+  const { json } = await send('GET', '/empty?_start=100&_end=1400&_sort=n&_order=desc');
+  assert.deepEqual([json.length, json[0].n, json.at(-1).n], [1300, 1399, 100]);
+  const { data, items } = (await send('GET', '/empty?_page=1&_per_page=1200')).json;
+  assert.deepEqual([data.length, items], [1200, 1500]);
+  // HEAD keeps no place of a long answer.
+  const port = await app.listen({ port: 0 });
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  for (let time = 0; time <= limits.listsPerCallerMax; time += 1) {
+    for (const query of ['', '?_page=1&_per_page=1200&_embed=likes']) {
+      const fetched = await app.fetch(new Request(`http://cairn/empty${query}`, { method: 'HEAD' }));
+      const sent = get({ port, agent, method: 'HEAD', path: `/empty${query}` });
+      const [response] = await once(sent, 'response');
+      response.resume();
+      assert.deepEqual([fetched.status, response.statusCode], [200, 200], query);
+    }
+  }
+  agent.destroy();
+});
+
+test('what cannot be meant is refused, and so are conditions that are nested', async (t) => {
+  const { send } = await filled(t);
+  const refused = [
+    '_limit=abc', '_limit=-1', '_page=1.5', '_start=1e3&_limit=2', '_where=nonsense', '_where=[]',
+    where({ views: null }), where({ or: [] }), where({ or: [{ or: [{ views: { gt: 2 } }] }] }),
+    where({ or: [{ and: [{ views: 1 }] }] }),
+    where({ or: Array.from({ length: 21 }, () => ({ views: 1 })) }),
+    where({ or: Array.from({ length: 7 }, () => ({ a: 1, b: 1 })) }),
+    'views:foo=1', `title_like=${'x'.repeat(65)}`, '_embed=unknown', '_expand=unknown',
+    '_sort=title,views,id,author.name',
+  ];
+  for (const query of refused) {
+    const { status, json } = await send('GET', `/posts?${query}`);
+    assert.deepEqual([status, json.code], [400, 'invalid_query'], query);
+  }
+  assert.equal((await send('GET', '/posts/99')).status, 404);
+  assert.equal((await send('GET', '/posts/1/nothing')).status, 404);
+  assert.equal((await send('GET', '/posts/%zz/comments')).status, 400);
+});
+
+test('a name is ignored only while no record has the member', async (t) => {
+  const { send, ids } = await filled(t);
+  assert.deepEqual(await ids('/posts?colour=red'), [1, 2, 3, 4]);
+  await send('PATCH', '/posts/2', { colour: 'red' });
+  assert.deepEqual(await ids('/posts?colour=red'), [2]);
+  await send('PUT', '/posts/2', { title: 'b second' });
+  assert.deepEqual(await ids('/posts?colour=red'), [1, 2, 3, 4]);
+  assert.equal((await send('GET', '/posts/2?colour=red')).status, 200);
+  assert.equal((await send('GET', '/posts/2?id=2')).status, 400);
+});
+
+test('other records are embedded by the text of what ends in Id', async (t) => {
+  const { send } = await filled(t);
+  const bodies = (comments: readonly { body: string }[]) => comments.map(({ body }) => body);
+  const [first, second, third] = (await send('GET', '/posts?_embed=comments&_embed=likes')).json;
+  assert.deepEqual([bodies(first.comments), bodies(second.comments), third.comments, first.likes],
+    [['nice', 'so'], ['nice'], [], []]);
+  assert.deepEqual(bodies((await send('GET', '/posts/1?_embed=comments')).json.comments), ['nice', 'so']);
+  for (const query of ['_expand=post', '_embed=post']) {
+    const { post } = (await send('GET', `/comments/2?${query}`)).json;
+    assert.deepEqual([post.id, post.views], [1, 100], query);
+  }
+  await send('POST', '/comments', { body: 'lost', postId: 99, post: 'its own' });
+  assert.deepEqual((await send('GET', '/comments/4?_expand=post')).json, { id: 4, body: 'lost', postId: 99 });
+  const page = (await send('GET', '/comments?_page=1&_per_page=2&_expand=post')).json;
+  assert.deepEqual(page.data.map(({ post }: { post: { id: number } }) => post.id), [1, 1]);
+});
+
+test('the records of a record are listed and created below it', async (t) => {
+  const { send, ids } = await filled(t);
+  assert.deepEqual(await ids('/posts/1/comments'), [1, 2]);
+  assert.deepEqual(await ids('/posts/1/comments?_sort=id&_order=desc&_limit=1'), [2]);
+  assert.deepEqual(await ids('/posts/99/comments'), []);
+  assert.deepEqual(await ids('/posts/1/empty'), []);
+  const typed = { 'content-type': 'application/json' };
+  const made = await send('POST', '/posts/2/comments', { body: 'below', postId: 9 }, typed);
+  assert.deepEqual([made.status, made.json, made.field('location')],
+    [201, { id: 4, body: 'below', postId: 2 }, '/comments/4']);
+  assert.equal((await send('POST', '/posts/2/comments', 'no object')).status, 422);
+  assert.equal((await send('PUT', '/posts/2/comments', {})).status, 405);
+});
+
+test('PATCH assigns at the top level, PUT replaces, and neither changes an id', async (t) => {
+  const { send } = await filled(t);
+  const patched = await send('PATCH', '/posts/1', { id: 9, views: null, author: { city: 'Rome' } });
+  assert.deepEqual(patched.json,
+    { id: 1, title: 'A first post', views: null, author: { city: 'Rome' }, tags: ['red', 'blue'] });
+  assert.deepEqual((await send('PUT', '/posts/1', { id: 9, title: 'put' })).json, { id: 1, title: 'put' });
+  assert.equal((await send('PATCH', '/posts/1', [])).status, 422);
+  assert.equal((await send('PUT', '/posts/99', {})).status, 404);
+  assert.deepEqual((await send('POST', '/posts', { id: 77, title: 'made' })).json, { id: 5, title: 'made' });
+});
+
+test('a path may end in a slash', async (t) => {
+  const { send, ids } = await filled(t);
+  assert.deepEqual(await ids('/posts/?_limit=1&title_like=/'), []);
+  assert.deepEqual([await ids('/posts/?_limit=1'), await ids('/posts/1/comments/')], [[1], [1, 2]]);
+  assert.equal((await send('POST', '/posts/', { title: 'x' })).field('location'), '/posts/5');
+  assert.equal((await send('PATCH', '/posts/5/', { title: 'y' })).json.title, 'y');
+  for (const path of ['/posts//', '//posts']) assert.equal((await send('GET', path)).status, 404, path);
+});
+
+test('members that are called as what the server stores are members like others', async (t) => {
+  const { send, ids } = await filled(t);
+  for (const [ownerId, revision] of [['7', 3], [7, 9], ['x', { of: 2 }]])
+    await send('POST', '/empty', { ownerId, revision });
+  for (const [query, expected] of [
+    ['ownerId=7', [1, 2]], ['ownerId=7&revision=9', [2]], ['ownerId_ne=7', [3]], ['revision_gte=4', [2]],
+    ['revision.of=2', [3]], ['_sort=-revision&revision_gte=1', [2, 1]], ['_sort=ownerId&_order=desc', [3, 1, 2]],
+    [where({ ownerId: { eq: 'x' } }), [3]],
+  ] satisfies [string, number[]][]) assert.deepEqual(await ids(`/empty?${query}`), expected, query);
+});
+
+test('a body may be as large as a record, since all callers are on this machine', async (t) => {
+  const { send } = await opened(t);
+  const picture = 'x'.repeat(60_000);
+  const pictures = Object.fromEntries(Array.from({ length: 8 }, (_, index) => [`at${index}`, picture]));
+  assert.equal((await send('POST', '/posts', pictures)).status, 201);
+  assert.equal((await send('PUT', '/posts/1', pictures)).status, 200);
+});
+
+test('DELETE answers an object, and takes what refers to the record', async (t) => {
+  const { send, ids } = await filled(t);
+  const removed = await send('DELETE', '/posts/1');
+  assert.deepEqual([removed.status, removed.json], [200, {}]);
+  assert.deepEqual([await ids('/posts'), await ids('/comments'), await ids('/likes')], [[2, 3, 4], [3], [2]]);
+  assert.equal((await send('DELETE', '/posts/1')).status, 404);
+  await send('PATCH', '/likes/2', { likeId: 2, commentId: 3 });
+  assert.equal((await send('DELETE', '/comments/3')).status, 200);
+  assert.deepEqual([await ids('/comments'), await ids('/likes')], [[], []]);
+});
+
+test('declared fields and references keep their rules', async (t) => {
+  const posts = defineCollection({
+    name: 'posts',
+    fields: {
+      title: { kind: 'text', min: 1 },
+      note: { kind: 'text', optional: true },
+      views: { kind: 'integer', min: 0, default: 0 },
+    },
+  });
+  const comments = defineCollection({ name: 'comments', fields: { postId: { kind: 'reference', to: 'posts' } } });
+  const { send, ids } = await opened(t, [posts, comments]);
+  assert.equal((await send('POST', '/posts', { title: '' })).status, 422);
+  await send('POST', '/posts', { title: 'x', note: 'n' });
+  assert.equal((await send('POST', '/posts/1/comments', {})).status, 201);
+  assert.equal((await send('POST', '/posts/2/comments', {})).status, 422);
+  assert.deepEqual((await send('PATCH', '/posts/1', { note: null })).json, { id: 1, title: 'x', views: 0 });
+  assert.equal((await send('PATCH', '/posts/1', { title: null })).status, 422);
+  assert.equal((await send('DELETE', '/posts/1')).json.code, 'still_referenced');
+  assert.deepEqual([await ids('/posts?views=x'), await ids('/posts?views_ne=x')], [[], [1]]);
+  assert.deepEqual([await ids('/posts?nothing=1'), await ids('/posts?nothing:gt=1')], [[1], []]);
+  assert.equal((await send('DELETE', '/comments/1')).status, 200);
+  assert.equal((await send('DELETE', '/posts/1')).status, 200);
+});
+
+test('what is asked in the words of Cairn is answered as ever', async (t) => {
+  const { send, ids, app } = await filled(t);
+  const page = await send('GET', '/posts?limit=2&sort=-id');
+  assert.match(page.field('link') ?? '', /^<\/posts\?limit=2&sort=-id&cursor=[\w-]+>; rel="next"$/);
+  assert.deepEqual(await ids('/posts?limit=2&views:gte=20'), [1, 2]);
+  assert.deepEqual((await send('GET', '/posts/1?fields=id')).json, { id: 1 });
+  const tag = page.field('etag') ?? '';
+  assert.equal((await app.inject({ target: '/posts?limit=2&sort=-id', fields: { 'if-none-match': tag } })).status, 304);
+  assert.equal((await send('DELETE', '/posts/1', undefined, { 'if-match': '"other"' })).status, 412);
+  assert.equal((await send('GET', '/posts?limit=2&_sort=id')).json.length, 4, 'json-server knows no limit');
+});
+
+test('only a body without a type is taken for JSON', async (t) => {
+  const { app } = await opened(t);
+  const post = async (type?: string) => {
+    const fields = type === undefined ? {} : { 'content-type': type };
+    return (await app.inject({ method: 'POST', target: '/posts', fields, body: '{}' })).status;
+  };
+  assert.deepEqual([await post(), await post('application/json'), await post('text/plain')], [201, 201, 415]);
+});
+
+test('pages send fields of their own and credentials, as to json-server', async (t) => {
+  const origin = 'http://localhost:5173';
+  const only = { auth: 'none', users: false, items: false, corsOrigins: ['http://localhost:*'] } as const;
+  const app = await createApp({ ...only, dialect: 'json-server', collections: open });
+  t.after(app.close);
+  const asked = { origin, 'access-control-request-method': 'POST', 'access-control-request-headers': 'x-token' };
+  const preflight = await app.inject({ method: 'OPTIONS', target: '/posts', fields: asked });
+  const allowed = ['headers', 'credentials', 'origin'].map((each) =>
+    preflight.fields.get(`access-control-allow-${each}`));
+  assert.deepEqual([preflight.status, ...allowed], [204, 'x-token', 'true', origin]);
+  const sent = { origin, cookie: 'sid=x', authorization: 'Bearer made-up', 'sec-fetch-site': 'same-site' };
+  const fields = { ...sent, 'x-token': 'x', 'content-type': 'application/json' };
+  const { status } = await app.inject({ method: 'POST', target: '/posts', fields, body: '{}' });
+  assert.equal(status, 201);
+});
+
+test('nobody can sign in where the dialect is on', async () => {
+  const wrong = /^OptionError: Cannot use --dialect: .* needs --auth none$/;
+  await assert.rejects(createApp({ dialect: 'json-server' }), wrong);
+});
+
+test('ids of texts and numbers are found, embedded and taken along by their text', async (t) => {
+  const given = ['posts', 'comments'].map((name) =>
+    defineCollection({ name, id: { kind: 'any' }, fields: {}, additional: true }));
+  const { send, ids } = await opened(t, given);
+  for (const id of [7, 'a b/c', undefined]) assert.equal((await send('POST', '/posts', { id })).status, 201);
+  const [, , made] = await ids('/posts');
+  assert.equal((await send('POST', '/posts', { id: '7' })).status, 409);
+  assert.equal((await send('POST', '/posts', { id: '', title: 'made' })).status, 201, 'no id is given');
+  assert.deepEqual(await ids('/posts?id=7&id=a+b/c'), [7, 'a b/c']);
+  for (const path of ['7', 'a%20b%2Fc', String(made)])
+    assert.equal((await send('POST', `/posts/${path}/comments`, {})).status, 201, path);
+  const posts = (await send('GET', '/comments?_sort=id')).json.map(({ postId }: { postId: unknown }) => postId);
+  assert.deepEqual(new Set(posts), new Set([7, 'a b/c', made]));
+  assert.equal((await send('GET', '/posts/a%20b%2Fc?_embed=comments')).json.comments.length, 1);
+  assert.equal((await send('GET', '/posts/7/comments?_expand=post')).json[0].post.id, 7);
+  assert.equal((await send('PATCH', '/posts/7', { id: '7', title: 'x' })).json.id, 7);
+  assert.equal((await send('DELETE', '/posts/7')).status, 200);
+  assert.equal((await ids('/comments')).length, 2);
+});
+
+test('PATCH assigns the members of a single resource, too', async (t) => {
+  const profile = defineCollection({ name: 'profile', single: true, fields: {}, additional: true });
+  const state = defineCollection({ name: 'state', single: true, value: { kind: 'json' } });
+  const { send, ids } = await opened(t, [...open, profile, state]);
+  assert.equal((await send('PUT', '/profile', { id: 1, name: 'Ada', at: { city: 'Rome', zip: 1 } })).status, 201);
+  const patched = await send('PATCH', '/profile', { id: 2, at: { city: 'Bari' }, name: null });
+  assert.deepEqual([patched.status, patched.json], [200, { id: 2, name: null, at: { city: 'Bari' } }]);
+  await send('PUT', '/state', { a: { b: 1, c: 2 }, d: 3 });
+  assert.deepEqual((await send('PATCH', '/state', { a: { b: null } })).json, { a: { b: null }, d: 3 });
+  assert.deepEqual((await send('PATCH', '/state', [1])).json, [1]);
+  assert.equal((await send('GET', '/posts/1/profile')).status, 404);
+  assert.deepEqual(await ids('/posts?_limit=1'), []);
+});
+
+test('the records below one are found by an index, whatever else is asked', async (t) => {
+  const { send, ids } = await filled(t);
+  assert.deepEqual(await ids('/posts/1/comments?body=nice'), [1]);
+  assert.deepEqual(await ids('/comments?postId=1&postId=2&_sort=body,id&_order=desc,asc'), [2, 1, 3]);
+  assert.deepEqual(await ids('/comments?postId=1&id=1&id=3'), [1]);
+  assert.equal((await send('GET', '/comments?postId=1&_limit=1')).field('x-total-count'), '2');
+  await send('PATCH', '/comments/1', { postId: 2 });
+  assert.deepEqual([await ids('/posts/1/comments'), await ids('/posts/2/comments')], [[2], [1, 3]]);
+});

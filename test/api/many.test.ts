@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { CairnError, type Issue } from '../../src/base/errors.ts';
+import type { Change } from '../../src/programs/hooks.ts';
+import { openTestApp } from '../support/app.ts';
+
+const lamps = (count: number) => Array.from({ length: count }, (_, index) => ({ name: `Lamp ${index}`, price: index }));
+
+test('an array creates all its records in one commit, and the reply has them in order', async (t) => {
+  const { app, as } = await openTestApp(t);
+  const member = await as('member');
+  const { commits } = app.store.status();
+  const answer = await member('POST', '/items/batch', { json: lamps(1000) });
+  assert.equal(answer.status, 201);
+  assert.deepEqual(answer.json, lamps(1000).map((lamp, index) => ({ id: index + 1, ...lamp })));
+  assert.deepEqual([answer.field('location'), answer.field('etag')], [undefined, undefined]);
+  assert.equal(answer.field('cache-control'), 'no-store');
+  assert.equal(app.store.status().commits, commits + 1);
+  assert.deepEqual((await member('GET', '/items?owner=me')).json, answer.json);
+  const one = await member('POST', '/items/batch', { json: lamps(1) });
+  assert.deepEqual([one.status, one.json], [201, [{ id: 1001, name: 'Lamp 0', price: 0 }]]);
+});
+
+test('the largest records that the rules allow fit a thousand at once into a body', async (t) => {
+  const member = await (await openTestApp(t)).as('member');
+  const json = lamps(1000).map(() => ({ name: '😀'.repeat(200), price: 123456789.12345 }));
+  assert.equal((await member('POST', '/items/batch', { json })).status, 201);
+});
+
+test('one element that breaks a rule refuses all, and the pointers name the element', async (t) => {
+  const member = await (await openTestApp(t)).as('member');
+  const json = [...lamps(3), { name: 'Lamp', price: -1 }, { name: '', price: 1 }, null, { name: 'a', price: 1, x: 1 }];
+  const answer = await member('POST', '/items/batch', { json });
+  assert.equal(answer.status, 422);
+  const found = Object(answer.json).errors.map(({ pointer, code }: Issue) => `${pointer} ${code}`);
+  assert.deepEqual(found, ['/3/price too_small', '/4/name too_short', '/5 wrong_type', '/6/x unknown_field']);
+  assert.equal((await member('GET', '/items')).body, '[]');
+});
+
+test('a thousand bad elements get no more issues than one', async (t) => {
+  const member = await (await openTestApp(t)).as('member');
+  const answer = await member('POST', '/items/batch', { json: lamps(1000).map(() => ({ name: 1, price: '' })) });
+  assert.equal(Object(answer.json).errors.length, 100);
+});
+
+test('an array belongs to the path of many, and a record to that of one', async (t) => {
+  const member = await (await openTestApp(t)).as('member');
+  for (const [target, json, detail] of [
+    ['/items', lamps(1), 'must be an object; post an array of them to /items/batch'],
+    ['/items', 1, 'must be an object'],
+    ['/items/batch', lamps(1)[0], 'must be an array'],
+    ['/items/batch', [], 'must have 1 to 1000 elements'],
+  ] as const) {
+    const answer = await member('POST', target, { json });
+    assert.deepEqual([answer.status, Object(answer.json).errors[0].detail], [422, detail], target);
+  }
+  const other = await member('GET', '/items/batch');
+  assert.deepEqual([other.status, other.field('allow')], [405, 'OPTIONS, POST']);
+  assert.equal((await member('POST', '/users/batch', { json: [] })).status, 405);
+});
+
+test('users are created one by one', async (t) => {
+  const admin = await (await openTestApp(t)).as('admin');
+  const answer = await admin('POST', '/users', { json: [{ name: 'Eve', email: 'eve@example.org' }] });
+  assert.deepEqual([answer.status, Object(answer.json).errors[0].code], [422, 'wrong_type']);
+});
+
+test('hooks see each record, and a hook that refuses one refuses all', async (t) => {
+  const seen: string[] = [];
+  const told: string[] = [];
+  const nameOf = ({ operation, after }: Change): string => `${operation} ${after?.['name']}`;
+  const issues = [{ pointer: '/name', code: 'taken', detail: 'must be another' }];
+  const hooks = {
+    beforeWrite(change: Change): undefined {
+      seen.push(nameOf(change));
+      if (change.after?.['name'] !== 'Lamp 2') return;
+      throw new CairnError('validation_failed', 'Cannot accept it', { issues });
+    },
+    afterWrite: (change: Change) => void told.push(nameOf(change)),
+  };
+  const member = await (await openTestApp(t, { hooks })).as('member');
+  seen.length = told.length = 0;
+  const refused = await member('POST', '/items/batch', { json: lamps(4) });
+  assert.deepEqual([refused.status, Object(refused.json).errors[0].pointer], [422, '/2/name']);
+  assert.deepEqual([seen, told], [['create Lamp 0', 'create Lamp 1', 'create Lamp 2'], []]);
+  assert.equal((await member('GET', '/items')).body, '[]');
+  assert.equal((await member('POST', '/items/batch', { json: lamps(2) })).status, 201);
+  assert.deepEqual(told, ['create Lamp 0', 'create Lamp 1']);
+});

@@ -1,0 +1,285 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { problems } from '../../src/base/errors.ts';
+import { statusesOf } from '../../src/features/openapi/document.ts';
+import { documentOf } from '../../src/features/openapi/openapi.ts';
+import { describe } from '../../src/features/openapi/summaries.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../src/base/json.ts';
+import { allCommands } from '../../src/cli/commands.ts';
+import { parseDeclarations } from '../../src/collections/declaration-file.ts';
+import { settings, valuesOf } from '../../src/config/options.ts';
+import { defineCollection } from '../../src/index.ts';
+import { runCommand } from '../support/cli/terminal.ts';
+import { openTestApp } from '../support/app.ts';
+import { allRoutes } from '../support/routes.ts';
+import { resolve, violations } from '../support/json-schema.ts';
+
+const table = allRoutes(undefined, valuesOf(settings, (option) => option.default));
+const document = documentOf(table, '');
+const routes = describe(table);
+
+/** Every object in the document, with the way to it. */
+function* objects(value: JsonValue, way: string): Generator<[way: string, object: JsonObject]> {
+  if (isJsonObject(value)) yield [way, value];
+  if (typeof value !== 'object' || value === null) return;
+  for (const [name, member] of Object.entries(value)) yield* objects(member, `${way}/${name}`);
+}
+
+const all = [...objects(document, '#')];
+
+test('the document that is served is the one that the command prints', async (t) => {
+  const { ask } = await openTestApp(t);
+  const served = (await ask('GET', '/openapi.json')).json;
+  assert.deepEqual(served, JSON.parse(JSON.stringify(document)));
+  assert.deepEqual(served, JSON.parse((await runCommand(await allCommands(), ['openapi'])).out));
+  const strict = await openTestApp(t, { requireIfMatch: true, registration: 'open', passwordLengthMin: 9 });
+  const words = ['openapi', '--require-if-match', '--registration', 'open', '--password-min', '9'];
+  const printed = JSON.parse((await runCommand(await allCommands(), words)).out);
+  assert.deepEqual((await strict.ask('GET', '/openapi.json')).json, printed);
+});
+
+test('every row of the route table is an operation, by an id of its own', () => {
+  const ids = all.flatMap(([, { operationId }]) => (operationId === undefined ? [] : [String(operationId)]));
+  assert.deepEqual(ids.sort(), table.map(({ operationId }) => operationId).sort());
+});
+
+test('no collection can have the name of a schema that is in every document', () => {
+  const { components } = documentOf(allRoutes([]), '');
+  const titles = Object.keys(Object(components).schemas);
+  assert.ok(titles.includes('Minute'));
+  for (const title of titles) {
+    const singular = title.charAt(0).toLowerCase() + title.slice(1);
+    const define = () => parseDeclarations({ collections: [{ name: 'records', singular, fields: {} }] }, []);
+    assert.throws(define, /\/singular must be a word/, singular);
+  }
+});
+
+test('every operation has the name of its access rule, for pages that offer what a caller may do', () => {
+  for (const { operationId, access } of routes) {
+    const [, operation] = all.find(([, object]) => object['operationId'] === operationId) ?? [];
+    assert.equal(operation?.['x-access'], access, operationId);
+  }
+});
+
+test('every operation declares the statuses of its refusals, each by the response that all share', () => {
+  for (const route of routes) {
+    const { operationId } = route;
+    const [, operation] = all.find(([, object]) => object['operationId'] === operationId) ?? [];
+    const responses = operation?.['responses'];
+    assert.ok(isJsonObject(responses), operationId);
+    for (const status of statusesOf(route)) {
+      const reference: string = Object(responses[status]).$ref;
+      const content: { [type: string]: { schema: { allOf: { properties: Record<string, JsonObject> }[] } } } =
+        Object(resolve(document, `${reference}/content`));
+      const { status: shown, code } = content['application/problem+json']?.schema.allOf[1]?.properties ?? {};
+      assert.equal(shown?.['const'], status, `${operationId} ${status}`);
+      const codes = Object.entries(problems).flatMap(([code, [own]]) => (own === status ? [code] : []));
+      assert.deepEqual(code?.['enum'], codes);
+    }
+  }
+});
+
+test('an operation declares no refusal that its collection cannot give', async (t) => {
+  const fields = { text: { kind: 'text', min: 1, max: 20 } } as const;
+  const kinds = ['public', 'optional', 'user', 'admin', 'session', 'owner'] as const;
+  const collections = kinds.map((kind) => {
+    const read = kind === 'owner' ? 'user' : kind;
+    const access = { list: read, create: read, read, replace: kind, patch: kind, remove: kind };
+    return defineCollection({ name: `for-${kind}`, singular: `${kind}Thing`, fields, access });
+  });
+  const { app, ask, cookie, token } = await openTestApp(t, { collections, requireIfMatch: true, withoutPort: true });
+  // The document has more values than a body may have.
+  const served = JSON.parse((await app.inject({ target: '/openapi.json' })).body);
+  const own = { cookie: await cookie('admin') };
+  const bearers = [await token('admin'), await token('member')].map((own) => ({ authorization: `Bearer ${own}` }));
+  const type = { 'content-type': 'application/json' };
+  for (const { name } of collections) {
+    await ask('POST', `/${name}`, { fields: own, json: { text: 'a' } });
+    for (const path of [`/${name}`, `/${name}/{id}`]) {
+      for (const [method, { responses, requestBody }] of Object.entries<any>(served.paths[path])) {
+        const good = requestBody && { body: '{"text":"b"}' };
+        const given = new Set<number>();
+        const send = async (sent: object, more: object = good, id = 1): Promise<void> => {
+          const asked = { ...more, fields: { ...(requestBody && type), ...sent } };
+          given.add((await ask(method.toUpperCase(), path.replace('{id}', String(id)), asked)).status);
+        };
+        await send({ authorization: 'Bearer x' });
+        await send({ ...own, 'session-user': '999' });
+        await send({ ...own, 'sec-fetch-site': 'cross-site' });
+        for (const who of [...bearers, own, {}]) await send({ ...who, 'if-match': '"x"' });
+        await send({ ...own, 'if-match': '*' }, good, 999);
+        await send(own);
+        if (requestBody) {
+          await send(own, { body: 'x'.repeat(2 * 1024 * 1024 + 1) });
+          await send({ ...own, 'content-type': 'text/plain' });
+          await send({ ...own, 'if-match': '*' }, { body: '[]' });
+        }
+        // The rest can meet any request, or depends on hooks, the disk or the rate of requests.
+        const statuses = [401, 403, 404, 409, 412, 413, 415, 428, ...(requestBody ? [422] : [])];
+        const declared = statuses.filter((status) => Object.hasOwn(responses, status));
+        assert.deepEqual(statuses.filter((status) => given.has(status)), declared, `${method} ${path}`);
+      }
+    }
+  }
+});
+
+/** The declared collections of `x-collections`, without what the document adds to a declaration. */
+const declarationsIn = (described: readonly JsonObject[]): JsonObject[] =>
+  described.flatMap(({ builtIn, lists, ...collection }) => (builtIn === undefined ? [collection] : []));
+
+test('x-collections has users and items, marked as built in', () => {
+  const described: JsonObject[] = Object(document)['x-collections'];
+  const builtIn = described.map(({ name, builtIn }) => [name, builtIn]);
+  assert.deepEqual(builtIn.slice(0, 2), [['users', 'users'], ['items', 'items']]);
+  const [users, items] = described;
+  assert.deepEqual(Object.keys(Object(users?.['fields'])), ['name', 'email', 'role']);
+  assert.deepEqual(Object(items?.['fields']).price, { kind: 'number', min: 0, max: 1e12, example: 24.5 });
+});
+
+test('x-collections has exactly what a list takes', async (t) => {
+  const access = { list: 'public', read: 'public' } as const;
+  const notes = defineCollection({ name: 'notes', access, fields: {
+    title: { kind: 'text' },
+    address: { kind: 'object', fields: { city: { kind: 'text' } } },
+    tags: { kind: 'list', of: { kind: 'text' } },
+  } });
+  const { app, ask } = await openTestApp(t, { collections: [notes] });
+  const { 'x-collections': described } = JSON.parse((await app.inject({ target: '/openapi.json' })).body);
+  const { lists } = described.find(({ name }: { name: string }) => name === 'notes');
+  assert.deepEqual(lists.filters['address.city'].at(-1), 'exists');
+  assert.deepEqual(lists.sort, ['id', 'title', 'address.city']);
+  const filters = Object.entries<string[]>(lists.filters).flatMap(([name, operators]) =>
+    operators.map((operator) => `${name}:${operator}=${operator === 'exists' ? 'true' : '1'}`));
+  for (const query of [...filters, `sort=${lists.sort}`, `fields=${lists.fields}`])
+    assert.equal((await ask('GET', `/notes?${query}`)).status, 200, query);
+});
+
+test('the document has the declarations of all collections, as a file has them', {
+  skip: process.env['CAIRN_TEST_STORE'] === 'cluster' && 'a cluster always has users',
+}, async (t) => {
+  const note = { kind: 'text', min: 1 } as const;
+  const access = { list: ['owner', 'session'], read: ['owner', 'session'] } as const;
+  const collections = [
+    defineCollection({ name: 'users', id: { kind: 'any' }, fields: { note }, additional: true }),
+    defineCollection({ name: 'posts', id: { kind: 'text' }, timestamps: true, access, fields: {
+      note, usersId: { kind: 'reference', to: 'users', onDelete: 'remove' },
+    } }),
+    defineCollection({ name: 'plain', fields: { createdAt: { kind: 'timestamp', optional: true } } }),
+    defineCollection({
+      name: 'settings', single: true, timestamps: true, fields: { note }, access: { read: 'public' },
+    }),
+    defineCollection({ name: 'theme', single: true, value: { kind: 'json', like: 'text' } }),
+  ];
+  const { app } = await openTestApp(t, { collections, users: false, auth: 'none', withoutPort: true });
+  const { 'x-collections': declared } = JSON.parse((await app.inject({ target: '/openapi.json' })).body);
+  assert.deepEqual(parseDeclarations({ users: false, collections: declarationsIn(declared) }, []).collections, collections);
+});
+
+test('what refers to users is described as it was declared, and shows their names', async (t) => {
+  const authorId = { kind: 'reference', to: 'users', onDelete: 'refuse', show: 'name' } as const;
+  const notes = defineCollection({
+    name: 'notes', fields: { authorId }, ownerRemoved: 'remove', access: { read: 'authorId' },
+  });
+  const { app } = await openTestApp(t, { collections: [notes], withoutPort: true });
+  const { 'x-collections': declared, components } = JSON.parse((await app.inject({ target: '/openapi.json' })).body);
+  assert.deepEqual(parseDeclarations({ collections: declarationsIn(declared) }, []).collections, [notes]);
+  const { NoteWithEmbedded, UserName } = components.schemas;
+  assert.equal(NoteWithEmbedded.properties.author.$ref, '#/components/schemas/UserName');
+  assert.deepEqual(Object.keys(UserName.properties), ['id', 'name']);
+});
+
+test('every reference leads somewhere, and so does the type of every problem', () => {
+  const references = all.flatMap(([, { $ref }]) => (typeof $ref === 'string' ? [$ref] : []));
+  assert.ok(references.length > 100);
+  const types = Object.keys(problems).map((code) => `#/x-problems/${code}`);
+  for (const reference of [...references, ...types]) assert.ok(isJsonObject(resolve(document, reference)), reference);
+});
+
+test('each enum and const has a type, which code generators need', () => {
+  const enumerated = all.filter(([, { const: constant, enum: values }]) => (constant ?? values) !== undefined);
+  assert.ok(enumerated.length > 20);
+  for (const [way, { type }] of enumerated) assert.ok(type !== undefined, way);
+});
+
+test('every example matches its schema', () => {
+  let count = 0;
+  for (const [way, schema] of all) {
+    const { examples = [] } = schema;
+    for (const example of [examples].flat()) {
+      assert.deepEqual(violations(document, schema, example), [], way);
+      count += 1;
+    }
+  }
+  assert.ok(count > 20);
+});
+
+test('the document follows the options for If-Match and the password length', async (t) => {
+  const { ask } = await openTestApp(t, { requireIfMatch: true, passwordLengthMin: 9 });
+  const strict: JsonValue = Object((await ask('GET', '/openapi.json')).json);
+  for (const [served, required] of [[strict, true], [document, false]] as const) {
+    const found = [...objects(served, '#')].map(([, object]) => object);
+    const writes = found.filter(({ operationId }) => /^(replace|patch|remove)(Item|User)$/.test(String(operationId)));
+    assert.equal(writes.length, 6);
+    for (const { parameters, responses } of writes) {
+      const ifMatch = [parameters].flat().find((parameter) => Object(parameter).name === 'If-Match');
+      assert.deepEqual([Object(ifMatch).required, Object.hasOwn(Object(responses), '428')], [required, required]);
+    }
+    const { NewUser, UserPatch } = Object(resolve(Object(served), '#/components/schemas'));
+    assert.equal(NewUser.properties.password.minLength, required ? 9 : 15);
+    const local = { name: 'Ada', email: 'a@localhost' };
+    assert.deepEqual(violations(Object(served), NewUser, local), []);
+    assert.equal(UserPatch.properties.currentPassword.minLength, 1);
+  }
+});
+
+test('a request for tokens has credentials or a refresh token, not both', () => {
+  const body = Object(resolve(document, '#/paths/~1tokens/post/requestBody/content')) ['application/json'];
+  const credentials = { email: 'a', password: 'b' };
+  for (const good of [credentials, { refresh_token: 'c' }]) {
+    assert.deepEqual(violations(document, body.schema, good), []);
+  }
+  for (const bad of [{}, { email: 'a' }, { ...credentials, refresh_token: 'c' }]) {
+    assert.equal(violations(document, body.schema, bad).length, 1);
+  }
+});
+
+test('the bodies of each collection are described', () => {
+  const { NewItem, ItemReplacement, ItemPatch, Item } = Object(resolve(document, '#/components/schemas'));
+  assert.deepEqual(Object.keys(NewItem.properties), ['name', 'price']);
+  assert.deepEqual(NewItem.required, ['name', 'price']);
+  assert.deepEqual(Object.keys(ItemReplacement.properties), ['id', 'name', 'price']);
+  assert.equal(ItemPatch.required, undefined);
+  assert.deepEqual(Item.required, ['id', 'name', 'price']);
+});
+
+test('a field with a default may be left out, and generated clients need not send it', () => {
+  const { NewUser } = Object(resolve(document, '#/components/schemas'));
+  const { role } = NewUser.properties;
+  assert.deepEqual([role.default, role['x-default'], NewUser.required.includes('role')], [undefined, 'member', false]);
+  assert.match(NewUser.properties.name.$comment, /must be visible/);
+});
+
+test('the document has the form of an Idempotency-Key, which the server checks', async (t) => {
+  const admin = await (await openTestApp(t)).as('admin');
+  const { parameters } = Object(resolve(document, '#/paths/~1items/post'));
+  const { schema } = parameters.find(({ name }: { name: string }) => name === 'Idempotency-Key');
+  const good = ['a', 'a key', '"a \\" key"', 'x'.repeat(255), `"${'x'.repeat(255)}"`, `"${'\\"'.repeat(255)}"`, 'a"'];
+  const bad = ['', ' ', '"', '""', '"a', 'ä', 'a\tb', 'x'.repeat(256), `"${'x'.repeat(256)}"`, '"a\\b"', '"a"b'];
+  for (const [keys, status] of [[good, 201], [bad, 400]] as const) {
+    for (const key of keys) {
+      const json = { name: 'Lamp', price: 1 };
+      const answer = await admin('POST', '/items', { json, fields: { 'idempotency-key': key } });
+      assert.equal(answer.status, status, key);
+      assert.deepEqual(violations(document, schema, key).length === 0, status === 201, key);
+    }
+  }
+});
+
+test('every response has the id of its request', () => {
+  const responses = all.filter(([way]) => /\/responses\/\w+$/.test(way)).map(([, response]) => response);
+  assert.ok(responses.length > 100);
+  for (const { $ref, headers } of responses) {
+    assert.ok($ref !== undefined || Object.hasOwn(Object(headers), 'X-Request-Id'), JSON.stringify(headers));
+  }
+});

@@ -1,0 +1,158 @@
+import assert from 'node:assert/strict';
+import { test, type TestContext } from 'node:test';
+import { parseDeclarations } from '../../src/collections/declaration-file.ts';
+import { silentLog } from '../../src/log/log.ts';
+import { createApp, defineCollection } from '../../src/index.ts';
+import { openTestApp, type Ask, type TestAppOptions } from '../support/app.ts';
+import { temporaryDirectory } from '../support/cli/spawn.ts';
+
+const fields = { title: { kind: 'text', min: 1 } } as const;
+const declared = {
+  roles: ['editor', 'viewer'],
+  items: true,
+  collections: [
+    { name: 'pages', fields, access: { list: 'public', read: 'public', create: 'editor', remove: 'editor' } },
+    { name: 'plans', fields, access: { list: 'viewer', read: 'viewer', create: 'member' } },
+  ],
+};
+
+async function setUp(t: TestContext, options: TestAppOptions = parseDeclarations(declared, [])) {
+  const opened = await openTestApp(t, options);
+  const { ask, as, credentials } = opened;
+  const admin = await as('admin');
+  const asMember = async (): Promise<Ask> => {
+    const { json } = await ask('POST', '/tokens', { json: credentials('member') });
+    const authorization = `Bearer ${Object(json).access_token}`;
+    return (method, target, asked) => ask(method, target, { ...asked, fields: { authorization } });
+  };
+  const give = async (role: string) => (await admin('PATCH', '/users/2', { json: { role } })).status;
+  return { ...opened, admin, asMember, give };
+}
+
+const json = { title: 'One' };
+
+test('a declared role opens what cells name it for, and nothing else', async (t) => {
+  const { admin, asMember, give, ask } = await setUp(t);
+  assert.equal((await admin('POST', '/plans', { json })).status, 201);
+  assert.equal((await admin('POST', '/pages', { json })).status, 201);
+  /** How a role is answered: making, reading and removing pages, listing and making plans, making items. */
+  const statuses = async (who: Ask): Promise<number[]> => {
+    const made = await who('POST', '/pages', { json });
+    const answers = [
+      made, await who('GET', '/pages/1'), await who('DELETE', '/pages/1', {}), await who('GET', '/plans'),
+      await who('GET', '/plans/1'), await who('POST', '/plans', { json }),
+      await who('POST', '/items', { json: { name: 'Lamp', price: 1 } }), await who('GET', '/users'),
+    ];
+    return answers.map(({ status }) => status);
+  };
+  const refused = 403;
+  assert.deepEqual(await statuses(ask), [401, 200, 401, 401, 401, 401, 401, 401]);
+  assert.deepEqual(await statuses(await asMember()), [refused, 200, refused, refused, refused, 201, 201, refused]);
+  assert.equal(await give('viewer'), 200);
+  assert.deepEqual(await statuses(await asMember()), [refused, 200, refused, 200, 200, refused, 201, refused]);
+  assert.equal(await give('editor'), 200);
+  assert.deepEqual(await statuses(await asMember()), [201, 200, 204, refused, refused, refused, 201, refused]);
+  const denied = await (await asMember())('GET', '/plans');
+  assert.deepEqual([denied.code, denied.field('www-authenticate')], [
+    'insufficient_scope', 'Bearer error="insufficient_scope"',
+  ]);
+  assert.equal(Object(denied.json).detail, 'Cannot authorize the request: another role is required: viewer');
+});
+
+test('a role is given by administrators alone, and is one that is declared', async (t) => {
+  const { admin, asMember, give } = await setUp(t);
+  for (const role of ['king', 'Editor', 'owner', 'user', '']) assert.equal(await give(role), 422, role);
+  const member = await asMember();
+  assert.equal((await member('PATCH', '/users/2', { json: { role: 'editor' } })).status, 422);
+  assert.equal(await give('editor'), 200);
+  assert.equal(Object((await admin('GET', '/users/2')).json).role, 'editor');
+  assert.equal(Object((await admin('GET', '/users?role=editor')).json).length, 1);
+  // A token of the former role writes no users, and its stream has ended.
+  assert.equal((await member('PATCH', '/users/2', { json: { name: 'Eve' } })).code, 'actor_changed');
+  const made = await admin('POST', '/users', { json: { name: 'Eve', email: 'eve@example.org', role: 'viewer' } });
+  assert.deepEqual([made.status, Object(made.json).role], [201, 'viewer']);
+});
+
+test('a role that is declared no more is only signed in, and is said at the start', async (t) => {
+  const directory = temporaryDirectory(t);
+  const first = await setUp(t, { ...parseDeclarations(declared, []), directory });
+  assert.equal(await first.give('editor'), 200);
+  await first.app.close();
+
+  const told: string[] = [];
+  const log = { ...silentLog, message: (_level: string, text: string) => void told.push(text) };
+  const collections = [{ name: 'plans', fields, access: { list: 'member', create: 'user' } }];
+  const fewer = parseDeclarations({ roles: ['viewer'], collections }, []);
+  const { asMember, admin, give, ask } = await setUp(t, { ...fewer, directory, log });
+  assert.deepEqual(told.filter((text) => /role/.test(text)), [
+    'No declaration names the role editor: who has it is only signed in',
+  ]);
+  const former = await asMember();
+  assert.equal((await former('GET', '/plans')).status, 403, 'it is no member either');
+  assert.equal((await former('POST', '/plans', { json })).status, 201);
+  assert.equal(Object((await former('GET', '/me')).json).role, 'editor');
+  assert.equal((await admin('PATCH', '/users/2', { json: { name: 'Mo' } })).status, 200);
+  const { role, ...rest } = Object((await admin('GET', '/users/2')).json);
+  assert.equal((await admin('PUT', '/users/2', { json: { ...rest, role, name: 'Mia' } })).status, 200);
+  assert.equal(await give('member'), 200);
+  assert.equal(await give('editor'), 422);
+  assert.equal((await ask('GET', '/openapi.json')).status, 200);
+});
+
+test('where roles alone may read, lists and what is embedded are for them alone', async (t) => {
+  const collections = [
+    { name: 'plans', fields, access: { read: 'editor' } },
+    { name: 'drafts', fields, access: { list: 'owner', read: 'editor' } },
+    { name: 'steps', fields: { planId: { kind: 'reference', to: 'plans' } } },
+  ];
+  const { admin, asMember, give } = await setUp(t, parseDeclarations({ roles: ['editor'], collections }, []));
+  assert.equal((await admin('POST', '/plans', { json })).status, 201);
+  assert.equal((await admin('POST', '/steps', { json: { planId: 1 } })).status, 201);
+  const seen = async () => {
+    const who = await asMember();
+    assert.equal((await who('POST', '/drafts', { json })).status, 201);
+    const answers = [await who('GET', '/plans'), await who('GET', '/plans/1'), await who('GET', '/steps?embed=planId')];
+    const { json: drafts } = await who('GET', '/drafts');
+    return [...answers.map(({ status }) => status), Object(drafts).length];
+  };
+  assert.deepEqual(await seen(), [403, 403, 403, 0]);
+  assert.equal(await give('editor'), 200);
+  assert.deepEqual(await seen(), [200, 200, 200, 2]);
+});
+
+test('what the page and clients are told: the roles that can be given, and who may do what', async (t) => {
+  const { app } = await setUp(t);
+  const { components, paths } = JSON.parse((await app.inject({ target: '/openapi.json' })).body);
+  const known = ['admin', 'member', 'editor', 'viewer'];
+  for (const name of ['User', 'NewUser', 'UserReplacement'])
+    assert.deepEqual(components.schemas[name].properties.role.enum, known, name);
+  const { post } = paths['/pages'];
+  assert.deepEqual([post['x-access'], post.description], [
+    'editor', 'For administrators, and for users with the role "editor".',
+  ]);
+  assert.ok('403' in paths['/plans'].get.responses);
+});
+
+test('a role that means something else, or a cell that names no role, stops the start with its place', () => {
+  const collection = (access: object) => ({ collections: [{ name: 'pages', fields, access }] });
+  const cases: readonly [object, RegExp][] = [
+    ...['owner', 'public', 'admin', 'member', 'session', 'Editor', 'a b', '', 'authorIds'].map(
+      (role): [object, RegExp] => [{ roles: ['editor', role] }, /^\/roles\/1 must be 1 to 40 lower-case letters, /],
+    ),
+    [{ roles: 'editor' }, /^\/roles must be an array of roles$/],
+    [{ roles: ['editor'], ...collection({ list: 'edtor' }) },
+      /^\/collections\/0\/access\/list must be one of .*, editor, not "edtor"; did you mean "editor"\?$/],
+    [collection({ create: 'editor' }), /^\/collections\/0\/access\/create must be one of .*, not "editor"$/],
+    [collection({ list: 'self' }), /^\/collections\/0\/access\/list must be one of .*, not "self"$/],
+  ];
+  for (const [json, message] of cases)
+    assert.throws(() => parseDeclarations(JSON.parse(JSON.stringify(json)), []), { message }, JSON.stringify(json));
+});
+
+test('programs declare roles as files do', async (t) => {
+  const pages = defineCollection({ name: 'pages', fields, access: { create: 'editor' } });
+  await assert.rejects(createApp({ collections: [pages] }), /\/collections\/0\/access\/create must be one of/);
+  await assert.rejects(createApp({ roles: ['owner'] }), /\/roles\/0 must be 1 to 40 lower-case letters/);
+  const { give } = await setUp(t, { collections: [pages], roles: ['editor'] });
+  assert.equal(await give('editor'), 200);
+});

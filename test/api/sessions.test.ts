@@ -1,0 +1,835 @@
+import assert from 'node:assert/strict';
+import { copyFileSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import { parseKeyRing, serialiseKeyRing } from '../../src/auth/keys.ts';
+import { rotateKeyRing } from '../../src/cli/keys.ts';
+import { TestClock, testRandom } from '../support/auth/helpers.ts';
+import { RawClient } from '../support/http/raw.ts';
+import { generator } from '../support/random.ts';
+import { cookieIn, openTestApp, type Answer, type TestAppOptions } from '../support/app.ts';
+import { createApp } from '../support/inside.ts';
+
+const day = 24 * 3600;
+
+async function setUp(t: TestContext, options: TestAppOptions = {}) {
+  const clock = new TestClock();
+  const opened = await openTestApp(t, { clock, ...options });
+  const { ask, credentials } = opened;
+  const refresh = (token: string) => ask('POST', '/tokens', { json: { refresh_token: token } });
+  const family = async (who: 'admin' | 'member' = 'member') =>
+    refreshTokenIn(await ask('POST', '/tokens', { json: credentials(who) }));
+  return { ...opened, clock, refresh, family };
+}
+
+const refreshTokenIn = ({ json }: Answer): string => String(Object(json).refresh_token);
+const bearerIn = ({ json }: Answer) => ({ authorization: `Bearer ${String(Object(json).access_token)}` });
+const sessionsIn = ({ json }: Answer): { id: number; kind: string; current: boolean }[] =>
+  Array.isArray(json) ? json : [];
+
+test('RFC 6749 section 5.1: the answer of POST /tokens, for a password and for a refresh token', async (t) => {
+  const { ask, credentials, refresh } = await setUp(t);
+  const first = await ask('POST', '/tokens', { json: credentials('member') });
+  const second = await refresh(refreshTokenIn(first));
+  for (const answer of [first, second]) {
+    assert.equal(answer.status, 201);
+    assert.equal(answer.field('cache-control'), 'no-store');
+    assert.deepEqual(Object.keys(Object(answer.json)), ['access_token', 'token_type', 'expires_in', 'refresh_token']);
+    assert.deepEqual([Object(answer.json).token_type, Object(answer.json).expires_in], ['Bearer', 900]);
+    assert.equal((await ask('GET', '/users/2', { fields: bearerIn(answer) })).status, 200);
+  }
+  assert.notEqual(refreshTokenIn(first), refreshTokenIn(second));
+});
+
+test('a refresh token replaces e-mail and password, and is refused beside them', async (t) => {
+  const { ask, credentials, family } = await setUp(t);
+  const token = await family();
+  for (const json of [{}, { refresh_token: token, ...credentials('member') }, { refresh_token: '' },
+    { refresh_token: 1 }, { refresh_token: null }, { email: 'member@example.org' }]) {
+    assert.equal((await ask('POST', '/tokens', { json })).status, 422, JSON.stringify(json));
+  }
+});
+
+test('a lost answer: the same token gets the same successor again for 30 s', async (t) => {
+  const { clock, refresh, family } = await setUp(t);
+  const token = await family();
+  const successor = refreshTokenIn(await refresh(token));
+  clock.advance(30);
+  const again = await refresh(token);
+  assert.deepEqual([again.status, refreshTokenIn(again)], [201, successor]);
+  assert.equal((await refresh(successor)).status, 201, 'and it is good');
+});
+
+test('a token that is used again after its successor was used ends the family', async (t) => {
+  const { refresh, family } = await setUp(t);
+  const [first, other] = [await family(), await family()];
+  const second = refreshTokenIn(await refresh(first));
+  const third = refreshTokenIn(await refresh(second));
+  const reused = await refresh(first);
+  assert.deepEqual([reused.status, reused.code], [401, 'invalid_credentials']);
+  assert.equal((await refresh(third)).status, 401);
+  assert.equal((await refresh(other)).status, 201, 'another family of the same user');
+});
+
+test('a token that is used again after 30 s ends the family, also when its successor was not used', async (t) => {
+  const { clock, refresh, family } = await setUp(t);
+  const first = await family();
+  const second = refreshTokenIn(await refresh(first));
+  clock.advance(31);
+  assert.equal((await refresh(first)).status, 401);
+  assert.equal((await refresh(second)).status, 401);
+});
+
+test('50 concurrent refreshes get the same valid successor', async (t) => {
+  const { refresh, family } = await setUp(t);
+  const token = await family();
+  const answers = await Promise.all(Array.from({ length: 50 }, () => refresh(token)));
+  assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([201]));
+  const successors = new Set(answers.map(refreshTokenIn));
+  assert.equal(successors.size, 1);
+  for (const successor of successors) assert.equal((await refresh(successor)).status, 201);
+});
+
+test('a client that loses answers, asks again in time and asks in parallel is never logged out', async (t) => {
+  const { below } = generator('lost answers');
+  const { clock, refresh, family } = await setUp(t);
+  let token = await family();
+  for (let step = 0; step < 200; step += 1) {
+    const answers = await Promise.all(Array.from({ length: 1 + below(4) }, () => refresh(token)));
+    for (const { status } of answers) assert.equal(status, 201, `step ${step}`);
+    clock.advance(below(31));
+    // The last answer is lost now and then, and what is asked again has to be so within 30 s of the first time.
+    if (below(3) === 0) {
+      const again = await refresh(token);
+      if (again.status !== 201) assert.fail(`step ${step}: the answer was lost`);
+    }
+    token = refreshTokenIn(answers[0] ?? assert.fail());
+  }
+});
+
+test('the refreshes of one network do not keep back those of another', async (t) => {
+  const { ask } = await setUp(t, { withoutPort: true });
+  const order: string[] = [];
+  const refuse = async (address: string): Promise<void> => {
+    const { status } = await ask('POST', '/tokens', { json: { refresh_token: 'x'.repeat(67) }, address });
+    assert.equal(status, 401);
+    order.push(address);
+  };
+  const [flood, other] = ['192.0.2.1', '198.51.100.1'];
+  await Promise.all([...Array.from({ length: 20 }, () => refuse(flood)), refuse(other)]);
+  assert.ok(order.indexOf(other) <= 2, order.join());
+});
+
+test('a family ends after 14 idle days, and after 30 in any case', async (t) => {
+  const { clock, refresh, family } = await setUp(t);
+  const idle = await family();
+  let token = await family();
+  for (let week = 1; week <= 4; week += 1) {
+    clock.advance(7 * day);
+    token = refreshTokenIn(await refresh(token));
+    if (week === 2) assert.equal((await refresh(idle)).status, 401);
+  }
+  clock.advance(2 * day - 1);
+  token = refreshTokenIn(await refresh(token));
+  clock.advance(1);
+  assert.equal((await refresh(token)).status, 401);
+});
+
+test('RFC 7009 section 2.2: revoking ends the family, and says nothing of what it was', async (t) => {
+  const { ask, refresh, family } = await setUp(t);
+  const revoke = (token: string) => ask('POST', '/tokens/revoke', { json: { refresh_token: token } });
+  const first = await family();
+  const second = refreshTokenIn(await refresh(first));
+  for (const token of [first, first, 'x', 'x'.repeat(67)]) {
+    const answer = await revoke(token);
+    assert.deepEqual([answer.status, answer.body], [204, '']);
+  }
+  assert.equal((await refresh(second)).status, 401);
+});
+
+test('refresh tokens and sessions survive a restart and a rotation of the keys', async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'cairn-'));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const json = { email: 'a@example.org', password: 'a good password, long' };
+  const options = { directory, scryptCost: 1, administrator: json };
+  const post = async (app: Awaited<ReturnType<typeof createApp>>, target: string, body: object) => {
+    const fields = { 'content-type': 'application/json' };
+    const reply = await app.inject({ method: 'POST', target, fields, body: JSON.stringify(body) });
+    return { ...reply, json: JSON.parse(reply.body) };
+  };
+  const first = await createApp(options);
+  const login = await post(first, '/login', json);
+  const cookie = /sid=[\w-]+/.exec(String(login.fields.raw))?.[0] ?? '';
+  const token = (await post(first, '/tokens', json)).json.refresh_token;
+  const successor = (await post(first, '/tokens', { refresh_token: token })).json.refresh_token;
+  await first.close();
+
+  const file = join(directory, 'keys.json');
+  const ring = rotateKeyRing(parseKeyRing(readFileSync(file)), testRandom('rotate'), Date.now());
+  writeFileSync(file, serialiseKeyRing(ring));
+  const second = await createApp(options);
+  t.after(() => second.close());
+  assert.equal((await second.inject({ target: '/dashboard', fields: { cookie } })).status, 200);
+  assert.equal((await post(second, '/tokens', { refresh_token: token })).json.refresh_token, successor);
+  assert.equal((await post(second, '/tokens', { refresh_token: successor })).status, 201);
+});
+
+test('a successor that was answered is there after a crash, and a lost one can be asked for again', async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'cairn-'));
+  const copy = mkdtempSync(join(tmpdir(), 'cairn-'));
+  for (const made of [directory, copy]) t.after(() => rmSync(made, { recursive: true }));
+  const { ask, credentials } = await openTestApp(t, { directory });
+  const grant = (json: object) => ask('POST', '/tokens', { json });
+  const first = refreshTokenIn(await grant(credentials('member')));
+  const second = refreshTokenIn(await grant({ refresh_token: first }));
+  // What the disk holds at this moment is what a crash would leave.
+  for (const name of readdirSync(directory)) {
+    if (/^(keys|users|items|sessions|journal)/.test(name)) copyFileSync(join(directory, name), join(copy, name));
+  }
+  const after = await createApp({ directory: copy, scryptCost: 1 });
+  t.after(() => after.close());
+  const refresh = async (token: string) => {
+    const fields = { 'content-type': 'application/json' };
+    const body = JSON.stringify({ refresh_token: token });
+    const reply = await after.inject({ method: 'POST', target: '/tokens', fields, body });
+    return { status: reply.status, token: JSON.parse(reply.body).refresh_token };
+  };
+  assert.deepEqual(await refresh(first), { status: 201, token: second });
+  assert.equal((await refresh(second)).status, 201);
+});
+
+test('an app in memory has no keys to read again, and logs nobody out', async (t) => {
+  const { app, ask, token } = await openTestApp(t);
+  const fields = { authorization: `Bearer ${await token('admin')}` };
+  await app.reloadKeys();
+  assert.equal((await ask('GET', '/users/1', { fields })).status, 200);
+});
+
+test('keys that are read again take effect at once, and log nobody out', async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'cairn-'));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const { app, ask, credentials, token } = await openTestApp(t, { directory });
+  const before = await token('admin');
+  const file = join(directory, 'keys.json');
+  const old = parseKeyRing(readFileSync(file));
+  const ring = rotateKeyRing(old, testRandom('rotate'), Date.now());
+  writeFileSync(file, serialiseKeyRing(ring));
+  await app.reloadKeys();
+  const after = await token('admin');
+  const kidOf = (jwt: string): unknown => JSON.parse(Buffer.from(jwt.split('.')[0] ?? '', 'base64url').toString()).kid;
+  assert.deepEqual([kidOf(before), kidOf(after)], [old.keys[0].kid, ring.keys[0].kid]);
+  for (const jwt of [before, after]) {
+    assert.equal((await ask('GET', '/users/1', { fields: { authorization: `Bearer ${jwt}` } })).status, 200);
+  }
+  writeFileSync(file, '{}');
+  await assert.rejects(app.reloadKeys(), { name: 'KeyRingError' });
+  assert.equal((await ask('GET', '/users/1', { fields: { authorization: `Bearer ${after}` } })).status, 200);
+
+  const kept = refreshTokenIn(await ask('POST', '/tokens', { json: credentials('admin') }));
+  rmSync(file);
+  await app.reloadKeys();
+  for (const jwt of [before, after]) {
+    assert.equal((await ask('GET', '/users/1', { fields: { authorization: `Bearer ${jwt}` } })).status, 401);
+  }
+  assert.equal((await ask('POST', '/tokens', { json: { refresh_token: kept } })).status, 201);
+});
+
+test('a user sees and ends their own sessions, and no others', async (t) => {
+  const { ask, cookie, family, refresh, browserOf } = await setUp(t);
+  const browser = await browserOf('member');
+  await cookie('admin');
+  const token = await family();
+  const listed = await browser('GET', '/sessions', { fields: { 'user-agent': 'test' } });
+  assert.equal(listed.status, 200);
+  assert.equal(listed.field('etag'), undefined);
+  const [own, program] = sessionsIn(listed);
+  assert.deepEqual(own, {
+    id: own?.id,
+    userId: 2,
+    kind: 'cookie',
+    createdAt: '2026-01-02T03:04:05.000Z',
+    lastSeenAt: '2026-01-02T03:04:05.000Z',
+    expiresAt: '2026-01-02T15:04:05.000Z',
+    address: '127.0.0.1',
+    agent: '',
+    current: true,
+  });
+  assert.deepEqual([program?.kind, program?.current, sessionsIn(listed).length], ['refresh', false, 2]);
+  assert.doesNotMatch(listed.body, /hash/i);
+
+  const administrators = sessionsIn(await ask('GET', '/sessions', { fields: { cookie: await cookie('admin') } }));
+  for (const id of [administrators[0]?.id ?? 0, 999, 0]) {
+    const refused = await browser('DELETE', `/sessions/${id}`);
+    assert.deepEqual([refused.status, refused.code], [404, 'not_found']);
+  }
+  assert.equal((await browser('GET', '/sessions?userId=1')).code, 'insufficient_scope');
+  assert.equal((await browser('DELETE', `/sessions/${program?.id}`)).status, 204);
+  assert.equal((await refresh(token)).status, 401);
+  assert.equal((await browser('DELETE', `/sessions/${own?.id}`)).status, 204);
+  assert.equal((await browser('GET', '/sessions')).code, 'invalid_session');
+});
+
+test('an administrator sees and ends the sessions of anybody', async (t) => {
+  const { ask, cookie, as } = await setUp(t);
+  const admin = await as('admin');
+  const theirs = await cookie('member');
+  const [session] = sessionsIn(await admin('GET', '/sessions?userId=2'));
+  assert.equal(session?.kind, 'cookie');
+  assert.equal((await admin('DELETE', `/sessions/${session?.id}`)).status, 204);
+  assert.equal((await ask('GET', '/dashboard', { fields: { cookie: theirs } })).code, 'invalid_session');
+  for (const id of [99, 1e15, Number.MAX_SAFE_INTEGER]) {
+    assert.deepEqual((await admin('GET', `/sessions?userId=${id}`)).json, []);
+  }
+  for (const query of ['userId=x', 'userId=0', 'userId=1&userId=2', 'limit=1', 'userId=', 'userId=9007199254740992']) {
+    assert.equal((await admin('GET', `/sessions?${query}`)).code, 'invalid_query', query);
+  }
+});
+
+test('the actor of a removal is checked again inside the transaction', async (t) => {
+  const { ask, token, cookie } = await setUp(t);
+  const [former, other] = [{ authorization: `Bearer ${await token('member')}` }, await token('admin')];
+  await cookie('member');
+  const [session] = sessionsIn(await ask('GET', '/sessions', { fields: former }));
+  await ask('PATCH', '/users/2', { fields: { authorization: `Bearer ${other}` }, json: { role: 'admin' } });
+  const refused = await ask('DELETE', `/sessions/${session?.id}`, { fields: former });
+  assert.deepEqual([refused.status, refused.code], [403, 'actor_changed']);
+});
+
+test('signing out everywhere ends the sessions of browsers and of programs', async (t) => {
+  const { ask, cookie, family, refresh } = await setUp(t);
+  const [one, two, other] = [await cookie('member'), await cookie('member'), await cookie('admin')];
+  const token = await family();
+  assert.equal((await ask('POST', '/logout', { fields: { cookie: one }, json: { everywhere: true } })).status, 204);
+  for (const cookie of [one, two]) assert.equal((await ask('GET', '/dashboard', { fields: { cookie } })).status, 401);
+  assert.equal((await refresh(token)).status, 401);
+  assert.equal((await ask('GET', '/dashboard', { fields: { cookie: other } })).status, 200);
+});
+
+test('a new password renews the session that changes it and ends all others', async (t) => {
+  const { ask, cookie, family, refresh, credentials } = await setUp(t);
+  const [mine, other, token] = [await cookie('member'), await cookie('member'), await family()];
+  const change = { password: 'quite another password', currentPassword: credentials('member').password };
+  const changed = await ask('PATCH', '/users/2', { fields: { cookie: mine }, json: change });
+  assert.deepEqual([changed.status, changed.field('cache-control')], [200, 'no-store']);
+  assert.doesNotMatch(changed.body, /password/i);
+  const renewed = cookieIn(changed);
+  for (const ended of [mine, other]) {
+    assert.equal((await ask('GET', '/dashboard', { fields: { cookie: ended } })).status, 401);
+  }
+  assert.equal((await refresh(token)).status, 401);
+  assert.equal((await ask('GET', '/dashboard', { fields: { cookie: renewed } })).status, 200);
+  const { email } = credentials('member');
+  assert.equal((await ask('POST', '/login', { json: credentials('member') })).status, 401);
+  assert.equal((await ask('POST', '/login', { json: { email, password: change.password } })).status, 200);
+});
+
+test('a session that ends while its request is being read writes nothing more', async (t) => {
+  const { as, browserOf } = await setUp(t, { withoutPort: true, scryptCost: 10 });
+  const browser = await browserOf('admin');
+  // The password is hashed on another thread: the session has ended before that is done.
+  const json = { name: 'Eve', email: 'eve@example.org', role: 'admin', password: 'correct horse battery staple' };
+  const [made, left] = await Promise.all([
+    browser('POST', '/users', { json }),
+    browser('POST', '/logout'),
+  ]);
+  assert.deepEqual([left.status, made.status, made.code], [204, 403, 'actor_changed']);
+  const admin = await as('admin');
+  assert.equal(Object((await admin('GET', '/users')).json).length, 2);
+});
+
+test('a new password takes the current one, and who guesses it is slowed down', async (t) => {
+  const { credentials, browserOf } = await setUp(t);
+  const browser = await browserOf('member');
+  const password = 'quite another password';
+  const without = await browser('PATCH', '/users/2', { json: { password } });
+  assert.deepEqual([without.status, Object(without.json).errors[0].pointer], [422, '/currentPassword']);
+  const all = await browser('PATCH', '/users/2', { json: { password: 'short', name: '' } });
+  const pointers = Object(all.json).errors.map(({ pointer }: { pointer: string }) => pointer);
+  assert.deepEqual(pointers, ['/name', '/password', '/currentPassword']);
+  const removed = await browser('PATCH', '/users/2', { json: { password: null } });
+  assert.deepEqual([removed.status, Object(removed.json).errors[0].code], [422, 'wrong_type']);
+  for (let guess = 0; guess < 5; guess += 1) {
+    const wrong = await browser('PATCH', '/users/2', { json: { password, currentPassword: `guess ${guess}` } });
+    assert.deepEqual([wrong.status, Object(wrong.json).errors[0].code], [422, 'wrong_password']);
+  }
+  const currentPassword = credentials('member').password;
+  const throttled = await browser('PATCH', '/users/2', { json: { password, currentPassword } });
+  assert.deepEqual([throttled.status, throttled.field('retry-after')], [429, '60']);
+  assert.equal((await browser('PATCH', '/users/2', { json: { name: 'Maria' } })).status, 200);
+});
+
+test("others' failures on an account do not keep who is signed in to it from a new password", async (t) => {
+  const { ask, credentials, browserOf } = await setUp(t, { withoutPort: true });
+  const browser = await browserOf('member');
+  const { email: address, password: currentPassword } = credentials('member');
+  // What they name need not be an address, and may be what Cairn itself calls the account.
+  for (const email of [address, 'user 2']) {
+    for (let guess = 0; guess < 30; guess += 1) {
+      const json = { email, password: 'a guess of somebody' };
+      assert.equal((await ask('POST', '/login', { json, address: `192.0.2.${guess}` })).status, 401);
+    }
+  }
+  assert.equal((await ask('POST', '/login', { json: credentials('member'), address: '192.0.2.99' })).status, 429);
+  const json = { password: 'quite another password', currentPassword };
+  assert.equal((await browser('PATCH', '/users/2', { json })).status, 200);
+});
+
+test("of two administrators' new passwords at once for somebody else neither is refused", async (t) => {
+  const { ask, credentials, as } = await setUp(t, { withoutPort: true });
+  const admin = await as('admin');
+  const passwords = ['quite another password', 'quite a third password'];
+  const answers = await Promise.all(
+    passwords.map((password) => admin('PATCH', '/users/2', { json: { password } })),
+  );
+  assert.deepEqual(answers.map(({ status }) => status), [200, 200]);
+  const { email } = credentials('member');
+  const logins = await Promise.all(passwords.map((password) => ask('POST', '/login', { json: { email, password } })));
+  assert.deepEqual(logins.map(({ status }) => status).sort(), [200, 401]);
+});
+
+test('of two new passwords of one person at once only the first replaces the one that was proven', async (t) => {
+  const { credentials, as } = await setUp(t, { withoutPort: true });
+  const member = await as('member');
+  const currentPassword = credentials('member').password;
+  const passwords = ['quite another password', 'quite a third password'];
+  const answers = await Promise.all(
+    passwords.map((password) => member('PATCH', '/users/2', { json: { password, currentPassword } })),
+  );
+  // The token of the second one is older than the new password.
+  const outcomes = answers.map(({ status, code }) => String(code ?? status));
+  assert.deepEqual(outcomes.sort(), ['200', 'actor_changed']);
+});
+
+test("a new e-mail address of one's own takes the current password, as a new password does", async (t) => {
+  const { as, credentials } = await setUp(t);
+  const [member, admin] = [await as('member'), await as('admin')];
+  const change = (json: object): Promise<Answer> => member('PATCH', '/users/2', { json });
+  const issueOf = ({ json }: Answer) => Object(json).errors?.[0];
+  const without = await change({ email: 'mia@example.org' });
+  assert.deepEqual([without.status, issueOf(without).pointer, issueOf(without).code],
+    [422, '/currentPassword', 'required']);
+  const wrong = await change({ email: 'mia@example.org', currentPassword: 'a guess' });
+  assert.deepEqual([wrong.status, issueOf(wrong).code], [422, 'wrong_password']);
+  assert.equal((await change({ email: 'MEMBER@example.org' })).status, 200, 'capitals make no other address');
+  const currentPassword = credentials('member').password;
+  assert.equal((await change({ email: 'mia@example.org', currentPassword })).status, 200);
+  assert.equal((await admin('PATCH', '/users/2', { json: { email: 'mia.m@example.org' } })).status, 200);
+});
+
+/** What ends all sessions of the member at once. */
+const signOuts: Readonly<Record<string, (opened: Awaited<ReturnType<typeof setUp>>) => Promise<Answer>>> = {
+  'a new password': async ({ browserOf, credentials }) => {
+    const json = { password: 'quite another password', currentPassword: credentials('member').password };
+    return (await browserOf('member'))('PATCH', '/users/2', { json });
+  },
+  "an administrator's reset": async ({ as }) =>
+    (await as('admin'))('PATCH', '/users/2', { json: { password: 'quite another password' } }),
+  'a sign-out everywhere': async ({ browserOf }) =>
+    (await browserOf('member'))('POST', '/logout', { json: { everywhere: true } }),
+};
+for (const [what, signOut] of Object.entries(signOuts)) {
+  test(`after ${what} a token that was issued before writes no users or sessions, a new one does`, async (t) => {
+    const opened = await setUp(t);
+    const { ask, as, clock, credentials } = opened;
+    const stolen = await as('member');
+    assert.ok((await signOut(opened)).status < 300);
+    // The thief could not start a session, but may know of one.
+    const password = what.includes('everywhere') ? credentials('member').password : 'quite another password';
+    const granted = await ask('POST', '/tokens', { json: { email: credentials('member').email, password } });
+    const [session] = sessionsIn(await stolen('GET', '/sessions'));
+    const writes: readonly [method: string, target: string, json?: object][] = [
+      ['PATCH', '/users/2', { name: 'Mallory' }], ['DELETE', '/users/2'], ['DELETE', `/sessions/${session?.id}`],
+    ];
+    for (const [method, target, json] of writes) {
+      const answer = await stolen(method, target, json && { json });
+      assert.deepEqual([answer.status, answer.code], [403, 'actor_changed'], `${method} ${target}`);
+    }
+    assert.equal((await stolen('GET', '/users/2')).status, 200, 'until it ends, it reads');
+    const fields = bearerIn(granted);
+    assert.equal((await ask('PATCH', '/users/2', { fields, json: { name: 'Mia M.' } })).status, 200);
+    clock.advance(900);
+    assert.equal((await stolen('GET', '/users/2')).status, 401);
+  });
+}
+
+test('a token from before a sign-out guesses no password, and uses up no attempts of its user', async (t) => {
+  const opened = await setUp(t);
+  const { as, ask, credentials } = opened;
+  const stolen = await as('member');
+  await signOuts['a sign-out everywhere']?.(opened);
+  const change = (currentPassword: string) => ({ json: { currentPassword, password: 'quite another password' } });
+  for (let guess = 0; guess < 8; guess += 1) {
+    const { status, code } = await stolen('PATCH', '/users/2', change(`guess number ${guess}`));
+    assert.deepEqual([status, code], [403, 'actor_changed']);
+  }
+  const refused = await stolen('PUT', '/users/2', { json: { name: '' } });
+  assert.equal(refused.code, 'actor_changed', 'whether it may comes before what is wrong with the body');
+  const fields = bearerIn(await ask('POST', '/tokens', { json: credentials('member') }));
+  const own = await ask('PATCH', '/users/2', { fields, ...change(credentials('member').password) });
+  assert.equal(own.status, 200);
+});
+
+test('a refresh that a sign-out everywhere follows in the same group gets no token that survives it', async (t) => {
+  const { app, ask, clock, cookie, family, refresh } = await setUp(t, { withoutPort: true });
+  const [mine, token] = [await cookie('member'), await family()];
+  const [, refreshed, , signedOut] = await Promise.all([
+    app.store.write(() => undefined),
+    refresh(token),
+    app.store.write(() => clock.advance(1)),
+    ask('POST', '/logout', { fields: { cookie: mine }, json: { everywhere: true } }),
+  ]);
+  assert.deepEqual([refreshed.status, signedOut.status], [201, 204]);
+  const refused = await ask('PATCH', '/users/2', { fields: bearerIn(refreshed), json: { name: 'Mallory' } });
+  assert.deepEqual([refused.status, refused.code], [403, 'actor_changed']);
+});
+
+test('a token of the same second does not survive a further sign-out everywhere', async (t) => {
+  const opened = await setUp(t);
+  for (let round = 0; round < 3; round += 1) {
+    await signOuts['a sign-out everywhere']?.(opened);
+    const stolen = await opened.as('member');
+    await signOuts['a sign-out everywhere']?.(opened);
+    assert.equal((await stolen('PATCH', '/users/2', { json: { name: 'Mallory' } })).code, 'actor_changed');
+  }
+});
+
+test('an administrator who is one again does not get former tokens back', async (t) => {
+  const { as } = await setUp(t);
+  const admin = await as('admin');
+  const setRole = async (role: string) => {
+    assert.equal((await admin('PATCH', '/users/2', { json: { role } })).status, 200);
+  };
+  await setRole('admin');
+  const former = await as('member');
+  assert.equal((await former('PATCH', '/users/2', { json: { name: 'Mia M.' } })).status, 200);
+  await setRole('member');
+  await setRole('admin');
+  assert.equal((await former('PATCH', '/users/1', { json: { name: 'Mallory' } })).code, 'actor_changed');
+  assert.equal((await (await as('member'))('PATCH', '/users/2', { json: { name: 'Mia' } })).status, 200);
+});
+
+test('a sign-in by a clock that is half a minute behind revives no token', async (t) => {
+  const opened = await setUp(t);
+  const { as, clock } = opened;
+  clock.step(20);
+  const stolen = await as('member');
+  clock.step(10);
+  await signOuts['a sign-out everywhere']?.(opened);
+  clock.step(-30);
+  const own = await as('member');
+  assert.equal((await stolen('PATCH', '/users/2', { json: { name: 'Mallory' } })).code, 'actor_changed');
+  assert.equal((await own('PATCH', '/users/2', { json: { name: 'Mia M.' } })).status, 200);
+});
+
+test('a sign-out everywhere by a clock that was ahead does not refuse later tokens for that long', async (t) => {
+  const opened = await setUp(t);
+  const { ask, clock, credentials } = opened;
+  clock.step(10 * 365 * day);
+  await signOuts['a sign-out everywhere']?.(opened);
+  clock.step(-10 * 365 * day);
+  const fields = bearerIn(await ask('POST', '/tokens', { json: credentials('member') }));
+  assert.equal((await ask('PATCH', '/users/2', { fields, json: { name: 'Mia M.' } })).status, 200);
+});
+
+test('a sign-in by a password that is replaced while it is compared gets no session', async (t) => {
+  const { ask, credentials, as } = await setUp(t, { withoutPort: true, scryptCost: 10 });
+  const admin = await as('admin');
+  const login = (email: string) => ask('POST', '/login', { json: { ...credentials('member'), email } });
+  // Two passwords are hashed at a time, so the last sign-in's turn comes when the new password is there.
+  const [changed] = await Promise.all([
+    admin('PATCH', '/users/2', { json: { password: 'quite another password' } }),
+    ...['x@example.org', 'y@example.org', 'z@example.org', credentials('member').email].map(login),
+  ]);
+  assert.equal(changed.status, 200);
+  assert.deepEqual((await admin('GET', '/sessions?userId=2')).json, []);
+});
+
+test("an administrator's new password for somebody else ends that user's sessions alone", async (t) => {
+  const { ask, cookie } = await setUp(t);
+  const [admin, member] = [await cookie('admin'), await cookie('member')];
+  const json = { password: 'quite another password' };
+  const changed = await ask('PATCH', '/users/2', { fields: { cookie: admin }, json });
+  assert.deepEqual([changed.status, changed.field('set-cookie')], [200, undefined]);
+  assert.equal((await ask('GET', '/dashboard', { fields: { cookie: member } })).status, 401);
+  assert.equal((await ask('GET', '/dashboard', { fields: { cookie: admin } })).status, 200);
+});
+
+test('another role or the removal of a user ends their sessions with the same commit', async (t) => {
+  const { app, ask, cookie, family, refresh, as } = await setUp(t);
+  const admin = await as('admin');
+  for (const [method, json] of [['PATCH', { role: 'admin' }], ['DELETE', undefined]] as const) {
+    const [session, program] = [await cookie('member'), await family()];
+    const { sequence } = app.store.status();
+    const answer = await admin(method, '/users/2', { ...(json && { json }) });
+    assert.ok(answer.status < 300);
+    assert.equal(app.store.status().sequence, sequence + 1);
+    assert.equal((await ask('GET', '/dashboard', { fields: { cookie: session } })).status, 401);
+    assert.equal((await refresh(program)).status, 401);
+  }
+});
+
+test('another name or e-mail ends no session', async (t) => {
+  const { browserOf, credentials } = await setUp(t);
+  const browser = await browserOf('member');
+  const currentPassword = credentials('member').password;
+  const json = { name: 'Maria', email: 'maria@example.org', currentPassword };
+  assert.equal((await browser('PATCH', '/users/2', { json })).status, 200);
+  assert.equal((await browser('GET', '/dashboard')).status, 200);
+});
+
+test('a user has at most 50 sessions, and a further one ends the oldest', async (t) => {
+  const { ask, cookie } = await setUp(t);
+  const cookies = [];
+  for (let index = 0; index < 52; index += 1) cookies.push(await cookie('member'));
+  const answers = await Promise.all(cookies.map((cookie) => ask('GET', '/dashboard', { fields: { cookie } })));
+  assert.deepEqual(answers.map(({ status }) => status), [401, 401, ...new Array<number>(50).fill(200)]);
+});
+
+test('a session that has ended takes the place of no live one, and cannot be ended again', async (t) => {
+  const { ask, clock, cookie, family, refresh, browserOf } = await setUp(t);
+  const token = await family();
+  for (let index = 0; index < 48; index += 1) await cookie('member');
+  const browser = await browserOf('member');
+  const idle = sessionsIn(await browser('GET', '/sessions')).at(-1);
+  clock.advance(13 * 3600);
+  const refreshed = await refresh(token);
+  const refused = await ask('DELETE', `/sessions/${idle?.id}`, { fields: bearerIn(refreshed) });
+  assert.deepEqual([idle?.current, refused.status], [true, 404]);
+  await cookie('member');
+  assert.deepEqual(sessionsIn(await ask('GET', '/sessions', { fields: bearerIn(refreshed) })).map(({ kind }) => kind), [
+    'refresh',
+    'cookie',
+  ]);
+  assert.equal((await refresh(refreshTokenIn(refreshed))).status, 201);
+});
+
+test('sessions that have ended are not shown, and leave when new ones come', async (t) => {
+  const { app, clock, cookie, browserOf } = await setUp(t);
+  for (let index = 0; index < 10; index += 1) await cookie('member');
+  clock.advance(12 * 3600);
+  const browser = await browserOf('admin');
+  assert.deepEqual((await browser('GET', '/sessions?userId=2')).json, []);
+  const records = app.store.status().collections.find(({ name }) => name === 'sessions')?.records;
+  // The cookie of just now, and the refresh tokens of the set-up.
+  assert.equal(records, 2);
+});
+
+test('a session that is used lives on until its absolute end, and its use is rarely written down', async (t) => {
+  const { app, clock, browserOf } = await setUp(t, { withoutPort: true });
+  const browser = await browserOf('member');
+  const { commits } = app.store.status();
+  for (let hour = 1; hour < 7 * 24; hour += 1) {
+    clock.advance(3600);
+    for (let use = 0; use < 3; use += 1) assert.equal((await browser('GET', '/items')).status, 200);
+    // Nobody waits for the writes, so let them come to their turn.
+    await turn();
+  }
+  const written = app.store.status().commits - commits;
+  assert.ok(written <= 7 * 24, `${written} commits`);
+  clock.advance(3600);
+  assert.equal((await browser('GET', '/items')).code, 'invalid_session');
+});
+
+test('a session that is not used ends after the idle time', async (t) => {
+  const { clock, browserOf } = await setUp(t);
+  const browser = await browserOf('member');
+  clock.advance(12 * 3600 - 1);
+  assert.equal((await browser('GET', '/items')).status, 200);
+  clock.advance(12 * 3600);
+  assert.equal((await browser('GET', '/items')).code, 'invalid_session');
+});
+
+test('a login hashes the password anew where the cost has changed, also when many come at once', async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'cairn-'));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const administrator = { email: 'a@example.org', password: 'a good password, long' };
+  await (await createApp({ directory, administrator, scryptCost: 1 })).close();
+  const app = await createApp({ directory, scryptCost: 2 });
+  t.after(() => app.close());
+  const login = () =>
+    app.inject({
+      method: 'POST',
+      target: '/login',
+      fields: { 'content-type': 'application/json' },
+      body: JSON.stringify(administrator),
+    });
+  assert.match(app.users.records.get(1)?.passwordHash ?? '', /ln=1,/);
+  const statuses = await Promise.all([login(), login(), login(), login()]);
+  assert.deepEqual(statuses.map(({ status }) => status), [200, 200, 200, 200]);
+  assert.match(app.users.records.get(1)?.passwordHash ?? '', /ln=2,/);
+  assert.equal((await login()).status, 200);
+});
+
+/** Each begins a write of the member's whose body is not all there yet when their stay comes to its end. */
+const ends: Readonly<Record<string, (asked: Awaited<ReturnType<typeof setUp>>, cookie: string) => Promise<unknown>>> = {
+  'a sign-out': ({ ask }, cookie) => ask('POST', '/logout', { fields: { cookie } }),
+  'a sign-out everywhere': async ({ ask, cookie }) =>
+    ask('POST', '/logout', { fields: { cookie: await cookie('member') }, json: { everywhere: true } }),
+  'the removal of the user': async ({ ask, token }) =>
+    ask('DELETE', '/users/2', { fields: { authorization: `Bearer ${await token('admin')}` } }),
+};
+for (const [what, end] of Object.entries(ends)) {
+  test(`after ${what} nothing is written by a request whose body was still arriving`, async (t) => {
+    const opened = await setUp(t, { withoutPort: true });
+    const { app, ask, cookie } = opened;
+    const sid = await cookie('member');
+    const item = { name: 'Lamp', price: 1 };
+    await ask('POST', '/items', { fields: { cookie: sid }, json: item });
+    const port = await app.listen({ port: 0, host: '127.0.0.1' });
+    const body = '{"name":"Lamp","price":2}';
+    const clients = ['POST /items', 'PUT /items/1', 'PATCH /items/1', 'PATCH /users/2'].map((line) =>
+      new RawClient(port).send(`${line} HTTP/1.1\r\nHost: a\r\nCookie: ${sid}\r\nContent-Type: application/json\r\n` +
+        `Content-Length: ${body.length}\r\n\r\n${body.slice(0, 5)}`));
+    while (app.load().inFlight < clients.length) await turn();
+    await end(opened, sid);
+    for (const client of clients) {
+      assert.equal((await client.send(body.slice(5)).reply()).status, 401);
+      client.socket.destroy();
+    }
+    const fields = { authorization: `Bearer ${await opened.token('admin')}` };
+    assert.deepEqual((await ask('GET', '/items', { fields })).json, [{ id: 1, ...item }]);
+  });
+}
+
+const decade = 10 * 365 * day;
+
+test('what a clock that was ahead made ends within its lifetime, as this run has seen it', async (t) => {
+  const { clock, cookie, family, refresh, ask, as } = await setUp(t);
+  clock.step(decade);
+  const [sid, token] = [await cookie('member'), await family()];
+  clock.step(-decade);
+  assert.equal((await ask('GET', '/dashboard', { fields: { cookie: sid } })).status, 200);
+  const refreshed = await refresh(token);
+  assert.equal(refreshed.status, 201);
+  clock.advance(7 * day);
+  assert.equal((await ask('GET', '/dashboard', { fields: { cookie: sid } })).code, 'invalid_session');
+  const again = await refresh(refreshTokenIn(refreshed));
+  assert.equal(again.status, 201, 'a family lives for 30 days');
+  clock.advance(12 * day);
+  const last = await refresh(refreshTokenIn(again));
+  assert.equal(last.status, 201);
+  clock.advance(11 * day + 1);
+  assert.equal((await refresh(refreshTokenIn(last))).status, 401);
+  assert.deepEqual((await (await as('admin'))('GET', '/sessions?userId=2')).json, []);
+  clock.step(-decade);
+  assert.equal((await ask('GET', '/dashboard', { fields: { cookie: sid } })).code, 'invalid_session', 'it stays so');
+});
+
+test('a clock of 1970, a sign-in, and the right time: the sessions of before are still there', async (t) => {
+  const { clock, cookie, family, refresh, ask } = await setUp(t);
+  const [sid, token] = [await cookie('member'), await family()];
+  const sinceEpoch = Math.floor(clock.now() / 1000) - 60;
+  clock.step(-sinceEpoch);
+  for (let count = 0; count < 3; count += 1) await cookie('admin');
+  clock.advance(60);
+  clock.step(sinceEpoch);
+  assert.equal((await ask('GET', '/dashboard', { fields: { cookie: sid } })).status, 200);
+  assert.equal((await refresh(token)).status, 201);
+});
+
+test('a step back of the clock ends no session that was used meanwhile', async (t) => {
+  const { clock, cookie, family, refresh, ask } = await setUp(t);
+  const [sid, token] = [await cookie('member'), await family()];
+  const dashboard = () => ask('GET', '/dashboard', { fields: { cookie: sid } });
+  const lastSeenAt = async () => Date.parse(Object((await dashboard()).json).session.lastSeenAt);
+  clock.step(day / 12);
+  while ((await lastSeenAt()) < clock.now()) await turn();
+  const refreshed = refreshTokenIn(await refresh(token));
+  clock.step(-day / 12);
+  assert.equal((await dashboard()).status, 200);
+  assert.equal((await refresh(refreshed)).status, 201);
+  while ((await lastSeenAt()) > clock.now()) await turn();
+  clock.advance(day / 2);
+  assert.equal((await dashboard()).status, 401, 'it ends by the time of its last use again');
+});
+
+test('a session that a sign-in finds ended does not come back when the clock steps back', async (t) => {
+  const { app, clock, cookie, ask, credentials } = await setUp(t);
+  const sid = await cookie('member');
+  clock.step(day);
+  const count = () => app.store.status().collections.find(({ name }) => name === 'sessions')?.records;
+  const before = count();
+  const json = { ...credentials('member'), password: 'a guess' };
+  assert.equal((await ask('POST', '/login', { json })).status, 401);
+  for (let turns = 0; count() === before; turns += 1) {
+    assert.ok(turns < 10_000, 'the session is removed');
+    await turn();
+  }
+  clock.step(-day);
+  assert.equal((await ask('GET', '/dashboard', { fields: { cookie: sid } })).status, 401);
+});
+
+test('a session that is found to have ended is removed before that is told', async (t) => {
+  const { app, clock, cookie, ask } = await setUp(t);
+  const fields = { cookie: await cookie('member') };
+  const count = () => app.store.status().collections.find(({ name }) => name === 'sessions')?.records;
+  const before = count();
+  clock.step(day);
+  assert.equal((await ask('GET', '/dashboard', { fields })).status, 401);
+  assert.equal(count(), Number(before) - 1);
+  clock.step(-day);
+  assert.equal((await ask('GET', '/dashboard', { fields })).status, 401);
+});
+
+test('a session that ends while a body arrives is removed before that is told', async (t) => {
+  const { app, clock, cookie, ask } = await setUp(t, { withoutPort: true });
+  const fields = { cookie: await cookie('member') };
+  const count = () => app.store.status().collections.find(({ name }) => name === 'sessions')?.records;
+  const before = count();
+  const asked = ask('POST', '/items', { fields, json: { name: 'Lamp', price: 1 } });
+  clock.step(day);
+  assert.equal((await asked).code, 'invalid_session');
+  assert.equal(count(), Number(before) - 1);
+});
+
+test('a session that has ended does not come back when the clock steps back', async (t) => {
+  const { clock, cookie, family, refresh, ask, as } = await setUp(t);
+  const [sid, listed, token] = [await cookie('member'), await cookie('member'), await family()];
+  const dashboard = (cookie: string) => ask('GET', '/dashboard', { fields: { cookie } });
+  clock.step(decade);
+  assert.equal((await dashboard(sid)).status, 401);
+  assert.equal((await refresh(token)).status, 401);
+  assert.deepEqual((await (await as('admin'))('GET', '/sessions?userId=2')).json, []);
+  clock.step(-decade);
+  for (const cookie of [sid, listed]) assert.equal((await dashboard(cookie)).status, 401);
+  assert.equal((await refresh(token)).status, 401);
+});
+
+test('access tokens and the throttle when the clock steps by ten years, forward and back', async (t) => {
+  const { ask, as, clock, credentials } = await setUp(t);
+  for (const step of [decade, -decade]) {
+    const member = await as('member');
+    const wrong = { ...credentials('member'), password: 'a guess at a password' };
+    const address = `192.0.2.${step > 0 ? 1 : 2}`;
+    const guess = async () => (await ask('POST', '/login', { json: wrong, address })).status;
+    for (let count = 0; count < 5; count += 1) assert.equal(await guess(), 401);
+    assert.equal(await guess(), 429);
+    clock.step(step);
+    assert.equal((await member('GET', '/items')).code, 'invalid_token', 'it has expired, or is from the future');
+    assert.equal(await guess(), 429, 'to set the clock buys no further guess');
+    assert.equal((await (await as('member'))('GET', '/items')).status, 200, 'signing in goes on');
+    clock.advance(60);
+    assert.equal(await guess(), 401);
+    clock.step(-step);
+  }
+});
+
+test('Session-User names the owner of the cookie; a request with the cookie of another user is refused', async (t) => {
+  const { browserOf, as } = await setUp(t);
+  const [mia, program] = [await browserOf('member'), await as('member')];
+  const item = { name: 'Lamp', price: 1 };
+  const named = (user: string) => ({ fields: { 'session-user': user } });
+  assert.equal((await mia('POST', '/items', { json: item, ...named('2') })).status, 201);
+  for (const user of ['1', '02', '2, 2', 'Mia', '']) {
+    const refused = await mia('POST', '/items', { json: item, ...named(user) });
+    assert.deepEqual([refused.status, refused.code], [409, 'other_user'], user);
+  }
+  assert.equal((await mia('GET', '/items', named('1'))).code, 'other_user');
+  assert.equal((await mia('POST', '/logout', { json: {}, ...named('1') })).code, 'other_user');
+  assert.deepEqual(Object((await mia('GET', '/items')).json).length, 1);
+  // A bearer token names its user by itself.
+  assert.equal((await program('GET', '/items', named('1'))).status, 200);
+  assert.equal((await mia('POST', '/logout', { json: {}, ...named('2') })).status, 204);
+});

@@ -1,0 +1,379 @@
+import assert from 'node:assert/strict';
+import { test, type TestContext } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import { Passwords } from '../../src/auth/passwords.ts';
+import { TestClock } from '../support/auth/helpers.ts';
+import { temporaryDirectory } from '../support/cli/spawn.ts';
+import { cookieIn, openTestApp, type TestAppOptions } from '../support/app.ts';
+
+async function setUp(t: TestContext, options: TestAppOptions = {}) {
+  const clock = new TestClock();
+  const opened = await openTestApp(t, { clock, ...options });
+  const { ask, credentials } = opened;
+  const login = (password: string, address = '192.0.2.1', email = credentials('member').email, path = '/login') =>
+    ask('POST', path, { json: { email, password }, address });
+  return { ...opened, clock, login, right: credentials('member').password };
+}
+
+test('after 5 wrong passwords even the right one has to wait; elsewhere, and later, it is good', async (t) => {
+  const { clock, login, right } = await setUp(t);
+  for (let index = 0; index < 5; index += 1) {
+    assert.equal((await login(`guess ${index}`)).code, 'invalid_credentials');
+  }
+  const throttled = await login(right);
+  assert.deepEqual([throttled.status, throttled.code], [429, 'too_many_requests']);
+  assert.equal(throttled.field('retry-after'), '60');
+  assert.equal((await login(right, '192.0.2.1', 'MEMBER@example.org', '/tokens')).status, 429, 'by any way in');
+  assert.equal((await login(right, '192.0.2.2')).status, 200);
+  clock.advance(60);
+  assert.equal((await login(right)).status, 200);
+});
+
+test('of six right passwords at the same time one is told to wait, and is not kept from trying again', async (t) => {
+  const { login, right } = await setUp(t, { scryptCost: 10, withoutPort: true });
+  const answers = await Promise.all(Array.from({ length: 6 }, () => login(right)));
+  assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 200, 200, 200, 200, 429]);
+  assert.equal(answers.find(({ status }) => status === 429)?.field('retry-after'), '60');
+  assert.equal((await login(right)).status, 200);
+});
+
+test('a network that failed too often cannot tell who has a session there', async (t) => {
+  const { login, right } = await setUp(t);
+  assert.equal((await login(right)).status, 200);
+  for (let index = 0; index < 30; index += 1) await login('guess', undefined, `${index}@example.org`);
+  const answers = [await login('guess', undefined, 'nobody@example.org'), await login('guess')];
+  const [unknown, known] = answers.map(({ json, field }) => [{ ...Object(json), instance: '' }, field('retry-after')]);
+  assert.deepEqual(known, unknown);
+  assert.equal(answers[0]?.status, 429);
+  assert.equal((await login(right)).status, 200, 'the owner still gets in');
+});
+
+test('an unknown account is throttled like a known one', async (t) => {
+  const { login } = await setUp(t);
+  const codes = [];
+  for (let index = 0; index < 6; index += 1) codes.push((await login('x', '192.0.2.1', 'nobody@example.org')).code);
+  assert.deepEqual(codes, [...new Array<string>(5).fill('invalid_credentials'), 'too_many_requests']);
+});
+
+test('passwords that are wrong from many addresses do not lock out the address that signed in before', async (t) => {
+  const { login, right } = await setUp(t);
+  assert.equal((await login(right, '192.0.2.1')).status, 200);
+  for (let index = 0; index < 40; index += 1) await login('guess', `198.51.100.${index}`);
+  assert.equal((await login(right, '203.0.113.1')).status, 429);
+  assert.equal((await login(right, '192.0.2.1')).status, 200);
+});
+
+test('an account that signed in before is not locked out by others at its address, also after a restart', async (t) => {
+  const directory = temporaryDirectory(t);
+  const first = await setUp(t, { directory });
+  assert.equal((await first.login(first.right)).status, 200);
+  await first.app.close();
+  const { ask, right, credentials } = await setUp(t, { directory });
+  for (let index = 0; index < 40; index += 1) {
+    await ask('POST', '/login', { json: { email: `${index}@example.org`, password: 'guess' }, address: '192.0.2.1' });
+  }
+  const login = (email: string) => ask('POST', '/login', { json: { email, password: right }, address: '192.0.2.1' });
+  assert.equal((await login('admin@example.org')).status, 429, 'who has not signed in from there');
+  assert.equal((await login(credentials('member').email)).status, 200);
+});
+
+test('ten accounts that sign in as fast as they can do not lock out others', async (t) => {
+  const { as, login, right } = await setUp(t, { scryptCost: 5, withoutPort: true });
+  const admin = await as('admin');
+  const emails = Array.from({ length: 10 }, (_, index) => `attacker${index}@example.org`);
+  for (const email of emails) await admin('POST', '/users', { json: { name: 'Eve', email, password: right } });
+  const outcomes: number[] = [];
+  let isOver = false;
+  const loop = async (email: string, address: string): Promise<void> => {
+    // Without a port nothing here waits, and the hashes would never get their turn.
+    for (; !isOver; await turn()) outcomes.push((await login(right, address, email)).status);
+  };
+  const loops = emails.flatMap((email, index) =>
+    Array.from({ length: 5 }, () => loop(email, `198.51.100.${index}`)));
+  const others: number[] = [];
+  for (let index = 0; index < 10; index += 1) others.push((await login(right, '192.0.2.1')).status);
+  others.push((await login('administrator of the tests', '192.0.2.2', 'admin@example.org')).status);
+  isOver = true;
+  await Promise.all(loops);
+  assert.deepEqual(others, new Array<number>(11).fill(200));
+  assert.ok(outcomes.includes(503), 'the queue was full');
+});
+
+test('an app at its limit of password hashes sends Retry-After, and does not count the attempt', async (t) => {
+  const { login, right } = await setUp(t, { scryptCost: 10, withoutPort: true });
+  const answers = await Promise.all(
+    Array.from({ length: 40 }, (_, index) => login('guess', `198.51.100.${index}`, `${index}@example.org`)),
+  );
+  const refused = answers.filter(({ status }) => status === 503);
+  // Two run, and 16 callers that have not signed in before may wait.
+  assert.equal(refused.length, 40 - 2 - 16);
+  for (const answer of refused) assert.deepEqual([answer.code, answer.field('retry-after')], ['overloaded', '5']);
+  assert.equal((await login(right)).status, 200);
+});
+
+test('sign-ins that are turned away while the server is busy are no failures of their account', async (t) => {
+  const { login, right } = await setUp(t, { scryptCost: 10, withoutPort: true });
+  const guesses = Array.from({ length: 20 }, (_, index) =>
+    login('guess', `198.51.100.${index}`, `${index}@example.org`));
+  const own = Array.from({ length: 5 }, () => login(right));
+  assert.deepEqual((await Promise.all(own)).map(({ status }) => status), new Array<number>(5).fill(503));
+  await Promise.all(guesses);
+  assert.equal((await login(right)).status, 200);
+});
+
+/** RFC 6750 §2.1 and HOSTILE "Transport": what stands in `Authorization`, and what it gets. `T` is a good token. */
+const transports: readonly [title: string, value: string, status: number][] = [
+  ['Bearer', 'Bearer T', 200],
+  ['bearer', 'bearer T', 200],
+  ['BEARER', 'BEARER T', 200],
+  ['no scheme', 'T', 401],
+  ['Basic', 'Basic YWRtaW46YWRtaW4=', 401],
+  ['two spaces', 'Bearer  T', 401],
+  ['a tab', 'Bearer\tT', 401],
+  ['a comma', 'Bearer T, Bearer T', 401],
+  ['nothing', 'Bearer', 401],
+  ['an empty field', '', 401],
+  ['a parameter', 'Bearer token=T', 401],
+];
+test('only Authorization counts, even beside a good cookie', async (t) => {
+  const { ask, token, cookie } = await setUp(t);
+  const [good, sid] = [await token('member'), await cookie('member')];
+  for (const [title, value, status] of transports) {
+    await t.test(`with ${title}: ${status}`, async () => {
+      const authorization = value.replaceAll('T', good);
+      for (const fields of [{ authorization }, { authorization, cookie: sid }]) {
+        const answer = await ask('GET', '/items', { fields });
+        assert.equal(answer.status, status);
+        if (status === 200) continue;
+        const scheme = 'access token: the authorization scheme must be "Bearer"';
+        const invalid = 'access token or API key: it is not valid, has expired or was ended';
+        assert.equal(Object(answer.json).detail, `Cannot accept the ${/^bearer /i.test(value) ? invalid : scheme}`);
+        assert.equal(answer.field('www-authenticate'), 'Bearer error="invalid_token"');
+      }
+    });
+  }
+});
+
+test('a token in the query is no credential', async (t) => {
+  const { ask, token } = await setUp(t);
+  const answer = await ask('GET', `/items?access_token=${await token('member')}`);
+  assert.deepEqual([answer.status, answer.code], [401, 'authentication_required']);
+  assert.equal(answer.field('www-authenticate'), 'Bearer');
+});
+
+test('a refresh token is no access token', async (t) => {
+  const { ask, credentials } = await setUp(t);
+  const { refresh_token } = Object((await ask('POST', '/tokens', { json: credentials('member') })).json);
+  const answer = await ask('GET', '/items', { fields: { authorization: `Bearer ${String(refresh_token)}` } });
+  assert.equal(answer.code, 'invalid_token');
+});
+
+test('a public route does not look at credentials, an optional one does', async (t) => {
+  const { ask, credentials } = await setUp(t, { registration: 'open' });
+  const stale = { authorization: 'Bearer stale', cookie: 'sid=stale' };
+  assert.equal((await ask('GET', '/livez', { fields: stale })).status, 200);
+  assert.equal((await ask('POST', '/login', { fields: stale, json: credentials('member') })).status, 200);
+  assert.equal((await ask('POST', '/tokens', { fields: stale, json: credentials('member') })).status, 201);
+  const json = { name: 'New', email: 'new@example.org' };
+  assert.equal((await ask('POST', '/users', { fields: stale, json })).code, 'invalid_token');
+  assert.equal((await ask('POST', '/users', { fields: { cookie: 'sid=stale' }, json })).code, 'invalid_session');
+  assert.equal((await ask('POST', '/users', { json })).status, 201);
+});
+
+const own = 'https://cairn.example';
+const allowed = 'https://app.example';
+/** `Sec-Fetch-Site`, `Origin`, and whether the request passes: of an allowed origin only where no cookie decides. */
+const crossSite: readonly [site: string | undefined, origin: string | undefined, boolean | 'no cookie'][] = [
+  ['same-origin', undefined, true],
+  ['same-origin', own, true],
+  ['none', undefined, true],
+  ['same-site', undefined, false],
+  ['same-site', 'https://other.cairn.example', false],
+  ['cross-site', undefined, false],
+  ['cross-site', 'https://evil.example', false],
+  ['cross-site', 'null', false],
+  ['cross-site', own, false],
+  ['cross-site', allowed, 'no cookie'],
+  ['same-site', allowed, 'no cookie'],
+  ['', undefined, false],
+  ['SAME-ORIGIN', undefined, false],
+  [undefined, undefined, true],
+  [undefined, own, true],
+  [undefined, 'https://CAIRN.example', true],
+  [undefined, allowed, 'no cookie'],
+  [undefined, 'null', false],
+  [undefined, '', false],
+  [undefined, 'https://evil.example', false],
+  [undefined, 'https://cairn.example.evil.example', false],
+  [undefined, 'https://cairn.example:8443', false],
+  [undefined, `${own}/`, false],
+  [undefined, 'cairn.example', false],
+  [undefined, `${allowed}.evil.example`, false],
+];
+test('a page of another site is refused with a cookie and for sign-in, and nowhere else', async (t) => {
+  const { ask, token, cookie, credentials } = await setUp(t, { corsOrigins: [allowed] });
+  const bearer = { authorization: `Bearer ${await token('member')}` };
+  const item = { name: 'Lamp', price: 1 };
+  for (const [site, origin, passes] of crossSite) {
+    const title = `Sec-Fetch-Site ${site ?? 'absent'}, Origin ${origin ?? 'absent'}`;
+    await t.test(`${title}: ${passes === true ? 'passes' : 'is refused'}`, async () => {
+      const sid = { cookie: await cookie('member') };
+      const from = {
+        host: 'cairn.example',
+        ...(site !== undefined && { 'sec-fetch-site': site }),
+        ...(origin !== undefined && { origin }),
+      };
+      const unguarded = [
+        await ask('GET', '/items', { fields: { ...sid, ...from } }),
+        await ask('POST', '/items', { fields: { ...bearer, ...from }, json: item }),
+      ];
+      assert.deepEqual(unguarded.map(({ status }) => status), [200, 201]);
+      const guarded: readonly [method: string, target: string, json: object, fields: object, status: number][] = [
+        ['POST', '/items', item, sid, 201],
+        ['PATCH', '/users/2', { name: 'Mia' }, sid, 200],
+        ['POST', '/login', credentials('member'), {}, 200],
+        ['POST', '/tokens', credentials('member'), {}, 201],
+        ['POST', '/tokens/revoke', { refresh_token: 'x' }, {}, 204],
+        ['POST', '/logout', {}, sid, 204],
+      ];
+      for (const [method, target, json, fields, status] of guarded) {
+        const answer = await ask(method, target, { fields: { ...fields, ...from }, json });
+        const isGood = passes === 'no cookie' ? target.startsWith('/tokens') : passes;
+        const expected = isGood ? [status, undefined] : [403, 'cross_site'];
+        assert.deepEqual([answer.status, answer.code], expected, target);
+      }
+    });
+  }
+});
+
+test('CORS: an allowed origin reads the answer and may write, without cookies', async (t) => {
+  const { ask } = await setUp(t, { corsOrigins: [allowed] });
+  const preflight = (origin: string) =>
+    ask('OPTIONS', '/items', { fields: { origin, 'access-control-request-method': 'POST' } });
+  const yes = await preflight(allowed);
+  assert.equal(yes.status, 204);
+  assert.equal(yes.field('access-control-allow-origin'), allowed);
+  assert.match(yes.field('access-control-allow-methods') ?? '', /\bPOST\b/);
+  for (const name of ['Authorization', 'Last-Event-ID', 'X-Request-Id', 'traceparent']) {
+    assert.ok(yes.field('access-control-allow-headers')?.split(', ').includes(name), name);
+  }
+  const no = await preflight('https://evil.example');
+  assert.equal(no.field('access-control-allow-origin'), undefined);
+  const read = await ask('GET', '/livez', { fields: { origin: allowed } });
+  assert.equal(read.field('access-control-allow-origin'), allowed);
+  const exposed = read.field('access-control-expose-headers') ?? '';
+  for (const name of ['Content-Location', 'ETag', 'Preference-Applied', 'X-Request-Id']) {
+    assert.ok(exposed.split(', ').includes(name), name);
+  }
+  // Refused before any route is known.
+  const malformed = await ask('GET', '/items/%zz', { fields: { origin: allowed } });
+  assert.deepEqual([malformed.status, malformed.field('access-control-allow-origin')], [400, allowed]);
+  const refused = await ask('GET', '/items', { fields: { origin: allowed } });
+  assert.deepEqual([refused.status, refused.field('access-control-allow-origin')], [401, allowed]);
+  for (const answer of [yes, no, read, refused, malformed, await ask('GET', '/livez')]) {
+    assert.match(answer.field('vary') ?? '', /\bOrigin\b/);
+    assert.equal(answer.field('access-control-allow-credentials'), undefined);
+  }
+});
+
+test('auth=none: every caller is an administrator, of this machine and no other site', async (t) => {
+  const { app, ask, cookie } = await setUp(t, { auth: 'none' });
+  for (const host of ['localhost', 'LOCALHOST:3000', '127.0.0.1:3000', '127.1.2.3', '[::1]', '[::1]:3000']) {
+    assert.equal((await ask('GET', '/users', { fields: { host } })).status, 200, host);
+  }
+  const foreign = ['cairn.example', 'localhost.evil.example', '127.0.0.1.evil.example', '192.0.2.1', '0.0.0.0'];
+  for (const host of foreign) {
+    for (const asked of ['GET /users', 'GET /livez', 'POST /login', 'GET /login', 'OPTIONS /items', 'GET /nowhere']) {
+      const [method = '', target = ''] = asked.split(' ');
+      const answer = await ask(method, target, { fields: { host }, ...(method === 'POST' && { json: {} }) });
+      assert.deepEqual([answer.status, answer.code], [421, 'misdirected_request'], `${asked} at ${host}`);
+    }
+  }
+  for (const name of ['Forwarded', 'X-Forwarded-For', 'x-forwarded-proto', 'X-Forwarded-Prefix', 'X-Real-IP', 'Via']) {
+    const answer = await ask('GET', '/livez', { fields: { [name]: '127.0.0.1' } });
+    assert.deepEqual([answer.status, answer.code], [421, 'misdirected_request'], name);
+  }
+  const json = { name: 'Lamp', price: 1 };
+  const evil = { 'sec-fetch-site': 'cross-site' };
+  assert.equal((await ask('POST', '/items', { json })).status, 201);
+  assert.equal((await ask('POST', '/items', { json, fields: evil })).code, 'cross_site');
+  assert.equal((await ask('DELETE', '/items/1', { fields: { origin: 'null' } })).code, 'cross_site');
+  assert.equal((await ask('PATCH', '/users/2', { json: { role: 'admin' } })).status, 200);
+  assert.equal((await ask('DELETE', '/users/2')).status, 204);
+  assert.equal((await ask('GET', '/items', { fields: { authorization: 'Bearer stale' } })).status, 200);
+  assert.equal((await ask('GET', '/dashboard')).code, 'authentication_required');
+  assert.equal((await ask('GET', '/dashboard', { fields: { cookie: await cookie('admin') } })).status, 200);
+  await assert.rejects(app.listen({ host: '0.0.0.0', port: 0 }), /loopback/);
+});
+
+test('a cookie is refused when there are two, and is no credential under another name', async (t) => {
+  const { ask, cookie } = await setUp(t);
+  const sid = await cookie('member');
+  assert.equal((await ask('GET', '/items', { fields: { cookie: `${sid}; ${sid}` } })).code, 'malformed_request');
+  assert.equal((await ask('GET', '/items', { fields: { cookie: `a=b; ${sid}; c=d` } })).status, 200);
+  assert.equal((await ask('GET', '/items', { fields: { cookie: sid.replace('sid', 'SID') } })).status, 401);
+  assert.equal((await ask('GET', '/items', { fields: { cookie: 'sid=' } })).code, 'invalid_session');
+});
+
+test('a second cookie, set by a neighbouring host, does not prevent signing in or out', async (t) => {
+  const { ask, cookie, credentials } = await setUp(t);
+  const [sid, planted] = [await cookie('member'), 'sid=planted'];
+  for (const both of [`${planted}; ${sid}`, `${sid}; ${planted}`]) {
+    const login = await ask('POST', '/login', { json: credentials('member'), fields: { cookie: both } });
+    assert.deepEqual([login.status, cookieIn(login).length], [200, sid.length]);
+  }
+  const logout = await ask('POST', '/logout', { fields: { cookie: `${planted}; ${sid}` } });
+  assert.deepEqual([logout.status, cookieIn(logout)], [204, 'sid=']);
+  assert.equal((await ask('GET', '/items', { fields: { cookie: sid } })).code, 'invalid_session');
+});
+
+test('RFC 6265bis section 4.1: each login makes a new id, and the cookie is guarded', async (t) => {
+  const { ask, credentials } = await setUp(t);
+  const login = await ask('POST', '/login', { json: credentials('member'), fields: { cookie: 'sid=fixed' } });
+  const again = await ask('POST', '/login', { json: credentials('member') });
+  const form = /^sid=([\w-]{43}); Path=\/; Max-Age=604800; HttpOnly; Secure; SameSite=Strict$/;
+  const [one, two] = [login, again].map((answer) => form.exec(answer.field('set-cookie') ?? '')?.[1]);
+  assert.ok(one !== undefined && two !== undefined && one !== two && one !== 'fixed');
+});
+
+test('CORS: without an allowed origin, OPTIONS has no field of CORS', async (t) => {
+  const [closed, open] = [await setUp(t), await setUp(t, { corsOrigins: [allowed] })];
+  const fields = { 'access-control-request-method': 'POST', origin: 'https://evil.example' };
+  for (const { app } of [closed, open]) {
+    const { fields: { raw } } = await app.inject({ method: 'OPTIONS', target: '/items', fields });
+    assert.deepEqual(raw.filter((text) => /^access-control/i.test(text)), []);
+  }
+});
+
+test('a password that changes after it was compared starts no session', async (t) => {
+  const { as, login, right } = await setUp(t);
+  const admin = await as('admin');
+  const { verify } = Passwords.prototype;
+  const compared = t.mock.method(Passwords.prototype, 'verify', async function (
+    this: Passwords, ...given: Parameters<typeof verify>
+  ) {
+    const matches = await verify.apply(this, given);
+    compared.mock.restore();
+    const changed = await admin('PATCH', '/users/2', { json: { password: 'another one of the house' } });
+    assert.equal(changed.status, 200);
+    return matches;
+  });
+  const refused = await login(right);
+  assert.equal(compared.mock.callCount(), 1);
+  assert.deepEqual([refused.status, refused.code], [401, 'invalid_credentials']);
+  assert.equal((await login('another one of the house')).status, 200);
+});
+
+test('a throttled sign-in is answered after the time of a hash, not before', async (t) => {
+  const { login, right } = await setUp(t, { withoutPort: true });
+  for (let index = 0; index < 5; index += 1) await login(`guess ${index}`);
+  let hasPassed = () => {};
+  const time = new Promise<void>((resolve) => (hasPassed = resolve));
+  const pretend = t.mock.method(Passwords.prototype, 'pretend', () => time);
+  let isAnswered = false;
+  const throttled = login(right).finally(() => (isAnswered = true));
+  for (let turns = 0; turns < 50; turns += 1) await turn();
+  assert.deepEqual([pretend.mock.callCount(), isAnswered], [1, false]);
+  hasPassed();
+  assert.equal((await throttled).status, 429);
+});

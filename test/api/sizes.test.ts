@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { limits } from '../../src/base/limits.ts';
+import { defineCollection } from '../../src/collections/define.ts';
+import { checkSize } from '../../src/collections/size.ts';
+import { moreName } from '../../src/schema/field.ts';
+import { openTestApp } from '../support/app.ts';
+
+const max = limits.recordBytesMax;
+const documents = defineCollection({
+  name: 'documents', additional: true,
+  fields: {
+    one: { kind: 'json', bytesMax: max, optional: true },
+    two: { kind: 'json', bytesMax: max, optional: true },
+  },
+});
+const whole = defineCollection({ name: 'whole', single: true, value: { kind: 'json', bytesMax: max } });
+const text = (length: number): string => 'x'.repeat(length);
+
+const isCluster = process.env['CAIRN_TEST_STORE'] === 'cluster';
+
+test('in a cluster, a body is no larger than a group of commits', { skip: !isCluster && 'one machine' }, async (t) => {
+  const { as } = await openTestApp(t, { collections: [documents] });
+  const ada = await as('admin');
+  assert.equal((await ada('POST', '/documents', { json: { one: text(limits.bodyBytesMax) } })).status, 413);
+  assert.equal((await ada('POST', '/documents', { json: { one: text(limits.bodyBytesMax / 2) } })).status, 201);
+});
+
+test('a record is as large as a body, and patches do not make it larger', {
+  skip: isCluster && 'a group of commits of a cluster has 1 MiB',
+}, async (t) => {
+  const { as } = await openTestApp(t, { collections: [documents, whole] });
+  const ada = await as('admin');
+  const empty = JSON.stringify({ one: '' }).length;
+  assert.equal((await ada('POST', '/documents', { json: { one: text(max - empty) } })).status, 201);
+  assert.equal((await ada('POST', '/documents', { json: { one: text(max) } })).status, 413);
+  assert.equal(JSON.stringify((await ada('GET', '/documents/1')).json).length, max + '"id":1,'.length);
+  const grown = await ada('PATCH', '/documents/1', { json: { two: 'y' } });
+  assert.equal(grown.status, 422);
+  assert.deepEqual(Object(grown.json).errors, [
+    { pointer: '', code: 'too_large', detail: `must be at most ${max} bytes of JSON` },
+  ]);
+  assert.equal((await ada('PATCH', '/documents/1', { json: { one: 'y', two: text(100) } })).status, 200);
+  assert.equal((await ada('PATCH', '/documents/1', { json: { [text(max / 2)]: 1 } })).status, 200);
+  assert.equal((await ada('PATCH', '/documents/1', { json: { [`y${text(max / 2)}`]: 1 } })).status, 422);
+  assert.equal((await ada('POST', '/documents/batch', { json: [{ one: text(limits.bodyBytesMax) }] })).status, 413);
+  assert.equal((await ada('POST', '/items', { json: { name: text(limits.bodyBytesMax), price: 1 } })).status, 413);
+  assert.equal((await ada('PUT', '/whole', { json: text(max - 2) })).status, 422, 'its member has a name');
+  assert.equal((await ada('PUT', '/whole', { json: { a: text(max / 2) } })).status, 201);
+  assert.equal((await ada('PATCH', '/whole', { json: { b: text(max / 2) } })).status, 422);
+});
+
+test('a body has as many values and members as can be read in a moment', async (t) => {
+  const { as } = await openTestApp(t, { collections: [documents] });
+  const ada = await as('admin');
+  const members = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`m${at}`, at]));
+  const full = await ada('POST', '/documents', { json: members(limits.jsonMembersMax - 5) });
+  assert.equal((await ada('PUT', '/documents/1', { json: full.json })).status, 200, 'it can be sent back');
+  assert.equal((await ada('PATCH', '/documents/1', { json: { one: members(10) } })).status, 422);
+  assert.equal((await ada('POST', '/documents', { json: members(limits.jsonMembersMax) })).status, 422);
+  assert.equal((await ada('POST', '/documents', { json: { two: members(4000) } })).status, 201);
+  const merged = await ada('PATCH', '/documents/2', { json: { two: { x: 1, ...members(4996) } } });
+  assert.match(Object(merged.json).errors[0].detail, /^must not have over 4996 members in one object$/);
+  const wide = await ada('POST', '/documents', { json: { one: members(limits.jsonMembersMax + 1) } });
+  assert.deepEqual([wide.status, wide.code], [413, 'content_too_large']);
+  const many = (count: number) => ({ json: { one: Array.from({ length: count }, () => 0) } });
+  assert.equal((await ada('POST', '/documents', many(limits.jsonValuesMax - 6))).status, 201);
+  assert.equal((await ada('POST', '/documents', many(limits.jsonValuesMax))).status, 413);
+});
+
+test('the size of a record with many further members is found in a time that grows with them', () => {
+  const timeOf = (records: number, count: number): number => {
+    const pairs = Array.from({ length: count }, (_, at): [string, number] => [`m${at}`, 1]);
+    const made = Array.from({ length: records }, () => ({ one: 1, [moreName]: Object.fromEntries(pairs) }));
+    const tries = [1, 2, 3].map(() => {
+      const started = process.cpuUsage();
+      for (const record of made) checkSize(record);
+      return process.cpuUsage(started).user;
+    });
+    return Math.min(...tries);
+  };
+  const [few, many] = [timeOf(4000, 20), timeOf(80, 1000)];
+  assert.ok(many < 5 * few + 50_000, `${few} µs for 80,000 members of 4,000 records, ${many} µs of 80`);
+});

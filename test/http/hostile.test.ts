@@ -1,0 +1,268 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+
+import { Fields } from '../../src/http/fields.ts';
+import { checkHead } from '../../src/http/head.ts';
+import type { Listener } from '../support/http/listener.ts';
+import { startListener } from '../support/http/listener.ts';
+import { RawClient } from '../support/http/raw.ts';
+
+let listener: Listener;
+before(async () => {
+  listener = await startListener({ limits: { lingerTimeoutMs: 50, gatheringConnectionsMin: 0 } });
+});
+after(async () => {
+  assert.equal(await listener.server.drain(2000), 0);
+});
+
+/** The mistake, the request's bytes, and the status that it must get, or several of which it must get one. */
+type Row = readonly [what: string, bytes: string, ...statuses: number[]];
+
+const get = 'GET /items/1 HTTP/1.1\r\nHost: a\r\n';
+const post = 'POST /echo HTTP/1.1\r\nHost: a\r\n';
+const chunked = `${post}Transfer-Encoding: chunked\r\n\r\n`;
+
+/** After every row, another caller is served as if nothing had been. */
+async function assertServes(): Promise<void> {
+  const client = new RawClient(listener.port).send(`${get}Connection: close\r\n\r\n`);
+  const reply = await client.reply();
+  assert.equal(reply.status, 200);
+  assert.equal(reply.body, 'item /items/1');
+  assert.equal(await client.rest(), '');
+}
+
+function assertProblem(reply: { fields: ReadonlyMap<string, string>; body: string; status: number }): void {
+  assert.equal(reply.fields.get('content-type'), 'application/problem+json');
+  assert.equal(reply.fields.get('cache-control'), 'no-store');
+  assert.equal(reply.fields.get('x-content-type-options'), 'nosniff');
+  const problem: unknown = JSON.parse(reply.body);
+  assert.ok(typeof problem === 'object' && problem !== null && 'status' in problem && problem.status === reply.status);
+}
+
+/** Each row gets problem details, and the connection is closed without a second reply. */
+function refuses(name: string, rows: readonly Row[]): void {
+  for (const [what, bytes, ...statuses] of rows) {
+    test(`${name}: ${what}`, async () => {
+      const client = new RawClient(listener.port).send(bytes);
+      // What follows must never be taken for a request of its own.
+      client.send(`\r\n${get}\r\n`);
+      const reply = await client.reply();
+      assert.ok(statuses.includes(reply.status), `${reply.status} instead of ${statuses.join(' or ')}`);
+      assertProblem(reply);
+      assert.equal(reply.fields.get('connection'), 'close');
+      assert.equal(await client.rest(), '');
+      await assertServes();
+    });
+  }
+}
+
+refuses('framing (RFC 9112 §6, §7)', [
+  ['Transfer-Encoding with Content-Length', `${post}Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n`, 400],
+  ['Content-Length with Transfer-Encoding', `${post}Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n`, 400],
+  ['two different Content-Lengths', `${post}Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd`, 400],
+  ['two equal Content-Lengths', `${post}Content-Length: 3\r\nContent-Length: 3\r\n\r\nabc`, 400],
+  ...['3, 3', '+3', '-1', '0x3', '', '18446744073709551616', '3 4', '3;', '٣', '1e1', '3.0'].map(
+    (length): Row => [`Content-Length "${length}"`, `${post}Content-Length: ${length}\r\n\r\nabc`, 400],
+  ),
+  ...['xchunked', 'chunked, identity', 'identity', '', 'chunked;a=b', '"chunked"', 'chunked, chunked,', 'gzip'].map(
+    (coding): Row => [`Transfer-Encoding "${coding}"`, `${post}Transfer-Encoding: ${coding}\r\n\r\n`, 400],
+  ),
+  ['two Transfer-Encodings', `${post}Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n`, 400],
+  ['two other Transfer-Encodings', `${post}Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n`, 400],
+  ['Transfer-Encoding in HTTP/1.0', 'POST /echo HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n', 400],
+  ['Transfer-Encoding "gzip, chunked"', `${post}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`, 501],
+  ...['zz', '0x3', '-1', '+3', '3 3', '11111111111111111', 'fffffffffffffffff', '', ' 3'].map(
+    (size): Row => [`chunk size "${size}"`, `${chunked}${size}\r\nabc\r\n0\r\n\r\n`, 400],
+  ),
+  ['LF-only chunk lines', `${chunked}3\nabc\n0\n\n`, 400],
+  ['no CRLF after a chunk', `${chunked}3\r\nabc0\r\n\r\n`, 400],
+  ['a longer chunk than announced', `${chunked}3\r\nabcd\r\n0\r\n\r\n`, 400],
+  ['a 20 KB chunk extension', `${chunked}3;${'x'.repeat(20_000)}\r\nabc\r\n0\r\n\r\n`, 413],
+  ['Content-Length in the trailers', `${chunked}3\r\nabc\r\n0\r\nContent-Length: 5\r\n\r\n`, 400],
+  ['space before the colon', `${get}Content-Length : 0\r\n\r\n`, 400],
+  ['space before the first field', 'GET /items/1 HTTP/1.1\r\n Host: a\r\n\r\n', 400],
+  ['obs-fold', `${get}X: a\r\n b\r\n\r\n`, 400],
+  ['bare LF after the request line', 'GET /items/1 HTTP/1.1\nHost: a\r\n\r\n', 400],
+  ['bare LF after a field', `${get}X: a\nY: b\r\n\r\n`, 400],
+  ['bare CR in a field', `${get}X: a\rY: b\r\n\r\n`, 400],
+  ['NUL in a field', `${get}X: a\0b\r\n\r\n`, 400],
+  ['a control character in a field', `${get}X: a\x01b\r\n\r\n`, 400],
+  ['a field name with a space', `${get}X Y: a\r\n\r\n`, 400],
+  ['a field without a name', `${get}: a\r\n\r\n`, 400],
+  ['a field without a colon', `${get}Xa\r\n\r\n`, 400],
+]);
+
+refuses('request line and Host (RFC 9112 §2, §3)', [
+  ['HTTP/0.9 without a version', 'GET /items/1\r\n\r\n', 400, 505],
+  ...['0.9', '1.2', '2.0', '1', '1.10', 'x'].map(
+    (version): Row => [`HTTP/${version}`, `GET /items/1 HTTP/${version}\r\nHost: a\r\n\r\n`, 400, 505],
+  ),
+  ['no Host', 'GET /items/1 HTTP/1.1\r\n\r\n', 400],
+  ['two Hosts', `${get}Host: b\r\n\r\n`, 400],
+  ['two idempotency keys', `${get}Idempotency-Key: a\r\nIdempotency-Key: b\r\n\r\n`, 400],
+  ['two equal Hosts', `${get}Host: a\r\n\r\n`, 400],
+  ...['', 'a/b', 'a b', 'a, b', 'a:x', 'a@b', '[::1', 'a?b', 'http://a', '\xe4', 'a:1:2'].map(
+    (host): Row => [`Host "${host}"`, `GET /items/1 HTTP/1.1\r\nHost: ${host}\r\n\r\n`, 400],
+  ),
+  ['absolute-form of another authority', `GET http://b/items/1 HTTP/1.1\r\nHost: a\r\n\r\n`, 421],
+  ['absolute-form with a user', `GET http://u@a/items/1 HTTP/1.1\r\nHost: a\r\n\r\n`, 421],
+  ['absolute-form of another port', `GET http://a:81/items/1 HTTP/1.1\r\nHost: a\r\n\r\n`, 421],
+  ['absolute-form of another scheme', `GET ftp://a/items/1 HTTP/1.1\r\nHost: a\r\n\r\n`, 400],
+  ...['*', 'items/1', '/items/1#x', '/items/\xc3\xa4', '/items/\0', '/items/1 2', '/items/%', '/items/%4', '/%zz', '?']
+    .map((target): Row => [`target "${target}"`, `GET ${target} HTTP/1.1\r\nHost: a\r\n\r\n`, 400]),
+  ['a 17 KB target', `GET /items/${'1'.repeat(17_000)} HTTP/1.1\r\nHost: a\r\n\r\n`, 431],
+  ['a 17 KB field', `${get}X: ${'1'.repeat(17_000)}\r\n\r\n`, 431],
+  ['over 100 fields', `${get}${'X: 1\r\n'.repeat(100)}\r\n`, 431],
+  ['over 1,100 fields', `${get}${'X: 1\r\n'.repeat(1100)}Authorization: Bearer a\r\n\r\n`, 431],
+  ['a method that is none', 'FOO /items/1 HTTP/1.1\r\nHost: a\r\n\r\n', 400],
+  ['a method in lower case', 'get /items/1 HTTP/1.1\r\nHost: a\r\n\r\n', 400],
+  ['CONNECT', 'CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n', 405],
+  ['two Authorizations', `${get}Authorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n`, 400],
+  ['two Content-Types', `${post}Content-Type: a/b\r\ncontent-type: a/b\r\nContent-Length: 0\r\n\r\n`, 400],
+  ['two Cookies', `${get}Cookie: sid=a\r\nCookie: sid=b\r\n\r\n`, 400],
+  ['GET with content', `${get}Content-Length: 3\r\n\r\nabc`, 400],
+  ['GET with chunked content', `${get}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n`, 400],
+  ['another expectation', `${post}Expect: 200-ok\r\nContent-Length: 3\r\n\r\nabc`, 417],
+  ['a TLS hello', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', 400],
+  ['an HTTP/2 preface', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400, 505],
+  ['line noise', '\x00\xff\xfe\r\n\r\n', 400],
+]);
+
+/** Each row gets a reply of its own, and the connection stays open. */
+function answers(name: string, rows: readonly Row[]): void {
+  for (const [what, bytes, ...statuses] of rows) {
+    test(`${name}: ${what}`, async () => {
+      const method = bytes.slice(0, bytes.indexOf(' '));
+      const client = new RawClient(listener.port).send(bytes);
+      for (const status of statuses) {
+        const reply = await client.reply(method);
+        assert.equal(reply.status, status, reply.body);
+        if (status >= 400 && method !== 'HEAD') assertProblem(reply);
+      }
+      client.send(`${get}Connection: close\r\n\r\n`);
+      assert.equal((await client.reply()).status, 200);
+      assert.equal(await client.rest(), '');
+    });
+  }
+}
+
+const host = 'HTTP/1.1\r\nHost: a\r\n';
+answers('odd but legitimate', [
+  ['absolute-form of the same authority', `GET http://A/items/1 ${host}\r\n`, 200],
+  ['HTTP/1.0 that stays', 'GET /items/1 HTTP/1.0\r\nConnection: keep-alive\r\n\r\n', 200],
+  ['an empty line before the request', `\r\n${get}\r\n`, 200],
+  ['an IPv6 Host', 'GET /items/1 HTTP/1.1\r\nHost: [::1]:3000\r\n\r\n', 200],
+  ['Content-Length 0 with GET', `${get}Content-Length: 0\r\n\r\n`, 200],
+  ['content in chunks', `${chunked}3\r\nabc\r\nA;x=y\r\n0123456789\r\n0\r\n\r\n`, 200],
+  ['trailers', `${chunked}3\r\nabc\r\n0\r\nX: y\r\n\r\n`, 200],
+  ['a method override', `${get}X-HTTP-Method-Override: DELETE\r\n\r\n`, 200],
+  ['a field called __proto__', `${get}__proto__: x\r\nconstructor: y\r\n\r\n`, 200],
+  ['100-continue', `${post}Expect: 100-Continue\r\nContent-Length: 3\r\n\r\nabc`, 100, 200],
+  ['content that nobody reads', `POST /ignore ${host}Content-Length: 3\r\n\r\nabc`, 200],
+  ['100 fields', `${get}${'X: 1\r\n'.repeat(98)}\r\n`, 200],
+]);
+/** Node's parser drops the rest of the packet behind such a request, and takes what follows for requests. */
+const upgrades: readonly Row[] = [
+  ['h2c', `${get}Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AA\r\n\r\n`],
+  ['websocket', `${get}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`],
+  ['something behind content', `${post}Connection: upgrade\r\nUpgrade: x\r\nContent-Length: 3\r\n\r\nabc`],
+  ['something behind chunks', `${chunked.slice(0, -2)}Connection: upgrade\r\nUpgrade: x\r\n\r\n0\r\n\r\n`],
+  ['nothing in particular', `${get}Upgrade: x\r\n\r\n`],
+];
+for (const gatheringConnectionsMin of [0, 100]) {
+  for (const [what, bytes] of upgrades) {
+    const name = `Upgrade to ${what} is ignored and ends the connection: content behind it is no request`;
+    test(`${name} (${gatheringConnectionsMin})`, async () => {
+      const { server, port } = await startListener({ limits: { gatheringConnectionsMin } });
+      const client = new RawClient(port).send(`${bytes}POST /echo ${host}Content-Length: ${get.length + 2}\r\n\r\n`);
+      const reply = await client.reply();
+      assert.deepEqual([reply.status, reply.fields.get('connection')], [200, 'close']);
+      client.send(`${get}\r\n`);
+      assert.equal(await client.rest(), '');
+      await server.drain();
+    });
+  }
+}
+
+answers('known, but not here', [
+  ['TRACE', `TRACE /items/1 ${host}\r\n`, 405],
+  ['DELETE', `DELETE /items/1 ${host}\r\n`, 405],
+  ['PROPFIND', `PROPFIND /items/1 ${host}\r\n`, 405],
+  ['HEAD elsewhere', `HEAD /echo ${host}\r\n`, 405],
+  ...['//evil/x', '/items/1%2f2/x', '/users/../items', '/items/1/', '/%00', '/items%5c1', '/./items/1', '/'].map(
+    (target): Row => [`the target ${target}`, `GET ${target} ${host}\r\n`, 404],
+  ),
+]);
+
+test('RFC 9110 §6.6.1: the reply to an unparsable request has a date, and says what may be wrong', async () => {
+  const said = [['FOO /items/1 HTTP/1.1', /request line or a field/], ['CONNECT a:80 HTTP/1.1', /no proxy/]] as const;
+  for (const [line, what] of said) {
+    const client = new RawClient(listener.port).send(`${line}\r\nHost: a\r\n\r\n`);
+    const { fields, body } = await client.reply();
+    assert.ok(Math.abs(Date.parse(fields.get('date') ?? '') - Date.now()) < 60_000, line);
+    assert.match(body, what);
+    await client.rest();
+  }
+});
+
+test('the head is checked again, whatever the parser let pass', () => {
+  type Head = Parameters<typeof checkHead>[0] & { readonly version: string };
+  const check = (raw: readonly string[], { version = '1.1', ...other }: Partial<Head> = {}) =>
+    checkHead(
+      { method: 'POST', target: '/', basePath: '', fields: new Fields(['Host', 'a', ...raw]), ...other }, version,
+    );
+  type HeadRow = [raw: readonly string[], other?: Partial<Head>, code?: string];
+  const refused: readonly HeadRow[] = [
+    [['Transfer-Encoding', 'chunked', 'Content-Length', '3']],
+    [['Content-Length', '3', 'Content-Length', '3']],
+    ...['', '+3', '-1', '0x3', '3, 3', '3 ', '1e1', '9'.repeat(16)].map((one): HeadRow => [['Content-Length', one]]),
+    ...['', 'identity', 'xchunked', 'chunked, gzip'].map((coding): HeadRow => [['Transfer-Encoding', coding]]),
+    [['Transfer-Encoding', 'gzip, chunked'], {}, 'not_implemented'],
+    [['Transfer-Encoding', 'chunked'], { version: '1.0' }],
+    [['Content-Length', '3'], { method: 'GET' }],
+    [['Host', 'a']],
+    [[], { fields: new Fields([]) }],
+    [[], { version: '2.0' }, 'http_version_not_supported'],
+    [[], { target: 'http://b/' }, 'misdirected_request'],
+    [[], { target: '*' }],
+  ];
+  for (const [raw, other, code = 'malformed_request'] of refused) {
+    assert.throws(() => check(raw, other), { code }, JSON.stringify([raw, other]));
+  }
+  assert.deepEqual(check(['Content-Length', '3']), { target: '/', contentLength: 3 });
+  assert.equal(check(['Transfer-Encoding', 'Chunked']).contentLength, undefined);
+});
+
+test('HEAD is GET without its content', async () => {
+  const client = new RawClient(listener.port).send(`HEAD /items/1 ${host}\r\n`);
+  const reply = await client.reply('HEAD');
+  assert.equal(reply.fields.get('content-length'), String('item /items/1'.length));
+  client.send(`${get}Connection: close\r\n\r\n`);
+  assert.equal((await client.reply()).body, 'item /items/1');
+  assert.equal(await client.rest(), '');
+});
+
+test('a handler gets the target exactly as sent, and each request has an id', async () => {
+  listener.answered.length = 0;
+  const client = new RawClient(listener.port).send(`GET /items/1%0d%0aX ${host}X: a\tb\r\nConnection: close\r\n\r\n`);
+  assert.equal((await client.reply()).status, 200);
+  await client.rest();
+  const [one] = listener.answered;
+  assert.equal(one?.route, '/items/1%0d%0aX');
+  assert.match(one?.id ?? '', /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+});
+
+test('a problem has the id under which the request is logged, even if it could not be parsed', async () => {
+  const heads = ['GET /nowhere HTTP/1.1', 'GET / HTTP/1.1\r\nX : y', 'CONNECT a:1 HTTP/1.1', 'nonsense'];
+  for (const head of heads) {
+    listener.answered.length = 0;
+    const client = new RawClient(listener.port).send(`${head}\r\nHost: a\r\nConnection: close\r\n\r\n`);
+    const { status, fields, body } = await client.reply();
+    const problem: unknown = JSON.parse(body);
+    await client.rest();
+    assert.equal(fields.get('x-request-id'), listener.answered[0]?.id);
+    assert.ok(typeof problem === 'object' && problem !== null && 'instance' in problem);
+    const told = listener.answered.map((one) => [`urn:uuid:${one.id}`, one.status, one.bytes]);
+    assert.deepEqual(told, [[problem.instance, status, body.length]], head);
+  }
+});

@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { Agent, get } from 'node:https';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text as readAll } from 'node:stream/consumers';
+import { test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { connect, type TLSSocket } from 'node:tls';
+import { greetedBy, makeCertificate } from '../support/http/certificates.ts';
+import { RawClient } from '../support/http/raw.ts';
+import { createHandle, startListener, text } from '../support/http/listener.ts';
+import type { Handle } from '../../src/http/message.ts';
+import { createApp } from '../support/inside.ts';
+
+function statusOf(port: number, agent: Agent): Promise<number> {
+  return new Promise((resolve, reject) => {
+    get({ port, host: '127.0.0.1', path: '/items/1', agent }, (response) => {
+      response.resume().on('end', () => resolve(response.statusCode ?? 0));
+    }).on('error', reject);
+  });
+}
+
+test('TLS: a new certificate is used for new connections, and open ones continue', async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'cairn-tls-'));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const [first, second] = ['first', 'second'].map((name) => makeCertificate(directory, name));
+  if (first === undefined || second === undefined) return t.skip('there is no openssl here');
+  const { server, port } = await startListener({}, first);
+  const agent = new Agent({ keepAlive: true, maxSockets: 1, rejectUnauthorized: false });
+  const connections = new Set<TLSSocket>();
+  agent.on('free', (socket: TLSSocket) => connections.add(socket));
+  t.after(async () => {
+    agent.destroy();
+    await server.drain();
+  });
+  assert.equal(await greetedBy(port), 'first');
+  assert.equal(await statusOf(port, agent), 200);
+  assert.throws(() => server.renewTls({ cert: second.cert, key: first.key }));
+  assert.equal(await greetedBy(port), 'first', 'a pair that does not fit changes nothing');
+  server.renewTls(second);
+  assert.equal(await greetedBy(port), 'second');
+  assert.equal(await statusOf(port, agent), 200);
+  assert.equal(connections.size, 1);
+});
+
+test('TLS: versions before 1.2 are refused (RFC 8996)', async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'cairn-tls-'));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const tls = makeCertificate(directory, 'only');
+  if (tls === undefined) return t.skip('there is no openssl here');
+  const { server, port } = await startListener({}, tls);
+  t.after(() => server.drain());
+  const handshake = async (version: 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3'): Promise<string> => {
+    const ciphers = 'DEFAULT@SECLEVEL=0';
+    const socket = connect({
+      port, host: '127.0.0.1', rejectUnauthorized: false, minVersion: version, maxVersion: version, ciphers,
+    });
+    return new Promise((resolve) => {
+      socket.once('secureConnect', () => resolve(socket.getProtocol() ?? '')).once('error', () => resolve('refused'));
+    }).then((outcome) => {
+      socket.destroy();
+      return String(outcome);
+    });
+  };
+  assert.deepEqual(
+    await Promise.all([handshake('TLSv1.1'), handshake('TLSv1.2'), handshake('TLSv1.3')]),
+    ['refused', 'TLSv1.2', 'TLSv1.3'],
+  );
+});
+
+test('TLS: draining answers what is in flight, and sends HSTS', async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'cairn-tls-'));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const tls = makeCertificate(directory, 'only');
+  if (tls === undefined) return t.skip('there is no openssl here');
+  let answer = (): void => undefined;
+  const waits = new Promise<void>((resolve) => (answer = resolve));
+  const wait: Handle = async () => {
+    await waits;
+    return text('waited');
+  };
+  const { server, port } = await startListener({ handle: createHandle({ 'GET /wait': wait }) }, tls);
+  const broken = connect({ port, host: '127.0.0.1', rejectUnauthorized: false });
+  broken.write('FOO\r\n\r\n');
+  assert.match(await readAll(broken), /^HTTP\/1\.1 400 [^]*\r\nStrict-Transport-Security: /);
+  const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false });
+  socket.write('GET /wait HTTP/1.1\r\nHost: a\r\n\r\n');
+  while (server.unanswered === 0) await delay(2);
+  const drained = server.drain(60_000);
+  await delay(30);
+  answer();
+  const reply = await readAll(socket);
+  assert.match(reply, /^HTTP\/1\.1 200 /);
+  assert.match(reply, /\r\nStrict-Transport-Security: max-age=31536000\r\n/);
+  assert.match(reply, /\r\n\r\nwaited$/);
+  assert.equal(await drained, 0);
+});
+
+test('TLS: a caller that speaks plain HTTP or nonsense is cut off, and others are served', async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'cairn-tls-'));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const tls = makeCertificate(directory, 'only');
+  if (tls === undefined) return t.skip('there is no openssl here');
+  const { server, port, answered } = await startListener({ limits: { lingerTimeoutMs: 20 } }, tls);
+  t.after(() => server.drain());
+  for (const bytes of ['GET / HTTP/1.1\r\nHost: a\r\n\r\n', '\x16\x03\x01\x00\x05hello', '\0'.repeat(1000)]) {
+    const client = new RawClient(port).send(bytes);
+    assert.doesNotMatch(await client.rest(), /HTTP/);
+  }
+  assert.deepEqual(answered, []);
+  const agent = new Agent({ rejectUnauthorized: false });
+  assert.equal(await statusOf(port, agent), 200);
+  agent.destroy();
+});
+
+test('TLS: an app renews the certificate of all its TLS listeners', async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'cairn-tls-'));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const [first, second] = ['first', 'second'].map((name) => makeCertificate(directory, name));
+  if (first === undefined || second === undefined) return t.skip('there is no openssl here');
+  const app = await createApp();
+  t.after(() => app.close());
+  const host = '127.0.0.1';
+  const plain = await app.listen({ port: 0, host });
+  const secure = await app.listen({ port: 0, host, tls: first });
+  await app.listen({ port: 0, host });
+  await assert.rejects(app.listen({ port: plain, host, tls: first }), { code: 'EADDRINUSE' });
+  app.renewTls(second);
+  assert.equal(await greetedBy(secure), 'second');
+});

@@ -1,0 +1,402 @@
+import assert from 'node:assert/strict';
+import { scryptSync } from 'node:crypto';
+import { createServer } from 'node:http';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { test, type TestContext } from 'node:test';
+import { createApp, defineCollection, defineRoute, type App, type AppOptions } from '../../src/index.ts';
+import { counters, incremented, increments } from '../support/increments.ts';
+
+const tasks = defineCollection({
+  name: 'tasks',
+  fields: {
+    title: { kind: 'text', min: 1 },
+    done: { kind: 'boolean', default: false },
+    points: { kind: 'integer', optional: true },
+    code: { kind: 'text', optional: true, unique: true },
+    tags: { kind: 'list', of: { kind: 'text' }, optional: true },
+  },
+  timestamps: true,
+});
+const notes = {
+  name: 'notes',
+  fields: { taskId: { kind: 'reference', to: 'tasks', onDelete: 'remove' }, text: { kind: 'text', nullable: true } },
+} as const;
+
+const ada = { name: 'Ada', email: 'ada@example.org', role: 'admin', password: 'correct horse battery' };
+const mia = { name: 'Mia', email: 'mia@example.org', password: 'a quiet place to be' };
+
+async function open(t: TestContext, options: AppOptions = {}): Promise<App> {
+  const app = await createApp({ collections: [tasks, counters, notes], scryptCost: 1, ...options });
+  t.after(() => app.close());
+  return app;
+}
+
+test('a collection is read and written with the types of its declaration', async (t) => {
+  const app = await open(t);
+  const all = app.collection(tasks);
+  const task = await all.create({ title: 'Read', points: 3, tags: ['a'] });
+  const done: boolean = task.done;
+  assert.deepEqual([task.id, task.title, done, task.points, typeof task.createdAt], [1, 'Read', false, 3, 'string']);
+  assert.deepEqual(all.get(1), task);
+  assert.equal(all.get(2), undefined);
+  assert.equal((await all.change(1, { done: true, points: null })).points, undefined);
+  assert.equal((await all.replace(1, { title: 'Write' })).done, true, 'what has a default keeps its value');
+  const made = await all.createMany([{ title: 'B' }, { title: 'C', points: 9 }]);
+  assert.deepEqual(made.map(({ id }) => id), [2, 3]);
+  await assert.rejects(all.createMany([{ title: 'D' }, { title: '' }]), { code: 'validation_failed', status: 422 });
+  assert.equal(all.count(), 3);
+  await all.remove(2);
+  await assert.rejects(all.remove(2), { code: 'not_found', status: 404 });
+  const named = app.collection('tasks');
+  assert.equal(named.get(3)?.['title'], 'C');
+  const [only] = (await app.collection(counters).list()).records;
+  assert.equal(only, undefined);
+});
+
+test('lists have filters, an order, pages and a total', async (t) => {
+  const app = await open(t);
+  const all = app.collection(tasks);
+  await all.createMany(
+    Array.from({ length: 25 }, (_, index) => ({ title: `T${index}`, points: index, done: index > 19 })),
+  );
+  assert.equal(all.count({ where: { done: false, 'points:gte': 10 } }), 10);
+  const page = await all.list({ where: { done: false }, sort: '-points', limit: 8, total: true });
+  assert.deepEqual([page.records.map(({ points }) => points), page.total], [[19, 18, 17, 16, 15, 14, 13, 12], 20]);
+  const next = await all.list({ where: { done: false }, sort: '-points', limit: 8, after: page.next });
+  assert.equal(next.records[0]?.points, 11);
+  const seen: number[] = [];
+  for await (const { id } of all.all({ limit: 10, where: { 'title:in': ['T1', 'T2', 'T,3'] } })) seen.push(id);
+  assert.deepEqual(seen, [2, 3]);
+  assert.equal(all.count({ where: { title: ['T1', 'T4'] } }), 2);
+  assert.equal(all.count({ where: { code: null } }), 25);
+  assert.equal(all.count({ where: { 'code:exists': true } }), 0);
+  const wrong = { where: { titel: 'T1' } };
+  await assert.rejects(Reflect.apply(all.list, all, [wrong]), {
+    code: 'invalid_query',
+    message: /"titel" is not a known/,
+  });
+});
+
+test('a version is that of the record, and a change of another one is refused', async (t) => {
+  const app = await open(t);
+  const task = await app.collection(tasks).create({ title: 'A' });
+  const version = app.versionOf(task);
+  const { headers } = await app.inject({ target: '/tasks/1', headers: await signedIn(app) });
+  assert.equal(headers.get('etag'), version, 'it is the entity tag');
+  const changed = await app.collection(tasks).change(1, { title: 'B' }, { ifVersion: version });
+  const stale = app.collection(tasks).change(1, { title: 'C' }, { ifVersion: version });
+  await assert.rejects(stale, { code: 'precondition_failed', status: 412 });
+  await assert.rejects(app.collection(tasks).remove(1, { ifVersion: version }), { code: 'precondition_failed' });
+  await app.collection(tasks).remove(1, { ifVersion: app.versionOf(changed) });
+  assert.throws(() => app.versionOf({ ...changed }), { name: 'OptionError', message: /not a copy/ });
+});
+
+async function signedIn(app: App, who = ada): Promise<Record<string, string>> {
+  const known = (await app.users.list({ where: { email: who.email } })).records[0];
+  if (known === undefined) await app.users.create(who);
+  const { email, password } = who;
+  const headers = { 'content-type': 'application/json' };
+  const body = JSON.stringify({ email, password });
+  const reply = await app.inject({ method: 'POST', target: '/tokens', headers, body });
+  return { authorization: `Bearer ${JSON.parse(reply.body).access_token}` };
+}
+
+test('a call for somebody has the access of requests', async (t) => {
+  const app = await open(t);
+  const { id } = await app.users.create(mia);
+  await app.users.create(ada);
+  const own = await app.collection(tasks).create({ title: 'of Mia' }, { as: id });
+  const other = await app.collection(tasks).create({ title: 'of the program' });
+  await app.collection(tasks).change(own.id, { done: true }, { as: id });
+  await assert.rejects(app.collection(tasks).change(other.id, { done: true }, { as: id }), { code: 'not_owner' });
+  const headers = await signedIn(app, { ...mia, role: 'member' });
+  const caller = await app.authenticate(new Request('http://cairn/', { headers }));
+  assert.deepEqual(caller, { kind: 'bearer', user: id, role: 'member' });
+  await app.collection(tasks).remove(own.id, { as: caller });
+  const nobody = await app.authenticate(new Request('http://cairn/'));
+  assert.deepEqual(nobody, { kind: 'anonymous' });
+  assert.throws(() => app.collection(tasks).get(2, { as: nobody }), { code: 'authentication_required' });
+  const bad = new Request('http://cairn/', { headers: { authorization: 'Bearer x' } });
+  await assert.rejects(app.authenticate(bad), { code: 'invalid_token' });
+  for (const as of [undefined, null, { kind: 'local' }, 'Mia']) {
+    const act = (): unknown => Reflect.apply(app.collection(tasks).get, undefined, [2, { as }]);
+    assert.throws(act, { name: 'OptionError', option: 'as' });
+  }
+  await assert.rejects(app.collection(tasks).create({ title: 'x' }, { as: 99 }), { code: 'actor_changed' });
+  await assert.rejects(app.users.list({ as: id }), { code: 'insufficient_scope' });
+});
+
+test('an API key does for a program what it does in a request: it changes no users, and may only read', async (t) => {
+  const app = await open(t);
+  const { id } = await app.users.create(mia);
+  const headers = { ...await signedIn(app, { ...mia, role: 'member' }), 'content-type': 'application/json' };
+  const callers = [];
+  for (const readOnly of [false, true]) {
+    const body = JSON.stringify({ name: 'k', currentPassword: mia.password, readOnly });
+    const made = await app.inject({ method: 'POST', target: '/keys', headers, body });
+    const authorization = `Bearer ${JSON.parse(made.body).key}`;
+    callers.push(await app.authenticate(new Request('http://cairn/', { headers: { authorization } })));
+  }
+  const [key, reader] = callers;
+  assert.ok(key && reader);
+  assert.equal((await app.collection(tasks).create({ title: 'by key' }, { as: key })).id, 1);
+  assert.equal(app.collection(tasks).get(1, { as: reader })?.title, 'by key');
+  assert.equal(app.users.get(id, { as: key })?.name, 'Mia');
+  const refused = { code: 'insufficient_scope', message: /API keys reach no credentials/ };
+  await assert.rejects(app.users.change(id, { name: 'Eve' }, { as: key }), refused);
+  await assert.rejects(app.users.remove(id, { as: key }), refused);
+  const only = { code: 'insufficient_scope', message: /the API key only reads/ };
+  await assert.rejects(app.collection(tasks).remove(1, { as: reader }), only);
+});
+
+test('authenticate takes a request of node:http, and refuses a cookie from another site', async (t) => {
+  const app = await open(t);
+  await signedIn(app);
+  const headers = { 'content-type': 'application/json' };
+  const body = JSON.stringify({ email: ada.email, password: ada.password });
+  const login = await app.inject({ method: 'POST', target: '/login', headers, body });
+  const cookie = login.headers.getSetCookie()[0]?.split(';')[0] ?? '';
+  const server = createServer((incoming, outgoing) => {
+    app.authenticate(incoming).then(
+      ({ kind, role }) => outgoing.end(`${kind} ${role}`),
+      (error: unknown) => outgoing.end(String(Object(error).code)),
+    );
+  }).listen(0, '127.0.0.1');
+  t.after(() => server.close());
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const ask = async (headers: Record<string, string>, method = 'GET') =>
+    (await fetch(`http://127.0.0.1:${port}/`, { method, headers: { ...headers, connection: 'close' } })).text();
+  assert.equal(await ask({ cookie }), 'session admin');
+  assert.equal(await ask({ cookie, origin: 'http://evil.example' }, 'POST'), 'cross_site');
+});
+
+test('write is one transaction: all or nothing', async (t) => {
+  const app = await open(t);
+  const task = await app.collection(tasks).create({ title: 'A', code: 'one' });
+  const made = await app.write((tx) => {
+    const found = tx.collection(tasks).find('code', 'one');
+    tx.collection(notes).create({ taskId: found?.id ?? 0, text: null });
+    tx.collection(notes).create({ taskId: task.id, text: 'two' });
+    tx.collection(tasks).change(task.id, { done: true }, { ifVersion: app.versionOf(task) });
+    const { count } = tx.collection(notes).referring('taskId', task.id);
+    return { count, texts: Array.from(tx.collection(notes).referring('taskId', task.id), ({ text }) => text) };
+  });
+  assert.deepEqual(made, { count: 2, texts: [null, 'two'] });
+  const fail = app.write((tx) => {
+    tx.collection(tasks).remove(task.id);
+    assert.equal(tx.collection(notes).referring('taskId', task.id).count, 0);
+    throw new Error('not today');
+  });
+  await assert.rejects(fail, /not today/);
+  assert.equal(app.collection(notes).count(), 2);
+  // @ts-expect-error: plain JavaScript may be asynchronous
+  await assert.rejects(app.write(async () => 1), { name: 'TypeError', message: /synchronous/ });
+  // @ts-expect-error: and return a promise
+  await assert.rejects(app.write(() => app.write(() => 1)), { name: 'TypeError', message: /within a transaction/ });
+  await assert.rejects(app.write((tx) => tx.collection(tasks).find('title', 'A')), { name: 'OptionError' });
+  const { create, change, createMany, remove } = app.collection(tasks);
+  const nested = [
+    () => create({ title: 'B' }), () => change(task.id, { title: 'C' }), () => createMany([]), () => remove(task.id),
+    () => app.users.create(mia), () => app.users.setPassword(1, 'another pass phrase'),
+  ];
+  for (const write of nested) {
+    const forgetful = app.write((tx) => {
+      tx.collection(tasks).change(task.id, { title: 'D' });
+      void write();
+    });
+    await assert.rejects(forgetful, { name: 'TypeError', message: /within a transaction: write by its tx/ });
+  }
+  assert.equal(app.collection(tasks).get(task.id)?.title, 'A');
+});
+
+test('a write that is forgotten is an error of who forgot it, and does not end the process', async (t) => {
+  let lines: string[] = [];
+  const post = (path: string, work: { handle?: () => void; write?: () => void }) =>
+    defineRoute({ method: 'POST', path, access: 'public', summary: 'Forget', ...work });
+  const app = await open(t, {
+    auth: 'none',
+    log: { info() {}, warn() {}, error: (line: string) => void lines.push(line) },
+    hooks: {
+      beforeWrite({ collection, after }) {
+        if (collection === 'tasks' && after?.['title'] === 'hooked') void app.collection(tasks).create({ title: 'B' });
+      },
+    },
+    routes: [
+      post('/without-tx', { write: () => void app.collection(tasks).create({ title: 'B' }) }),
+      post('/unawaited', { handle: () => void app.collection(tasks).create({ title: '' }) }),
+      post('/unawaited-work', {
+        handle: () => void app.write(() => {
+          throw new Error('a reason');
+        }),
+      }),
+      post('/unawaited-password', { handle: () => void app.users.setPassword(9, 'another pass phrase') }),
+    ],
+  });
+  const headers = { 'content-type': 'application/json' };
+  for (const [target, body, status, line] of [
+    ['/tasks', '{"title":"hooked"}', 500, /begin a write within a transaction.*programs\.test/],
+    ['/without-tx', '', 500, /begin a write within a transaction.*programs\.test/],
+    ['/unawaited', '', 204, /nobody waits for its promise.*breaks a rule/],
+    ['/unawaited-work', '', 204, /nobody waits for its promise.*a reason.*programs\.test/],
+    ['/unawaited-password', '', 204, /nobody waits for its promise.*no record has this id/],
+  ] as const) {
+    lines = [];
+    const { status: answered } = await app.inject({ method: 'POST', target, headers, body });
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.equal(answered, status, target);
+    assert.equal(lines.length, 1, target);
+    assert.match(lines[0] ?? '', line);
+  }
+  assert.equal(app.collection(tasks).count(), 0);
+  lines = [];
+  const refused = app.collection(tasks).create({ title: '' });
+  await assert.rejects(refused, { code: 'validation_failed' });
+  assert.deepEqual(lines, [], 'who waits is told');
+});
+
+for (const [name, increment] of Object.entries(increments)) {
+  test(`increments of 64 callers leave what they add up to: ${name}`, async (t) => {
+    const app = await open(t, { auth: 'none' });
+    assert.equal(await incremented(app, 320, increment), 320);
+  });
+}
+
+test('an app in memory opens in a fifth of the time of a hash, once its modules are loaded', async () => {
+  const [apps, hashes]: [number[], number[]] = [[], []];
+  for (let run = 0; run < 10; run += 1) {
+    const begin = performance.now();
+    const app = await createApp({ collections: [tasks, counters, notes] });
+    const opened = performance.now();
+    scryptSync('a password', 'a salt', 32, { N: 2 ** 15, maxmem: 2 ** 26 });
+    apps.push(opened - begin);
+    hashes.push(performance.now() - opened);
+    await app.close();
+  }
+  assert.ok(Math.min(...apps) <= Math.min(...hashes) / 5, `apps ${apps.join(' ')}, hashes ${hashes.join(' ')}`);
+});
+
+test('all records of somebody are those of that somebody, however the options say who asks', async (t) => {
+  const diaries = defineCollection({
+    name: 'diaries', fields: { title: { kind: 'text' } }, access: { list: 'owner', read: 'owner' },
+  });
+  const app = await open(t, { collections: [diaries] });
+  const { id } = await app.users.create(mia);
+  await app.collection(diaries).create({ title: 'of the program' });
+  await app.collection(diaries).create({ title: 'of Mia' }, { as: id });
+  const titles: string[] = [];
+  for await (const { title } of app.collection(diaries).all(Object.create({ as: id }))) titles.push(title);
+  assert.deepEqual(titles, ['of Mia']);
+});
+
+test('a single resource is one value, with its type, its access and its version', async (t) => {
+  const settings = defineCollection({
+    name: 'settings', single: true,
+    fields: { limit: { kind: 'integer', default: 8 }, note: { kind: 'text', optional: true } },
+    access: { read: 'user', replace: 'admin', patch: 'user' },
+  });
+  const motto = { name: 'motto', single: true, value: { kind: 'text', nullable: true } } as const;
+  const app = await open(t, { collections: [tasks, counters, notes, settings, motto] });
+  const { id } = await app.users.create(mia);
+  const all = app.single(settings);
+  assert.deepEqual([all.name, app.single(motto).name], ['settings', 'motto']);
+  assert.deepEqual([all.get(), app.single(motto).get()], [undefined, undefined]);
+  await assert.rejects(all.change({ limit: 9 }), { code: 'not_found' });
+  const first = await all.replace({ note: 'new' });
+  const limit: number = first.limit;
+  assert.deepEqual([limit, all.get()], [8, first]);
+  const version = app.versionOf(first);
+  const { headers } = await app.inject({ target: '/settings', headers: await signedIn(app) });
+  assert.equal(headers.get('etag'), version);
+  assert.deepEqual(await all.change({ limit: 9, note: null }, { as: id, ifVersion: version }), { limit: 9 });
+  await assert.rejects(all.change({ limit: 10 }, { ifVersion: version }), { code: 'precondition_failed' });
+  await assert.rejects(all.replace({ limit: 10 }, { as: id }), { code: 'insufficient_scope' });
+  await assert.rejects(all.replace({ limit: 1.5 }), { code: 'validation_failed' });
+  assert.equal(await app.single(motto).replace('Onwards'), 'Onwards');
+  assert.equal(await app.single(motto).change(null), null);
+  assert.equal(app.single('motto').get(), null);
+  const raised = await app.write((tx) => {
+    const { limit } = tx.single(settings).get() ?? { limit: 0 };
+    tx.single(motto).replace(`${limit} at most`);
+    return tx.single(settings).change({ limit: limit + 1 }).limit;
+  });
+  assert.deepEqual([raised, app.single(motto).get()], [10, '9 at most']);
+  assert.throws(() => app.collection('settings'), { name: 'OptionError', message: /use single/ });
+  assert.throws(() => app.single('tasks'), { name: 'OptionError', option: 'single', message: /use collection/ });
+  const never = (): void => {
+    // @ts-expect-error: a member of another type
+    void all.change({ limit: 'x' });
+    // @ts-expect-error: it has no id
+    void all.get()?.id;
+    // @ts-expect-error: a value of another type
+    void app.single(motto).replace(5);
+  };
+  assert.equal(typeof never, 'function');
+});
+
+test('users are a collection without hashes', async (t) => {
+  const app = await open(t);
+  const user = await app.users.create(mia);
+  assert.deepEqual(user, { id: 1, name: 'Mia', email: mia.email, role: 'member' });
+  await app.users.setPassword(1, 'another long password');
+  const refused = await app.inject({
+    method: 'POST', target: '/tokens', headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ email: mia.email, password: mia.password }),
+  });
+  assert.equal(refused.status, 401);
+  const unproven = app.users.change(1, { password: 'another password', currentPassword: 'wrong' }, { as: 1 });
+  await assert.rejects(unproven, { code: 'validation_failed' });
+  const king = app.users.create({ ...mia, role: 'king', email: 'k@example.org' });
+  await assert.rejects(king, { code: 'validation_failed' });
+  assert.equal(app.users.count(), 1);
+  assert.throws(() => app.collection('users'), { name: 'OptionError', message: /use app.users/ });
+});
+
+test('users may have the roles that the app declares', async (t) => {
+  const app = await createApp({ roles: ['editor'], scryptCost: 1 });
+  t.after(() => app.close());
+  const { id } = await app.users.create({ ...mia, role: 'editor' });
+  assert.equal(app.users.count({ where: { role: 'editor' } }), 1);
+  assert.equal((await app.users.change(id, { role: 'member' })).role, 'member');
+  await assert.rejects(app.users.change(id, { role: 'king' }), { code: 'validation_failed' });
+});
+
+test('fetch answers requests of the Web', async (t) => {
+  const app = await open(t, { auth: 'none' });
+  const headers = { 'content-type': 'application/json' };
+  const made = await app.fetch(new Request('http://cairn/tasks', { method: 'POST', headers, body: '{"title":"A"}' }));
+  assert.deepEqual([made.status, made.headers.get('location')], [201, '/tasks/1']);
+  const read = await app.fetch(new Request('http://localhost/tasks?done=false'));
+  assert.equal(((await read.json()) as unknown[]).length, 1);
+  const head = await app.fetch(new Request('http://cairn/tasks', { method: 'HEAD' }));
+  assert.deepEqual([head.status, await head.text()], [200, '']);
+  assert.equal((await app.fetch(new Request('http://example.org/tasks'))).status, 421);
+  const forwarded = new Request('http://cairn/tasks', { headers: { 'x-forwarded-for': '10.0.0.1' } });
+  assert.equal((await app.fetch(forwarded)).status, 421);
+  assert.equal((await app.fetch(new Request('http://cairn/tasks'), { address: '192.0.2.1' })).status, 421);
+  const used = new Request('http://cairn/tasks', { method: 'POST', headers, body: '{"title":"A"}' });
+  await used.text();
+  await assert.rejects(app.fetch(used), { name: 'TypeError', message: /was read before/ });
+  const feed = await app.fetch(new Request('http://cairn/changes'));
+  const reader = feed.body?.getReader();
+  assert.equal((await reader?.read())?.done, false);
+  await reader?.cancel();
+});
+
+test('any logger with info, warn and error takes the lines', async (t) => {
+  const lines: string[] = [];
+  const log = { info: (line: string) => void lines.push(line), warn() {}, error() {} };
+  const app = await open(t, { log });
+  await app.users.create(ada);
+  assert.match(lines.join('\n'), /user_created/);
+});
+
+test('status tells how the app is, and listen binds to this machine', async (t) => {
+  const app = await open(t, { auth: 'none' });
+  const port = await app.listen({ port: 0 });
+  assert.equal((await fetch(`http://127.0.0.1:${port}/livez`)).status, 200);
+  const { state, unready, certificate, records } = app.status();
+  assert.deepEqual([state, unready, certificate, records], ['writable', undefined, undefined, 0]);
+  assert.equal(Object.hasOwn(app, 'store') || Object.hasOwn(app, 'data'), false);
+});

@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { existsSync, writeFileSync } from 'node:fs';
+import { extname, join, posix } from 'node:path';
+import { test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
+import { CairnError, FatalError } from '../../src/base/errors.ts';
+import { failureOf } from '../../src/cli/failure.ts';
+import { refusals, type RefusalLabel } from '../../src/store/recovery/cases.ts';
+import { StoreDamageError } from '../../src/store/recovery/damage-error.ts';
+import { temporaryDirectory } from '../support/cli/spawn.ts';
+import { examples } from '../support/examples.ts';
+import { pages, projectText, pageWith, partsOf, wanted } from '../support/handbook.ts';
+import { filesBelow, projectDirectory } from '../support/source.ts';
+
+/** What README.md and the pages of the reference tell is held against the code. */
+const all = pages.map(projectText).join('\n');
+
+test('the table of what slows down attempts says what the code says', () => {
+  const table = /\| Counted .*\n\|-.*\n((?:\|.*\n)+)/.exec(all)?.[1] ?? '';
+  const told = [...table.matchAll(/\| (\d+) \| ([\d.]+) (s|min) \|$/gm)].map(([, burst, every, unit]) =>
+    [Number(burst), Number(every) * (unit === 'min' ? 60 : 1)]);
+  const code = projectText('src/auth/throttle.ts').matchAll(/^  \w+: \[(\d+), ([\d.]+)\],$/gm);
+  assert.deepEqual(told, Array.from(code, ([, burst, every]) => [Number(burst), Number(every)]));
+  assert.equal(told.length, 9);
+});
+
+/** The sizes of files change with every commit: the test of the trusted path asks whether they are about right. */
+const withoutSizes = (block = ''): string => block.replace(/^(\| (?:`src\/[^`]+`|together) \|) [\d,]+ \|/gm, '$1 n |');
+
+for (const [name, block] of wanted) {
+  test(`the block "${name}" says what the code says`, () => {
+    const [, found] = partsOf(pageWith(name), name) ?? [];
+    assert.equal(withoutSizes(found), withoutSizes(block), 'renew it by "node test/support/handbook.ts"');
+  });
+}
+
+/** With the pages that have no blocks of the code. */
+const linked = [...pages, 'src/SERVICE.md', '.github/SECURITY.md'];
+
+test('every file, test and link that the pages name is there', () => {
+  const wrong: string[] = [];
+  for (const page of linked) {
+    const text = projectText(page);
+    for (const [, path = ''] of text.matchAll(/`((?:src|test)\/[\w./-]+)`/g)) {
+      if (!existsSync(join(projectDirectory, path))) wrong.push(`${page}: ${path}`);
+    }
+    for (const [, target = ''] of text.matchAll(/\]\(((?!http)[^)#]+)(?:#[^)]*)?\)/g)) {
+      if (!existsSync(join(projectDirectory, page, '..', target))) wrong.push(`${page}: ${target}`);
+    }
+    // A claim that names its test, `test/auth/jws.test.ts` "how a title begins": of a test, or of a row of its table.
+    for (const [, path = '', title = ''] of text.matchAll(/`(test\/[\w./-]+\.ts)` "([^"]+)"/g)) {
+      const escaped = title.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+      const titled = new RegExp(`(?:\\b(?:test|it|refuses|answers)\\(|[[{]\\s*)['"\`]${escaped}`);
+      if (!titled.test(projectText(path))) wrong.push(`${page}: ${path} has no "${title}"`);
+    }
+  }
+  assert.deepEqual(wrong, []);
+});
+
+/** The anchors of a page, as GitHub makes them of its headings. */
+const anchorsOf = (page: string): string[] => Array.from(
+  projectText(page).replace(/^```.*?^```$/gms, '').matchAll(/^#+ (.*)$/gm),
+  ([, heading = '']) => heading.toLowerCase().replace(/[^\w -]/g, '').replaceAll(' ', '-'),
+);
+
+test('every place of a page that a link names is there', () => {
+  const wrong = linked.flatMap((page) =>
+    Array.from(projectText(page).matchAll(/\]\(([^)#]*)#([^)]*)\)/g), ([, path = '', anchor = '']) =>
+      ({ page, path, anchor })))
+    .filter(({ page, path, anchor }) =>
+      !path.startsWith('http') && !anchorsOf(path === '' ? page : posix.join(page, '..', path)).includes(anchor));
+  assert.deepEqual(wrong, []);
+});
+
+const [, atNight = ''] = /^## At night\n(.*?)^## /ms.exec(all) ?? [];
+const screens = atNight.split(/^### /m).slice(1);
+
+test('each of the eleven screens says what is seen, what it means and what to type, and fits a screen', () => {
+  assert.equal(screens.length, 11);
+  assert.equal(all.indexOf('## At night'), all.indexOf('\n## ', all.indexOf('# Reference')) + 1, 'they come first');
+  for (const screen of screens) {
+    const [title] = screen.split('\n');
+    for (const part of [/\bmeans?\b/, /\*\*To type[:,]/, /^```sh\n.+/m]) assert.match(screen, part, title);
+    assert.ok(screen.trim().split('\n').length <= 36, `${title} is longer than a screen`);
+  }
+});
+
+test('every line that ends a process ends in the address of its screen, but for a wrong call', () => {
+  const full = Object.assign(new Error('ENOSPC: no'), { code: 'ENOSPC', syscall: 'open' });
+  const labels = Object.keys(refusals) as RefusalLabel[];
+  const failures: (readonly [error: unknown, screen: string])[] = [
+    ...([70, 74, 75, 78] as const).map((code) => [new FatalError(code, 'Cannot'), 'does-not-start'] as const),
+    ...labels.map((label) => [new StoreDamageError('d', { label, file: 'f' }, refusals[label]), 'damaged'] as const),
+    [full, 'disk-is-full'], [new CairnError('storage_full', 'Cannot'), 'disk-is-full'],
+    [new TypeError('x'), 'does-not-start'], ['x', 'does-not-start'],
+  ];
+  for (const [error, screen] of failures) {
+    assert.ok(failureOf(error)[1].endsWith(` (see src/README.md#${screen})`), failureOf(error)[1]);
+    assert.ok(anchorsOf('src/README.md').includes(screen), screen);
+  }
+  for (const path of ['src/main.ts', 'src/cli/serve.ts']) {
+    assert.ok(projectText(path).includes('(see src/README.md#does-not-start)'), path);
+  }
+  for (const code of [64, 65] as const) assert.deepEqual(failureOf(new FatalError(code, 'Cannot')), [code, 'Cannot']);
+});
+
+/** Recipes with packages of others are run by the release suite. */
+const alone = examples.filter(({ packages }) => packages.length === 0);
+for (const { title, code, promised } of alone) {
+  test(`an example prints what it promises: ${title}`, async (t) => {
+    const file = join(temporaryDirectory(t), 'example.mjs');
+    const entrance = join(import.meta.dirname, '..', '..', 'src', `index${extname(import.meta.filename)}`);
+    writeFileSync(file, code.replaceAll("'cairn-api'", JSON.stringify(entrance)));
+    const printed: string[] = [];
+    const log = t.mock.method(console, 'log', (...values: unknown[]) => void printed.push(values.join(' ')));
+    await import(pathToFileURL(file).href);
+    for (let waited = 0; printed.length < promised.length && waited < 1500; waited += 1) await delay(20);
+    log.mock.restore();
+    assert.deepEqual(printed, promised);
+  });
+}
+
+test('the systemd unit is one', (t) => {
+  const unit = /^```ini\n(.*?)^```$/ms.exec(all)?.[1];
+  assert.ok(unit);
+  const file = join(temporaryDirectory(t), 'cairn.service');
+  writeFileSync(file, unit);
+  const { error, status, stderr } = spawnSync('systemd-analyze', ['verify', file], { encoding: 'utf8' });
+  if (error !== undefined) return t.skip('there is no systemd here');
+  assert.equal(status, 0, stderr);
+  assert.doesNotMatch(stderr, /cairn\.service/);
+});
+
+test('the alert rules are rules, and ask for figures that there are', async (t) => {
+  const rules = /^```yaml\n(.*?)^```$/ms.exec(all)?.[1] ?? '';
+  assert.equal(rules.match(/- alert:/g)?.length, 10);
+  const figures = filesBelow('src', '.ts').map(projectText).join();
+  for (const [name] of rules.matchAll(/cairn_\w+/g)) assert.ok(figures.includes(`'${name}'`), name);
+  const file = join(temporaryDirectory(t), 'rules.yml');
+  writeFileSync(file, rules);
+  const { error, status, stderr } = spawnSync('promtool', ['check', 'rules', file], { encoding: 'utf8' });
+  if (error !== undefined) return t.skip('promtool is not to be had here');
+  assert.equal(status, 0, stderr);
+});
+
+test('every test that is named stands in a file that the test script runs', () => {
+  const run = filesBelow('test', '.test.ts');
+  const named = [...all.matchAll(/`(test\/[\w./-]+\.test\.ts)`/g)].map(([, path = '']) => path);
+  assert.deepEqual(named.filter((path) => !run.includes(path)), []);
+});

@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { cairn, cheap, temporaryDirectory } from '../support/cli/spawn.ts';
+import { isLockedRun } from '../support/locked.ts';
+
+const json = { 'content-type': 'application/json' };
+const administrator = { email: 'admin@localhost.localdomain', password: cheap.CAIRN_ADMIN_PASSWORD };
+
+/** The modules that a server has loaded when it has stopped. Before, `use` is called with its address. */
+async function loadedBy(t: TestContext, use: (url: string) => Promise<void>): Promise<string[]> {
+  const directory = temporaryDirectory(t);
+  const coverage = join(directory, 'coverage');
+  const words = ['serve', '--port', '0', '--data', join(directory, 'data'), '--log', 'json'];
+  const server = cairn(t, words, { ...cheap, NODE_V8_COVERAGE: coverage });
+  const [, url = ''] = await server.find(/Cairn serves (http:[^"]+)/);
+  await use(url);
+  server.child.kill('SIGTERM');
+  assert.equal(await server.ended, 0);
+  const found = readdirSync(coverage).flatMap((name) =>
+    Object(JSON.parse(readFileSync(join(coverage, name), 'utf8'))).result as { url: string }[]);
+  return [...new Set(found.map(({ url }) => url).filter((url) => /\/src\/.*\.[jt]s$|undici/.test(url)))].sort();
+}
+
+/** Asks for all that the server describes, by a caller who may do everything. */
+async function useAll(url: string): Promise<void> {
+  const post = (path: string, body: object, headers = {}) =>
+    fetch(url + path, { method: 'POST', headers: { ...json, ...headers }, body: JSON.stringify(body) });
+  const tokens = await post('/tokens', administrator).then((response) => response.json());
+  const authorization = `Bearer ${Object(tokens).access_token}`;
+  await post('/items', { name: 'Lamp', price: 1 }, { authorization, 'idempotency-key': '"a"' });
+  await post('/items/batch', [{ name: 'Lamp', price: 1 }], { authorization });
+  await post('/login', administrator);
+  await fetch(`${url}/items?limit=1&sort=-price&price:gte=1&q=lamp&fields=id`, { headers: { authorization } });
+  const document = Object(await fetch(`${url}/openapi.json`).then((response) => response.json()));
+  const done: string[] = [];
+  for (const [path, operations] of Object.entries<object>(document.paths)) {
+    for (const method of Object.keys(operations).filter((name) => /^(get|put|post|patch|delete)$/.test(name))) {
+      const type = method === 'patch' ? { 'content-type': 'application/merge-patch+json' } : json;
+      const response = await fetch(url + path.replace('{id}', '2'), {
+        method: method.toUpperCase(), headers: { ...type, authorization },
+        ...(method === 'get' || method === 'delete' ? {} : { body: '{}' }),
+      });
+      await response.body?.cancel();
+      done.push(`${method} ${path}`);
+    }
+  }
+  for (const path of ['/', '/page/app.js', '/nothing']) await fetch(url + path).then((response) => response.text());
+  assert.ok(done.length > 20, done.join(', '));
+}
+
+test('no request loads a module: what a server is made of, it has when it says that it serves', async (t) => {
+  if (isLockedRun) return t.skip('the coverage is written where a locked run may not write');
+  const [start, all] = await Promise.all([loadedBy(t, async () => undefined), loadedBy(t, useAll)]);
+  assert.ok(start.length > 50);
+  assert.deepEqual(start.filter((url) => url.includes('undici')), [], 'the client that `fetch` of Node.js has');
+  assert.deepEqual(all, start);
+  assert.deepEqual(start.filter((url) => url.includes('/src/programs/')), [], 'what programs alone have');
+});

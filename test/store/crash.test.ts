@@ -1,0 +1,24 @@
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import { explored } from '../support/explored.ts';
+import { seeded } from '../support/store/fixtures.ts';
+import { blogs, exploreCrashes, peopleAndNotes, runWorkload } from '../support/store/model.ts';
+
+// A sample; the torture suite explores as many states as it is told to, of many workloads.
+const crashes = await Promise.all(Object.entries({ peopleAndNotes, blogs: blogs() }).map(async ([name, make]) => {
+  const explore = async () => {
+    const seed = 1;
+    const workload = await runWorkload(seed, 40, make);
+    assert.ok(workload.history.acknowledged.length > 30);
+    return exploreCrashes(workload, seeded(seed), 100);
+  };
+  return [name, await explored(explore)] as const;
+}));
+
+for (const [name, found] of crashes) {
+  it(`gives back every acknowledged commit, and whole ones only, after any crash: ${name}`, (t) => {
+    const { states, second } = found();
+    t.diagnostic(`${states} states, ${second} of them after a second crash`);
+    assert.ok(states >= 150, `only ${states} states`);
+  });
+}

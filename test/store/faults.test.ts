@@ -1,0 +1,479 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { explored } from '../support/explored.ts';
+import { crashWhileFull } from '../support/store/fault-crashes.ts';
+import { deletingBlog, failEveryCall, faults, writingPeople, type Faults } from '../support/store/fault-runs.ts';
+import type { OpenFile } from '../../src/store/disk/files.ts';
+import { all, machineWith, makeStore, notes, person, startStore } from '../support/store/fixtures.ts';
+import { thisProcess, turns } from '../support/store/fixtures.ts';
+import { blogs, peopleAndNotes } from '../support/store/model.ts';
+import { SimulatedDisk } from '../support/store/simulated-disk.ts';
+
+const failures: { title: string; outcomes: () => Faults }[] = [];
+for (const [at, [name, fault]] of Object.entries(faults).entries()) {
+  const code = at % 2 === 0 ? 'ENOSPC' : 'EIO';
+  const title = `${name} with ${code}`;
+  failures.push({ title, outcomes: await explored(() => failEveryCall(writingPeople, fault(code), title)) });
+}
+// The torture suite has every combination.
+const title = `fails once with EIO while ${deletingBlog.name}`;
+const failsOnce = faults['fails once'] ?? assert.fail();
+failures.push({ title, outcomes: await explored(() => failEveryCall(deletingBlog, failsOnce('EIO'), title)) });
+const shortWrites = await explored(() =>
+  failEveryCall(
+    writingPeople,
+    (call, at, n) => (call.operation === 'write' && at >= n ? { written: 1 + (at % 7) } : undefined),
+    'short writes',
+  ),
+);
+const crashesWhileFull = await explored(async () => [
+  await crashWhileFull(1, 20, peopleAndNotes),
+  await crashWhileFull(4, 20, blogs()),
+]);
+
+describe('a store whose n-th call fails, for every n', () => {
+  for (const { title, outcomes } of failures) {
+    it(`loses nothing when it ${title}`, () => {
+      const { runs, refused, unknown } = outcomes();
+      assert.ok(runs > 40 && refused + unknown > 0, `${runs} runs, ${refused} refused, ${unknown} unknown`);
+    });
+  }
+
+  it('goes on after short writes', () => {
+    const { runs, written } = shortWrites();
+    assert.equal(written, runs * 7);
+  });
+});
+
+describe('a store on a full disk', () => {
+  const small = { spareBytes: 400 };
+
+  it('refuses what grows, takes removals, and resumes by itself when there is room', async () => {
+    const disk = new SimulatedDisk();
+    const opened = await startStore({ files: disk, spareBytes: 2000 });
+    const { store, people, notices } = opened;
+    const insert = (name: string): Promise<unknown> => store.write((tx) => tx.of(people).insert(person(name)));
+    for (let n = 1; n <= 10; n += 1) await insert(`p${n}`);
+    disk.capacity = 0;
+    await assert.rejects(Promise.all([insert('a'), insert('b')]), { code: 'storage_full' });
+    assert.equal(store.status().state, 'full');
+    assert.equal(people.size, 10);
+    await assert.rejects(insert('c'), { code: 'storage_full' });
+
+    const used = [...disk.content().values()].reduce((sum, { length }) => sum + length, 0);
+    disk.capacity = used + 2000;
+    await store.write((tx) => tx.of(people).remove(3));
+    assert.equal(people.size, 9);
+    await assert.rejects(insert('d'), { code: 'storage_full' });
+
+    disk.capacity = Number.POSITIVE_INFINITY;
+    await opened.tick();
+    await insert('e');
+    assert.equal(store.status().state, 'writable');
+    assert.deepEqual(people.latest(1).map(({ id, name }) => [id, name]), [[11, 'e']]);
+    assert.ok(notices.some((notice) => notice.startsWith('the disk is full')));
+    assert.ok(notices.some((notice) => notice.startsWith('there is room')));
+    await store.close();
+  });
+
+  it('finds out that there is room again, and that there is none, though nobody writes', async () => {
+    const disk = new SimulatedDisk();
+    const told: string[] = [];
+    const onNotice = (notice: string, level = ''): void => void told.push(`${level}: ${notice}`);
+    const { store, people, tick } = await startStore({ files: disk, spareBytes: 2000, onNotice });
+    await store.write((tx) => tx.of(people).insert(person('ann')));
+    for (const unused of [1000, Number.POSITIVE_INFINITY]) {
+      disk.unused = unused;
+      await tick();
+      assert.equal(store.status().state, unused === 1000 ? 'full' : 'writable');
+    }
+    assert.deepEqual(told.map((line) => line.slice(0, 25)), ['error: the disk is full: ', ': there is room on the di']);
+    await store.close();
+  });
+
+  it('asks a disk that does not answer for its room once, since each question holds a thread', async () => {
+    const disk = new SimulatedDisk();
+    const { store, tick } = await startStore({ files: disk });
+    let [asked, answer] = [0, (): void => undefined];
+    disk.free = () => {
+      asked += 1;
+      return new Promise((resolve) => (answer = () => resolve(Infinity)));
+    };
+    for (let second = 0; second < 3; second += 1) await tick();
+    assert.equal(asked, 1);
+    answer();
+    await tick();
+    await tick();
+    assert.ok(asked > 1, 'it asks again after the answer');
+    await store.close();
+  });
+
+  it('has after a crash what it acknowledged, and nothing that it refused', () => {
+    for (const { refused, states } of crashesWhileFull()) {
+      assert.ok(refused > 1 && states > 60, `${refused} refused, ${states} states`);
+    }
+  });
+
+  it('is full while less is free than the next checkpoint needs', async () => {
+    const disk = new SimulatedDisk();
+    const { store, people, clock, tick } = await startStore({ ...small, files: disk });
+    let count = 0;
+    const insert = (): Promise<unknown> => store.write((tx) => tx.of(people).insert(person(`p${(count += 1)}`)));
+    for (let n = 0; n < 10; n += 1) await insert();
+    await store.checkpoint();
+    await insert();
+    const sizes = [...disk.content()].filter(([name]) => name.endsWith('.json')).map(([, { length }]) => length);
+    const needed = (): number => Math.max(...sizes) + store.status().journalBytes + small.spareBytes;
+    disk.unused = needed();
+    await insert();
+    clock.advance(30_000);
+    disk.unused = needed() - 1;
+    await assert.rejects(insert(), { code: 'storage_full' });
+    await turns(50);
+    assert.equal(store.status().checkpoints, 2, 'what is removed leaves the files by a checkpoint');
+    await store.write((tx) => tx.of(people).remove(1));
+    await assert.rejects(insert(), { code: 'storage_full' });
+    disk.unused = 10_000;
+    await tick();
+    await insert();
+    assert.equal(store.status().state, 'writable');
+  });
+
+  it('tries a checkpoint when it becomes full, and no other for half a minute', async () => {
+    const disk = new SimulatedDisk();
+    const { store, people, clock } = await startStore({ ...small, files: disk });
+    for (let n = 0; n < 10; n += 1) await store.write((tx) => tx.of(people).insert(person(`p${n}`)));
+    disk.fault = ({ operation, name }) =>
+      operation === 'write' && (disk.unused === 0 || name.startsWith('people.json')) ? { code: 'ENOSPC' } : undefined;
+    const attempts = async (unused: number): Promise<number[]> => {
+      disk.unused = unused;
+      await store.write((tx) => tx.of(people).remove(2)).catch(() => undefined);
+      await turns(50);
+      return [store.status().checkpoints, store.status().checkpointFailures];
+    };
+    for (const unused of [0, 0, 1000]) assert.deepEqual(await attempts(unused), [0, 1]);
+    clock.advance(30_000);
+    assert.deepEqual(await attempts(0), [0, 2]);
+  });
+
+  it('takes what removes, and commits to collections that are open to them alone', async () => {
+    const disk = new SimulatedDisk();
+    const { store } = makeStore({ ...small, files: disk });
+    const visits = store.collection({ ...notes, name: 'visits', whenFull: 'written' });
+    const others = store.collection({ ...notes, name: 'others' });
+    await store.start();
+    const visit = { person: 1, text: 'x'.repeat(200) };
+    for (const _ of [1, 2]) await store.write((tx) => tx.of(others).insert(visit));
+    disk.unused = 0;
+    await assert.rejects(store.write((tx) => tx.of(others).insert(visit)), { code: 'storage_full' });
+    await assert.rejects(store.write((tx) => tx.of(others).replace(1, visit)), { code: 'storage_full' });
+    const both = store.write((tx) => [tx.of(visits).insert(visit), tx.of(others).insert(visit)]);
+    await assert.rejects(both, { code: 'storage_full' });
+    await assert.rejects(
+      store.write((tx) => [tx.of(others).remove(1), tx.of(others).insert(visit)]),
+      { code: 'storage_full' },
+    );
+    await store.write((tx) => tx.of(visits).insert(visit));
+    await store.write((tx) => [tx.of(others).remove(1), tx.of(others).replace(2, visit)]);
+    assert.deepEqual([visits.size, others.size], [1, 1]);
+    assert.equal(await store.write((tx) => tx.of(others).get(2)?.text), visit.text, 'what only reads is answered');
+  });
+
+  it('makes room for one snapshot after the other, and leaves no journals behind where there is none', async () => {
+    const disk = new SimulatedDisk();
+    const { store, people, notes } = await startStore({ ...small, files: disk });
+    await store.write((tx) => [tx.of(people).insert(person('ann')), tx.of(notes).insert({ person: 1, text: 'x' })]);
+    disk.fault = ({ operation, name }) =>
+      operation === 'write' && name.startsWith('notes.json') ? { code: 'ENOSPC' } : undefined;
+    for (let n = 0; n < 5; n += 1) await store.checkpoint();
+    const journals = [...disk.content().keys()].filter((name) => name.startsWith('journal-'));
+    assert.deepEqual(journals.sort(), ['journal-1.jsonl', 'journal-2.jsonl']);
+    assert.ok(disk.content().has('people.json') && !disk.content().has('notes.json'));
+    await disk.remove('lock');
+    disk.fault = () => undefined;
+    const again = await startStore({ ...small, files: disk });
+    assert.deepEqual([again.people.size, again.notes.size], [1, 1]);
+  });
+
+  it('counts as room what a checkpoint has written and not yet published', async () => {
+    const disk = new SimulatedDisk();
+    const { store, people } = await startStore({ ...small, files: disk });
+    for (let n = 0; n < 10; n += 1) await store.write((tx) => tx.of(people).insert(person(`p${n}`)));
+    const { journalBytes } = store.status();
+    let during: Promise<unknown> | undefined;
+    disk.pause = (at, name) => {
+      const written = disk.content().get(name)?.length ?? 0;
+      if (at === 'written' || !name.startsWith('people.json') || written === 0) return undefined;
+      disk.unused = journalBytes + 800 - written;
+      assert.ok(disk.unused < journalBytes + small.spareBytes);
+      during = store.write((tx) => tx.of(people).insert(person('new')));
+      return during.then(() => undefined);
+    };
+    await store.checkpoint();
+    await during;
+    assert.equal(people.size, 11);
+  });
+
+  it('is closed without a failure where it is just asking for room', async () => {
+    const disk = new SimulatedDisk();
+    const { store, people, clock, failures, tick } = await startStore({ ...small, files: disk });
+    await store.write((tx) => tx.of(people).insert(person('ann')));
+    disk.fault = ({ operation }) => (operation === 'write' ? { code: 'ENOSPC' } : undefined);
+    await assert.rejects(store.write((tx) => tx.of(people).insert(person('x'.repeat(400)))), { code: 'storage_full' });
+    await turns(50);
+    clock.advance(60_000);
+    let answer = (_: number): void => undefined;
+    disk.free = () => new Promise((resolve) => (answer = resolve));
+    await tick();
+    assert.equal(store.status().state, 'full');
+    await store.close();
+    answer(0);
+    await turns(50);
+    assert.deepEqual(failures, []);
+  });
+
+  it('is not begun where there is none yet', async () => {
+    const disk = new SimulatedDisk();
+    disk.fault = ({ operation, name }) => (operation === 'write' && name !== 'lock' ? { code: 'ENOSPC' } : undefined);
+    const message = 'Cannot open the store: there is no room in simulated';
+    await assert.rejects(startStore({ ...small, files: disk }), { code: 'storage_full', message });
+  });
+
+  for (const stop of ['clean', 'killed', 'killed and locked'] as const) {
+    it(`starts without a free byte (${stop}), is read, and goes on when there is room`, async () => {
+      const former = new SimulatedDisk();
+      const first = await startStore({ ...small, files: former });
+      await first.store.write((tx) => tx.of(first.people).insert(person('ann')));
+      await first.store.checkpoint();
+      await first.store.write((tx) => tx.of(first.people).insert(person('bob')));
+      if (stop === 'clean') await first.store.close();
+      const content = former.content();
+      if (stop === 'killed') content.delete('lock');
+      const disk = new SimulatedDisk(content);
+      disk.capacity = [...content.values()].reduce((sum, { length }) => sum + length, 0);
+      disk.unused = 0;
+      const machine = machineWith({ ...thisProcess, pid: 8, started: '80' }, new Map([[8, '80']]));
+      const opened = await startStore({ ...small, files: disk, machine });
+      const { store, people, notices, failures } = opened;
+      assert.deepEqual(all(people).map(({ name }) => name), ['ann', 'bob']);
+      assert.equal(store.status().state, 'full');
+      assert.equal(store.status().checkpointedAt, undefined, 'the start wrote nothing');
+      const message = /^Cannot write: the disk has no room left: \d+ bytes have to be free$/;
+      const refused = { code: 'storage_full', message };
+      await assert.rejects(store.write((tx) => tx.of(people).insert(person('cy'))), refused);
+      await assert.rejects(store.write((tx) => tx.of(people).remove(1)), refused);
+      const notice = /^the disk is full: nothing is written until \d+ bytes are free in simulated$/;
+      assert.match(notices.at(-1) ?? '', notice);
+      for (const [name, bytes] of content) {
+        if (name !== 'lock') assert.deepEqual(disk.content().get(name), bytes, `${name} is as it was`);
+      }
+      machine.renew();
+      await turns(20);
+      assert.equal(store.status().state, 'full');
+
+      disk.unused = disk.capacity = Infinity;
+      // The next second comes while the start is still being finished.
+      machine.renew();
+      machine.renew();
+      await turns(40);
+      assert.deepEqual([store.status().state, failures], ['writable', []]);
+      assert.ok(store.status().checkpointedAt);
+      assert.match(disk.content().get('lock')?.toString() ?? '', /"pid":8,.*\n3\n$/);
+      await store.write((tx) => tx.of(people).insert(person('cy')));
+      await store.close();
+      assert.deepEqual(failures, []);
+      const last = await startStore({ ...small, files: new SimulatedDisk(disk.content()) });
+      assert.deepEqual(all(last.people).map(({ name }) => name), ['ann', 'bob', 'cy']);
+    });
+  }
+
+  it('goes on where it cannot be told how much is free', async () => {
+    const disk = new SimulatedDisk();
+    disk.free = () => Promise.reject(new Error('no such call'));
+    const { store, people, failures } = await startStore({ ...small, files: disk });
+    await store.write((tx) => tx.of(people).insert(person('ann')));
+    await store.close();
+    assert.deepEqual([people.size, failures], [1, []]);
+  });
+
+  it('cuts off what was taken of a refused write', async () => {
+    const disk = new SimulatedDisk();
+    const { store, people } = await startStore({ files: disk, spareBytes: 16 });
+    await store.write((tx) => tx.of(people).insert(person('ann')));
+    const content = disk.content().get('journal-1.jsonl');
+    disk.fault = ({ operation }) => (operation === 'write' ? { code: 'ENOSPC', written: 60 } : undefined);
+    const long = store.write((tx) => tx.of(people).insert(person('x'.repeat(100))));
+    await assert.rejects(long, { code: 'storage_full' });
+    assert.deepEqual(disk.content().get('journal-1.jsonl'), content);
+  });
+
+  it('starts where a checkpoint that was cut short, and a write, have left no room but what they took', async () => {
+    const disk = new SimulatedDisk();
+    const first = await startStore({ files: disk, spareBytes: 2000 });
+    await first.store.write((tx) => tx.of(first.people).insert(person('ann')));
+    const torn = `{"sequ${'x'.repeat(200)}`;
+    const content = disk.content().set('people.json.0a.tmp', Buffer.alloc(2000));
+    content.delete('lock');
+    content.set('journal-1.jsonl', Buffer.from(`${content.get('journal-1.jsonl')?.toString().trim()}\n${torn}`));
+    const full = new SimulatedDisk(content);
+    full.capacity = 300;
+    for (const { length } of content.values()) full.capacity += length;
+    const second = await startStore({ files: full, spareBytes: 2000 });
+    assert.equal(second.people.size, 1);
+  });
+});
+
+it('a snapshot that is read back as something else takes no place, and no journal goes for it', async () => {
+  const disk = new SimulatedDisk();
+  const { store, people, notices } = await startStore({ files: disk, spareBytes: 16 });
+  await store.write((tx) => tx.of(people).insert(person('ann')));
+  await store.checkpoint();
+  await store.write((tx) => tx.of(people).insert(person('bob')));
+  const before = disk.content().get('people.json');
+  const open = disk.open.bind(disk);
+  disk.open = async (name, mode) => {
+    const file = await open(name, mode);
+    if (mode !== 'read' || !name.startsWith('people.json.')) return file;
+    const read: OpenFile['read'] = async (buffer, position) => {
+      const length = await file.read(buffer, position);
+      if (length > 0) buffer.fill(0, 10, 11);
+      return length;
+    };
+    return { ...file, read };
+  };
+  await store.checkpoint();
+  assert.match(notices.join(), /a checkpoint was put off: .*people.*: what is read back is not what was written/);
+  assert.deepEqual(disk.content().get('people.json'), before);
+  disk.open = open;
+  await store.write((tx) => tx.of(people).insert(person('cat')));
+  await disk.remove('lock');
+  const again = await startStore({ files: new SimulatedDisk(disk.content()), spareBytes: 16 });
+  assert.equal(again.people.size, 3);
+});
+
+describe('a store whose sync fails', () => {
+  const temporarySnapshot = /^people\.json\.\w+\.tmp$/;
+
+  it('publishes nothing of a group whose callers were told that its outcome is unknown', async () => {
+    const disk = new SimulatedDisk(new Map(), false);
+    const { store, people } = await startStore({ files: disk, spareBytes: 16 });
+    await store.write((tx) => tx.of(people).insert(person('ann')));
+    let wake: () => void = () => undefined;
+    const frozen = new Promise<void>((resolve) => {
+      wake = resolve;
+    });
+    let writing: Promise<unknown> | undefined;
+    let waits = false;
+    disk.pause = (at, name) => {
+      if (at !== 'write') return undefined;
+      if (temporarySnapshot.test(name)) {
+        // The new journal is there: a write goes to it, and waits there while the checkpoint fails.
+        writing ??= store.write((tx) => tx.of(people).insert(person('bob')));
+        writing.catch(() => undefined);
+        return turns(4);
+      }
+      if (writing === undefined || !name.startsWith('journal')) return undefined;
+      waits = true;
+      return frozen;
+    };
+    disk.fault = ({ operation, name }) =>
+      operation === 'rename' && temporarySnapshot.test(name) ? { code: 'EIO' } : undefined;
+    await assert.rejects(store.checkpoint(), { code: 'EIO' });
+    assert.ok(waits);
+    wake();
+    assert.ok(writing !== undefined);
+    await assert.rejects(writing, { code: 'outcome_unknown' });
+    await new Promise(setImmediate);
+    assert.equal(people.size, 1);
+    assert.equal(store.status().sequence, 1);
+  });
+
+  it('answers what waits with outcome_unknown, then refuses, and goes on reading', async () => {
+    const disk = new SimulatedDisk(new Map(), false);
+    const { store, people, failures } = await startStore({ files: disk, spareBytes: 16 });
+    const insert = (name: string): Promise<unknown> => store.write((tx) => tx.of(people).insert(person(name)));
+    await insert('ann');
+    let syncs = 0;
+    disk.fault = ({ operation }) => (operation === 'sync' ? { code: (syncs += 1) > 0 ? 'EIO' : '' } : undefined);
+    const both = await Promise.allSettled([insert('bob'), insert('cat')]);
+    for (const outcome of both) {
+      assert.equal(outcome.status, 'rejected');
+      assert.equal(outcome.reason.code, 'outcome_unknown');
+    }
+    await assert.rejects(insert('dan'), { code: 'store_failed' });
+    assert.equal(people.find('email', 'ann@example.org')?.id, 1);
+    assert.equal(people.size, 1);
+    assert.equal(failures.length, 1);
+    await store.close();
+    assert.equal(syncs, 1, 'a failed sync is tried again');
+  });
+
+  it('stops, too, when it is a checkpoint that fails while a group is being written', async () => {
+    const disk = new SimulatedDisk();
+    const { store, people, failures } = await startStore({ files: disk, spareBytes: 16 });
+    await store.write((tx) => tx.of(people).insert(person('ann')));
+    const groupBegun = deferred();
+    const checkpointFailed = deferred();
+    let bob: Promise<unknown> | undefined;
+    let written = '';
+    disk.fault = ({ operation, name }) => {
+      if (operation === 'write') written = name;
+      return operation === 'rename' && name.startsWith('people.json') ? { code: 'EIO' } : undefined;
+    };
+    disk.pause = (at) => {
+      if (at === 'write') return undefined;
+      if (bob !== undefined && written.startsWith('journal-')) {
+        groupBegun.resolve();
+        return checkpointFailed.promise;
+      }
+      if (!written.startsWith('people.json')) return undefined;
+      bob ??= assert.rejects(store.write((tx) => tx.of(people).insert(person('bob'))), { code: 'outcome_unknown' });
+      return groupBegun.promise;
+    };
+    await assert.rejects(store.checkpoint(), { code: 'EIO' });
+    await bob;
+    checkpointFailed.resolve();
+    await store.close();
+    assert.equal(failures.length, 1);
+    assert.equal(people.size, 1);
+  });
+});
+
+/** `Promise.withResolvers`, which Node.js 20 lacks. */
+function deferred(): { readonly promise: Promise<void>; readonly resolve: () => void } {
+  let resolve = (): void => undefined;
+  const promise = new Promise<void>((settle) => (resolve = settle));
+  return { promise, resolve: () => resolve() };
+}
+
+it('a start that fails closes every file that it has opened, wherever it fails', async () => {
+  const former = new SimulatedDisk();
+  const { store, people } = await startStore({ files: former });
+  await store.write((tx) => tx.of(people).insert(person('ann')));
+  const content = former.content();
+  content.delete('lock');
+  let failures = 0;
+  for (let [n, isMet] = [1, true]; isMet; n += 1) {
+    const disk = new SimulatedDisk(content);
+    let [calls, where, opened] = [0, '', 0];
+    disk.fault = ({ operation, name }) => {
+      if (operation === 'close' || (calls += 1) !== n) return undefined;
+      where = `${operation} ${name}`;
+      return { code: 'EIO' };
+    };
+    const open = disk.open.bind(disk);
+    disk.open = async (...wanted) => {
+      const file = await open(...wanted);
+      opened += 1;
+      const close: OpenFile['close'] = async () => {
+        opened -= 1;
+      };
+      return { ...file, close };
+    };
+    const hasFailed = await startStore({ files: disk }).then(() => false, () => true);
+    if (hasFailed) assert.equal(opened, 0, `call ${n}: ${where}`);
+    failures += Number(hasFailed);
+    isMet = where !== '';
+  }
+  assert.ok(failures > 12, `${failures} failures`);
+});

@@ -1,0 +1,12 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { explored } from '../support/explored.ts';
+import { crashImports } from '../support/store/import-crashes.ts';
+
+const crashes = await explored(() => crashImports(2));
+
+test('an import is there as a whole or not at all after any crash, and what is written later stays', (t) => {
+  const { states, none, whole } = crashes();
+  t.diagnostic(`${states} states: nothing in ${none}, everything in ${whole}`);
+  assert.ok(none > 8 && whole > 80, `${none} and ${whole}`);
+});

@@ -1,0 +1,347 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { OpenFile, OpenMode } from '../../src/store/disk/files.ts';
+import { systemMachine, type ProcessIdentity } from '../../src/store/disk/lock.ts';
+import { LockedError } from '../../src/store/disk/lock.ts';
+import { isLockedRun } from '../support/locked.ts';
+import {
+  all, machineWith, makeStore, person, seeded, seededRandom, startStore, thisProcess, turns,
+  type Opened, type TestMachine,
+} from '../support/store/fixtures.ts';
+import { SimulatedDisk } from '../support/store/simulated-disk.ts';
+
+const options = { spareBytes: 4000 };
+
+const other: ProcessIdentity = { ...thisProcess, pid: 8, started: '80' };
+
+/** A disk on which `holder` has a store open. */
+async function heldBy(holder: ProcessIdentity): Promise<Opened & { disk: SimulatedDisk; machine: TestMachine }> {
+  const disk = new SimulatedDisk();
+  const machine = machineWith(holder);
+  const opened = await startStore({ ...options, files: disk, machine });
+  await opened.store.write((tx) => tx.of(opened.people).insert(person('ann')));
+  return { ...opened, disk, machine };
+}
+
+const gone = machineWith(thisProcess, new Map([[7, '70']]));
+const alive = machineWith(thisProcess, new Map([[7, '70'], [8, '80']]));
+
+describe('the lock', () => {
+  it('is taken over at once from a process that is known to be gone', async () => {
+    const machines = [
+      machineWith(thisProcess, new Map([[7, '70']])),
+      // Another process has its number now.
+      machineWith(thisProcess, new Map([[7, '70'], [8, '81']])),
+    ];
+    for (const machine of machines) {
+      const { disk } = await heldBy(other);
+      const { store, people, notices } = await startStore({ ...options, files: disk, machine });
+      assert.deepEqual([people.size, machine.waitedMs], [1, 0]);
+      assert.ok(!notices.join().includes('waiting'));
+      await store.close();
+      assert.ok(!disk.content().has('lock'));
+    }
+    // As in a container that is started again: its first process has the same number as the last one.
+    const { disk } = await heldBy({ ...thisProcess, started: '60' });
+    await startStore({ ...options, files: disk, machine: gone });
+  });
+
+  const running: Readonly<Record<string, ProcessIdentity>> = {
+    'a process that runs': other,
+    'this very process': thisProcess,
+  };
+  for (const [what, holder] of Object.entries(running)) {
+    it(`is not taken over from ${what}, which is named`, async () => {
+      const first = await heldBy(holder);
+      const { store } = makeStore({ ...options, files: first.disk, machine: alive });
+      const message = new RegExp(`^Cannot open the store: process ${holder.pid} on box since 2025-\\S+ holds it: stop`);
+      await assert.rejects(store.start(), (error) => error instanceof LockedError && message.test(error.message));
+      assert.equal(alive.waitedMs, 0);
+      await first.store.write((tx) => tx.of(first.people).insert(person('bob')));
+      await first.store.close();
+    });
+  }
+
+  const unknown: readonly [string, ProcessIdentity, TestMachine][] = [
+    ['in another container, or on another machine', { ...other, host: 'far', place: 'b2 n2' }, alive],
+    ['with our number, in another container of that name', { ...thisProcess, place: 'b1 n2' }, gone],
+    ['that could not tell where it is', { ...other, place: null }, gone],
+    ['that we cannot look up', other, machineWith({ ...thisProcess, place: null }, new Map())],
+    ['with a number that a process has whose start is hidden', other, machineWith(thisProcess, new Map([[8, null]]))],
+    ['that could not tell when it began', { ...other, started: null }, alive],
+  ];
+  for (const [what, holder, { self, started }] of unknown) {
+    const machine = (): TestMachine => ({ ...machineWith(), self, started });
+
+    it(`is taken over from a process ${what}, once it was not renewed for 20 seconds`, async () => {
+      const first = await heldBy(holder);
+      first.machine.renew();
+      const second = machine();
+      const { people, notices } = await startStore({ ...options, files: first.disk, machine: second });
+      assert.equal(people.size, 1);
+      assert.equal(second.waitedMs, 20_000);
+      assert.match(notices[0] ?? '', /^process \d on \w+ since \S+ holds simulated: waiting 20 seconds/);
+      const late = first.store.write((tx) => tx.of(first.people).insert(person('bob')));
+      await assert.rejects(late, { code: 'outcome_unknown' });
+    });
+
+    it(`is kept by a process ${what} that renews it`, async () => {
+      const first = await heldBy(holder);
+      const second = machine();
+      second.whileWaiting = () => second.waitedMs === 5000 && first.machine.renew();
+      const { store } = makeStore({ ...options, files: first.disk, machine: second });
+      await assert.rejects(store.start(), LockedError);
+      assert.ok(second.waitedMs < 8000);
+      await first.store.write((tx) => tx.of(first.people).insert(person('bob')));
+    });
+  }
+
+  it('is taken by a start that waits, when the holder releases it', async () => {
+    const first = await heldBy({ ...other, place: 'b2' });
+    const machine = machineWith();
+    machine.whileWaiting = () => machine.waitedMs === 3000 && void first.store.close();
+    const { people } = await startStore({ ...options, files: first.disk, machine });
+    assert.equal(people.size, 1);
+    assert.ok(machine.waitedMs < 20_000);
+  });
+
+  it('is taken by one of two starts that wait for the same one, though the other looks later', async () => {
+    const { disk } = await heldBy({ ...other, place: 'b2' });
+    const later = machineWith();
+    let first: Opened | undefined;
+    later.whileWaiting = () => {
+      if (later.waitedMs < 20_000) return undefined;
+      first = makeStore({ ...options, files: disk, machine: machineWith({ ...thisProcess, place: 'b3' }) });
+      return first.store.start();
+    };
+    const { store } = makeStore({ ...options, files: disk, machine: later, random: seededRandom(2) });
+    await assert.rejects(store.start(), /process 7 on box since \S+ holds it/);
+    await first?.store.write((tx) => first !== undefined && tx.of(first.people).insert(person('bob')));
+    assert.deepEqual(first?.failures, []);
+  });
+
+  it('that was cut short is taken over after the same time', async () => {
+    const machine = machineWith();
+    const disk = new SimulatedDisk(new Map([['lock', Buffer.from('{"host":"bo')]]));
+    await startStore({ ...options, files: disk, machine });
+    assert.equal(machine.waitedMs, 20_000);
+  });
+
+  it('is durable before anything else is written', async () => {
+    const { disk } = await heldBy(other);
+    const operations = disk.operations.slice(disk.operations.findIndex((each) => each.kind === 'create'));
+    assert.deepEqual(operations.slice(0, 3).map(({ kind }) => kind), ['create', 'write', 'sync']);
+  });
+
+  it('is removed again where it cannot be written', async () => {
+    const disk = new SimulatedDisk();
+    disk.fault = ({ operation }) => (operation === 'write' ? { code: 'ENOSPC', written: 9 } : undefined);
+    await assert.rejects(startStore({ ...options, files: disk }), { code: 'storage_full' });
+    assert.deepEqual([...disk.content()], []);
+  });
+
+  it('is taken over by one of several starts', async () => {
+    for (let seed = 1; seed <= 200; seed += 1) {
+      const next = seeded(seed);
+      const { disk } = await heldBy(other);
+      disk.pause = () => turns(Math.floor(next() * 4));
+      const starts = [1, 2, 3].map(async (pid) => {
+        const self = { ...thisProcess, pid, started: String(pid) };
+        const machine = machineWith(self, new Map([1, 2, 3].map((each) => [each, String(each)])));
+        await turns(Math.floor(next() * 9));
+        return startStore({ ...options, files: disk, machine, random: seededRandom(seed * 10 + pid) });
+      });
+      const outcomes = await Promise.allSettled(starts);
+      const refusals = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason] : []));
+      assert.equal(refusals.length, 2, `seed ${seed}: ${refusals.join()}`);
+      for (const error of refusals) assert.ok(error instanceof LockedError, `seed ${seed}: ${String(error)}`);
+      const left = [...disk.content().keys()].filter((name) => name.startsWith('lock'));
+      assert.deepEqual(left, ['lock'], `seed ${seed}`);
+    }
+  });
+
+  it('is not taken over by a start that found it stale, and was slower than another one', async () => {
+    class Disk extends SimulatedDisk {
+      override async open(name: string, mode: OpenMode): Promise<OpenFile> {
+        if (name.startsWith('lock.') && faster === undefined) {
+          const machine = machineWith({ ...thisProcess, pid: 9, started: '90' }, new Map([[9, '90']]));
+          faster = makeStore({ ...options, files: this, machine, random: seededRandom(2) });
+          await faster.store.start();
+        }
+        return super.open(name, mode);
+      }
+    }
+    let faster: Opened | undefined;
+    const disk = new Disk(new Map([['lock', Buffer.from(JSON.stringify(other))]]));
+    const machine = machineWith(thisProcess, new Map([[7, '70'], [9, '90']]));
+    await assert.rejects(startStore({ ...options, files: disk, machine }), /process 9 on box since \S+ holds it/);
+    assert.ok(!disk.content().has('lock.1'));
+    await faster?.store.write((tx) => faster !== undefined && tx.of(faster.people).insert(person('ann')));
+    assert.deepEqual(faster?.failures, []);
+  });
+
+  it('is taken over also where another process died while it took it over', async () => {
+    const stale = Buffer.from(JSON.stringify(other));
+    const disk = new SimulatedDisk(new Map([['lock', stale], ['lock.1', stale]]));
+    assert.equal(disk.identity('lock'), '1');
+    await startStore({ ...options, files: disk, machine: gone });
+    assert.deepEqual([...disk.content().keys()].filter((name) => name.startsWith('lock')), ['lock']);
+  });
+
+  it('that another process has taken over is noticed when it should be renewed, though nobody writes', async () => {
+    const first = await heldBy(other);
+    await startStore({ ...options, files: first.disk, machine: gone });
+    assert.deepEqual(first.failures, []);
+    first.machine.renew();
+    assert.match(String(first.failures), /the lock file is not ours any more/);
+    assert.equal(first.store.status().state, 'failed');
+  });
+});
+
+describe('the processes of this machine', { skip: isLockedRun || process.platform !== 'linux' }, () => {
+  it('are gone where they are dead and nobody has fetched them', async () => {
+    // The shell is replaced by a process that never asks what became of its child.
+    const parent = spawn('sh', ['-c', 'sleep 60 & echo $!; exec sleep 60'], { stdio: ['ignore', 'pipe', 'inherit'] });
+    try {
+      const [line] = await once(parent.stdout, 'data');
+      const pid = Number(String(line));
+      const nameOf = (id: number | undefined): string => readFileSync(`/proc/${id}/comm`, 'latin1').trim();
+      while (nameOf(parent.pid) !== 'sleep') await delay(5);
+      process.kill(pid);
+      const state = (): string => readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]?.[0] ?? '';
+      while (state() !== 'Z') await delay(5);
+      assert.equal(systemMachine.started(pid), undefined);
+      assert.equal(systemMachine.started(process.pid), systemMachine.self().started);
+      assert.equal(typeof systemMachine.self().started, 'string');
+    } finally {
+      parent.kill();
+    }
+  });
+});
+
+describe('the fence', () => {
+  it('fails where the system does not tell who has the lock, whoever asks', async () => {
+    class Disk extends SimulatedDisk {
+      isDead = false;
+      override identity(name: string): string | undefined {
+        if (this.isDead) throw Object.assign(new Error('EIO: simulated'), { code: 'EIO' });
+        return super.identity(name);
+      }
+    }
+    const works: ((opened: Opened, machine: TestMachine) => unknown)[] = [
+      (_, machine) => machine.renew(),
+      ({ store, people }) =>
+        assert.rejects(store.write((tx) => tx.of(people).insert(person('ann'))), { code: 'outcome_unknown' }),
+      ({ store }) => assert.rejects(store.checkpoint(), { code: 'EIO' }),
+    ];
+    for (const work of works) {
+      const [disk, machine] = [new Disk(), machineWith(other)];
+      const opened = await startStore({ ...options, files: disk, machine });
+      await opened.store.write((tx) => tx.of(opened.people).insert(person('bob')));
+      disk.isDead = true;
+      await work(opened, machine);
+      assert.equal(opened.store.status().state, 'failed');
+      assert.match(String(opened.failures), /EIO/);
+      await opened.store.close();
+      assert.ok(disk.content().has('lock'));
+    }
+  });
+
+  /** `first` is frozen at some call while another process takes its directory over; then it wakes. */
+  async function replaced(
+    at: (call: string) => boolean,
+  ): Promise<{ outcome: PromiseSettledResult<unknown>; found: string[] }> {
+    const first = await heldBy(other);
+    let second: Opened | undefined;
+    const { disk } = first;
+    let waking: Promise<void> = Promise.resolve();
+    disk.pause = (call) => {
+      if (second !== undefined || !at(call)) return undefined;
+      second = makeStore({ ...options, files: disk, machine: gone });
+      waking = second.store.start();
+      return waking;
+    };
+    const [outcome] = await Promise.allSettled([first.store.write((tx) => tx.of(first.people).insert(person('bob')))]);
+    await waking;
+    assert.ok(second !== undefined && outcome !== undefined);
+    const late = first.store.write((tx) => tx.of(first.people).insert(person('cat')));
+    await assert.rejects(late, { code: 'store_failed' });
+    assert.equal(first.failures.length, 1);
+    await first.store.close();
+    await second.store.write((tx) => second?.people !== undefined && tx.of(second.people).insert(person('dan')));
+    await second.store.close();
+    const third = await startStore({ ...options, files: disk });
+    const found = third.people.view().blocks.flat().map(({ name }) => name);
+    await third.store.close();
+    return { outcome, found };
+  }
+
+  it('stops a process that was frozen before it wrote, and nothing it writes counts', async () => {
+    const { outcome, found } = await replaced((call) => call === 'write');
+    assert.equal(outcome.status, 'rejected');
+    assert.deepEqual(found, ['ann', 'dan']);
+  });
+
+  it('keeps a process from answering that was frozen while it synced', async () => {
+    const { outcome, found } = await replaced((call) => call === 'written');
+    // What it wrote was read by the process that replaced it; whether it was is not known to the caller.
+    assert.equal(outcome.status, 'rejected');
+    assert.deepEqual(found, ['ann', 'bob', 'dan']);
+  });
+
+  it('keeps a process that wakes from putting its journal in the place of its successor\'s', async () => {
+    let second: Opened | undefined;
+    let begun = false;
+    class Disk extends SimulatedDisk {
+      override async open(name: string, mode: OpenMode): Promise<OpenFile> {
+        if (name === 'journal-2.jsonl' && mode === 'journal' && !begun) {
+          begun = true;
+          second = makeStore({ ...options, files: this, machine: gone, random: seededRandom(2) });
+          await second.store.start();
+        }
+        return super.open(name, mode);
+      }
+    }
+    const disk = new Disk();
+    const first = await startStore({ ...options, files: disk, machine: machineWith(other) });
+    await first.store.write((tx) => tx.of(first.people).insert(person('ann')));
+    await assert.rejects(first.store.checkpoint());
+    assert.ok(second !== undefined);
+    const { store, people } = second;
+    await store.write((tx) => tx.of(people).insert(person('bob')));
+    const late = first.store.write((tx) => tx.of(first.people).insert(person('cat')));
+    await assert.rejects(late, { code: 'store_failed' });
+    await store.write((tx) => tx.of(people).insert(person('dan')));
+    await disk.remove('lock');
+    const third = await startStore({ ...options, files: disk });
+    assert.deepEqual(all(third.people).map(({ name }) => name), ['ann', 'bob', 'dan']);
+  });
+
+  const works: [string, (opened: Opened) => Promise<unknown>][] = [
+    ['writes', ({ store, people }) => store.write((tx) => tx.of(people).insert(person('bob')))],
+    ['checkpoints', ({ store }) => store.checkpoint()],
+  ];
+  for (const [what, work] of works) {
+    it(`stops a process that ${what} when the lock file is another's`, async () => {
+      const { disk, ...opened } = await heldBy(other);
+      await disk.remove('lock');
+      await (await disk.open('lock', 'exclusive')).close();
+      const { length } = disk.operations;
+      await assert.rejects(work(opened));
+      assert.equal(opened.store.status().state, 'failed');
+      assert.equal(disk.operations.length, length, 'it wrote, although it had lost the directory');
+    });
+  }
+
+  it('keeps a process from renaming snapshots that lost the directory while it wrote them', async () => {
+    const { disk, store } = await heldBy(other);
+    disk.pause = (_, name) =>
+      /^people\.json\.\w+\.tmp$/.test(name) && disk.content().has('lock') ? disk.remove('lock') : undefined;
+    await assert.rejects(store.checkpoint(), /the lock file is not ours any more/);
+    assert.deepEqual([...disk.content().keys()].filter((name) => /^\w+\.json$/.test(name)), []);
+  });
+});

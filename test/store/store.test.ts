@@ -1,0 +1,359 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { queryObjects } from 'node:v8';
+import { InvariantError } from '../../src/base/errors.ts';
+import { systemClock } from '../../src/base/system.ts';
+import { limits } from '../../src/base/limits.ts';
+import { NodeFiles } from '../../src/store/disk/node-files.ts';
+import { openStore, type StoreOptions } from '../../src/store/open-store.ts';
+import { UniqueKeyError, type Transaction } from '../../src/store/store.ts';
+import { sharedLog } from '../support/cluster/nodes.ts';
+import { SmallEtcd } from '../support/cluster/small-etcd.ts';
+import { noticesOfDeniedSyncs } from '../support/locked.ts';
+import {
+  all,
+  makeStore,
+  notes,
+  people,
+  person,
+  machineWith,
+  seededRandom,
+  startStore,
+  steppingClock,
+  turns,
+} from '../support/store/fixtures.ts';
+import { SimulatedDisk } from '../support/store/simulated-disk.ts';
+
+const root = mkdtempSync(join(tmpdir(), 'cairn-store-'));
+after(() => {
+  rmSync(root, { recursive: true, force: true });
+});
+let etcd: SmallEtcd | undefined;
+before(async () => {
+  etcd = await SmallEtcd.start();
+});
+after(() => etcd?.stop());
+let directories = 0;
+const newDirectory = (): string => join(root, String((directories += 1)));
+
+/** The same contract, whatever the records are kept in. */
+const kinds: [string, () => Partial<StoreOptions>][] = [
+  ['in memory', () => ({})],
+  ['in a directory', () => ({ files: new NodeFiles(newDirectory()) })],
+  ['in a cluster', () => ({ log: sharedLog(etcd?.addresses ?? [], { prefix: `${newDirectory()}/` }) })],
+];
+
+for (const [kind, options] of kinds) {
+  describe(`a store ${kind}`, () => {
+    it('shows a record once its write resolves, with id and revision first', async () => {
+      const { store, people } = await startStore(options());
+      const writing = store.write((tx) => tx.of(people).insert(person('ann')));
+      assert.equal(people.get(1), undefined);
+      const ann = await writing;
+      assert.equal(JSON.stringify(ann), JSON.stringify({ id: 1, revision: 1, ...person('ann') }));
+      assert.equal(people.get(1), ann);
+      assert.equal(people.find('email', 'ann@example.org'), ann);
+      assert.equal(people.revision, 1);
+      await store.close();
+    });
+
+    it('sees pending state in a transaction and decides uniqueness by it', async () => {
+      const { store, people } = await startStore(options());
+      const first = store.write((tx) => tx.of(people).insert(person('ann')));
+      const second = store.write((tx) => {
+        assert.equal(tx.of(people).find('email', 'ann@example.org')?.id, 1);
+        assert.deepEqual([...tx.of(people).referring('role', 'member')].map(({ id }) => id), [1]);
+        tx.of(people).insert({ ...person('bob'), email: 'ANN@example.org' });
+      });
+      await assert.rejects(second, UniqueKeyError);
+      await first;
+      assert.equal(people.size, 1);
+      const freed = store.write((tx) => tx.of(people).replace(1, person('eve')));
+      const taken = store.write((tx) => tx.of(people).insert(person('ann')));
+      const again = store.write((tx) => tx.of(people).replace(2, person('abe')));
+      const third = store.write((tx) => tx.of(people).insert(person('ann')));
+      await Promise.all([freed, taken, again, third]);
+      assert.deepEqual(all(people).map(({ name }) => name), ['eve', 'abe', 'ann']);
+      assert.equal(people.find('email', 'ann@example.org')?.id, 3);
+      await store.close();
+    });
+
+    it('takes every change back when the work throws', async () => {
+      const { store, people, notes } = await startStore(options());
+      await store.write((tx) => tx.of(people).insert(person('ann')));
+      const failing = store.write((tx) => {
+        tx.of(people).replace(1, person('bob'));
+        tx.of(people).insert(person('cat'));
+        tx.of(notes).insert({ person: 1, text: 'x' });
+        tx.of(people).remove(1);
+        throw new TypeError('no');
+      });
+      await assert.rejects(failing, TypeError);
+      const next = await store.write((tx) => {
+        assert.equal(tx.of(people).get(1)?.name, 'ann');
+        assert.equal(tx.of(people).find('email', 'cat@example.org'), undefined);
+        assert.deepEqual([...tx.of(people).referring('role', 'member')].map(({ id }) => id), [1]);
+        assert.deepEqual([...tx.of(notes).referring('person', 1)], []);
+        return tx.of(people).insert(person('dan'));
+      });
+      assert.equal(next.id, 2);
+      assert.equal(next.revision, 2);
+      await store.close();
+    });
+
+    it('changes several collections at once and keeps groups in order', async () => {
+      const { store, people, notes } = await startStore(options());
+      await store.write((tx) => {
+        const { id } = tx.of(people).insert(person('ann', 'admin'));
+        for (const text of ['a', 'b', 'c']) tx.of(notes).insert({ person: id, text });
+      });
+      const removing = store.write((tx) => {
+        tx.of(notes).remove(2);
+        tx.of(notes).insert({ person: 1, text: 'd' });
+        tx.of(notes).replace(1, { person: 9, text: 'a' });
+        return [...tx.of(notes).referring('person', 1)].map(({ id }) => id);
+      });
+      const members = await store.write((tx) => [...tx.of(notes).referring('person', 1)].map(({ id }) => id));
+      assert.deepEqual(await removing, [3, 4]);
+      assert.deepEqual(members, [3, 4]);
+      assert.deepEqual(notes.members('person', 1).map(({ id }) => id), [3, 4]);
+      assert.deepEqual(notes.members('person', 9).map(({ id }) => id), [1]);
+      await store.close();
+    });
+
+    it('keeps a view as it was, and lets go of it', async () => {
+      const { store, notes } = await startStore(options());
+      await store.write((tx) => {
+        for (let n = 1; n <= 3000; n += 1) tx.of(notes).insert({ person: 1, text: String(n) });
+      });
+      const view = notes.view();
+      await store.write((tx) => {
+        tx.of(notes).replace(5, { person: 1, text: 'changed' });
+        tx.of(notes).remove(2000);
+        tx.of(notes).insert({ person: 1, text: 'new' });
+      });
+      const later = notes.view();
+      await store.write((tx) => tx.of(notes).replace(5, { person: 1, text: 'again' }));
+      const seen = view.blocks;
+      assert.deepEqual(notes.latest(3).map(({ id }) => id), [3001, 3000, 2999]);
+      assert.deepEqual(notes.latest(2000).map(({ id }) => id).slice(1001, 1003), [1999, 1998]);
+      assert.equal(notes.latest(9000).length, 3000);
+      assert.deepEqual([view.size, view.revision], [3000, 1]);
+      assert.deepEqual(seen.map((block) => block.length), [1023, 1024, 953]);
+      assert.deepEqual(seen.flat().map(({ text }) => text), Array.from({ length: 3000 }, (_, n) => String(n + 1)));
+      assert.equal(later.blocks.flat()[4]?.text, 'changed');
+      assert.equal(notes.get(5)?.text, 'again');
+      assert.equal(notes.size, 3000);
+      await store.close();
+    });
+
+    it('refuses misuse', async () => {
+      const { store, people } = await startStore(options());
+      let kept: Transaction | undefined;
+      await store.write((tx) => {
+        kept = tx;
+      });
+      assert.throws(() => kept?.of(people).get(1), InvariantError);
+      const asynchronous = store.write(async (tx) => Promise.resolve(tx.of(people).insert(person('x'))));
+      await assert.rejects(asynchronous, InvariantError);
+      await assert.rejects(store.write((tx) => tx.of(people).replace(1, person('x'))), InvariantError);
+      assert.throws(() => store.collection(notes), InvariantError);
+      await store.close();
+      await assert.rejects(store.write((tx) => tx.of(people).insert(person('x'))), { code: 'draining' });
+    });
+
+    it("refuses a write inside another's work, which goes on unharmed", async () => {
+      const { store, people } = await startStore(options());
+      let inner: Promise<unknown> | undefined;
+      await store.write((tx) => {
+        inner = assert.rejects(store.write((nested) => nested.of(people).insert(person('bob'))), InvariantError);
+        tx.of(people).insert(person('ann'));
+      });
+      await inner;
+      await assert.rejects(store.write(() => assert.fail('no')), /no/);
+      await store.write((tx) => tx.of(people).insert(person('cat')));
+      const found = all(people).map(({ id, revision, name }) => `${id} ${revision} ${name}`);
+      assert.deepEqual(found, ['1 1 ann', '2 2 cat']);
+      await store.close();
+    });
+
+    it('answers what waits before it closes', async () => {
+      const { store, people } = await startStore(options());
+      const writes = Array.from({ length: 50 }, (_, n) => store.write((tx) => tx.of(people).insert(person(`p${n}`))));
+      const closing = store.close();
+      assert.equal((await Promise.all(writes)).length, 50);
+      await closing;
+    });
+  });
+}
+
+describe('a store under load', () => {
+  it('bounds the bytes and the number of what waits', async () => {
+    const { store, people, notes } = await startStore();
+    // Three bytes each.
+    const text = '€'.repeat(limits.groupBytesMax / 6);
+    await Promise.all([1, 2, 3].map((n) => store.write((tx) => tx.of(notes).insert({ person: n, text }))));
+    assert.equal(store.status().groups, 3);
+    const insert = (n: number): Promise<unknown> => store.write((tx) => tx.of(people).insert(person(`p${n}`)));
+    const writes = Array.from({ length: limits.waitingTransactionsMax }, (_, n) => insert(n));
+    await assert.rejects(insert(-1), { code: 'overloaded', retryAfterSeconds: 1 });
+    await Promise.all(writes);
+    assert.equal(store.status().groups, 3 + limits.waitingTransactionsMax / limits.groupTransactionsMax);
+    await insert(-1);
+  });
+
+  it('forgets what was pending', async () => {
+    const { store, people } = await startStore();
+    const insertAndRemove = async (n: number): Promise<void> => {
+      const { id } = await store.write((tx) => tx.of(people).insert(person(`p${n}`)));
+      await store.write((tx) => tx.of(people).remove(id));
+    };
+    const leftAfter = async (rounds: number): Promise<[objects: number, bytes: number]> => {
+      for (let round = 0; round < rounds; round += 1) {
+        await Promise.all(Array.from({ length: 500 }, (_, n) => insertAndRemove(round * 500 + n)));
+      }
+      // This collects what is garbage, too.
+      return [queryObjects(Object, { format: 'count' }), process.memoryUsage().heapUsed];
+    };
+    const [objectsBefore, bytesBefore] = await leftAfter(4);
+    const [objects, bytes] = await leftAfter(30);
+    const left = { objects: objects - objectsBefore, bytes: bytes - bytesBefore };
+    const told = `15,000 records came and went, and left ${left.objects} objects, ${left.bytes} bytes`;
+    assert.ok(left.objects < 100, told);
+    // Keys are none. A MiB or so comes and goes with the test runner's own map of what is under way.
+    assert.ok(left.bytes < 2_500_000, told);
+  });
+});
+
+describe('a store at rest', () => {
+  it('makes the JSON files the data 5 s after the last write, once in 30 s at most, if worth it', async () => {
+    const disk = new SimulatedDisk();
+    const { store, people, notes, clock, tick } = await startStore({ files: disk });
+    const rest = async (ms: number): Promise<number> => {
+      clock.advance(ms);
+      await tick();
+      await turns(100);
+      return store.status().checkpoints;
+    };
+    const names = (): unknown => JSON.parse(String(disk.content().get('people.json'))).records;
+    await store.write((tx) => tx.of(people).insert(person('ann')));
+    assert.equal(await rest(4000), 0);
+    assert.equal(await rest(2000), 1);
+    assert.deepEqual(names(), all(people));
+    await store.write((tx) => tx.of(people).insert(person('bob')));
+    assert.equal(await rest(20_000), 1);
+    assert.equal(await rest(10_000), 2);
+    assert.deepEqual(names(), all(people));
+    assert.equal(await rest(60_000), 2, 'nothing was written since');
+    const text = 'x'.repeat(1024 * 1024);
+    for (let n = 0; n < 9; n += 1) await store.write((tx) => tx.of(notes).insert({ person: 1, text }));
+    assert.equal(await rest(60_000), 3, 'the files were smaller than what was written');
+    await store.write((tx) => tx.of(notes).insert({ person: 1, text: text.slice(0, 900_000) }));
+    assert.equal(await rest(60_000), 3, 'the files are more than ten times as large as what was written');
+    await store.write((tx) => tx.of(notes).insert({ person: 1, text: text.slice(0, 100_000) }));
+    assert.equal(await rest(60_000), 4, 'and now they are not');
+  });
+
+  it('leaves the files as they are where nothing is written at rest, until it stops', async () => {
+    const disk = new SimulatedDisk();
+    const { store, people, pass } = await startStore({ files: disk, atRest: false });
+    await store.write((tx) => tx.of(people).insert(person('ann')));
+    await pass(60_000);
+    assert.equal(store.status().checkpoints, 0);
+    await store.close();
+    assert.deepEqual(JSON.parse(String(disk.content().get('people.json'))).records.length, 1);
+  });
+
+  it('writes little ahead of the first lines, and more as the journal grows', async () => {
+    const disk = new SimulatedDisk();
+    const { store, people, notes } = await startStore({ files: disk, spareBytes: 1024 * 1024 });
+    const length = (): number => disk.content().get('journal-1.jsonl')?.length ?? 0;
+    await store.write((tx) => tx.of(people).insert(person('ann')));
+    assert.ok(length() > 16 * 1024 && length() < 17 * 1024, `${length()} bytes`);
+    const text = 'x'.repeat(1000);
+    for (let n = 0; n < 300; n += 1) await store.write((tx) => tx.of(notes).insert({ person: 1, text }));
+    const ahead = length() - store.status().journalBytes;
+    assert.ok(ahead > 100_000, `${ahead} bytes`);
+    await store.close();
+  });
+});
+
+describe('a store in a directory', () => {
+  it('comes back after a clean stop, and its files are the data', async () => {
+    const directory = newDirectory();
+    const first = await startStore({ files: new NodeFiles(directory) });
+    await first.store.write((tx) => {
+      tx.of(first.people).insert(person('ann'));
+      tx.of(first.people).insert(person('bob'));
+      tx.of(first.notes).insert({ person: 1, text: 'käse\n' });
+    });
+    await first.store.write((tx) => tx.of(first.people).remove(2));
+    await first.store.close();
+    const barrier = noticesOfDeniedSyncs.length > 0 ? ['.sync'] : [];
+    const files = [...barrier, 'journal-2.jsonl', 'notes.json', 'people.json'];
+    assert.deepEqual(readdirSync(directory).sort(), files);
+    const file = readFileSync(join(directory, 'people.json'), 'utf8');
+    const members = 'format collection epoch through revision nextId records count sha256';
+    assert.equal(Object.keys(JSON.parse(file)).join(' '), members);
+    assert.equal(file.split('\n')[1], '{"id":1,"revision":1,"name":"ann","email":"ann@example.org","role":"member"}');
+    for (const name of readdirSync(directory)) assert.equal(statSync(join(directory, name)).mode & 0o777, 0o600, name);
+
+    const second = await startStore({ files: new NodeFiles(directory), clock: systemClock });
+    assert.equal(second.store.epoch, first.store.epoch);
+    assert.deepEqual(second.notices, noticesOfDeniedSyncs);
+    assert.deepEqual(all(second.people), all(first.people));
+    assert.deepEqual(all(second.notes), all(first.notes));
+    assert.equal(second.people.revision, 2);
+    assert.equal(second.people.find('email', 'ann@example.org')?.id, 1);
+    const cat = await second.store.write((tx) => tx.of(second.people).insert(person('cat')));
+    assert.deepEqual([cat.id, cat.revision], [3, 3]);
+    await second.store.close();
+  });
+
+  it('takes a new collection, and carries one that is not registered', async () => {
+    const directory = newDirectory();
+    const only = async (definition: 'people' | 'notes'): Promise<void> => {
+      const clock = steppingClock();
+      const files = new NodeFiles(directory);
+      const store = openStore({ files, clock, random: seededRandom(2), machine: machineWith() });
+      if (definition === 'people') {
+        const collection = store.collection(people);
+        await store.start();
+        await store.write((tx) => tx.of(collection).insert(person(`p${collection.size}`)));
+      } else {
+        const collection = store.collection(notes);
+        await store.start();
+        await store.write((tx) => tx.of(collection).insert({ person: 1, text: 't' }));
+      }
+      await store.close();
+    };
+    await only('people');
+    await only('notes');
+    await only('people');
+    const both = makeStore({ files: new NodeFiles(directory) });
+    await both.store.start();
+    assert.equal(both.people.size, 2);
+    assert.equal(both.notes.size, 1);
+    await both.store.close();
+  });
+
+  it('goes on from the journal when it was not closed', async () => {
+    const directory = newDirectory();
+    const first = await startStore({ files: new NodeFiles(directory) });
+    await first.store.write((tx) => tx.of(first.people).insert(person('ann')));
+    rmSync(join(directory, 'lock'));
+    const second = await startStore({ files: new NodeFiles(directory), clock: systemClock });
+    assert.deepEqual(second.notices, [...noticesOfDeniedSyncs, 'the last stop was not clean: 1 commits were replayed']);
+    assert.deepEqual(all(second.people), all(first.people));
+    const late = (): Promise<unknown> => first.store.write((tx) => tx.of(first.people).insert(person('bob')));
+    await assert.rejects(late(), { code: 'outcome_unknown' });
+    await assert.rejects(late(), { code: 'store_failed' });
+    assert.equal(first.failures.length, 1);
+    assert.equal(first.store.status().state, 'failed');
+    await first.store.close();
+    await second.store.close();
+  });
+});

@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict';
+import { execFile, spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { extname, join, resolve } from 'node:path';
+import type { TestContext } from 'node:test';
+import { promisify } from 'node:util';
+import { handbook, projectDirectory } from '../source.ts';
+import { isLockedRun } from '../locked.ts';
+
+/** A `cairn` process and what it wrote so far. */
+export interface Running {
+  readonly child: ChildProcess;
+  readonly out: string;
+  readonly err: string;
+  /** Resolves with the first match in what it writes to standard output; rejects when it ends before. */
+  find(pattern: RegExp): Promise<RegExpExecArray>;
+  /** Resolves with its exit code. */
+  readonly ended: Promise<number | null>;
+}
+
+/** Whether this Node.js runs the source as it stands; 20 needs tsx. */
+const typeStripping: unknown = Reflect.get(process.features, 'typescript');
+
+/** What Node.js needs to run TypeScript. */
+export const loader = typeStripping ? [] : ['--import', 'tsx'];
+
+/** What starts Cairn from its source. */
+export const source = [...loader, join(projectDirectory, 'src', 'main.ts')];
+
+/** What starts a program by its path from the top, such as `.ci/bench/main`, in TypeScript or built as they are. */
+export function testProgram(path: string): string[] {
+  const ending = extname(import.meta.filename);
+  return [...(ending === '.ts' ? loader : []), join(import.meta.dirname, '..', '..', '..', path + ending)];
+}
+
+/** What a program of the tests, run with these flags of Node.js, prints as JSON. */
+export async function printed(path: string, ...flags: string[]) {
+  const words = [...flags, ...testProgram(path)];
+  const { stdout } = await promisify(execFile)(process.execPath, words, { cwd: projectDirectory });
+  return JSON.parse(stdout);
+}
+
+/** What starts Cairn: the source, or what was built of it where the tests are built, too. */
+const program = testProgram('src/main');
+
+/** Cheap hashes and an administrator with a known password, so that a start takes no longer than it must. */
+export const cheap = { CAIRN_SCRYPT_COST: '14', CAIRN_ADMIN_PASSWORD: 'correct horse battery' };
+
+/** Starts `cairn` with these words; it is killed when the test ends. */
+export function cairn(t: TestContext, words: readonly string[], environment: NodeJS.ProcessEnv = cheap): Running {
+  const valuesOf = (flag: RegExp): string[] =>
+    words.flatMap((word, index) => (flag.test(word) ? words.slice(index + 1, index + 2) : []));
+  const [directory = 'data'] = valuesOf(/^--data$/);
+  const files = valuesOf(/^--(tls-(cert|key)|collections)$/).map((file) => resolve(projectDirectory, file));
+  const reads = [...new Set(files)].map((file) => `--allow-fs-read=${file}`);
+  // Who serves a file by its name tries something out; the lines of the reference lock a server of a directory.
+  const isLocked = isLockedRun && !/\.json$/.test(words[0] ?? '');
+  const flags = isLocked ? [...lockedFlags(join(projectDirectory, 'src'), directory), ...reads] : [];
+  // What it compiled for one start serves the next; a locked run may not write there.
+  const cache = isLocked ? {} : { NODE_COMPILE_CACHE: join(projectDirectory, '.cache') };
+  return run(t, [...flags, ...program, ...words], { ...cache, ...environment });
+}
+
+/** The flags of the reference's line for this Node.js, for a program and its data in these directories. */
+export function lockedFlags(programDirectory: string, dataDirectory: string): string[] {
+  const [, common = ''] = /^FLAGS="(.*)"$/m.exec(handbook) ?? [];
+  const lines = [...handbook.matchAll(/^node (.*) \$FLAGS dist\/main\.js serve # Node\.js ([\d and]+)$/gm)];
+  const major = String(Number.parseInt(process.versions.node, 10));
+  const [, own = ''] = lines.find(([, , versions = '']) => versions.split(' and ').includes(major)) ?? [];
+  assert.ok(common !== '' && own !== '' && lines.length === 3, 'the reference has the four lines');
+  const flags = `${own} ${common}`.replaceAll('$PWD/dist', programDirectory);
+  return flags.replaceAll('$CAIRN_DATA', resolve(projectDirectory, dataDirectory)).split(' ');
+}
+
+/** Starts Node.js, or another command, with these words; it is killed when the test ends. */
+export function run(
+  t: TestContext,
+  words: readonly string[],
+  environment: NodeJS.ProcessEnv = cheap,
+  command = process.execPath,
+): Running {
+  const child = spawn(command, words, {
+    cwd: projectDirectory,
+    env: { PATH: process.env['PATH'], ...environment },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  const written = { out: '', err: '' };
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (written.out += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (written.err += text));
+  const ended = once(child, 'close').then(([code]: unknown[]) => (typeof code === 'number' ? code : null));
+  t.after(async () => {
+    child.kill('SIGKILL');
+    await ended;
+  });
+  return {
+    child,
+    ended,
+    get out() {
+      return written.out;
+    },
+    get err() {
+      return written.err;
+    },
+    find: findIn(written, (look) => child.stdout.on('data', look), ended),
+  };
+}
+
+/** Returns the `find` of a process: `onOut` has a function called whenever `written.out` has grown. */
+export function findIn(
+  written: Pick<Running, 'out' | 'err'>,
+  onOut: (look: () => void) => void,
+  ended: Running['ended'],
+): Running['find'] {
+  return (pattern) =>
+    new Promise((resolve, reject) => {
+      const look = (): void => {
+        const match = pattern.exec(written.out);
+        if (match !== null) resolve(match);
+      };
+      onOut(look);
+      void ended.then((code) => reject(new Error(`ended with ${code} before ${pattern}: ${written.err}`)));
+      look();
+    });
+}
+
+/** An empty directory that goes with the test. */
+export function temporaryDirectory(t: TestContext): string {
+  const directory = mkdtempSync(join(tmpdir(), 'cairn-test-'));
+  // A process that still runs may make a file in it meanwhile.
+  t.after(() => rmSync(directory, { recursive: true, force: true, maxRetries: 10 }));
+  return directory;
+}

@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict';
+import { readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { contentSecurityPolicy, pageEndpoints } from '../../src/features/page/assets.ts';
+import { projectDirectory } from '../support/source.ts';
+import { createApp } from '../support/inside.ts';
+
+const folder = join(projectDirectory, 'src', 'web');
+const read = (name: string): string => readFileSync(join(folder, name), 'utf8');
+/** `types.js` has comments for the type checker alone. */
+const pageFiles = readdirSync(folder).filter((name) => /\.(html|css|js|svg)$/.test(name) && name !== 'types.js');
+const lineWidthMax = 120;
+const coldBytesMax = 95_000;
+
+test('every file of the page is served unchanged with its own strong entity tag', async (t) => {
+  const app = await createApp();
+  t.after(() => app.close());
+  assert.equal(pageEndpoints(false).length, pageFiles.length);
+  const tags = new Set<string>();
+  for (const name of pageFiles) {
+    const { body, fields } = await app.inject({ target: name === 'index.html' ? '/' : `/page/${name}` });
+    assert.equal(body, read(name), name);
+    assert.match(fields.get('etag') ?? '', /^"[\w-]{22}"$/);
+    tags.add(fields.get('etag') ?? '');
+  }
+  assert.equal(tags.size, pageFiles.length);
+});
+
+test('what is the same for all is compressed for callers that accept gzip, under a tag of its own', async (t) => {
+  const app = await createApp();
+  t.after(() => app.close());
+  const zipped = ['gzip', 'gzip, deflate, br', 'br;q=1, GZIP; q=0.5', 'deflate,gzip;q=1'];
+  const plain = ['', 'br', 'gzip;q=0', 'gzip; q=0.000', 'x-gzip', 'gzip2', 'identity'];
+  for (const target of ['/page/page.css', '/openapi.json']) {
+    const ask = (coding: string) => app.inject({ target, fields: { 'accept-encoding': coding } });
+    const tags = new Map<string | undefined, string | undefined>();
+    for (const coding of [...zipped, ...plain]) {
+      const { fields } = await ask(coding);
+      const encoding = fields.get('content-encoding');
+      assert.equal(encoding, zipped.includes(coding) ? 'gzip' : undefined, coding);
+      tags.set(encoding, fields.get('etag'));
+      assert.equal(tags.get(encoding), fields.get('etag'));
+      const tag = fields.get('etag') ?? '';
+      const again = await app.inject({ target, fields: { 'accept-encoding': coding, 'if-none-match': tag } });
+      assert.equal(again.status, 304);
+    }
+    assert.notEqual(tags.get('gzip'), tags.get(undefined), 'a tag is of one form');
+  }
+});
+
+test('every reference in a file leads to an asset', () => {
+  const assets = new Set(pageEndpoints(false).map(({ route }) => route.path));
+  const missing: string[] = [];
+  for (const name of pageFiles) {
+    for (const [, target = ''] of read(name).matchAll(/(?:src|href)="(page\/[^"]*)"/g)) {
+      if (!assets.has(`/${target}`)) missing.push(`${name}: ${target}`);
+    }
+    for (const [, target = ''] of read(name).matchAll(/(?:\bfrom |\bimport\()'\.\/([^']*)'/g)) {
+      if (target === 'types.js') continue;
+      if (!assets.has(`/page/${target}`)) missing.push(`${name}: ${target}`);
+    }
+  }
+  assert.deepEqual(missing, []);
+});
+
+test('the page makes no markup from text, and has no inline script or style', () => {
+  const script = /innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|\beval\b|new Function|\.style\b/;
+  for (const name of pageFiles) {
+    const text = read(name);
+    if (name.endsWith('.js')) {
+      assert.doesNotMatch(text, script, name);
+      assert.match(text, /^\/\/ @ts-check\n/, name);
+    }
+    if (/\.(html|svg)$/.test(name)) assert.doesNotMatch(text, /<style|\sstyle=|\son\w+=|javascript:|<script>/i, name);
+  }
+});
+
+test('the policy allows this server alone and no script sinks', () => {
+  const directives = contentSecurityPolicy.split('; ');
+  assert.equal(directives[0], "default-src 'none'");
+  assert.ok(directives.includes("require-trusted-types-for 'script'"));
+  assert.doesNotMatch(contentSecurityPolicy, /unsafe|\*|data:|blob:|https?:/);
+});
+
+test('the files of the first view stay small', () => {
+  const needed = new Set(['index.html', 'page.css', 'icon.svg', 'app.js', 'keys.js']);
+  for (const name of needed) {
+    for (const [, module = ''] of read(name).matchAll(/^import [^']*'\.\/([^']*)'/gm)) needed.add(module);
+  }
+  const bytes = [...needed].reduce((sum, name) => sum + Buffer.byteLength(read(name)), 0);
+  assert.ok(bytes <= coldBytesMax, `the first view needs ${bytes} bytes`);
+  const preloaded = [...read('index.html').matchAll(/modulepreload" href="page\/([^"]*)"/g)].map(([, name]) => name);
+  const modules = [...needed].filter((name) => name.endsWith('.js') && !['app.js', 'keys.js'].includes(name));
+  assert.deepEqual(preloaded.sort(), modules.sort(), 'all of them are asked for at once');
+});
+
+test('no line of the page is longer than an editor shows', () => {
+  const lines = pageFiles.flatMap((name) => read(name).split('\n').map((line) => ({ name, line })));
+  assert.deepEqual(lines.filter(({ line }) => line.length > lineWidthMax), []);
+});
