@@ -17,8 +17,6 @@ const rememberedMs = 120_000;
 export class Turns<T> {
   /** The tasks of each caller, the one with the next turn first. */
   readonly #queues = new Map<string, Queue<T>>();
-  /** How many turns of others each caller still has to wait for, because of what its tasks cost. */
-  readonly #debts = new Map<string, number>();
   #size = 0;
   readonly #clock: Clock;
   /** The longest wait, and when it ended. */
@@ -50,37 +48,23 @@ export class Turns<T> {
 
   /** Removes the next task; `undefined` if none waits. Its caller is then the last. */
   next(): T | undefined {
-    // A caller in debt goes to the end of the same iteration, until its debt is paid.
-    for (const [caller, own] of this.#queues) {
-      const { tasks } = own;
-      // A lone caller stays in its place.
-      const isAlone = this.#queues.size === 1;
-      const debt = isAlone ? 0 : (this.#debts.get(caller) ?? 0);
-      const task = debt >= 1 ? undefined : tasks.shift();
-      if (debt >= 1) this.#debts.set(caller, debt - 1);
-      if (!isAlone || tasks.length === 0) this.#queues.delete(caller);
-      if (!isAlone && tasks.length > 0) this.#queues.set(caller, own);
-      if (task === undefined) continue;
-      const nowMs = this.#clock.elapsed();
-      this.#waited(nowMs - own.sinceMs, nowMs);
-      own.sinceMs = nowMs;
-      this.#size -= 1;
-      if (this.#size === 0) this.#debts.clear();
-      return task;
-    }
-    return undefined;
-  }
-
-  /** Makes a caller wait for further turns of others, if there are any. */
-  charge(caller: string, turns: number): void {
-    if (this.#size > 0) this.#debts.set(caller, (this.#debts.get(caller) ?? 0) + turns);
+    const [first] = this.#queues;
+    if (first === undefined) return undefined;
+    const [caller, own] = first;
+    const task = own.tasks.shift();
+    this.#queues.delete(caller);
+    if (own.tasks.length > 0) this.#queues.set(caller, own);
+    const nowMs = this.#clock.elapsed();
+    this.#waited(nowMs - own.sinceMs, nowMs);
+    own.sinceMs = nowMs;
+    this.#size -= 1;
+    return task;
   }
 
   /** Removes all tasks, and returns them. */
   clear(): T[] {
     const all = [...this.#queues.values()].flatMap(({ tasks }) => tasks);
     this.#queues.clear();
-    this.#debts.clear();
     this.#size = 0;
     return all;
   }

@@ -223,7 +223,7 @@ export interface Store {
   /**
    * Runs `work` as one transaction. Resolves with its result when it is durable and
    * visible. An error that `work` throws rejects the promise, and nothing is written. Callers
-   * take turns, and what a refused transaction cost is charged to its caller; absent: the program.
+   * take turns, one write each. Without `caller`, the program is the caller.
    * @throws CairnError `storage_full`, `outcome_unknown`, `store_failed`,
    *   `store_unavailable`, `overloaded`
    */

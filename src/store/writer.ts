@@ -1,6 +1,6 @@
 import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
-import { isStranger } from '../base/network.ts';
+import { siteOf } from '../base/network.ts';
 import type { Clock } from '../base/system.ts';
 import { Turns } from '../base/turns.ts';
 import type { Files } from './disk/files.ts';
@@ -37,7 +37,6 @@ interface WriterOptions {
 class Write<T> {
   /** What the last run of the work has changed, as the log has it; `undefined` for nothing. */
   commit: string | undefined;
-  readonly caller: string;
   readonly reject: (error: unknown) => void;
   readonly #work: (transaction: Transaction) => T;
   readonly #resolve: (result: T) => void;
@@ -47,12 +46,10 @@ class Write<T> {
   #error: unknown;
 
   constructor(
-    caller: string,
     work: (transaction: Transaction) => T,
     resolve: (result: T) => void,
     reject: (error: unknown) => void,
   ) {
-    this.caller = caller;
     this.#work = work;
     this.#resolve = resolve;
     this.reject = reject;
@@ -106,12 +103,8 @@ export class Writer implements Store, LogClient {
   readonly #options: WriterOptions;
   readonly #log: CommitLog;
   readonly #listeners: ((changes: readonly RecordChange[]) => void)[] = [];
-  /**
-   * What takes the next write that has not been run. Callers take turns. Those who have not signed
-   * in share one, since anybody can have many addresses, and take turns with it.
-   */
-  readonly #waiting: Turns<() => AnyWrite | undefined>;
-  readonly #ofStrangers: Turns<AnyWrite>;
+  /** The writes that have not been run. Callers take turns, one write each. */
+  readonly #waiting: Turns<AnyWrite>;
   /** The writes that have been run and are run again, before those that wait, in order. */
   readonly #again: AnyWrite[] = [];
   /** The batch that was run and is being appended. */
@@ -139,7 +132,6 @@ export class Writer implements Store, LogClient {
     this.#options = options;
     this.#log = options.log;
     this.#waiting = new Turns(options.clock);
-    this.#ofStrangers = new Turns(options.clock);
   }
 
   get epoch(): string {
@@ -218,10 +210,7 @@ export class Writer implements Store, LogClient {
         const message = 'Cannot write: too many writes are waiting';
         throw new CairnError('overloaded', message, { retryAfterSeconds: 1 });
       }
-      const write = new Write(caller, work, resolve, reject);
-      const isShared = isStranger(caller);
-      if (isShared) this.#ofStrangers.add(caller, write);
-      this.#waiting.add(turnOf(caller), isShared ? () => this.#ofStrangers.next() : () => write);
+      this.#waiting.add(siteOf(caller), new Write(work, resolve, reject));
       this.#schedule();
     });
   }
@@ -249,7 +238,7 @@ export class Writer implements Store, LogClient {
       ...this.#published,
       memoryBytes: memory.bytes,
       memoryMaxBytes: this.memoryMaxBytes,
-      slowestWaitMs: Math.max(this.#waiting.slowestMs, this.#ofStrangers.slowestMs),
+      slowestWaitMs: this.#waiting.slowestMs,
       collections: countsOf(tables),
       ...log.status(),
     };
@@ -356,7 +345,7 @@ export class Writer implements Store, LogClient {
       bytes < limits.groupBytesMax / 4 &&
       idleMs < limits.refusingMs;
     while (isOpen()) {
-      const write = this.#again.shift() ?? this.#waiting.next()?.();
+      const write = this.#again.shift() ?? this.#waiting.next();
       if (write === undefined) break;
       const transaction = new TableTransaction(first + commits.length);
       this.#isDeciding = true;
@@ -378,11 +367,7 @@ export class Writer implements Store, LogClient {
       }
       writes.push(write);
       const endedMs = clock.elapsed();
-      if (commit === undefined) {
-        idleMs += endedMs - beganMs;
-        this.#waiting.charge(turnOf(write.caller), endedMs - beganMs);
-        this.#ofStrangers.charge(write.caller, endedMs - beganMs);
-      }
+      if (commit === undefined) idleMs += endedMs - beganMs;
       beganMs = endedMs;
     }
     return batch;
@@ -408,12 +393,9 @@ export class Writer implements Store, LogClient {
     for (const { reject, commit } of this.#batch?.writes.splice(0) ?? []) {
       reject(commit === undefined ? reason : outcomeUnknown(cause));
     }
-    const waiting = this.#waiting.clear().flatMap((take) => take() ?? []);
-    for (const { reject } of [...this.#again.splice(0), ...waiting]) reject(reason);
+    for (const { reject } of [...this.#again.splice(0), ...this.#waiting.clear()]) reject(reason);
   }
 }
-
-const turnOf = (caller: string): string => (isStranger(caller) ? 'strangers' : caller);
 
 function outcomeUnknown(cause?: unknown): CairnError {
   const message =
