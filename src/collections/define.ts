@@ -27,6 +27,7 @@ import {
   type CollectionDefinition,
 } from './declaration.ts';
 import { items as itemsCollection } from './items.ts';
+import { camelCase, singularize } from './nouns.ts';
 import type { Served } from './served.ts';
 
 /** The checks of collections, which are loaded only where somebody declares some. */
@@ -212,7 +213,7 @@ export function withSingulars({
   return collections.map((each) => {
     let { singular } = each;
     if (singular === undefined) {
-      singular = each.single ? wordOf(each.name) : singularOf(each.name);
+      singular = each.single ? wordOf(each.name) : wordOf(singularize(each.name));
       while (taken.has(singular) || isReserved(singular, users))
         singular = derivedStart.test(singular) ? wordOf(`entry-${singular}`) : `${singular}Entry`;
       taken.add(singular);
@@ -222,19 +223,7 @@ export function withSingulars({
 }
 
 /** Returns a name as a word of letters and digits. */
-function wordOf(name: string): string {
-  const word = name.replaceAll(/[_-]+(\w?)/g, (_, letter: string) => letter.toUpperCase());
-  return word.replace(/^\d*$|^(?=\d)/, 'entry$&').replace(/^./, (one) => one.toLowerCase());
-}
-
-/** Returns the name of one record: a word of letters and digits. */
-export function singularOf(name: string): string {
-  const plural = wordOf(name);
-  if (plural === 'people') return 'person';
-  if (/ies$/.test(plural)) return plural.replace(/ies$/, 'y');
-  if (/(ss|x|ch|sh)es$/.test(plural)) return plural.slice(0, -2);
-  return /[^s]s$/.test(plural) ? plural.slice(0, -1) : `${plural}Entry`;
-}
+const wordOf = (name: string): string => camelCase(name).replace(/^\d*$|^(?=\d)/, 'entry$&');
 
 /** Returns a check that ends at the first mistake. */
 function every(...checks: readonly Check[]): Check {

@@ -255,6 +255,49 @@ test('PATCH assigns at the top level, PUT replaces, and neither changes an id', 
   assert.deepEqual((await send('POST', '/posts', { id: 77, title: 'made' })).json, { id: 5, title: 'made' });
 });
 
+/** Names of collections, and of the members that refer to them: as json-server 0.17.4 calls them, or as records do. */
+const relations: readonly (readonly [parent: string, child: string, member: string, inRecords?: true])[] = [
+  ['movies', 'reviews', 'movieId'], ['heroes', 'powers', 'heroId'], ['statuses', 'tasks', 'statusId'],
+  ['series', 'episodes', 'seriesId'], ['buses', 'trips', 'busId'], ['children', 'toys', 'childId'],
+  ['people', 'pets', 'personId'], ['data', 'points', 'datumId'], ['media', 'captions', 'mediaId'],
+  ['product', 'sales', 'productId'], ['Posts', 'Comments', 'PostId'], ['Posts', 'Comments', 'postId', true],
+  ['cookies', 'jars', 'cookieId', true], ['blog_posts', 'likes', 'blogPostId', true],
+];
+
+for (const [parent, child, member, inRecords] of relations) {
+  test(`${child} belong to ${parent} by ${member}${inRecords ? ', as their records say' : ''}`, async (t) => {
+    const both = [parent, child].map((name) =>
+      defineCollection({ name, id: { kind: 'any' }, fields: {}, additional: true }));
+    const { send, ids } = await opened(t, both);
+    const bare = member.replace(/Id$/, '');
+    for (const id of ['a', 7]) await send('POST', `/${parent}`, { id });
+    if (inRecords) await send('POST', `/${child}`, { id: 'other', [member]: 'none' });
+    const made = await send('POST', `/${parent}/a/${child}`, { id: 'x' });
+    assert.deepEqual(made.json, { id: 'x', [member]: 'a' });
+    await send('POST', `/${child}`, { id: 'y', [member]: '7' });
+    assert.deepEqual([await ids(`/${parent}/a/${child}`), await ids(`/${parent}/7/${child}`)], [['x'], ['y']]);
+    assert.equal((await send('GET', `/${parent}/7?_embed=${child}`)).json[child][0].id, 'y');
+    for (const parameter of ['_expand', '_embed'])
+      assert.equal((await send('GET', `/${child}/x?${parameter}=${bare}`)).json[bare].id, 'a', parameter);
+    assert.equal((await send('DELETE', `/${parent}/a`)).status, 200);
+    assert.equal((await send('GET', `/${child}/x`)).status, 404);
+    assert.equal((await send('GET', `/${child}/y`)).status, 200);
+  });
+}
+
+test('a member that two collections could mean belongs to the plural one, as in json-server', async (t) => {
+  const singulars = { product: 'oneProduct', products: 'product', sales: 'sale' };
+  const { send } = await opened(t, Object.entries(singulars).map(([name, singular]) =>
+    defineCollection({ name, singular, fields: {}, additional: true })));
+  for (const name of ['product', 'products']) await send('POST', `/${name}`, { of: name });
+  await send('POST', '/sales', { productId: 1 });
+  assert.equal((await send('GET', '/sales/1?_expand=product')).json.product.of, 'products');
+  await send('DELETE', '/product/1');
+  assert.equal((await send('GET', '/sales/1')).status, 200);
+  await send('DELETE', '/products/1');
+  assert.equal((await send('GET', '/sales/1')).status, 404);
+});
+
 test('a path may end in a slash', async (t) => {
   const { send, ids } = await filled(t);
   assert.deepEqual(await ids('/posts/?_limit=1&title_like=/'), []);

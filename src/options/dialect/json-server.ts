@@ -39,7 +39,6 @@ import { readList, readRecord, type List, type PieceWriter } from '../../lists/l
 import { listParameters } from '../../lists/query.ts';
 import {
   anyJson,
-  moreName,
   referenceIn,
   valueName,
   type Field,
@@ -54,7 +53,8 @@ import {
   representationWriter,
 } from '../../schema/record.ts';
 import type { StoredRecord, Transaction } from '../../store/store.ts';
-import { isForeign, namesIn, readPart, readQuery, type IsKnown, type Part } from './query.ts';
+import { isForeign, namesIn, readPart, readQuery, type Part } from './query.ts';
+import { knownIn, referenceTo, targetOf } from './relations.ts';
 
 /** The index of what records refer to: each member with a name that ends in `Id`, by its text. */
 const refers = '.refers';
@@ -176,12 +176,11 @@ class Resource extends CollectionResource {
   override remove(tx: Transaction, target: Target): void {
     super.remove(tx, target);
     const removed: [Declared, RecordId][] = [[this.collection, target.id]];
-    for (const [{ singular }, id] of removed) {
-      const name = `${singular}Id`;
-      for (const from of this.#registry.values()) {
-        const { [name]: field } = from.fields;
-        // What is declared as a reference has its own rule.
-        if (field !== undefined && referenceIn(field) !== undefined) continue;
+    const referring = new Map<Declared, readonly (readonly [from: Declared, name: string])[]>();
+    for (const [to, id] of removed) {
+      const found = referring.get(to) ?? referencesTo(to, this.#registry);
+      referring.set(to, found);
+      for (const [from, name] of found) {
         for (const referrer of [...tx.of(from.records).referring(refers, keyOf(name, id))]) {
           const other = idOf(referrer);
           if (removed.push([from, other]) > limits.referrersMax) throw tooMany;
@@ -191,6 +190,16 @@ class Resource extends CollectionResource {
     }
   }
 }
+
+/** Returns the members that refer to a collection and have no rule of their own. */
+const referencesTo = (to: Declared, registry: Registry) =>
+  [...registry.values()]
+    .map((from) => [from, referenceTo(to, from)] as const)
+    .filter(([{ fields }, name]) => {
+      const field = fields[name];
+      const isDeclared = field !== undefined && referenceIn(field) !== undefined;
+      return !isDeclared && targetOf(name, registry) === to;
+    });
 
 const tooMany = new CairnError(
   'still_referenced',
@@ -250,32 +259,6 @@ function handlersOf(
   };
 }
 
-/**
- * Returns a function that knows the members of records: those that are declared, and those that a
- * stored record has.
- */
-function knownIn({ fields, records }: Declared): IsKnown {
-  const counts = new Map<string, number>();
-  const count = (record: object, by: 1 | -1): void => {
-    for (const name of Object.keys(moreOf(record))) {
-      const sum = (counts.get(name) ?? 0) + by;
-      if (sum > 0) counts.set(name, sum);
-      else counts.delete(name);
-    }
-  };
-  if (Object.hasOwn(fields, moreName)) {
-    for (const block of records.view().blocks) for (const record of block) count(record, 1);
-    records.follow((before, after) => {
-      if (before !== undefined) count(before, -1);
-      if (after !== undefined) count(after, 1);
-    });
-  }
-  return (path) => {
-    const [name = ''] = path.split('.');
-    return Object.hasOwn(fields, name) || counts.has(name);
-  };
-}
-
 /** Returns the reply with a part of a list. `read` reads another one. */
 async function partReply(
   request: Request,
@@ -330,14 +313,16 @@ function linksTo({ fields, basePath, target }: Request, page: number, last: numb
  * @throws CairnError `invalid_query` for what is no collection, nor one of its records
  */
 function embeddingIn(
-  { fields, singular }: Declared,
+  declared: Declared,
   registry: Registry,
   query: Query,
 ): PieceWriter | undefined {
+  const { fields } = declared;
   const parts = ['_embed', '_expand'].flatMap((parameter) =>
     [...new Set(namesIn(query, parameter))].map((member) => {
-      const many = registry.get(member);
-      const one = [...registry.values()].find((each) => each.singular === member);
+      const one = targetOf(`${member}Id`, registry);
+      const isMeant = parameter === '_expand' || knownIn(declared)(`${member}Id`);
+      const many = isMeant && one !== undefined ? undefined : registry.get(member);
       const of = many ?? one;
       if (of === undefined)
         throw invalidParameter(parameter, `must name some of ${[...registry.keys()].join(', ')}`);
@@ -347,7 +332,7 @@ function embeddingIn(
           ? [seen(of).withId(idFrom(of, String(idIn(record))))].flatMap((found) => found ?? [])
           : seen(many).members(
               refers,
-              recordId(keyOf(`${singular}Id`, idOf(record))),
+              recordId(keyOf(referenceTo(declared, many), idOf(record))),
               limits.pageRecordsMax,
             );
       return { member, isOne: many === undefined, read, write: representationWriter(of.fields) };
@@ -385,7 +370,7 @@ export function taking(handle: Handle, registry: Registry): Handle {
       return handle(
         isTyped && target === request.target ? request : changed(request, { fields, target }),
       );
-    const name = `${parent.singular}Id`;
+    const name = referenceTo(parent, below);
     const asked = `${name}:eq=${sent.replaceAll(/[+&]/g, encodeURIComponent)}`;
     const isRead = method === 'GET' || method === 'HEAD';
     return handle(

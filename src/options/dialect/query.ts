@@ -25,6 +25,7 @@ import { isSortable, parseListQuery, type ListQuery, type ListSubject } from '..
 import type { Field, Shape } from '../../schema/field.ts';
 import { kindOf } from '../../schema/kinds.ts';
 import { fieldAt, memberPrefix } from '../../schema/record.ts';
+import type { IsKnown } from './relations.ts';
 
 const parameters = /^(?:q|_(?:sort|order|start|end|limit|page|per_page|embed|expand|where))$/;
 
@@ -49,9 +50,6 @@ export interface Part {
   readonly page?: number;
   readonly isEnvelope?: boolean;
 }
-
-/** Whether records have a member of this name, or may have. */
-export type IsKnown = (name: string) => boolean;
 
 /** Returns the last value of a parameter; `undefined` for none, and for an empty one. */
 const valueOf = (query: Query, name: string): string | undefined =>

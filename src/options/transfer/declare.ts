@@ -5,7 +5,7 @@
  */
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
-import { singularOf } from '../../collections/define.ts';
+import { referenceNames } from '../../collections/nouns.ts';
 import { lengthMax } from '../../schema/declaration.ts';
 import type { Field } from '../../schema/field.ts';
 import { ruleViolation } from '../../schema/kinds.ts';
@@ -207,7 +207,7 @@ function referenceOf(
   values: readonly JsonValue[],
   all: readonly Named[],
 ): Field | undefined {
-  const to = all.find(({ name }) => field === `${singularOf(name)}Id`);
+  const to = all.find(({ name }) => referenceNames(name).includes(field));
   if (to === undefined || !areRecords(to.value)) return undefined;
   const ids = new Set(to.value.map(({ id }) => id));
   return values.every((value) => ids.has(value)) ? { kind: 'reference', to: to.name } : undefined;

@@ -1,0 +1,138 @@
+/**
+ * Singular forms of English nouns, for the names of operations and schemas and for references such
+ * as `movieId`. They agree with json-server (0.17), oddities included, because its files name their
+ * references in this way: `bases` is `base`, but `basis` is `basi`.
+ */
+
+/**
+ * Returns the singular of a noun, in the letter case of the noun. A noun that is singular already
+ * stays as it is.
+ *
+ * @example
+ *     singularize('movies') // 'movie'
+ *     singularize('People') // 'Person'
+ */
+export function singularize(noun: string): string {
+  const lower = noun.toLowerCase();
+  const singular = singularOf(lower);
+  let kept = 0;
+  while (kept < singular.length && singular[kept] === lower[kept]) kept += 1;
+  const isShouted = lower !== noun && noun === noun.toUpperCase();
+  const end = singular.slice(kept);
+  return noun.slice(0, kept) + (isShouted ? end.toUpperCase() : end);
+}
+
+/**
+ * Returns the names that a reference to a record of a collection may have, json-server's first: for
+ * `Posts` it is `PostId`, then `postId`.
+ */
+export function referenceNames(collection: string): readonly string[] {
+  // json-server's `cooky` and `lense` are not what people call a cookie and a lens.
+  const endings = [/s$/i, /es$/i, /$/].map((ending) => collection.replace(ending, ''));
+  const nouns = [singularize(collection), ...endings].flatMap((noun) => [noun, camelCase(noun)]);
+  return [...new Set(nouns)].map((noun) => `${noun}Id`);
+}
+
+/** Returns a name as one word that begins with a small letter: `blog_posts` is `blogPosts`. */
+export const camelCase = (name: string): string =>
+  name
+    .replaceAll(/[_-]+(\w?)/g, (_, letter: string) => letter.toUpperCase())
+    .replace(/^./, (first) => first.toLowerCase());
+
+function singularOf(noun: string): string {
+  if (unchanging.has(noun) || unchangingEndings.test(noun)) return noun;
+  const irregular = irregulars.get(noun);
+  if (irregular !== undefined) return irregular;
+  for (const [plural, singular, stems] of endings) {
+    if (!noun.endsWith(plural)) continue;
+    const stem = noun.slice(0, noun.length - plural.length);
+    const fits = (one: string): boolean =>
+      one.startsWith('^') ? wholeStem(stem) === one.slice(1) : stem.endsWith(one);
+    if (stems === undefined || words(stems).some(fits)) return stem + singular;
+  }
+  return noun;
+}
+
+/** Returns the last word of a stem: in `apple-p` it is `p`. */
+const wholeStem = (stem: string): string => stem.slice(stem.lastIndexOf('-') + 1);
+
+const words = (text: string): string[] => text.split(/\s+/);
+
+/** Nouns with one form, or with a plural that is seldom used. */
+const unchanging = new Set(
+  words(`advice agenda aid aircraft alcohol ammo analytics anime athletics audio bison blood butter
+    cash chassis chess clothing corps debris diabetes energy equipment expertise firmware gallows
+    garbage graffiti hardware headquarters health herpes highjinks homework information jeans justice
+    kudos mail media mews music news pliers police pollution premises research rice scissors series
+    sewage shambles software species staff tennis traffic wealth wildlife yes`),
+);
+const unchangingEndings = /(?:[^aeiou]ese|deer|fish|measles|o[iu]s|pox|sheep)$/;
+
+/** Plurals that follow no rule below. */
+const irregulars = new Map([
+  ['axes', 'axe'],
+  ['carves', 'carve'],
+  ['dice', 'die'],
+  ['dingoes', 'dingo'],
+  ['eaves', 'eave'],
+  ['feet', 'foot'],
+  ['geese', 'goose'],
+  ['genera', 'genus'],
+  ['genus', 'genus'],
+  ['grooves', 'groove'],
+  ['oxen', 'ox'],
+  ['passersby', 'passerby'],
+  ['pickaxes', 'pickaxe'],
+  ['quizzes', 'quiz'],
+  ['teeth', 'tooth'],
+  ['thieves', 'thief'],
+  ['tornadoes', 'tornado'],
+  ['torpedoes', 'torpedo'],
+  ['twelves', 'twelve'],
+  ['valves', 'valve'],
+  ['volcanoes', 'volcano'],
+  ['yeses', 'yes'],
+]);
+
+/**
+ * What an ending becomes. With stems, only after one of them; `^` means that the stem is the whole
+ * beginning of the word. The first row that fits decides.
+ */
+const endings: readonly (readonly [plural: string, singular: string, stems?: string])[] = [
+  ['men', 'man'],
+  ['people', 'person'],
+  ['children', 'child'],
+  ['eaux', 'eau'],
+  ['ices', 'ix', 'append matr'],
+  ['ices', 'ex', 'cod ind mur sil vert'],
+  ['ice', 'ouse', '^l ^m ^titm'],
+  ['im', '', 'cherub seraph'],
+  ['mata', 'ma', 'anathe dog lem sche stig sto'],
+  ['ae', 'a', 'alg alumn vertebr'],
+  ['a', 'on', 'criteri phenomen automat organ hedr periheli apheli'],
+  ['a', 'um', 'dat bacteri curricul symposi millenni strat ov errat quor addend agend extrem'],
+  ['i', 'us', 'alumn bacill cact foc fung loc nucle radi stimul strat syllab termin uter vir'],
+  ['ses', 'sis', 'analy cri diagno empha ne parenthe progno synop the'],
+  ['sis', 'sis', 'analy cri diagno empha ne parenthe progno synop the'],
+  ['tis', 'tis', 'tes'],
+  ['tes', 'tis', '^tes'],
+  ['movies', 'movie'],
+  ['ies', 'ey', '^mon ^smil'],
+  ['ies', 'ie', '^l ^p ^t ^crosst ^neckt ^coll ^cut ^faer ^food ^gen ^goal ^goon ^group ^lass ^talk'],
+  ['ies', 'ie', '^zomb'],
+  ['ies', 'y'],
+  ['ives', 'ife', 'kn w ^l afterl halfl highl lowl midl nonl nightl'],
+  ['ves', 'f', 'ar al el wol ea eo oa oo'],
+  ['uses', 'use', '^ a o ab'],
+  ['us', 'u', '^ a u em en'],
+  ['uses', 'us'],
+  ['us', 'us'],
+  ['oes', 'o', 'at ch g gr her tt'],
+  ['ases', 'as', 'ali g tl tm'],
+  ['as', 'as', 'ali g tl tm'],
+  ['ises', 'is', 'ar er ir or ur'],
+  ['is', 'is', 'ar er ir or ur'],
+  ['es', '', 'ch sh ss x zz'],
+  ['ss', 'ss'],
+  ['s', ''],
+];

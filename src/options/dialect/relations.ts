@@ -1,0 +1,73 @@
+/** Finds the members by which records refer to each other: `postId` of a comment to one of `posts`. */
+import { referenceNames, singularize } from '../../collections/nouns.ts';
+import type { Declared, Registry } from '../../collections/registry.ts';
+import { moreName } from '../../schema/field.ts';
+import { moreOf } from '../../schema/record.ts';
+
+/** Tells if records have a member of this name, or may have. */
+export type IsKnown = (name: string) => boolean;
+
+interface Names {
+  /** The names that a reference to the collection may have, the most usual first. */
+  readonly references: readonly string[];
+  readonly isKnown: IsKnown;
+}
+
+const namesByCollection = new WeakMap<Declared, Names>();
+
+function namesFor(collection: Declared): Names {
+  let names = namesByCollection.get(collection);
+  if (names === undefined) {
+    const references = [...referenceNames(collection.name), `${collection.singular}Id`];
+    names = { references, isKnown: countMembers(collection) };
+    namesByCollection.set(collection, names);
+  }
+  return names;
+}
+
+/** Returns a function that knows the members that are declared or that a stored record has. */
+export const knownIn = (collection: Declared): IsKnown => namesFor(collection).isKnown;
+
+/**
+ * Returns the member of `child` that refers to `parent`. The records decide: it is the first usual
+ * name that they have, or the one that json-server would use.
+ */
+export function referenceTo(parent: Declared, child: Declared): string {
+  const { references } = namesFor(parent);
+  return references.find(knownIn(child)) ?? references[0] ?? '';
+}
+
+/** Returns the collection that a member such as `postId` refers to, if there is one. */
+export function targetOf(member: string, registry: Registry): Declared | undefined {
+  const ranked = [...registry.values()].flatMap((collection) => {
+    const rank = namesFor(collection).references.indexOf(member);
+    if (rank < 0 || collection.isSingle) return [];
+    // `productId` belongs to `products`, not to `product`.
+    const isSingular = singularize(collection.name) === collection.name;
+    return [{ collection, rank: 2 * rank + Number(isSingular) }];
+  });
+  return ranked.sort((one, other) => one.rank - other.rank)[0]?.collection;
+}
+
+/** Counts the members of stored records that no field declares. */
+function countMembers({ fields, records }: Declared): IsKnown {
+  const counts = new Map<string, number>();
+  const count = (record: object, by: 1 | -1): void => {
+    for (const name of Object.keys(moreOf(record))) {
+      const sum = (counts.get(name) ?? 0) + by;
+      if (sum > 0) counts.set(name, sum);
+      else counts.delete(name);
+    }
+  };
+  if (Object.hasOwn(fields, moreName)) {
+    for (const block of records.view().blocks) for (const record of block) count(record, 1);
+    records.follow((before, after) => {
+      if (before !== undefined) count(before, -1);
+      if (after !== undefined) count(after, 1);
+    });
+  }
+  return (path) => {
+    const [name = ''] = path.split('.');
+    return Object.hasOwn(fields, name) || counts.has(name);
+  };
+}
