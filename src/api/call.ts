@@ -70,6 +70,9 @@ export interface RoutedCollection<N = unknown, C = unknown> extends Pick<
   | 'isBuiltIn'
   | 'isSingle'
   | 'ownerRemoved'
+  | 'display'
+  | 'group'
+  | 'hidden'
 > {
   readonly access: CollectionAccess;
   readonly isUsers?: true;

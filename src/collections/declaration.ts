@@ -37,11 +37,29 @@ export const anyAccess: readonly string[] = [
   'session',
 ];
 
+/** How the page shows a collection. Nothing else reads these members. */
+export interface CollectionHints {
+  /** The name of a record, such as `{quantity} × {productId}`. A brace is written `{{`. */
+  readonly display?: string | undefined;
+  /** The heading under which the collection is listed. */
+  readonly group?: string | undefined;
+  /** True to leave the collection out of lists of collections. This is not a rule of access. */
+  readonly hidden?: boolean | undefined;
+}
+
+/** Returns the names of the fields in a `display`; `undefined` if a brace is not closed. */
+export function displayedFields(display: string): string[] | undefined {
+  const names = Array.from(display.matchAll(displayPart), ([, name]) => name);
+  const rest = display.replaceAll(displayPart, '');
+  return rest.includes('{') ? undefined : names.flatMap((name) => name ?? []);
+}
+const displayPart = /\{\{|\{([^{}]+)\}/g;
+
 /**
  * A collection as data. Routes, validation, storage and the OpenAPI document are derived
  * from it.
  */
-export interface CollectionDeclaration {
+export interface CollectionDeclaration extends CollectionHints {
   /** The plural, as in the path `/<name>`: letters of either case, digits, `_` and `-`. */
   readonly name: string;
   /** The name of one record, for operation ids and messages. */
@@ -60,7 +78,7 @@ export interface CollectionDeclaration {
 }
 
 /** What a program gives to `defineCollection`, and a file of declarations contains. */
-export interface CollectionDefinition extends Pick<CollectionDeclaration, 'name'> {
+export interface CollectionDefinition extends Pick<CollectionDeclaration, 'name'>, CollectionHints {
   /**
    * Whether it is one value for the whole server, and no collection. Users can read it by default,
    * and administrators replace and patch it.
@@ -94,6 +112,7 @@ export function declare(
   definition: CollectionDefinition & Pick<CollectionDeclaration, 'singular'>,
 ): CollectionDeclaration {
   const { name, singular, id, access, timestamps = false, additional = false } = definition;
+  const { display, group, hidden } = definition;
   const isSingle = definition.single === true;
   const isGiven = id !== undefined && (id.kind !== 'integer' || id.given === true);
   const fields = {
@@ -111,6 +130,9 @@ export function declare(
     timestamps,
     ...(definition.ownerRemoved === 'remove' && { ownerRemoved: definition.ownerRemoved }),
     ...(isSingle && { isSingle }),
+    ...(display !== undefined && { display }),
+    ...(group !== undefined && { group }),
+    ...(hidden && { hidden }),
   };
   // Not shown, because it says the same once more.
   return Object.defineProperty(declaration, 'definition', { value: definition });

@@ -21,6 +21,7 @@ import { referenceIn, type Field } from '../schema/field.ts';
 import {
   anyAccess,
   declare,
+  displayedFields,
   standardAccess,
   timestampFields,
   type CollectionDeclaration,
@@ -247,6 +248,8 @@ export const checkCollection: Check = (value, at, report) => {
     name: every(aText, checkName),
     singular: maybe(every(aText, checkSingular)),
     single: maybe(aFlag),
+    group: maybe(aText),
+    hidden: maybe(aFlag),
   };
   const object: { readonly [name: string]: Check } = {
     fields: (fields, place) => checkFields(fields, place, report, given['timestamps'] === true),
@@ -259,6 +262,7 @@ export const checkCollection: Check = (value, at, report) => {
       id: maybe(checkId),
       ...object,
       access: maybe(checkAccess(given['fields'])),
+      display: maybe(checkDisplay(given)),
       ownerRemoved: maybe(oneOf(['keep', 'remove'])),
     })(value, at, report);
   const isGood = members({
@@ -272,6 +276,21 @@ export const checkCollection: Check = (value, at, report) => {
     report(at + pointerTo(name), 'must not refer: a single resource does not');
   return isGood && wrong.length === 0;
 };
+
+/** Returns the check of the `display` of a collection: its braces name fields of the record. */
+const checkDisplay =
+  ({ fields, timestamps }: { readonly [member: string]: unknown }): Check =>
+  (value, at, report) => {
+    if (typeof value !== 'string' || value === '') return aText(value, at, report);
+    const own = isObject(fields) ? Object.keys(fields) : [];
+    const known = ['id', ...own, ...(timestamps === true ? Object.keys(timestampFields) : [])];
+    const names = displayedFields(value);
+    if (names === undefined) report(at, 'must close each brace: write "{{" for one that is shown');
+    const unknown = (names ?? []).filter((name) => !known.includes(name));
+    for (const name of unknown)
+      report(at, `must name fields in braces, not "${name}"${didYouMean(name, known)}`);
+    return names !== undefined && unknown.length === 0;
+  };
 
 const singleAccess = maybe(checkCell(anyAccess, []));
 

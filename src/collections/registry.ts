@@ -72,7 +72,9 @@ export type KeyOf = (record: object) => string | undefined;
 
 /** To what references lead: a declared collection, or the users. */
 export interface Target
-  extends Pick<Declared, 'name' | 'singular' | 'fields' | 'shapeTag' | 'incoming'>, Readable {
+  extends
+    Pick<Declared, 'name' | 'singular' | 'fields' | 'display' | 'shapeTag' | 'incoming'>,
+    Readable {
   readonly isUsers?: true;
 }
 

@@ -1,7 +1,7 @@
 import { isScalar, pointerTo } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import { didYouMean } from '../base/search.ts';
-import { likeKinds, type Field } from './field.ts';
+import { colorNames, likeKinds, type Field } from './field.ts';
 import { exampleOf, kinds, ruleViolation, type Kind, type MemberRule } from './kinds.ts';
 
 /**
@@ -107,6 +107,28 @@ const declarable = new Map(
 const nestedKinds = new Map([...declarable].filter(([kind]) => kind !== 'reference'));
 
 const anything: Check = () => true;
+
+/** The currency codes of ISO 4217 have three letters. */
+const isMoney = (value: unknown): boolean =>
+  isObject(value) &&
+  Object.keys(value).join() === 'money' &&
+  /^[A-Z]{3}$/.test(String(value['money']));
+const checkHints = {
+  label: maybe(aText),
+  format: maybe(
+    must(
+      '"image", "percent" or a currency, such as {"money": "EUR"}',
+      (value) => value === 'image' || value === 'percent' || isMoney(value),
+    ),
+  ),
+  colors: maybe((value, at, report) => {
+    if (!isObject(value)) return anObject(value, at, report);
+    const checkColor = oneOf(colorNames);
+    return Object.entries(value)
+      .map(([name, color]) => checkColor(color, at + pointerTo(name), report))
+      .every(Boolean);
+  }),
+};
 const commonMembers = {
   optional: maybe(aFlag),
   nullable: maybe(aFlag),
@@ -114,6 +136,7 @@ const commonMembers = {
   example: anything,
   description: maybe(aText),
   renamedFrom: maybe(aText),
+  ...checkHints,
 };
 
 /**
@@ -148,8 +171,12 @@ function checkElement(value: unknown, at: string, report: Report): boolean {
 
 /** Checks the fields of an object within a record: they refer to nothing, and have no default. */
 function checkNested(value: unknown, at: string, report: Report): boolean {
-  const own = () => ({ optional: maybe(aFlag), nullable: maybe(aFlag), description: maybe(aText) });
-  const checkOne = checkMembers(nestedKinds, own);
+  const checkOne = checkMembers(nestedKinds, () => ({
+    optional: maybe(aFlag),
+    nullable: maybe(aFlag),
+    description: maybe(aText),
+    ...checkHints,
+  }));
   if (!isObject(value)) return anObject(value, at, report);
   return Object.entries(value)
     .map(([name, field]) => {
@@ -190,9 +217,30 @@ function refersWithin(field: Field, depth = 0): boolean {
   );
 }
 
+/** Returns the hints that do not suit the kind of a field, or of one within an object. */
+function misplacedHints(field: Field): (readonly [pointer: string, problem: string])[] {
+  const { kind, format, colors } = field;
+  if (kind === 'object')
+    return Object.entries(field.fields).flatMap(([name, one]) =>
+      misplacedHints(one).map(
+        ([at, problem]) => [`/fields${pointerTo(name)}${at}`, problem] as const,
+      ),
+    );
+  const shown = kind === 'json' ? field.like : kind;
+  const suits = format === 'image' ? ['text', 'url'] : ['number', 'integer'];
+  if (format !== undefined && !suits.includes(String(shown)))
+    return [['/format', `must be left out: it is for the kinds ${suits.join(' and ')}`]];
+  const values: readonly string[] = kind === 'choice' ? field.values : [];
+  return Object.keys(colors ?? {})
+    .filter((value) => !values.includes(value))
+    .map((value) => [`/colors${pointerTo(value)}`, 'must be one of the values of a choice']);
+}
+
 /** Returns where a field contradicts its own rule. */
 function contradictionsIn(field: Field): (readonly [pointer: string, problem: string])[] {
   const { example, default: fallback, ...rule } = field;
+  const misplaced = misplacedHints(field);
+  if (misplaced.length > 0) return misplaced;
   if (ruleViolation(field, exampleOf(rule)) !== undefined)
     return [['', 'has bounds that no value can satisfy']];
   if (refersWithin(field))

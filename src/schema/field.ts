@@ -31,8 +31,39 @@ export type Field =
 /** The value of a field. */
 export type Value = JsonValue;
 
+/**
+ * How the page shows a field. Nothing else reads these members, so they are in no entity tag and a
+ * store does not look at them.
+ */
+export interface FieldHints {
+  /** The name that people read. */
+  readonly label?: string;
+  /** `percent` shows 0.2 as 20 %. `image` shows what an address refers to. */
+  readonly format?: 'image' | 'percent' | { readonly money: string };
+  /** The colors of values of a choice. */
+  readonly colors?: { readonly [value: string]: (typeof colorNames)[number] };
+}
+
+/** The colors that `colors` can name. */
+export const colorNames = [
+  'red',
+  'orange',
+  'yellow',
+  'green',
+  'teal',
+  'blue',
+  'purple',
+  'pink',
+] as const;
+
+/** Returns the hints of a field; `undefined` if it has none. */
+export function hintsOf({ label, format, colors }: FieldHints): FieldHints | undefined {
+  if (label === undefined && format === undefined && colors === undefined) return undefined;
+  return { ...(label && { label }), ...(format && { format }), ...(colors && { colors }) };
+}
+
 /** The members of every field, with values of type `T`. */
-interface FieldOf<T extends Value> {
+interface FieldOf<T extends Value> extends FieldHints {
   /** Whether the field may be left out, and is then absent. */
   readonly optional?: boolean;
   /**

@@ -58,7 +58,8 @@ test('a name with a dot or a control character, one that is too long, and __prot
 const inherited = ['constructor', 'valueOf', 'toString', 'hasOwnProperty', 'isPrototypeOf', 'toLocaleString'];
 const kinds: readonly Field[] = [
   { kind: 'text' }, { kind: 'integer' }, { kind: 'boolean' }, { kind: 'choice', values: ['a'] }, { kind: 'timestamp' },
-  { kind: 'reference', to: 'rows' }, { kind: 'list', of: { kind: 'json' } }, { kind: 'object', fields: {} }, { kind: 'json' },
+  { kind: 'reference', to: 'rows' }, { kind: 'list', of: { kind: 'json' } }, { kind: 'object', fields: {} },
+  { kind: 'json' },
 ];
 
 test('a stored record has no value for a field with the name of a member that all objects inherit', () => {

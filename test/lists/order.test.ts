@@ -79,7 +79,8 @@ for (const [what, price] of ways) {
 
 test('the last of the first records is right, though it comes after those that bounded the search', () => {
   for (const count of [1, 2, 21]) {
-    const even = Array.from({ length: 2 * count + 1024 }, (_, index) => ({ id: index + 1, revision: 1, price: 2 * index }));
+    const numbers = Array.from({ length: 2 * count + 1024 }, (_, index) => index);
+    const even = numbers.map((index) => ({ id: index + 1, revision: 1, price: 2 * index }));
     const late = { id: even.length + 1, revision: 1, price: 2 * (count - 1) - 1 };
     const compare = by('price');
     const found = [...firstInOrder([even, [late]], count, compare)].flat();

@@ -84,6 +84,7 @@ function describeCollection(collection: RoutedCollection): JsonObject {
   const { [valueName]: value, [moreName]: more, id: _, ...others } = collection.fields;
   const own = Object.entries(others).filter(([, { readOnly }]) => !readOnly);
   const { read, replace, patch } = access;
+  const { display, group, hidden } = collection;
   const description = {
     name,
     ...(isUsers && { builtIn: 'users' }),
@@ -94,6 +95,9 @@ function describeCollection(collection: RoutedCollection): JsonObject {
     ...(others['createdAt']?.readOnly && { timestamps: true }),
     ...(ownerRemoved && { ownerRemoved }),
     ...(more !== undefined && { additional: true }),
+    ...(display !== undefined && { display }),
+    ...(group !== undefined && { group }),
+    ...(hidden && { hidden }),
     ...(value === undefined ? { fields: Object.fromEntries(own) } : { value }),
     access: isSingle ? { read, replace, patch } : access,
     ...(!isSingle && { lists: describeLists(collection) }),

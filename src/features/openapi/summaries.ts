@@ -274,8 +274,15 @@ function content(
   return { status, description, schema, headers };
 }
 
-const recordSchema = ({ singular, fields }: RoutedCollection): JsonObject =>
-  resourceSchema(capitalized(singular), fields);
+/** Returns the schema of a record, with what people call it, and what is embedded in it. */
+const recordSchema = (
+  { singular, fields, display }: Pick<RoutedCollection, 'singular' | 'fields' | 'display'>,
+  title = capitalized(singular),
+  embedded: JsonObject = {},
+): JsonObject => ({
+  ...resourceSchema(title, fields, 'representation', embedded),
+  ...(display !== undefined && { 'x-display': display }),
+});
 
 /** Describes the reply to a change. One of users may end the caller's session, and begin another. */
 function changeReply(collection: RoutedCollection): ReplyDescription {
@@ -286,14 +293,14 @@ function changeReply(collection: RoutedCollection): ReplyDescription {
 
 /** Returns the schema of a record as it is read, in which others may be embedded. */
 function readSchemaOf(collection: RoutedCollection): JsonObject {
-  const { singular, fields, embeddables } = collection;
+  const { singular, embeddables } = collection;
   const title = capitalized(singular) + (embeddables.length > 0 ? 'WithEmbedded' : '');
   const members = embeddables.map(({ member, of, kind }) => {
-    const record = resourceSchema(capitalized(of.singular) + (of.isUsers ? 'Name' : ''), of.fields);
+    const record = recordSchema(of.isUsers ? { ...of, singular: 'userName' } : of);
     const many = { type: 'array', items: record, maxItems: limits.embeddedMax };
     return [member, kind === 'one' ? record : many];
   });
-  return resourceSchema(title, fields, 'representation', Object.fromEntries(members));
+  return recordSchema(collection, title, Object.fromEntries(members));
 }
 
 /** Returns statuses of refused writes: 409 because of another record, 429 for hashes. */
