@@ -4,7 +4,7 @@ import type { JsonObject } from '../../src/base/json.ts';
 import { parseDeclarations } from '../../src/collections/declaration-file.ts';
 import { shapeTagOf } from '../../src/collections/declaration.ts';
 import { defineCollection } from '../../src/collections/define.ts';
-import { openTestApp } from '../.support/app.ts';
+import { openTestApp } from '../support/app.ts';
 
 const orders = {
   name: 'orders', display: '{{{quantity} × {note}}', group: 'Sales', hidden: true,
