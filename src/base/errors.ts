@@ -1,3 +1,5 @@
+import { inspect, types } from 'node:util';
+
 /**
  * The closed set of operating errors, which callers, disks and load may cause. A problem shows
  * the code, which is stable, its status, and its title, which is the same for every occurrence
@@ -96,9 +98,41 @@ export class CairnError extends Error {
   }
 }
 
-/** What an error says, whatever was thrown. */
-export function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+/**
+ * Returns whatever was thrown as an error. It never throws, although a program may throw a proxy,
+ * or an object that cannot be turned into a text.
+ */
+export function toError(thrown: unknown): Error {
+  try {
+    if (types.isProxy(thrown)) return new Error(inspect(thrown, { showProxy: true }));
+    if (thrown instanceof Error) return thrown;
+    return new Error(typeof thrown === 'string' ? thrown : inspect(thrown));
+  } catch {
+    return new Error(unreadable);
+  }
+}
+
+/** Returns the message of whatever was thrown. Never throws. */
+export function reasonOf(thrown: unknown): string {
+  return textOf(() => toError(thrown).message);
+}
+
+/** Returns the stack of an error, and what anything else says. Never throws. */
+export function stackOf(thrown: unknown): string {
+  const error = toError(thrown);
+  return textOf(() => (error === thrown ? error.stack : error.message));
+}
+
+const unreadable = 'what was thrown cannot be read';
+
+/** An error may have members that throw, or that are no texts. */
+function textOf(read: () => unknown): string {
+  try {
+    const text = read();
+    return typeof text === 'string' ? text : unreadable;
+  } catch {
+    return unreadable;
+  }
 }
 
 /**

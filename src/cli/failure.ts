@@ -1,4 +1,4 @@
-import { CairnError, FatalError, problems, type ExitCode } from '../base/errors.ts';
+import { CairnError, FatalError, problems, reasonOf, type ExitCode } from '../base/errors.ts';
 import { errorCode } from '../store/disk/files.ts';
 import { StoreDamageError } from '../store/recovery/damage-error.ts';
 
@@ -15,7 +15,7 @@ export function failureOf(error: unknown): Failure {
 }
 
 function explain(error: unknown): Failure {
-  if (!(error instanceof Error)) return [70, `Cannot go on: ${String(error)}`];
+  if (!(error instanceof Error)) return [70, `Cannot go on: ${reasonOf(error)}`];
   const { message } = error;
   if (error instanceof FatalError) return [error.exitCode, message];
   if (error instanceof CairnError) {

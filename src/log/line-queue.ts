@@ -1,5 +1,6 @@
 /** Gathers lines, and writes them one batch at a time. */
 import { Writable } from 'node:stream';
+import { toError } from '../base/errors.ts';
 
 /** The destination of lines, such as a `Writable`. */
 export interface LogSink {
@@ -144,7 +145,7 @@ export class LineQueue {
           sink.write(batch, (error) => (error ? reject(error) : resolve())),
         );
       } catch (error) {
-        if (!hasFailed) onError(error instanceof Error ? error : new Error(String(error)));
+        if (!hasFailed) onError(toError(error));
       }
       await new Promise((resolve) => setTimeout(resolve, retryMs).unref());
     }

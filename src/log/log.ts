@@ -1,4 +1,5 @@
 import type { AuditEvent } from '../accounts/events.ts';
+import { stackOf } from '../base/errors.ts';
 import { METHODS, systemClock, type Clock } from '../base/system.ts';
 import type { RequestEntry } from '../http/message.ts';
 import { LineQueue, type LogSink } from './line-queue.ts';
@@ -84,8 +85,7 @@ export const errorLog: Log = {
 
 /** Logs an error that is not reported to a caller. */
 export function logError(log: Log, message: string, error: unknown, id?: string): void {
-  const stack = error instanceof Error ? error.stack : String(error);
-  log.message('error', message, { id, stack });
+  log.message('error', message, { id, stack: stackOf(error) });
 }
 
 /** Creates a log that writes to a sink. */

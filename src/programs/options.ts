@@ -3,6 +3,7 @@ import { defaultOptions, type BasicOptions, type CompleteOptions } from '../app/
 import { takenNames } from '../api/route-table.ts';
 import type { CollectionDeclaration, CollectionDefinition } from '../collections/declaration.ts';
 import { parseDeclarations } from '../collections/declaration-file.ts';
+import { reasonOf } from '../base/errors.ts';
 import { DeclarationError } from '../collections/define.ts';
 import {
   choice,
@@ -23,6 +24,7 @@ import {
   type Log,
   type LogOptions,
 } from '../log/log.ts';
+import { writeError } from '../log/standard-streams.ts';
 import { checkMembers, type MemberKinds } from './given.ts';
 import { hooked, type Hooks } from './hooks.ts';
 import { checkRoute, type OwnRoute } from './routes.ts';
@@ -102,7 +104,11 @@ function logOf(log: AppOptions['log'] = defaultOptions.log): Log {
   }
   const message: Log['message'] = (level, text, details) => {
     const lines = details === undefined ? text : `${text} ${JSON.stringify(details)}`;
-    log[level === 'notice' ? 'info' : level](lines);
+    try {
+      log[level === 'notice' ? 'info' : level](lines);
+    } catch (error) {
+      writeError(`The log threw "${reasonOf(error)}" for this line: ${lines}\n`);
+    }
   };
   return {
     ...silentLog,
