@@ -147,3 +147,24 @@ visitTest('the overview has no holes, and each tile a line, with few records and
     }
   }
 });
+
+visitTest('figures are asked for only on the overview, and not in a hidden tab', { things: 1 }, async (visit) => {
+  const { browser, server } = visit;
+  await visit.signIn();
+  await visit.shows('All is well', '#home');
+  const asked = async (): Promise<string[]> => {
+    server.requests.length = 0;
+    await browser.letTimePass();
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    return server.requests.filter((line) => line === 'GET /status');
+  };
+  assert.equal((await asked()).length, 1);
+  for (const hash of ['#/schema', '#/api']) {
+    await visit.visit(hash);
+    assert.deepEqual(await asked(), [], hash);
+  }
+  await visit.visit('#/');
+  await visit.shows('All is well', '#home');
+  await browser.run('Object.defineProperty(document, "hidden", { get: () => true, configurable: true })');
+  assert.deepEqual(await asked(), [], 'hidden');
+});

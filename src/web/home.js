@@ -4,7 +4,7 @@ import { call } from './api.js';
 import { bdi, h } from './dom.js';
 import { capitalized, showFigure, showNumber, showTime, titleOf, toShow } from './model.js';
 import { fact, line, readNewest, section, table } from './parts.js';
-import { address, allowed, collectionOf, draw, newId, page, state, storage } from './state.js';
+import { address, allowed, collectionOf, draw, newId, state, storage } from './state.js';
 import { age } from './values.js';
 
 /** @import { Collection, Row } from './types.js' */
@@ -23,19 +23,19 @@ const known = {
   /** @type {Server | undefined} */ server: undefined,
 };
 
-page.forget = () => void Object.assign(known, { lists: [], server: undefined });
-
 const refreshMs = 15_000;
 let refresh = 0;
 
 /** Loads what is shown, again and again while it is. */
 export async function arrive() {
   clearTimeout(refresh);
-  if (state.route.view) return;
+  if (state.route.view || state.route.id || document.hidden) return;
   await loadServer();
   refresh = window.setTimeout(() => void arrive().catch(() => {}), refreshMs);
   draw();
 }
+
+document.addEventListener('visibilitychange', () => void arrive().catch(() => {}));
 
 async function loadServer() {
   const { me } = state;
