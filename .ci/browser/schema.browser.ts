@@ -25,7 +25,7 @@ const books = defineCollection({
 });
 
 visitTest('the schema is a picture of collections, with lines that say what removal does', {
-  collections: [authors, books],
+  collections: [authors, books], roles: ['clerk'],
 }, async (visit) => {
   const { browser, shows, server } = visit;
   await visit.signIn('#/schema');
@@ -62,11 +62,26 @@ visitTest('the schema is a picture of collections, with lines that say what remo
   await browser.devtools('Browser.grantPermissions', { origin: server.url, permissions });
   await browser.click('.guide button');
   await visit.says('Copied.');
-  const { collections } = JSON.parse(await browser.run('return navigator.clipboard.readText()'));
+  const { collections, ...others } = JSON.parse(await browser.run('return navigator.clipboard.readText()'));
+  assert.deepEqual(others, { roles: ['clerk'] });
   const app = await createApp({ scryptCost: 1, collections: collections.map(defineCollection) });
   visit.t.after(() => app.close());
   const { 'x-collections': described } = JSON.parse((await app.inject({ target: '/openapi.json' })).body);
   const again = described.flatMap(({ builtIn, lists, ...collection }: any) => (builtIn ? [] : [collection]));
   assert.deepEqual(again, collections);
   assert.deepEqual(again.map(({ name }: { name: string }) => name), ['authors', 'books']);
+});
+
+visitTest('what is copied leaves items and users out where the server has none', {
+  collections: [authors], items: false, users: false, auth: 'none',
+}, async (visit) => {
+  const { browser, server } = visit;
+  await browser.open(`${server.url}/#/schema`);
+  await browser.until('return document.querySelector(".guide button")');
+  const permissions = ['clipboardReadWrite', 'clipboardSanitizedWrite'];
+  await browser.devtools('Browser.grantPermissions', { origin: server.url, permissions });
+  await browser.click('.guide button');
+  await visit.says('Copied.');
+  const { collections, ...others } = JSON.parse(await browser.run('return navigator.clipboard.readText()'));
+  assert.deepEqual(others, { items: false, users: false });
 });

@@ -19,7 +19,7 @@ const operators = {
 };
 
 /** @param {ApiDescription} description @returns {Collection[]} */
-export function collectionsOf({ paths, components: { schemas } }) {
+export function collectionsOf({ paths, components: { schemas }, ...description }) {
   return Object.entries(paths).flatMap(([path, { get: list, post: create, put, patch }]) => {
     const isSingle = !!put && !path.includes('{');
     const one = isSingle ? { get: list, patch, delete: undefined } : (paths[`${path}/{id}`] ?? {});
@@ -63,6 +63,7 @@ export function collectionsOf({ paths, components: { schemas } }) {
         bulkMax:
           paths[`${path}/batch`]?.post?.requestBody?.content?.['application/json']?.schema
             .maxItems ?? 1,
+        isOpenEnded: !!description['x-collections'].find((each) => each.name === name)?.additional,
         hasSearch: parameters.has('q'),
         hasOwners: parameters.has('owner'),
         operations: isSingle
@@ -159,6 +160,32 @@ export function kindOf(schema) {
   return kinds.find((kind) => type.includes(kind)) ?? 'text';
 }
 
+/**
+ * Returns the fields of a field that is an object, those of its own objects too, or the field itself. The name of a
+ * nested one is its path: `address/city`. With `isClosed`, an object that takes further members is one field.
+ * @type {(field: Field, isClosed?: boolean) => Field[]}
+ */
+export function leavesOf(field, isClosed = false) {
+  const { name: path, schema: object, label: prefix, within = [] } = field;
+  if (!object.properties || (isClosed && object.additionalProperties !== false)) return [field];
+  const isNested = path.includes('/');
+  return Object.entries(object.properties).flatMap(([name, schema]) => {
+    const isRequired = !!object.required?.includes(name);
+    const label = labelOf(name, schema);
+    const nested = {
+      ...field,
+      schema,
+      name: `${path}/${name}`,
+      label: capitalized(isNested ? `${prefix} ${label}` : label),
+      kind: kindOf(schema),
+      isRequired,
+      isOptional: !isRequired || !!schema.type?.includes('null'),
+      within: field.isRequired ? within : [...within, path],
+    };
+    return leavesOf(nested, isClosed);
+  });
+}
+
 /** The field of each element of a list. @param {Field} field @returns {Field} */
 export function elementOf(field) {
   const { items: schema = {} } = field.schema;
@@ -170,8 +197,13 @@ export const targetOf = ({ schema }) => schema['x-references'] ?? schema.items?.
 
 /** Turns `spare-parts` and `SparePart` into words. @param {string} name */
 const words = (name) => name.replaceAll(/(?<=[a-z0-9])(?=[A-Z])|[-_]/gu, ' ').toLowerCase();
+/** Matches words that are written in capitals. */
+const abbreviations = /\b(?:api|ean|gtin|iban|id|ip|isbn|json|pdf|sku|uri|url|uuid|vat)\b/giu;
 /** Turns a name into words that begin with a capital letter. @param {string} name */
-export const capitalized = (name) => words(name).replace(/./u, (first) => first.toUpperCase());
+export const capitalized = (name) =>
+  words(name)
+    .replace(/./u, (first) => first.toUpperCase())
+    .replaceAll(abbreviations, (short) => short.toUpperCase());
 
 const locale = globalThis.navigator?.language ?? 'en';
 const numbers = new Intl.NumberFormat(locale, { maximumFractionDigits: 20 });

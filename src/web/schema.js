@@ -52,6 +52,20 @@ function placed() {
   return { all, places, size: heights.length * (width + gap), bottom: Math.max(...heights) };
 }
 
+/** Returns a declaration file for a server like this one. */
+function declarationFile() {
+  const all = state.description?.['x-collections'] ?? [];
+  const builtIn = (/** @type {string} */ name) => all.find((each) => each.builtIn === name);
+  const { values = [] } = builtIn('users')?.fields?.['role'] ?? {};
+  const roles = values.filter((role) => role !== 'admin' && role !== 'member');
+  return {
+    ...(!builtIn('items') && { items: false }),
+    ...(!builtIn('users') && { users: false }),
+    ...(roles.length > 0 && { roles }),
+    collections: all.flatMap(({ builtIn, lists, ...collection }) => (builtIn ? [] : [collection])),
+  };
+}
+
 export const arrive = () => draw();
 
 export function view() {
@@ -106,9 +120,6 @@ export function view() {
     to.title,
     removals[onDelete],
   ]);
-  const collections = (state.description?.['x-collections'] ?? []).flatMap(
-    ({ builtIn, lists, ...collection }) => (builtIn ? [] : [collection]),
-  );
   const look = {
     viewBox: `0 0 ${size} ${bottom}`,
     width: size,
@@ -122,7 +133,7 @@ export function view() {
       'div.row spread',
       h('h1', { tabindex: -1 }, 'Schema'),
       h('span.quiet', '* must be filled in'),
-      button('Copy declaration', () => copy(JSON.stringify({ collections }, null, 2))),
+      button('Copy declaration', () => copy(JSON.stringify(declarationFile(), null, 2))),
     ),
     h('div.scroll', h(lit ? 'svg.schema lit' : 'svg.schema', look, lines, cards)),
     rows.length > 0 && table(['Field', 'Refers to', 'Its removal'], rows),

@@ -22,18 +22,18 @@
  * @typedef {{ type?: string | string[], items?: Schema,
  *   properties?: { [name: string]: Schema }, required?: string[], enum?: (string | null)[], pattern?: string,
  *   $ref?: string, examples?: readonly unknown[], format?: string, minimum?: number, maximum?: number, minLength?: number, maxLength?: number, maxItems?: number,
- *   'x-default'?: Scalar, 'x-references'?: string, 'x-multiline'?: boolean, 'x-like'?: string, readOnly?: boolean, description?: string }} Schema
+ *   'x-default'?: Scalar, 'x-references'?: string, 'x-multiline'?: boolean, 'x-like'?: string, readOnly?: boolean, description?: string, additionalProperties?: unknown }} Schema
  * @typedef {{ content?: { [type: string]: { schema: Schema } } }} Content
  * @typedef {Content & { description?: string, $ref?: string }} Answer
  * @typedef {{ operationId: string, 'x-access'?: string, summary?: string, description?: string, tags?: string[],
  *   requestBody?: Content, responses?: { [status: string]: Answer },
  *   parameters?: { name: string, in?: string, description?: string, schema: Schema }[] }} Operation
  * @typedef {{ get?: Operation, post?: Operation, put?: Operation, patch?: Operation, delete?: Operation }} Path
- * @typedef {{ onDelete?: 'refuse' | 'remove' | 'clear', unique?: boolean, default?: Scalar,
+ * @typedef {{ onDelete?: 'refuse' | 'remove' | 'clear', unique?: boolean, default?: Scalar, values?: string[],
  *   of?: Declared }} Declared
  * @typedef {{ parameters: string[], filters: { [path: string]: string[] }, sort: string[], fields: string[],
  *   embed: string[] }} Lists
- * @typedef {{ name: string, builtIn?: 'users' | 'items', fields?: { [name: string]: Declared }, lists?: Lists }} DescribedCollection
+ * @typedef {{ name: string, builtIn?: 'users' | 'items', additional?: boolean, fields?: { [name: string]: Declared }, lists?: Lists }} DescribedCollection
  * @typedef {{ paths: { [path: string]: Path }, 'x-collections': DescribedCollection[], info: { description: string },
  *   components: { schemas: { [name: string]: Schema }, responses?: { [name: string]: Answer } } }} ApiDescription
  */
@@ -50,9 +50,9 @@
 /**
  * One collection. `nameField`: the field that names a record to people; `filters`: its filter parameters, in words;
  * `single`: whether it is one value for the server, of fields or of any kind; it has the id `value` in addresses.
- * `bulkMax`: the most records in one request; `operations`: the operations it offers, each with its access rule.
+ * `isOpenEnded`: records may have further members; `bulkMax`: the most records in one request; `operations`: the operations it offers, each with its access rule.
  * @typedef {{ name: string, one: string, title: string, nameField: string, fields: readonly Field[], single: false | 'fields' | 'value', sortMax: number,
- *   hasSearch: boolean, filters: readonly { name: string, field: Field, operator: string }[], bulkMax: number,
+ *   isOpenEnded: boolean, hasSearch: boolean, filters: readonly { name: string, field: Field, operator: string }[], bulkMax: number,
  *   hasOwners: boolean, operations: { [name: string]: Operation | undefined } }} Collection
  */
 
