@@ -105,7 +105,7 @@ visitTest('a double click opens one question', { things: 2 }, async (visit) => {
   assert.equal((await items(visit)).length, 2);
 });
 
-const formulas = ['=SUM(A1:A9)', '+1', '-1', '@cmd', "'=x", 'a,"b"', 'line;two'];
+const formulas = ['=SUM(A1:A9)', '+1', '-1', '@cmd', "'=x", 'a,"b"', 'line;two', '＝1'];
 
 visitTest('a list is exported completely as JSON and as CSV without formulas', { things: 60 }, async (visit) => {
   const { browser, server, says } = visit;
@@ -113,14 +113,14 @@ visitTest('a list is exported completely as JSON and as CSV without formulas', {
   for (const name of formulas) await server.as('ada', 'POST', '/items', { name, price: 0.5 });
   await visit.signIn('#items?price:lte=2.5&sort=id');
   await browser.run('document.querySelector("#csv").click()');
-  await says('Exported 9 records to items.csv.');
+  await says('Exported 10 items to items.csv.');
   assert.equal(await downloaded(join(path, 'items.csv')), [
     '\ufeffid,name,price', '1,Thing 1,1.25', '2,Thing 2,2.5',
     "61,'=SUM(A1:A9),0.5", "62,'+1,0.5", "63,'-1,0.5", "64,'@cmd,0.5",
-    "65,''=x,0.5", '66,"a,""b""",0.5', '67,"line;two",0.5', '',
+    "65,''=x,0.5", '66,"a,""b""",0.5', '67,"line;two",0.5', "68,'＝1,0.5", '',
   ].join('\r\n'));
   await browser.run('document.querySelector("#json").click()');
-  await says('Exported 9 records to items.json.');
+  await says('Exported 10 items to items.json.');
   const exported = JSON.parse(await downloaded(join(path, 'items.json')));
   assert.deepEqual(exported.map(({ name }: { name: string }) => name), ['Thing 1', 'Thing 2', ...formulas]);
 });
@@ -141,14 +141,14 @@ visitTest('an import shows a preview and names every refused line', {
   await importFile(visit, 'items.csv', [
     'name,price,color', "'=SUM(A1:A9),1.5", 'Lamp,"12,50"', ' ,3', 'Chair,-1', 'Table,', '"a,""b""",7', '',
   ].join('\r\n').replaceAll(',color', ''));
-  await visit.shows('2 can be created, 4 cannot.', '#preview');
+  await visit.shows('2 new, 4 refused', '#preview');
   assert.deepEqual((await text('#preview ul')).split('\n'), [
     'Line 3: Price must be a number such as 1250.5.', 'Line 4: Name has characters that are not allowed.',
     'Line 5: Price must be at least 0.', 'Line 6: Price must be filled in.',
   ]);
   assert.match((await text('#preview table')).replaceAll(/\s+/g, ' '), /Name Price =SUM\(A1:A9\) 1\.5 /);
-  await browser.click('#create-all');
-  await says('Created 2 of 2.');
+  await browser.click('#import-all');
+  await says('Imported 2 of 2 items');
   assert.deepEqual(
     await items(visit),
     [{ id: 1, name: '=SUM(A1:A9)', price: 1.5 }, { id: 2, name: 'a,"b"', price: 7 }],
@@ -157,20 +157,20 @@ visitTest('an import shows a preview and names every refused line', {
 
   // A spreadsheet that writes decimals with a comma puts semicolons between cells.
   await importFile(visit, 'german.csv', 'name;price\nLampe;12,50\nTisch;1250,00\nStuhl;12.50\n');
-  await visit.shows('2 can be created, 1 cannot.', '#preview');
-  await browser.click('#create-all');
+  await visit.shows('2 new, 1 refused', '#preview');
+  await browser.click('#import-all');
   await browser.until('return document.querySelectorAll("#list tbody tr").length === 4');
   assert.deepEqual((await items(visit)).slice(2).map(({ price }) => price), [12.5, 1250]);
 
   await importFile(visit, 'items.json', '[{"name": "From JSON", "price": 3}, {"name": "No price"}, {"nom": "x"}]');
-  await visit.shows('1 can be created, 2 cannot.', '#preview');
+  await visit.shows('1 new, 2 refused', '#preview');
   await visit.shows('Line 3: There is no field nom.', '#preview');
   await browser.upload('#file', join(await folder(visit), '..')).catch(() => undefined);
   await browser.click('#import-file button');
   assert.equal((await items(visit)).length, 4, 'cancelled');
   await importFile(visit, 'broken.json', '[{"name": ');
   await visit.shows('Cannot read the file', '#preview');
-  assert.equal(await browser.run('return document.querySelector("#create-all").disabled'), true);
+  assert.equal(await browser.run('return document.querySelector("#import-all").disabled'), true);
 });
 
 visitTest('an import sends many records at once, and again without refused lines', {
@@ -188,9 +188,9 @@ visitTest('an import sends many records at once, and again without refused lines
   await visit.signIn('#items');
   const lines = Array.from({ length: 1200 }, (_, n) => `Thing ${n},${n === 3 || n === 1100 ? -1 : n}`);
   await importFile(visit, 'many.csv', `name,price\n${lines.join('\n')}\n`);
-  await visit.shows('1200 can be created, 0 cannot.', '#preview');
-  await browser.click('#create-all');
-  await visit.shows('Created 1198 of 1200.', '#refused');
+  await visit.shows('1,200 new, 0 refused', '#preview');
+  await browser.click('#import-all');
+  await visit.shows('Imported 1198 of 1200 items', '#refused');
   assert.equal(await visit.text('#refused-list'), 'Line 5, line 1102: It must be at least 0.');
   const path = await folder(visit);
   await browser.click('#refused-save');
@@ -214,7 +214,7 @@ visitTest('an import may leave out a choice, shows whole columns, and groups mis
   const long = 'A title that is long enough to be seen';
   const rows = [`${long},S`, 'Plain,', ...Array.from({ length: 40 }, (_, n) => `Odd ${n},XXL`), ',M'];
   await importFile(visit, 'shirts.csv', `title,size\n${rows.join('\n')}\n`);
-  await visit.shows('2 can be created, 41 cannot.', '#preview');
+  await visit.shows('2 new, 41 refused', '#preview');
   assert.deepEqual((await text('#preview ul')).split('\n'), [
     'Line 4, line 5, line 6, line 7, line 8 and 35 more: Size must be one of S, M.',
     'Line 44: Title must be filled in.',
@@ -224,8 +224,8 @@ visitTest('an import may leave out a choice, shows whole columns, and groups mis
   const path = await folder(visit);
   await browser.run('document.querySelector("#preview button").click()');
   assert.equal((await downloaded(join(path, 'shirts-refused.csv'))).split('\r\n').length, 43);
-  await browser.click('#create-all');
-  await visit.says('Created 2 of 2.');
+  await browser.click('#import-all');
+  await visit.says('Imported 2 of 2 shirts');
   const stored = (await server.as('ada', 'GET', '/shirts')).data;
   assert.deepEqual(stored, [{ id: 1, title: long, size: 'S' }, { id: 2, title: 'Plain' }]);
 });
@@ -332,20 +332,60 @@ visitTest('an import recognises encodings and heads, checks the rules, and asks 
   await visit.shows('Cannot read the file. Is it valid JSON?', '#preview');
   const records = [null, { name: 'Lamp', price: null }, { name: '', price: -1 }, { name: 'A', price: 2 }];
   await upload('null.json', JSON.stringify(records));
-  await visit.shows('1 can be created, 3 cannot.', '#preview');
+  await visit.shows('1 new, 3 refused', '#preview');
   assert.deepEqual((await text('#preview ul')).split('\n'), [
     'Line 1: This is null, not a record.', 'Line 2: Price must not be null.',
     'Line 3: Name must be filled in. Price must be at least 0.',
   ]);
   const marked = Buffer.from('\ufeffID,NAME,Price\n7,Caf\u00e9,1\n', 'utf16le');
   await upload('utf16.csv', marked);
-  await visit.shows('1 can be created, 0 cannot.', '#preview');
+  await visit.shows('1 new, 0 refused', '#preview');
   await visit.shows('Leave out what the server fills in: ID', '#omitted');
-  const isRefused = 'return document.querySelector("#create-all").disabled';
+  const isRefused = 'return document.querySelector("#import-all").disabled';
   assert.equal(await browser.run(isRefused), true, 'ids are not left out without a word');
   await browser.click('#omit');
   await browser.until(isRefused.replace('return ', 'return !'));
-  await browser.click('#create-all');
-  await visit.says('Created 1 of 1.');
+  await browser.click('#import-all');
+  await visit.says('Imported 1 of 1 item');
   assert.deepEqual(await items(visit), [{ id: 1, name: 'Caf\u00e9', price: 1 }]);
+});
+
+visitTest('what a list exports can be imported again: without a change, then with one', { things: 5 }, async (visit) => {
+  const { browser, says } = visit;
+  await visit.signIn('#items');
+  let csv = '';
+  for (const format of ['csv', 'json']) {
+    const path = await folder(visit);
+    await browser.run(`document.querySelector("#${format}").click()`);
+    await says(`Exported 5 items to items.${format}.`);
+    const exported = await downloaded(join(path, `items.${format}`));
+    csv ||= exported;
+    await importFile(visit, `same.${format}`, exported);
+    await visit.shows('0 change, 0 new, 5 unchanged, 0 refused', '#preview');
+    assert.equal(await browser.run('return document.querySelector("#import-all").disabled'), true);
+    await browser.click('#import-file button');
+    await browser.until('return !document.querySelector("#import-file").open');
+  }
+  csv = csv.replace('Thing 2,2.5', 'Lamp,2.5').replace('4,Thing 4,5', ',New,7');
+  visit.server.requests.length = 0;
+  await importFile(visit, 'changed.csv', csv);
+  await visit.shows('1 change, 1 new, 3 unchanged, 0 refused', '#preview');
+  assert.match(await visit.text('#preview table'), /Thing 2\s+Name\s+Thing 2\s+Lamp/);
+  assert.deepEqual(visit.server.requests.filter((line) => !line.startsWith('GET')), [], 'nothing is written yet');
+  await visit.shows('Import 2 items', '#import-file');
+  await browser.click('#import-all');
+  await says('Imported 2 of 2 items.');
+  const names = (await items(visit)).map(({ name }) => name);
+  assert.deepEqual(names, ['Thing 1', 'Lamp', 'Thing 3', 'Thing 4', 'Thing 5', 'New']);
+});
+
+visitTest('an import changes nothing that someone else has changed since its preview', { things: 1 }, async (visit) => {
+  const { browser, server } = visit;
+  await visit.signIn('#items');
+  await importFile(visit, 'items.csv', 'id,name\n1,Mine\n');
+  await visit.shows('1 change', '#preview');
+  await server.as('ada', 'PATCH', '/items/1', { name: 'Theirs' });
+  await browser.click('#import-all');
+  await visit.shows('Someone else has changed it.', '#refused');
+  assert.deepEqual((await items(visit)).map(({ name }) => name), ['Theirs']);
 });

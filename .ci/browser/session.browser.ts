@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describing } from './server.ts';
+import { defineCollection } from '../../src/index.ts';
 import { keys, password, visitTest } from './visit.ts';
 
 visitTest('a wrong password is reported, the right one signs in', { things: 6, refusals: [401] }, async (visit) => {
@@ -88,7 +89,7 @@ visitTest('signing out leaves no data of the person, not even behind the back bu
   assert.deepEqual((await server.as('ada', 'GET', '/sessions')).data, []);
   await browser.back();
   await shows('Sign in to Cairn', '#sign-in');
-  assert.equal(await browser.run('return document.body.innerText.includes("Thing")'), false);
+  assert.equal(await browser.run('return document.documentElement.outerHTML.includes("Thing")'), false);
   await browser.open(`${server.url}/`);
   await shows('Sign in to Cairn', '#sign-in');
   assert.equal(await browser.run('return location.pathname'), '/');
@@ -343,4 +344,46 @@ visitTest('API keys are made in the account, shown once and ended', { refusals: 
   await browser.click('[aria-label="End the key The script"]');
   await says('The key The script has ended.');
   assert.equal(await call(), 401);
+});
+
+const diaries = defineCollection({ name: 'secret-diaries', singular: 'diary', fields: { text: { kind: 'text' } } });
+
+visitTest('nothing of the person who has signed out is left in the document', {
+  things: 3, collections: [diaries],
+}, async (visit) => {
+  const { browser, server, shows } = visit;
+  await server.as('ada', 'POST', '/secret-diaries', { text: 'Dear diary' });
+  await visit.signIn('#secret-diaries');
+  await shows('Dear diary', '#list');
+  await visit.visit('#items');
+  await browser.click('[aria-label="Select Thing 1"]');
+  await browser.type('#search', 'Thing');
+  await visit.visit('#/account');
+  await browser.click('#record summary');
+  await browser.type('[name=name]:not([id])', 'The script');
+  await browser.type('[name=currentPassword]:not([id])', password);
+  await browser.run('document.querySelector("#record details button").click()');
+  await shows('cairn_', '#record');
+  await browser.click('#who');
+  await browser.click('#sign-out');
+  await shows('You have signed out.', '#sign-in');
+  const left: string[] = await browser.run(`
+    const values = [...document.querySelectorAll('input, textarea')].map((at) => at.value);
+    const all = [document.documentElement.outerHTML, ...values].join();
+    return ['Thing', 'diar', 'cairn_', 'The script', 'Ada', 'ada@'].filter((text) => all.includes(text));
+  `);
+  assert.deepEqual(left, []);
+});
+
+visitTest('the list shows its own records after a visit to the account', {
+  collections: [diaries],
+}, async (visit) => {
+  const { browser, server } = visit;
+  await server.as('ada', 'POST', '/secret-diaries', { text: 'Dear diary' });
+  await visit.signIn('#secret-diaries');
+  await visit.visit('#/account');
+  await browser.until('return document.querySelector("#field-name")?.value === "Ada Lovelace"');
+  await browser.back();
+  await visit.idle();
+  assert.match(await visit.text('#list tbody'), /Dear diary/);
 });

@@ -73,17 +73,20 @@ page.paint = () => {
   const isForm = !!id && (!!collection || isAccount());
   const isReader = !me && isGuide() && !!state.description;
   const here = view ? address(view) : `#/${id}`;
+  const places = me ? views() : [];
   set(
     'views',
     { hidden: !me },
-    views().map(({ href, title }) =>
+    places.map(({ href, title }) =>
       h('a', { href, 'aria-current': href === here && 'page' }, title),
     ),
   );
   set(
     'view',
     { hidden: !me, value: here, onchange: (event) => go(inputOf(event)) },
-    [...views(), ...ownViews].map(({ href, title }) => h('option', { value: href }, title)),
+    (me ? [...places, ...ownViews] : []).map(({ href, title }) =>
+      h('option', { value: href }, title),
+    ),
   );
   const current = document.querySelector('#views [aria-current]');
   if (current !== tab) current?.scrollIntoView({ block: 'nearest', inline: 'center' });
@@ -162,6 +165,8 @@ page.arrive = async (isSameForm = false) => {
   if (loader) await (own[place] ??= await loader()).arrive();
 };
 window.onpopstate = () => events.run(() => page.arrive());
+// A document that the browser kept may be of a person who has signed out since.
+window.onpageshow = ({ persisted }) => persisted && location.reload();
 window.onbeforeunload = (event) => {
   if (record?.isChanged() || state.removals.length > 0 || state.isImporting) event.preventDefault();
 };

@@ -1,35 +1,40 @@
 // @ts-check
 /**
  * Comma-separated values (RFC 4180). They are written so that no spreadsheet runs them as formulas, and read back
- * unchanged.
+ * unchanged: an empty text is quoted, and a cell without a value is `undefined`.
  */
 
 /** Matches the beginning of a text that a spreadsheet takes for a formula (OWASP, "CSV injection"). */
-const formula = /^'*[=+\-@\t\r]/u;
+const formula = /^'*[=+\-@\t\r\n＝＋－＠]/u;
 
-/** @type {(rows: readonly (readonly unknown[])[]) => string} */
-export const writeCsv = (rows) => rows.map((row) => `${row.map(cell).join()}\r\n`).join('');
+/** @type {(rows: readonly (readonly (string | number | undefined)[])[]) => string} */
+export const writeCsv = (rows) => rows.map((row) => `${row.map(writeCell).join()}\r\n`).join('');
 
-/** @param {unknown} value */
-function cell(value) {
-  const text = typeof value === 'string' && formula.test(value) ? `'${value}` : `${value ?? ''}`;
-  return /[",;\r\n]/u.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+/** @param {string | number | undefined} value */
+function writeCell(value) {
+  if (value === undefined || typeof value === 'number') return `${value ?? ''}`;
+  const safe = formula.test(value) ? `'${value}` : value;
+  return safe === '' || /[",;\t\r\n]/u.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-/** Parses a text into rows. The separator is found in the first line. @param {string} text */
+/**
+ * Parses a text into rows. The separator is found in the first line.
+ * @type {(text: string) => { separator: string, rows: (string | undefined)[][] }}
+ */
 export function readCsv(text) {
-  const separator = /[;\t]/u.exec(text.split('\n')[0] ?? '')?.[0] ?? ',';
+  const [head = ''] = text.replaceAll(/"(?:[^"]|"")*"/gu, '').split('\n');
+  const separator = /[;\t]/u.exec(head)?.[0] ?? ',';
   const cells = new RegExp(
     `(?:"((?:[^"]|"")*)"|([^${separator}\\r\\n]*))(${separator}|\\r?\\n|$)`,
     'gu',
   );
-  /** @type {string[][]} */ const rows = [];
-  /** @type {string[]} */ let row = [];
-  for (const [, quoted, plain = '', end] of text.replace('\ufeff', '').matchAll(cells)) {
-    const content = quoted?.replaceAll('""', '"') ?? plain;
-    row.push(formula.test(content) ? content.replace("'", '') : content);
+  /** @type {(string | undefined)[][]} */ const rows = [];
+  /** @type {(string | undefined)[]} */ let row = [];
+  for (const [, quoted, plain, end] of text.replace(/^\ufeff/u, '').matchAll(cells)) {
+    const content = quoted?.replaceAll('""', '"') ?? (plain || undefined);
+    row.push(content && formula.test(content) ? content.replace(/^'/u, '') : content);
     if (end === separator) continue;
-    if (row.join('')) rows.push(row);
+    if (row.some((each) => each !== undefined)) rows.push(row);
     row = [];
   }
   return { separator, rows };

@@ -3,7 +3,7 @@
  * Receives the feed of changes by others while this tab is visible. However many arrive, they are
  * drawn once a frame.
  */
-import { collectionNow, list, loadList, showChanges } from './records.js';
+import { list, loadList, showChanges } from './records.js';
 import { draw, inNextFrame, page, state } from './state.js';
 
 /** @import { Change } from './types.js' */
@@ -45,18 +45,18 @@ function apply() {
   const changes = arrived;
   arrived = [];
   changes.forEach(note);
-  const name = collectionNow()?.name;
+  const { view } = state.route;
   const latest = new Map(
-    changes.filter(({ collection }) => collection === name).map((each) => [each.id, each]),
+    changes.filter(({ collection }) => collection === view).map((each) => [each.id, each]),
   );
-  showChanges(latest);
+  showChanges(view, latest);
   const ids = new Set(list.rows.map(({ id }) => id));
   for (const { type, id } of latest.values()) {
     if (type === 'replaced') {
       if (latest.size <= lightsMax) light(id);
     } else if (ids.has(id) === (type === 'removed')) list.changes += 1;
   }
-  page.notice(latest);
+  page.notice(view, latest);
   draw();
 }
 

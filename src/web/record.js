@@ -4,9 +4,10 @@
  * or discarded: it survives a refusal, a lost answer, the end of the session and changes by someone else.
  */
 import { Problem, call } from './api.js';
+import { at } from './cells.js';
 import { control } from './control.js';
 import { bdi, button, h, onClick, set } from './dom.js';
-import { capitalized, inShort, isOpen, kindOf, labelOf, own, titleOf, wordsOf } from './model.js';
+import { capitalized, inShort, isOpen, leavesOf, titleOf, wordsOf } from './model.js';
 import { loadList, showChanges } from './records.js';
 import { choicesOf, readable } from './reference.js';
 import { loadReferring, referringView } from './referring.js';
@@ -17,34 +18,6 @@ import { fromText, toText } from './texts.js';
 import { nameOf, show } from './values.js';
 
 /** @import { Child, Collection, Description, Draft, Field, Stored, Suggestion } from './types.js' */
-
-/**
- * Returns the fields of a field that is an object, those of its own objects too, or the field itself. The name of a
- * nested one is its path: `address/city`.
- * @param {Field} field @returns {Field[]}
- */
-function leavesOf(field) {
-  const { name: path, schema: object, label: prefix, within = [] } = field;
-  if (!object.properties) return [field];
-  const isNested = path.includes('/');
-  return Object.entries(object.properties).flatMap(([name, schema]) => {
-    const isRequired = !!object.required?.includes(name);
-    const label = labelOf(name, schema);
-    return leavesOf({
-      ...field,
-      schema,
-      name: `${path}/${name}`,
-      label: capitalized(isNested ? `${prefix} ${label}` : label),
-      kind: kindOf(schema),
-      isRequired,
-      isOptional: !isRequired || !!schema.type?.includes('null'),
-      within: field.isRequired ? within : [...within, path],
-    });
-  });
-}
-
-/** Returns what a record has at a path. @type {(record: unknown, path: readonly string[]) => unknown} */
-const at = (record, path) => path.reduce(own, record);
 
 /** The form that is open; there is one at a time. @type {Draft | undefined} */
 export let draft;
@@ -216,7 +189,8 @@ page.store = async (collection, id, work) => {
 let isStale = false;
 let isReading = false;
 
-page.notice = (changes) => {
+page.notice = (collection, changes) => {
+  if (draft?.collection.name !== collection) return;
   const change = [...changes.values()].find(({ id }) => `${id}` === draft?.id);
   const known = JSON.stringify(draft?.base?.data);
   if (change && !draft?.isSaving && known !== JSON.stringify(change.record)) void reread();
@@ -260,7 +234,7 @@ function adopt(of, base) {
     of.disputes[name] = [dispute?.[0] ?? before, theirs];
     of.message = disputed;
   }
-  showChanges(new Map([[base.data.id, { record: base.data }]]));
+  showChanges(of.collection.name, new Map([[base.data.id, { record: base.data }]]));
   return taken;
 }
 
@@ -284,7 +258,7 @@ function openFields(of) {
 }
 
 /** The fields that can be filled in here, those of objects one by one. @param {Draft} of */
-const fieldsOf = (of) => openFields(of).flatMap(leavesOf);
+const fieldsOf = (of) => openFields(of).flatMap((field) => leavesOf(field));
 
 /** Whether the form holds input that is not stored. */
 export const isChanged = (of = draft) =>

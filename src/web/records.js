@@ -40,6 +40,7 @@ import {
 /** The list that is shown. */
 export const list = {
   /** Its address, without the open record. */ key: '',
+  /** The collection of its rows. */ collection: '',
   /** @type {readonly Row[]} */ rows: [],
   /** Number of records on all pages. */ total: NaN,
   /** Parameters of the address that the rows belong to. */ query: state.route.query,
@@ -79,8 +80,8 @@ export async function loadList(again = false) {
   const { view, query } = state.route;
   const key = address(view, '', query);
   if (key === list.key && !again) return;
-  if (list.key.split('?')[0] !== `#${view}`) {
-    Object.assign(list, { rows: [], total: NaN, selected: [] });
+  if (list.collection !== view) {
+    Object.assign(list, { collection: view, rows: [], total: NaN, selected: [] });
     part('filter', HTMLElement).hidePopover();
     stopTyping();
   }
@@ -109,15 +110,19 @@ export async function loadList(again = false) {
   draw();
 }
 
-/** @type {(rows: readonly Row[], isSelected: boolean) => void} */
-export function select(rows, isSelected) {
+/** @type {(collection: string, rows: readonly Row[], isSelected: boolean) => void} */
+export function select(collection, rows, isSelected) {
+  if (list.collection !== collection) return;
   const others = list.selected.filter(({ id }) => !rows.some((row) => row.id === id));
   list.selected = isSelected ? [...others, ...rows] : others;
 }
 
-/** Replaces the rows of changed records. @param {ReadonlyMap<number, { record?: Row }>} changes by id */
-export function showChanges(changes) {
-  if (list.rows.some(({ id }) => changes.get(id)?.record)) {
+/**
+ * Replaces the rows of changed records. Other collections have the same ids.
+ * @type {(collection: string, changes: ReadonlyMap<number, { record?: Row }>) => void} by id
+ */
+export function showChanges(collection, changes) {
+  if (list.collection === collection && list.rows.some(({ id }) => changes.get(id)?.record)) {
     list.rows = list.rows.map((row) => changes.get(row.id)?.record ?? row);
   }
 }
@@ -359,7 +364,7 @@ function table(collection) {
   const box = (/** @type {string} */ label, /** @type {readonly Row[]} */ all) => {
     const of = all.filter((row) => may('remove', row));
     const checked = of.every(({ id }) => chosen.has(id));
-    const onchange = () => select(of, !checked);
+    const onchange = () => select(collection.name, of, !checked);
     return (
       of.length > 0 && h('input', { type: 'checkbox', 'aria-label': label, checked, onchange })
     );
@@ -446,7 +451,7 @@ set('size', { onchange: (event) => go(withQuery({ limit: inputOf(event) })) });
 for (const id of ['show-changes', 'refresh', 'retry']) onClick(id, () => loadList(true));
 for (const id of ['csv', 'json', 'import'])
   onClick(id, async () => (await import('./transfer.js')).transfer(id));
-onClick('clear-selected', () => select(list.selected, false));
+onClick('clear-selected', () => select(list.collection, list.selected, false));
 onClick('remove-selected', async () => {
   const collection = collectionNow();
   if (!collection || !(await ask('remove', count(list.selected, collection)))) return;

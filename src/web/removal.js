@@ -19,7 +19,7 @@ const requestsAtOnce = 8;
 export async function removeSoon(collection, rows, etag) {
   const what = count(rows, collection);
   const ticking = window.setInterval(draw, 1000);
-  select(rows, false);
+  select(collection.name, rows, false);
   const isUndone = await new Promise((resolve) => {
     const until = performance.now() + undoSeconds * 1000;
     const removal = {
@@ -67,13 +67,13 @@ async function removeNow(collection, rows, what, etag) {
  * @type {(method: string, of: Collection, row: Row, options: { body?: object }, etag?: string) =>
  *   ReturnType<typeof call>}
  */
-async function sendIfUnchanged(method, { name }, row, options, etag) {
+export async function sendIfUnchanged(method, { name }, row, options, etag) {
   const path = `${name}/${encodeURIComponent(row.id)}`;
   const { data: record, ...read } = etag ? { data: row, etag } : await call('GET', path);
   if (JSON.stringify(record) === JSON.stringify(row)) {
     const answer = await call(method, path, { ...options, fields: { 'If-Match': read.etag } });
     if (answer.status !== 412) return answer;
-  } else showChanges(new Map([[row.id, { record }]]));
+  } else showChanges(name, new Map([[row.id, { record }]]));
   throw new Problem('Someone else has changed it. Check it, then try again.');
 }
 
@@ -82,5 +82,5 @@ export async function flip(collection, row, name) {
   const body = { [name]: !row[name] };
   const change = () => sendIfUnchanged('PATCH', collection, row, { body });
   const { data: record } = await page.store(collection, row.id, change);
-  showChanges(new Map([[row.id, { record }]]));
+  showChanges(collection.name, new Map([[row.id, { record }]]));
 }

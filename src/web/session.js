@@ -2,8 +2,6 @@
 /** Signing in and out, in this tab and in others. */
 import { Problem, call } from './api.js';
 import { onClick, part, set } from './dom.js';
-import { names } from './values.js';
-import { list } from './records.js';
 import { capitalized } from './model.js';
 import {
   ask,
@@ -12,10 +10,9 @@ import {
   explain,
   isGuide,
   page,
-  say,
-  seen,
   state,
   storage,
+  tabStorage,
 } from './state.js';
 
 const endedAdvice =
@@ -33,7 +30,6 @@ const password = part('password', HTMLInputElement);
 const name = part('new-name', HTMLInputElement);
 
 /** Whether the person creates an account with what they fill in. */ let isNew = false;
-/** A message for the next sign-in dialog. */ let news = '';
 let hasSignedIn = false;
 /** Continues once the person has signed in. */ let resume = () => {};
 /** @type {Promise<void> | undefined} */ let signingIn;
@@ -41,7 +37,7 @@ let hasSignedIn = false;
 /** Opens the sign-in dialog above the current view; resolves once the person has signed in. */
 export function signIn() {
   const { me } = state;
-  set('reason', news || (me ? endedAdvice : hasSignedIn && cookieAdvice));
+  set('reason', tabStorage['news'] || (me ? endedAdvice : hasSignedIn && cookieAdvice));
   if (me) email.value = me.email;
   set('to-guide', { hidden: !!me });
   set('first-sign-in', { hidden: !!storage['signedIn'] });
@@ -49,7 +45,7 @@ export function signIn() {
     resume = () => {
       signingIn = undefined;
       hasSignedIn = true;
-      news = '';
+      delete tabStorage['news'];
       dialog.close();
       resolve();
     };
@@ -117,18 +113,14 @@ function endRemovals() {
 export async function signOut(everywhere) {
   const kept = endRemovals();
   await call('POST', 'logout', { body: { everywhere } });
-  // No data of the person stays on the page, nor behind the back button.
-  Object.assign(state, { me: undefined, activity: [] });
-  names.clear();
-  seen.splice(0);
-  page.forget();
-  say('');
-  Object.assign(list, { key: '', rows: [] });
-  history.pushState(null, '', './');
-  hasSignedIn = false;
-  news = everywhere ? 'All your sessions have ended.' : 'You have signed out.';
+  let news = everywhere ? 'All your sessions have ended.' : 'You have signed out.';
   if (kept) news += ` Nothing that was about to be removed was removed: ${kept}.`;
-  void page.start();
+  tabStorage['news'] = news;
+  // A new document has nothing of the person.
+  page.paint = () => {};
+  state.removals = [];
+  document.body.replaceChildren();
+  location.assign('./');
 }
 
 /** Reacts to the user who is signed in, perhaps through another tab. @param {number} id */

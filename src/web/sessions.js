@@ -21,6 +21,7 @@ let known = { userId: '', sessions: [], made: '' };
 
 /** @type {(userId: string, made?: string) => Promise<void>} */
 export async function loadSessions(userId, made = '') {
+  known.made = '';
   const read = async (/** @type {string} */ what) =>
     (await call('GET', `${what}?userId=${userId}`)).data;
   const hasKeys = state.description?.paths['/keys'];

@@ -13,14 +13,20 @@ import { isAllowed } from './model.js';
 /** The channel on which tabs tell each other who has signed in: one for each server of this origin. */
 export const channelName = `session of ${new URL('.', location.href).pathname}`;
 
-/** What this browser keeps; one that refuses to keeps it until the page is closed. @type {{ [key: string]: string }} */
-export const storage = (() => {
+/**
+ * What this browser keeps; one that refuses to keeps it until the page is closed.
+ * @type {(open: () => { [key: string]: string }) => { [key: string]: string }}
+ */
+function storageOf(open) {
   try {
-    return localStorage;
+    return open();
   } catch {
     return {};
   }
-})();
+}
+export const storage = storageOf(() => localStorage);
+/** What is of this tab. */
+export const tabStorage = storageOf(() => sessionStorage);
 
 /** The id of the form for a new record, which no record has: an id has no control characters. */
 export const newId = '\0';
@@ -50,10 +56,11 @@ export const page = {
   /** @type {(isSameForm?: boolean) => Promise<void>} */ arrive: async () => {},
   start: async () => {},
   /** @type {(everywhere: boolean) => Promise<void>} */ signOut: async () => {},
-  /** Forgets what the overview has shown, when the person signs out. */
-  forget() {},
   /** Tells the open form of changes by others. */
-  notice: (/** @type {ReadonlyMap<number, Change>} */ changes) => void changes,
+  notice: (
+    /** @type {string} */ _collection,
+    /** @type {ReadonlyMap<number, Change>} */ _changes,
+  ) => {},
   /**
    * Carries out this person's own change of a record beside its form, which takes over what is stored.
    * @type {(of: Collection, id: number, work: () => Promise<Stored>) => Promise<Stored>}

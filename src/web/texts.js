@@ -8,7 +8,7 @@ import { elementOf, showNumber } from './model.js';
 /** @import { Field, Scalar } from './types.js' */
 
 /** Whether a text needs no quotes where any JSON may be, as it is none and begins like none. @param {string} text */
-function isPlainText(text) {
+export function isPlainText(text) {
   try {
     JSON.parse(text);
     return false;
@@ -82,9 +82,8 @@ function readNumber(text, decimal = readerDecimal) {
   const number = text.trim().replaceAll(/\D/gu, (mark) => marks.get(mark) ?? mark);
   const value = /^[-+]?[\d.]+(e[-+]?\d+)?$/iu.test(number) ? Number(number) : NaN;
   if (!Number.isFinite(value)) return { problem: `must be a number such as 1250${decimal}5` };
-  return number.replaceAll(/e.*|\D/gu, '').length > digitsMax
-    ? { problem: 'must have fewer digits' }
-    : { value };
+  const isExact = `${value}` === number || number.replaceAll(/e.*|\D/gu, '').length <= digitsMax;
+  return isExact ? { value } : { problem: 'must have fewer digits' };
 }
 
 /** Formats a number for a control: all its digits, without groups. @param {number} value */
@@ -109,16 +108,37 @@ export function ruleBroken({ schema }, value) {
   if (value === undefined || value === null) return undefined;
   const { minLength = 0, maxLength = Infinity, minimum = -Infinity, maximum = Infinity } = schema;
   const { enum: values, pattern = '', type } = schema;
+  const types = [type ?? []].flat();
+  if (types.length > 0 && !types.some((each) => isOfType(each, value)))
+    return `must be ${typeWords[types[0] ?? ''] ?? types[0]}`;
   if (values)
     return values.includes(`${value}`) ? undefined : `must be one of ${values.join(', ')}`;
   if (typeof value === 'string') {
     const { length } = [...value];
+    if (!length && minLength) return 'must be filled in';
     if (length < minLength) return `must have at least ${minLength} characters`;
     if (length > maxLength) return `must have at most ${maxLength} characters`;
     return new RegExp(pattern, 'u').test(value) ? undefined : 'has characters that are not allowed';
   }
   if (typeof value !== 'number') return undefined;
   if (value < minimum) return `must be at least ${minimum}`;
-  if (value > maximum) return `must be at most ${maximum}`;
-  return type === 'integer' && value % 1 !== 0 ? 'must be a whole number' : undefined;
+  return value > maximum ? `must be at most ${maximum}` : undefined;
 }
+
+/** The types of JSON Schema, in words. @type {{ [type: string]: string }} */
+const typeWords = {
+  string: 'a text',
+  number: 'a number',
+  integer: 'a whole number',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'an object',
+};
+
+/** @type {(type: string, value: unknown) => boolean} */
+const isOfType = (type, value) =>
+  type === 'array'
+    ? Array.isArray(value)
+    : type === 'integer'
+      ? Number.isInteger(value)
+      : typeof value === type && !Array.isArray(value);

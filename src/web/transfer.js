@@ -1,24 +1,30 @@
 // @ts-check
-/** Imports records from files and exports them to files. */
+/**
+ * Exports the records of a list to a file, and imports one: lines with the id of a record change it, others create
+ * one. A preview shows old and new values, and nothing is written before the person confirms it.
+ */
 import { Problem, call } from './api.js';
+import { isSame, lineReader, toTable, withChanges } from './cells.js';
 import { readCsv, writeCsv } from './csv.js';
 import { bdi, button, h, part, set } from './dom.js';
+import { own, showNumber, titleOf, toShow } from './model.js';
+import { table } from './parts.js';
 import { collectionNow, listPath, loadList } from './records.js';
 import { causesOf, report } from './refused.js';
-import { table } from './parts.js';
-import { ask, explain, say, state } from './state.js';
-import { fromText, ruleBroken } from './texts.js';
-
-/** @import { Collection } from './types.js' */
+import { sendIfUnchanged } from './removal.js';
+import { ask, count, explain, say, state } from './state.js';
 
 /**
- * A line of a file: the record that it describes, or the problem with it.
- * `source` is what the file has.
- * @typedef {{ number: number, source: unknown, isCsv: boolean, record: { [field: string]: unknown },
- *   problem: string }} Line
+ * A line of a file: `source` is what the file has, `stored` the record that it changes, and `record` the record as it
+ * will be. `changed`: the fields with new values. `given`: labels of fields that the server fills in.
+ * @import { Collection, Field, Row } from './types.js'
+ * @typedef {{ number: number, source: object, problem: string, changes: readonly import('./cells.js').Change[],
+ *   id?: unknown, stored?: Row | undefined, record?: { [field: string]: unknown },
+ *   changed: readonly Field[], given: readonly string[] }} Line
+ * @typedef {{ isCsv: boolean, heads: readonly string[], lines: readonly Line[] }} File
  */
 
-const previewLines = 5;
+const [previewMax, idsAtOnce, requestsAtOnce] = [20, 100, 8];
 
 /** Exports the list as `csv` or `json`, or imports a file with `import`. @param {string} what */
 export async function transfer(what) {
@@ -26,31 +32,23 @@ export async function transfer(what) {
   if (collection) await (what === 'import' ? importFile(collection) : exportList(collection, what));
 }
 
-/** @param {Line} line */
-const lineAndProblem = ({ number, problem }) => ({ what: `line ${number}`, why: problem });
-
-/** A list is written as lines. @param {unknown} value */
-const plain = (value) => (Array.isArray(value) ? value.join('\n') : value);
-
 /**
  * Saves all records of the list to a file, with its search, filters and order applied.
  * @type {(collection: Collection, format: string) => Promise<void>}
  */
-async function exportList({ name, fields }, format) {
+async function exportList(collection, format) {
+  const { name, fields } = collection;
   const { data } = await call('GET', listPath());
-  const names = fields.filter(({ shown }) => shown).map((field) => field.name);
-  download(name, format, data, names);
-  say(`Exported ${data.length} records to ${name}.${format}.`);
+  save(name, format, format === 'json' ? data : toTable(fields, data));
+  say(`Exported ${count(data, collection)} to ${name}.${format}.`);
 }
 
 /**
- * Saves records to a file.
- * @type {(name: string, format: string, records: readonly unknown[], columns?: readonly string[]) => void}
+ * Saves a JSON value, or the rows of a table as CSV, to a file.
+ * @type {(name: string, format: string, content: readonly any[]) => void}
  */
-function download(name, format, records, columns = Object.keys(Object(records[0]))) {
-  const rows = records.map((record) => columns.map((each) => plain(Object(record)[each])));
-  const text =
-    format === 'json' ? JSON.stringify(records, null, 1) : `\ufeff${writeCsv([columns, ...rows])}`;
+function save(name, format, content) {
+  const text = format === 'json' ? JSON.stringify(content, null, 1) : `\ufeff${writeCsv(content)}`;
   const link = document.createElement('a');
   link.href = URL.createObjectURL(new Blob([text]));
   link.download = `${name}.${format}`;
@@ -58,64 +56,58 @@ function download(name, format, records, columns = Object.keys(Object(records[0]
 }
 
 /**
- * Saves lines as they stand in their file, so that they can be mended and imported alone.
- * @type {(collection: Collection, lines: readonly Line[]) => void}
+ * Saves lines as they stand in their file, so that they can be corrected and imported again.
+ * @type {(collection: Collection, file: File, lines: readonly Line[]) => void}
  */
-const downloadRefused = ({ name }, lines) =>
-  download(
-    `${name}-refused`,
-    lines[0]?.isCsv ? 'csv' : 'json',
-    lines.map(({ source }) => source),
-  );
+function saveRefused({ name }, { isCsv, heads }, lines) {
+  const rows = lines.map(({ source }) => heads.map((head) => own(source, head)));
+  const sources = lines.map(({ source }) => source);
+  save(`${name}-refused`, isCsv ? 'csv' : 'json', isCsv ? [heads, ...rows] : sources);
+}
 
-/**
- * Asks for a file, shows a preview with the lines that cannot be created, and creates the others.
- * @param {Collection} collection
- */
+/** @type {(line: Line) => { what: string, why: string }} */
+const lineAndProblem = ({ number, problem }) => ({ what: `line ${number}`, why: problem });
+
+/** Asks for a file, shows what it would do, and does that once it is confirmed. @param {Collection} collection */
 async function importFile(collection) {
-  const columns = collection.fields.filter(({ created }) => created);
-  const file = part('file', HTMLInputElement);
+  const control = part('file', HTMLInputElement);
   const omit = part('omit', HTMLInputElement);
-  /** @type {readonly Line[]} */ let lines = [];
-  /** Columns that the server fills in. @type {readonly string[]} */ let given = [];
+  /** @type {File} */ let file = { isCsv: false, heads: [], lines: [] };
   const show = (problem = '') => {
-    const bad = lines.filter((line) => line.problem);
-    const good = lines.filter((line) => !line.problem);
-    const rows = good
-      .slice(0, previewLines)
-      .map(({ record }) => columns.map(({ name }) => bdi(`${plain(record[name]) ?? '–'}`)));
-    const heads = columns.map(({ label }) => label);
+    const due = dueOf(file.lines);
+    const given = new Set(file.lines.flatMap((line) => (isNew(line) ? line.given : [])));
+    const bad = file.lines.filter((line) => line.problem);
     set(
       'preview',
       h('p.error', problem),
-      h('p', `${good.length} can be created, ${bad.length} cannot.`),
-      h('div.scroll', { tabindex: 0 }, table(heads, rows)),
-      h('ul.error', causesOf(bad.map(lineAndProblem))),
+      file.lines.length > 0 && previewOf(collection, file.lines),
       bad.length > 0 &&
-        button('Download the refused lines', () => downloadRefused(collection, bad)),
+        button('Download the refused lines', () => saveRefused(collection, file, bad)),
     );
-    set('omitted', { hidden: given.length === 0 });
-    set('omitted-names', given.join(', '));
-    set('create-all', { disabled: good.length === 0 || (given.length > 0 && !omit.checked) });
+    set('omitted', { hidden: given.size === 0 });
+    set('omitted-names', [...given].join(', '));
+    const disabled = due.length === 0 || (given.size > 0 && !omit.checked);
+    set('import-all', { disabled }, `Import ${count(due, collection)}`);
   };
   omit.onchange = () => show();
-  file.value = '';
-  file.onchange = async () => {
-    Object.assign(omit, { checked: false });
-    [lines, given] = [[], []];
+  control.value = '';
+  control.onchange = async () => {
+    omit.checked = false;
+    file = { isCsv: false, heads: [], lines: [] };
     try {
-      ({ lines, given } = linesOf(collection, decode(await file.files?.[0]?.arrayBuffer())));
+      const read = readFile(collection, decode(await control.files?.[0]?.arrayBuffer()));
+      await compare(collection, read.lines);
+      file = read;
       show();
     } catch (error) {
       show(error instanceof Problem ? error.message : 'Cannot read the file. Is it valid JSON?');
     }
   };
   show();
-  if (await ask('import-file', columns.map(({ name }) => name).join(', '))) {
-    const good = lines.filter(({ problem }) => !problem);
-    state.isImporting = true;
-    await create(collection, good).finally(() => (state.isImporting = false));
-  }
+  const columns = collection.fields.filter(({ created }) => created).map(({ name }) => name);
+  if (!(await ask('import-file', columns.join(', ')))) return;
+  state.isImporting = true;
+  await write(collection, file).finally(() => (state.isImporting = false));
 }
 
 /** Decodes UTF-8, or UTF-16 with its mark. @throws Problem for any other encoding */
@@ -130,70 +122,155 @@ function decode(bytes = new ArrayBuffer(0)) {
 }
 
 /**
- * Parses the lines of a file, and checks them with the rules that the server describes. `given`: columns that it has,
- * but that the server fills in.
- * @type {(collection: Collection, text: string) => { lines: Line[], given: string[] }} @throws SyntaxError
+ * Reads the lines of a file, and checks them with the rules that the server describes.
+ * @type {(collection: Collection, text: string) => File} @throws SyntaxError
  */
-export function linesOf({ fields }, text) {
-  const isJson = /^\s*[[{]/u.test(text);
-  const {
-    separator,
-    rows: [head = [], ...rows],
-  } = isJson ? { separator: '', rows: [] } : readCsv(text);
-  const records = isJson
-    ? JSON.parse(text)
-    : rows.map((row) => Object.fromEntries(row.map((cell, index) => [head[index], cell])));
-  if (!Array.isArray(records))
+function readFile(collection, text) {
+  const isCsv = !/^\s*[[{]/u.test(text);
+  const { separator, rows } = isCsv ? readCsv(text) : { separator: '', rows: [] };
+  const [head = [], ...others] = rows;
+  const heads = head.map((name = '') => name);
+  const sources = isCsv
+    ? others.map((row) => Object.fromEntries(heads.map((name, index) => [name, row[index]])))
+    : JSON.parse(text);
+  if (!Array.isArray(sources))
     throw new Problem('The file has an object where an array of records is needed.');
-  const decimal = separator === ';' ? ',' : '.';
-  const bare = (/** @type {string} */ name) => name.trim().toLowerCase();
-  const known = new Map(
-    fields.flatMap((each) => [
-      [bare(each.label), each],
-      [bare(each.name), each],
-    ]),
-  );
-  /** @type {Set<string>} */ const given = new Set();
-  const lines = records.map((record, index) => {
-    const line = readLine(record);
-    return { number: index + (isJson ? 1 : 2), source: record, isCsv: !isJson, ...line };
+  const read = lineReader(collection, isCsv ? (separator === ';' ? ',' : '.') : undefined);
+  /** @type {Set<string>} */ const ids = new Set();
+  const lines = sources.map((source, index) => {
+    /** @type {Line} */
+    const line = {
+      number: index + (isCsv ? 2 : 1),
+      source: Object(source),
+      problem: '',
+      changes: [],
+      changed: [],
+      given: [],
+    };
+    if (typeof source !== 'object' || source === null || Array.isArray(source))
+      return { ...line, problem: `This is ${JSON.stringify(source)}, not a record.` };
+    const { changes, problems, id, given } = read(source);
+    const isTwice = id !== undefined && ids.size === ids.add(`${id}`).size;
+    if (isTwice) problems.push(`An earlier line has the id ${id}.`);
+    return { ...line, changes, id, given, problem: problems.join(' ') };
   });
-  return { lines, given: [...given] };
-
-  /** @param {unknown} source */
-  function readLine(source) {
-    /** @type {{ [field: string]: unknown }} */ const record = {};
-    if (typeof source !== 'object' || source === null)
-      return { record, problem: `This is ${source}, not a record.` };
-    /** @type {string[]} */ const problems = [];
-    /** @type {Map<unknown, unknown>} */ const cells = new Map();
-    for (const [name, value] of Object.entries(source)) {
-      const field = known.get(bare(name));
-      if (!field) problems.push(`There is no field ${name}.`);
-      else if (field.created) cells.set(field, value);
-      else given.add(name);
-    }
-    for (const field of fields.filter(({ created }) => created)) {
-      const value = cells.get(field);
-      const read = fromText(field, `${plain(value) ?? ''}`, field.isRequired, decimal);
-      const problem = read.problem ?? ruleBroken(field, read.value);
-      if (problem)
-        problems.push(`${field.label} ${value === null ? 'must not be null' : problem}.`);
-      else if (read.value !== null) record[field.name] = read.value;
-    }
-    return { record, problem: problems.join(' ') };
-  }
+  return { isCsv, heads, lines };
 }
 
 /**
- * Creates records, as many in one request as the server allows. Refused lines are left out and reported.
+ * Finds the record that each line changes, and what it changes there.
  * @type {(collection: Collection, lines: readonly Line[]) => Promise<void>}
  */
-async function create(collection, lines) {
-  const { name, title, bulkMax } = collection;
+async function compare({ name, one, fields }, lines) {
+  const ids = lines.flatMap(({ id }) => (id === undefined ? [] : `${id}`));
+  /** @type {Map<string, Row>} */ const stored = new Map();
+  while (ids.length > 0) {
+    const some = ids.splice(0, idsAtOnce).map((id) => id.replaceAll(/[\\,]/gu, '\\$&'));
+    const path = `${name}?${new URLSearchParams({ 'id:in': some.join() })}`;
+    for (const row of (await call('GET', path)).data) stored.set(`${row.id}`, row);
+  }
+  for (const line of lines) {
+    const { changes, problem } = line;
+    const before = (line.stored = stored.get(`${line.id}`));
+    const record = (line.record = withChanges(before ?? {}, changes));
+    // A file may write an id otherwise.
+    if (before) record['id'] = before.id;
+    line.changed = fields.filter(
+      (field) => field.created && !isSame(own(before, field.name), own(record, field.name)),
+    );
+    const fixed = line.changed.find((field) => before && !field.changed);
+    const missing = fields.filter(
+      ({ name, created, isRequired }) => created && isRequired && own(record, name) === undefined,
+    );
+    line.problem = [
+      problem,
+      fixed && `${fixed.label} of ${one} ${line.id} cannot be changed.`,
+      !before && !problem && missing.map(({ label }) => `${label} must be filled in.`).join(' '),
+    ]
+      .filter(Boolean)
+      .join(' ');
+  }
+}
+
+/** Whether a line creates a record. @param {Line} line */
+const isNew = ({ stored, problem }) => !stored && !problem;
+
+/** Whether a line changes a record. @param {Line} line */
+const isChange = ({ stored, record, problem }) => !!stored && !problem && !isSame(stored, record);
+
+/** The lines that write something. @param {readonly Line[]} lines */
+const dueOf = (lines) => lines.filter((line) => isNew(line) || isChange(line));
+
+/** @type {(collection: Collection, lines: readonly Line[]) => import('./types.js').Description} */
+function previewOf(collection, lines) {
+  const { fields, one } = collection;
+  const [changes, news, bad] = [
+    lines.filter(isChange),
+    lines.filter(isNew),
+    lines.filter(({ problem }) => problem),
+  ];
+  const same = lines.length - changes.length - news.length - bad.length;
+  const counts = [
+    `${showNumber(changes.length)} change`,
+    `${showNumber(news.length)} new`,
+    same > 0 && `${showNumber(same)} unchanged`,
+    `${showNumber(bad.length)} refused`,
+  ];
+  const edits = changes.flatMap(({ stored, record, changed }) =>
+    changed.map((field) => [
+      bdi(stored ? titleOf(collection, stored) : ''),
+      field.label,
+      bdi(shown(field, own(stored, field.name))),
+      bdi(shown(field, own(record, field.name))),
+    ]),
+  );
+  const columns = fields.filter(({ created }) => created);
+  const rows = news
+    .slice(0, previewMax)
+    .map(({ record }) => columns.map((field) => bdi(shown(field, own(record, field.name)))));
+  const heads = columns.map(({ label }) => label);
+  return h(
+    'div.stack',
+    h('p', counts.filter(Boolean).join(', ')),
+    edits.length > 0 &&
+      h(
+        'div.scroll',
+        { key: 'edits', tabindex: 0 },
+        table([one, 'Field', 'Before', 'After'], edits.slice(0, previewMax)),
+      ),
+    rows.length > 0 && h('div.scroll', { key: 'news', tabindex: 0 }, table(heads, rows)),
+    h('ul.error', { key: 'bad' }, causesOf(bad.map(lineAndProblem))),
+  );
+}
+
+/** @type {(field: Field, value: unknown) => string} */
+const shown = (field, value) =>
+  typeof value === 'object' && value ? JSON.stringify(value) : toShow(field, value);
+
+/**
+ * Creates and changes what a file says. Refused lines are left out and reported.
+ * @type {(collection: Collection, file: File) => Promise<void>}
+ */
+async function write(collection, file) {
+  const due = dueOf(file.lines);
   /** @type {Line[]} */ const failed = [];
   const fail = (/** @type {Line} */ line, /** @type {string} */ problem) =>
-    failed.push({ ...line, problem });
+    void failed.push({ ...line, problem });
+  await create(collection, due.filter(isNew), fail);
+  await change(collection, due.filter(isChange), fail);
+  const news = `Imported ${due.length - failed.length} of ${count(due, collection)}.`;
+  say(news);
+  await loadList(true);
+  if (failed.length === 0) return;
+  set('refused-save', { hidden: false, onclick: () => saveRefused(collection, file, failed) });
+  await report(news, failed.map(lineAndProblem));
+}
+
+/**
+ * Creates records, as many in one request as the server allows.
+ * @type {(of: Collection, lines: readonly Line[], fail: (line: Line, problem: string) => void) => Promise<void>}
+ */
+async function create({ name, title, bulkMax }, lines, fail) {
   let done = 0;
   const parts = [];
   for (let at = 0; at < lines.length; at += bulkMax) parts.push(lines.slice(at, at + bulkMax));
@@ -217,10 +294,22 @@ async function create(collection, lines) {
     }
     say(`Creating ${title.toLowerCase()}: ${done} of ${lines.length}…`);
   }
-  const news = `Created ${done} of ${lines.length}.`;
-  say(news);
-  await loadList(true);
-  if (failed.length === 0) return;
-  set('refused-save', { hidden: false, onclick: () => downloadRefused(collection, failed) });
-  await report(news, failed.map(lineAndProblem));
+}
+
+/**
+ * Replaces records by what their lines say, unless someone else has changed them since the preview.
+ * @type {(of: Collection, lines: readonly Line[], fail: (line: Line, problem: string) => void) => Promise<void>}
+ */
+async function change(collection, lines, fail) {
+  const waiting = lines.values();
+  const work = async () => {
+    for (const line of waiting) {
+      const { stored, record } = line;
+      if (!stored || !record) continue;
+      await sendIfUnchanged('PUT', collection, stored, { body: record }).catch((error) =>
+        fail(line, explain(error)),
+      );
+    }
+  };
+  await Promise.all(Array.from({ length: requestsAtOnce }, work));
 }

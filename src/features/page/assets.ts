@@ -20,7 +20,7 @@ const types: Readonly<Record<string, string>> = {
 // prettier-ignore
 const files = [
   'index.html', 'page.css', 'icon.svg',
-  'api.js', 'app.js', 'columns.js', 'combobox.js', 'control.js', 'csv.js', 'dom.js', 'filter.js',
+  'api.js', 'app.js', 'cells.js', 'columns.js', 'combobox.js', 'control.js', 'csv.js', 'dom.js', 'filter.js',
   'guide.js', 'home.js', 'keys.js', 'live.js', 'model.js', 'palette.js', 'parts.js', 'record.js', 'records.js',
   'reference.js', 'referring.js', 'refused.js', 'removal.js', 'schema.js', 'session.js', 'sessions.js', 'state.js',
   'texts.js', 'transfer.js', 'values.js',

@@ -1,0 +1,191 @@
+// @ts-check
+/**
+ * Converts records to the cells of a table and back without loss. An object has a column for each of its members
+ * (`address.city`), and a list is JSON in its cell. Nothing here touches the DOM.
+ */
+import { leavesOf, own } from './model.js';
+import { fromText, isPlainText, ruleBroken } from './texts.js';
+
+/**
+ * @import { Collection, Field } from './types.js'
+ * @typedef {string | number | undefined} Cell
+ * @typedef {{ value?: unknown, problem?: string | undefined }} Read
+ * @typedef {{ path: readonly string[], value?: unknown }} Change `undefined` removes what is there
+ */
+
+/** Returns what a record has at a path. @type {(record: unknown, path: readonly string[]) => unknown} */
+export const at = (record, path) => path.reduce(own, record);
+
+/** The columns of a collection by their heads: each field, or its parts. @param {readonly Field[]} fields */
+const columnsOf = (fields) =>
+  new Map(
+    fields
+      .flatMap((field) => leavesOf(field, true))
+      .map((field) => /** @type {const} */ ([field.name.replaceAll('/', '.'), field])),
+  );
+
+/**
+ * Returns a table of records, its head first. Members that are no fields have columns, too.
+ * @type {(fields: readonly Field[], records: readonly object[]) => Cell[][]}
+ */
+export function toTable(fields, records) {
+  const known = new Set(fields.map(({ name }) => name));
+  const others = new Set(records.flatMap((record) => Object.keys(record)));
+  const further = [...others].filter((name) => !known.has(name));
+  const columns = columnsOf(fields.filter(({ shown }) => shown));
+  return [
+    [...columns.keys(), ...further],
+    ...records.map((record) => [
+      ...[...columns.values()].map((field) => toCell(field, at(record, field.name.split('/')))),
+      ...further.map((name) => toLooseCell(own(record, name))),
+    ]),
+  ];
+}
+
+/** Whether a field takes texts and other values, which its cells tell apart. @param {Field} field */
+const isLoose = ({ kind, schema }) => kind === 'json' || !schema.type;
+
+/** @type {(field: Field, value: unknown) => Cell} */
+function toCell(field, value) {
+  if (isLoose(field)) return toLooseCell(value);
+  if (value === undefined || value === null) return undefined;
+  if (typeof value === 'number') return value;
+  return Array.isArray(value) ? JSON.stringify(value) : `${value}`;
+}
+
+/** Writes any value, a text without quotes where it cannot be mistaken for JSON. @param {unknown} value */
+const toLooseCell = (value) =>
+  value === undefined || typeof value === 'number'
+    ? value
+    : typeof value === 'string' && isPlainText(value)
+      ? value
+      : JSON.stringify(value);
+
+/** What people and programs write for a boolean. @type {{ [text: string]: boolean }} */
+// prettier-ignore
+const truths = {
+  true: true, yes: true, y: true, on: true, 1: true,
+  false: false, no: false, n: false, off: false, 0: false,
+};
+
+/**
+ * Reads a cell, or says why that is impossible; `undefined` means no value.
+ * @type {(field: Field, cell: string | undefined, decimal: string) => Read}
+ */
+function fromCell(field, cell, decimal) {
+  const { kind, schema, isRequired } = field;
+  const isText = kind === 'text' || kind === 'long';
+  if (cell === undefined && isRequired && schema.type?.includes('null')) return { value: null };
+  if (cell === '' && isText && !schema.minLength) return { value: '' };
+  if (cell && (isLoose(field) || (kind === 'list' && cell.startsWith('['))))
+    return fromLooseCell(cell);
+  if (cell && kind === 'boolean') {
+    const value = own(truths, cell.trim().toLowerCase());
+    return value === undefined ? { problem: 'must be true or false' } : { value };
+  }
+  const { value, problem } = fromText(field, cell ?? '', isRequired, decimal);
+  return { value: value ?? undefined, problem };
+}
+
+/** @param {string} cell @returns {Read} */
+function fromLooseCell(cell) {
+  if (isPlainText(cell)) return { value: cell };
+  try {
+    return { value: JSON.parse(cell) };
+  } catch {
+    return { problem: 'must be JSON, such as {"city": "Rome"}' };
+  }
+}
+
+/** Compares names of columns as people write them. @param {string} name */
+const bare = (name) => name.trim().toLowerCase();
+
+/**
+ * Reads a value out of a JSON file, which keeps its type.
+ * @type {(field: Field, value: unknown) => Read}
+ */
+function fromValue({ schema, isRequired }, value) {
+  if (value !== null || !schema.type || schema.type.includes('null')) return { value };
+  return isRequired ? { problem: 'must not be null' } : {};
+}
+
+/**
+ * Returns a function that reads a line of a file: an object of cells where `decimal` separates decimals, else of
+ * values. It returns the changes that it makes to a record, its id, the fields that the
+ * server fills in (`given`), and the problems.
+ * @param {Collection} collection @param {string} [decimal]
+ */
+export function lineReader({ fields, isOpenEnded }, decimal) {
+  const columns = decimal ? columnsOf(fields) : new Map(fields.map((each) => [each.name, each]));
+  const known = new Map([...columns.values()].map((field) => [bare(field.label), field]));
+  for (const [head, field] of columns) known.set(bare(head), field);
+
+  return (/** @type {object} */ source) => {
+    /** @type {Change[]} */ const changes = [];
+    /** @type {string[]} */ const problems = [];
+    /** @type {Map<Field, any>} */ const found = new Map();
+    for (const [name, content] of Object.entries(source)) {
+      const field = columns.get(name) ?? known.get(bare(name));
+      if (field) found.set(field, content);
+      else if (!isOpenEnded) problems.push(`There is no field ${name}.`);
+      else if (content !== undefined)
+        changes.push({ path: [name], ...(decimal ? fromLooseCell(content) : { value: content }) });
+    }
+    for (const [field, content] of found) {
+      const blank = field.within?.find((path) =>
+        [...found].every(([{ name }, each]) => !name.startsWith(`${path}/`) || each === undefined),
+      );
+      const path = (blank ?? field.name).split('/');
+      if (!field.created) continue;
+      const read = decimal ? fromCell(field, content, decimal) : fromValue(field, content);
+      const problem = blank ? undefined : (read.problem ?? ruleBroken(field, read.value));
+      if (problem) problems.push(`${field.label} ${problem}.`);
+      changes.push({ path, value: blank ? undefined : read.value });
+    }
+    const [field, content] = [...found].find(([{ name }]) => name === 'id') ?? [];
+    const id =
+      decimal && content && field && isLoose(field) ? fromLooseCell(content).value : content;
+    const given = [...found].flatMap(([{ created, label }, each]) =>
+      created || each === undefined ? [] : label,
+    );
+    return { changes, problems, given, id };
+  };
+}
+
+/**
+ * Returns a record with changes applied; the record itself stays as it is.
+ * @type {(record: object, changes: readonly Change[]) => { [field: string]: unknown }}
+ */
+export function withChanges(record, changes) {
+  const result = structuredClone(record);
+  for (const { path, value } of changes) {
+    const name = path.at(-1) ?? '';
+    /** @type {any} */ let place = result;
+    for (const part of path.slice(0, -1)) {
+      if (value === undefined && own(place, part) === undefined) break;
+      if (own(place, part) === undefined) define(place, part, {});
+      place = place[part];
+    }
+    if (value !== undefined) define(place, name, value);
+    else if (own(place, name) !== undefined) delete place[name];
+  }
+  return /** @type {{ [field: string]: unknown }} */ (result);
+}
+
+/** A member may be called `__proto__`. @type {(object: object, name: string, value: unknown) => unknown} */
+const define = (object, name, value) =>
+  Object.defineProperty(object, name, {
+    value,
+    enumerable: true,
+    configurable: true,
+    writable: true,
+  });
+
+/** Whether two JSON values are equal; absent and null are. @type {(one: unknown, other: unknown) => boolean} */
+export function isSame(one, other) {
+  if (typeof one !== 'object' || typeof other !== 'object' || !one || !other)
+    return (one ?? null) === (other ?? null);
+  if (Array.isArray(one) !== Array.isArray(other)) return false;
+  const names = new Set([...Object.keys(one), ...Object.keys(other)]);
+  return [...names].every((name) => isSame(own(one, name), own(other, name)));
+}
