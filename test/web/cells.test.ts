@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import { createApp } from '../.support/inside.ts';
-import { projectDirectory } from '../.support/source.ts';
+import { createApp } from '../support/inside.ts';
+import { projectDirectory } from '../support/source.ts';
 
 /** A module of the page that touches no DOM. */
 const load = (name: string): Promise<any> =>
