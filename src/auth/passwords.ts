@@ -10,7 +10,7 @@ import { promisify } from 'node:util';
 import { Budget } from '../base/budget.ts';
 import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
-import type { Clock, Random } from '../base/system.ts';
+import { type Clock, type Random, timers } from '../base/system.ts';
 import { Turns } from '../base/turns.ts';
 import { normalisePassword } from './password-rules.ts';
 
@@ -100,7 +100,7 @@ export class Passwords {
 
   /** Takes the time of `verify`, without its work. */
   async pretend(): Promise<void> {
-    await new Promise((resolve) => setTimeout(resolve, this.#verifyMs));
+    await new Promise((resolve) => timers.setTimeout(resolve, this.#verifyMs));
   }
 
   /** The configured cost, as `costOf` returns it. */

@@ -11,10 +11,18 @@ export interface Clock {
   elapsed(): number;
 }
 
+const elapsed = performance.now.bind(performance);
+
 /** The clock of the machine. No other file reads it. */
-export const systemClock: Clock = {
-  now: () => Date.now(),
-  elapsed: () => performance.now(),
+export const systemClock: Clock = { now: () => Date.now(), elapsed };
+
+/**
+ * The timers of Node.js as they were when this file was loaded: a program's tests may replace the
+ * global ones by fake ones, which never fire. No other file uses timers.
+ */
+export const timers = {
+  ...process.getBuiltinModule('node:timers'),
+  sleep: process.getBuiltinModule('node:timers/promises').setTimeout,
 };
 
 /**

@@ -1,5 +1,5 @@
 import { limits } from './limits.ts';
-import type { Clock } from './system.ts';
+import { type Clock, timers } from './system.ts';
 
 /** The tasks of a caller, and since when it has waited for its next turn. */
 interface Queue<T> {
@@ -102,12 +102,12 @@ export function createSlices(clock: Clock): YieldToEventLoop {
   const startNext = (): void => {
     startedAt = clock.elapsed();
     waiting.next()?.();
-    if (waiting.size > 0) setImmediate(startNext);
+    if (waiting.size > 0) timers.setImmediate(startNext);
   };
   return async function yieldToEventLoop(caller = '') {
     if (clock.elapsed() - startedAt < limits.sliceMs) return;
     await new Promise<void>((resolve) => {
-      if (waiting.size === 0) setImmediate(startNext);
+      if (waiting.size === 0) timers.setImmediate(startNext);
       waiting.add(caller, resolve);
     });
   };

@@ -1,5 +1,4 @@
 import { resolve } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { PasswordPlace } from '../api/shared-place.ts';
 import { openApp, type Application } from '../app/app.ts';
 import type { Administrator } from '../app/administrator.ts';
@@ -7,7 +6,7 @@ import { defaultOptions } from '../app/options.ts';
 import { loadOption, options as parts, type Operations } from '../app/parts.ts';
 import { FatalError, reasonOf, type ExitCode } from '../base/errors.ts';
 import { isLoopback } from '../base/network.ts';
-import { systemClock, systemRandom } from '../base/system.ts';
+import { systemClock, systemRandom, timers } from '../base/system.ts';
 import { version } from '../base/version.ts';
 import { clusterOptions, options } from '../config/options.ts';
 import { readConfig, unknownVariables, type Config } from '../config/read.ts';
@@ -44,7 +43,7 @@ export async function serveUntilStopped(
   const starting = start(config, log, { terminal, given, onServing }, stop.fail);
   reloadOnSignal(starting, config, log);
   try {
-    const late = stop.stopped.then(() => sleep(unstartedMs, undefined, { ref: false }));
+    const late = stop.stopped.then(() => timers.sleep(unstartedMs, undefined, { ref: false }));
     const started = await Promise.race([starting, late]);
     const [code, reason] = await stop.stopped;
     log.message('notice', `Cairn stops: ${reason}`);
@@ -194,7 +193,7 @@ function waitForStop(): {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     const listener = (): void => {
       stop([0, signal]);
-      setTimeout(() => process.off(signal, listener), repeatedSignalMs).unref();
+      timers.setTimeout(() => process.off(signal, listener), repeatedSignalMs).unref();
     };
     process.on(signal, listener);
   }

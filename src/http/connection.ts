@@ -5,7 +5,7 @@ import { finished } from 'node:stream/promises';
 import { Holding } from '../base/budget.ts';
 import { CairnError } from '../base/errors.ts';
 import { plainAddress } from '../base/network.ts';
-import { IncomingMessage, ServerResponse } from '../base/system.ts';
+import { IncomingMessage, ServerResponse, timers } from '../base/system.ts';
 import { discardInput, endSocket, linger, mustEnd } from './closing.ts';
 import { Exchange, overloaded, problemOf, type Arrival } from './exchange.ts';
 import { checkHead } from './head.ts';
@@ -253,7 +253,7 @@ export class Connection {
     if (isAlone || isLong || reply.status === unavailable) return this.#send(exchange, reply);
     this.#gathered = reply;
     if (gathered.push(this) > 1) return;
-    setImmediate(() => {
+    timers.setImmediate(() => {
       for (const each of gathered.splice(0)) each.sendGathered();
     });
   }
@@ -271,7 +271,7 @@ export class Connection {
 
   /** Apart, since a closure would cost each reply its memory. */
   #sendLater(exchange: Exchange, reply: Reply, delayMs: number): void {
-    setTimeout(() => this.#sendNow(exchange, reply), delayMs);
+    timers.setTimeout(() => this.#sendNow(exchange, reply), delayMs);
   }
 
   #sendNow(exchange: Exchange, reply: Reply): void {

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 
 import { networkOf, plainAddress } from '../base/network.ts';
+import { timers } from '../base/system.ts';
 
 /**
  * The sockets that Node's parser reads. It parses all that has arrived before anything is answered,
@@ -51,7 +52,7 @@ export class ReadSockets {
   pauseNetwork(socket: Socket): void {
     const network = this.#parsed.get(socket) ?? '';
     if (network === '') return;
-    if (this.#paused.size === 0) setImmediate(this.#resumeNext);
+    if (this.#paused.size === 0) timers.setImmediate(this.#resumeNext);
     for (const [other, its] of this.#parsed) {
       if (its !== network || other === socket || other.isPaused()) continue;
       const sockets = this.#paused.get(network) ?? [];
@@ -69,7 +70,7 @@ export class ReadSockets {
       if (sockets.length > 0) this.#paused.set(network, sockets);
       break;
     }
-    if (this.#paused.size > 0) setImmediate(this.#resumeNext);
+    if (this.#paused.size > 0) timers.setImmediate(this.#resumeNext);
   };
 
   /**
@@ -79,7 +80,7 @@ export class ReadSockets {
   pauseAll(): void {
     const running = [...this.#parsed.keys()].filter((socket) => !socket.isPaused());
     for (const socket of running) socket.pause();
-    setImmediate(() => {
+    timers.setImmediate(() => {
       for (const socket of running) socket.resume();
     });
   }

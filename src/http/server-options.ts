@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { Budget } from '../base/budget.ts';
 import { oldGenerationBytes } from '../base/heap.ts';
 import { limits, type Limits } from '../base/limits.ts';
-import type { Clock } from '../base/system.ts';
+import { type Clock, timers } from '../base/system.ts';
 import { createSlices, type YieldToEventLoop } from '../base/turns.ts';
 import type { Fields } from './fields.ts';
 import type { Handle, ProblemReply, Request, RequestEntry } from './message.ts';
@@ -133,7 +133,7 @@ export class Shared {
   /** Counts how long a request was answered. The many short ones need not be. */
   answering(ms: number): void {
     if (ms < briefMs) return;
-    if (this.#turnMs === 0) setImmediate(() => (this.#turnMs = 0));
+    if (this.#turnMs === 0) timers.setImmediate(() => (this.#turnMs = 0));
     this.#turnMs += ms;
   }
 

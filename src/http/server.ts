@@ -7,7 +7,7 @@ import { Budget, type Holding } from '../base/budget.ts';
 import { CairnError, type ErrorCode } from '../base/errors.ts';
 import type { Limits } from '../base/limits.ts';
 import { networkOf, plainAddress, siteOf } from '../base/network.ts';
-import { createServer } from '../base/system.ts';
+import { createServer, timers } from '../base/system.ts';
 import { Connection } from './connection.ts';
 import { Shared } from './server-options.ts';
 
@@ -106,7 +106,7 @@ export class HttpServer extends Shared {
       if (socket.bytesRead === 0) socket.destroy();
     }
     let cutOff: number | undefined;
-    const timer = setTimeout(() => {
+    const timer = timers.setTimeout(() => {
       cutOff = this.sockets.size;
       for (const socket of this.sockets) socket.destroy();
       this.onDone();
@@ -117,7 +117,7 @@ export class HttpServer extends Shared {
     await Promise.all(closed);
     onClosed?.();
     await this.until(() => cutOff !== undefined || this.unanswered + this.sending === 0);
-    clearTimeout(timer);
+    timers.clearTimeout(timer);
     return cutOff ?? 0;
   }
 

@@ -1,6 +1,7 @@
 /** Gathers lines, and writes them one batch at a time. */
 import { Writable } from 'node:stream';
 import { toError } from '../base/errors.ts';
+import { timers } from '../base/system.ts';
 
 /** The destination of lines, such as a `Writable`. */
 export interface LogSink {
@@ -74,9 +75,9 @@ export class LineQueue {
   /** Resolves when all lines are written, or after `timeoutMs`. */
   close(timeoutMs: number): Promise<void> {
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, timeoutMs);
+      const timer = timers.setTimeout(resolve, timeoutMs);
       this.#whenEmpty.push(() => {
-        clearTimeout(timer);
+        timers.clearTimeout(timer);
         resolve();
       });
       if (!this.#isWriting) void this.#write();
@@ -113,11 +114,11 @@ export class LineQueue {
   #schedule(): void {
     if (this.#isWriting) return;
     if (this.#full.length > 0) void this.#write();
-    else this.#timer ??= setTimeout(() => void this.#write(), this.#hasKept ? 0 : flushMs);
+    else this.#timer ??= timers.setTimeout(() => void this.#write(), this.#hasKept ? 0 : flushMs);
   }
 
   #stopTimer(): void {
-    clearTimeout(this.#timer);
+    timers.clearTimeout(this.#timer);
     this.#timer = undefined;
   }
 
@@ -147,7 +148,7 @@ export class LineQueue {
       } catch (error) {
         if (!hasFailed) onError(toError(error));
       }
-      await new Promise((resolve) => setTimeout(resolve, retryMs).unref());
+      await new Promise((resolve) => timers.setTimeout(resolve, retryMs).unref());
     }
   }
 }

@@ -2,6 +2,7 @@ import type { JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import { recordId, type RecordId } from '../base/record-id.ts';
 import { didYouMean } from '../base/search.ts';
+import { timers } from '../base/system.ts';
 import { OptionError } from '../config/options.ts';
 import { isObject } from '../schema/declaration.ts';
 
@@ -152,11 +153,11 @@ export async function inTime<T>(
 ): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const end = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(late()), timeoutMs);
+    timer = timers.setTimeout(() => reject(late()), timeoutMs);
   });
   try {
     return await Promise.race([work, end]);
   } finally {
-    clearTimeout(timer);
+    timers.clearTimeout(timer);
   }
 }

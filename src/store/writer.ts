@@ -1,7 +1,7 @@
 import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import { siteOf } from '../base/network.ts';
-import type { Clock } from '../base/system.ts';
+import { type Clock, timers } from '../base/system.ts';
 import { Turns } from '../base/turns.ts';
 import type { Files } from './disk/files.ts';
 import { storageFull, type Group, type CommitLog, type LogClient } from './log.ts';
@@ -295,7 +295,7 @@ export class Writer implements Store, LogClient {
     do {
       // Requests that arrive in one turn of the loop share a batch. Timers and sockets get
       // their turn, also where a caller writes to memory again and again.
-      await new Promise(setImmediate);
+      await new Promise(timers.setImmediate);
       const between = this.#between.shift();
       try {
         if (between !== undefined) await between();

@@ -11,6 +11,7 @@ import type { Change } from '../../src/programs/hooks.ts';
 import { defineCollection } from '../../src/index.ts';
 import { run, temporaryDirectory, testProgram } from '../support/cli/spawn.ts';
 import { openTestApp } from '../support/app.ts';
+import { fakeTimers } from '../support/fake-timers.ts';
 import { isLockedRun } from '../support/locked.ts';
 import { createApp, type App } from '../support/inside.ts';
 import { patienceMs, until } from '../support/until.ts';
@@ -119,7 +120,7 @@ test('a stream follows the collections that it names, and resumes among them', a
   const notes = defineCollection({ name: 'notes', singular: 'note', fields });
   const secrets = defineCollection({ name: 'secrets', singular: 'secret', fields, access: { list: 'admin' } });
   const { app, admin, member, bearer } = await open(t, { collections: [notes, secrets] });
-  t.mock.timers.enable({ apis: ['setInterval'] });
+  const time = fakeTimers(t, 'setInterval');
   const mine = await bearer('admin');
   const one = follow(app, mine, '/changes?collection=notes');
   const two = follow(app, mine, '/changes?collection=notes,secrets');
@@ -135,7 +136,7 @@ test('a stream follows the collections that it names, and resumes among them', a
   // What was not for it moves its place along with the next comment.
   const itemTag = (await admin('GET', '/items/2')).field('etag');
   await until(() => {
-    t.mock.timers.tick(limits.heartbeatMs);
+    time.tick(limits.heartbeatMs);
     return `"${parse(one.text).lastId}"` === itemTag;
   }, 'the id of the last change');
   for (const { leave, ended } of [one, two, again]) {
@@ -148,7 +149,7 @@ test('a stream follows the collections that it names, and resumes among them', a
   assert.deepEqual(seen(resumed), ['created notes 2']);
   resumed.leave();
   // What a node of a cluster began before has to be ended by the real one.
-  t.mock.timers.reset();
+  time.reset();
   await resumed.ended;
   for (const [ask, query, status, detail] of [
     [admin, 'collection=nots', 400, /"collection" must be of users, items, notes, secrets$/],
@@ -348,7 +349,7 @@ test('a token of a role that its user no longer has follows nothing', async (t) 
 });
 
 test('a stream ends when its API key is removed, at the next heartbeat', async (t) => {
-  t.mock.timers.enable({ apis: ['setInterval'] });
+  const time = fakeTimers(t, 'setInterval');
   const { app, member, credentials } = await open(t);
   const json = { name: 'Display', readOnly: true, currentPassword: credentials('member').password };
   const { id, key } = Object((await member('POST', '/keys', { json })).json);
@@ -357,7 +358,7 @@ test('a stream ends when its API key is removed, at the next heartbeat', async (
   await member('POST', '/items', { json: lamp });
   await until(() => seen(listener).length === 1, 'an item');
   assert.equal((await member('DELETE', `/keys/${id}`)).status, 204);
-  t.mock.timers.tick(limits.heartbeatMs);
+  time.tick(limits.heartbeatMs);
   await listener.ended;
 });
 

@@ -17,6 +17,7 @@ import { silentLog } from '../../src/log/log.ts';
 import { inject } from '../../src/programs/inject.ts';
 import { completeOptions } from '../../src/programs/options.ts';
 import { cairn, temporaryDirectory } from '../support/cli/spawn.ts';
+import { fakeTimers } from '../support/fake-timers.ts';
 import { handbook } from '../support/source.ts';
 import { isLockedRun } from '../support/locked.ts';
 import { RawClient } from '../support/http/raw.ts';
@@ -507,13 +508,13 @@ test('close gives up on what never comes after 30 s', async (t) => {
   const received = once(server, 'request');
   socket.write(`POST /items HTTP/1.1\r\nHost: localhost\r\n${type}Content-Length: 9\r\n\r\n`);
   await received;
-  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const time = fakeTimers(t);
   let isClosed = false;
   const closed = app.close().then(() => (isClosed = true));
-  t.mock.timers.tick(29_999);
+  time.tick(29_999);
   await turn();
   assert.equal(isClosed, false);
-  t.mock.timers.tick(1);
+  time.tick(1);
   await closed;
 });
 

@@ -7,6 +7,7 @@ import type { RequestEntry } from '../../src/http/message.ts';
 import type { LogSink } from '../../src/log/line-queue.ts';
 import { createLog, type Log, type LogOptions } from '../../src/log/log.ts';
 import { readable } from '../../src/options/readable-log/format.ts';
+import { fakeTimers } from '../support/fake-timers.ts';
 
 const clock: Clock = { now: () => Date.UTC(2030, 0, 2, 3, 4, 5, 6), elapsed: () => 0 };
 const entry: RequestEntry = {
@@ -41,9 +42,9 @@ const retryMs = 1000;
 
 /** Stops the time of a test, and returns a function that lets some milliseconds pass, and what is due then happen. */
 function stopTime(t: TestContext): (ms: number) => Promise<void> {
-  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const time = fakeTimers(t);
   return async (ms) => {
-    t.mock.timers.tick(ms);
+    time.tick(ms);
     await turn();
   };
 }

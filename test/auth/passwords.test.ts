@@ -7,6 +7,7 @@ import { costOf, parsePhc, Passwords, scrypt } from '../../src/auth/passwords.ts
 import { systemClock } from '../../src/base/system.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { TestClock, testRandom } from '../support/auth/helpers.ts';
+import { fakeTimers } from '../support/fake-timers.ts';
 
 const owner = { name: 'Anna Maria Sorglos', email: 'a.sorglos@meadowlark.example' };
 const setUp = (scryptCost = 1) =>
@@ -279,12 +280,12 @@ test('pretending takes as long as the last hash', async (t) => {
   const clock = { now: () => 0, elapsed: () => (time += 70) };
   const passwords = new Passwords({ random: testRandom('passwords'), clock, scryptCost: 1 });
   await passwords.hash('a password', turn);
-  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const pending = fakeTimers(t);
   let isDone = false;
   const pretended = passwords.pretend().then(() => (isDone = true));
-  t.mock.timers.tick(69);
+  pending.tick(69);
   await Promise.resolve();
   assert.equal(isDone, false);
-  t.mock.timers.tick(1);
+  pending.tick(1);
   await pretended;
 });

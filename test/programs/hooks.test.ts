@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CairnError, createApp, type Change } from '../../src/index.ts';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
+import { fakeTimers } from '../support/fake-timers.ts';
 
 const posts = {
   name: 'posts',
@@ -125,13 +126,13 @@ test('an afterWrite that never ends keeps close for 30 s at most, and the log sa
   const hooks = { afterWrite: () => new Promise<void>(() => undefined) };
   const app = await createApp({ collections: [posts], auth: 'none', hooks, log });
   await app.collection(posts).create({ title: 'A' });
-  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const time = fakeTimers(t);
   const closed = app.close();
   let isClosed = false;
   closed.then(() => (isClosed = true));
   for (let turn = 0; turn < 1000 && !isClosed; turn += 1) {
     await new Promise((resolve) => setImmediate(resolve));
-    t.mock.timers.tick(1000);
+    time.tick(1000);
   }
   await closed;
   assert.match(lines, /afterWrite any longer: it takes over 30 s/);

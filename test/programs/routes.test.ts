@@ -7,6 +7,7 @@ import { gzipSync } from 'node:zlib';
 import {
   CairnError, createApp, defineCollection, defineRoute, reply, type App, type AppOptions, type RouteReply,
 } from '../../src/index.ts';
+import { fakeTimers } from '../support/fake-timers.ts';
 
 const tasks = defineCollection({
   name: 'tasks',
@@ -268,7 +269,7 @@ test('a handler that never ends is cut with its request, and nothing is written'
     stuck('POST', '/late', (signal) => new Promise((_, reject) => signal.addEventListener('abort', reject))),
   ];
   const app = await open(t, { routes: own });
-  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const time = fakeTimers(t);
   for (const [method, target, code] of [
     ['POST', '/stuck', 'outcome_unknown'], ['GET', '/stuck', 'overloaded'], ['GET', '/streaming', 'overloaded'],
     ['POST', '/late', 'outcome_unknown'],
@@ -276,12 +277,12 @@ test('a handler that never ends is cut with its request, and nothing is written'
     const asked = app.inject({ method, target });
     const begun = new Promise((resolve) => setImmediate(resolve));
     await begun;
-    t.mock.timers.tick(30_000);
+    time.tick(30_000);
     const { status, body } = await asked;
     assert.deepEqual([status, JSON.parse(body).code], [503, code], target);
     assert.equal(signals.at(-1)?.aborted, true);
   }
-  t.mock.timers.reset();
+  time.reset();
   assert.equal(app.collection(tasks).count(), 0);
 });
 

@@ -48,6 +48,11 @@ const reserved: readonly { what: string; pattern: RegExp; only: string }[] = [
     only: 'src/base/system.ts',
   },
   {
+    what: 'a timer',
+    pattern: /(?<![\w.#])(set|clear)(Timeout|Interval|Immediate)\b(?!:)|['"]node:timers\b/,
+    only: 'src/base/system.ts',
+  },
+  {
     what: 'process.env',
     pattern: /\bprocess\s*(\.\s*env\b|\[)|\{[^}]*\benv\b[^}]*\}\s*from\b/,
     only: 'src/config/read.ts',

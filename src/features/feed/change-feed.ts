@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 
 import type { RoutedCollection } from '../../api/call.ts';
 import { hasAccess, type Principal } from '../../auth/access.ts';
@@ -8,7 +7,7 @@ import { oldGenerationBytes } from '../../base/heap.ts';
 import { limits } from '../../base/limits.ts';
 import { idOf, type RecordId } from '../../base/record-id.ts';
 import { firstIndex } from '../../base/search.ts';
-import type { Clock } from '../../base/system.ts';
+import { type Clock, timers } from '../../base/system.ts';
 import { createSlices, type YieldToEventLoop } from '../../base/turns.ts';
 import { decidingNames, testOf } from '../../collections/reader.ts';
 import { sizerOf } from '../../collections/size.ts';
@@ -192,7 +191,7 @@ export class ChangeFeed {
   }
 
   #startHeartbeats(): void {
-    this.#heartbeatTimer ??= setInterval(() => {
+    this.#heartbeatTimer ??= timers.setInterval(() => {
       this.#heartbeats += 1;
       void this.#wakeAll();
     }, limits.heartbeatMs).unref();
@@ -225,7 +224,7 @@ export class ChangeFeed {
   /** Ends all streams. Streams that start later end at once. */
   close(): void {
     this.#isClosed = true;
-    clearInterval(this.#heartbeatTimer);
+    timers.clearInterval(this.#heartbeatTimer);
     for (const { wake } of this.#listeners) wake();
   }
 
@@ -380,7 +379,7 @@ export class ChangeFeed {
       await this.#wakeAll();
       const due = began + this.#listeners.size * limits.msPerListener;
       // A timer that holds the process, as the listeners wait for what comes after it.
-      await delay(Math.max(0, due - this.#clock.elapsed()));
+      await timers.sleep(Math.max(0, due - this.#clock.elapsed()));
     }
     this.#isDelivering = false;
   }
@@ -389,7 +388,7 @@ export class ChangeFeed {
     let woken = 0;
     for (const { wake } of this.#listeners) {
       // Lets other work run in between.
-      if (woken % listenersPerTurn === 0) await new Promise(setImmediate);
+      if (woken % listenersPerTurn === 0) await new Promise(timers.setImmediate);
       wake();
       woken += 1;
     }

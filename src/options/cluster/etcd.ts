@@ -11,10 +11,9 @@ import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import type { Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { CairnError, FatalError, reasonOf } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
-import { systemClock, type Clock } from '../../base/system.ts';
+import { type Clock, systemClock, timers } from '../../base/system.ts';
 import { CertificateEnds } from './certificates.ts';
 import type { ClusterOptions } from '../../config/options.ts';
 
@@ -180,7 +179,7 @@ export class Etcd {
         if (attempt % this.#options.members.length > 0) continue;
         // A restored etcd does not answer the tokens that it gave before.
         this.#token = '';
-        await sleep(pauseMs);
+        await timers.sleep(pauseMs);
       }
     }
   }

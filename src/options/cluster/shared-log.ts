@@ -25,8 +25,8 @@
  *   F2    no confirmation for `maxAgeMs`           reads are refused until there is one
  *   C1    a collection that is not registered      kept and written to snapshots
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { CairnError, invariant } from '../../base/errors.ts';
+import { timers } from '../../base/system.ts';
 import { viewsOf } from '../../store/format/snapshot.ts';
 import {
   lost,
@@ -161,7 +161,7 @@ export class SharedLog implements CommitLog {
       this.#options.etcd.close();
       throw error;
     }
-    this.#timer = setInterval(() => {
+    this.#timer = timers.setInterval(() => {
       if (this.#isDue) this.#keepUp();
       void this.#testRoom();
     }, confirmMs);
@@ -206,7 +206,7 @@ export class SharedLog implements CommitLog {
 
   /** Abandons a request that has stalled. */
   async close(answered: Promise<void>): Promise<void> {
-    clearInterval(this.#timer);
+    timers.clearInterval(this.#timer);
     this.#timer = undefined;
     const stalled = new Promise<void>((resolve) => (this.#onStalled = resolve));
     const finished = answered.then(() => this.#checkpointing).catch(() => undefined);
@@ -323,7 +323,7 @@ export class SharedLog implements CommitLog {
     // Appends read these, too: a node that only writes confirms nothing else.
     const others = [range(`${this.#prefix}keys`), range(`${this.#prefix}snapshot`)];
     this.#askedAt = this.#options.clock.elapsed();
-    const stalled = setTimeout(() => this.#stall(id), stalledMs);
+    const stalled = timers.setTimeout(() => this.#stall(id), stalledMs);
     let answer: TxnAnswer;
     try {
       answer = await this.#options.etcd.txn({
@@ -339,7 +339,7 @@ export class SharedLog implements CommitLog {
       if (this.#isClosed) return { outcome: 'refused', error: unavailable() };
       return { outcome: 'unknown', error };
     } finally {
-      clearTimeout(stalled);
+      timers.clearTimeout(stalled);
       if (this.#isStalled) this.#owner.unavailable(undefined);
       this.#isStalled = false;
     }
@@ -466,7 +466,7 @@ export class SharedLog implements CommitLog {
     const log = `${this.#prefix}log/`;
     while (this.#timer !== undefined) {
       await this.#options.etcd.watch(log, this.#seenRevision + 1, hear).catch(() => undefined);
-      await sleep(watchPauseMs);
+      await timers.sleep(watchPauseMs);
     }
   }
 

@@ -1,5 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { Clock, Random } from '../../base/system.ts';
+import { type Clock, type Random, timers } from '../../base/system.ts';
 
 const nameLength = 12;
 /** How many groups show which nodes write at present. */
@@ -51,7 +50,7 @@ export class Turns {
 
   /** Waits for the turn of this node, or until `hasArrived` says that a group has arrived. */
   async wait(hasArrived: () => boolean): Promise<void> {
-    while (this.#leftMs > 0 && !hasArrived()) await sleep(turnStepMs);
+    while (this.#leftMs > 0 && !hasArrived()) await timers.sleep(turnStepMs);
   }
 
   /** How much time the nodes before this one still have. */

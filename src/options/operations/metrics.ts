@@ -1,5 +1,5 @@
 import { auditEvents } from '../../accounts/events.ts';
-import { systemClock } from '../../base/system.ts';
+import { systemClock, timers } from '../../base/system.ts';
 import type { RequestEntry } from '../../http/message.ts';
 import { knownMethods, type Observer, type SecurityEvent } from '../../log/log.ts';
 
@@ -92,7 +92,7 @@ export class Metrics implements Observer {
 
   constructor() {
     let due = systemClock.elapsed() + loopIntervalMs;
-    setInterval(() => {
+    timers.setInterval(() => {
       const now = systemClock.elapsed();
       this.#loopDelay.observe(Math.max(0, now - due) / 1000);
       due = now + loopIntervalMs;

@@ -1,9 +1,8 @@
 import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
-import { setTimeout as delay } from 'node:timers/promises';
 import { FatalError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
-import type { Clock, Random } from '../../base/system.ts';
+import { type Clock, type Random, timers } from '../../base/system.ts';
 import { parseObject } from '../format/journal.ts';
 import { errorCode, isExhausted, readWhole, writeAll, type Files, type OpenFile } from './files.ts';
 
@@ -250,10 +249,10 @@ export const systemMachine: Machine = {
     // A dead process, while its parent has not asked for its exit code.
     return /^[ZX]/.test(stat?.[0] ?? '') ? undefined : (stat?.[19] ?? null);
   },
-  wait: (ms) => delay(ms),
+  wait: (ms) => timers.sleep(ms),
   every: (ms, work) => {
-    const timer = setInterval(work, ms).unref();
-    return () => clearInterval(timer);
+    const timer = timers.setInterval(work, ms).unref();
+    return () => timers.clearInterval(timer);
   },
 };
 

@@ -1,9 +1,9 @@
 import { constants, lstatSync, readdir, statSync, write } from 'node:fs';
 import { type FileHandle, mkdir, open, rename, statfs, unlink } from 'node:fs/promises';
 import { dirname, join, resolve, sep } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { FatalError } from '../../base/errors.ts';
+import { timers } from '../../base/system.ts';
 import { errorCode, type Files, type OpenFile, type OpenMode } from './files.ts';
 
 const {
@@ -171,7 +171,7 @@ export class NodeFiles implements Files {
       } catch (error) {
         // On Windows, a virus scanner or an indexer may hold the file for a moment.
         if (!isWindows || errorCode(error) !== 'EPERM' || attempt === 10) throw error;
-        await delay(attempt * 10);
+        await timers.sleep(attempt * 10);
       }
     }
   }
