@@ -147,6 +147,7 @@ export class Application {
       clock,
       nextId: createRequestIds(random),
       basePath: settings.basePath,
+      hstsSeconds: settings.hstsSeconds,
       handle: this.#answerLater,
       cors,
       problemReply: (error, request) => {

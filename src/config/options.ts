@@ -189,6 +189,8 @@ export interface Settings {
   readonly trustedProxies: readonly string[];
   /** The path under which a proxy or a framework shows the app, such as `/api`. */
   readonly basePath: string;
+  /** `max-age` of `Strict-Transport-Security` over HTTPS; a year if absent, 0 sends none. */
+  readonly hstsSeconds: number;
   /** The shortest password, in characters; 15 if absent. */
   readonly passwordLengthMin: number;
   /** The exponent of scrypt's N for new password hashes; 15 if absent, 1 is cheap for tests. */
@@ -237,6 +239,12 @@ export const settings: { readonly [K in keyof Settings]: Option<Settings[K]> } =
       /^(?:\/[\w.~-]+)*$/.test(line),
     ),
     '',
+  ),
+  hstsSeconds: option(
+    'hsts-seconds',
+    'how long browsers use only HTTPS (Strict-Transport-Security), except on localhost; 0 sends none',
+    integer('SECONDS', 0, 63_072_000),
+    31_536_000,
   ),
   passwordLengthMin: option(
     'password-min',

@@ -4,11 +4,11 @@ import { finished } from 'node:stream/promises';
 
 import { Holding } from '../base/budget.ts';
 import { CairnError } from '../base/errors.ts';
-import { plainAddress } from '../base/network.ts';
+import { isLoopback, plainAddress } from '../base/network.ts';
 import { IncomingMessage, ServerResponse, timers } from '../base/system.ts';
 import { discardInput, endSocket, linger, mustEnd } from './closing.ts';
 import { Exchange, overloaded, problemOf, type Arrival } from './exchange.ts';
-import { checkHead } from './head.ts';
+import { checkHead, hostOf } from './head.ts';
 import { endUnread, isStreamed, type Reply, type StreamedBody } from './message.ts';
 import type { Caller, Proxies, Shared } from './server-options.ts';
 
@@ -23,7 +23,6 @@ type State =
   /** The last reply has been handed to the system. */
   | 'closed';
 
-const strictTransport = ['Strict-Transport-Security', 'max-age=31536000'];
 /** The memory that Node needs for a request that waits or is ignored. */
 const furtherRequestBytes = 2048;
 /** The memory that a reply without content needs while it waits for an earlier one. */
@@ -328,11 +327,12 @@ export class Connection {
   #writeHead(exchange: Exchange, reply: Reply, bytes?: number): boolean {
     const { status, fields } = reply;
     const { options, isDraining } = this.#shared;
-    const { cors, onError } = options;
+    const { cors, hstsSeconds = 0, onError } = options;
     if (isDraining || mustEnd(exchange, reply)) this.#state = 'closing';
     const own = cors?.withCors(fields, exchange.fields) ?? fields;
     const all = [...own, 'X-Request-Id', exchange.id];
-    if (exchange.encrypted) all.push(...strictTransport);
+    if (exchange.encrypted && hstsSeconds > 0 && !isLocalName(exchange.fields.get('host')))
+      all.push('Strict-Transport-Security', `max-age=${hstsSeconds}`);
     if (this.#state === 'closing') all.push('Connection', 'close');
     if (bytes !== undefined && status !== 204 && status !== 304)
       all.push('Content-Length', String(bytes));
@@ -472,4 +472,10 @@ function* slicesOf(text: string): Generator<string> {
 function bytesInMemory(content: string | Buffer | undefined, bytes: number): number {
   if (typeof content !== 'string') return 0;
   return content.length === bytes ? bytes : 2 * content.length;
+}
+
+/** True for a name of this machine: HTTPS there must not oblige what else it serves. */
+function isLocalName(authority = ''): boolean {
+  const host = hostOf(authority);
+  return isLoopback(host) || host.endsWith('.localhost');
 }

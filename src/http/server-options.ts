@@ -41,6 +41,11 @@ export interface HttpServerOptions {
   readonly nextId: () => string;
   /** Absent: no peer is a proxy. */
   readonly proxies?: Proxies | undefined;
+  /**
+   * For how long browsers use only HTTPS with this host (RFC 6797), in seconds. 0 or absent:
+   * `Strict-Transport-Security` is not sent.
+   */
+  readonly hstsSeconds?: number | undefined;
   /** `Request.basePath`; empty if absent. */
   readonly basePath?: string | undefined;
   /** Absent: only pages of this site may read replies. */

@@ -10,6 +10,7 @@ import { connect, type TLSSocket } from 'node:tls';
 import { greetedBy, makeCertificate } from '../support/http/certificates.ts';
 import { RawClient } from '../support/http/raw.ts';
 import { createHandle, startListener, text } from '../support/http/listener.ts';
+import { temporaryDirectory } from '../support/cli/spawn.ts';
 import type { Handle } from '../../src/http/message.ts';
 import { createApp } from '../support/inside.ts';
 
@@ -80,7 +81,7 @@ test('TLS: draining answers what is in flight, and sends HSTS', async (t) => {
     await waits;
     return text('waited');
   };
-  const { server, port } = await startListener({ handle: createHandle({ 'GET /wait': wait }) }, tls);
+  const { server, port } = await startListener({ handle: createHandle({ 'GET /wait': wait }), hstsSeconds: 60 }, tls);
   const broken = connect({ port, host: '127.0.0.1', rejectUnauthorized: false });
   broken.write('FOO\r\n\r\n');
   assert.match(await readAll(broken), /^HTTP\/1\.1 400 [^]*\r\nStrict-Transport-Security: /);
@@ -92,9 +93,28 @@ test('TLS: draining answers what is in flight, and sends HSTS', async (t) => {
   answer();
   const reply = await readAll(socket);
   assert.match(reply, /^HTTP\/1\.1 200 /);
-  assert.match(reply, /\r\nStrict-Transport-Security: max-age=31536000\r\n/);
+  assert.match(reply, /\r\nStrict-Transport-Security: max-age=60\r\n/);
   assert.match(reply, /\r\n\r\nwaited$/);
   assert.equal(await drained, 0);
+});
+
+test('TLS: Strict-Transport-Security is not sent for names of this machine, nor if it is switched off', async (t) => {
+  const directory = temporaryDirectory(t);
+  const tls = makeCertificate(directory, 'only');
+  if (tls === undefined) return t.skip('there is no openssl here');
+  const replies = async (hstsSeconds: number | undefined): Promise<[host: string, isSent: boolean][]> => {
+    const { server, port } = await startListener({ hstsSeconds }, tls);
+    t.after(() => server.drain());
+    const found: [string, boolean][] = [];
+    for (const host of ['app.example', 'localhost', 'LOCALHOST:8443', 'app.localhost', '127.0.0.1', '[::1]:1']) {
+      const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false });
+      socket.write(`GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+      if (/\r\nStrict-Transport-Security: /.test(await readAll(socket))) found.push([host, true]);
+    }
+    return found;
+  };
+  assert.deepEqual(await replies(60), [['app.example', true]]);
+  for (const off of [0, undefined]) assert.deepEqual(await replies(off), []);
 });
 
 test('TLS: a caller that speaks plain HTTP or nonsense is cut off, and others are served', async (t) => {
