@@ -439,7 +439,7 @@ visitTest('columns are sized by dragging and by keys, and this browser keeps it'
   const before = await widths();
   const box = (await browser.run(heads))[3];
   await browser.run('document.querySelector(".handle").onpointerenter()');
-  await browser.until('return performance.getEntriesByName(`${origin}/page/columns.js`).length > 0');
+  await browser.until('return performance.getEntriesByName(`${origin}/page/views/columns.js`).length > 0');
   await browser.drag([box.right - 3, box.top + 9], [box.right - 103, box.top + 9]);
   await browser.until('return document.querySelector(".sized")');
   const narrow = before.map((width, index) => (index === 3 ? width - 100 : width));
@@ -523,7 +523,7 @@ visitTest('a row that someone else changes is lit and fades, but where motion is
 }, async ({ browser, server, signIn, shows }) => {
   await browser.emulate({ 'prefers-reduced-motion': 'no-preference' });
   await signIn('#items');
-  await browser.until('return performance.getEntriesByType("resource").some(({ name }) => name.includes("live.js"))');
+  await browser.until('return performance.getEntriesByType("resource").some(({ name }) => name.includes("feed.js"))');
   await browser.run(`
     const { animate } = Element.prototype;
     window.lit = [];

@@ -28,7 +28,7 @@ visitTest('the overview shows the last hour as pictures and as a table, and what
   await shows('The disk has only 500 MB free.', '#home');
   await shows('12 sign-ins were refused in the last hour.', '#home');
   // Changes of one kind that come together are one line.
-  await browser.until('return performance.getEntriesByType("resource").some(({ name }) => name.includes("live.js"))');
+  await browser.until('return performance.getEntriesByType("resource").some(({ name }) => name.includes("feed.js"))');
   await server.as('ada', 'POST', '/items', { name: 'Desk lamp', price: 5 });
   await shows('Desk lamp created', '#home');
   await server.as('ada', 'POST', '/items/batch', Array.from({ length: 40 }, () => ({ name: 'More', price: 1 })));

@@ -84,7 +84,7 @@ visitTest('who may not set a single resource reads it, and sees who may', {
   await visit.signIn('#motto/value', 'grace');
   await shows('Only administrators can set this.', '#drawer');
   assert.equal(await browser.run('return document.querySelectorAll("#drawer :is(input, .primary)").length'), 0);
-  await browser.until('return performance.getEntriesByType("resource").some(({ name }) => name.includes("live.js"))');
+  await browser.until('return performance.getEntriesByType("resource").some(({ name }) => name.includes("feed.js"))');
   await server.as('ada', 'PUT', '/motto', 'Ad astra');
   await shows('Ad astra', '#drawer dd');
   await shows('Only administrators can change this.', '#drawer');

@@ -1,9 +1,9 @@
 // @ts-check
 /** Starts the page, opens the view that the address names, and draws the header and the messages around the views. */
-import { call, session } from './api.js';
-import { bdi, button, events, h, inputOf, onClick, part, set } from './dom.js';
-import { collectionsOf, wordsOf } from './model.js';
-import { collectionNow, drawRecords, loadList } from './records.js';
+import { call, session } from './api/call.js';
+import { bdi, button, events, h, inputOf, onClick, part, set } from './lib/dom.js';
+import { collectionsOf, wordsOf } from './api/model.js';
+import { collectionNow, drawRecords, loadList } from './views/list.js';
 import {
   address,
   channelName,
@@ -20,22 +20,23 @@ import {
   say,
   state,
   views,
-} from './state.js';
-import { initials } from './values.js';
+} from './state/state.js';
+import { initials } from './views/values.js';
 
 /** @typedef {{ view(): import('./types.js').Description, arrive(): unknown }} Own */
 
 const retryMs = 3000;
-const signing = () => import('./session.js');
+const signing = () => import('./views/sign-in.js');
 
-/** Modules that the first list does not need are loaded on demand. @type {typeof import('./record.js') | undefined} */
+// Modules that the first list does not need are loaded on demand.
+/** @type {typeof import('./views/record.js') | undefined} */
 let record;
-/** @type {typeof import('./palette.js') | undefined} */ let palette;
+/** @type {typeof import('./views/palette.js') | undefined} */ let palette;
 /** Views of the page's own, by their ids. @type {{ [id: string]: () => Promise<Own> }} */
 const loaders = {
-  '': () => import('./home.js'),
-  api: () => import('./guide.js'),
-  schema: () => import('./schema.js'),
+  '': () => import('./views/home.js'),
+  api: () => import('./views/guide.js'),
+  schema: () => import('./views/schema.js'),
 };
 /** @type {{ [id: string]: Own | undefined }} */ const own = {};
 let failure = '';
@@ -55,7 +56,7 @@ events.run = async (work) => {
 
 onClick('go-to', async () => {
   part('menu', HTMLElement).hidePopover();
-  palette ??= await import('./palette.js');
+  palette ??= await import('./views/palette.js');
   palette.open();
 });
 
@@ -157,7 +158,7 @@ page.arrive = async (isSameForm = false) => {
   part('menu', HTMLElement).hidePopover();
   if (collection && !collection.single) void loadList();
   draw(isView ? 'section:not([hidden]) h1' : isClosed ? rowOrTitle(formerId) : undefined);
-  if (id && (collection || isOwn)) record ??= await import('./record.js');
+  if (id && (collection || isOwn)) record ??= await import('./views/record.js');
   if (isOther)
     record?.openDraft(isOwn ? collectionOf('users') : collection, isOwn ? `${state.me?.id}` : id);
   // `#/constructor` is no view, though every object has one.
@@ -179,7 +180,7 @@ page.start = async () => {
     const [me] = await Promise.all([whoIsThere(), describe()]);
     Object.assign(state, { me });
     void events.run(() => page.arrive());
-    if ('/changes' in (state.description?.paths ?? {})) (await import('./live.js')).follow();
+    if ('/changes' in (state.description?.paths ?? {})) (await import('./api/feed.js')).follow();
   } catch (error) {
     failure = explain(error);
     window.setTimeout(page.start, retryMs);
@@ -237,4 +238,4 @@ onClick('sign-out', () => page.signOut(false));
 onClick('skip', () => draw('#main'));
 set('instance', location.host);
 void page.start();
-void import('./keys.js');
+void import('./views/keys.js');

@@ -8,9 +8,9 @@ import { projectDirectory } from '../support/source.ts';
 /** A module of the page that touches no DOM. */
 const load = (name: string): Promise<any> =>
   import(pathToFileURL(join(projectDirectory, 'src', 'web', name)).href);
-const { lineReader, toTable, withChanges } = await load('cells.js');
-const { readCsv, writeCsv } = await load('csv.js');
-const { collectionsOf } = await load('model.js');
+const { lineReader, toTable, withChanges } = await load('api/cells.js');
+const { readCsv, writeCsv } = await load('lib/csv.js');
+const { collectionsOf } = await load('api/model.js');
 
 const things = {
   name: 'things',

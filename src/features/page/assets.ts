@@ -20,10 +20,11 @@ const types: Readonly<Record<string, string>> = {
 // prettier-ignore
 const files = [
   'index.html', 'page.css', 'icon.svg',
-  'api.js', 'app.js', 'cells.js', 'columns.js', 'combobox.js', 'control.js', 'csv.js', 'dom.js', 'filter.js',
-  'guide.js', 'home.js', 'keys.js', 'live.js', 'model.js', 'palette.js', 'parts.js', 'record.js', 'records.js',
-  'reference.js', 'referring.js', 'refused.js', 'removal.js', 'schema.js', 'session.js', 'sessions.js', 'state.js',
-  'texts.js', 'transfer.js', 'values.js',
+  'api/call.js', 'api/cells.js', 'api/feed.js', 'api/model.js', 'api/texts.js', 'app.js', 'lib/combobox.js',
+  'lib/csv.js', 'lib/dom.js', 'state/state.js', 'views/account.js', 'views/columns.js', 'views/control.js',
+  'views/filter.js', 'views/guide.js', 'views/home.js', 'views/keys.js', 'views/list.js', 'views/palette.js',
+  'views/parts.js', 'views/record.js', 'views/reference.js', 'views/refused.js', 'views/related.js',
+  'views/removal.js', 'views/schema.js', 'views/sign-in.js', 'views/transfer.js', 'views/values.js',
 ];
 
 /**

@@ -3,26 +3,38 @@
  * The form of one record, in a drawer beside its list or as the person's own account. Input is kept until it is saved
  * or discarded: it survives a refusal, a lost answer, the end of the session and changes by someone else.
  */
-import { Problem, call } from './api.js';
-import { at } from './cells.js';
+import { Problem, call } from '../api/call.js';
+import { at } from '../api/cells.js';
 import { control } from './control.js';
-import { bdi, button, h, onClick, set } from './dom.js';
-import { capitalized, inShort, isOpen, leavesOf, titleOf, wordsOf } from './model.js';
-import { loadList, showChanges } from './records.js';
+import { bdi, button, h, onClick, set } from '../lib/dom.js';
+import { capitalized, inShort, isOpen, leavesOf, titleOf, wordsOf } from '../api/model.js';
+import { loadList, showChanges } from './list.js';
 import { choicesOf, readable } from './reference.js';
-import { loadReferring, referringView } from './referring.js';
+import { loadReferring, referringView } from './related.js';
 import { removeSoon } from './removal.js';
 import { declared, fact } from './parts.js';
-import { address, allows, ask, draw, explain, go, newId, page, say, seen, state } from './state.js';
-import { fromText, toText } from './texts.js';
+import {
+  address,
+  allows,
+  ask,
+  draw,
+  explain,
+  go,
+  newId,
+  page,
+  say,
+  seen,
+  state,
+} from '../state/state.js';
+import { fromText, toText } from '../api/texts.js';
 import { nameOf, show } from './values.js';
 
-/** @import { Child, Collection, Description, Draft, Field, Stored, Suggestion } from './types.js' */
+/** @import { Child, Collection, Description, Draft, Field, Stored, Suggestion } from '../types.js' */
 
 /** The form that is open; there is one at a time. @type {Draft | undefined} */
 export let draft;
 let drafts = 0;
-/** Users alone have sessions. @type {typeof import('./sessions.js') | undefined} */ let sessions;
+/** Users alone have sessions. @type {typeof import('./account.js') | undefined} */ let sessions;
 /** Matches the controls of the form. */
 const controls = '.record :is(input, select, textarea)';
 
@@ -153,7 +165,7 @@ export async function loadDraft(of) {
     noteSeen({ key: address(name, id), text, more: one });
     if (!base) void loadReferring(of.collection, id).catch(() => {});
     if (!base && isUser(of)) {
-      sessions ??= await import('./sessions.js');
+      sessions ??= await import('./account.js');
       void sessions.loadSessions(id).catch(() => {});
     }
     if (base && taken.length > 0) say(`Someone else has changed ${taken.join(' and ')}.`);

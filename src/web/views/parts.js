@@ -1,10 +1,10 @@
 // @ts-check
 /** What views beside the list are made of: cards of lines, tables of texts, names with values; and what they read. */
-import { call } from './api.js';
-import { h } from './dom.js';
-import { changed, say, state } from './state.js';
+import { call } from '../api/call.js';
+import { h } from '../lib/dom.js';
+import { changed, say, state } from '../state/state.js';
 
-/** @import { Child, Collection, Declared, Description } from './types.js' */
+/** @import { Child, Collection, Declared, Description } from '../types.js' */
 
 /** Describes a name and its value in a `dl`. @type {(name: string, value: Child) => Description} */
 export const fact = (name, value) => h('div', { key: name }, h('dt', name), h('dd', value || '–'));

@@ -3,10 +3,10 @@
  * Receives the feed of changes by others while this tab is visible. However many arrive, they are
  * drawn once a frame.
  */
-import { list, loadList, showChanges } from './records.js';
-import { draw, inNextFrame, page, state } from './state.js';
+import { list, loadList, showChanges } from '../views/list.js';
+import { draw, inNextFrame, page, state } from '../state/state.js';
 
-/** @import { Change } from './types.js' */
+/** @import { Change } from '../types.js' */
 
 const [togetherMs, activitiesMax, lightMs, lightsMax] = [10_000, 8, 1500, 5];
 

@@ -4,7 +4,7 @@
  * records in an order, with `/{id}` below it; a single resource is a path that is put. Formats values in the reader's
  * language. Nothing here touches the DOM.
  */
-/** @import { ApiDescription, Collection, Field, Kind, Operation, Row, Schema } from './types.js' */
+/** @import { ApiDescription, Collection, Field, Kind, Operation, Row, Schema } from '../types.js' */
 
 /** The filter operators that are offered, in words. @type {{ [operator: string]: string }} */
 const operators = {

@@ -1,14 +1,14 @@
 // @ts-check
 /** The form that adds a filter to the address of a list. */
 import { control } from './control.js';
-import { h, inputOf, onClick, part, set } from './dom.js';
-import { go, withQuery } from './state.js';
-import { fromText } from './texts.js';
+import { h, inputOf, onClick, part, set } from '../lib/dom.js';
+import { go, withQuery } from '../state/state.js';
+import { fromText } from '../api/texts.js';
 
 /** The filter being entered: a parameter of the list, and the text of its value. */
 const filter = { parameter: '', text: '', problem: '' };
 
-/** Draws the form. @param {import('./types.js').Collection} collection */
+/** Draws the form. @param {import('../types.js').Collection} collection */
 export function drawFilter({ filters, hasOwners }) {
   const { parameter, text, problem } = filter;
   const { name = '', field } = filters.find((each) => each.name === parameter) ?? filters[0] ?? {};

@@ -6,7 +6,7 @@
  * description that was drawn before is not looked at again. Text is never parsed as markup.
  */
 
-/** @import { Attributes, Child, Description, Handler } from './types.js' */
+/** @import { Attributes, Child, Description, Handler } from '../types.js' */
 
 /** Runs event handlers. `app.js` replaces it by a function that draws afterwards and reports failures. */
 export const events = { run: (/** @type {() => unknown} */ work) => work() };

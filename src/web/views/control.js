@@ -1,9 +1,9 @@
 // @ts-check
 /** Draws the input or select element for a field. */
-import { h, inputOf } from './dom.js';
+import { h, inputOf } from '../lib/dom.js';
 import { choicesOf, reference } from './reference.js';
 
-/** @import { Attributes, Description, Field } from './types.js' */
+/** @import { Attributes, Description, Field } from '../types.js' */
 
 /** Labels of choices that are not shown by their value. @type {{ [value: string]: string }} */
 const words = { '': '–', true: 'Yes', false: 'No' };

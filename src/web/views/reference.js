@@ -3,13 +3,13 @@
  * The control for a reference, or for a list of them as chips. Its text has an id a line; `?lamp` is a line that is
  * typed, but not chosen yet.
  */
-import { combobox } from './combobox.js';
-import { bdi, chip, h } from './dom.js';
-import { targetOf, titleOf, toShow } from './model.js';
-import { address, allows, collectionOf } from './state.js';
+import { combobox } from '../lib/combobox.js';
+import { bdi, chip, h } from '../lib/dom.js';
+import { targetOf, titleOf, toShow } from '../api/model.js';
+import { address, allows, collectionOf } from '../state/state.js';
 import { find, nameOf } from './values.js';
 
-/** @import { Attributes, Collection, Description, Field, Suggestion } from './types.js' */
+/** @import { Attributes, Collection, Description, Field, Suggestion } from '../types.js' */
 
 const [suggestionsMax, wordsMax] = [8, 64];
 /** Kinds of fields that tell records of one name apart. */

@@ -4,13 +4,22 @@
  * fields, samples, and a way to run it. `#/api/items?price:gte=10` shows those of one tag with the filters of a list,
  * and `#/api/items/listItems` one of them.
  */
-import { Problem } from './api.js';
-import { bdi, button, h, inputOf } from './dom.js';
-import { capitalized } from './model.js';
+import { Problem } from '../api/call.js';
+import { bdi, button, h, inputOf } from '../lib/dom.js';
+import { capitalized } from '../api/model.js';
 import { copy, table } from './parts.js';
-import { address, allows, ask, bearer, collectionOf, draw, storage, state } from './state.js';
+import {
+  address,
+  allows,
+  ask,
+  bearer,
+  collectionOf,
+  draw,
+  storage,
+  state,
+} from '../state/state.js';
 
-/** @import { Child, Operation, Schema } from './types.js' */
+/** @import { Child, Operation, Schema } from '../types.js' */
 
 /**
  * An operation with its place. `target` and `body`: what a person has typed for its next request.

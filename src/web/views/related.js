@@ -1,11 +1,11 @@
 // @ts-check
 /** Shows what refers to the record that is open: how many records, the newest of them, and a way to make another. */
-import { bdi, h } from './dom.js';
-import { showNumber, targetOf, titleOf } from './model.js';
+import { bdi, h } from '../lib/dom.js';
+import { showNumber, targetOf, titleOf } from '../api/model.js';
 import { line, readNewest, section } from './parts.js';
-import { address, allowed, allows, draw, newId, state } from './state.js';
+import { address, allowed, allows, draw, newId, state } from '../state/state.js';
 
-/** @import { Collection, Description, Row } from './types.js' */
+/** @import { Collection, Description, Row } from '../types.js' */
 
 const newestMax = 3;
 

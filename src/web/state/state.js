@@ -3,12 +3,12 @@
  * The page's state in plain objects. Views read and change `state`; after each event, `draw` shows it. `go` moves to
  * another address; `say` and `ask` talk with the person.
  */
-import { Problem } from './api.js';
-import { part } from './dom.js';
-import { isAllowed } from './model.js';
+import { Problem } from '../api/call.js';
+import { part } from '../lib/dom.js';
+import { isAllowed } from '../api/model.js';
 
-/** @import { Activity, ApiDescription, Change, Collection, Removal, Route, Stored } from './types.js' */
-/** @import { Suggestion, User } from './types.js' */
+/** @import { Activity, ApiDescription, Change, Collection, Removal, Route, Stored } from '../types.js' */
+/** @import { Suggestion, User } from '../types.js' */
 
 /** The channel on which tabs tell each other who has signed in: one for each server of this origin. */
 export const channelName = `session of ${new URL('.', location.href).pathname}`;

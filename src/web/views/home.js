@@ -1,13 +1,13 @@
 // @ts-check
 /** The overview with the state of the server. */
-import { call } from './api.js';
-import { bdi, h } from './dom.js';
-import { capitalized, showFigure, showNumber, showTime, titleOf, toShow } from './model.js';
+import { call } from '../api/call.js';
+import { bdi, h } from '../lib/dom.js';
+import { capitalized, showFigure, showNumber, showTime, titleOf, toShow } from '../api/model.js';
 import { fact, line, readNewest, section, table } from './parts.js';
-import { address, allowed, collectionOf, draw, newId, state, storage } from './state.js';
+import { address, allowed, collectionOf, draw, newId, state, storage } from '../state/state.js';
 import { age } from './values.js';
 
-/** @import { Collection, Row } from './types.js' */
+/** @import { Collection, Row } from '../types.js' */
 
 /**
  * @typedef {{ at: string, requests: number, p99Ms: number, writes: number, failedSignIns: number,
@@ -211,7 +211,7 @@ function attention({ state: store, minutes, freeBytes = Infinity, heapUsedBytes,
 
 const verbs = { created: 'created', replaced: 'changed', removed: 'removed' };
 
-/** @param {import('./types.js').Activity} activity */
+/** @param {import('../types.js').Activity} activity */
 function activityView({ key, type, collection, id, record, count, at }) {
   const { one = '', title = '', nameField = 'id', single } = collectionOf(collection) ?? {};
   const isMany = count > 1 && !single;

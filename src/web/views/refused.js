@@ -1,11 +1,11 @@
 // @ts-check
 /** Tells a person what was refused of many things that they asked for at once. */
-import { h, set } from './dom.js';
-import { showNumber } from './model.js';
-import { ask } from './state.js';
+import { h, set } from '../lib/dom.js';
+import { showNumber } from '../api/model.js';
+import { ask } from '../state/state.js';
 
 /**
- * @import { Description } from './types.js'
+ * @import { Description } from '../types.js'
  * @typedef {{ readonly what: string, readonly why: string }} Refusal
  */
 

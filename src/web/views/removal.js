@@ -1,13 +1,13 @@
 // @ts-check
 /** Changes and removes records of a list; what is removed can be undone for some seconds. */
-import { Problem, call } from './api.js';
-import { set } from './dom.js';
-import { titleOf } from './model.js';
-import { loadList, select, showChanges } from './records.js';
+import { Problem, call } from '../api/call.js';
+import { set } from '../lib/dom.js';
+import { titleOf } from '../api/model.js';
+import { loadList, select, showChanges } from './list.js';
 import { report } from './refused.js';
-import { count, draw, explain, page, say, state } from './state.js';
+import { count, draw, explain, page, say, state } from '../state/state.js';
 
-/** @import { Collection, Row } from './types.js' */
+/** @import { Collection, Row } from '../types.js' */
 
 const undoSeconds = 10;
 const requestsAtOnce = 8;

@@ -3,8 +3,8 @@
  * Shows a collection as a table: search, filters, order, one page at a time, and selection. Its frame is in
  * index.html.
  */
-import { Problem, call } from './api.js';
-import { bdi, button, chip, h, inputOf, onClick, part, set } from './dom.js';
+import { Problem, call } from '../api/call.js';
+import { bdi, button, chip, h, inputOf, onClick, part, set } from '../lib/dom.js';
 import {
   digitsOf,
   inShort,
@@ -15,7 +15,7 @@ import {
   titleOf,
   toShow,
   wordsOf,
-} from './model.js';
+} from '../api/model.js';
 import { called, nameOf, show } from './values.js';
 import {
   address,
@@ -33,9 +33,9 @@ import {
   parameter,
   state,
   withQuery,
-} from './state.js';
+} from '../state/state.js';
 
-/** @import { Child, Collection, Description, Field, Row } from './types.js' */
+/** @import { Child, Collection, Description, Field, Row } from '../types.js' */
 
 /** The list that is shown. */
 export const list = {

@@ -1,8 +1,8 @@
 // @ts-check
 /** Signing in and out, in this tab and in others. */
-import { Problem, call } from './api.js';
-import { onClick, part, set } from './dom.js';
-import { capitalized } from './model.js';
+import { Problem, call } from '../api/call.js';
+import { onClick, part, set } from '../lib/dom.js';
+import { capitalized } from '../api/model.js';
 import {
   ask,
   channelName,
@@ -13,7 +13,7 @@ import {
   state,
   storage,
   tabStorage,
-} from './state.js';
+} from '../state/state.js';
 
 const endedAdvice =
   'Your session has ended. Sign in again to continue: what you typed is still here.';

@@ -1,9 +1,9 @@
 // @ts-check
 /** A combobox (WAI-ARIA): a text control that suggests, and takes a suggestion by Enter, a click or its whole text. */
 import { bdi, h, inputOf } from './dom.js';
-import { draw } from './state.js';
+import { draw } from '../state/state.js';
 
-/** @import { Attributes, Description, Suggestion } from './types.js' */
+/** @import { Attributes, Description, Suggestion } from '../types.js' */
 
 /** The combobox with suggestions; one at a time. `active`: the one that Enter takes. */
 const open = {

@@ -1,11 +1,11 @@
 // @ts-check
 /** The picture of the collections: a card for each, and a line for each reference that shows what removal does. */
-import { button, h } from './dom.js';
-import { targetOf } from './model.js';
+import { button, h } from '../lib/dom.js';
+import { targetOf } from '../api/model.js';
 import { copy, declared, table } from './parts.js';
-import { address, collectionOf, draw, state } from './state.js';
+import { address, collectionOf, draw, state } from '../state/state.js';
 
-/** @import { Collection } from './types.js' */
+/** @import { Collection } from '../types.js' */
 
 /** Lengths in the picture. */
 const [width, gap, row] = [210, 90, 22];

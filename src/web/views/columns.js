@@ -1,10 +1,10 @@
 // @ts-check
 /** Chooses, orders and sizes the columns of a list. This browser keeps them. */
-import { button, h, inputOf, part, set } from './dom.js';
-import { columnsOf, keptColumns } from './records.js';
-import { draw, storage } from './state.js';
+import { button, h, inputOf, part, set } from '../lib/dom.js';
+import { columnsOf, keptColumns } from './list.js';
+import { draw, storage } from '../state/state.js';
 
-/** @import { Collection, Field } from './types.js' */
+/** @import { Collection, Field } from '../types.js' */
 
 const [widthMin, widthMax] = [48, 640];
 

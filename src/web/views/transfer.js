@@ -3,22 +3,22 @@
  * Exports the records of a list to a file, and imports one: lines with the id of a record change it, others create
  * one. A preview shows old and new values, and nothing is written before the person confirms it.
  */
-import { Problem, call } from './api.js';
-import { isSame, lineReader, toTable, withChanges } from './cells.js';
-import { readCsv, writeCsv } from './csv.js';
-import { bdi, button, h, part, set } from './dom.js';
-import { own, showNumber, titleOf, toShow } from './model.js';
+import { Problem, call } from '../api/call.js';
+import { isSame, lineReader, toTable, withChanges } from '../api/cells.js';
+import { readCsv, writeCsv } from '../lib/csv.js';
+import { bdi, button, h, part, set } from '../lib/dom.js';
+import { own, showNumber, titleOf, toShow } from '../api/model.js';
 import { table } from './parts.js';
-import { collectionNow, listPath, loadList } from './records.js';
+import { collectionNow, listPath, loadList } from './list.js';
 import { causesOf, report } from './refused.js';
 import { sendIfUnchanged } from './removal.js';
-import { ask, count, explain, say, state } from './state.js';
+import { ask, count, explain, say, state } from '../state/state.js';
 
 /**
  * A line of a file: `source` is what the file has, `stored` the record that it changes, and `record` the record as it
  * will be. `changed`: the fields with new values. `given`: labels of fields that the server fills in.
- * @import { Collection, Field, Row } from './types.js'
- * @typedef {{ number: number, source: object, problem: string, changes: readonly import('./cells.js').Change[],
+ * @import { Collection, Field, Row } from '../types.js'
+ * @typedef {{ number: number, source: object, problem: string, changes: readonly import('../api/cells.js').Change[],
  *   id?: unknown, stored?: Row | undefined, record?: { [field: string]: unknown },
  *   changed: readonly Field[], given: readonly string[] }} Line
  * @typedef {{ isCsv: boolean, heads: readonly string[], lines: readonly Line[] }} File
@@ -201,7 +201,7 @@ const isChange = ({ stored, record, problem }) => !!stored && !problem && !isSam
 /** The lines that write something. @param {readonly Line[]} lines */
 const dueOf = (lines) => lines.filter((line) => isNew(line) || isChange(line));
 
-/** @type {(collection: Collection, lines: readonly Line[]) => import('./types.js').Description} */
+/** @type {(collection: Collection, lines: readonly Line[]) => import('../types.js').Description} */
 function previewOf(collection, lines) {
   const { fields, one } = collection;
   const [changes, news, bad] = [

@@ -3,12 +3,12 @@
  * Shows values as what they are: a choice as a pill, a truth as a mark, an address as a link, and a reference by the
  * name of its record. Names are read together once they are shown.
  */
-import { call } from './api.js';
-import { bdi, h } from './dom.js';
-import { elementOf, showAge, showTime, titleOf, toShow } from './model.js';
-import { address, allows, collectionOf, draw, state } from './state.js';
+import { call } from '../api/call.js';
+import { bdi, h } from '../lib/dom.js';
+import { elementOf, showAge, showTime, titleOf, toShow } from '../api/model.js';
+import { address, allows, collectionOf, draw, state } from '../state/state.js';
 
-/** @import { Child, Collection, Field, Row } from './types.js' */
+/** @import { Child, Collection, Field, Row } from '../types.js' */
 
 /** Shows how long ago a point in time is, and the time itself on demand. @param {string} iso */
 export const age = (iso) => h('time', { datetime: iso, title: showTime(iso) }, showAge(iso));

@@ -5,7 +5,7 @@
  */
 import { elementOf, showNumber } from './model.js';
 
-/** @import { Field, Scalar } from './types.js' */
+/** @import { Field, Scalar } from '../types.js' */
 
 /** Whether a text needs no quotes where any JSON may be, as it is none and begins like none. @param {string} text */
 export function isPlainText(text) {

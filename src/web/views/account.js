@@ -1,9 +1,9 @@
 // @ts-check
 /** The sessions and API keys of a user, below their record. A person makes keys for themselves, and sees each once. */
-import { call } from './api.js';
-import { bdi, button, h } from './dom.js';
+import { call } from '../api/call.js';
+import { bdi, button, h } from '../lib/dom.js';
 import { copy, line, section } from './parts.js';
-import { ask, draw, isAccount, page, say, state } from './state.js';
+import { ask, draw, isAccount, page, say, state } from '../state/state.js';
 import { age } from './values.js';
 
 /**
@@ -85,7 +85,7 @@ function keyView({ id, name, readOnly, createdAt, lastUsedAt, expiresAt }) {
 function keyForm() {
   const input = (
     /** @type {string} */ label,
-    /** @type {import('./types.js').Attributes} */ look,
+    /** @type {import('../types.js').Attributes} */ look,
   ) => h('label.stack tight', label, h('input', { autocomplete: 'off', ...look }));
   return h(
     'form.stack',

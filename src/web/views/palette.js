@@ -1,11 +1,11 @@
 // @ts-check
 /** Goes to a collection, an action or a record by a part of its name, or to what was open last. */
-import { combobox } from './combobox.js';
-import { part, set } from './dom.js';
+import { combobox } from '../lib/combobox.js';
+import { part, set } from '../lib/dom.js';
 import { suggestions } from './reference.js';
-import { address, allowed, draw, go, newId, ownViews, seen, views } from './state.js';
+import { address, allowed, draw, go, newId, ownViews, seen, views } from '../state/state.js';
 
-/** @import { Suggestion } from './types.js' */
+/** @import { Suggestion } from '../types.js' */
 
 const [placesMax, recordsMax] = [8, 3];
 const dialog = part('palette', HTMLDialogElement);

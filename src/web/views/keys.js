@@ -1,7 +1,7 @@
 // @ts-check
 /** Keyboard shortcuts: `data-key` names the key of a control; a dialog of index.html explains them. */
-import { events, onClick, part } from './dom.js';
-import { ask, storage } from './state.js';
+import { events, onClick, part } from '../lib/dom.js';
+import { ask, storage } from '../state/state.js';
 
 /** Shortcuts of a single character can be switched off (WCAG 2.2 §2.1.4). */
 const useKeys = part('use-keys', HTMLInputElement);

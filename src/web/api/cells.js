@@ -7,7 +7,7 @@ import { leavesOf, own } from './model.js';
 import { fromText, isPlainText, ruleBroken } from './texts.js';
 
 /**
- * @import { Collection, Field } from './types.js'
+ * @import { Collection, Field } from '../types.js'
  * @typedef {string | number | undefined} Cell
  * @typedef {{ value?: unknown, problem?: string | undefined }} Read
  * @typedef {{ path: readonly string[], value?: unknown }} Change `undefined` removes what is there
