@@ -5,8 +5,11 @@ import { timers } from '../base/system.ts';
 
 /** The destination of lines, such as a `Writable`. */
 export interface LogSink {
-  /** Writes bytes and calls `done` once. */
-  write(bytes: Uint8Array, done: (error?: Error | null) => void): unknown;
+  /**
+   * Writes bytes and calls `done` once. If it wrote fewer than it was given, it says how many, as
+   * `fs.write` does, and gets the rest next.
+   */
+  write(bytes: Uint8Array, done: (error?: Error | null, written?: number) => void): unknown;
 }
 
 interface LineQueueOptions {
@@ -17,7 +20,7 @@ interface LineQueueOptions {
   readonly onDropped: (lines: number) => void;
 }
 
-/** The most bytes that may wait before lines are dropped. */
+/** The most code units that may wait before lines are dropped. */
 export const waitingMax = 1024 * 1024;
 /**
  * The same for kept lines. Even they must not fill the memory if nothing reads the log
@@ -28,25 +31,25 @@ const keptMax = 16 * 1024 * 1024;
  * How long lines of requests are gathered. One write each would cost more than the
  * request itself.
  */
-const flushMs = 20;
-/** What is written without waiting for more. */
-const batchBytes = 64 * 1024;
-const retryMs = 1000;
+const gatheringMs = 20;
+/** A batch of this length is written without waiting for more. */
+const batchLength = 64 * 1024;
 
 export class LineQueue {
-  /** The number of lines dropped so far. */
+  /** The number of lines so far for which there was no room, or which the sink did not take. */
   dropped = 0;
   readonly #options: LineQueueOptions;
   /** Full batches, oldest first. */
-  readonly #full: Buffer[] = [];
-  /** The batch that lines are added to, and how far it is filled. */
-  #batch = Buffer.allocUnsafe(batchBytes);
-  #filled = 0;
-  /** The bytes of all batches. */
+  readonly #full: string[] = [];
+  /** The batch that lines are added to, and how long it waits for more. */
+  #batch = '';
+  #delayMs = gatheringMs;
+  /** The length of all batches. */
   #waiting = 0;
-  /** Whether the last batch has a kept line, and so does not wait for others. */
-  #hasKept = false;
   #isWriting = false;
+  #isFailing = false;
+  /** True if the sink has the beginning of a line, and not its end. */
+  #isTorn = false;
   #droppedReported = 0;
   #timer: NodeJS.Timeout | undefined;
   readonly #whenEmpty: (() => void)[] = [];
@@ -62,13 +65,13 @@ export class LineQueue {
   }
 
   /**
-   * Adds a line that is dropped only if 16 MiB wait, and that is written when the sink has
-   * accepted what was written before, with the lines of the same millisecond.
+   * Adds a line that is dropped only if 16 MiB wait, and that is written as soon as the sink has
+   * taken what was written before, with the lines of the same millisecond.
    */
   keep(line: string): void {
     if (!this.#append(line, keptMax)) return;
-    if (!this.#hasKept) this.#stopTimer();
-    this.#hasKept = true;
+    if (this.#delayMs > 0) this.#stopTimer();
+    this.#delayMs = 0;
     this.#schedule();
   }
 
@@ -89,24 +92,17 @@ export class LineQueue {
       this.dropped += 1;
       return false;
     }
-    // A UTF-16 code unit takes at most three bytes.
-    const most = 3 * line.length;
-    if (most > this.#batch.length - this.#filled) {
-      if (this.#filled > 0) this.#full.push(this.#takeBatch(most));
-      else this.#takeBatch(most);
-    }
-    const bytes = this.#batch.write(line, this.#filled);
-    this.#filled += bytes;
-    this.#waiting += bytes;
+    const isFull = this.#batch.length + line.length > batchLength;
+    if (isFull && this.#batch !== '') this.#full.push(this.#takeBatch());
+    this.#batch += line;
+    this.#waiting += line.length;
     return true;
   }
 
-  /** Returns the batch that lines were added to, and begins another with room for `most`. */
-  #takeBatch(most = 0): Buffer {
-    const batch = this.#batch.subarray(0, this.#filled);
-    this.#batch = Buffer.allocUnsafe(Math.max(batchBytes, most));
-    this.#filled = 0;
-    this.#hasKept = false;
+  #takeBatch(): string {
+    const batch = this.#batch;
+    this.#batch = '';
+    this.#delayMs = gatheringMs;
     return batch;
   }
 
@@ -114,7 +110,7 @@ export class LineQueue {
   #schedule(): void {
     if (this.#isWriting) return;
     if (this.#full.length > 0) void this.#write();
-    else this.#timer ??= timers.setTimeout(() => void this.#write(), this.#hasKept ? 0 : flushMs);
+    else this.#timer ??= timers.setTimeout(() => void this.#write(), this.#delayMs);
   }
 
   #stopTimer(): void {
@@ -127,31 +123,44 @@ export class LineQueue {
     this.#isWriting = true;
     const batch = this.#full.shift() ?? this.#takeBatch();
     this.#waiting -= batch.length;
-    if (batch.length > 0) await this.#offer(batch);
-    const lines = this.dropped - this.#droppedReported;
-    this.#droppedReported = this.dropped;
-    if (lines > 0) this.#options.onDropped(lines);
+    if (batch !== '') await this.#offer(batch);
     this.#isWriting = false;
     if (this.#waiting === 0) for (const resolve of this.#whenEmpty) resolve();
     else if (this.#whenEmpty.length > 0) await this.#write();
     else this.#schedule();
   }
 
-  /** Offers a batch to the sink, again each second until it is accepted. */
-  async #offer(batch: Buffer): Promise<void> {
-    const { sink, onError } = this.#options;
-    for (let hasFailed = false; ; hasFailed = true) {
-      try {
-        return await new Promise<void>((resolve, reject) =>
-          sink.write(batch, (error) => (error ? reject(error) : resolve())),
+  /** Writes a batch. The lines that the sink does not take are dropped. */
+  async #offer(batch: string): Promise<void> {
+    const { sink, onError, onDropped } = this.#options;
+    const separator = this.#isTorn ? '\n' : '';
+    const bytes = Buffer.from(separator + batch);
+    let done = 0;
+    try {
+      while (done < bytes.length) {
+        const rest = bytes.subarray(done);
+        done += await new Promise<number>((resolve, reject) =>
+          sink.write(rest, (error, written = rest.length) =>
+            error || written === 0 ? reject(error ?? new Error(tookNothing)) : resolve(written),
+          ),
         );
-      } catch (error) {
-        if (!hasFailed) onError(toError(error));
       }
-      await new Promise((resolve) => timers.setTimeout(resolve, retryMs).unref());
+      this.#isFailing = this.#isTorn = false;
+      const lines = this.dropped - this.#droppedReported;
+      this.#droppedReported = this.dropped;
+      if (lines > 0) onDropped(lines);
+    } catch (error) {
+      const rest = bytes.subarray(Math.max(done, separator.length));
+      for (const byte of rest) this.dropped += Number(byte === lineFeed);
+      if (done > 0) this.#isTorn = bytes[done - 1] !== lineFeed;
+      if (!this.#isFailing) onError(toError(error));
+      this.#isFailing = true;
     }
   }
 }
+
+const lineFeed = 0x0a;
+const tookNothing = 'the sink of the log took no bytes';
 
 /** Keeps the errors of a stream, which its writers see, from ending the process. */
 export function tolerateErrors(stream: Writable): void {

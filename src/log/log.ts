@@ -20,8 +20,9 @@ export interface Observer {
  * A message: `{"time","level","kind":"message","message",…}`
  *
  * Lines are written in batches, one write at a time, so that a slow reader delays
- * nothing. While more than 1 MiB waits, lines are dropped and counted, and a later line
- * says how many. Security events are kept until 16 MiB wait.
+ * nothing. While more than 1 MiB waits, lines are dropped, and so are those that the sink does
+ * not take. They are counted, and a later line says how many. Security events are kept until
+ * 16 MiB wait.
  */
 export interface Log extends Required<Observer> {
   message(level: LogLevel, message: string, details?: LogDetails): void;
@@ -58,7 +59,7 @@ export interface LogOptions {
   readonly level: LogLevel;
   /** Absent: the clock of the machine. */
   readonly clock?: Clock | undefined;
-  /** May be slow, and may fail: the log writes the same bytes again after a second. */
+  /** May be slow, and may fail: lines that it does not take are dropped. */
   readonly sink: LogSink;
   /** Called once each time the sink begins to fail. */
   readonly onError?: ((error: Error) => void) | undefined;
@@ -103,7 +104,7 @@ class LineLog implements Log {
 
   constructor(options: LogOptions) {
     const { format = json, clock = systemClock, sink, onError = ignore } = options;
-    const dropped = 'Log lines were dropped, because the log was read too slowly';
+    const dropped = 'Log lines were dropped: the log was read too slowly, or could not be written';
     const onDropped = (lines: number): void => this.message('warn', dropped, { lines });
     this.#options = options;
     this.#format = format;

@@ -109,7 +109,7 @@ async function families({ app, log, directory }: Operated, metrics: Metrics): Pr
     ...metrics.families(),
     ['gauge', 'process_open_fds', 'Open file descriptors', descriptors?.length],
     ['counter', 'cairn_log_lines_dropped_total',
-      'Log lines dropped because the log was read too slowly', log.dropped],
+      'Log lines dropped: the log was read too slowly, or could not be written', log.dropped],
     ['gauge', 'cairn_tls_certificate_end_timestamp_seconds', end,
       validTo === undefined ? undefined : Date.parse(validTo) / 1000],
     ...appFamilies(app),
