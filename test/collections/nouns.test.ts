@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import { projectDirectory } from '../support/source.ts';
 import { referenceNames, singularize } from '../../src/collections/nouns.ts';
 
 test('the singular of a frequent noun is the one that json-server finds', () => {
-  const { nouns } = JSON.parse(readFileSync(new URL('nouns.json', import.meta.url), 'utf8'));
+  const { nouns } = JSON.parse(readFileSync(join(projectDirectory, 'test', 'collections', 'nouns.json'), 'utf8'));
   assert.equal(nouns.length, 1000);
   for (const line of nouns) {
     const [noun, plural, ofNoun = noun, ofPlural = noun] = line.split(' ');

@@ -40,9 +40,10 @@ const reachedOnly: Readonly<Record<string, string>> = {
   'api/call.ts': 'Method',
   'auth/access.ts': 'Access AccessWord Cell Role',
   'accounts/events.ts': 'AuditEvent auditEvents',
-  'collections/declaration.ts': 'IdDefinition',
-  'schema/field.ts': 'BooleanField ChoiceField EmailField FieldOf IdField IdKind JsonField LikeKind ListField ' +
-    'NumberField ObjectField PasswordField ReferenceField TextField TimestampField Unique UrlField Value likeKinds',
+  'base/record-id.ts': 'RecordId RecordNumber',
+  'collections/declaration.ts': 'CollectionHints IdDefinition',
+  'schema/field.ts': 'BooleanField ChoiceField EmailField FieldHints FieldOf IdField IdKind JsonField LikeKind ListField ' +
+    'NumberField ObjectField PasswordField ReferenceField TextField TimestampField Unique UrlField Value colorNames likeKinds',
   'log/log.ts': 'Format LineFields Observer',
   'base/errors.ts': 'ExitCode FatalError exitMeanings problems',
   'base/budget.ts': 'Refusals',

@@ -15,7 +15,7 @@ import { secrets } from '../../src/config/read.ts';
 import { refusals } from '../../src/store/recovery/cases.ts';
 import { projectDirectory } from './source.ts';
 import {
-  appendices, decidesNothing, lists, sizeOf, sizeOfAll, type Reading, type TrustedList,
+  appendices, decidesNothing, lists, sizeOf, sizeOfAll, type Reading,
 } from './trusted-path.ts';
 
 export const pages = ['README.md', 'src/README.md', 'src/RECIPES.md', 'src/CONFORMANCE.md'] as const;
@@ -103,8 +103,8 @@ const blocks: Readonly<Record<string, () => readonly string[]>> = {
     '|---|---|---|',
     ...Object.entries(refusals).map(([label, { found, remedy }]) => row(label, found, remedy('DATA'))),
   ],
-  'trusted-access': () => readingOf(lists.access),
-  'trusted-disk': () => readingOf(lists.disk),
+  'trusted-access': () => reading(lists.access.files),
+  'trusted-disk': () => reading(lists.disk.files),
   'trusted-appendices': () => reading(appendices),
   'trusted-nothing': () => [
     '| File | What it does |',
@@ -113,10 +113,6 @@ const blocks: Readonly<Record<string, () => readonly string[]>> = {
   ],
   limits: () => ['| Limit | Value | What it bounds |', '|---|---|---|', ...limitRows()],
 };
-
-/** A list with the bound that the tests hold. */
-const readingOf = ({ files, tokensMax }: TrustedList): string[] =>
-  [`At most ${tokensMax.toLocaleString('en')} tokens.`, '', ...reading(files)];
 
 /** Files in the order in which to read them, with their sizes in hundreds, which not every commit changes. */
 function reading(files: Reading): string[] {

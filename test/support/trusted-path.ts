@@ -10,8 +10,6 @@ import { filesBelow, readSource, tokensOf } from './source.ts';
 export type Reading = Readonly<Record<string, string>>;
 
 export interface TrustedList {
-  /** How many tokens it may have. */
-  readonly tokensMax: number;
   readonly files: Reading;
   /** What it needs of the other list, and what decides nothing for this one. */
   readonly needs: Reading;
@@ -19,7 +17,6 @@ export interface TrustedList {
 
 export const lists: Readonly<Record<'access' | 'disk', TrustedList>> = {
   access: {
-    tokensMax: 61_200,
     files: {
       'src/config/options.ts': 'which values each option may have, and the defaults, by which a server is closed',
       'src/config/read.ts': 'where an option or a secret comes from, and that `--auth none` is for loopback alone',
@@ -91,7 +88,6 @@ export const lists: Readonly<Record<'access' | 'disk', TrustedList>> = {
     needs: {},
   },
   disk: {
-    tokensMax: 24_000,
     files: {
       'src/store/open-store.ts': 'which files a store has',
       'src/store/writer.ts': 'a write is decided, logged, synced, published and answered, in this order',

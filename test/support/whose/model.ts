@@ -68,8 +68,8 @@ export function refusal(cells: Cells, operation: Operation, who: Asker): number 
 export function verdict(cells: Cells, operation: Operation, who: Asker, row: Row | undefined): number | undefined {
   const refused = refusal(cells, operation, who);
   if (refused !== undefined) return refused;
-  if (row === undefined || !mayRead(cells, who, row)) return 404;
-  return holds(cells[operation], who, row) ? undefined : holds(cells.read, who, row) ? 403 : 404;
+  if (row === undefined || !holds(cells.read, who, row)) return 404;
+  return holds(cells[operation], who, row) ? undefined : 403;
 }
 
 /** What a follower of the changes is told of one: the kind of its event, if any. */
