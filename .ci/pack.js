@@ -1,15 +1,14 @@
 /**
- * Around `npm pack`: `node .ci/pack.js before` or `after`. The licence at the end of `src/README.md` and a bill of
- * materials (CycloneDX 1.6) stand in the package's root meanwhile, where tools look for them; files get the same mode
- * whatever the umask was, for npm packs it.
+ * Around `npm pack`: `node .ci/pack.js before` or `after`. `src/LICENSE` and a bill of materials
+ * (CycloneDX 1.6) stand in the package's root meanwhile, where tools look for them. Files get the same mode whatever
+ * the umask was, since npm packs it.
  */
-import { chmodSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 process.chdir(join(import.meta.dirname, '..'));
 if (process.argv[2] === 'before') {
-  const [, text] = readFileSync('src/README.md', 'utf8').split('\n## Licence\n\n');
-  writeFileSync('LICENSE', text.split('\n## ')[0]);
+  copyFileSync('src/LICENSE', 'LICENSE');
   writeFileSync('bom.json', `${JSON.stringify(bill(), null, 2)}\n`);
   const below = ['src', 'dist'].flatMap((folder) =>
     readdirSync(folder, { recursive: true }).map((path) => join(folder, path)),

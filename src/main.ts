@@ -8,7 +8,7 @@ if (major > 22 || (major === 22 && minor >= 12) || is20) {
 } else {
   process.stderr.write(
     `Cannot run on Node.js ${process.versions.node}: Cairn needs version 20.19.2, or 22.12 or later ` +
-      '(see src/README.md#does-not-start)\n',
+      '(see src/docs/troubleshooting.md#does-not-start)\n',
   );
   process.exitCode = 78;
 }

@@ -16,16 +16,18 @@ import { clone, pack } from './clone.ts';
  * The start-up lines of the reference's container and systemd unit, without an engine: a root and namespaces of their
  * own, read-only but for the data, no capability and no way to one. What runs is what it says.
  */
-const block = (kind: string): string => new RegExp(`^\`\`\`${kind}\n(.*?)^\`\`\`$`, 'ms').exec(handbook)?.[1] ?? '';
+const block = (kind: string, start: string): string =>
+  new RegExp(`^\`\`\`${kind}\n(${start}.*?)^\`\`\`$`, 'ms').exec(handbook)?.[1] ?? '';
 /** Without the line ends that a backslash takes back. */
 const joined = (text: string): string => text.replace(/ \\\n */g, ' ');
-const instructions = joined(block('dockerfile')).trim().split('\n').map((line): [string, string] => {
+const instructions = joined(block('dockerfile', 'FROM ')).trim().split('\n').map((line): [string, string] => {
   const [, name = '', rest = ''] = /^([A-Z]+) (.*)$/.exec(line) ?? [];
   return [name, rest];
 });
 const instruction = (wanted: string): string => instructions.find(([name]) => name === wanted)?.[1] ?? '';
 const unit = new Map(
-  [...joined(block('ini')).matchAll(/^(\w+)=(.*)$/gm)].map(([, name = '', value = '']) => [name, value]),
+  [...joined(block('ini', '\\[Unit\\]\nDescription=Cairn\n')).matchAll(/^(\w+)=(.*)$/gm)]
+    .map(([, name = '', value = '']) => [name, value]),
 );
 
 const manifest = JSON.parse(readFileSync(join(projectDirectory, 'package.json'), 'utf8'));

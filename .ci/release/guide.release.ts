@@ -9,7 +9,7 @@ import { projectDirectory } from '../../test/support/source.ts';
 
 const tsc = join(projectDirectory, 'node_modules', '.bin', 'tsc');
 const skip = !existsSync(tsc) && 'needs the compiler, which checks what the guide shows';
-const guide = readFileSync(join(projectDirectory, 'src', 'SERVICE.md'), 'utf8');
+const guide = readFileSync(join(projectDirectory, 'src', 'docs', 'guide.md'), 'utf8');
 
 test('the guide is one page, whose service compiles, passes its tests and serves', { skip }, async (t) => {
   const directory = temporaryDirectory(t);
@@ -20,7 +20,7 @@ test('the guide is one page, whose service compiles, passes its tests and serves
   });
   assert.deepEqual(files, ['collections.ts', 'service.ts', 'service.test.ts', 'main.ts']);
   assert.ok(guide.split('\n').length <= 190, 'it is one page');
-  assert.ok(guide.includes('README.md#embedding'));
+  assert.ok(guide.includes('programs.md#embedding'));
   const own = join(directory, 'node_modules', 'cairn-api');
   mkdirSync(own, { recursive: true });
   writeFileSync(join(own, 'package.json'), JSON.stringify({ type: 'module', exports: './index.js' }));

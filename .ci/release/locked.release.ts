@@ -52,7 +52,7 @@ for (const project of ['.', 'test']) {
   const { status, stdout } = spawnSync(process.execPath, [compiler, ...words, '--outDir', built], { encoding: 'utf8' });
   assert.equal(status, 0, stdout);
 }
-for (const path of ['package.json', 'README.md', 'src/README.md', 'src/RECIPES.md', 'src/CONFORMANCE.md', 'src/web']) {
+for (const path of ['package.json', 'README.md', 'src/docs', 'src/web']) {
   const isAsset = (name: string): boolean => !/\.(ts|json)$/.test(name) || name.endsWith('package.json');
   cpSync(join(projectDirectory, path), join(built, path), { recursive: true, filter: isAsset });
 }

@@ -1,4 +1,4 @@
-/** The recipes of src/RECIPES.md, with the packages that they name and the package that a user installs. */
+/** The recipes of src/docs/recipes.md, with the packages that they name and the package that a user installs. */
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,5 @@
 import { CairnError, FatalError, problems, reasonOf, type ExitCode } from '../base/errors.ts';
+import { inManual } from '../base/manual.ts';
 import { errorCode } from '../store/disk/files.ts';
 import { StoreDamageError } from '../store/recovery/damage-error.ts';
 
@@ -11,7 +12,10 @@ export function failureOf(error: unknown): Failure {
   const isFull = /^(ENOSPC|EDQUOT|storage_full)$/.test(errorCode(error) ?? '');
   const usual = isFull ? 'disk-is-full' : 'does-not-start';
   const screen = error instanceof StoreDamageError ? 'damaged' : usual;
-  return [code, code < 70 ? message : `${message} (see src/README.md#${screen})`];
+  return [
+    code,
+    code < 70 ? message : `${message} (see ${inManual(`troubleshooting.md#${screen}`)})`,
+  ];
 }
 
 function explain(error: unknown): Failure {

@@ -1,6 +1,8 @@
+import { inManual } from '../base/manual.ts';
+
 /** What to type in place of words that json-server and other tools take. */
 export const habits: Readonly<Record<string, string>> = {
-  update: 'src/README.md#upgrade says how to upgrade',
+  update: `${inManual('operations.md#upgrade')} says how to upgrade`,
   start: 'type cairn serve, or cairn FILE.json',
   '-p': 'type --port',
   '-H': 'type --host',
@@ -11,6 +13,6 @@ export const habits: Readonly<Record<string, string>> = {
   '-s': 'let another server serve files',
   '--static': 'let another server serve files',
   '--routes': 'let a proxy change paths',
-  '--middlewares': 'write a program: src/README.md#embedding',
-  '--read-only': 'declare the access: src/README.md#access',
+  '--middlewares': `write a program: ${inManual('programs.md#embedding')}`,
+  '--read-only': `declare the access: ${inManual('access.md#access')}`,
 };

@@ -5,6 +5,7 @@ import type { Administrator } from '../app/administrator.ts';
 import { defaultOptions } from '../app/options.ts';
 import { loadOption, options as parts, type Operations } from '../app/parts.ts';
 import { FatalError, reasonOf, type ExitCode } from '../base/errors.ts';
+import { inManual } from '../base/manual.ts';
 import { isLoopback } from '../base/network.ts';
 import { systemClock, systemRandom, timers } from '../base/system.ts';
 import { version } from '../base/version.ts';
@@ -200,7 +201,7 @@ function waitForStop(): {
   const fail = (error: unknown): void => {
     stop([
       error instanceof FatalError ? error.exitCode : 74,
-      'the store can write nothing any more (see src/README.md#does-not-start)',
+      `the store can write nothing any more (see ${inManual('troubleshooting.md#does-not-start')})`,
     ]);
   };
   return { stopped, fail };

@@ -91,7 +91,7 @@ const wrong: readonly [words: string, message: string][] = [
   ['copy a', 'Cannot run cairn copy: it takes FROM TO'],
   ['copy a b c', 'Cannot run cairn copy: it takes FROM TO'],
   ['-p 1', 'Cannot run cairn serve: it has no option -p; type --port'],
-  ['update', 'Cannot run cairn "update": no such command; src/README.md#upgrade says how to upgrade'],
+  ['update', 'Cannot run cairn "update": no such command; src/docs/operations.md#upgrade says how to upgrade'],
   ['fly', 'Cannot run cairn "fly": no such command; see cairn --help'],
   ['user', 'Cannot run cairn "user": no such command; see cairn --help'],
   ['user ad', 'Cannot run cairn "user": no such command; see cairn --help'],
@@ -107,7 +107,7 @@ test('wrong usage is one line that says what is wrong, and exit code 64', async 
   assert.equal(code, 64);
 });
 
-const screen = ' (see src/README.md#does-not-start)';
+const screen = ' (see src/docs/troubleshooting.md#does-not-start)';
 
 test('failures have exit codes of their own, and only a bug shows its stack', async () => {
   assert.deepEqual(await call('refuse'), { code: 74, out: '', err: `Cannot start the store: it is locked${screen}\n` });

@@ -330,7 +330,7 @@ test('a rotation whose key file cannot be put in place leaves nothing behind', a
   const refusal = Object.assign(new Error('EPERM: no, rename'), { code: 'EPERM', syscall: 'rename' });
   const rename = t.mock.method(NodeFiles.prototype, 'rename', () => Promise.reject(refusal));
   const failed = await cairn(directory, 'keys rotate');
-  const err = 'Cannot go on: EPERM: no, rename (see src/README.md#does-not-start)\n';
+  const err = 'Cannot go on: EPERM: no, rename (see src/docs/troubleshooting.md#does-not-start)\n';
   assert.deepEqual(failed, { code: 74, out: '', err });
   rename.mock.restore();
   assert.deepEqual(readdirSync(directory).filter((name) => name !== '.sync'), ['keys.json']);

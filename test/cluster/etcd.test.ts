@@ -193,7 +193,7 @@ test('TLS checks the authority, and sends a client certificate', { skip: noProgr
   assert.equal((await etcd.txn(creates)).succeeded, true);
   const end = new Date(new X509Certificate(client.cert).validTo).toISOString();
   assert.deepEqual(notices, [
-    `the certificate of --cluster-cert ends at ${end}: see src/README.md#setting-up-etcd`,
+    `the certificate of --cluster-cert ends at ${end}: see src/docs/cluster.md#setting-up-etcd`,
     notices[1]?.replace(/^.*ends/, `the certificate of ${members[0]} ends`),
   ], 'the server signed its own');
   const ask = async (): Promise<void> => {

@@ -303,7 +303,7 @@ test('the version in the code is the one of the package, of the README and of th
   const manifest: unknown = JSON.parse(readFileSync(join(projectDirectory, 'package.json'), 'utf8'));
   assert.equal(Object(manifest).version, version);
   assert.ok(handbook.includes(`npm install ./cairn-api-${version}.tgz`));
-  assert.ok(handbook.includes(`## Changes\n\n**${version}**`));
+  assert.ok(handbook.includes(`\n## ${version}\n`));
 });
 
 test('the top of the project holds what was agreed, and nothing else', () => {

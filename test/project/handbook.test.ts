@@ -11,8 +11,8 @@ import { refusals, type RefusalLabel } from '../../src/store/recovery/cases.ts';
 import { StoreDamageError } from '../../src/store/recovery/damage-error.ts';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
 import { examples } from '../support/examples.ts';
-import { pages, projectText, pageWith, partsOf, wanted } from '../support/handbook.ts';
-import { filesBelow, projectDirectory } from '../support/source.ts';
+import { projectText, pageWith, partsOf, wanted } from '../support/handbook.ts';
+import { filesBelow, pages, projectDirectory } from '../support/source.ts';
 
 /** What README.md and the pages of the reference tell is held against the code. */
 const all = pages.map(projectText).join('\n');
@@ -36,8 +36,8 @@ for (const [name, block] of wanted) {
   });
 }
 
-/** With the pages that have no blocks of the code. */
-const linked = [...pages, 'src/SERVICE.md', '.github/SECURITY.md'];
+/** With the pages that are no part of the manual. */
+const linked = [...pages, 'src/README.md', '.github/SECURITY.md'];
 
 test('every file, test and link that the pages name is there', () => {
   const wrong: string[] = [];
@@ -79,7 +79,6 @@ const screens = atNight.split(/^### /m).slice(1);
 
 test('each of the eleven screens says what is seen, what it means and what to type, and fits a screen', () => {
   assert.equal(screens.length, 11);
-  assert.equal(all.indexOf('## At night'), all.indexOf('\n## ', all.indexOf('# Reference')) + 1, 'they come first');
   for (const screen of screens) {
     const [title] = screen.split('\n');
     for (const part of [/\bmeans?\b/, /\*\*To type[:,]/, /^```sh\n.+/m]) assert.match(screen, part, title);
@@ -97,11 +96,11 @@ test('every line that ends a process ends in the address of its screen, but for 
     [new TypeError('x'), 'does-not-start'], ['x', 'does-not-start'],
   ];
   for (const [error, screen] of failures) {
-    assert.ok(failureOf(error)[1].endsWith(` (see src/README.md#${screen})`), failureOf(error)[1]);
-    assert.ok(anchorsOf('src/README.md').includes(screen), screen);
+    assert.ok(failureOf(error)[1].endsWith(` (see src/docs/troubleshooting.md#${screen})`), failureOf(error)[1]);
+    assert.ok(anchorsOf('src/docs/troubleshooting.md').includes(screen), screen);
   }
   for (const path of ['src/main.ts', 'src/cli/serve.ts']) {
-    assert.ok(projectText(path).includes('(see src/README.md#does-not-start)'), path);
+    assert.ok(/troubleshooting\.md#does-not-start/.test(projectText(path)), path);
   }
   for (const code of [64, 65] as const) assert.deepEqual(failureOf(new FatalError(code, 'Cannot')), [code, 'Cannot']);
 });
@@ -123,7 +122,7 @@ for (const { title, code, promised } of alone) {
 }
 
 test('the systemd unit is one', (t) => {
-  const unit = /^```ini\n(.*?)^```$/ms.exec(all)?.[1];
+  const unit = /^```ini\n(\[Unit\]\nDescription=Cairn\n.*?)^```$/ms.exec(all)?.[1];
   assert.ok(unit);
   const file = join(temporaryDirectory(t), 'cairn.service');
   writeFileSync(file, unit);
@@ -134,7 +133,7 @@ test('the systemd unit is one', (t) => {
 });
 
 test('the alert rules are rules, and ask for figures that there are', async (t) => {
-  const rules = /^```yaml\n(.*?)^```$/ms.exec(all)?.[1] ?? '';
+  const rules = /^```yaml\n(groups:\n.*?)^```$/ms.exec(all)?.[1] ?? '';
   assert.equal(rules.match(/- alert:/g)?.length, 10);
   const figures = filesBelow('src', '.ts').map(projectText).join();
   for (const [name] of rules.matchAll(/cairn_\w+/g)) assert.ok(figures.includes(`'${name}'`), name);

@@ -1,5 +1,5 @@
 /**
- * The blocks of README.md and of the reference that are made from the code. Each stands between `<!-- name -->` and
+ * The blocks of the README and of the manual that are made from the code. Each stands between `<!-- name -->` and
  * `<!-- /name -->`. As a program, this writes them anew: `node test/support/handbook.ts`.
  */
 import assert from 'node:assert/strict';
@@ -13,12 +13,11 @@ import { allCommands } from '../../src/cli/commands.ts';
 import { clusterOptions, options, settings } from '../../src/config/options.ts';
 import { secrets } from '../../src/config/read.ts';
 import { refusals } from '../../src/store/recovery/cases.ts';
-import { projectDirectory } from './source.ts';
+import { pages, projectDirectory } from './source.ts';
 import {
   appendices, decidesNothing, lists, sizeOf, sizeOfAll, type Reading,
 } from './trusted-path.ts';
 
-export const pages = ['README.md', 'src/README.md', 'src/RECIPES.md', 'src/CONFORMANCE.md'] as const;
 export const projectText = (path: string): string => readFileSync(join(projectDirectory, path), 'utf8');
 
 /** A page in three parts: up to a block, the block, and the rest. */
@@ -32,7 +31,7 @@ export function partsOf(page: string, name: string): readonly [string, block: st
 }
 
 /** The only page with a block. */
-export function pageWith(name: string): (typeof pages)[number] {
+export function pageWith(name: string): string {
   const [page, ...others] = pages.filter((each) => partsOf(each, name) !== undefined);
   assert.ok(page !== undefined && others.length === 0, `one page has the block "${name}"`);
   return page;

@@ -4,12 +4,11 @@ import { dirname, join, posix } from 'node:path';
 /** The top of the project, whatever the working directory is, and also where the tests run from a build below it. */
 export const projectDirectory = topOf(import.meta.dirname);
 
-/** The text of the README and of the pages of the reference beside the source. */
-export const handbook = ['README.md', 'src/README.md', 'src/RECIPES.md', 'src/CONFORMANCE.md']
-  .map((page) => join(projectDirectory, page))
-  .filter(existsSync)
-  .map((path) => readFileSync(path, 'utf8'))
-  .join('\n');
+/** The README and the pages of the manual. */
+export const pages = ['README.md', ...filesBelow('src/docs', '.md')];
+
+/** Their text. */
+export const handbook = pages.map((page) => readFileSync(join(projectDirectory, page), 'utf8')).join('\n');
 
 function topOf(directory: string): string {
   return existsSync(join(directory, 'README.md')) ? directory : topOf(dirname(directory));

@@ -121,6 +121,7 @@ export const lists: Readonly<Record<'access' | 'disk', TrustedList>> = {
 
 /** What a list may need without naming it: it lets nobody in, and believes nothing. */
 export const decidesNothing: Reading = {
+  'src/base/manual.ts': 'where the manual lies',
   'src/accounts/hash-costs.ts': 'how long hashes take, for the pace of sign-ins',
   'src/app/parts.ts': 'the table of what is loaded by `import()`: the appendices',
   'src/auth/common-passwords.ts': 'a list of words',

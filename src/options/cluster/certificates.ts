@@ -1,5 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { TLSSocket } from 'node:tls';
+import { inManual } from '../../base/manual.ts';
 import type { Clock } from '../../base/system.ts';
 
 const dayMs = 86_400_000;
@@ -38,6 +39,8 @@ export class CertificateEnds {
     if (!isSoon || now - (this.#toldAt.get(which) ?? -Infinity) < dayMs) return;
     this.#toldAt.set(which, now);
     const time = new Date(endsAt).toISOString();
-    this.#onNotice(`the certificate ${which} ends at ${time}: see src/README.md#setting-up-etcd`);
+    this.#onNotice(
+      `the certificate ${which} ends at ${time}: see ${inManual('cluster.md#setting-up-etcd')}`,
+    );
   }
 }

@@ -1,3 +1,5 @@
+import { inManual } from '../../base/manual.ts';
+
 /**
  * The cases that a start may find: the table from which errors, the reference and tests follow.
  *
@@ -40,7 +42,7 @@ const correct = (how: string) => (data: string) =>
   `${how} by "${repair(data)} --collections FILE", and serve ${data}-new; or go back to the former declaration`;
 const redeclare = () =>
   'go back to the former declaration, or make the new one fit: ' +
-  'see src/README.md, "Changing a collection"';
+  `see ${inManual('collections.md#changing-a-collection')}`;
 const update = (data: string) =>
   'start the newer version of Cairn that wrote it, or restore a backup from before by ' +
   `"cairn restore BACKUP --data ${data}-new", and serve ${data}-new`;
