@@ -151,7 +151,7 @@ export class Users {
     await store.confirm();
     const known = found(this.records.get(userId));
     checkPrincipal(published, principal, this.#parts);
-    precondition.demand();
+    precondition(known.revision);
     const proposal = draft.against(known);
     const isNewEmail = emailKey(proposal.email) !== emailKey(known.email);
     if (isNewEmail && principal.role !== 'admin') throttle.countNewEmail(userId, '');
@@ -176,8 +176,8 @@ export class Users {
     checkPrincipal(tx, principal, this.#parts);
     const userId = numberIn(id);
     const before = found(tx.of(this.records).get(userId));
+    precondition(before.revision);
     const values = draft.against(before);
-    precondition.check(before.revision);
     if (values.role !== 'admin') this.#keepAnAdministrator(tx, before);
     // Another request may have changed the password since it was proven.
     const isProven = before.passwordHash === provenHash;
@@ -210,8 +210,7 @@ export class Users {
     checkPrincipal(tx, principal, this.#parts);
     const userId = numberIn(id);
     const before = found(tx.of(this.records).get(userId));
-    precondition.demand();
-    precondition.check(before.revision);
+    precondition(before.revision);
     this.#keepAnAdministrator(tx, before);
     const details = { userId, by: principal.userId, address };
     this.#sessions.endAll(tx, userId);

@@ -41,22 +41,20 @@ export function preconditionOf(
   required: boolean,
 ): Precondition {
   const { ifMatch, ifNoneMatch } = readPreconditions(fields);
-  return {
-    demand() {
-      if (!required || ifMatch !== undefined) return;
+  return (revision) => {
+    if (revision === undefined) {
+      // Nobody's change is lost if there is nothing yet: a version need not be named.
+      if (ifMatch !== undefined) throw preconditionFailed(undefined);
+      return;
+    }
+    if (required && ifMatch === undefined)
       throw new CairnError(
         'precondition_required',
         'Cannot change the resource: send its ETag in If-Match',
       );
-    },
-    check(revision) {
-      const tag = revision === undefined ? undefined : tagOf(revision);
-      const passes =
-        tag === undefined
-          ? ifMatch === undefined
-          : passesIfMatch(ifMatch, tag) && passesIfNoneMatch(ifNoneMatch, tag);
-      if (!passes) throw preconditionFailed(tag);
-    },
+    const tag = tagOf(revision);
+    const passes = passesIfMatch(ifMatch, tag) && passesIfNoneMatch(ifNoneMatch, tag);
+    if (!passes) throw preconditionFailed(tag);
   };
 }
 

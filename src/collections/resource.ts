@@ -27,23 +27,14 @@ export type NewEntry = Input<Shape>;
 export type EntryDraft = Draft<NewEntry>;
 
 /**
- * What a caller requires of the record that a write changes. It is checked inside the
- * transaction, where no other write can intervene. The order of the checks is: the access to the
- * route, 404, the owner, 428, 422, 412, and what depends on other records. With `timestamps`, 412
- * comes before 422.
+ * Checks the revision of the record that a write changes; `undefined` stands for a resource that
+ * has no version yet. It runs inside the transaction, where no other write can intervene. A write
+ * is decided in this order: authorization (401, 403), 404, the owner (403), 428, 412, the rules of
+ * fields (422), and what depends on other records.
+ * @throws CairnError `precondition_required` if the installation requires a precondition and the
+ *   request has none; `precondition_failed` if the request names another revision
  */
-export interface Precondition {
-  /**
-   * @throws CairnError `precondition_required` if the installation requires a
-   *   precondition and the request has none
-   */
-  demand(): void;
-  /**
-   * `undefined` stands for a resource that has no version yet.
-   * @throws CairnError `precondition_failed` if the request names a different revision
-   */
-  check(revision: number | undefined): void;
-}
+export type Precondition = (revision: number | undefined) => void;
 
 /** A request to change or remove one record. */
 export interface Target {
@@ -54,7 +45,7 @@ export interface Target {
 }
 
 /** A precondition that always holds. */
-const unconditional: Precondition = { demand: () => {}, check: () => {} };
+const unconditional: Precondition = () => undefined;
 
 /** Returns the target of a command or a program, which may change every record. */
 export function localTarget(id: number | string): Target {
@@ -124,14 +115,10 @@ export class CollectionResource {
     { principal, id, precondition }: Target,
     draft: EntryDraft,
   ): { readonly record: Entry } {
-    const { access, fields, timestamps } = this.collection;
+    const { access, fields } = this.collection;
     const before = this.#changeable(tx, principal, access[draft.kind], id);
-    precondition.demand();
-    // A change by another caller changes `updatedAt` too: 412 is then a better answer
-    // than 422.
-    if (timestamps) precondition.check(before.revision);
+    precondition(before.revision);
     const input = draft.against(before);
-    precondition.check(before.revision);
     if (looksSame(fields, before, input)) return { record: before };
     checkEntry(tx, principal, this.collection, input, before);
     const times = timesOf(this.collection, this.#clock.now(), before['createdAt']);
@@ -142,8 +129,7 @@ export class CollectionResource {
   /** @throws CairnError in the order that `Precondition` documents */
   remove(tx: Transaction, { principal, id, precondition }: Target): void {
     const before = this.#changeable(tx, principal, this.collection.access.remove, id);
-    precondition.demand();
-    precondition.check(before.revision);
+    precondition(before.revision);
     const { references } = this.collection;
     if (references === undefined) tx.of(this.records).remove(before.id);
     else references.remove(tx, principal, this.collection, before, this.#clock.now());

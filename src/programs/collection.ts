@@ -270,12 +270,9 @@ export class Operations {
   }
 
   target(principal: Principal, id: number | string, { ifVersion }: WriteOptions): Target {
-    const precondition: Precondition = {
-      demand: () => undefined,
-      check: (revision) => {
-        const version = revision === undefined ? undefined : this.#versionOf(revision);
-        if (ifVersion !== undefined && ifVersion !== version) throw preconditionFailed(version);
-      },
+    const precondition: Precondition = (revision) => {
+      const version = revision === undefined ? undefined : this.#versionOf(revision);
+      if (ifVersion !== undefined && ifVersion !== version) throw preconditionFailed(version);
     };
     return { principal, id: idGiven(id), precondition };
   }

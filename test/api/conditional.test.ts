@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
+import { defineCollection } from '../../src/collections/define.ts';
 import type { Change } from '../../src/programs/hooks.ts';
 import { openTestApp, type Answer, type Ask } from '../support/app.ts';
 
@@ -151,8 +152,10 @@ test('RFC 9110 §13.1.1: If-Match refuses a write to a resource without versions
   assert.equal((await member('POST', '/items', { fields: { 'if-match': '*' }, json: lamp })).status, 201);
 });
 
-test('the order: authorization, 404, 428, 422, 412', async (t) => {
-  const { ask, as } = await openTestApp(t, { requireIfMatch: true });
+test('the order: authorization, 404, 428, 412, 422', async (t) => {
+  const fields = { name: { kind: 'text', min: 1 } } as const;
+  const settings = defineCollection({ name: 'settings', single: true, fields });
+  const { ask, as } = await openTestApp(t, { requireIfMatch: true, collections: [settings] });
   const [admin, member] = [await as('admin'), await as('member')];
   await admin('POST', '/items', { json: lamp });
   const bad = { name: '' };
@@ -161,10 +164,17 @@ test('the order: authorization, 404, 428, 422, 412', async (t) => {
     [403, member, '/items/1', bad],
     [404, admin, '/items/9', bad],
     [428, admin, '/items/1', bad],
-    [422, admin, '/items/1', bad, '"x"'],
-    [412, admin, '/items/1', lamp, '"x"'],
+    [412, admin, '/items/1', bad, '"x"'],
+    [422, admin, '/items/1', bad, '*'],
     [200, admin, '/items/1', lamp, '*'],
-    [428, admin, '/users/2', {}],
+    [428, admin, '/users/2', bad],
+    [412, admin, '/users/2', bad, '"x"'],
+    [422, admin, '/users/2', bad, '*'],
+    [412, admin, '/settings', bad, '"x"'],
+    [201, admin, '/settings', { name: 'a' }],
+    [428, admin, '/settings', bad],
+    [412, admin, '/settings', bad, '"x"'],
+    [422, admin, '/settings', bad, '*'],
   ];
   for (const [status, asker, target, json, tag] of rows) {
     const fields = tag === undefined ? {} : { 'if-match': tag };

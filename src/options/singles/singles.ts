@@ -38,10 +38,8 @@ export class SingleResource extends CollectionResource {
     const { collection } = this;
     const single = tx.of(this.records);
     const before = single.get(singleNumber);
-    // Nobody's change is lost where there is nothing yet: a version need not be named.
-    if (before !== undefined) precondition.demand();
-    else if (draft.kind === 'patch') throw notFound();
-    precondition.check(before?.revision);
+    if (before === undefined && draft.kind === 'patch') throw notFound();
+    precondition(before?.revision);
     const input = draft.against(before ?? defaultsOf(collection));
     if (before !== undefined && looksSame(collection.fields, before, input))
       return { record: before };
