@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { pageWith, partsOf } from '../support/handbook.ts';
 import {
-  appendices, cut, decidesNothing, harmlessParts, importsOf, lists, loadedLater, sizeOf, sizeOfAll,
+  appendices, cut, decidesNothing, harmlessParts, importsOf, lists, loadedLater, sizeOf,
 } from '../support/trusted-path.ts';
 
 /** The imports of values by `files` that `isAllowed` does not allow. */
