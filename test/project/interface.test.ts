@@ -42,8 +42,9 @@ const reachedOnly: Readonly<Record<string, string>> = {
   'accounts/events.ts': 'AuditEvent auditEvents',
   'base/record-id.ts': 'RecordId RecordNumber',
   'collections/declaration.ts': 'CollectionHints IdDefinition',
-  'schema/field.ts': 'BooleanField ChoiceField EmailField FieldHints FieldOf IdField IdKind JsonField LikeKind ListField ' +
-    'NumberField ObjectField PasswordField ReferenceField TextField TimestampField Unique UrlField Value colorNames likeKinds',
+  'schema/field.ts': 'BooleanField ChoiceField EmailField FieldHints FieldOf IdField IdKind JsonField LikeKind ' +
+    'ListField NumberField ObjectField PasswordField ReferenceField TextField TimestampField Unique UrlField Value ' +
+    'colorNames likeKinds',
   'log/log.ts': 'Format LineFields Observer',
   'base/errors.ts': 'ExitCode FatalError exitMeanings problems',
   'base/budget.ts': 'Refusals',

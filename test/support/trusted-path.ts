@@ -115,6 +115,7 @@ export const lists: Readonly<Record<'access' | 'disk', TrustedList>> = {
       'src/base/limits.ts': 'for a disk: when a checkpoint is made, and how much waits',
       'src/base/network.ts': 'for a disk: which callers share one turn to write',
       'src/base/record-id.ts': 'for a disk: which member of a record is its id',
+      'src/base/system.ts': 'for a disk: the timers',
     },
   },
 };
