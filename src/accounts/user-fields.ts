@@ -1,7 +1,8 @@
 import { roles, type Role } from '../auth/access.ts';
 import { passwordIssues } from '../auth/password-rules.ts';
 import type { Issue } from '../base/errors.ts';
-import type { BodyRules, Sender } from '../schema/validate.ts';
+import type { Sender } from '../schema/setters.ts';
+import type { BodyRules } from '../schema/validate.ts';
 import { emailKey, idField, type PasswordField, type Shape } from '../schema/field.ts';
 import { fieldValue, scalarValue } from '../schema/record.ts';
 

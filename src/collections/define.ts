@@ -1,4 +1,4 @@
-import { isByRecord, isRole, roles } from '../auth/access.ts';
+import { isByRecord, isRole, roles, wordsOf } from '../auth/access.ts';
 import { InvariantError, invariant } from '../base/errors.ts';
 import { pointerTo } from '../base/json.ts';
 import { didYouMean } from '../base/search.ts';
@@ -294,6 +294,37 @@ const checkDisplay =
 
 const singleAccess = maybe(checkCell(anyAccess, []));
 
+/** Checks who may set fields, and that all who may create a record can leave the others out. */
+function checkSetters(
+  { fields = {}, value, single, access = {} }: CollectionDefinition,
+  place: string,
+  declared: readonly string[],
+  report: Report,
+): void {
+  const isWord = oneOf(['owner', ...roles, ...declared]);
+  const makers = single ? wordsOf(access.replace ?? 'admin') : wordsOf(access.create ?? 'user');
+  const check = (field: Field, at: string): void => {
+    const { set, optional, nullable, default: fallback } = field;
+    for (const [index, word] of set?.entries() ?? []) isWord(word, `${at}/set/${index}`, report);
+    // Only signed-in callers own what they create, and a single resource has no owner.
+    const sets = (maker: string): boolean =>
+      maker === 'admin' ||
+      set?.includes(maker) === true ||
+      (set?.includes('owner') === true && !single && !isAnonymous(maker));
+    const mayBeAbsent = optional === true || nullable === true || fallback !== undefined;
+    if (set !== undefined && !mayBeAbsent && !makers.every(sets))
+      report(at, 'needs a default, or must be optional: not all who may create may set it');
+    if (field.kind !== 'object') return;
+    for (const [name, one] of Object.entries(field.fields))
+      check(one, `${at}/fields${pointerTo(name)}`);
+  };
+  for (const [name, field] of Object.entries(fields))
+    check(field, `${place}/fields${pointerTo(name)}`);
+  if (value !== undefined) check(value, `${place}/value`);
+}
+
+const isAnonymous = (word: string): boolean => word === 'public' || word === 'optional';
+
 /** How the name of such a field ends: what it refers to is embedded by the rest of the name. */
 function endingOf(field: Field): string {
   if (referenceIn(field) === undefined) return '';
@@ -335,6 +366,7 @@ export function checkServed(
       );
     singulars.add(singular);
   }
+  for (const [place, definition] of all) checkSetters(definition, place, roles, report);
   const targets = [...all.values()].filter(({ single }) => single !== true);
   const isTarget = oneOf([...targets.map(({ name }) => name), ...(users ? ['users'] : [])]);
   for (const [place, { fields = {}, ownerRemoved }] of all) {

@@ -1,3 +1,4 @@
+import { localAdministrator } from '../auth/access.ts';
 import { CairnError } from '../base/errors.ts';
 import { isScalar, pointerTo, type JsonObject, type JsonValue, type Scalar } from '../base/json.ts';
 import { idOf, recordId, type RecordId } from '../base/record-id.ts';
@@ -110,13 +111,19 @@ export function recordOf(
       own[name] = value;
     } else throw issue(`/${name}`, 'must be a text or a number');
   }
-  const input = validateBody({ shape: fields }, Object.fromEntries(body), creation, {});
+  const input = validateBody(
+    { shape: fields },
+    Object.fromEntries(body),
+    creation,
+    localAdministrator,
+  );
   const { id, ...times } = own;
   return { id: id === undefined ? id : recordId(id), fields: { ...input, ...times } };
 }
 
 /** Returns a value of a file as a single resource has it. @throws as `recordOf` */
 export function valueOf({ fields }: CollectionDeclaration, value: JsonValue): NewRecord {
-  const validate = () => validateBody({ shape: fields }, { [valueName]: value }, creation, {});
+  const validate = () =>
+    validateBody({ shape: fields }, { [valueName]: value }, creation, localAdministrator);
   return { id: undefined, fields: atValue(validate) };
 }

@@ -1,6 +1,6 @@
 import { userFields } from '../accounts/user-fields.ts';
 import type { CompleteOptions } from '../app/options.ts';
-import type { Principal } from '../auth/access.ts';
+import { localAdministrator, type Principal } from '../auth/access.ts';
 import { CairnError, invariant, InvariantError, type ErrorCode } from '../base/errors.ts';
 import type { JsonObject, JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
@@ -177,7 +177,7 @@ function amended(
   const canSet = record !== undefined && declared !== undefined;
   invariant(canSet, `beforeWrite sets no fields of ${collection.name}, or of what is removed`);
   const { fields } = declared;
-  const change = draft('patch', { shape: fields }, jsonOf(set), principal);
+  const change = draft('patch', { shape: fields }, jsonOf(set), localAdministrator);
   const { id: _, ...values } = change.against(record);
   checkEntry(tx, principal, declared, values, record);
   const kept = Object.entries(record).filter(

@@ -2,6 +2,7 @@ import { isScalar, pointerTo } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import { didYouMean } from '../base/search.ts';
 import { colorNames, likeKinds, type Field } from './field.ts';
+import { hasSetters } from './setters.ts';
 import { exampleOf, kinds, ruleViolation, type Kind, type MemberRule } from './kinds.ts';
 
 /**
@@ -129,6 +130,7 @@ const checkHints = {
       .every(Boolean);
   }),
 };
+const checkSetters = elements('a non-empty array of roles and "owner"', 1, aText);
 const commonMembers = {
   optional: maybe(aFlag),
   nullable: maybe(aFlag),
@@ -136,6 +138,7 @@ const commonMembers = {
   example: anything,
   description: maybe(aText),
   renamedFrom: maybe(aText),
+  set: maybe(checkSetters),
   ...checkHints,
 };
 
@@ -175,6 +178,7 @@ function checkNested(value: unknown, at: string, report: Report): boolean {
     optional: maybe(aFlag),
     nullable: maybe(aFlag),
     description: maybe(aText),
+    set: maybe(checkSetters),
     ...checkHints,
   }));
   if (!isObject(value)) return anObject(value, at, report);
@@ -206,6 +210,9 @@ export const checkField: Check = (value, at, report) => {
   for (const [pointer, problem] of contradictions) report(at + pointer, problem);
   return contradictions.length === 0;
 };
+
+const hasSettersWithin = (field: Field): boolean =>
+  field.kind === 'list' ? hasSettersWithin(field.of) : hasSetters({ field });
 
 /** Whether a reference is deeper in a field than an element of a list: it could not be kept. */
 function refersWithin(field: Field, depth = 0): boolean {
@@ -243,6 +250,8 @@ function contradictionsIn(field: Field): (readonly [pointer: string, problem: st
   if (misplaced.length > 0) return misplaced;
   if (ruleViolation(field, exampleOf(rule)) !== undefined)
     return [['', 'has bounds that no value can satisfy']];
+  if (field.kind === 'list' && hasSettersWithin(field.of))
+    return [['', 'must not have "set" within a list: declare it for the list']];
   if (refersWithin(field))
     return [
       ['', 'must not have references within: declare a field of this kind, or a list of them'],

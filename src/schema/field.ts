@@ -80,6 +80,11 @@ interface FieldOf<T extends Value> extends FieldHints {
   readonly renamedFrom?: string;
   /** Set by the server. It can be sent back as it was read; another value is an issue. */
   readonly readOnly?: boolean;
+  /**
+   * Who may set the field: `admin`, `member`, declared roles, `owner`. Administrators always may. For
+   * others the field keeps its value, and has its default in a new record.
+   */
+  readonly set?: readonly string[];
   /** Never shown, and not available for sorting and filters. */
   readonly writeOnly?: boolean;
   readonly description?: string;

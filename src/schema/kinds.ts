@@ -11,6 +11,7 @@ import {
   anyJson,
   boundsOf,
   emailKey,
+  hintsOf,
   type BooleanField,
   type ChoiceField,
   type EmailField,
@@ -516,7 +517,8 @@ export function hasType(field: Field, value: unknown): boolean {
 export function valueSchema(field: Field, isPatch = false): JsonObject {
   const kind = kindOf(field);
   const { type, enum: values, ...others } = kind.type(field);
-  const { nullable, optional, readOnly, writeOnly } = field;
+  const { nullable, optional, readOnly, writeOnly, set } = field;
+  const hints = hintsOf(field);
   const takesNull = nullable || (isPatch && optional && !readOnly && !writeOnly);
   return {
     ...(type !== undefined && { type: takesNull ? [type, 'null'] : type }),
@@ -524,6 +526,8 @@ export function valueSchema(field: Field, isPatch = false): JsonObject {
     ...others,
     ...kind.bounds?.(field, isPatch),
     ...(field.description !== undefined && { description: field.description }),
+    ...(hints !== undefined && { 'x-hints': { ...hints } }),
+    ...(set !== undefined && { 'x-set': set }),
   };
 }
 

@@ -9,13 +9,8 @@ import {
 import { limits } from '../base/limits.ts';
 import { anyJson, moreName, valueName, type Field, type Input, type Shape } from './field.ts';
 import { required, unknownField, violationsOf, type Placed } from './kinds.ts';
-import { fieldValue, isSameValue, representationOf } from './record.ts';
-
-/** The caller that sends a body, as far as rules depend on it. */
-export interface Sender {
-  readonly userId?: number | undefined;
-  readonly role?: string | undefined;
-}
+import { isSameValue, representationOf } from './record.ts';
+import { hasSetters, keepUnsettable, type Sender } from './setters.ts';
 
 /** What a body may contain. */
 export interface BodyRules<S extends Shape> {
@@ -61,18 +56,10 @@ export function draft<S extends Shape>(
   body: JsonValue,
   sender: Sender,
 ): Draft<Input<S>> {
-  const { [valueName]: value } = rules.shape;
-  if (value === undefined)
-    return { kind, against: (stored) => validateBody(rules, body, { kind, stored }, sender) };
-  const against = (stored: object): Input<S> => {
-    const before = fieldValue(stored, valueName) ?? null;
-    const fields = value.kind === 'object' ? value.fields : {};
-    const next = kind === 'patch' ? patched(fields, before, body) : body;
-    return atValue(() =>
-      validateBody(rules, { [valueName]: next }, { kind: 'replace', stored }, sender),
-    );
-  };
-  return { kind, against };
+  const isValue = Object.hasOwn(rules.shape, valueName);
+  const sent = isValue ? { [valueName]: body } : body;
+  const against = (stored: object): Input<S> => validateBody(rules, sent, { kind, stored }, sender);
+  return { kind, against: isValue ? (stored) => atValue(() => against(stored)) : against };
 }
 
 /** Runs `work` for a value that is the whole body, as the pointers of issues are to say. */
@@ -108,12 +95,17 @@ export function validateBody<S extends Shape>(
   sender: Sender,
 ): Input<S> {
   const { kind } = mode;
-  const stored = kind === 'create' ? {} : representationOf(shape, mode.stored);
-  const document = kind === 'patch' ? patched(shape, stored, body) : body;
-  if (!isJsonObject(document) || !isJsonObject(body)) {
+  const stored = kind === 'create' ? defaultsOf(shape) : representationOf(shape, mode.stored);
+  const sentDocument = kind === 'patch' ? patched(shape, stored, body) : body;
+  if (!isJsonObject(sentDocument) || !isJsonObject(body)) {
     throw validationFailed([{ pointer: '', code: 'wrong_type', detail: 'must be an object' }]);
   }
   const issues: Issue[] = [];
+  const refuse = (pointer: string): void =>
+    void issues.push({ pointer, code: 'read_only', detail: 'must not be changed by this caller' });
+  const document = hasSetters(shape)
+    ? keepUnsettable(shape, stored, sentDocument, { kind, sender, stored: mode.stored, refuse })
+    : sentDocument;
   const value: { [name: string]: JsonValue } = {};
   const report = (name: string, code: string, detail: string, place = ''): void => {
     issues.push({ pointer: pointerTo(name) + place, code, detail });
@@ -122,7 +114,7 @@ export function validateBody<S extends Shape>(
   for (const name in shape) {
     const field: Field | undefined = shape[name];
     if (field === undefined || name === moreName) continue;
-    const before = kind === 'create' ? field.default : member(stored, name);
+    const before = member(stored, name);
     // A write-only field is not part of the stored resource: null in a patch cannot
     // remove it.
     const sent = member(field.writeOnly ? body : document, name);
@@ -176,6 +168,16 @@ export function validateBody<S extends Shape>(
   return value as Input<S>;
 }
 
+/** Returns the values that fields have if nothing was written yet. */
+export function defaultsOf(shape: Shape): JsonObject {
+  const defaults: { [name: string]: JsonValue } = {};
+  for (const name in shape) {
+    const value = shape[name]?.default;
+    if (value !== undefined) defaults[name] = value;
+  }
+  return defaults;
+}
+
 /** Applies a merge patch (RFC 7396), in which null is stored where it is a value. */
 function patched(fields: Shape, before: JsonValue, patch: JsonValue): JsonValue {
   const merged = mergePatch(before, patch);
@@ -183,9 +185,9 @@ function patched(fields: Shape, before: JsonValue, patch: JsonValue): JsonValue 
   const result: { [name: string]: JsonValue } = { ...merged };
   for (const [name, value] of Object.entries(patch)) {
     const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
-    if (value === null && field?.nullable) result[name] = null;
+    if (value === null && (field?.nullable || name === valueName)) result[name] = null;
     else if (field?.kind === 'object' && isJsonObject(value)) {
-      const former = isJsonObject(before) ? before[name] : undefined;
+      const former = isJsonObject(before) ? member(before, name) : undefined;
       result[name] = patched(field.fields, former ?? null, value);
     }
   }

@@ -67,6 +67,7 @@ export const lists: Readonly<Record<'access' | 'disk', TrustedList>> = {
       'src/api/body.ts': 'which rules a body is held against',
       'src/base/json.ts': 'how a body is read: no name twice, no number that changes',
       'src/schema/validate.ts': 'no field is set that is not declared, or is read-only',
+      'src/schema/setters.ts': 'no field is set by a caller whom it does not name',
       'src/schema/record.ts': 'no field is shown that is write-only or not declared',
       'src/schema/field.ts': 'what a field is',
       'src/base/record-id.ts': 'the id that callers know of a record, and its number in the store',

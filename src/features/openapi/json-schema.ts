@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
-import { hintsOf, moreName, valueName, type Field, type Shape } from '../../schema/field.ts';
+import { moreName, valueName, type Field, type Shape } from '../../schema/field.ts';
 import { exampleOf, valueSchema } from '../../schema/kinds.ts';
 
 /** What a schema is for: a response (`representation`) or a body. */
@@ -64,14 +64,12 @@ export function manySchema(schema: JsonObject): JsonObject {
 /** Returns the schema of a field's value in a body or response. */
 export function fieldSchema(field: Field, purpose: Purpose): JsonObject {
   const { readOnly, writeOnly, default: fallback } = field;
-  const hints = hintsOf(field);
   return {
     ...valueSchema(field, purpose === 'patch'),
     // With `default`, generated clients would have to send the field.
     ...(purpose === 'create' && fallback !== undefined && { 'x-default': fallback }),
     ...(readOnly && purpose !== 'create' && { readOnly }),
     ...(writeOnly && { writeOnly }),
-    ...(hints !== undefined && { 'x-hints': { ...hints } }),
     examples: [exampleOf(field)],
   };
 }

@@ -15,6 +15,7 @@ import {
 } from '../../collections/resource.ts';
 import { checkSize } from '../../collections/size.ts';
 import { fieldValue, looksSame } from '../../schema/record.ts';
+import { defaultsOf } from '../../schema/validate.ts';
 import type { Transaction } from '../../store/store.ts';
 
 /**
@@ -40,7 +41,7 @@ export class SingleResource extends CollectionResource {
     const before = single.get(singleNumber);
     if (before === undefined && draft.kind === 'patch') throw notFound();
     precondition(before?.revision);
-    const input = draft.against(before ?? defaultsOf(collection));
+    const input = draft.against(before ?? defaultsOf(collection.fields));
     if (before !== undefined && looksSame(collection.fields, before, input))
       return { record: before };
     checkSize(input);
@@ -64,10 +65,4 @@ export function singleEndpoints(
   return collectionEndpoints(collection, resource, options)
     .filter(({ route }) => operations.includes(route.of?.operation ?? ''))
     .map((one) => ({ ...one, handle: (call) => one.handle({ ...call, id, query: '' }) }));
-}
-
-/** Returns the values that fields have where nothing was written yet. */
-function defaultsOf({ fields }: Declared): object {
-  const all = Object.entries(fields).map(([name, field]) => [name, field.default]);
-  return Object.fromEntries(all.filter(([, value]) => value !== undefined));
 }

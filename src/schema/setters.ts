@@ -1,0 +1,73 @@
+import { pointerTo, isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
+import type { Field, Shape } from './field.ts';
+import { fieldValue, isSameValue } from './record.ts';
+
+/** The caller that sends a body, as far as rules depend on it. */
+export interface Sender {
+  readonly userId?: number | undefined;
+  readonly role?: string | undefined;
+}
+
+/** True if a field, or one within an object, says who may set it. */
+export const hasSetters = (shape: Shape): boolean =>
+  Object.values(shape).some(
+    (field) => field.set !== undefined || (field.kind === 'object' && hasSetters(field.fields)),
+  );
+
+/** Returns whether a sender may set a field of a record, which has no owner yet if it is new. */
+function maySet({ set }: Field, { userId, role = '' }: Sender, ownerId = userId): boolean {
+  if (set === undefined || role === 'admin' || set.includes(role)) return true;
+  return set.includes('owner') && userId !== undefined && userId > 0 && userId === ownerId;
+}
+
+/** What a body does to a record. */
+interface Change {
+  readonly kind: 'create' | 'replace' | 'patch';
+  readonly sender: Sender;
+  /** The record as it is stored; of a new one, an empty object. */
+  readonly stored: object;
+  /** Receives the pointer of a field that the sender may not set. */
+  readonly refuse: (pointer: string) => void;
+}
+
+/**
+ * Returns the values of an object after a change, in which fields that the sender may not set are
+ * as they were. A value that is left out stays, except in a patch, which has been merged into
+ * `next`: then it was removed. Null and absence are equal.
+ */
+export function keepUnsettable(
+  shape: Shape,
+  before: JsonObject,
+  next: JsonObject,
+  change: Change,
+  at = '',
+): JsonObject {
+  const { kind, sender, stored } = change;
+  const owner = kind === 'create' ? undefined : Number(fieldValue(stored, 'ownerId'));
+  const result: { [name: string]: JsonValue } = { ...next };
+  const put = (name: string, value: JsonValue | undefined): void => {
+    if (value === undefined) Reflect.deleteProperty(result, name);
+    else result[name] = value;
+  };
+  for (const [name, field] of Object.entries(shape)) {
+    const pointer = at + pointerTo(name);
+    const [was, value] = [valueIn(before, name), valueIn(next, name)];
+    const isLeftOut = value === undefined && kind !== 'patch';
+    if (!maySet(field, sender, owner)) {
+      const isRefused = !isLeftOut && !isSameValue(value ?? null, was ?? null);
+      if (isRefused) change.refuse(pointer);
+      if (isRefused || kind !== 'create') put(name, was);
+    } else if (field.kind === 'object' && hasSetters(field.fields)) {
+      const [own, sent] = [was, value].map((one) => (isJsonObject(one) ? one : {}));
+      // A parent that is null, or was removed, has none of its members.
+      const how = isLeftOut || isJsonObject(value) ? change : { ...change, kind: 'patch' as const };
+      const kept = keepUnsettable(field.fields, own ?? {}, sent ?? {}, how, pointer);
+      if (isJsonObject(value) || (isLeftOut && kind === 'replace' && Object.keys(kept).length > 0))
+        put(name, kept);
+    }
+  }
+  return result;
+}
+
+const valueIn = (object: JsonObject, name: string): JsonValue | undefined =>
+  Object.hasOwn(object, name) ? object[name] : undefined;
