@@ -78,7 +78,6 @@ const casts: Readonly<Record<string, number>> = {
   'src/store/memory/transaction.ts': 1,
   'src/programs/app.ts': 1,
   'src/programs/hooks.ts': 2,
-  'src/programs/response.ts': 1,
   'src/programs/routes.ts': 1,
   'src/programs/write.ts': 1,
   'src/collections/define.ts': 2,
