@@ -7,7 +7,7 @@ export { createApp, defineRoute } from './programs/app.ts';
 export { reply } from './programs/routes.ts';
 export type { OwnRoute, RouteCall, RouteDefinition, RouteReply } from './programs/routes.ts';
 export type { App, AppStatus, ProgramUsers, User, UserInput, UserPatch } from './programs/app.ts';
-export { createLog } from './programs/options.ts';
+export { createLog, defineCollection } from './programs/options.ts';
 export type { AppOptions, SimpleLog } from './programs/options.ts';
 export type { Administrator } from './app/administrator.ts';
 export type { As, Caller } from './programs/callers.ts';
@@ -29,7 +29,7 @@ export type { Input, Output, Patch, Where } from './programs/types.ts';
 export type { FetchOptions, PlainReply, PlainRequest } from './programs/inject.ts';
 export type { Change, Hooks, Read } from './programs/hooks.ts';
 
-export { defineCollection, type DefinedCollection } from './collections/define.ts';
+export type { DefinedCollection } from './collections/define.ts';
 export type {
   CollectionAccess,
   CollectionDeclaration,

@@ -18,6 +18,8 @@ export interface Body<T> {
   readonly optional?: boolean;
   /** The most bytes of it on one machine. Absent: `limits.bodyBytesMax`. */
   readonly bytesMax?: number;
+  /** True if the body may have any media type and is not parsed: handlers take it as it was sent. */
+  readonly isRaw?: true;
   /** The shapes of what can be sent, which fits one of them. */
   readonly shapes: readonly Shape[];
   /** @throws CairnError `validation_failed` with all issues */
@@ -37,6 +39,14 @@ export function newRecord<S extends Shape>(rules: BodyRules<S>): Body<Input<S>> 
     validate: (sent, principal) => validateBody(rules, sent, creation, principal),
   };
 }
+
+/** A body of any media type, in which nothing is validated. */
+export const rawBody: Body<undefined> = {
+  mediaTypes: ['*/*'],
+  isRaw: true,
+  shapes: [],
+  validate: () => undefined,
+};
 
 /** Returns the bodies of a collection. */
 export function bodiesFor<N extends Shape, C extends Shape>(

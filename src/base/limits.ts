@@ -114,8 +114,6 @@ const limits = {
   lingerTimeoutMs: 1000,
   /** How long a stopping server waits for the requests in flight. */
   drainTimeoutMs: 30_000,
-  /** How long an asynchronous handler of a program may take; beyond it 503. */
-  handlerTimeoutMs: 30_000,
   /** The longest `Response` of a handler of a program, which is read whole; beyond it 500. */
   responseBytesMax: 64 * 1024 * 1024,
 
@@ -338,7 +336,6 @@ export function contradictionsIn(bounds: Limits): string[] {
     ['a refresh token that is used lives longer', bounds.refreshIdleSecondsMax, bounds.refreshLifetimeSecondsMax],
     ['a request arrives within the time of its fields and body', bounds.headersTimeoutMs, bounds.requestTimeoutMs],
     ['a slow reader is cut off before a stop is', bounds.slowReaderTimeoutMs, bounds.drainTimeoutMs],
-    ['so is a handler', bounds.handlerTimeoutMs, bounds.drainTimeoutMs],
   ];
   return relations.filter(([, low, high]) => low > high).map(([what]) => what);
 }

@@ -38,7 +38,16 @@ import {
   type Running,
 } from './routes.ts';
 import type { Shape } from '../schema/field.ts';
-import type { Input, NoPromise, Output, Patch, Single, Where } from './types.ts';
+import type {
+  Input,
+  NoPromise,
+  Output,
+  Patch,
+  Reversible,
+  Single,
+  SortTerm,
+  Where,
+} from './types.ts';
 import { programTransaction, type ProgramTransaction } from './write.ts';
 
 /** A user as programs read it. */
@@ -68,7 +77,8 @@ export interface ProgramUsers extends ProgramCollection<
   UserInput,
   User,
   UserPatch,
-  Readonly<Record<string, string | number | readonly (string | number)[] | undefined>>
+  Readonly<Record<string, string | number | readonly (string | number)[] | undefined>>,
+  Reversible<keyof User>
 > {
   /** Sets a password, and ends the sessions of the user. @throws CairnError as `change` */
   setPassword(id: number, password: string, options?: WriteOptions): Promise<void>;
@@ -115,7 +125,7 @@ export interface App {
   /** A declared collection, by its declaration or its name. @throws OptionError */
   collection<const C extends string | { readonly name: string }>(
     collection: C,
-  ): DeclaredCollection<Input<C>, Output<C>, Patch<C>, Where<C>>;
+  ): DeclaredCollection<Input<C>, Output<C>, Patch<C>, Where<C>, SortTerm<C>>;
   /** A single resource, by its declaration or its name. @throws OptionError */
   single<const C extends string | { readonly name: string }>(
     single: C,
@@ -149,7 +159,7 @@ export interface App {
  */
 export function defineRoute<
   const P extends string,
-  const B extends Shape = {},
+  const B extends Shape | 'bytes' = {},
   const Q extends Shape = {},
 >(route: RouteDefinition<B, Q, App, P>): OwnRoute<App> {
   checkMembers('defineRoute', route, routeKinds);
@@ -172,7 +182,7 @@ export async function openProgram(
 ): Promise<{ readonly app: App; readonly inside: Application }> {
   const complete = completeOptions(options);
   const { routes = [] } = options;
-  const cuts = new Set<() => void>();
+  const waiting = new Set<AbortController>();
   let opened: Running<App> | undefined;
   const running = (): Running<App> => {
     invariant(opened !== undefined, 'requests wait for the app');
@@ -180,8 +190,8 @@ export async function openProgram(
   };
   const inside = await openApp({
     ...complete,
-    ownEndpoints: (registry) => ownEndpoints(routes, { registry, cuts, running }),
-    onStop: () => cuts.forEach((cut) => cut()),
+    ownEndpoints: (registry) => ownEndpoints(routes, { registry, waiting, running }),
+    onStop: () => waiting.forEach((each) => each.abort()),
   }).catch((error: unknown) => {
     if (!(error instanceof RouteConflict)) throw error;
     throw new OptionError(`Cannot use the routes: ${error.message}`, 'routes');

@@ -21,21 +21,12 @@ import { OptionError } from '../config/options.ts';
 import { findPage } from '../lists/list.ts';
 import type { ListPool } from '../lists/list-pool.ts';
 import { parseListQuery, type ListQuery } from '../lists/query.ts';
-import { logError, type Log } from '../log/log.ts';
 import { valueName } from '../schema/field.ts';
 import { representationOf } from '../schema/record.ts';
 import { validateElements } from '../schema/validate.ts';
 import type { StoredRecord, Transaction } from '../store/store.ts';
 import { principalOf, type As } from './callers.ts';
-import {
-  checkMembers,
-  heeded,
-  idGiven,
-  jsonOf,
-  nameGiven,
-  refuseMore,
-  type MemberKinds,
-} from './given.ts';
+import { checkMembers, idGiven, jsonOf, nameGiven, refuseMore, type MemberKinds } from './given.ts';
 
 /** What a change requires. */
 export interface WriteOptions extends As {
@@ -43,11 +34,11 @@ export interface WriteOptions extends As {
   readonly ifVersion?: string | undefined;
 }
 
-/** Which records are listed. */
-export interface ListOptions<W> extends As {
+/** Which records are listed. `S` are the terms of the order. */
+export interface ListOptions<W, S extends string = string> extends As {
   readonly where?: W | undefined;
   /** Fields, each once; "-" before a name reverses it. Absent: in the order of creation. */
-  readonly sort?: string | readonly string[] | undefined;
+  readonly sort?: S | readonly S[] | undefined;
   /** At most 1,000, which is the default. */
   readonly limit?: number | undefined;
   /** `next` of the page before. */
@@ -68,14 +59,20 @@ export interface ListPage<O> {
  * A collection for a program: with the validation, references and hooks of requests. With `as`, it
  * has their access rules, too. Records are as callers see them.
  */
-export interface ProgramCollection<I = JsonObject, O = JsonObject, P = JsonObject, W = object> {
+export interface ProgramCollection<
+  I = JsonObject,
+  O = JsonObject,
+  P = JsonObject,
+  W = object,
+  S extends string = string,
+> {
   readonly name: string;
   /** `undefined` if there is no record with this id. @throws CairnError where `as` may not read */
   get(id: number | string, options?: As): O | undefined;
   /** A page. @throws CairnError `invalid_query` for a filter that is not known */
-  list(options?: ListOptions<W>): Promise<ListPage<O>>;
+  list(options?: ListOptions<W, S>): Promise<ListPage<O>>;
   /** All records, page by page. Records that are written meanwhile may be among them. */
-  all(options?: Omit<ListOptions<W>, 'after' | 'total'>): AsyncGenerator<O, void, undefined>;
+  all(options?: Omit<ListOptions<W, S>, 'after' | 'total'>): AsyncGenerator<O, void, undefined>;
   /** How many records pass the filters. */
   count(options?: Pick<ListOptions<W>, 'where'> & As): number;
   /** @throws CairnError `validation_failed`, `not_unique`, and those of every write */
@@ -97,7 +94,8 @@ export interface DeclaredCollection<
   O = JsonObject,
   P = JsonObject,
   W = object,
-> extends ProgramCollection<I, O, P, W> {
+  S extends string = string,
+> extends ProgramCollection<I, O, P, W, S> {
   /** Creates up to 1,000 records, all or none. @throws CairnError as `create` */
   createMany(records: readonly I[], options?: As): Promise<O[]>;
 }
@@ -145,13 +143,8 @@ export class Program {
   /** The versions of the records that the program was given. */
   readonly versions = new WeakMap<object, string>();
   readonly #all: ReadonlyMap<string, Found>;
-  readonly #log: Log;
 
-  constructor(
-    { data, listPool, singles }: Application,
-    { log, ...tools }: CollectionTools & { readonly log: Log },
-  ) {
-    this.#log = log;
+  constructor({ data, listPool, singles }: Application, tools: CollectionTools) {
     this.data = data;
     this.pool = listPool;
     const { SingleResource = CollectionResource } = singles ?? {};
@@ -184,14 +177,10 @@ export class Program {
     return principalOf(options, this.data.users.records);
   }
 
-  /**
-   * Begins what writes in a transaction of its own. Where nobody waits for it, its error is logged:
-   * it would end the process. @throws TypeError within a transaction, at once
-   */
+  /** Begins a write in a transaction of its own. @throws TypeError within a transaction, at once */
   begin<T>(write: () => Promise<T>): Promise<T> {
     if (this.data.writes.isWorking) throw new TypeError(nested);
-    const forgotten = 'A write failed, and nobody waits for its promise';
-    return heeded(write(), (error) => logError(this.#log, forgotten, error));
+    return write();
   }
 }
 

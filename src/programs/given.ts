@@ -87,20 +87,7 @@ export function jsonOf(value: unknown, at = '', depth = 1): JsonValue {
 }
 
 /** Returns a value as JSON text. @throws TypeError as `jsonOf` */
-export const jsonText = (value: unknown): string =>
-  JSON.stringify(isJson(value, 1) ? value : jsonOf(value));
-
-function isJson(value: unknown, depth: number): boolean {
-  if (typeof value === 'number') return Number.isFinite(value);
-  if (typeof value !== 'object') return typeof value === 'string' || typeof value === 'boolean';
-  if (value === null) return true;
-  if (depth > limits.jsonDepthMax) return false;
-  if (Array.isArray(value)) return value.every((one) => isJson(one, depth + 1));
-  return (
-    isPlain(value) &&
-    Object.values(value).every((one) => one === undefined || isJson(one, depth + 1))
-  );
-}
+export const jsonText = (value: unknown): string => JSON.stringify(jsonOf(value));
 
 /** Whether an object is of no class. */
 export function isPlain(value: object): boolean {
@@ -116,33 +103,6 @@ export function refusePromise(value: unknown, what: string): void {
   if (!isThenable(value)) return;
   Promise.resolve(value).catch(() => undefined);
   throw new TypeError(`${what} must be synchronous: it returned a promise`);
-}
-
-/** Returns a promise whose rejection is passed to `onForgotten` where nobody asks for its outcome. */
-export function heeded<T>(work: Promise<T>, onForgotten: (error: unknown) => void): Promise<T> {
-  const promise = new Heeded<T>((resolve) => resolve(work));
-  // Not its own `then`, which says that somebody asks.
-  Promise.prototype.then.call(promise, undefined, (error: unknown) => {
-    if (!promise.isHeeded) onForgotten(error);
-  });
-  return promise;
-}
-
-class Heeded<T> extends Promise<T> {
-  /** What follows from it is a promise of the platform's. */
-  static override get [Symbol.species](): PromiseConstructor {
-    return Promise;
-  }
-
-  isHeeded = false;
-
-  override then<A = T, B = never>(
-    onResolved?: ((value: T) => A | PromiseLike<A>) | null,
-    onRejected?: ((error: unknown) => B | PromiseLike<B>) | null,
-  ): Promise<A | B> {
-    this.isHeeded = true;
-    return super.then(onResolved, onRejected);
-  }
 }
 
 /** Waits for `work`, but no longer than `timeoutMs`. @throws what `late` returns */

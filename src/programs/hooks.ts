@@ -15,7 +15,7 @@ import type { Shape } from '../schema/field.ts';
 import { representationOf } from '../schema/record.ts';
 import type { RecordChange, StoredRecord, Transaction } from '../store/store.ts';
 import { callerOf, type Caller } from './callers.ts';
-import type { NoPromise, Output } from './types.ts';
+import type { NoPromise, Output, ReferenceName } from './types.ts';
 import { membersOf, type Members } from './write.ts';
 
 /** One write to a collection, with the record as callers see it. */
@@ -46,7 +46,7 @@ export interface Read {
    */
   referring<const C extends string | { readonly name: string }>(
     collection: C,
-    field: string,
+    field: ReferenceName<C>,
     id: number | string,
   ): Members<Output<C>>;
 }

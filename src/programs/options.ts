@@ -4,7 +4,11 @@ import { takenNames } from '../api/route-table.ts';
 import type { CollectionDeclaration, CollectionDefinition } from '../collections/declaration.ts';
 import { parseDeclarations } from '../collections/declaration-file.ts';
 import { reasonOf } from '../base/errors.ts';
-import { DeclarationError } from '../collections/define.ts';
+import {
+  DeclarationError,
+  defineCollection as declareCollection,
+  type DefinedCollection,
+} from '../collections/define.ts';
 import {
   choice,
   clusterOptions,
@@ -125,8 +129,24 @@ function declaredBy({ collections = [], items, users, roles }: AppOptions) {
     return parseDeclarations(all, takenNames(users)).collections;
   } catch (error) {
     if (!(error instanceof DeclarationError)) throw error;
-    const option = error.message.includes('/roles') ? 'roles' : 'collections';
+    // Each mistake begins with its pointer, and a field may be called `roles`, too.
+    const option = /(?<!\S)\/roles\b/.test(error.message) ? 'roles' : 'collections';
     throw new OptionError(`Cannot serve the collections: ${error.message}`, option);
+  }
+}
+
+/**
+ * Declares a collection with the paths `/<name>` and `/<name>/{id}`, as `items` is declared.
+ * @throws OptionError with all mistakes
+ */
+export function defineCollection<const D extends CollectionDefinition>(
+  definition: D,
+): DefinedCollection<D> {
+  try {
+    return declareCollection(definition);
+  } catch (error) {
+    if (!(error instanceof DeclarationError)) throw error;
+    throw new OptionError(error.message, 'collection');
   }
 }
 

@@ -1,9 +1,8 @@
 import { localAdministrator } from '../auth/access.ts';
 import type { Call, Endpoint, Method, Route } from '../api/call.ts';
-import { newRecord } from '../api/body.ts';
+import { newRecord, rawBody } from '../api/body.ts';
 import { noContent, unstoredReply } from '../api/replies.ts';
 import { idempotencyKeyOf } from '../http/idempotency-key.ts';
-import { CairnError } from '../base/errors.ts';
 import { isScalar, type JsonObject, type Scalar } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import { didYouMean } from '../base/search.ts';
@@ -14,30 +13,33 @@ import { OptionError } from '../config/options.ts';
 import { apiFields, type Reply, type Request } from '../http/message.ts';
 import { parseQuery } from '../http/query.ts';
 import { invalidParameter, repeated } from '../lists/filters.ts';
-import { checkField } from '../schema/declaration.ts';
+import { checkField, isObject } from '../schema/declaration.ts';
 import type { IdKind, Shape } from '../schema/field.ts';
 import { kindOf, ruleViolation } from '../schema/kinds.ts';
 import type { Transaction } from '../store/store.ts';
 import { callerOf, type Caller } from './callers.ts';
 import type { Program } from './collection.ts';
-import { checkMembers, inTime, isThenable, jsonText, refusePromise } from './given.ts';
+import { checkMembers, isThenable, jsonText, refusePromise } from './given.ts';
 import type { NoPromise, Stored } from './types.ts';
 import { programTransaction, type ProgramTransaction } from './write.ts';
 
 /** A request to a route of one's own: authenticated, authorized, read and validated. */
 export interface RouteCall<B, Q, A, I = number | string> {
+  /** Who calls: what `as` takes, with `kind`, and `user` and `role` of a user. */
   readonly caller: Caller;
   /** The `{id}` of the path: a number where the collection before it has those, such as `users`. */
   readonly id: I;
   readonly query: Q;
   readonly body: B;
+  /** That of `request`. */
+  readonly signal: AbortSignal;
   readonly request: {
     /** As in the log and in `X-Request-Id`. */
     readonly id: string;
     readonly method: string;
     readonly target: string;
     readonly address: string;
-    /** Aborted when the caller has gone, when the app closes, and when `handle` takes over 30 s. */
+    /** Aborted when the caller leaves and when the app closes. */
     readonly signal: AbortSignal;
     /** Returns a field by its lower-case name. */
     header(name: string): string | undefined;
@@ -46,7 +48,12 @@ export interface RouteCall<B, Q, A, I = number | string> {
 }
 
 /** A route of one's own, a row of the one route table. */
-export interface RouteDefinition<B extends Shape, Q extends Shape, A, P extends string = string> {
+export interface RouteDefinition<
+  B extends Shape | 'bytes',
+  Q extends Shape,
+  A,
+  P extends string = string,
+> {
   readonly method: Method;
   /** May have one `{id}`: `/tasks/{id}/finish`. */
   readonly path: P;
@@ -56,30 +63,35 @@ export interface RouteDefinition<B extends Shape, Q extends Shape, A, P extends 
   readonly summary: string;
   /** The parameters of the query. Absent: a query is refused. */
   readonly query?: Q;
-  /** The fields of the body. Absent: the route reads none. */
+  /**
+   * The fields of the body, which is JSON; or `bytes`: the body as it was sent, of any type, as a
+   * Buffer. Absent: the route reads none.
+   */
   readonly body?: B;
   /** The fields of the reply, for the OpenAPI document. */
   readonly reply?: Shape;
   /**
-   * Answers: a value (200, as JSON), nothing (204), `reply(…)`, or a `Response`. After 30 s the
-   * request is answered 503 without it.
+   * Answers: a value (200, as JSON), nothing (204), `reply(…)`, or a `Response`.
    */
-  handle?(call: RouteCall<Stored<B, []>, Stored<Q, []>, A, IdIn<P>>): unknown;
+  handle?(call: RouteCall<BodyOf<B>, Stored<Q, []>, A, IdIn<P>>): unknown;
   /**
    * Answers by one transaction, which acts as the program. It is synchronous, may run more than once
    * and does nothing else. Such a route takes an `Idempotency-Key` with POST.
    */
-  write?(
-    tx: ProgramTransaction,
-    call: RouteCall<Stored<B, []>, Stored<Q, []>, A, IdIn<P>>,
-  ): NoPromise;
+  write?(tx: ProgramTransaction, call: RouteCall<BodyOf<B>, Stored<Q, []>, A, IdIn<P>>): NoPromise;
 }
+
+/** The type of the body that a route declares. */
+type BodyOf<B> = B extends 'bytes' ? Buffer : Stored<B, []>;
 
 /** The type of the `{id}` of a path. */
 type IdIn<P extends string> = P extends `/users/{id}${string}` ? number : number | string;
 
 /** A route that `defineRoute` has made. */
-export interface OwnRoute<A> extends Omit<RouteDefinition<Shape, Shape, A>, 'handle' | 'write'> {
+export interface OwnRoute<A> extends Omit<
+  RouteDefinition<Shape | 'bytes', Shape, A>,
+  'handle' | 'write'
+> {
   handle?(call: RouteCall<never, never, A, never>): unknown;
   write?(tx: ProgramTransaction, call: RouteCall<never, never, A, never>): unknown;
 }
@@ -91,7 +103,7 @@ export const routeKinds = {
   access: 'any',
   summary: 'text',
   query: 'object',
-  body: 'object',
+  body: 'any',
   reply: 'object',
   handle: 'function',
   write: 'function',
@@ -123,8 +135,11 @@ export function checkRoute(route: OwnRoute<never>, roles: readonly string[]): vo
   if (!summary) refuse('summary', 'summary must be a text');
   if ((handle === undefined) === (write === undefined))
     refuse('handle', 'it needs either handle or write');
+  if (body !== undefined && body !== 'bytes' && !isObject(body))
+    refuse('body', 'body must be an object of fields, or "bytes"');
   for (const shape of ['query', 'body', 'reply'] as const) {
-    for (const [name, field] of Object.entries(route[shape] ?? {})) {
+    const fields = route[shape] ?? {};
+    for (const [name, field] of Object.entries(fields === 'bytes' ? {} : fields)) {
       const at = `/${shape}/${name}`;
       checkField(field, at, (pointer, problem) => refuse(shape, `${pointer} ${problem}`));
       if (shape === 'query' && manyValued.includes(field.kind))
@@ -163,8 +178,8 @@ export function reply(
 /** What routes of one's own need of an app. */
 export interface RouteTools<A> {
   readonly registry: Registry;
-  /** What ends the signals of the handlers that run. */
-  readonly cuts: Set<() => void>;
+  /** What ends the signals of the handlers that the app waits for. */
+  readonly waiting: Set<AbortController>;
   /** Returns the app, which there is when a request comes. */
   readonly running: () => Running<A>;
 }
@@ -187,7 +202,7 @@ export function ownEndpoints<A>(routes: readonly OwnRoute<A>[], tools: RouteTool
       path,
       access,
       ids: idsIn(path, tools.registry),
-      ...(body && { body: newRecord({ shape: body }) }),
+      ...(body && { body: body === 'bytes' ? rawBody : newRecord({ shape: body }) }),
       ...(query && { query: 'read' }),
     };
     return { route, handle: (call) => answer(own, call, tools) };
@@ -204,17 +219,15 @@ function idsIn(path: string, registry: Registry): IdKind | undefined {
 function answer<A>(own: OwnRoute<A>, call: Call, tools: RouteTools<A>): Reply | Promise<Reply> {
   const { request, principal } = call;
   const { app, program } = tools.running();
-  const given = new Asked(call, parametersOf(own.query, call.query), app);
+  const closing = new AbortController();
+  const given = new HandlerCall(call, parametersOf(own.query, call.query), app, closing.signal);
   // What a route reads has been checked by its own shapes.
   const typed = given as unknown as RouteCall<never, never, A, never>;
   if (own.write === undefined) {
     const value = own.handle?.(typed);
     if (!isThenable(value) && !(value instanceof Response)) return replyOf(value);
-    const cut = (): CairnError => given.cut();
-    tools.cuts.add(cut);
-    return inTime(handled(own, value, typed, request), limits.handlerTimeoutMs, cut).finally(() =>
-      tools.cuts.delete(cut),
-    );
+    tools.waiting.add(closing);
+    return handled(own, value, typed, request).finally(() => tools.waiting.delete(closing));
   }
   const key = call.route.method === 'POST' ? idempotencyKeyOf(request) : undefined;
   const line = `${call.route.method} ${request.target}`;
@@ -328,22 +341,25 @@ const ofSender: ReadonlySet<string> = new Set([
   ...['upgrade', 'content-length', 'date', 'x-request-id'],
 ]);
 
-/** A call as its handler sees it. What it does not ask for is not made. */
-class Asked<A> implements RouteCall<unknown, unknown, A> {
+/** A call as its handler sees it. What the handler does not ask for is not made. */
+class HandlerCall<A> implements RouteCall<unknown, unknown, A> {
   readonly id: RecordId;
   readonly query: unknown;
   readonly body: unknown;
   readonly app: A;
   readonly #call: Call;
+  readonly #closing: AbortSignal;
   #request: RouteCall<unknown, unknown, A>['request'] | undefined;
-  #late: AbortController | undefined;
+  #signal: AbortSignal | undefined;
 
-  constructor(call: Call, query: unknown, app: A) {
+  /** @param closing is aborted when the app closes */
+  constructor(call: Call, query: unknown, app: A, closing: AbortSignal) {
     this.id = call.id;
     this.query = query;
-    this.body = call.body;
+    this.body = call.route.body?.isRaw ? call.sent : call.body;
     this.app = app;
     this.#call = call;
+    this.#closing = closing;
   }
 
   get caller(): Caller {
@@ -353,27 +369,18 @@ class Asked<A> implements RouteCall<unknown, unknown, A> {
   get request(): RouteCall<unknown, unknown, A>['request'] {
     const { request } = this.#call;
     const { id, method, target, address, fields } = request;
-    const signal = (): AbortSignal => {
-      this.#late ??= new AbortController();
-      return AbortSignal.any([request.signal, this.#late.signal]);
-    };
-    let made: AbortSignal | undefined;
+    const signal = (): AbortSignal => this.signal;
     return (this.#request ??= {
       ...{ id, method, target, address },
       get signal() {
-        return (made ??= signal());
+        return signal();
       },
       header: (name) => fields.get(name),
     });
   }
 
-  /** Ends the signal, and returns why the call is answered where it takes too long. */
-  cut(): CairnError {
-    this.#late?.abort();
-    const took = `its handler takes over ${limits.handlerTimeoutMs / 1000} s`;
-    return this.#call.route.method === 'GET'
-      ? new CairnError('overloaded', `Cannot answer the request: ${took}`)
-      : new CairnError('outcome_unknown', `Cannot tell what became of the request: ${took}`);
+  get signal(): AbortSignal {
+    return (this.#signal ??= AbortSignal.any([this.#call.request.signal, this.#closing]));
   }
 }
 

@@ -1,5 +1,6 @@
 import type { JsonObject, JsonValue, Scalar } from '../base/json.ts';
 import type { CollectionDefinition } from '../collections/declaration.ts';
+import type { Field, Shape } from '../schema/field.ts';
 
 /** The types of records, which follow from the definition of their collection. */
 
@@ -88,6 +89,35 @@ type Filters<S> = {
 
 /** The fields of a definition. */
 type FieldsOf<D> = D extends { readonly fields: infer S } ? S : unknown;
+
+/** The names of the fields that are `Wanted`; any text if the fields are not known. */
+type FieldNames<C, Wanted> =
+  DefinitionOf<C> extends infer D extends CollectionDefinition
+    ? FieldsOf<D> extends infer S extends Shape
+      ? { [K in keyof S & string]: S[K] extends Wanted ? K : never }[keyof S & string]
+      : string
+    : string;
+
+/** The fields with unique values, which `find` takes. */
+export type UniqueName<C> = FieldNames<C, { readonly unique: boolean }>;
+
+/** The fields that refer to records, which `referring` takes. */
+export type ReferenceName<C> = FieldNames<
+  C,
+  { readonly to: string } | { readonly of: { readonly to: string } }
+>;
+
+/** What a list is sorted by: a field, or a member of an object; "-" before it reverses the order. */
+export type SortTerm<C> = Reversible<SortName<C>>;
+
+export type Reversible<N extends string> = N | `-${N}`;
+
+type SortName<C> =
+  | FieldNames<C, { readonly kind: Exclude<Field['kind'], 'list' | 'object'> }>
+  | 'id'
+  | `${string}.${string}`
+  | (DefinitionOf<C> extends { readonly timestamps: true } ? 'createdAt' | 'updatedAt' : never)
+  | (DefinitionOf<C> extends { readonly additional: true } ? string : never);
 
 /** The kind of ids, where the server makes them if the definition says nothing. */
 type IdKindOf<D> = D extends { readonly id: { readonly kind: 'text' } }

@@ -8,14 +8,14 @@ import type { Declared } from '../collections/registry.ts';
 import type { StoredRecord, Transaction } from '../store/store.ts';
 import { singleOf, type Found, type Program, type WriteOptions } from './collection.ts';
 import { idGiven, jsonOf } from './given.ts';
-import type { Input, Output, Patch, Single } from './types.ts';
+import type { Input, Output, Patch, ReferenceName, Single, UniqueName } from './types.ts';
 
 /** One transaction of a program, which is all or nothing. It is used while its work runs. */
 export interface ProgramTransaction {
   /** A declared collection. @throws OptionError if there is none of this name */
   collection<const C extends string | { readonly name: string }>(
     collection: C,
-  ): TransactionCollection<Input<C>, Output<C>, Patch<C>>;
+  ): TransactionCollection<Input<C>, Output<C>, Patch<C>, UniqueName<C>, ReferenceName<C>>;
   /** A single resource. @throws OptionError if there is none of this name */
   single<const C extends string | { readonly name: string }>(
     single: C,
@@ -29,13 +29,22 @@ export interface TransactionSingle<I = JsonValue, O = JsonValue, P = JsonValue> 
   change(patch: P, options?: Pick<WriteOptions, 'ifVersion'>): O;
 }
 
-/** The records of a collection, as the transaction leaves them. */
-export interface TransactionCollection<I = JsonObject, O = JsonObject, P = JsonObject> {
+/**
+ * The records of a collection, as the transaction leaves them. `U` are the fields with unique values,
+ * `R` those that refer.
+ */
+export interface TransactionCollection<
+  I = JsonObject,
+  O = JsonObject,
+  P = JsonObject,
+  U extends string = string,
+  R extends string = string,
+> {
   get(id: number | string): O | undefined;
   /** The record that has this value in a field that is `unique`. */
-  find(field: string, value: string | number): O | undefined;
+  find(field: U, value: string | number): O | undefined;
   /** The records that refer to this id by `field`. Each is read when it is asked for. */
-  referring(field: string, id: number | string): Members<O>;
+  referring(field: R, id: number | string): Members<O>;
   create(record: I): O;
   replace(id: number | string, record: I, options?: Pick<WriteOptions, 'ifVersion'>): O;
   change(id: number | string, patch: P, options?: Pick<WriteOptions, 'ifVersion'>): O;
@@ -137,8 +146,11 @@ export function membersOf<T>(
   id: number | string,
   shown: (record: StoredRecord) => T,
 ): Members<T> {
-  const isReference = outgoing.some((reference) => reference.name === field);
-  invariant(isReference, `"${field}" of ${name} is no reference: name one of its references`);
+  if (!outgoing.some((reference) => reference.name === field)) {
+    const names = outgoing.map((reference) => reference.name).join(', ') || 'none';
+    const problem = `it is not a reference; those of ${name} are: ${names}`;
+    throw new OptionError(`Cannot read what refers by "${field}": ${problem}`, field);
+  }
   const referring = tx.of(records).referring(field, idGiven(id));
   const isBounded = referring.countAtMost <= limits.hookRecordsMax;
   invariant(isBounded, `a program reads more than ${limits.hookRecordsMax} of ${name} in a write`);

@@ -65,6 +65,8 @@ test('createApp names the option that is wrong', async () => {
     option({ collections: [null] }, 'collections', /an object/),
     option({ roles: 'editor' }, 'roles', /an array/),
     option({ roles: [5] }, 'roles', /lower-case/),
+    option({ collections: [{ name: 'a', fields: { roles: { kind: 'txt' } } }] }, 'collections', /fields\/roles\/kind/),
+    option({ roles: ['A'], collections: [{ name: 'a', fields: { b: 5 } }] }, 'roles', /2 mistakes/),
     option({ log: 5 }, 'log', /an object/),
     option({ log: { info: 1 } }, 'log', /no method "info"/),
     option({ hooks: null }, 'hooks', /an object/),
@@ -89,7 +91,7 @@ test('createApp names the option that is wrong', async () => {
     option({ ...route, acess: 'x' }, 'acess', /did you mean "access"/),
   ]);
   for (const given of [null, 5, {}, { name: 'a', fields: {}, x: 1 }])
-    await assertWrong(defineCollection, [[[given], 'InvariantError', undefined, /Cannot declare the collection/]]);
+    await assertWrong(defineCollection, [[[given], 'OptionError', 'collection', /Cannot declare the collection/]]);
   await assertWrong(reply, [
     option('200', 'status', /a number/),
     option(99, 'status', /from 200 to 599/),
@@ -245,7 +247,12 @@ test('the methods of a collection name what is wrong', async (t) => {
     [[({ remove }: never) => Reflect.apply(remove, 0, [])], 'OptionError', 'id', /a number or a text/],
     [[({ find }: never) => Reflect.apply(find, 0, ['title', 'A'])], 'OptionError', 'title', /not unique/],
     [[({ find }: never) => Reflect.apply(find, 0, ['code', {}])], 'OptionError', 'code', /a text or a number/],
-    [[({ referring }: never) => Reflect.apply(referring, 0, ['code', 1])], 'InvariantError', undefined, /no reference/],
+    [
+      [({ referring }: never) => Reflect.apply(referring, 0, ['code', 1])],
+      'OptionError',
+      'code',
+      /not a reference; those of tasks are: none/,
+    ],
   ]);
   assert.deepEqual((await all.list()).records, [{ id: 1, title: 'A' }], 'nothing was written');
 });

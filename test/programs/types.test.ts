@@ -17,6 +17,7 @@ const places = defineCollection({
     tags: { kind: 'list', of: { kind: 'text' }, default: [] },
     address: { kind: 'object', fields: { city: { kind: 'text' }, zip: { kind: 'text', optional: true } } },
     cityId: { kind: 'reference', to: 'cities' },
+    code: { kind: 'text', unique: true, optional: true },
   },
 });
 const open = { name: 'open', fields: { n: { kind: 'number' } }, additional: true } as const;
@@ -66,6 +67,24 @@ test('records have the types of their declaration', async (t) => {
     all.count({ where: { titel: 'A' } });
     // @ts-expect-error: an operand of another type
     all.count({ where: { 'size:gte': 'x' } });
+    await all.list({ sort: ['-title', 'address.city', 'id'] });
+    await app.collection('places').list({ sort: 'anything' });
+    await app.collection(open).list({ sort: '-anything' });
+    await app.users.list({ sort: '-name' });
+    // @ts-expect-error: an order by no field
+    await all.list({ sort: 'titel' });
+    // @ts-expect-error: an order by a list
+    await all.list({ sort: 'tags' });
+    // @ts-expect-error: an order by no field of users
+    await app.users.list({ sort: 'names' });
+    await app.write((tx) => tx.collection(places).find('code', 'a'));
+    await app.write((tx) => tx.collection('places').find('anything', 'a'));
+    // @ts-expect-error: not a unique field
+    await app.write((tx) => tx.collection(places).find('title', 'a'));
+    // @ts-expect-error: not a reference
+    await app.write((tx) => tx.collection(places).referring('title', 'a'));
+    // @ts-expect-error: not a reference, for a hook
+    await createApp({ hooks: { beforeWrite: (_, read) => void read.referring(places, 'title', 1) } });
     // @ts-expect-error: not an option
     await all.list({ titel: 'A' });
     // @ts-expect-error: records do not change in place
@@ -81,6 +100,9 @@ test('records have the types of their declaration', async (t) => {
     const path = { method: 'GET', path: '/x', summary: 'x' } as const;
     // @ts-expect-error: a body has the declared fields, none where it is not declared
     defineRoute({ ...path, access: 'user', handle: ({ body }) => body.title });
+    defineRoute({ ...path, method: 'POST', access: 'user', body: 'bytes', handle: ({ body }) => body.toString('hex') });
+    // @ts-expect-error: neither fields nor bytes
+    defineRoute({ ...path, method: 'POST', access: 'user', body: 'text', handle: () => 1 });
     // @ts-expect-error: a parameter has its type
     defineRoute({ ...path, access: 'user', query: { n: { kind: 'integer' } }, handle: ({ query }) => query.n?.length });
     // @ts-expect-error: an undefined caller is not the program
