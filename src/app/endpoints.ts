@@ -71,14 +71,13 @@ function statusOf(
 ): () => string {
   const startedAt = new Date(clock.now()).toISOString();
   return () => {
-    const { state, journalBytes, checkpointedAt, clockNotice, ...figures } = store.status();
+    const { state, journalBytes, checkpointedAt, ...figures } = store.status();
     const { memoryBytes, memoryMaxBytes, slowestWaitMs } = figures;
     const { used_heap_size: heapUsedBytes, heap_size_limit: heapMaxBytes } = getHeapStatistics();
     return JSON.stringify({
       version,
       startedAt,
       state,
-      clockNotice,
       records: store.size,
       memoryBytes,
       memoryMaxBytes,

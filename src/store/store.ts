@@ -269,8 +269,6 @@ export interface LogStatus {
    * not since the start.
    */
   readonly checkpointedAt?: number | undefined;
-  /** What is wrong with the clock, with both times. */
-  readonly clockNotice?: string | undefined;
   /** Further figures of this kind of log, for the metrics. */
   readonly figures?: readonly Figure[];
 }

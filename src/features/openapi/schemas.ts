@@ -95,10 +95,6 @@ export const statusSchema = objectSchema(
         '`full`: there is no room, and only deletions are accepted. `unavailable`: the log does ' +
         'not answer, so no writes are accepted, and records may be old. `failed`: no writes are accepted.',
     },
-    clockNotice: {
-      type: 'string',
-      description: 'What was last wrong with the clock, with both times.',
-    },
     records: {
       ...count,
       description: 'The number of records of all kinds: also sessions and idempotency keys.',
@@ -131,7 +127,7 @@ export const statusSchema = objectSchema(
       description: 'The last hour, oldest first. The last minute is the current one.',
     },
   },
-  ['clockNotice', 'checkpointedAt', 'freeBytes'],
+  ['checkpointedAt', 'freeBytes'],
 );
 
 export const healthSchema = objectSchema(

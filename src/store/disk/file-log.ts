@@ -37,9 +37,6 @@ const watchMs = 1000;
 /** How many journals a start leaves to the next checkpoint at most. */
 const olderMax = 8;
 
-/** How far the clock may be off before an operator is told. */
-const clockToleranceMs = 60_000;
-
 const sizesOf = ({ snapshots }: Recovered): number[] =>
   Array.from(snapshots.values(), ({ size }) => size);
 
@@ -75,9 +72,6 @@ export class FileLog implements CommitLog, Journals, RoomUser {
   /** When the last group was appended, and how long all appends took. */
   #appendedAt = 0;
   #appendMs = 0;
-  /** The time at which elapsed time began, by the clock. */
-  #clockOrigin = 0;
-  #clockNotice: string | undefined;
   #stopWatching: () => void = () => undefined;
 
   /** The tables are empty until the log is open. */
@@ -180,7 +174,6 @@ export class FileLog implements CommitLog, Journals, RoomUser {
       journalBytes: this.bytes,
       appendMs: this.#appendMs,
       checkpointedAt,
-      clockNotice: this.#clockNotice,
     };
   }
 
@@ -220,7 +213,7 @@ export class FileLog implements CommitLog, Journals, RoomUser {
 
   /** Reads all that is there, and tells an operator what was unusual. */
   async #recover(): Promise<Start> {
-    const { clock, onNotice, random } = this.#options;
+    const { onNotice, random } = this.#options;
     if (!this.#files.syncsDirectories) {
       onNotice('this Node denies syncs of directories: files are written through');
     }
@@ -236,8 +229,6 @@ export class FileLog implements CommitLog, Journals, RoomUser {
     if (!found.closed) {
       onNotice(`the last stop was not clean: ${found.replayed} commits were replayed`);
     }
-    const newest = journalName(found.journals.at(-1) ?? 0);
-    this.#expect(Math.max(clock.now(), this.#files.modifiedAt(newest) ?? 0));
     const { sequence, epoch = newEpoch(random) } = found;
     this.sequence = this.#checkpointer.through = sequence;
     this.#checkpointer.largestBytes = Math.max(0, ...sizesOf(found));
@@ -297,20 +288,8 @@ export class FileLog implements CommitLog, Journals, RoomUser {
     });
   }
 
-  /** Tells an operator of a clock that is wrong, once. Does not correct it. */
-  #expect(time: number): void {
-    const { clock, onNotice } = this.#options;
-    const now = clock.now();
-    this.#clockOrigin = now - clock.elapsed();
-    if (Math.abs(now - time) <= clockToleranceMs) return;
-    const [found, expected] = [now, time].map((each) => new Date(each).toISOString());
-    this.#clockNotice = `the clock says ${found} where ${expected} was expected`;
-    onNotice(`${this.#clockNotice}: sessions and tokens live by it`);
-  }
-
   /** Finds out early that there is little room, or that there is room again, and that it is at rest. */
   async #watch(): Promise<void> {
-    this.#expect(this.#clockOrigin + this.#options.clock.elapsed());
     const isBusy = this.isWriting;
     const start = this.#start;
     const hasRoom = await this.#room.isThere();

@@ -26,8 +26,6 @@ export interface Files {
   free(): Promise<number>;
   /** Identifies a file among all that are there; `undefined` where it is absent. */
   identity(name: string): string | undefined;
-  /** When a file was last written, in milliseconds since the epoch; `undefined` where unknown. */
-  modifiedAt(name: string): number | undefined;
 }
 
 /**

@@ -193,8 +193,4 @@ export class NodeFiles implements Files {
     const options = { bigint: true, throwIfNoEntry: false } as const;
     return statSync(this.#prefix + name, options)?.ino.toString();
   }
-
-  modifiedAt(name: string): number | undefined {
-    return statSync(this.#prefix + name, { throwIfNoEntry: false })?.mtimeMs;
-  }
 }

@@ -44,8 +44,6 @@ export class SimulatedDisk implements Files {
   pause: (at: 'write' | 'written', name: string) => Promise<void> | undefined = () => undefined;
   /** Bytes that fit; writes beyond are short, then fail with ENOSPC. */
   capacity = Number.POSITIVE_INFINITY;
-  /** When it says that its files were written. */
-  writtenAt: number | undefined;
   /** What it says is free. */
   unused = Number.POSITIVE_INFINITY;
   readonly #inodes = new Map<number, Inode>();
@@ -125,9 +123,6 @@ export class SimulatedDisk implements Files {
     return inode === undefined ? undefined : String(inode);
   }
 
-  modifiedAt(): number | undefined {
-    return this.writtenAt;
-  }
 
   #handle(name: string, inode: number, mode: OpenMode): OpenFile {
     const file = this.#inode(inode);
