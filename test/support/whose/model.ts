@@ -38,6 +38,11 @@ export function holds(cell: readonly string[], who: Asker, row?: Row): boolean {
   });
 }
 
+/** Whether somebody may set a field for these words, of a row that is not theirs to make but there already. */
+export const maySet = (words: readonly string[], who: Asker, row?: Row): boolean =>
+  who.role === 'admin' || words.includes(String(who.role)) ||
+  (words.includes('owner') && who.userId !== undefined && (row === undefined || row.ownerId === who.userId));
+
 /** The words that ask for no role, and for nothing of a record. */
 const isOpen = (word: string): boolean => ['public', 'optional', 'user', 'session'].includes(word);
 

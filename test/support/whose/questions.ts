@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { PlainReply } from '../inside.ts';
 import { generator, numbersOf, type Generator } from '../random.ts';
 import {
-  holds, isByRecord, isListed, mayRead, refusal, seenBy, told, verdict,
+  holds, isByRecord, isListed, mayRead, maySet, refusal, seenBy, told, verdict,
   type Asker, type Cells, type Operation, type Row,
 } from './model.ts';
 import { openWorld, people, statusOr, usersCount, type Modelled, type Someone, type World } from './world.ts';
@@ -291,8 +291,9 @@ class Questions {
     const ids = some === undefined ? [] : [...new Set([this.#someId(some), this.#someId(some)])];
     const referring = reference && (reference.isList ? ids : below(4) > 0 ? ids[0] : undefined);
     const code = below(6) === 0 ? `c${below(8)}` : undefined;
+    const price = below(2) === 0 ? undefined : below(3);
     return plain({
-      title: `secret-${of.name}-${this.#serial}`, rank: below(6), code,
+      title: `secret-${of.name}-${this.#serial}`, rank: below(6), code, price,
       ...(reference && { [reference.field]: referring }),
       assigneeId: below(2) === 0 ? undefined : this.#someUserId(),
       memberIds: below(2) === 0 ? [] : [...new Set([this.#someUserId(), this.#someUserId()])],
@@ -349,6 +350,8 @@ class Questions {
     const { told } = answer;
     const refused = refusal(of.cells, 'create', who);
     if (refused !== undefined) return assert.equal(answer.status, refused, told);
+    if ('price' in values && !maySet(of.setters, who))
+      return this.#checkRefused(answer, { status: 422, pointers: ['/price'] });
     const isReplayed = answer.reply.fields.get('idempotency-replayed') === 'true';
     const caller = `${who.userId ?? someone.address} ${keyed}`;
     const kept = keyed === undefined ? undefined : this.#kept.get(caller);
@@ -382,7 +385,12 @@ class Questions {
     const { told } = answer;
     const refused = verdict(of.cells, operation, who, before) ?? (isStale ? 412 : undefined);
     if (refused !== undefined || before === undefined) return assert.equal(answer.status, refused, told);
-    const values = operation === 'patch' ? { ...before.values, ...sent } : sent;
+    const { price } = before.values;
+    const mayPrice = maySet(of.setters, who, before);
+    if (!mayPrice && 'price' in sent && sent['price'] !== price)
+      return this.#checkRefused(answer, { status: 422, pointers: ['/price'] });
+    const kept = mayPrice || price === undefined ? {} : { price };
+    const values = operation === 'patch' ? { ...before.values, ...sent } : { ...sent, ...kept };
     const isSame = isDeepStrictEqual(values, before.values);
     const problem = isSame ? undefined : this.#refusalOf(of, who, values, before);
     if (problem !== undefined) return this.#checkRefused(answer, problem);

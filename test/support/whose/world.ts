@@ -32,6 +32,8 @@ export interface Modelled {
   readonly cells: Cells;
   /** The field that refers, if there is one. */
   readonly reference: Reference | undefined;
+  /** Who may set the price. */
+  readonly setters: readonly string[];
   readonly rows: Map<number, Row>;
 }
 export interface Reference {
@@ -93,18 +95,19 @@ function collectionsBy(random: Generator): Modelled[] {
   ];
   return references.map(([name, reference]) => {
     const declared = cellsBy(random);
-    return { name, reference, declared, cells: served(declared), rows: new Map() };
+    const setters = wordsBy(random, ['admin', 'member', 'owner', 'owner', ...ownRoles]);
+    return { name, reference, declared, cells: served(declared), setters, rows: new Map() };
   });
 }
 
-function definitionOf({ name, declared, reference }: Modelled): CollectionDefinition {
+function definitionOf({ name, declared, reference, setters }: Modelled): CollectionDefinition {
   const { field = '', to = '', onDelete = 'refuse', isList = false } = reference ?? {};
   const referring = { kind: 'reference', to, onDelete } as const;
   const own = isList
     ? { kind: 'list', of: referring, default: [] } as const
     : { ...referring, optional: true } as const;
   const fields = {
-    ...shared, ...(reference && { [field]: own }),
+    ...shared, price: { kind: 'integer', optional: true, set: setters }, ...(reference && { [field]: own }),
     assigneeId: { ...toUsers, optional: true }, memberIds: { kind: 'list', of: toUsers, default: [] },
   } as const;
   return { name, fields, access: declared };
