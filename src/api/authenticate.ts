@@ -1,5 +1,6 @@
 import {
   anonymous,
+  authorize,
   localAdministrator,
   type KeyPrincipal,
   type Principal,
@@ -8,6 +9,7 @@ import type { Tokens } from '../auth/tokens.ts';
 import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import { isLoopback } from '../base/network.ts';
+import type { RecordId } from '../base/record-id.ts';
 import { isCrossSite, type Origins } from '../http/cross-site.ts';
 import { readCookies, serializeCookie } from '../http/fields.ts';
 import { hostOf } from '../http/head.ts';
@@ -28,9 +30,10 @@ export interface Authenticators {
   readonly required: boolean;
 }
 
-/** What of a route decides who its callers are, and whether API keys are good for it. */
+/** What of a route decides who its callers are, who may call it, and whether API keys are good. */
 type ForCallers = Pick<Route, 'access' | 'pages'>;
 type ForKeys = Pick<Route, 'method' | 'refusesKeys' | 'of'>;
+type ForAccess = ForKeys & Pick<Route, 'access'>;
 
 const noOrigins: ReadonlySet<string> = new Set();
 
@@ -73,10 +76,23 @@ export function authenticate(route: ForCallers, request: Request, by: Authentica
 }
 
 /**
+ * Checks what can be decided before a record is looked up: that the caller may use the route.
+ * @throws CairnError `authentication_required`, `session_required`, `insufficient_scope`, `not_found`
+ */
+export function authorizeRoute(route: ForAccess, principal: Principal, id: RecordId): void {
+  authorize(route.access, principal, id);
+  if (principal.kind === 'key') authorizeKey(route, principal);
+  const { operation, collection } = route.of ?? {};
+  const isChange = operation === 'replace' || operation === 'patch';
+  // The response to a change shows the record.
+  if (isChange && collection !== undefined) authorize(collection.access.read, principal, id);
+}
+
+/**
  * Checks that an API key is good for a route: it reaches no credentials and changes no users.
  * @throws CairnError `insufficient_scope`
  */
-export function authorizeKey(route: ForKeys, { isReadOnly }: KeyPrincipal): void {
+function authorizeKey(route: ForKeys, { isReadOnly }: KeyPrincipal): void {
   const isTaken = takesKeys(route);
   if (isTaken && (route.method === 'GET' || !isReadOnly)) return;
   const reason = isTaken ? 'the API key only reads' : 'API keys reach no credentials';

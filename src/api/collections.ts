@@ -2,11 +2,9 @@ import { hash } from 'node:crypto';
 import { idOf, inPath } from '../base/record-id.ts';
 import { parseQuery } from '../http/query.ts';
 import { endUnread, type Reply, type Request } from '../http/message.ts';
-import { authorize, type Principal } from '../auth/access.ts';
-import type { StartedSession } from '../accounts/sessions.ts';
+import type { Principal } from '../auth/access.ts';
 import type { Prepared } from '../accounts/users.ts';
 import type { KeyedRequest } from '../collections/idempotency.ts';
-import { readerOf } from '../collections/reader.ts';
 import type { Embedded } from '../collections/registry.ts';
 import { found, type Target } from '../collections/resource.ts';
 import type { ListPool } from '../lists/list-pool.ts';
@@ -14,38 +12,17 @@ import { parseListQuery, parseRecordQuery } from '../lists/query.ts';
 import { readList, readRecord, type List } from '../lists/list.ts';
 import { representationWriter } from '../schema/record.ts';
 import type { Writes } from '../collections/writes.ts';
-import type { Collection, Store, StoredRecord, Transaction } from '../store/store.ts';
+import type { StoredRecord } from '../store/store.ts';
 import { setSessionCookie } from './authenticate.ts';
 import { noContent, notModified, shown, unstoredReply } from './replies.ts';
 import { idempotencyKeyOf } from '../http/idempotency-key.ts';
-import { entityTag, isUnchanged, preconditionOf } from './versions.ts';
+import { isUnchanged, preconditionOf } from './versions.ts';
 import { bind, type Call, type Endpoint, type Handler, type RoutedCollection } from './call.ts';
+import type { Operations } from './operations.ts';
 import { linksTo } from './links.ts';
 import { batchRoutes, collectionRoutes, type RouteOptions } from './routes.ts';
 
-/** What the handlers need of a collection: `Users` and `CollectionResource` offer it. */
-export interface Resource<N, C> {
-  readonly records: Collection<StoredRecord>;
-  /** What takes time before a record is created or changed; nothing if absent. */
-  prepareCreate?(principal: Principal, input: N, address: string): Promise<Prepared>;
-  prepareChange?(target: Target, draft: C): Promise<Prepared>;
-  /** Whether a new record has a password; none has if absent. */
-  hasPassword?(input: N): boolean;
-  create(tx: Transaction, principal: Principal, input: N, prepared?: Prepared): StoredRecord;
-  change(tx: Transaction, target: Target, draft: C, prepared?: Prepared): ChangedRecord;
-  remove(tx: Transaction, target: Target): void;
-}
-
-interface ChangedRecord {
-  readonly record: StoredRecord;
-  /** True where the change has made it. */
-  readonly isNew?: boolean;
-  /** The session that replaces the caller's, if the change has ended it. */
-  readonly renewed?: StartedSession | undefined;
-}
-
 export interface CollectionOptions extends RouteOptions {
-  readonly store: Store;
   readonly writes: Writes;
   /** Shared by the lists of all collections. */
   readonly listPool: ListPool;
@@ -53,14 +30,12 @@ export interface CollectionOptions extends RouteOptions {
 
 /** Returns the endpoints of one collection. */
 export function collectionEndpoints<N extends object, C>(
-  collection: RoutedCollection<N, C>,
-  resource: Resource<N, C>,
+  operations: Operations<N, C>,
   options: CollectionOptions,
 ): Endpoint[] {
-  const { name, fields, access } = collection;
+  const { collection, resource, tagOf } = operations;
+  const { name, fields } = collection;
   const { writes } = options;
-  const readable = { records: resource.records, access };
-  const tagOf = tagsOf(collection, options);
   const write = representationWriter(fields);
 
   function targetOf({ request, route, principal, id }: Call): Target {
@@ -69,8 +44,6 @@ export function collectionEndpoints<N extends object, C>(
   }
 
   async function change(call: Call<C>): Promise<Reply> {
-    // The reply shows the record.
-    authorize(access.read, call.principal, call.id);
     const { principal, body } = call;
     const target = targetOf(call);
     const prepared = await resource.prepareChange?.(target, body);
@@ -122,7 +95,7 @@ export function collectionEndpoints<N extends object, C>(
   }
 
   return bind(collectionRoutes(collection, options), {
-    list: listHandler(collection, resource, options),
+    list: listHandler(operations, options),
 
     create(call) {
       const { request, principal, body } = call;
@@ -142,7 +115,7 @@ export function collectionEndpoints<N extends object, C>(
     },
 
     read(call) {
-      const record = found(readerOf(readable, call.principal, 'read').withId(call.id));
+      const record = found(operations.read(call.principal, call.id));
       return call.query === '' ? readAll(call, record) : readSelected(call, record);
     },
 
@@ -176,22 +149,9 @@ function embeddedBy<N, C>(
 const digestOf = (...seen: readonly unknown[]): string =>
   hash('sha256', JSON.stringify(seen), 'base64url').slice(0, 22);
 
-/** Returns the entity tag of a revision, and of a selected part of it. */
-type TagOf = (revision: number, selection?: string) => string;
-
-function tagsOf<N, C>({ shapeTag }: RoutedCollection<N, C>, { store }: CollectionOptions): TagOf {
-  return (revision, selection) => entityTag(store.epoch, revision, shapeTag, selection);
-}
-
-/** What the batch route needs of a collection: `CollectionResource` offers it. */
-export interface BatchResource<N> {
-  createMany(tx: Transaction, principal: Principal, inputs: readonly N[]): StoredRecord[];
-}
-
 /** Returns the endpoint that creates many records of a declared collection at once. */
 export function batchEndpoints<N extends object, C>(
-  collection: RoutedCollection<N, C>,
-  resource: BatchResource<N>,
+  { collection, resource }: Operations<N, C>,
   { writes }: CollectionOptions,
 ): Endpoint[] {
   const write = representationWriter(collection.fields);
@@ -202,7 +162,7 @@ export function batchEndpoints<N extends object, C>(
         principal,
         keyedBy(call),
         (tx) => {
-          const created = resource.createMany(tx, principal, body);
+          const created = resource.createMany?.(tx, principal, body) ?? [];
           return unstoredReply(201, `[${created.map(write).join(',')}]`);
         },
         call.request.caller,
@@ -222,20 +182,18 @@ function keyedBy({ request, route, sent }: Call, hasPassword = false): KeyedRequ
 
 /** Returns the handler of a collection's list. */
 function listHandler<N, C>(
-  collection: RoutedCollection<N, C>,
-  resource: Resource<N, C>,
+  operations: Operations<N, C>,
   options: CollectionOptions,
 ): Handler {
+  const { collection, tagOf } = operations;
   const { fields } = collection;
-  const { records } = resource;
-  const tagOf = tagsOf(collection, options);
-  const readable = { records, access: collection.access };
+  const { records } = operations.resource;
   const source = { fields, records, pool: options.listPool };
   return ({ request, principal, query }) => {
     const asked = parseListQuery(collection, parseQuery(query), principal.userId);
     const embedded = embeddedBy(collection, asked.embed, principal);
     const { selection, revisionWith, marksIn, writer } = embedded;
-    const reader = readerOf(readable, principal, 'list');
+    const reader = operations.reader(principal, 'list');
     const isByRecord = reader.test !== undefined || marksIn !== undefined;
     const isPreferred = prefersCount(request);
     const withTotal = isPreferred || asked.offset !== undefined;

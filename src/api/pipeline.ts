@@ -1,4 +1,4 @@
-import { authorize, type Principal } from '../auth/access.ts';
+import type { Principal } from '../auth/access.ts';
 import { CairnError } from '../base/errors.ts';
 import { parseJsonBytes } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
@@ -7,7 +7,7 @@ import { parseQuery } from '../http/query.ts';
 import type { Handle, Reply, Request } from '../http/message.ts';
 import type { Cors } from '../http/server-options.ts';
 import { Router } from '../http/router.ts';
-import { authenticate, authorizeKey, checkLocal, type Authenticators } from './authenticate.ts';
+import { authenticate, authorizeRoute, checkLocal, type Authenticators } from './authenticate.ts';
 import { patchTypes, type Body } from './body.ts';
 import { noContent, redirectTo } from './replies.ts';
 import { checkNoVersion } from './versions.ts';
@@ -61,8 +61,7 @@ export function createPipeline(options: PipelineOptions): Handle {
     request.authenticated(principal.userId);
 
     const id = idInPath(match.parameter, route.ids);
-    authorize(route.access, principal, id);
-    if (principal.kind === 'key') authorizeKey(route, principal);
+    authorizeRoute(route, principal, id);
 
     checkConditions(route, request, query);
     const call = { request, route, principal, id, query, sent: noBytes, body: undefined };
@@ -102,7 +101,7 @@ async function answerBody(
 /**
  * Returns who has the session or API key now: it may have ended while the body arrived, which can
  * take a minute. A token is not checked again, since it cannot be revoked; it may expire meanwhile.
- * @throws CairnError as `authenticate` and `authorize`
+ * @throws CairnError as `authenticate` and `authorizeRoute`
  */
 async function authenticateAgain(
   { request, route, id }: Call,
@@ -110,7 +109,7 @@ async function authenticateAgain(
 ): Promise<Principal> {
   try {
     const principal = authenticate(route, request, options);
-    authorize(route.access, principal, id);
+    authorizeRoute(route, principal, id);
     return principal;
   } catch (error) {
     await options.sessions.removalSettled;

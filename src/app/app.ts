@@ -21,7 +21,7 @@ import type { Store } from '../store/store.ts';
 import { OptionError } from '../config/options.ts';
 import { checkAdministrator, makeAdministrator } from './administrator.ts';
 import { openData, type Data } from './data.ts';
-import { endpointsOf } from './endpoints.ts';
+import { endpointsOf, operationsOf, type AllOperations } from './endpoints.ts';
 import type { CompleteOptions } from './options.ts';
 import { loadParts, loadReferences, type Feature, type Parts } from './parts.ts';
 
@@ -93,8 +93,8 @@ export class Application {
   readonly #pipeline: Handle;
   /** Shared by the lists of all collections. */
   readonly listPool: ListPool;
-  /** What serves single resources; `undefined` where none is declared. */
-  readonly singles: Parts['singles'];
+  /** What requests and programs do with the records. */
+  readonly operations: AllOperations;
   /** What checks credentials. */
   readonly authenticators: Authenticators;
   /** Writes refused for lack of memory, and of a disk. */
@@ -115,7 +115,7 @@ export class Application {
       logError(log, 'A request met an error', error, id);
     this.data = data;
     this.store = store;
-    this.singles = singles;
+    this.operations = operationsOf(data, options, singles);
     this.#options = options;
     this.#isShared = place !== undefined;
     this.observers = observers;
@@ -139,7 +139,7 @@ export class Application {
       ...this.authenticators,
       cors,
       isShared: place !== undefined,
-      endpoints: endpointsOf(services, options, features, { dialect, singles }),
+      endpoints: endpointsOf(this.operations, services, options, features, { dialect, singles }),
     });
     const handle = dialect?.taking(pipeline, data.registry) ?? pipeline;
     this.#pipeline = place?.onlyCurrent(handle, store) ?? handle;

@@ -2,12 +2,14 @@ import { statfsSync } from 'node:fs';
 import { getHeapStatistics } from 'node:v8';
 import { batchEndpoints, collectionEndpoints } from '../api/collections.ts';
 import type { Endpoint } from '../api/call.ts';
+import { Operations } from '../api/operations.ts';
 import { declaredCollection, usersCollection } from '../api/routes.ts';
 import { accountEndpoints, type AccountServices } from '../api/account.ts';
 import { healthEndpoints, type HealthServices } from '../api/health.ts';
 import { signInEndpoints, type SignInServices } from '../api/sign-in.ts';
+import type { NewUser, UserDraft } from '../accounts/users.ts';
 import { version } from '../base/version.ts';
-import { CollectionResource } from '../collections/resource.ts';
+import { CollectionResource, type EntryDraft, type NewEntry } from '../collections/resource.ts';
 import type { ListPool } from '../lists/list-pool.ts';
 import type { Load } from '../log/operated.ts';
 import type { Store } from '../store/store.ts';
@@ -21,37 +23,50 @@ interface Pressed {
   readonly load: () => Load;
 }
 
+/** The operations on users, and on each declared collection by its name. */
+export interface AllOperations {
+  readonly users: Operations<NewUser, UserDraft>;
+  readonly declared: ReadonlyMap<string, Operations<NewEntry, EntryDraft>>;
+}
+
+/** Returns the operations that requests and programs share. */
+export function operationsOf(
+  { store, registry, users }: Data,
+  complete: CompleteOptions,
+  { SingleResource = CollectionResource }: Partial<NonNullable<Parts['singles']>> = {},
+): AllOperations {
+  const { settings, roles, formerRoles } = complete;
+  const ofUsers = usersCollection({ ...settings, roles, formerRoles });
+  const declared = [...registry.values()].map((each) => {
+    const Resource = each.isSingle ? SingleResource : CollectionResource;
+    const resource = new Resource(each, complete);
+    return [each.name, new Operations(declaredCollection(each), resource, store)] as const;
+  });
+  return { users: new Operations(ofUsers, users, store), declared: new Map(declared) };
+}
+
 /** Returns the route table, with a handler for each operation. */
 export function endpointsOf(
+  operations: AllOperations,
   services: Data & SignInServices & AccountServices & Omit<HealthServices, 'status'> & Pressed,
   complete: CompleteOptions,
   features: readonly Feature[],
   { dialect, singles }: Pick<Parts, 'dialect' | 'singles'>,
 ): Endpoint[] {
-  const { settings, roles, formerRoles } = complete;
-  const { store, writes, users, hasUsers, registry } = services;
-  const options = {
-    ...settings,
-    writes,
-    store,
-    listPool: services.listPool,
-  };
+  const { store, writes, hasUsers, registry } = services;
+  const options = { ...complete.settings, writes, listPool: services.listPool };
   const endpoints = [
-    ...(hasUsers
-      ? collectionEndpoints(usersCollection({ ...settings, roles, formerRoles }), users, options)
-      : []),
-    ...[...registry.values()].flatMap((declared) => {
-      const collection = declaredCollection(declared);
-      if (declared.isSingle) {
-        const spoken = dialect?.spoken(collection) ?? collection;
-        return singles?.singleEndpoints(spoken, declared, { ...options, ...complete }) ?? [];
+    ...(hasUsers ? collectionEndpoints(operations.users, options) : []),
+    ...[...operations.declared.values()].flatMap((each) => {
+      const { collection, resource } = each;
+      if (collection.isSingle) {
+        const spoken = dialect && new Operations(dialect.spoken(collection), resource, store);
+        return singles?.singleEndpoints(spoken ?? each, options) ?? [];
       }
-      if (dialect !== undefined) return dialect.endpointsOf(declared, registry, options, complete);
-      const resource = new CollectionResource(declared, complete);
-      return [
-        ...collectionEndpoints(collection, resource, options),
-        ...batchEndpoints(collection, resource, options),
-      ];
+      const declared = registry.get(collection.name);
+      if (dialect !== undefined && declared !== undefined)
+        return dialect.endpointsOf(declared, registry, options, { ...complete, store });
+      return [...collectionEndpoints(each, options), ...batchEndpoints(each, options)];
     }),
     ...(hasUsers ? [...signInEndpoints(services), ...accountEndpoints(services)] : []),
     ...healthEndpoints({ ...services, status: statusOf(services, features, complete) }),

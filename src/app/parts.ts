@@ -1,6 +1,7 @@
 import type { Budget } from '../base/budget.ts';
 import type { Endpoint, Route, RoutedCollection } from '../api/call.ts';
 import type { CollectionOptions } from '../api/collections.ts';
+import type { Operations as CollectionOperations } from '../api/operations.ts';
 import type { SharedPlace, SharedPurpose, SharedTools } from '../api/shared-place.ts';
 import type { Tokens } from '../auth/tokens.ts';
 import type { JsonObject } from '../base/json.ts';
@@ -20,6 +21,7 @@ import type { TlsTexts } from '../http/server.ts';
 import type { Format, Observer } from '../log/log.ts';
 import type { Load, Operated } from '../log/operated.ts';
 import { referenceIn } from '../schema/field.ts';
+import type { Store } from '../store/store.ts';
 import type { Data } from './data.ts';
 import type { CompleteOptions } from './options.ts';
 
@@ -63,7 +65,7 @@ interface Dialect {
     declared: Declared,
     registry: Registry,
     options: CollectionOptions,
-    tools: CollectionTools,
+    tools: CollectionTools & { readonly store: Store },
   ): Endpoint[];
   /** Returns what takes requests before `handle`. */
   taking(handle: Handle, registry: Registry): Handle;
@@ -74,9 +76,8 @@ interface Singles {
   readonly SingleResource: typeof CollectionResource;
   /** Returns the endpoints of a single resource. */
   singleEndpoints(
-    collection: RoutedCollection<NewEntry, EntryDraft>,
-    declared: Declared,
-    options: CollectionOptions & CollectionTools,
+    operations: CollectionOperations<NewEntry, EntryDraft>,
+    options: CollectionOptions,
   ): Endpoint[];
 }
 

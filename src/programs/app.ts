@@ -1,9 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { authenticate, checkLocal } from '../api/authenticate.ts';
 import type { Unready } from '../api/health.ts';
-import { usersCollection } from '../api/routes.ts';
 import { openApp, type Application } from '../app/app.ts';
-import type { CompleteOptions } from '../app/options.ts';
 import { invariant } from '../base/errors.ts';
 import { OptionError, options as serverOptions } from '../config/options.ts';
 import { RouteConflict } from '../http/router.ts';
@@ -12,7 +10,7 @@ import type { Load } from '../log/operated.ts';
 import type { StoreState, Transaction } from '../store/store.ts';
 import { callerOf, type As, type Caller } from './callers.ts';
 import {
-  Operations,
+  ProgramOperations,
   Program,
   singleOf,
   type DeclaredCollection,
@@ -196,8 +194,8 @@ export async function openProgram(
     if (!(error instanceof RouteConflict)) throw error;
     throw new OptionError(`Cannot use the routes: ${error.message}`, 'routes');
   });
-  const program = new Program(inside, complete);
-  const app = appOf(inside, recordsOf(program, complete));
+  const program = new Program(inside);
+  const app = appOf(inside, recordsOf(program, inside));
   opened = { app, program };
   await inside.begin();
   return { app, inside };
@@ -267,10 +265,9 @@ function checkTls(tls: TlsTexts): void {
 const credentials = { access: 'optional' } as const;
 
 /** Returns what reads and writes records. */
-function recordsOf(program: Program, { settings, roles }: CompleteOptions): Records {
+function recordsOf(program: Program, { operations }: Application): Records {
   const { data } = program;
-  const routed = usersCollection({ ...settings, roles });
-  const ofUsers = new Operations({ routed, resource: data.users }, program);
+  const ofUsers = new ProgramOperations(operations.users, program);
   const { createMany: _, ...users } = ofUsers.collection;
   const setPassword: ProgramUsers['setPassword'] = (id, password, options) =>
     program.begin(async () => void (await users.change(id, { password }, options)));

@@ -1,21 +1,12 @@
-import { authorize, type Principal } from '../auth/access.ts';
+import type { Principal } from '../auth/access.ts';
 import { isScalar, type JsonObject, type JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { Application } from '../app/app.ts';
 import type { Data } from '../app/data.ts';
-import type { BatchResource, Resource } from '../api/collections.ts';
-import type { RoutedCollection } from '../api/call.ts';
-import { authorizeKey } from '../api/authenticate.ts';
-import { entityTag, preconditionFailed } from '../api/versions.ts';
-import { declaredCollection } from '../api/routes.ts';
-import { readerOf } from '../collections/reader.ts';
+import type { Operations } from '../api/operations.ts';
+import { preconditionFailed } from '../api/versions.ts';
 import { singleNumber, type Declared } from '../collections/registry.ts';
-import {
-  CollectionResource,
-  type CollectionTools,
-  type Precondition,
-  type Target,
-} from '../collections/resource.ts';
+import type { Precondition, Target } from '../collections/resource.ts';
 import { searcher } from '../lists/filters.ts';
 import { OptionError } from '../config/options.ts';
 import { findPage } from '../lists/list.ts';
@@ -133,7 +124,7 @@ const methods = {
 /** A declared collection or a single resource, with its operations. */
 export interface Found {
   readonly declared: Declared;
-  readonly operations: Operations;
+  readonly operations: ProgramOperations;
 }
 
 /** What a program has of an app: its collections, who calls, and its transactions. */
@@ -144,19 +135,15 @@ export class Program {
   readonly versions = new WeakMap<object, string>();
   readonly #all: ReadonlyMap<string, Found>;
 
-  constructor({ data, listPool, singles }: Application, tools: CollectionTools) {
+  constructor({ data, listPool, operations }: Application) {
     this.data = data;
     this.pool = listPool;
-    const { SingleResource = CollectionResource } = singles ?? {};
-    const found = (declared: Declared): [string, Found] => {
-      const Resource = declared.isSingle ? SingleResource : CollectionResource;
-      const served = {
-        routed: declaredCollection(declared),
-        resource: new Resource(declared, tools),
-      };
-      return [declared.name, { declared, operations: new Operations(served, this) }];
-    };
-    this.#all = new Map([...data.registry.values()].map(found));
+    const all = Array.from(data.registry.values(), (declared): [string, Found][] => {
+      const { name } = declared;
+      const own = operations.declared.get(name);
+      return own ? [[name, { declared, operations: new ProgramOperations(own, this) }]] : [];
+    });
+    this.#all = new Map(all.flat());
   }
 
   /** Finds a collection, or a single resource, by its declaration or its name. @throws OptionError */
@@ -187,37 +174,28 @@ export class Program {
 const nested =
   'Cannot begin a write within a transaction: write by its tx, or return from a hook what it sets';
 
-/** One collection: its rules and its operations, which are those of requests. */
-export interface Served {
-  readonly routed: RoutedCollection<unknown, unknown>;
-  readonly resource: Resource<unknown, unknown> & Partial<BatchResource<unknown>>;
-}
-
-/** The operations of a program on one collection, in and outside of its own transactions. */
-export class Operations {
-  readonly served: Served;
+/** The operations on one collection as a program calls them, within its transactions and without. */
+export class ProgramOperations {
+  /** The operations that requests use as well. */
+  readonly served: Operations;
   readonly program: Program;
   /** Outside of its transactions. Users have no `createMany`. */
   readonly collection: Sending;
 
-  constructor(served: Served, program: Program) {
+  constructor(served: Operations, program: Program) {
     this.served = served;
     this.program = program;
-    const { name } = served.routed;
+    const { name } = served.collection;
     this.collection = Object.freeze({ name, ...readsOf(this), ...writesOf(this) });
   }
 
   /** Returns a record as programs see it. If it is an object, it has a version. */
   shown(record: StoredRecord): JsonValue {
-    const shown = representationOf(this.served.routed.fields, record);
+    const shown = representationOf(this.served.collection.fields, record);
     const { [valueName]: value = shown } = shown;
     if (typeof value === 'object' && value !== null)
-      this.program.versions.set(value, this.#versionOf(record.revision));
+      this.program.versions.set(value, this.served.tagOf(record.revision));
     return value;
-  }
-
-  #versionOf(revision: number): string {
-    return entityTag(this.program.data.store.epoch, revision, this.served.routed.shapeTag);
   }
 
   /**
@@ -230,18 +208,12 @@ export class Operations {
     id: number | string = 0,
     principal?: Principal,
   ): Principal {
-    const { name, access } = this.served.routed;
+    const { name } = this.served.collection;
     const [operation, kinds] = methods[method];
-    const isWrite = operation !== 'read' && operation !== 'list';
     const { as, ...others }: MemberKinds = kinds;
     checkMembers(`${method} of ${name}`, options, principal === undefined ? kinds : others);
     const caller = principal ?? this.program.principalOf(options);
-    const record = idGiven(id);
-    authorize(access[operation], caller, record);
-    const of = { collection: this.served.routed, operation };
-    if (caller.kind === 'key') authorizeKey({ method: isWrite ? 'POST' : 'GET', of }, caller);
-    // A change shows its result.
-    if (operation === 'replace' || operation === 'patch') authorize(access.read, caller, record);
+    this.served.admit(operation, caller, idGiven(id));
     return caller;
   }
 
@@ -254,13 +226,13 @@ export class Operations {
     options: WriteOptions,
   ): readonly [target: Target, draft: unknown] {
     const [kind] = methods[method];
-    const draft = this.served.routed.bodies[kind].validate(jsonOf(sent), principal);
+    const draft = this.served.collection.bodies[kind].validate(jsonOf(sent), principal);
     return [this.target(principal, id, options), draft];
   }
 
   target(principal: Principal, id: number | string, { ifVersion }: WriteOptions): Target {
     const precondition: Precondition = (revision) => {
-      const version = revision === undefined ? undefined : this.#versionOf(revision);
+      const version = revision === undefined ? undefined : this.served.tagOf(revision);
       if (ifVersion !== undefined && ifVersion !== version) throw preconditionFailed(version);
     };
     return { principal, id: idGiven(id), precondition };
@@ -277,7 +249,7 @@ export class Operations {
       if (value === null) parameters.set(`${name}:exists`, ['false']);
       else if (value !== undefined) parameters.set(parameter, textsOf(name, value));
     }
-    return parseListQuery(this.served.routed, parameters, principal.userId);
+    return parseListQuery(this.served.collection, parameters, principal.userId);
   }
 }
 
@@ -314,11 +286,10 @@ export function singleOf<O, R, Options>(all: {
   };
 }
 
-function readsOf(operations: Operations): Pick<Sending, 'get' | 'list' | 'all' | 'count'> {
+function readsOf(operations: ProgramOperations): Pick<Sending, 'get' | 'list' | 'all' | 'count'> {
   const { served, program } = operations;
-  const { fields, access } = served.routed;
+  const { fields } = served.collection;
   const { records } = served.resource;
-  const readable = { records, access };
   const list = async (
     options: ListOptions<object> = {},
     ...more: never[]
@@ -329,7 +300,7 @@ function readsOf(operations: Operations): Pick<Sending, 'get' | 'list' | 'all' |
     const caller = { caller: 'program', signal: never };
     const withTotal = options.total === true;
     const { limit = limits.pageRecordsMax } = query;
-    const reader = readerOf(readable, principal, 'list');
+    const reader = served.reader(principal, 'list');
     const source = { fields, records, pool: program.pool };
     const page = await findPage(source, { query, withTotal, caller, reader }, limit);
     return {
@@ -341,7 +312,7 @@ function readsOf(operations: Operations): Pick<Sending, 'get' | 'list' | 'all' |
   return {
     get(id, options = {}) {
       const principal = operations.admit('get', options, id);
-      const record = readerOf(readable, principal, 'read').withId(idGiven(id));
+      const record = served.read(principal, idGiven(id));
       return record && operations.shown(record);
     },
     list,
@@ -361,7 +332,7 @@ function readsOf(operations: Operations): Pick<Sending, 'get' | 'list' | 'all' |
       refuseMore('count', more);
       const principal = operations.admit('count', options);
       const { filters } = operations.query(options, principal);
-      const { test } = readerOf(readable, principal, 'list');
+      const { test } = served.reader(principal, 'list');
       if (filters.length === 0 && test === undefined) return records.size;
       const search = searcher(fields, filters);
       let count = 0;
@@ -375,11 +346,11 @@ function readsOf(operations: Operations): Pick<Sending, 'get' | 'list' | 'all' |
 }
 
 function writesOf(
-  operations: Operations,
+  operations: ProgramOperations,
 ): Pick<Sending, 'create' | 'createMany' | 'replace' | 'change' | 'remove'> {
   const { served, program } = operations;
   const { resource } = served;
-  const { create } = served.routed.bodies;
+  const { create } = served.collection.bodies;
   const { writes } = program.data;
   const own =
     <A extends unknown[], T>(write: (...given: A) => Promise<T>) =>

@@ -3,7 +3,6 @@ import { OptionError } from '../config/options.ts';
 import { invariant } from '../base/errors.ts';
 import { isScalar, type JsonObject, type JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
-import { readerOf } from '../collections/reader.ts';
 import type { Declared } from '../collections/registry.ts';
 import type { StoredRecord, Transaction } from '../store/store.ts';
 import { singleOf, type Found, type Program, type WriteOptions } from './collection.ts';
@@ -84,10 +83,11 @@ function transactionCollection(
   principal: Principal,
   { declared, operations }: Found,
 ): Sending {
-  const { routed, resource } = operations.served;
+  const { served } = operations;
+  const { collection, resource } = served;
   const records = tx.of(declared.records);
-  const { test: isRead = () => true } = readerOf(declared, principal, 'read');
-  const { test: isListed } = readerOf(declared, principal, 'list');
+  const { test: isRead = () => true } = served.reader(principal, 'read');
+  const { test: isListed } = served.reader(principal, 'list');
   const shown = (record: StoredRecord): JsonValue => operations.shown(record);
   const change =
     (method: 'replace' | 'change') =>
@@ -100,8 +100,8 @@ function transactionCollection(
     // Plain JavaScript may pass options, of which it has none.
     get(id, options = {}) {
       operations.admit('get', options, id, principal);
-      const record = records.withId(idGiven(id));
-      return record && isRead(record) ? shown(record) : undefined;
+      const record = served.read(principal, idGiven(id), tx);
+      return record && shown(record);
     },
     find(field, value) {
       operations.admit('find', {}, undefined, principal);
@@ -126,7 +126,7 @@ function transactionCollection(
     },
     create(record, options = {}) {
       operations.admit('create', options, undefined, principal);
-      const input = routed.bodies.create.validate(jsonOf(record), principal);
+      const input = collection.bodies.create.validate(jsonOf(record), principal);
       return shown(resource.create(tx, principal, input));
     },
     replace: change('replace'),

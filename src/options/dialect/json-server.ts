@@ -13,6 +13,7 @@ import {
   collectionEndpoints,
   type CollectionOptions,
 } from '../../api/collections.ts';
+import { Operations } from '../../api/operations.ts';
 import { shown, unstoredReply } from '../../api/replies.ts';
 import { declaredCollection } from '../../api/routes.ts';
 import { CairnError } from '../../base/errors.ts';
@@ -52,7 +53,7 @@ import {
   representationOf,
   representationWriter,
 } from '../../schema/record.ts';
-import type { StoredRecord, Transaction } from '../../store/store.ts';
+import type { Store, StoredRecord, Transaction } from '../../store/store.ts';
 import { isForeign, namesIn, readPart, readQuery, type Part } from './query.ts';
 import { knownIn, referenceTo, targetOf } from './relations.ts';
 
@@ -119,17 +120,18 @@ export function endpointsOf(
   declared: Declared,
   registry: Registry,
   options: CollectionOptions,
-  tools: CollectionTools,
+  tools: CollectionTools & { readonly store: Store },
 ): Endpoint[] {
   const collection = spoken(declaredCollection(declared));
   const resource = new Resource(declared, tools, registry);
+  const operations = new Operations(collection, resource, tools.store);
   const others = handlersOf(declared, registry, options);
-  const endpoints = collectionEndpoints(collection, resource, options).map((own): Endpoint => {
+  const endpoints = collectionEndpoints(operations, options).map((own): Endpoint => {
     const { operation = 'create' } = own.route.of ?? {};
     const handle = others[operation]?.((call) => own.handle(call));
     return handle === undefined ? own : { route: own.route, handle };
   });
-  return [...endpoints, ...batchEndpoints(collection, resource, options)];
+  return [...endpoints, ...batchEndpoints(operations, options)];
 }
 
 /** Returns a body that is changed before it is validated. */

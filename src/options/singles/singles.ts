@@ -1,5 +1,6 @@
-import type { Endpoint, RoutedCollection } from '../../api/call.ts';
+import type { Endpoint } from '../../api/call.ts';
 import { collectionEndpoints, type CollectionOptions } from '../../api/collections.ts';
+import type { Operations } from '../../api/operations.ts';
 import { singleRoutes } from '../../api/routes.ts';
 import { notFound } from '../../auth/access.ts';
 import type { Clock } from '../../base/system.ts';
@@ -55,14 +56,12 @@ export class SingleResource extends CollectionResource {
 
 /** Returns the endpoints of a single resource: those of a record with the only id. */
 export function singleEndpoints(
-  collection: RoutedCollection<NewEntry, EntryDraft>,
-  declared: Declared,
-  options: CollectionOptions & CollectionTools,
+  operations: Operations<NewEntry, EntryDraft>,
+  options: CollectionOptions,
 ): Endpoint[] {
-  const operations = Object.keys(singleRoutes(collection, options));
-  const resource = new SingleResource(declared, options);
+  const names = Object.keys(singleRoutes(operations.collection, options));
   const id = recordId(singleNumber);
-  return collectionEndpoints(collection, resource, options)
-    .filter(({ route }) => operations.includes(route.of?.operation ?? ''))
+  return collectionEndpoints(operations, options)
+    .filter(({ route }) => names.includes(route.of?.operation ?? ''))
     .map((one) => ({ ...one, handle: (call) => one.handle({ ...call, id, query: '' }) }));
 }
