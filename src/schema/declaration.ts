@@ -77,7 +77,7 @@ export function elements(what: string, min: number, element: Check): Check {
 }
 
 /** The highest bound of a length that can be declared. */
-export const lengthMax = 100_000;
+export const lengthMax = 1_000_000;
 const upTo = (max: number): Check =>
   must(`a whole number from 0 to ${max}`, (value) => {
     return Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) <= max;

@@ -2,8 +2,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { limits } from '../../src/base/limits.ts';
 import { defineCollection } from '../../src/collections/define.ts';
-import { checkSize } from '../../src/collections/size.ts';
-import { moreName } from '../../src/schema/field.ts';
 import { openTestApp } from '../support/app.ts';
 
 const max = limits.recordBytesMax;
@@ -18,6 +16,15 @@ const whole = defineCollection({ name: 'whole', single: true, value: { kind: 'js
 const text = (length: number): string => 'x'.repeat(length);
 
 const isCluster = process.env['CAIRN_TEST_STORE'] === 'cluster';
+
+test('a text has up to a million characters', async (t) => {
+  const notes = defineCollection({ name: 'notes', fields: { text: { kind: 'text', max: 1_000_000 } } });
+  const { as } = await openTestApp(t, { collections: [notes] });
+  const ada = await as('admin');
+  const long = { text: 'é'.repeat(1_000_000) };
+  assert.equal((await ada('POST', '/notes', { json: long })).status, isCluster ? 413 : 201);
+  assert.equal((await ada('POST', '/notes', { json: { text: text(1_000_001) } })).status, 422);
+});
 
 test('in a cluster, a body is no larger than a group of commits', { skip: !isCluster && 'one machine' }, async (t) => {
   const { as } = await openTestApp(t, { collections: [documents] });
@@ -56,29 +63,14 @@ test('a body has as many values and members as can be read in a moment', async (
   const members = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`m${at}`, at]));
   const full = await ada('POST', '/documents', { json: members(limits.jsonMembersMax - 5) });
   assert.equal((await ada('PUT', '/documents/1', { json: full.json })).status, 200, 'it can be sent back');
-  assert.equal((await ada('PATCH', '/documents/1', { json: { one: members(10) } })).status, 422);
-  assert.equal((await ada('POST', '/documents', { json: members(limits.jsonMembersMax) })).status, 422);
+  // Only a body is counted: a patch may add to a record what it may have itself.
+  assert.equal((await ada('PATCH', '/documents/1', { json: { one: members(10) } })).status, 200);
   assert.equal((await ada('POST', '/documents', { json: { two: members(4000) } })).status, 201);
   const merged = await ada('PATCH', '/documents/2', { json: { two: { x: 1, ...members(4996) } } });
-  assert.match(Object(merged.json).errors[0].detail, /^must not have over 4996 members in one object$/);
+  assert.equal(Object.keys(Object(merged.json).two).length, 4997);
   const wide = await ada('POST', '/documents', { json: { one: members(limits.jsonMembersMax + 1) } });
   assert.deepEqual([wide.status, wide.code], [413, 'content_too_large']);
   const many = (count: number) => ({ json: { one: Array.from({ length: count }, () => 0) } });
   assert.equal((await ada('POST', '/documents', many(limits.jsonValuesMax - 6))).status, 201);
   assert.equal((await ada('POST', '/documents', many(limits.jsonValuesMax))).status, 413);
-});
-
-test('the size of a record with many further members is found in a time that grows with them', () => {
-  const timeOf = (records: number, count: number): number => {
-    const pairs = Array.from({ length: count }, (_, at): [string, number] => [`m${at}`, 1]);
-    const made = Array.from({ length: records }, () => ({ one: 1, [moreName]: Object.fromEntries(pairs) }));
-    const tries = [1, 2, 3].map(() => {
-      const started = process.cpuUsage();
-      for (const record of made) checkSize(record);
-      return process.cpuUsage(started).user;
-    });
-    return Math.min(...tries);
-  };
-  const [few, many] = [timeOf(4000, 20), timeOf(80, 1000)];
-  assert.ok(many < 5 * few + 50_000, `${few} µs for 80,000 members of 4,000 records, ${many} µs of 80`);
 });
