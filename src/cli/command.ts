@@ -1,5 +1,5 @@
-import { statSync } from 'node:fs';
-import { join, resolve, sep } from 'node:path';
+import { realpathSync, statSync } from 'node:fs';
+import { basename, dirname, join, resolve, sep } from 'node:path';
 import type { SharedTools } from '../api/shared-place.ts';
 import { defaultOptions } from '../app/options.ts';
 import { loadOption, options as parts } from '../app/parts.ts';
@@ -129,7 +129,18 @@ export function existingDirectory(what: string, directory: string, hint = ''): s
   );
 }
 
-/** Whether `path` is `directory` or below it. */
+/** Whether `path` is `directory` or below it, wherever symbolic links lead. */
 export function isWithin(directory: string, path: string): boolean {
-  return join(resolve(path), sep).startsWith(join(resolve(directory), sep));
+  return join(realPath(path), sep).startsWith(join(realPath(directory), sep));
+}
+
+/** Returns a path without symbolic links, of which the end may not exist yet. */
+function realPath(path: string): string {
+  const whole = resolve(path);
+  try {
+    return realpathSync(whole);
+  } catch {
+    const parent = dirname(whole);
+    return parent === whole ? whole : join(realPath(parent), basename(whole));
+  }
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { openData } from '../../src/app/data.ts';
@@ -410,8 +410,11 @@ test('what is no store, or in use, is one line', async (t) => {
   assert.match(served.err, /unfinished, byte 0: .*cut short: run the command again that copied to this directory/);
   assert.equal((await cairn(join(empty, 'absent'), 'backup', empty)).code, 64);
   assert.equal((await cairn(empty, 'backup')).code, 64);
-  for (const name of ['copy', '..copy', '.']) {
-    const within = await cairn(directory, 'backup', join(directory, name));
+  const link = join(empty, 'link');
+  symlinkSync(directory, link);
+  const others = ['copy', '..copy', '.'].map((name) => join(directory, name));
+  for (const target of [...others, link, join(link, 'copy'), join(link, 'a', 'b')]) {
+    const within = await cairn(directory, 'backup', target);
     assert.equal(within.code, 64);
     assert.match(within.err, /^Cannot copy to ".*": it is in the data directory\n$/);
   }
