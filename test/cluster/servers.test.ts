@@ -260,6 +260,23 @@ test('a server uses a new key of the ring, and asks for one that it does not kno
   for (const fields of [token, former]) assert.equal((await ask(two, 'GET', '/items', fields)).status, 200);
 });
 
+test('a malformed key ring in etcd ends no node that runs, and the log names it', async (t) => {
+  const etcd = await startEtcd(t);
+  const lines: string[] = [];
+  const log = { info() {}, warn() {}, error: (line: string) => void lines.push(line) };
+  const app = await startServer(t, etcd, { log });
+  const token = await signIn(app);
+  const good = etcd.get('cairn/keys') ?? '';
+  for (const content of ['', '{}', 'no JSON', good.replace('createdAt', 'madeAt')]) {
+    etcd.put('cairn/keys', content);
+    await app.store.confirm();
+    await until(() => lines.length > 0);
+    assert.match(lines.splice(0).join(), /Cannot read the key ring: .*; it is cairn\/keys in etcd\. The former keys stay/);
+    assert.equal((await ask(app, 'POST', '/items', token, { name: 'Lamp', price: 1 })).status, 201, content);
+  }
+  await assert.rejects(startServer(t, etcd), /Cannot read the key ring: .*cairn\/keys in etcd/);
+});
+
 test('a ring that is heard of while a node makes the first one stays in use', async (t) => {
   const etcd = await startEtcd(t);
   const node = joinCluster({ members: etcd.addresses }, completeOptions({}), 'serve');

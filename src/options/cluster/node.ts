@@ -2,13 +2,14 @@ import { problemReply } from '../../api/replies.ts';
 import { healthRoutes } from '../../api/routes.ts';
 import type { SharedPlace, SharedPurpose, SharedTools } from '../../api/shared-place.ts';
 import {
+  KeyRingError,
   keyRingOfSecret,
   newKeyRing,
   parseKeyRing,
   serialiseKeyRing,
   type KeyRing,
 } from '../../auth/keys.ts';
-import { CairnError } from '../../base/errors.ts';
+import { CairnError, reasonOf } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import type { Clock, Random } from '../../base/system.ts';
 import { ownerField } from '../../collections/registry.ts';
@@ -58,6 +59,15 @@ export function joinCluster(
   const etcd = new Etcd({ members, tls, user, clock, onNotice }, random(1)[0] ?? 0);
   const given = secret === undefined ? undefined : keyRingOfSecret(secret, clock.now());
   const kid = given?.keys[0].kid ?? null;
+  const keys = `${prefix}keys`;
+  /** @throws KeyRingError that names the place in etcd */
+  const ringOf = (content: Buffer): KeyRing => {
+    try {
+      return parseKeyRing(content);
+    } catch (error) {
+      throw new KeyRingError(`${reasonOf(error)}; it is ${keys} in etcd`);
+    }
+  };
   let ring = given;
   let shared: SharedLog | undefined;
   const node: ClusterNode = {
@@ -77,7 +87,14 @@ export function joinCluster(
           random,
           onNotice,
           onKeys(content) {
-            if (given === undefined) node.onRing((ring = parseKeyRing(content)));
+            if (given !== undefined) return;
+            try {
+              node.onRing((ring = ringOf(content)));
+            } catch (error) {
+              // What somebody writes there must not end nodes that run.
+              if (ring === undefined) throw error;
+              onNotice(`${reasonOf(error)}. The former keys stay in use`, 'error');
+            }
           },
         },
         tables,
@@ -90,13 +107,12 @@ export function joinCluster(
     },
     async changeKeys(change) {
       const meta = `${prefix}meta`;
-      const keys = `${prefix}keys`;
       for (;;) {
         const patience = AbortSignal.timeout(openMs);
         const { found } = await etcd.txn({ success: [range(meta), range(keys)] }, patience);
         const [[made] = [], [kept] = []] = found;
         if (made === undefined) throw noCluster(prefix, undefined);
-        const former = kept && parseKeyRing(kept.value);
+        const former = kept && ringOf(kept.value);
         const next = change(former);
         if (next === undefined || next === former) return next;
         const compare = [isAt(keys, kept?.revision ?? 0)];
