@@ -27,6 +27,8 @@ export interface Request {
   readonly fields: Fields;
   /** The caller's address, after `--trust-proxy`. IPv4-mapped IPv6 is shown as IPv4. */
   readonly address: string;
+  /** True if the request came by TLS, to this server or to a trusted proxy. */
+  readonly encrypted?: boolean;
   /** The key of the caller's share of each pool: the user if one is known, else the network. */
   readonly caller: string;
   /**

@@ -2,11 +2,14 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { Agent, get } from 'node:http';
+import { get as getSecurely } from 'node:https';
 import { test, type TestContext } from 'node:test';
 
 import { limits } from '../../src/base/limits.ts';
 import { defineCollection } from '../../src/collections/define.ts';
 import type { CollectionDeclaration } from '../../src/collections/declaration.ts';
+import { temporaryDirectory } from '../support/cli/spawn.ts';
+import { makeCertificate } from '../support/http/certificates.ts';
 import { createApp } from '../support/inside.ts';
 
 const open = ['posts', 'comments', 'likes', 'empty'].map((name) =>
@@ -253,6 +256,20 @@ test('PATCH assigns at the top level, PUT replaces, and neither changes an id', 
   assert.equal((await send('PATCH', '/posts/1', [])).status, 422);
   assert.equal((await send('PUT', '/posts/99', {})).status, 404);
   assert.deepEqual((await send('POST', '/posts', { id: 77, title: 'made' })).json, { id: 5, title: 'made' });
+});
+
+test('the links of a page say https where the request came by TLS', async (t) => {
+  const tls = makeCertificate(temporaryDirectory(t), 'localhost');
+  if (tls === undefined) return t.skip('there is no openssl here');
+  const { app } = await filled(t);
+  const port = await app.listen({ port: 0, host: '127.0.0.1', tls });
+  const asked = getSecurely({
+    host: '127.0.0.1', port, path: '/posts?_page=1&_limit=1', rejectUnauthorized: false, agent: false,
+    headers: { host: `localhost:${port}` },
+  });
+  const [reply] = await once(asked, 'response');
+  reply.resume();
+  assert.match(reply.headers.link, new RegExp(`^<https://localhost:${port}/posts[?]_page=1&_limit=1>; rel="first"`));
 });
 
 /** Names of collections, and of the members that refer to them: as json-server 0.17.4 calls them, or as records do. */

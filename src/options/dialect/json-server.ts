@@ -38,13 +38,7 @@ import { parseQuery, type Query } from '../../http/query.ts';
 import { invalidParameter, onlyCondition, type Filter } from '../../lists/filters.ts';
 import { readList, readRecord, type List, type PieceWriter } from '../../lists/list.ts';
 import { listParameters } from '../../lists/query.ts';
-import {
-  anyJson,
-  referenceIn,
-  valueName,
-  type Field,
-  type Shape,
-} from '../../schema/field.ts';
+import { anyJson, referenceIn, valueName, type Field, type Shape } from '../../schema/field.ts';
 import {
   fieldValue,
   memberPrefix,
@@ -298,14 +292,16 @@ function wrapped(start: string, body: List['body']): List['body'] {
  * Returns the `Link` field of a page, as a name and a value, with whole addresses: pages of other
  * origins follow them.
  */
-function linksTo({ fields, basePath, target }: Request, page: number, last: number): string[] {
+function linksTo(request: Request, page: number, last: number): string[] {
+  const { fields, basePath, target, encrypted } = request;
+  const origin = `${encrypted ? 'https' : 'http'}://${fields.get('host') ?? ''}`;
   const numbers = { first: 1, prev: page - 1, next: page + 1, last };
   const links = Object.entries(numbers).flatMap(([relation, number]) => {
     if (number < 1 || number > last) return [];
     const path = target
       .replace(/([?&]_page=)[^&]*/, `$1${number}`)
       .replaceAll(/["<>\\^`{|}]/g, encodeURIComponent);
-    return `<http://${fields.get('host') ?? ''}${basePath}${path}>; rel="${relation}"`;
+    return `<${origin}${basePath}${path}>; rel="${relation}"`;
   });
   return ['Link', links.join(', ')];
 }
@@ -411,6 +407,9 @@ function changed(request: Request, others: Partial<Request>): Request {
     },
     get signal() {
       return request.signal;
+    },
+    get encrypted() {
+      return request.encrypted ?? false;
     },
     ...(request.abandon && { abandon: () => request.abandon?.() }),
     receiveBody: (bytesMax) => request.receiveBody(bytesMax),
