@@ -40,11 +40,17 @@ test('the guide is one page, whose service compiles, passes its tests and serves
   assert.equal(compiled.stdout, '');
   // As the guide says: plain from Node.js 24 on, and with tsx before.
   const nodes = (process.env['CAIRN_NODES'] ?? '').split(':').filter((path) => /node2[4-9]/.test(path));
-  await serves(t, directory, process.execPath, '--import', import.meta.resolve('tsx'));
-  for (const node of nodes) await serves(t, directory, node);
+  for (const signal of ['SIGTERM', 'SIGINT'] as const)
+    await serves(t, directory, signal, process.execPath, '--import', import.meta.resolve('tsx'));
+  for (const node of nodes) await serves(t, directory, 'SIGTERM', node);
 });
 
-async function serves(t: TestContext, directory: string, ...[node = '', ...flags]: string[]): Promise<void> {
+async function serves(
+  t: TestContext,
+  directory: string,
+  signal: NodeJS.Signals,
+  ...[node = '', ...flags]: string[]
+): Promise<void> {
   const env = { ...process.env, NODE_TEST_CONTEXT: undefined, PORT: '0', ADMIN_PASSWORD: 'correct horse battery' };
   const options = { cwd: directory, encoding: 'utf8', env } as const;
   const tested = spawnSync(node, [...flags, '--test', '--test-reporter=tap', 'service.test.ts'], options);
@@ -57,7 +63,7 @@ async function serves(t: TestContext, directory: string, ...[node = '', ...flags
     const [, address = ''] = /(http:\/\/127\.0\.0\.1:\d+)\/ shows/.exec(output) ?? [];
     if (address === '' || server.killed) continue;
     assert.equal(await fetch(`${address}/slots`).then((response) => response.text()), '[]');
-    server.kill('SIGTERM');
+    server.kill(signal);
   }
   const [status] = server.exitCode === null ? await once(server, 'exit') : [server.exitCode];
   assert.equal(status, 0, output);
