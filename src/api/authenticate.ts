@@ -8,11 +8,9 @@ import {
 import type { Tokens } from '../auth/tokens.ts';
 import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
-import { isLoopback } from '../base/network.ts';
 import type { RecordId } from '../base/record-id.ts';
 import { isCrossSite, type Origins } from '../http/cross-site.ts';
 import { readCookies, serializeCookie } from '../http/fields.ts';
-import { hostOf } from '../http/head.ts';
 import { isSafe, type Request } from '../http/message.ts';
 import type { Sessions } from '../accounts/sessions.ts';
 import type { Route } from './call.ts';
@@ -24,16 +22,20 @@ export interface Authenticators {
   /** Origins of other sites with pages that may call. */
   readonly allowedOrigins: Origins;
   /**
-   * False: callers need no credentials, and every caller on this machine is an
+   * False: callers need no credentials, and every caller whom `checkLocal` lets in is an
    * administrator.
    */
   readonly required: boolean;
+  /** @throws CairnError `misdirected_request`, `cross_site`. Absent: callers need credentials. */
+  readonly checkLocal?: ((request: LocalCall) => void) | undefined;
 }
 
 /** What of a route decides who its callers are, who may call it, and whether API keys are good. */
 type ForCallers = Pick<Route, 'access' | 'pages'>;
 type ForKeys = Pick<Route, 'method' | 'refusesKeys' | 'of'>;
 type ForAccess = ForKeys & Pick<Route, 'access'>;
+
+type LocalCall = Pick<Request, 'method' | 'fields' | 'address'>;
 
 const noOrigins: ReadonlySet<string> = new Set();
 
@@ -133,24 +135,6 @@ export function bearerToken(authorization: string): string {
 }
 
 const scheme = 'bearer ';
-
-/**
- * Without authentication, serves only callers on this machine, under a loopback host
- * name. All of it is needed: a page of another site can point its own host name to this
- * machine, an embedder's server may listen on all addresses, and a proxy on this machine
- * forwards requests from anywhere.
- * @throws CairnError `misdirected_request`
- */
-export function checkLocal({ fields, address }: Request): void {
-  const isForwarded = fields.raw.some((name, at) => at % 2 === 0 && forwardingField.test(name));
-  const isLocal = isLoopback(address) && isLoopback(hostOf(fields.get('host') ?? ''));
-  if (isLocal && !isForwarded) return;
-  const message = 'Cannot answer: without authentication, only loopback callers are served';
-  throw new CairnError('misdirected_request', message);
-}
-
-/** A field that proxies add. */
-const forwardingField = /^(?:forwarded|x-forwarded-.*|x-real-ip|via)$/i;
 
 /** @throws CairnError `cross_site` */
 function checkSite(request: Request, allowedOrigins: Origins): void {

@@ -7,7 +7,7 @@ import { parseQuery } from '../http/query.ts';
 import type { Handle, Reply, Request } from '../http/message.ts';
 import type { Cors } from '../http/server-options.ts';
 import { Router } from '../http/router.ts';
-import { authenticate, authorizeRoute, checkLocal, type Authenticators } from './authenticate.ts';
+import { authenticate, authorizeRoute, type Authenticators } from './authenticate.ts';
 import { patchTypes, type Body } from './body.ts';
 import { noContent, redirectTo } from './replies.ts';
 import { checkNoVersion } from './versions.ts';
@@ -43,7 +43,7 @@ export function createPipeline(options: PipelineOptions): Handle {
   );
   /** Takes a request through the steps, up to its body if it has one. @throws CairnError */
   return function answer(request) {
-    if (!options.required) checkLocal(request);
+    options.checkLocal?.(request);
     const match = router.match(request.method, request.target);
     if (match.kind === 'not-found') return answerUnknown(request);
     if (match.kind === 'method-not-allowed') return otherMethod(request, match.allow, options);

@@ -10,7 +10,6 @@ import { Tokens } from '../auth/tokens.ts';
 import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import { isLoopback } from '../base/network.ts';
-import { originsOf } from '../http/cross-site.ts';
 import type { Handle, Request } from '../http/message.ts';
 import { createRequestIds } from '../http/request-ids.ts';
 import { HttpServer, type ListenOptions, type TlsTexts } from '../http/server.ts';
@@ -107,7 +106,7 @@ export class Application {
     data: Data,
     options: CompleteOptions,
     observers: Observer[],
-    { dialect, singles, place, cors, proxies, ...parts }: Parts,
+    { dialect, singles, place, cors, proxies, origins, local, ...parts }: Parts,
   ) {
     const { store } = data;
     const { settings, clock, random, log } = options;
@@ -133,7 +132,8 @@ export class Application {
     this.authenticators = {
       ...services,
       required: settings.auth === 'required',
-      allowedOrigins: originsOf(settings.corsOrigins),
+      allowedOrigins: origins,
+      checkLocal: local?.check,
     };
     const pipeline = createPipeline({
       ...this.authenticators,
@@ -198,7 +198,8 @@ export class Application {
 
   /** Listens on a port of its own, and returns the port. @throws the errors of binding */
   async listen({ port, host, tls }: ListenOptions): Promise<number> {
-    const isAllowed = this.#options.settings.auth !== 'none' || isLoopback(host);
+    const { auth, share } = this.#options.settings;
+    const isAllowed = auth !== 'none' || share || isLoopback(host);
     if (!isAllowed) throw new OptionError(`Cannot use host ${host}: ${onlyLoopback}`, 'host');
     const bound = await this.server.listen({ port, host, tls });
     this.certificate = tls?.cert;
@@ -262,7 +263,7 @@ export class Application {
   }
 }
 
-const onlyLoopback = 'without authentication an app listens on loopback only';
+const onlyLoopback = 'without authentication an app listens on loopback only, unless `share` is on';
 const stopped = new CairnError('draining', 'Cannot answer: the server has stopped');
 const unreadyStates = {
   writable: undefined,

@@ -1,4 +1,5 @@
 import type { Budget } from '../base/budget.ts';
+import type { Authenticators } from '../api/authenticate.ts';
 import type { Endpoint, Route, RoutedCollection } from '../api/call.ts';
 import type { CollectionOptions } from '../api/collections.ts';
 import type { Operations as CollectionOperations } from '../api/operations.ts';
@@ -15,6 +16,7 @@ import type {
   NewEntry,
 } from '../collections/resource.ts';
 import { OptionError, type ClusterOptions, type Settings } from '../config/options.ts';
+import { originsOf, type Origins } from '../http/cross-site.ts';
 import type { Handle } from '../http/message.ts';
 import type { Cors, Proxies } from '../http/server-options.ts';
 import type { TlsTexts } from '../http/server.ts';
@@ -40,9 +42,11 @@ export interface Options {
     ): SharedTools;
   }>;
   readonly cors?: () => Promise<{
-    createCors(allowedOrigins: readonly string[], options: { isOpen: boolean }): Cors;
+    createCors(allowed: Origins, options: { isOpen: boolean }): Cors;
   }>;
   readonly dialect?: () => Promise<Dialect>;
+  /** Decides who is served without authentication. */
+  readonly local?: () => Promise<{ createLocal(options: LocalOptions): Local }>;
   readonly operations?: () => Promise<{ readonly Operations: new () => Operations }>;
   readonly proxies?: () => Promise<{ createProxies(networks: readonly string[]): Proxies }>;
   readonly references?: () => Promise<{ readonly references: ReferenceRules }>;
@@ -50,6 +54,19 @@ export interface Options {
   readonly readableLog?: () => Promise<{ readonly readable: Format }>;
   /** Reads a certificate and its key. */
   readonly tls?: () => Promise<{ readTls(certFile: string, keyFile: string): TlsTexts }>;
+}
+
+interface LocalOptions {
+  /** The origins that `--cors-origin` allows. */
+  readonly allowed: Origins;
+  readonly share: boolean;
+  readonly hosts: readonly string[];
+}
+
+interface Local {
+  /** The origins of pages that may call. */
+  readonly origins: Origins;
+  readonly check: NonNullable<Authenticators['checkLocal']>;
 }
 
 /** Lets clients of another server ask in their own way. */
@@ -125,6 +142,7 @@ export const options: Options = {
   cluster: () => import('../options/cluster/node.ts'),
   cors: () => import('../options/cors/cors.ts'),
   dialect: () => import('../options/dialect/json-server.ts'),
+  local: () => import('../options/local/local.ts'),
   operations: () => import('../options/operations/listener.ts'),
   proxies: () => import('../options/proxies/proxies.ts'),
   references: () => import('../options/references/references.ts'),
@@ -145,6 +163,8 @@ export interface Parts {
   readonly features: readonly FeatureModule[];
   readonly dialect: Dialect | undefined;
   readonly place: SharedPlace | undefined;
+  readonly origins: Origins;
+  readonly local: Local | undefined;
   readonly cors: Cors | undefined;
   readonly proxies: Proxies | undefined;
   readonly singles: Singles | undefined;
@@ -153,12 +173,29 @@ export interface Parts {
 /** Loads the parts that an app needs. @throws OptionError where one was removed */
 export async function loadParts(chosen: CompleteOptions): Promise<Parts> {
   const { cluster, collections, settings } = chosen;
-  const { corsOrigins, dialect, trustedProxies } = settings;
+  const { auth, corsOrigins, dialect, share, shareHosts, trustedProxies } = settings;
   if (dialect !== undefined && settings.auth !== 'none')
     throw new OptionError(
       'Cannot use --dialect: its clients do not sign in, so it needs --auth none',
     );
+  if (share && auth !== 'none')
+    throw new OptionError(
+      'Cannot use --share: it serves everyone nearby, so it needs --auth none',
+      'share',
+    );
+  const allowed = originsOf(corsOrigins);
+  const local =
+    auth === 'none'
+      ? (await loadOption(options.local, '--auth none')).createLocal({
+          allowed,
+          share,
+          hosts: shareHosts,
+        })
+      : undefined;
+  const origins = local?.origins ?? allowed;
   return {
+    origins,
+    local,
     // Without authentication, nobody has a key.
     features: await loadFeatures({ ...chosen, keys: settings.auth === 'required' }),
     dialect: dialect && (await loadOption(options.dialect, '--dialect')),
@@ -166,9 +203,9 @@ export async function loadParts(chosen: CompleteOptions): Promise<Parts> {
       cluster &&
       (await loadOption(options.cluster, '--cluster')).joinWithTools(cluster, chosen, 'serve'),
     cors:
-      corsOrigins.length === 0
+      corsOrigins.length === 0 && !share
         ? undefined
-        : (await loadOption(options.cors, '--cors-origin')).createCors(corsOrigins, {
+        : (await loadOption(options.cors, '--cors-origin')).createCors(origins, {
             isOpen: dialect !== undefined,
           }),
     proxies:

@@ -10,19 +10,18 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { rmdir } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { networkInterfaces } from 'node:os';
+import { dirname, join } from 'node:path';
 import type { ExitCode } from '../base/errors.ts';
 import { systemClock, systemRandom } from '../base/system.ts';
-import { flagOnly, options, toggle } from '../config/options.ts';
-import { DirectoryLock, systemMachine, waitUntilGone } from '../store/disk/lock.ts';
+import { flagOnly, OptionError, options, toggle } from '../config/options.ts';
+import { DirectoryLock, systemMachine } from '../store/disk/lock.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
 import type { Call, Command, Terminal } from './command.ts';
 import { serveUntilStopped } from './serve.ts';
 import { declared, importInto, refuseCluster } from './transfer.ts';
 
-const again = flagOnly(
-  toggle('again', 'moves the data aside, and begins anew with what the file has now'),
-);
+const watch = flagOnly(toggle('watch', 'does nothing: the file is imported once'));
 
 /**
  * Serves a file, as json-server does: `cairn db.json`. The first time, it is declared and imported;
@@ -34,7 +33,15 @@ export const commands: readonly Command[] = [
     summary:
       'Serves a file such as json-server has, to everyone on this machine; "cairn db.json" is short for it',
     operands: ['FILE'],
-    options: [options.port, options.host, options.log, options.logLevel, again],
+    options: [
+      options.port,
+      options.host,
+      options.share,
+      options.shareHosts,
+      options.log,
+      options.logLevel,
+      watch,
+    ],
     run: openFile,
   },
 ];
@@ -61,9 +68,15 @@ async function openFile(call: Call): Promise<ExitCode> {
     directory: `${base}.data`,
     unfinished: `${base}.data.unfinished`,
   };
-  if (call.read(again)) await moveAside(place, terminal);
+  if (call.read(watch))
+    terminal.err(
+      `--watch does nothing: ${file} is imported once, and ${place.directory} has the data\n`,
+    );
   if (existsSync(place.directory)) tellOfChanges(place, terminal);
-  else await begin(place, terminal);
+  else {
+    refuseMissing(file);
+    await begin(place, terminal);
+  }
   const chosen = {
     auth: 'none',
     data: place.directory,
@@ -72,10 +85,32 @@ async function openFile(call: Call): Promise<ExitCode> {
     dialect: 'json-server',
   };
   const flags = new Map([...given.flags, ...Object.entries(chosen)]);
-  flags.delete(again.name);
+  flags.delete(watch.name);
+  const isShared = call.read(options.share);
   return serveUntilStopped({ terminal, given: { ...given, flags } }, (url, collections) => {
     for (const name of collections) void terminal.out(`${url}/${name}\n`);
+    if (isShared) tellOfSharing(url, terminal);
   });
+}
+
+/** Refuses a file that is not there, before anything is made beside it. @throws OptionError */
+function refuseMissing(file: string): void {
+  if (/^[a-z]+:\/\//i.test(file))
+    throw new OptionError(
+      `Cannot open ${file}: it is an address; download it first, as with curl -o db.json`,
+    );
+  if (!existsSync(file)) throw new OptionError(`Cannot open ${file}: there is no such file`);
+}
+
+/** Prints the addresses to type on another device, and what sharing means. */
+function tellOfSharing(url: string, { out }: Terminal): void {
+  void out('Every device on your networks can read and change all data: --share\n');
+  const { port } = new URL(url);
+  const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
+  for (const { address, family, internal } of all)
+    if (family === 'IPv4' && !internal) void out(`On another device: http://${address}:${port}\n`);
+  void out(`In an Android emulator: http://10.0.2.2:${port}\n`);
+  void out(`In a container: http://host.docker.internal:${port}\n`);
 }
 
 /** Declares and imports the file, which no other process does meanwhile. @throws LockedError */
@@ -154,24 +189,12 @@ const digestOf = (file: string): string =>
   createHash('sha256').update(readFileSync(file)).digest('hex');
 
 /** Says where the file is not what was imported. */
-function tellOfChanges({ file, directory }: Place, { err }: Terminal): void {
+function tellOfChanges({ file, directory, collections }: Place, { err }: Terminal): void {
   const imported = join(directory, digestName);
   const known = existsSync(imported) ? readFileSync(imported, 'utf8') : '';
   if (!existsSync(file) || known === digestOf(file)) return;
-  const remedy = `"cairn ${file} --again" moves them aside, and begins with what the file has now`;
+  const remedy = `to begin anew, stop Cairn and type: mv ${directory} ${directory}.old; rm ${collections}`;
   err(
-    `${file} has changed since it was imported; ${directory} has the data that are served: ${remedy}\n`,
+    `${file} has changed since it was imported; ${directory} has the data that are served; ${remedy}\n`,
   );
-}
-
-/** Gives the data and the declaration other names. @throws LockedError while they are served */
-async function moveAside({ directory, collections }: Place, terminal: Terminal): Promise<void> {
-  await waitUntilGone(lockOptions(directory, terminal));
-  const time = new Date(systemClock.now()).toISOString().replaceAll(/[:.]/g, '-');
-  for (const path of [directory, collections]) {
-    if (!existsSync(path)) continue;
-    const aside = `${path}.${time}`;
-    moveTo(path, aside);
-    terminal.err(`${basename(path)} is ${basename(aside)} now\n`);
-  }
 }

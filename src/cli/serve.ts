@@ -22,7 +22,8 @@ import { failureOf } from './failure.ts';
 /** The command that serves the API. */
 export const serve: Command = {
   name: 'serve',
-  summary: 'Serves the API until SIGTERM or SIGINT, and reads certificate and keys again on SIGHUP',
+  summary:
+    'Serves the API until SIGTERM or SIGINT; on SIGHUP it reads certificate and keys again, and in a terminal it stops',
   options: [...Object.values(options), ...Object.values(clusterOptions)],
   secrets: ['CAIRN_SECRET', 'CAIRN_ADMIN_PASSWORD', 'CAIRN_CLUSTER_PASSWORD'],
   run: (call) => serveUntilStopped(call),
@@ -40,9 +41,11 @@ export async function serveUntilStopped(
   const isReadable = (config.log ?? (terminal.interactive ? 'pretty' : 'json')) === 'pretty';
   const format = isReadable ? (await loadOption(parts.readableLog, '--log')).readable : undefined;
   const log = openLog(config, format, terminal);
-  const stop = waitForStop();
+  // Closing a terminal ends what was started in it.
+  const isInTerminal = terminal.interactive || terminal.input.isTTY === true;
+  const stop = waitForStop(isInTerminal ? ['SIGTERM', 'SIGINT', 'SIGHUP'] : ['SIGTERM', 'SIGINT']);
   const starting = start(config, log, { terminal, given, onServing }, stop.fail);
-  reloadOnSignal(starting, config, log);
+  if (!isInTerminal) reloadOnSignal(starting, config, log);
   try {
     const late = stop.stopped.then(() => timers.sleep(unstartedMs, undefined, { ref: false }));
     const started = await Promise.race([starting, late]);
@@ -142,7 +145,9 @@ async function start(
       log.message('notice', `Operations are served at ${urlOf('http', opsHost, opened)}`);
     }
     await app.begin();
-    const url = urlOf(tls === undefined ? 'http' : 'https', host, boundPort);
+    const isEverywhere = host === '::' || host === '0.0.0.0';
+    const name = config.share && isEverywhere ? 'localhost' : host;
+    const url = urlOf(tls === undefined ? 'http' : 'https', name, boundPort);
     if (config.log === 'none') terminal.out(`Cairn serves ${url}\n`);
     else log.message('notice', `Cairn serves ${url}`);
     warnOfSetUp(config, log);
@@ -183,7 +188,7 @@ const repeatedSignalMs = 1000;
  * Waits for the first reason to stop: a signal, or a call of `fail`. A later signal ends
  * the process at once, because nothing listens for it any more.
  */
-function waitForStop(): {
+function waitForStop(signals: readonly NodeJS.Signals[]): {
   readonly stopped: Promise<Stop>;
   readonly fail: (error: unknown) => void;
 } {
@@ -191,7 +196,7 @@ function waitForStop(): {
   const stopped = new Promise<Stop>((resolve) => (stop = resolve));
   // Without a listener, Node.js opens an inspector, which everyone on this machine can use.
   process.on('SIGUSR1', () => undefined);
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  for (const signal of signals) {
     const listener = (): void => {
       stop([0, signal]);
       timers.setTimeout(() => process.off(signal, listener), repeatedSignalMs).unref();
@@ -208,7 +213,7 @@ function waitForStop(): {
 }
 
 /**
- * Reloads on SIGHUP, which would otherwise end the process. Reloads run one after
+ * Reloads on SIGHUP, which would otherwise end the process; in a terminal it does. Reloads run one after
  * another, and only after the start.
  */
 function reloadOnSignal(starting: Promise<Started>, config: Config, log: Log): void {
@@ -275,7 +280,7 @@ function warnOfSetUp({ auth, host, tls, trustedProxies }: Config, log: Log): voi
   if (auth === 'none') {
     log.message('warn', 'Everyone who can reach this port is an administrator: --auth=none');
   }
-  if (isLoopback(host) || tls !== undefined || trustedProxies.length > 0) return;
+  if (auth === 'none' || isLoopback(host) || tls !== undefined || trustedProxies.length > 0) return;
   log.message(
     'warn',
     'Browsers do not return the session cookie without TLS: use --tls-cert or --trust-proxy',

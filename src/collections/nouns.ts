@@ -118,7 +118,11 @@ const endings: readonly (readonly [plural: string, singular: string, stems?: str
   ['tes', 'tis', '^tes'],
   ['movies', 'movie'],
   ['ies', 'ey', '^mon ^smil'],
-  ['ies', 'ie', '^l ^p ^t ^crosst ^neckt ^coll ^cut ^faer ^food ^gen ^goal ^goon ^group ^lass ^talk'],
+  [
+    'ies',
+    'ie',
+    '^l ^p ^t ^crosst ^neckt ^coll ^cut ^faer ^food ^gen ^goal ^goon ^group ^lass ^talk',
+  ],
   ['ies', 'ie', '^zomb'],
   ['ies', 'y'],
   ['ives', 'ife', 'kn w ^l afterl halfl highl lowl midl nonl nightl'],

@@ -175,6 +175,11 @@ const dialect = option(
   undefined,
 );
 
+const share = toggle(
+  'share',
+  'listen on all addresses, and serve devices on private networks too; needs --auth none',
+);
+
 /** The values of the options that the command line and `createApp` share. */
 export interface Settings {
   /** Who may create users: administrators only, or anyone. */
@@ -185,6 +190,10 @@ export interface Settings {
   readonly dialect: 'json-server' | undefined;
   /** Web origins that may call, such as `https://app.example`. */
   readonly corsOrigins: readonly string[];
+  /** Serves devices on private networks too; with `auth: 'none'`. */
+  readonly share: boolean;
+  /** Further names of this machine, under which `share` serves. */
+  readonly shareHosts: readonly string[];
   /** Addresses or networks, such as `10.0.0.0/8`, that tell of callers by `X-Forwarded-For`. */
   readonly trustedProxies: readonly string[];
   /** The path under which a proxy or a framework shows the app, such as `/api`. */
@@ -225,6 +234,14 @@ export const settings: { readonly [K in keyof Settings]: Option<Settings[K]> } =
     'web origins with pages that may call the API',
     list(text('ORIGIN,…', 'origins such as https://app.example or http://localhost:*', isOrigin)),
     [],
+  ),
+  share,
+  shareHosts: option(
+    'share-host',
+    'further names of this machine, under which --share serves',
+    list(text('NAME,…', 'host names without a port', (name) => /^[\w.-]+$/.test(name))),
+    [],
+    { needs: share },
   ),
   trustedProxies: option(
     'trust-proxy',

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { networkInterfaces } from 'node:os';
 import { didYouMean } from '../base/search.ts';
 import { isLoopback } from '../base/network.ts';
 import { errorCode } from '../store/disk/files.ts';
@@ -66,18 +67,28 @@ export interface Config extends ValuesOf<typeof options> {
 export function readConfig(given: Given): Config {
   const read = (option: Option<unknown>): unknown => readOption(option, given);
   const values = valuesOf(options, read);
-  if (values.auth === 'none' && !isLoopback(values.host)) {
-    const hosts = '--host 127.0.0.1, ::1 or localhost';
+  const { auth, share } = values;
+  const isTyped = givenFor(options.host, given)[0] !== undefined;
+  const host = share && !isTyped ? everyAddress() : values.host;
+  if (auth === 'none' && !share && !isLoopback(host)) {
+    const hosts = '--host 127.0.0.1, ::1 or localhost; --share serves other devices';
     throw new OptionError(`Cannot use --auth: none is allowed only with ${hosts}`);
   }
   return {
     ...values,
+    host,
     settings: valuesOf(settings, read),
     tls: both('--tls-cert and --tls-key', values.tlsCert, values.tlsKey),
     cluster: readCluster(given),
     secret: readSecret('CAIRN_SECRET', given),
     adminPassword: readSecret('CAIRN_ADMIN_PASSWORD', given),
   };
+}
+
+/** Returns the address that stands for all of this machine's, of both families if it has them. */
+function everyAddress(): string {
+  const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
+  return all.some(({ family }) => family === 'IPv6') ? '::' : '0.0.0.0';
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { authenticate, checkLocal } from '../api/authenticate.ts';
+import { authenticate } from '../api/authenticate.ts';
 import type { Unready } from '../api/health.ts';
 import { openApp, type Application } from '../app/app.ts';
 import { invariant } from '../base/errors.ts';
@@ -230,7 +230,7 @@ function appOf(inside: Application, records: Records): App {
     [Symbol.asyncDispose]: inside.close,
     async authenticate(request: IncomingMessage | Request) {
       const call = credentialsOf(server.options, request);
-      if (!inside.authenticators.required) checkLocal(call);
+      inside.authenticators.checkLocal?.(call);
       try {
         return callerOf(authenticate(credentials, call, inside.authenticators));
       } catch (error) {

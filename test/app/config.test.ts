@@ -24,6 +24,7 @@ test('without flags and variables the defaults hold', () => {
     host: '127.0.0.1', port: 3000, directory: 'data', page: 'on', tlsCert: undefined, tlsKey: undefined,
     adminPassword: undefined, secret: undefined, registration: 'closed', auth: 'required', log: undefined,
     logLevel: 'info', opsHost: '127.0.0.1', opsPort: undefined, tls: undefined, corsOrigins: [], trustedProxies: [],
+    share: false, shareHosts: [],
     basePath: '', hstsSeconds: 31_536_000,
     passwordLengthMin: 15, scryptCost: 15, requireIfMatch: false, atRest: 'on', memoryMax: undefined,
     recordsPerOwner: undefined, dialect: undefined,

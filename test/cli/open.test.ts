@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, watch, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { defineCollection } from '../../src/collections/define.ts';
@@ -8,7 +9,7 @@ import { allCommands } from '../../src/cli/commands.ts';
 import { commands as transferCommands } from '../../src/cli/transfer.ts';
 import { readDeclarations } from '../../src/cli/declarations.ts';
 import { changed, corpus } from '../support/corpus.ts';
-import { cairn, temporaryDirectory } from '../support/cli/spawn.ts';
+import { cairn, run, source, temporaryDirectory } from '../support/cli/spawn.ts';
 import { runCommand, type Outcome } from '../support/cli/terminal.ts';
 import { isLockedRun } from '../support/locked.ts';
 import { createApp } from '../support/inside.ts';
@@ -112,15 +113,16 @@ test('a file is served by its name alone, and what was written is there the next
 
   writeFileSync(file, JSON.stringify({ posts: [{ id: 'c' }], users: [] }));
   const third = await start();
-  assert.match(third.get().err, /db\.json has changed since it was imported; .* "cairn .*db\.json --again" moves/);
+  const advice = /db\.json has changed .* type: mv (\S+) (\S+); rm (\S+)$/m;
+  const [, from = '', to = '', declaration = ''] = advice.exec(third.get().err) ?? [];
   third.stop();
   await third.ended;
-  const fourth = await start('--again');
+  renameSync(from, to);
+  rmSync(declaration);
+  const fourth = await start();
   assert.deepEqual(await (await fetch(`${fourth.url}/posts`)).json(), [{ id: 'c' }]);
   fourth.stop();
   await fourth.ended;
-  const names = readdirSync(directory).filter((name) => /^db\.(data|collections\.json)\.2/.test(name));
-  assert.equal(names.length, 2, 'the former data are kept');
   parseJson(readFileSync(join(directory, 'db.collections.json'), 'utf8'));
 });
 
@@ -140,8 +142,6 @@ test('of two that open a file for the first time, one serves all of it, and the 
   assert.match(other?.err ?? '', /process \d+ on .* holds it/);
   const posts: unknown[] = Object(await (await fetch(`${served.url}/posts`)).json());
   assert.equal(posts.length, 2000);
-  const aside = cairn(t, [file, '--again', '--port', '0', '--log', 'none'], {});
-  assert.equal(await aside.ended, 75, 'what is served is not moved aside');
   assert.deepEqual(readdirSync(directory).sort(), ['db.collections.json', 'db.data', 'db.json']);
 });
 
@@ -184,16 +184,79 @@ test('a file that was refused is declared anew when it has been mended', { skip 
   await served.find(/\/tags$/m);
 });
 
-test('a file that is not there, and a cluster, are refused', { skip }, async () => {
+test('a file that is not there, an address and a cluster are refused', { skip }, async (t) => {
   const open = (await import('../../src/cli/open.ts')).commands;
   const missing = await runCommand(open, ['no-such-file.json']);
   assert.deepEqual([missing.code, missing.out], [64, '']);
   assert.match(missing.err, /no-such-file\.json: there is no such file/);
+  const directory = temporaryDirectory(t);
+  const mistyped = await runCommand(open, [join(directory, 'tpyo', 'db.json')]);
+  assert.deepEqual([mistyped.code, readdirSync(directory)], [64, []], 'nothing is made for a path that is mistyped');
+  const address = await runCommand(open, ['https://example.com/db.json']);
+  assert.equal(address.code, 64);
+  assert.match(address.err, /^Cannot open https:\/\/example\.com\/db\.json: it is an address; download it first/);
   const clustered = await runCommand(open, ['db.json'], '', { CAIRN_CLUSTER: 'http://127.0.0.1:2379' });
   assert.equal(clustered.code, 64);
   assert.match(clustered.err, /Cannot open beside CAIRN_CLUSTER/);
   const other = await runCommand(await allCommands(), ['db.json', '--base-path', '/api']);
   assert.equal(other.err, 'Cannot run cairn open: it has no option --base-path; cairn serve has it\n');
+});
+
+for (const [option, hint] of Object.entries({
+  '-w': 'leave it out', '-p': 'type --port', '--delay': "developer tools", '--id': 'rename the member to id',
+  '--routes': 'the proxy of your front end', '--static': 'the server of your front end',
+  '--again': 'rename the directory',
+})) {
+  test(`${option} is answered with what to do instead`, async () => {
+    const { code, err } = await runCommand(await allCommands(), ['db.json', option, '1']);
+    assert.equal(code, 64);
+    assert.ok(err.includes(`it has no option ${option}; `) && err.includes(hint), err);
+  });
+}
+
+test('--watch does nothing but say so, and other devices are told what to type with --share', { skip }, async (t) => {
+  const directory = temporaryDirectory(t);
+  const file = join(directory, 'db.json');
+  writeFileSync(file, '{"posts":[]}');
+  const served = cairn(t, [file, '--watch', '--share', '--port', '0', '--log', 'none'], {});
+  const [, url = ''] = await served.find(/^(http:\/\/localhost:\d+)\/posts$/m);
+  const { port } = new URL(url);
+  await served.find(new RegExp(`^In an Android emulator: http://10\\.0\\.2\\.2:${port}$`, 'm'));
+  await served.find(new RegExp(`^In a container: http://host\\.docker\\.internal:${port}$`, 'm'));
+  assert.match(served.err, /^--watch does nothing: /m);
+  assert.match(served.out, /^Every device on your networks can read and change all data: --share$/m);
+  const headers = { origin: 'capacitor://localhost', 'content-type': 'application/json' };
+  const made = await fetch(`http://127.0.0.1:${port}/posts`, { method: 'POST', headers, body: '{}' });
+  assert.deepEqual([made.status, made.headers.get('access-control-allow-origin')], [201, 'capacitor://localhost']);
+});
+
+const hasScript = process.platform === 'linux' && spawnSync('script', ['--version']).status === 0;
+
+test('closing its terminal stops a server', { skip: skip || (!hasScript && 'there is no script(1)') }, async (t) => {
+  const directory = temporaryDirectory(t);
+  const file = join(directory, 'db.json');
+  writeFileSync(file, '{"posts":[]}');
+  const words = [process.execPath, ...source, file, '--port', '0', '--log', 'none'].map((word) => `'${word}'`);
+  const terminal = run(t, ['-qefc', words.join(' '), '/dev/null'], process.env, 'script');
+  await terminal.find(/\/posts\r?$/m);
+  const lock = join(directory, 'db.data', 'lock');
+  const { pid } = JSON.parse(readFileSync(lock, 'utf8'));
+  t.after(() => {
+    try {
+      process.kill(pid, 'SIGKILL');
+    } catch {
+      // It has ended.
+    }
+  });
+  const ended = new Promise<void>((resolve) => {
+    const watcher = watch(join(directory, 'db.data'), () => {
+      if (existsSync(lock)) return;
+      watcher.close();
+      resolve();
+    });
+  });
+  terminal.child.kill('SIGKILL');
+  await ended;
 });
 
 test('a single value is read whatever the query adds, as clients of json-server expect', async (t) => {

@@ -179,6 +179,7 @@ export const appendices: Reading = {
   'src/options/references/': 'which records a caller may refer to, what goes with a record, and what is embedded',
   'src/options/singles/': 'who may read and set a resource of its own',
   'src/options/proxies/': 'whose `X-Forwarded-For` is believed',
+  'src/options/local/': 'who is served without authentication: this machine, or private networks with `--share`',
   'src/options/cors/': 'which pages of other sites read a reply',
   'src/options/operations/': 'a listener that authenticates nobody, and so which callers it answers',
   'src/options/readable-log/': 'how what a caller sent is shown on a terminal',

@@ -1,4 +1,4 @@
-import { originsOf } from '../../http/cross-site.ts';
+import type { Origins } from '../../http/cross-site.ts';
 import type { Cors } from '../../http/server-options.ts';
 
 // prettier-ignore
@@ -19,8 +19,7 @@ const maxAge = ['Access-Control-Max-Age', '600'];
  * credentials, pages may send them and any field, as many front ends do to every server.
  * The one `Vary` of every reply names `Origin`.
  */
-export function createCors(allowedOrigins: readonly string[], { isOpen = false } = {}): Cors {
-  const allowed = originsOf(allowedOrigins);
+export function createCors(allowed: Origins, { isOpen = false } = {}): Cors {
   const credentials = isOpen ? ['Access-Control-Allow-Credentials', 'true'] : [];
   return {
     withCors(reply, request) {
