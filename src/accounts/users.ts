@@ -118,10 +118,6 @@ export class Users {
     return { address, passwordHash: await this.#hash(password, principal, address) };
   }
 
-  hasPassword({ password }: NewUser): boolean {
-    return password !== undefined;
-  }
-
   /** Creates a user. @throws CairnError `actor_changed`, `email_taken` */
   create(
     tx: Transaction,

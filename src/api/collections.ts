@@ -15,7 +15,7 @@ import type { Writes } from '../collections/writes.ts';
 import type { StoredRecord } from '../store/store.ts';
 import { setSessionCookie } from './authenticate.ts';
 import { noContent, notModified, shown, unstoredReply } from './replies.ts';
-import { idempotencyKeyOf } from '../http/idempotency-key.ts';
+import { idempotencyKeyOf, notKept } from '../http/idempotency-key.ts';
 import { isUnchanged, preconditionOf } from './versions.ts';
 import { bind, type Call, type Endpoint, type Handler, type RoutedCollection } from './call.ts';
 import type { Operations } from './operations.ts';
@@ -64,8 +64,8 @@ export function collectionEndpoints<N extends object, C>(
     keyed: KeyedRequest | undefined,
     create: (prepared?: Prepared) => Promise<Reply>,
   ): Promise<Reply> {
-    // A repetition is not throttled, and has no password hashed again.
-    const kept = keyed && (await writes.replay(keyed));
+    // A repetition is not throttled.
+    const kept = keyed && writes.replay(keyed);
     return kept ?? create(await resource.prepareCreate?.(principal, body, request.address));
   }
 
@@ -99,7 +99,7 @@ export function collectionEndpoints<N extends object, C>(
 
     create(call) {
       const { request, principal, body } = call;
-      const keyed = keyedBy(call, resource.hasPassword?.(body));
+      const keyed = keyedBy(call, collection.isUsers && Object.hasOwn(body, 'password'));
       const create = (prepared?: Prepared): Promise<Reply> =>
         writes.answer(
           principal,
@@ -171,13 +171,16 @@ export function batchEndpoints<N extends object, C>(
   });
 }
 
-/** Returns the request as one that may be repeated; `undefined` if it has no key. */
+/**
+ * Returns the request as one that may be repeated; `undefined` if it has no key.
+ * @throws CairnError `malformed_request`
+ */
 function keyedBy({ request, route, sent }: Call, hasPassword = false): KeyedRequest | undefined {
   const key = idempotencyKeyOf(request);
   if (key === undefined) return undefined;
-  const { caller } = request;
-  const turn = hasPassword ? caller : undefined;
-  return { caller, key, line: `${route.method} ${route.path}`, body: sent, turn };
+  // SHA-256 of the body is kept, and a short password could be found by it.
+  if (hasPassword) throw notKept('with a password');
+  return { caller: request.caller, key, line: `${route.method} ${route.path}`, body: sent };
 }
 
 /** Returns the handler of a collection's list. */

@@ -15,8 +15,6 @@ export interface Resource<N, C> {
   /** What takes time before a record is created or changed; nothing if absent. */
   prepareCreate?(principal: Principal, input: N, address: string): Promise<Prepared>;
   prepareChange?(target: Target, draft: C): Promise<Prepared>;
-  /** Whether a new record has a password; none has if absent. */
-  hasPassword?(input: N): boolean;
   create(tx: Transaction, principal: Principal, input: N, prepared?: Prepared): StoredRecord;
   /** Absent: records are created one by one. */
   createMany?(tx: Transaction, principal: Principal, inputs: readonly N[]): StoredRecord[];

@@ -3,6 +3,7 @@ import { CairnError } from '../base/errors.ts';
 import { parseJsonBytes } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import { checkContentType } from '../http/content-type.ts';
+import { notKept } from '../http/idempotency-key.ts';
 import { parseQuery } from '../http/query.ts';
 import type { Handle, Reply, Request } from '../http/message.ts';
 import type { Cors } from '../http/server-options.ts';
@@ -140,10 +141,7 @@ function checkConditions(route: Route, request: Request, query: string): void {
   // The reply would be kept, and those of sign-ins have secrets.
   const isKept = of !== undefined || own?.isKept === true;
   if (method === 'POST' && !isKept && request.fields.get('idempotency-key') !== undefined)
-    throw new CairnError(
-      'malformed_request',
-      'Cannot keep the reply: send no Idempotency-Key here',
-    );
+    throw notKept('here');
   // RFC 9110 §14.5: if a part were taken for the whole, the rest would be deleted.
   if (method === 'PUT' && request.fields.get('content-range') !== undefined) {
     throw new CairnError(

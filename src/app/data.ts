@@ -64,7 +64,7 @@ export function openData(
   });
   const keys = new Keys({ files, secret: options.secret, clock, random, place, audit });
   const passwords = new Passwords({ random, clock, ...settings });
-  const idempotencyKeys = new IdempotencyKeys({ store, clock, passwords, ring: keys.ring });
+  const idempotencyKeys = new IdempotencyKeys({ store, clock });
   // A store without users has no tables of them.
   const hasUsers = options.users !== false;
   const records = accountRecords(hasUsers ? store : openStore({ clock, random }));

@@ -40,11 +40,6 @@ export interface Key extends JwsKey {
    * tokens.
    */
   readonly successorMac: (token: string) => string;
-  /**
-   * HMAC-SHA-256 with another separate key, of requests with an `Idempotency-Key`: of the
-   * method and the path, and of the body.
-   */
-  readonly requestMac: (line: string, body: Buffer) => string;
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
   /**
@@ -136,17 +131,13 @@ function makeKey(secret: Buffer, createdAt: number, retiredAt?: number): Key {
     .digest()
     .subarray(0, 8)
     .toString('base64url');
-  const derived = (purpose: string): Buffer =>
-    Buffer.from(hkdfSync('sha256', secret, '', purpose, 32));
-  const requestKey = createSecretKey(derived('cairn idempotent request'));
+  const successorSecret = hkdfSync('sha256', secret, '', 'cairn refresh token successor', 32);
   return {
     kid,
     header: jwsHeader(kid),
     mac: hmacSha256(secret),
     secret: createSecretKey(secret),
-    successorMac: hmacSha256(derived('cairn refresh token successor')),
-    requestMac: (line, body) =>
-      createHmac('sha256', requestKey).update(line).update(body).digest('base64url'),
+    successorMac: hmacSha256(Buffer.from(successorSecret)),
     createdAt,
     retiredAt,
   };

@@ -219,10 +219,10 @@ const limits = {
    * The most idempotency keys that are kept for one caller; beyond it the oldest is
    * removed.
    */
-  keysPerCallerMax: 10_000,
+  keysPerCallerMax: 1000,
   /**
    * The most bytes of memory that all replies take which are kept for idempotency keys; beyond it
-   * the callers that hold the most lose their oldest ones.
+   * a caller loses its own oldest ones, and if that is not enough, its reply is not kept.
    */
   keptBytesMax: 64 * 1024 * 1024,
   /** The part of the memory for records that these replies may take, where that is less. */
@@ -330,7 +330,6 @@ export function contradictionsIn(bounds: Limits): string[] {
     ['a body without sign-in is within that of a user', bounds.anonymousBodyBytesMax, bounds.bodyBytesMax],
     ['a body holds most records', bounds.bodyBytesMax, bounds.recordBytesMax],
     ['a body that does not count is small', bounds.uncountedBodyBytesMax, bounds.anonymousBodyBytesMax],
-    ['no key of a request outlasts a retired one', bounds.keySecondsMax, bounds.accessTokenLifetimeSecondsMax],
     ['a token of its own is within all', bounds.accessTokenSeconds, bounds.accessTokenLifetimeSecondsMax],
     ['a used cookie lives longer', bounds.cookieIdleSecondsMax, bounds.cookieLifetimeSecondsMax],
     ['a refresh token that is used lives longer', bounds.refreshIdleSecondsMax, bounds.refreshLifetimeSecondsMax],

@@ -1,7 +1,4 @@
-import { hash } from 'node:crypto';
-import type { Key, KeyRing } from '../auth/keys.ts';
-import type { Passwords } from '../auth/passwords.ts';
-import { Beginnings } from '../base/beginnings.ts';
+import { createHash, hash } from 'node:crypto';
 import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import type { Clock } from '../base/system.ts';
@@ -10,7 +7,6 @@ import { storedRecordParser } from '../schema/stored.ts';
 import type { Input, Shape } from '../schema/field.ts';
 import { sizeOf } from '../store/memory/size.ts';
 import type { Collection, Store, StoredRecord, Transaction, Unstored } from '../store/store.ts';
-import { SizesByCaller } from './kept-sizes.ts';
 
 /**
  * A request that may be repeated, because it has a key
@@ -25,20 +21,15 @@ export interface KeyedRequest {
   readonly line: string;
   /** The body as it was sent. */
   readonly body: Buffer;
-  /** Present where the body has a password: the turn of its hash. */
-  readonly turn?: string | undefined;
 }
 
 const keptFields = {
   caller: { kind: 'text' },
   /** Hash of the caller and the key. Replies are found by it. */
   lookupHash: { kind: 'text' },
-  /** Id of the key of the ring with which `digest` was made. */
-  keyId: { kind: 'text', default: '' },
-  /**
-   * HMAC of method, path and body; where the body has a password, scrypt of that HMAC: with a
-   * backup, which has the ring, passwords could be guessed at the speed of SHA-256.
-   */
+  /** The key of the ring with which 0.3 made `digest`. Later editions have none. */
+  keyId: { kind: 'text', optional: true },
+  /** SHA-256 of method, path and body. Editions before 0.3 have none. */
   digest: { kind: 'text', default: '' },
   status: { kind: 'integer', default: 0 },
   /** The fields of the reply: names and values in turn. */
@@ -48,49 +39,33 @@ const keptFields = {
   createdAt: { kind: 'integer' },
 } as const satisfies Shape;
 
-/**
- * What is kept of a request: its reply, as it was sent. Records of former editions have no
- * digest, so a repetition of their requests is refused until they make room for others.
- */
+/** What is kept of a request: its reply, as it was sent. */
 type KeptReply = StoredRecord & Input<typeof keptFields>;
 
-/** A request, compared with what is kept for its key. */
-interface Compared {
-  /** The reply to repeat. */
-  readonly reply?: Reply;
-  /** What there was to compare with, and has expired; 0 for nothing. */
-  readonly keptId: number;
-  /** What to keep of the request. */
-  readonly made: Pick<KeptReply, 'caller' | 'lookupHash' | 'keyId' | 'digest'>;
-}
-
 interface IdempotencyOptions {
-  readonly store: Store;
+  readonly store: Pick<Store, 'collection' | 'memoryMaxBytes'>;
   readonly clock: Clock;
-  readonly ring: () => KeyRing;
-  readonly passwords: Passwords;
 }
 
 /**
- * Replies to requests with an `Idempotency-Key`. Each is committed together with the records of
- * the request, and is looked up in the transaction that would create them. So the records are
- * created once, even after a crash, and by any process.
+ * Replies to requests with an `Idempotency-Key`. A reply is found, compared and kept in the
+ * transaction that writes the records of its request. So the records are created once, even after a
+ * crash, and by any process.
  */
 export class IdempotencyKeys {
-  readonly #options: IdempotencyOptions;
+  readonly #clock: Clock;
   readonly #kept: Collection<KeptReply>;
-  readonly #sizes = new SizesByCaller();
   /** The most that all kept replies may take: most of the memory is for other records. */
   readonly #bytesMax: number;
-  readonly #beginnings: Beginnings;
+  /** What the published replies take. */
+  #bytes = 0;
 
   /** Registers the collection of replies with a store that has not started. */
-  constructor(options: IdempotencyOptions) {
-    this.#options = options;
-    const share = options.store.memoryMaxBytes * limits.keptMemoryShareMax;
+  constructor({ store, clock }: IdempotencyOptions) {
+    this.#clock = clock;
+    const share = store.memoryMaxBytes * limits.keptMemoryShareMax;
     this.#bytesMax = Math.min(limits.keptBytesMax, share);
-    this.#beginnings = new Beginnings(options.clock);
-    this.#kept = options.store.collection<KeptReply>({
+    this.#kept = store.collection<KeptReply>({
       name: 'idempotency-keys',
       isServers: true,
       parse: storedRecordParser(keptFields),
@@ -99,113 +74,84 @@ export class IdempotencyKeys {
       whenFull: 'written',
     });
     this.#kept.follow((before, after) => {
-      if (before !== undefined) this.#sizes.add(before.caller, -sizeOf(before));
-      if (after !== undefined) this.#sizes.add(after.caller, sizeOf(after));
+      if (before !== undefined) this.#bytes -= sizeOf(before);
+      if (after !== undefined) this.#bytes += sizeOf(after);
     });
   }
 
-  /**
-   * Returns the published reply to a request. Hashes no password where none is kept for its key.
-   * @throws CairnError as `compare`
-   */
-  async replay(request: KeyedRequest): Promise<Reply | undefined> {
-    const kept = this.#kept.find('lookup', lookupHashOf(request));
-    return kept && (await this.compare(request)).reply;
+  /** Returns the published reply to a request, if there is one. @throws CairnError `key_reused` */
+  replay(request: KeyedRequest): Reply | undefined {
+    return this.#repeat(this.#kept.find('lookup', lookupHashOf(request)), request);
   }
 
   /**
-   * Compares a request with what is published for its key.
-   * @throws CairnError `key_reused` for another request; `overloaded`
+   * Returns the reply that is kept for a request, or makes one and keeps it.
+   * @throws CairnError `key_reused`; what `make` throws
    */
-  async compare(request: KeyedRequest): Promise<Compared> {
-    const { caller } = request;
-    const ring = this.#options.ring();
+  once(tx: Transaction, request: KeyedRequest, make: () => Reply): Reply {
+    const records = tx.of(this.#kept);
     const lookupHash = lookupHashOf(request);
-    const kept = this.#kept.find('lookup', lookupHash);
-    if (kept !== undefined) {
-      const madeWith = ring.keys.find(({ kid }) => kid === kept.keyId);
-      const isSame = madeWith !== undefined && (await this.#isSame(request, kept, madeWith));
-      // At any age: a clock that was set forward must not create anything twice.
-      if (isSame) return { reply: replyOf(kept), keptId: kept.id, made: kept };
-      const isComparable = madeWith !== undefined;
-      if (!isComparable || !this.#isExpired(kept)) {
-        const reason = isComparable ? 'with another body' : 'before the key ring was replaced';
-        const message = `Cannot repeat the request: the Idempotency-Key was used ${reason}`;
-        throw new CairnError('key_reused', message);
-      }
-    }
-    const [signingKey] = ring.keys;
-    const digest = await this.#digest(request, signingKey);
-    return { keptId: kept?.id ?? 0, made: { caller, lookupHash, keyId: signingKey.kid, digest } };
-  }
-
-  /**
-   * Makes a reply and keeps it, unless something else is kept by now than was compared: then it
-   * returns `undefined`.
-   */
-  once(tx: Transaction, { keptId, made }: Compared, make: () => Reply): Reply | undefined {
-    const kept = tx.of(this.#kept);
-    if ((kept.find('lookup', made.lookupHash)?.id ?? 0) !== keptId) return undefined;
-    kept.remove(keptId);
+    const kept = records.find('lookup', lookupHash);
+    const repeated = this.#repeat(kept, request);
+    if (repeated !== undefined) return repeated;
+    if (kept !== undefined) records.remove(kept.id);
     const reply = make();
     const { status, fields, body = '' } = reply;
     invariant(typeof body === 'string', 'the reply to a request with a key is a text');
-    const added = { ...made, status, fields, body, createdAt: this.#options.clock.now() };
-    this.#makeRoom(tx, added);
-    kept.insert(added);
+    const { caller } = request;
+    const [digest, createdAt] = [digestOf(request), this.#clock.now()];
+    const added = { caller, lookupHash, digest, status, fields, body, createdAt };
+    if (this.#makeRoom(tx, added)) records.insert(added);
     return reply;
   }
 
-  async #isSame(request: KeyedRequest, { digest }: KeptReply, madeWith: Key): Promise<boolean> {
-    const { turn } = request;
-    if (turn === undefined) return digest === macOf(request, madeWith);
-    return this.#options.passwords.verify(macOf(request, madeWith), digest, turn);
-  }
-
-  async #digest(request: KeyedRequest, key: Key): Promise<string> {
-    const { turn } = request;
-    if (turn === undefined) return macOf(request, key);
-    return this.#options.passwords.hash(macOf(request, key), turn);
+  /** Returns the reply to a request that is a repetition. @throws CairnError `key_reused` */
+  #repeat(kept: KeptReply | undefined, request: KeyedRequest): Reply | undefined {
+    if (kept === undefined) return undefined;
+    // 0.3 kept a MAC of another form, and editions before it nothing to compare with.
+    const isEarlier = kept.keyId !== undefined || kept.digest === '';
+    // At any age: a clock that was set forward must not create anything twice.
+    if (!isEarlier && kept.digest === digestOf(request)) return replyOf(kept);
+    if (!isEarlier && this.#isExpired(kept)) return undefined;
+    const reason = isEarlier ? 'with an earlier version of Cairn' : 'for another request';
+    const message = `Cannot repeat the request: the Idempotency-Key was used ${reason}`;
+    throw new CairnError('key_reused', `${message}; send another key`);
   }
 
   /**
-   * Removes expired replies. A caller with too many loses its oldest one. Where all together are
-   * too large, the oldest ones go of those that hold the most, so that the replies of callers
-   * with few are kept.
+   * Makes room for a reply, and returns true if there is enough. The oldest of all goes if it has
+   * expired; then the oldest ones of the same caller, but not in vain.
    */
-  #makeRoom(tx: Transaction, added: Unstored<KeptReply>): void {
-    const kept = tx.of(this.#kept);
-    const own = kept.referring('caller', added.caller);
-    const [oldestOwn] = own;
-    const [oldest] = kept.referring('all', '');
-    const surplus = own.countAtMost >= limits.keysPerCallerMax ? oldestOwn : undefined;
-    const removed = new Set<number>();
-    let excess = this.#sizes.sum + sizeOf(added) - this.#bytesMax;
-    const remove = (reply: KeptReply): void => {
-      if (!removed.has(reply.id)) excess -= sizeOf(reply);
-      removed.add(reply.id);
-    };
-    for (const reply of [oldestOwn, oldest])
-      if (reply !== undefined && (reply === surplus || this.#isExpired(reply))) remove(reply);
-    for (const caller of excess > 0 ? this.#sizes.largest() : []) {
-      for (const reply of kept.referring('caller', caller)) {
-        if (excess <= 0) break;
-        remove(reply);
-      }
-      if (excess <= 0) break;
+  #makeRoom(tx: Transaction, added: Unstored<KeptReply>): boolean {
+    const records = tx.of(this.#kept);
+    const [oldest] = records.referring('all', '');
+    let excess = this.#bytes + sizeOf(added) - this.#bytesMax;
+    if (oldest !== undefined && this.#isExpired(oldest)) {
+      excess -= sizeOf(oldest);
+      records.remove(oldest.id);
     }
-    for (const id of removed) kept.remove(id);
+    const own = records.referring('caller', added.caller);
+    let isSurplus = own.countAtMost >= limits.keysPerCallerMax;
+    const removed: number[] = [];
+    for (const reply of own) {
+      if (excess <= 0 && !isSurplus) break;
+      excess -= sizeOf(reply);
+      isSurplus = false;
+      removed.push(reply.id);
+    }
+    if (excess > 0) return false;
+    for (const id of removed) records.remove(id);
+    return true;
   }
 
-  #isExpired(kept: KeptReply): boolean {
-    const endsAt = this.#beginnings.of(kept) + limits.keySecondsMax * 1000;
-    return endsAt <= this.#options.clock.now();
+  #isExpired({ createdAt }: KeptReply): boolean {
+    return createdAt + limits.keySecondsMax * 1000 <= this.#clock.now();
   }
 }
 
 /** The line end parts the two: no method or path has one. */
-const macOf = ({ line, body }: KeyedRequest, { requestMac }: Key): string =>
-  requestMac(`${line}\n`, body);
+const digestOf = ({ line, body }: KeyedRequest): string =>
+  createHash('sha256').update(`${line}\n`).update(body).digest('base64url');
 
 function replyOf({ status, fields, body }: KeptReply): Reply {
   const replayed = [...fields.map(String), 'Idempotency-Replayed', 'true'];

@@ -49,17 +49,14 @@ export class Writes {
     }, caller);
   }
 
-  /**
-   * Returns the reply that is kept for a request with a key; `undefined` if none is.
-   * @throws CairnError `key_reused`, `overloaded`
-   */
-  replay(keyed: KeyedRequest): Promise<Reply | undefined> {
+  /** Returns the published reply to a request with a key. @throws CairnError `key_reused` */
+  replay(keyed: KeyedRequest): Reply | undefined {
     return this.#options.idempotencyKeys.replay(keyed);
   }
 
   /**
    * Does as `write` for a request that is answered with what `work` returns. The reply to a request
-   * with a key is kept in the same commit; a repetition is answered with it, and not observed.
+   * with a key is kept in the same commit, and a repetition is answered with it.
    * @throws CairnError as `write`, and `key_reused`
    */
   answer(
@@ -69,23 +66,8 @@ export class Writes {
     caller: string,
   ): Promise<Reply> {
     if (keyed === undefined) return this.write(principal, work, caller);
-    return this.#answerOnce(principal, keyed, work);
-  }
-
-  async #answerOnce(
-    principal: Principal,
-    keyed: KeyedRequest,
-    work: (tx: Transaction) => Reply,
-  ): Promise<Reply> {
     const { idempotencyKeys } = this.#options;
-    for (;;) {
-      const compared = await idempotencyKeys.compare(keyed);
-      if (compared.reply !== undefined) return compared.reply;
-      const once = (tx: Transaction): Reply | undefined =>
-        idempotencyKeys.once(tx, compared, () => work(tx));
-      const reply = await this.write(principal, once, keyed.caller);
-      // Otherwise another request with the key was faster: compare with it.
-      if (reply !== undefined) return reply;
-    }
+    const once = (tx: Transaction): Reply => idempotencyKeys.once(tx, keyed, () => work(tx));
+    return this.write(principal, once, caller);
   }
 }

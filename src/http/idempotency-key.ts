@@ -17,6 +17,10 @@ export function idempotencyKeyOf({ fields }: Request): string | undefined {
   throw new CairnError('malformed_request', `Cannot read the Idempotency-Key: ${rule}`);
 }
 
+/** Returns the refusal of a key: the reply, or a digest of the body, would keep a secret. */
+export const notKept = (place: string): CairnError =>
+  new CairnError('malformed_request', `Cannot keep the reply: send no Idempotency-Key ${place}`);
+
 /** The form of an `Idempotency-Key`, as a regular expression for JSON Schema. */
 export const idempotencyKeyPattern =
   `^(?:"((?:[ !#-[\\]-~]|\\\\["\\\\]){1,${limits.keyLengthMax}})"` +

@@ -1,21 +1,17 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { hash } from 'node:crypto';
 import { test } from 'node:test';
 
-import { newKeyRing } from '../../src/auth/keys.ts';
-import { Passwords } from '../../src/auth/passwords.ts';
 import { limits } from '../../src/base/limits.ts';
 import { systemRandom } from '../../src/base/system.ts';
-import { rotateKeyRing } from '../../src/cli/keys.ts';
 import type { Change } from '../../src/programs/hooks.ts';
 import { IdempotencyKeys } from '../../src/collections/idempotency.ts';
 import { defineCollection } from '../../src/index.ts';
 import { sizeOf } from '../../src/store/memory/size.ts';
 import { openStore } from '../../src/store/open-store.ts';
+import type { Collection, StoredRecord, TableDefinition, Transaction } from '../../src/store/store.ts';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
 import { openTestApp } from '../support/app.ts';
-import { keysOn } from '../support/store/keys.ts';
 
 const lamp = { name: 'Lamp', price: 1 };
 const keyed = (key: string, json: unknown = lamp) => ({ json, fields: { 'idempotency-key': key } });
@@ -63,21 +59,15 @@ test('the same key with another body or collection is refused, and the key stays
   assert.equal(Object((await admin('GET', '/items')).json).length, 1);
 });
 
-test('a user with another password is another request, and two keys are none', async (t) => {
-  const { app, as } = await openTestApp(t);
-  const admin = await as('admin');
-  const eve = { name: 'Eve', email: 'eve@example.org', password: 'a good and long password' };
+test('a user with a password takes no key, and one without is created once', async (t) => {
+  const fixture = await openTestApp(t);
+  const admin = await fixture.as('admin');
+  const eve = { name: 'Eve', email: 'eve@example.org' };
+  const refused = await admin('POST', '/users', keyed('k', { ...eve, password: 'a good and long password' }));
+  assert.deepEqual([refused.status, refused.code, keysOf(fixture)], [400, 'malformed_request', 0]);
   const first = await admin('POST', '/users', keyed('k', eve));
-  assert.equal(first.status, 201);
-  for (const json of [{ ...eve, password: 'another long password' }, { name: eve.name, email: eve.email }]) {
-    const { status, code } = await admin('POST', '/users', keyed('k', json));
-    assert.deepEqual([status, code], [422, 'key_reused']);
-  }
   const again = await admin('POST', '/users', keyed('k', eve));
-  assert.deepEqual([again.body, again.field('idempotency-replayed')], [first.body, 'true']);
-  const { email, password } = eve;
-  assert.equal((await admin('POST', '/tokens', { json: { email, password } })).status, 201);
-  assert.equal(keysOf({ app }), 1);
+  assert.deepEqual([again.status, again.body, again.field('idempotency-replayed')], [201, first.body, 'true']);
 });
 
 test('a replayed record has the timestamps of the first reply', async (t) => {
@@ -108,7 +98,7 @@ test('an array is also created only once, and replayed with the same ids', async
 test('a user is told of again to a caller that may create no more, and a new key is throttled', async (t) => {
   const { ask, app } = await openTestApp(t, { registration: 'open' });
   const register = (name: string) => {
-    const json = { name, email: `${name}@example.org`, password: 'a good and long password' };
+    const json = { name, email: `${name}@example.org` };
     return ask('POST', '/users', { ...keyed(name, json), address: '192.0.2.1' });
   };
   const first = await register('eve');
@@ -127,7 +117,7 @@ test('each caller has keys of their own', async (t) => {
     ids.push(Object((await asked('POST', '/items', keyed('k'))).json).id);
   }
   assert.deepEqual(ids, [1, 2]);
-  const eve = { name: 'Eve', email: 'eve@example.org', password: 'a good and long password' };
+  const eve = { name: 'Eve', email: 'eve@example.org' };
   const first = await ask('POST', '/users', { ...keyed('k', eve), address: '192.0.2.1' });
   const again = await ask('POST', '/users', { ...keyed('k', eve), address: '192.0.2.1' });
   assert.deepEqual([again.status, again.body], [201, first.body]);
@@ -141,7 +131,7 @@ test('concurrent requests with one key create one record, and a user is audited 
   const answers = await Promise.all(Array.from({ length: 50 }, () => admin('POST', '/items', keyed('k'))));
   assert.deepEqual(new Set(answers.map(({ body }) => body)).size, 1);
   assert.equal(answers.filter((answer) => answer.field('idempotency-replayed') === undefined).length, 1);
-  const eve = { name: 'Eve', email: 'eve@example.org', password: 'a good and long password' };
+  const eve = { name: 'Eve', email: 'eve@example.org' };
   const users = await Promise.all([1, 2, 3].map(() => admin('POST', '/users', keyed('eve', eve))));
   assert.deepEqual(users.map(({ status }) => status), [201, 201, 201]);
   assert.equal(app.users.records.size, 3);
@@ -163,36 +153,29 @@ for (const target of ['/login', '/logout', '/tokens', '/tokens/revoke']) {
   });
 }
 
-test('the kept request of a user tells nothing of its password without scrypt', async (t) => {
-  const directory = temporaryDirectory(t);
-  const { app, as } = await openTestApp(t, { directory });
-  const eve = { name: 'Eve', email: 'eve@example.org', password: 'a good and long password' };
-  await (await as('admin'))('POST', '/users', keyed('k', eve));
-  await (await as('admin'))('POST', '/items', keyed('l'));
-  await app.close();
-  const lines = readFileSync(join(directory, 'idempotency-keys.json'), 'utf8').split('\n');
-  const digests = lines.flatMap((line) => /"digest":"([^"]*)"/.exec(line)?.[1] ?? []);
-  assert.deepEqual(digests.map((digest) => digest.startsWith('$scrypt$')), [true, false]);
-});
-
-test('a reply is repeated after its key has retired, and refused when the key has gone', async () => {
-  const clock = { now: () => Date.UTC(2026, 0), elapsed: () => performance.now() };
-  const store = openStore({ clock, random: systemRandom });
-  let ring = newKeyRing(systemRandom, clock.now());
-  const passwords = new Passwords({ random: systemRandom, clock, scryptCost: 4 });
-  const keys = new IdempotencyKeys({ store, clock, passwords, ring: () => ring });
-  await store.start();
-  for (const turn of [undefined, 'user 1']) {
-    const request = { caller: 'one', key: `k${turn}`, line: 'POST /things', body: Buffer.from('{}'), turn };
-    const compared = await keys.compare(request);
-    await store.write((tx) => keys.once(tx, compared, () => ({ status: 201, fields: [], body: '{}' })));
-    ring = rotateKeyRing(ring, systemRandom, clock.now());
-    assert.equal((await keys.compare(request)).reply?.body, '{}');
-    await assert.rejects(keys.compare({ ...request, line: 'POST /others' }), { code: 'key_reused' });
-    ring = newKeyRing(systemRandom, clock.now());
-    await assert.rejects(keys.compare(request), { code: 'key_reused' });
-  }
-});
+/** What 0.2 and 0.3 kept of a request: nothing to compare with, and a MAC by a key of the ring. */
+const earlier: readonly [version: string, kept: object][] = [
+  ['0.2', {}],
+  ['0.3', { keyId: 'abcdefghijk', digest: 'a'.repeat(43) }],
+  ['0.3, of a password', { keyId: 'abcdefghijk', digest: '$scrypt$ln=1,r=8,p=3$c2FsdHNhbHQ$aGFzaGhhc2hoYXNoaGFzaA' }],
+];
+for (const [version, kept] of earlier) {
+  test(`a key of ${version} is refused at any age, and creates no second record`, async () => {
+    let now = Date.UTC(2026, 0);
+    const { keys, store, insert } = await startKeys(undefined, () => now);
+    const request = { caller: 'one', key: 'k', line: 'POST /things', body: Buffer.from('{}') };
+    const lookupHash = hash('sha256', 'one\nk', 'base64url');
+    const record = { caller: 'one', lookupHash, status: 201, fields: [], body: '{}', createdAt: now };
+    await store.write((tx) => insert(tx, { ...record, ...kept }));
+    const make = (): never => assert.fail('nothing is created');
+    for (const wait of [0, 1000, 2 * limits.keySecondsMax * 1000]) {
+      now += wait;
+      await assert.rejects(store.write((tx) => keys.once(tx, request, make)), {
+        code: 'key_reused', message: /was used with an earlier version of Cairn; send another key$/,
+      });
+    }
+  });
+}
 
 test('hooks do not run again', async (t) => {
   const seen: string[] = [];
@@ -266,11 +249,25 @@ for (const years of [10, -10]) {
 }
 
 /** Keys in a store of their own, and a function that sends a caller's requests with some numbers. */
-async function startKeys(memoryMax?: number) {
-  const clock = { now: () => Date.UTC(2026, 0), elapsed: () => performance.now() };
+async function startKeys(memoryMax?: number, now = () => Date.UTC(2026, 0)) {
+  const clock = { now, elapsed: () => performance.now() };
   const store = openStore({ clock, random: systemRandom, memoryMax });
-  const keys = keysOn(store, clock);
+  /** Keeps what another version has kept of a request. */
+  let insert: (tx: Transaction, record: object) => void = assert.fail;
+  const { memoryMaxBytes } = store;
+  const collection = <R extends StoredRecord>(definition: TableDefinition<R>): Collection<R> => {
+    const table = store.collection(definition);
+    const { parse } = definition;
+    insert = (tx, record) => {
+      const parsed = parse({ id: 1, revision: 1, ...record });
+      assert.ok(typeof parsed === 'object');
+      tx.of(table).insert(parsed);
+    };
+    return table;
+  };
+  const keys = new IdempotencyKeys({ store: { memoryMaxBytes, collection }, clock });
   await store.start();
+  const made = { status: 201, fields: ['Name', 'value'], body: '"made"' };
   /** Whether each request is a repetition. The writer gets `atOnce` of them at a time. */
   const send = async (caller: string, from: number, to: number, atOnce = 100): Promise<boolean[]> => {
     const isReplay: boolean[] = [];
@@ -278,16 +275,12 @@ async function startKeys(memoryMax?: number) {
       const count = Math.min(atOnce, to - first);
       isReplay.push(...(await Promise.all(Array.from({ length: count }, async (_, index) => {
         const request = { caller, key: `k${first + index}`, line: 'POST /things', body: Buffer.from('same') };
-        const compared = await keys.compare(request);
-        if (compared.reply !== undefined) return true;
-        const made = { status: 201, fields: ['Name', 'value'], body: '"made"' };
-        assert.equal(await store.write((tx) => keys.once(tx, compared, () => made)), made);
-        return false;
+        return made !== (await store.write((tx) => keys.once(tx, request, () => made)));
       }))));
     }
     return isReplay;
   };
-  return { keys, send, count: () => store.status().collections[0]?.records ?? NaN };
+  return { keys, store, insert, send, count: () => store.status().collections[0]?.records ?? NaN };
 }
 
 test('a caller has a limited number of keys, and a further one replaces its oldest', async () => {
@@ -315,26 +308,19 @@ test('replies that are kept leave the memory to records, also in a small store',
   assert.ok(memoryBytes < memoryMaxBytes / 4, `${memoryBytes}`);
 });
 
-test('where all kept replies together are too large, the callers that hold the most lose theirs', async () => {
-  const { keys } = await startKeys();
-  const { made } = await keys.compare({ caller: 'crowd 0', key: 'k', line: '', body: Buffer.of() });
+test('if the kept replies are too large, a caller loses its oldest, or keeps nothing if that is not enough', async () => {
+  const lookupHash = hash('sha256', 'a', 'base64url');
   const numbers = { id: 1, revision: 1, status: 201, createdAt: Date.UTC(2026, 0) };
-  const replyBytes = sizeOf({ ...made, ...numbers, fields: ['Name', 'value'], body: '"made"' });
-  const most = 1000;
-  // The names of the callers differ by a letter.
-  const { send, count } = await startKeys(((most + 1 / 2) * replyBytes) / limits.keptMemoryShareMax);
-  const crowd = Array.from({ length: 11 }, (_, index) => `crowd ${index}`);
-  const each = most / 10;
-  for (const caller of crowd) await send(caller, 0, each);
-  // What waits in one batch is counted when it is published.
-  await send('crowd 0', each, each + 1);
+  const texts = { caller: 'crowd', lookupHash, digest: lookupHash, fields: ['Name', 'value'], body: '"made"' };
+  const most = 100;
+  const memory = ((most + 1 / 2) * sizeOf({ ...numbers, ...texts })) / limits.keptMemoryShareMax;
+  const { send, count } = await startKeys(memory);
+  await send('crowd', 0, most, 1);
   assert.equal(count(), most);
-  // If each new key took the place of the oldest of all, a caller without any would keep one at most.
-  for (let round = 0; round < 20; round += 1) {
-    await send('newcomer', round, round + 1);
-    for (const caller of crowd) await send(caller, 2 * each + 5 * round, 2 * each + 5 * (round + 1), 5);
-  }
-  await send('newcomer', 20, 21);
+  await send('crowd', most, most + 1);
   assert.equal(count(), most);
-  assert.ok((await send('newcomer', 0, 21)).every((isReplay) => isReplay));
+  assert.deepEqual([...(await send('crowd', 1, 2)), ...(await send('crowd', most, most + 1))], [true, true]);
+  assert.deepEqual(await send('other', 0, 1), [false]);
+  assert.deepEqual(await send('other', 0, 1), [false], 'the reply was not kept');
+  assert.equal(count(), most, 'nobody else lost one');
 });

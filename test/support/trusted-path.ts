@@ -130,7 +130,6 @@ export const decidesNothing: Reading = {
   'src/auth/common-passwords.ts': 'a list of words',
   'src/api/links.ts': 'where the other pages of a list are',
   'src/api/versions.ts': 'whether a caller has the version that it reads or changes',
-  'src/collections/kept-sizes.ts': 'how much memory the kept replies of each caller take',
   'src/collections/named-users.ts': 'which blocks are passed over; the reader tests each record of the others',
   'src/collections/size.ts': 'how large a record may be',
   'src/base/budget.ts': 'who waits while there is little room, for every caller alike',
