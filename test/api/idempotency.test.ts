@@ -308,7 +308,7 @@ test('replies that are kept leave the memory to records, also in a small store',
   assert.ok(memoryBytes < memoryMaxBytes / 4, `${memoryBytes}`);
 });
 
-test('if the kept replies are too large, a caller loses its oldest, or keeps nothing if that is not enough', async () => {
+test('if kept replies are too large, a caller loses its oldest, or keeps nothing if that is not enough', async () => {
   const lookupHash = hash('sha256', 'a', 'base64url');
   const numbers = { id: 1, revision: 1, status: 201, createdAt: Date.UTC(2026, 0) };
   const texts = { caller: 'crowd', lookupHash, digest: lookupHash, fields: ['Name', 'value'], body: '"made"' };
