@@ -17,7 +17,7 @@ const [directory = '', place] = process.argv.slice(2);
 const haste = 50;
 const machine: Machine = {
   self: () => ({ ...systemMachine.self(), ...(place === undefined ? {} : { place }) }),
-  started: (pid) => systemMachine.started(pid),
+  isRunning: (pid) => systemMachine.isRunning(pid),
   wait: (ms) => systemMachine.wait(ms / haste),
   every: (ms, work) => systemMachine.every(ms / haste, work),
 };

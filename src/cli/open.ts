@@ -15,7 +15,8 @@ import { dirname, join } from 'node:path';
 import type { ExitCode } from '../base/errors.ts';
 import { systemClock, systemRandom } from '../base/system.ts';
 import { flagOnly, OptionError, options, toggle } from '../config/options.ts';
-import { DirectoryLock, systemMachine } from '../store/disk/lock.ts';
+import { Fence } from '../store/disk/fence.ts';
+import { systemMachine } from '../store/disk/lock.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
 import type { Call, Command, Terminal } from './command.ts';
 import { serveUntilStopped } from './serve.ts';
@@ -116,13 +117,14 @@ function tellOfSharing(url: string, { out }: Terminal): void {
 /** Declares and imports the file, which no other process does meanwhile. @throws LockedError */
 async function begin(place: Place, terminal: Terminal): Promise<void> {
   const { directory, unfinished } = place;
-  const lock = await DirectoryLock.acquire(lockOptions(unfinished, terminal), () => undefined);
+  const fence = new Fence(lockOptions(unfinished, terminal));
+  await fence.acquire();
   try {
     // Another process may have done it by now.
     if (!existsSync(directory)) await importFile(place, terminal);
   } finally {
     rmSync(join(unfinished, madeName), { recursive: true, force: true });
-    await lock.release();
+    await fence.release();
     // Another process may have it by now.
     await rmdir(unfinished).catch(() => undefined);
   }

@@ -252,7 +252,7 @@ describe('a store on a full disk', () => {
       const disk = new SimulatedDisk(content);
       disk.capacity = [...content.values()].reduce((sum, { length }) => sum + length, 0);
       disk.unused = 0;
-      const machine = machineWith({ ...thisProcess, pid: 8, started: '80' }, new Map([[8, '80']]));
+      const machine = machineWith({ ...thisProcess, pid: 8 }, [8]);
       const opened = await startStore({ ...small, files: disk, machine });
       const { store, people, notices, failures } = opened;
       assert.deepEqual(all(people).map(({ name }) => name), ['ann', 'bob']);

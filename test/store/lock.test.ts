@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { OpenFile, OpenMode } from '../../src/store/disk/files.ts';
 import { systemMachine, type ProcessIdentity } from '../../src/store/disk/lock.ts';
 import { LockedError } from '../../src/store/disk/lock.ts';
@@ -16,7 +14,7 @@ import { SimulatedDisk } from '../support/store/simulated-disk.ts';
 
 const options = { spareBytes: 4000 };
 
-const other: ProcessIdentity = { ...thisProcess, pid: 8, started: '80' };
+const other: ProcessIdentity = { ...thisProcess, pid: 8 };
 
 /** A disk on which `holder` has a store open. */
 async function heldBy(holder: ProcessIdentity): Promise<Opened & { disk: SimulatedDisk; machine: TestMachine }> {
@@ -27,55 +25,48 @@ async function heldBy(holder: ProcessIdentity): Promise<Opened & { disk: Simulat
   return { ...opened, disk, machine };
 }
 
-const gone = machineWith(thisProcess, new Map([[7, '70']]));
-const alive = machineWith(thisProcess, new Map([[7, '70'], [8, '80']]));
+const gone = machineWith(thisProcess, [7]);
+const alive = machineWith(thisProcess, [7, 8]);
 
 describe('the lock', () => {
   it('is taken over at once from a process that is known to be gone', async () => {
-    const machines = [
-      machineWith(thisProcess, new Map([[7, '70']])),
-      // Another process has its number now.
-      machineWith(thisProcess, new Map([[7, '70'], [8, '81']])),
-    ];
-    for (const machine of machines) {
-      const { disk } = await heldBy(other);
-      const { store, people, notices } = await startStore({ ...options, files: disk, machine });
-      assert.deepEqual([people.size, machine.waitedMs], [1, 0]);
-      assert.ok(!notices.join().includes('waiting'));
-      await store.close();
-      assert.ok(!disk.content().has('lock'));
-    }
-    // As in a container that is started again: its first process has the same number as the last one.
-    const { disk } = await heldBy({ ...thisProcess, started: '60' });
-    await startStore({ ...options, files: disk, machine: gone });
+    const { disk } = await heldBy(other);
+    const machine = machineWith(thisProcess, [7]);
+    const { store, people, notices } = await startStore({ ...options, files: disk, machine });
+    assert.deepEqual([people.size, machine.waitedMs], [1, 0]);
+    assert.ok(!notices.join().includes('waiting'));
+    await store.close();
+    assert.ok(!disk.content().has('lock'));
   });
 
-  const running: Readonly<Record<string, ProcessIdentity>> = {
-    'a process that runs': other,
-    'this very process': thisProcess,
-  };
-  for (const [what, holder] of Object.entries(running)) {
-    it(`is not taken over from ${what}, which is named`, async () => {
-      const first = await heldBy(holder);
-      const { store } = makeStore({ ...options, files: first.disk, machine: alive });
-      const message = new RegExp(`^Cannot open the store: process ${holder.pid} on box since 2025-\\S+ holds it: stop`);
-      await assert.rejects(store.start(), (error) => error instanceof LockedError && message.test(error.message));
-      assert.equal(alive.waitedMs, 0);
-      await first.store.write((tx) => tx.of(first.people).insert(person('bob')));
-      await first.store.close();
-    });
-  }
+  it('is taken over at once from an earlier process that had our number, as in a container', async () => {
+    const lock = Buffer.from(`${JSON.stringify({ ...thisProcess, since: '', token: 'an earlier one' })}\n`);
+    const machine = machineWith();
+    await startStore({ ...options, files: new SimulatedDisk(new Map([['lock', lock]])), machine });
+    assert.equal(machine.waitedMs, 0);
+  });
+
+  it('is not taken over from a store of this very process, which is named', async () => {
+    const first = await heldBy(thisProcess);
+    const { store } = makeStore({ ...options, files: first.disk, machine: alive, random: seededRandom(2) });
+    const message = /^Cannot open the store: process 7 on box since 2025-\S+ holds it: stop/;
+    await assert.rejects(store.start(), (error) => error instanceof LockedError && message.test(error.message));
+    assert.equal(alive.waitedMs, 0);
+    await first.store.write((tx) => tx.of(first.people).insert(person('bob')));
+    await first.store.close();
+    await startStore({ ...options, files: first.disk, machine: alive });
+  });
 
   const unknown: readonly [string, ProcessIdentity, TestMachine][] = [
     ['in another container, or on another machine', { ...other, host: 'far', place: 'b2 n2' }, alive],
     ['with our number, in another container of that name', { ...thisProcess, place: 'b1 n2' }, gone],
     ['that could not tell where it is', { ...other, place: null }, gone],
-    ['that we cannot look up', other, machineWith({ ...thisProcess, place: null }, new Map())],
-    ['with a number that a process has whose start is hidden', other, machineWith(thisProcess, new Map([[8, null]]))],
-    ['that could not tell when it began', { ...other, started: null }, alive],
+    ['that we cannot look up', other, machineWith({ ...thisProcess, place: null }, [])],
+    ['whose number a process has', other, alive],
+    ['in another thread of our process', { ...thisProcess, place: 'b1 n1 2' }, gone],
   ];
-  for (const [what, holder, { self, started }] of unknown) {
-    const machine = (): TestMachine => ({ ...machineWith(), self, started });
+  for (const [what, holder, { self, isRunning }] of unknown) {
+    const machine = (): TestMachine => ({ ...machineWith(), self, isRunning });
 
     it(`is taken over from a process ${what}, once it was not renewed for 20 seconds`, async () => {
       const first = await heldBy(holder);
@@ -149,9 +140,11 @@ describe('the lock', () => {
       const next = seeded(seed);
       const { disk } = await heldBy(other);
       disk.pause = () => turns(Math.floor(next() * 4));
+      const holders: TestMachine[] = [];
       const starts = [1, 2, 3].map(async (pid) => {
-        const self = { ...thisProcess, pid, started: String(pid) };
-        const machine = machineWith(self, new Map([1, 2, 3].map((each) => [each, String(each)])));
+        const machine = machineWith({ ...thisProcess, pid }, [1, 2, 3]);
+        machine.whileWaiting = () => holders.forEach((each) => each.renew());
+        holders.push(machine);
         await turns(Math.floor(next() * 9));
         return startStore({ ...options, files: disk, machine, random: seededRandom(seed * 10 + pid) });
       });
@@ -168,7 +161,8 @@ describe('the lock', () => {
     class Disk extends SimulatedDisk {
       override async open(name: string, mode: OpenMode): Promise<OpenFile> {
         if (name.startsWith('lock.') && faster === undefined) {
-          const machine = machineWith({ ...thisProcess, pid: 9, started: '90' }, new Map([[9, '90']]));
+          const machine = machineWith({ ...thisProcess, pid: 9 }, [9]);
+          holder = machine;
           faster = makeStore({ ...options, files: this, machine, random: seededRandom(2) });
           await faster.store.start();
         }
@@ -176,8 +170,10 @@ describe('the lock', () => {
       }
     }
     let faster: Opened | undefined;
+    let holder: TestMachine | undefined;
     const disk = new Disk(new Map([['lock', Buffer.from(JSON.stringify(other))]]));
-    const machine = machineWith(thisProcess, new Map([[7, '70'], [9, '90']]));
+    const machine = machineWith(thisProcess, [7, 9]);
+    machine.whileWaiting = () => holder?.renew();
     await assert.rejects(startStore({ ...options, files: disk, machine }), /process 9 on box since \S+ holds it/);
     assert.ok(!disk.content().has('lock.1'));
     await faster?.store.write((tx) => faster !== undefined && tx.of(faster.people).insert(person('ann')));
@@ -202,24 +198,15 @@ describe('the lock', () => {
   });
 });
 
-describe('the processes of this machine', { skip: isLockedRun || process.platform !== 'linux' }, () => {
-  it('are gone where they are dead and nobody has fetched them', async () => {
-    // The shell is replaced by a process that never asks what became of its child.
-    const parent = spawn('sh', ['-c', 'sleep 60 & echo $!; exec sleep 60'], { stdio: ['ignore', 'pipe', 'inherit'] });
-    try {
-      const [line] = await once(parent.stdout, 'data');
-      const pid = Number(String(line));
-      const nameOf = (id: number | undefined): string => readFileSync(`/proc/${id}/comm`, 'latin1').trim();
-      while (nameOf(parent.pid) !== 'sleep') await delay(5);
-      process.kill(pid);
-      const state = (): string => readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]?.[0] ?? '';
-      while (state() !== 'Z') await delay(5);
-      assert.equal(systemMachine.started(pid), undefined);
-      assert.equal(systemMachine.started(process.pid), systemMachine.self().started);
-      assert.equal(typeof systemMachine.self().started, 'string');
-    } finally {
-      parent.kill();
-    }
+describe('the processes of this machine', { skip: isLockedRun }, () => {
+  it('are running until they have ended', async () => {
+    const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' });
+    await once(child, 'spawn');
+    const { pid = NaN } = child;
+    assert.ok(systemMachine.isRunning(pid) && systemMachine.isRunning(process.pid));
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    assert.equal(systemMachine.isRunning(pid), false);
   });
 });
 

@@ -1,6 +1,7 @@
 import { CairnError } from '../../base/errors.ts';
 import { readWhole, replaceFile, type Files } from '../../store/disk/files.ts';
-import { DirectoryLock, waitUntilGone, type LockOptions } from '../../store/disk/lock.ts';
+import { Fence } from '../../store/disk/fence.ts';
+import { waitUntilGone, type LockOptions } from '../../store/disk/lock.ts';
 import { StoreDamageError } from '../../store/recovery/damage-error.ts';
 import { imageOf, writeSnapshots, type Image, type Target } from '../../store/format/snapshot.ts';
 import { newEpoch } from '../../store/log.ts';
@@ -156,7 +157,8 @@ export async function writeCopy(
 ): Promise<Copy> {
   const { random, onProgress, credentials } = options;
   const lockOptions = { ...options, files, onNotice: onProgress };
-  const lock = await DirectoryLock.acquire(lockOptions, () => undefined);
+  const fence = new Fence(lockOptions);
+  await fence.acquire();
   try {
     // A volume has `lost+found` from the start. Files with a dot in front are not the
     // store's.
@@ -183,6 +185,6 @@ export async function writeCopy(
     await recover(files, new Tables());
     return copy;
   } finally {
-    await lock.release();
+    await fence.release();
   }
 }

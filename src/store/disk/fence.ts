@@ -1,31 +1,72 @@
-import { invariant } from '../../base/errors.ts';
-import { DirectoryLock, type LockOptions } from './lock.ts';
+import { writeAll, type OpenFile } from './files.ts';
+import { lockName, releaseToken, takeLock, type LockOptions } from './lock.ts';
+
+/** How often the lock is renewed. */
+const renewMs = 5000;
 
 /**
  * The right to write to a directory: this process has its lock, and nothing has failed. After the
- * first failure no write begins but the renewals of the lock.
+ * first failure no write begins but the renewals of the lock. A frozen process may lose the lock,
+ * so `assertHeld` is called before others rely on what was written.
  */
 export class Fence {
   /** The first failure. */
   failure: unknown;
   /** Called with the first failure. */
   onFailure: (error: unknown) => void = () => undefined;
-  #lock: DirectoryLock | undefined;
+  readonly #options: LockOptions;
+  /** The lock file. It is kept open, so that no other file can get its identity. */
+  #file: OpenFile | undefined;
+  #token = '';
+  #stopRenewing: () => void = () => undefined;
 
-  /** Takes the lock. @throws LockedError */
-  async acquire(options: LockOptions): Promise<void> {
-    this.#lock = await DirectoryLock.acquire(options, (error) => this.fail(error));
+  constructor(options: LockOptions) {
+    this.#options = options;
+  }
+
+  /** Makes the directory if it is absent, and takes its lock. @throws LockedError */
+  async acquire(): Promise<void> {
+    const { files, machine } = this.#options;
+    try {
+      await files.prepare();
+      const { file, content, token } = await takeLock(this.#options);
+      [this.#file, this.#token] = [file, token];
+      let renewals = 0;
+      this.#stopRenewing = machine.every(renewMs, () => {
+        renewals += 1;
+        try {
+          this.#assertOurs();
+        } catch (error) {
+          return this.fail(error);
+        }
+        // Writes all of it, for which there may have been no room. If that fails, the next
+        // renewal does it.
+        writeAll(file, Buffer.from(`${content}${renewals}\n`), 0).catch(() => undefined);
+      });
+    } catch (error) {
+      await files.close();
+      throw error;
+    }
   }
 
   async release(): Promise<void> {
-    await this.#lock?.release();
+    const { files } = this.#options;
+    this.#stopRenewing();
+    try {
+      this.#assertOurs();
+      await files.remove(lockName);
+    } catch {
+      // It is another's, or a later start finds that its holder is gone.
+    }
+    releaseToken(this.#token);
+    await this.#file?.close().catch(() => undefined);
+    await files.close();
   }
 
-  /** @throws where another process has the directory, or something has failed before */
+  /** @throws if another process has the directory, or something has failed before */
   assertHeld(): void {
     try {
-      invariant(this.#lock !== undefined, 'the directory is used before it is locked');
-      this.#lock.assertHeld();
+      this.#assertOurs();
     } catch (error) {
       this.fail(error);
     }
@@ -47,5 +88,12 @@ export class Fence {
     if (this.failure !== undefined) return;
     this.failure = error;
     this.onFailure(error);
+  }
+
+  /** @throws if the system does not tell, too */
+  #assertOurs(): void {
+    if (this.#file !== undefined && this.#options.files.identity(lockName) === this.#file.identity)
+      return;
+    throw new Error('Cannot write: the lock file is not ours any more');
   }
 }

@@ -58,7 +58,7 @@ export class FileLog implements CommitLog, Journals, RoomUser {
   readonly #files: Files;
   readonly #tables: Tables;
   readonly #target: Target;
-  readonly #fence = new Fence();
+  readonly #fence: Fence;
   readonly #room: Room;
   readonly #checkpointer: Checkpointer;
   #client: LogClient | undefined;
@@ -80,6 +80,7 @@ export class FileLog implements CommitLog, Journals, RoomUser {
     this.#options = options;
     this.#files = files;
     this.#tables = tables;
+    this.#fence = new Fence(options);
     const mark = random(4).toString('hex');
     this.#target = { files, mark, guard: (work) => this.#fence.guard(work) };
     this.#room = new Room(options, this);
@@ -88,7 +89,7 @@ export class FileLog implements CommitLog, Journals, RoomUser {
 
   async open(client: LogClient) {
     try {
-      await this.#fence.acquire(this.#options);
+      await this.#fence.acquire();
       const start = await this.#recover();
       const {
         epoch,

@@ -1,7 +1,7 @@
 import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
+import { threadId } from 'node:worker_threads';
 import { FatalError } from '../../base/errors.ts';
-import type { JsonObject } from '../../base/json.ts';
 import { type Clock, type Random, timers } from '../../base/system.ts';
 import { parseObject } from '../format/journal.ts';
 import { errorCode, isExhausted, readWhole, writeAll, type Files, type OpenFile } from './files.ts';
@@ -11,23 +11,18 @@ export interface ProcessIdentity {
   /** The name of the machine, for messages. */
   readonly host: string;
   /**
-   * The scope of process numbers: one boot of one machine, or one container. Null where
-   * it is unknown, as under the permission model.
+   * The scope of process numbers: one boot of one machine, or one container. Null if it is
+   * unknown, as under the permission model.
    */
   readonly place: string | null;
   readonly pid: number;
-  /** When the process began, since numbers are used again; null where it is unknown. */
-  readonly started: string | null;
 }
 
 /** The part of a machine that a lock needs. */
 export interface Machine {
   self(): ProcessIdentity;
-  /**
-   * When the process began; null where that is hidden, `undefined` where there is no
-   * process.
-   */
-  started(pid: number): string | null | undefined;
+  /** False if there is no process with this number. */
+  isRunning(pid: number): boolean;
   wait(ms: number): Promise<void>;
   /**
    * Calls `work` periodically, without keeping the process alive. Returns a function to
@@ -56,84 +51,44 @@ export class LockedError extends FatalError {
 
 export const lockName = 'lock';
 
-const renewMs = 5000;
+/** How long a lock that is not renewed stays its holder's, and how often a start looks. */
 const staleMs = 20_000;
 const pollMs = 1000;
 
+/** The tokens of the locks that this process holds, or is taking. */
+const ownTokens = new Set<string>();
+
+/** The lock file of a directory, and what it says until it is renewed. */
+interface TakenLock {
+  readonly file: OpenFile;
+  readonly content: string;
+  /** Tells the locks of this process from those of an earlier one with its number. */
+  readonly token: string;
+}
+
 /**
- * The right to write to a directory, which one process has at a time. It is a file that
+ * Takes the right to write to a directory, which one process has at a time. It is a file that
  * names its holder, and that the holder changes every 5 seconds. A holder that is known
  * to be gone loses the lock at once. Any other holder, such as one in another container,
- * loses it when the file has not changed for 20 seconds. A frozen process may lose it in
- * this way, so the holder calls `assertHeld` before others rely on what it wrote.
+ * loses it when the file has not changed for 20 seconds.
+ * @throws LockedError
  */
-export class DirectoryLock {
-  readonly #files: Files;
-  /** Kept open, so that no other file can get its identity. */
-  readonly #file: OpenFile;
-  readonly #stopRenewing: () => void;
-
-  private constructor(
-    { files, machine }: LockOptions,
-    file: OpenFile,
-    renew: (lock: DirectoryLock) => void,
-  ) {
-    this.#files = files;
-    this.#file = file;
-    this.#stopRenewing = machine.every(renewMs, () => renew(this));
+export async function takeLock(options: LockOptions): Promise<TakenLock> {
+  const { clock, random, machine } = options;
+  const since = new Date(clock.now()).toISOString();
+  const token = random(16).toString('hex');
+  const content = `${JSON.stringify({ ...machine.self(), since, token })}\n`;
+  ownTokens.add(token);
+  try {
+    return { file: await take(options, lockName, Buffer.from(content)), content, token };
+  } catch (error) {
+    ownTokens.delete(token);
+    throw error;
   }
+}
 
-  /**
-   * `onLost` is called with the error of `assertHeld` when a renewal meets it. @throws
-   * LockedError
-   */
-  static async acquire(
-    options: LockOptions,
-    onLost: (error: unknown) => void,
-  ): Promise<DirectoryLock> {
-    const { files, clock, random, machine } = options;
-    try {
-      await files.prepare();
-      const since = new Date(clock.now()).toISOString();
-      const holder = { ...machine.self(), since, token: random(16).toString('hex') };
-      const content = Buffer.from(`${JSON.stringify(holder)}\n`);
-      const file = await take(options, lockName, content);
-      let renewals = 0;
-      return new DirectoryLock(options, file, (lock) => {
-        renewals += 1;
-        try {
-          lock.assertHeld();
-        } catch (error) {
-          return onLost(error);
-        }
-        // Writes all of it, for which there may have been no room. If that fails, the next
-        // renewal does it.
-        const renewed = Buffer.concat([content, Buffer.from(`${renewals}\n`)]);
-        writeAll(file, renewed, 0).catch(() => undefined);
-      });
-    } catch (error) {
-      await files.close();
-      throw error;
-    }
-  }
-
-  /** @throws where another process has the lock, and where the system does not tell */
-  assertHeld(): void {
-    if (this.#files.identity(lockName) === this.#file.identity) return;
-    throw new Error('Cannot write: the lock file is not ours any more');
-  }
-
-  async release(): Promise<void> {
-    this.#stopRenewing();
-    try {
-      this.assertHeld();
-      await this.#files.remove(lockName);
-    } catch {
-      // It is another's, or a later start finds that its holder is gone.
-    }
-    await this.#file.close().catch(() => undefined);
-    await this.#files.close();
-  }
+export function releaseToken(token: string): void {
+  ownTokens.delete(token);
 }
 
 /**
@@ -199,11 +154,14 @@ export async function waitUntilGone(
     const content = (await readWhole(files, name))?.toString();
     if (identity === undefined || content === undefined) return undefined;
     const holder = parseObject(content.split('\n', 1).join(''));
-    const presence = presenceOf(holder, machine);
-    if (presence === 'gone') return identity;
-    const { pid, host, since } = holder ?? {};
+    const { host, place, pid, since, token } = holder ?? {};
+    const self = machine.self();
+    const isHere = place !== null && place === self.place && typeof pid === 'number';
+    // In a container that is started again, this process has the number of the former one.
+    const isOurs = isHere && pid === self.pid && ownTokens.has(String(token));
+    if (isHere && !isOurs && (pid === self.pid || !machine.isRunning(pid))) return identity;
     const who = `process ${String(pid)} on ${String(host)} since ${String(since)}`;
-    if (presence === 'running' || (seen !== undefined && seen !== content)) {
+    if (isOurs || (seen !== undefined && seen !== content)) {
       throw new LockedError(`Cannot open the store: ${who} holds it: stop it first`);
     }
     if (waitedMs >= staleMs) return identity;
@@ -218,36 +176,22 @@ export async function waitUntilGone(
   }
 }
 
-function presenceOf(
-  holder: JsonObject | undefined,
-  machine: Machine,
-): 'gone' | 'running' | 'unknown' {
-  const { place = null, pid, started = null } = holder ?? {};
-  const isHere = place !== null && place === machine.self().place;
-  if (!isHere || typeof pid !== 'number') return 'unknown';
-  const now = machine.started(pid);
-  if (now === undefined) return 'gone';
-  if (now === null || started === null) return 'unknown';
-  return now === started ? 'running' : 'gone';
-}
-
-/** This machine. Other systems than Linux have no namespaces; their name stands for a boot. */
+/**
+ * This machine. Other systems than Linux have no namespaces; their name stands for a boot. Threads
+ * do not know each other's locks, so each but the first is a place of its own.
+ */
 export const systemMachine: Machine = {
   self: () => ({
     host: hostname(),
-    place: process.platform === 'linux' ? quietly(bootAndNamespace) : hostname(),
+    place: quietly(placeOfThread),
     pid: process.pid,
-    started: statusOf('self')?.[19] ?? null,
   }),
-  started: (pid) => {
+  isRunning: (pid) => {
     try {
-      process.kill(pid, 0);
+      return process.kill(pid, 0);
     } catch (error) {
-      if (errorCode(error) === 'ESRCH') return undefined;
+      return errorCode(error) !== 'ESRCH';
     }
-    const stat = statusOf(pid === process.pid ? 'self' : String(pid));
-    // A dead process, while its parent has not asked for its exit code.
-    return /^[ZX]/.test(stat?.[0] ?? '') ? undefined : (stat?.[19] ?? null);
   },
   wait: (ms) => timers.sleep(ms),
   every: (ms, work) => {
@@ -256,15 +200,11 @@ export const systemMachine: Machine = {
   },
 };
 
-function bootAndNamespace(): string {
+function placeOfThread(): string {
+  const thread = threadId === 0 ? '' : ` ${threadId}`;
+  if (process.platform !== 'linux') return hostname() + thread;
   const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
-  return `${boot} ${readlinkSync('/proc/self/ns/pid')}`;
-}
-
-/** The fields of `/proc/<pid>/stat` after the second, which is in parentheses. */
-function statusOf(pid: string): readonly string[] | null {
-  const read = (): string => readFileSync(`/proc/${pid}/stat`, 'latin1');
-  return quietly(() => read().split(') ').at(-1)?.split(' ') ?? null);
+  return `${boot} ${readlinkSync('/proc/self/ns/pid')}${thread}`;
 }
 
 function quietly<T>(read: () => T): T | null {

@@ -75,7 +75,7 @@ export function steppingClock(): Clock & { advance: (ms: number) => void } {
 /** Options of a store among very many: its journal grows by little. */
 export const small = { spareBytes: 1200 };
 
-export const thisProcess: ProcessIdentity = { host: 'box', place: 'b1 n1', pid: 7, started: '70' };
+export const thisProcess: ProcessIdentity = { host: 'box', place: 'b1 n1', pid: 7 };
 
 export interface TestMachine extends Machine {
   /** How long starts have waited in all. */
@@ -89,7 +89,7 @@ export interface TestMachine extends Machine {
 /** A machine on which only `running` processes are there, and where waiting takes no time. */
 export function machineWith(
   self: ProcessIdentity = thisProcess,
-  running: ReadonlyMap<number, string | null> = new Map([[7, '70']]),
+  running: readonly number[] = [7],
 ): TestMachine {
   const works = new Set<() => void>();
   return {
@@ -97,7 +97,7 @@ export function machineWith(
     whileWaiting: () => undefined,
     renew: () => works.forEach((work) => work()),
     self: () => self,
-    started: (pid) => running.get(pid),
+    isRunning: (pid) => running.includes(pid),
     async wait(ms) {
       this.waitedMs += ms;
       await this.whileWaiting();
