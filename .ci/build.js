@@ -12,7 +12,11 @@ process.chdir(join(import.meta.dirname, '..'));
 
 const targets = {
   dist: { project: 'tsconfig.json', flags: [], source: '.' },
-  '.test': { project: 'test/tsconfig.json', flags: ['--noCheck', '--declaration', 'false', '--sourceMap'], source: 'src' },
+  '.test': {
+    project: 'test/tsconfig.json',
+    flags: ['--noCheck', '--declaration', 'false', '--sourceMap'],
+    source: 'src',
+  },
 };
 
 const [folder] = process.argv.slice(2);

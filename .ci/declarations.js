@@ -9,7 +9,8 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-const declaration = /^(?:export )?(?:declare )?(?:abstract )?(?:interface|type|class|function|const) (\w+)/;
+const declaration =
+  /^(?:export )?(?:declare )?(?:abstract )?(?:interface|type|class|function|const) (\w+)/;
 const link = /^(?:import|export)(?: type)? \{(.*)\} from '(.*)';$/;
 
 /** The names in a text, but for its comments, texts and members. */
@@ -32,8 +33,10 @@ function read(path) {
     const isComment = /^( ?\/?\*)/.test(line);
     if (isComment) comment = line.startsWith('/**') ? `${line}\n` : `${comment}${line}\n`;
     else if (begun !== '') declared.set(begun, `${comment}${line}\n`);
-    else if (name !== '' && /^[ \]})|]/.test(line)) declared.set(name, `${declared.get(name)}${line}\n`);
-    else if (!/^(?:import |export (?:type )?\{|\/\/\/|$)/.test(line)) throw new Error(`${path}: "${line}"`);
+    else if (name !== '' && /^[ \]})|]/.test(line))
+      declared.set(name, `${declared.get(name)}${line}\n`);
+    else if (!/^(?:import |export (?:type )?\{|\/\/\/|$)/.test(line))
+      throw new Error(`${path}: "${line}"`);
     if (isComment || begun !== '') name = begun;
     if (!isComment) comment = '';
   }
@@ -48,7 +51,8 @@ export function declarationsOf(index) {
   const outside = new Map();
   const reach = (name, { path, declared, taken }) => {
     const from = taken.get(name);
-    if (from?.startsWith('.')) return reach(name, fileOf(join(dirname(path), from.replace(/ts$/, 'd.ts'))));
+    if (from?.startsWith('.'))
+      return reach(name, fileOf(join(dirname(path), from.replace(/ts$/, 'd.ts'))));
     if (from !== undefined) return outside.set(name, from);
     const known = reached.get(name);
     if (known !== undefined && (known.path !== path || !declared.has(name)))
@@ -68,10 +72,16 @@ export function declarationsOf(index) {
 /** Returns the text of the one file. */
 export function bundled(index) {
   const { reached, outside, exported } = declarationsOf(index);
-  const imports = Array.from(outside, ([name, from]) => `import type { ${name} } from '${from}';\n`);
+  const imports = Array.from(
+    outside,
+    ([name, from]) => `import type { ${name} } from '${from}';\n`,
+  );
   const text = Array.from(reached, ([name, { text }]) => {
     const isExported = exported.includes(name);
-    return text.replace(/^(?:export )?(?=declare|interface|type|class)/m, isExported ? 'export ' : '');
+    return text.replace(
+      /^(?:export )?(?=declare|interface|type|class)/m,
+      isExported ? 'export ' : '',
+    );
   });
   return `/// <reference types="node" />\n${imports.join('')}${text.join('')}export {};\n`;
 }

@@ -3,7 +3,15 @@
  * (CycloneDX 1.6) stand in the package's root meanwhile, where tools look for them. Files get the same mode whatever
  * the umask was, since npm packs it.
  */
-import { chmodSync, copyFileSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 
 process.chdir(join(import.meta.dirname, '..'));
@@ -23,8 +31,11 @@ if (process.argv[2] === 'before') {
 
 /** What Cairn is made of: itself. Without a time and a serial number, which would differ from one clone to the next. */
 function bill() {
-  const { name, version, description, license, dependencies } = JSON.parse(readFileSync('package.json', 'utf8'));
-  if (Object.keys(dependencies).length > 0) throw new Error('The bill of materials says that there are no packages.');
+  const { name, version, description, license, dependencies } = JSON.parse(
+    readFileSync('package.json', 'utf8'),
+  );
+  if (Object.keys(dependencies).length > 0)
+    throw new Error('The bill of materials says that there are no packages.');
   const purl = `pkg:npm/${name}@${version}`;
   const licenses = [{ license: { id: license } }];
   return {
@@ -33,7 +44,15 @@ function bill() {
     specVersion: '1.6',
     version: 1,
     metadata: {
-      component: { type: 'application', 'bom-ref': purl, name, version, description, licenses, purl },
+      component: {
+        type: 'application',
+        'bom-ref': purl,
+        name,
+        version,
+        description,
+        licenses,
+        purl,
+      },
     },
     components: [],
     dependencies: [{ ref: purl, dependsOn: [] }],

@@ -9,9 +9,14 @@ import { pathToFileURL } from 'node:url';
 
 const parent = process.ppid;
 const project = join(import.meta.dirname, '..');
-const main = join(project, ...(process.features.typescript ? ['src', 'main.ts'] : ['dist', 'main.js']));
+const main = join(
+  project,
+  ...(process.features.typescript ? ['src', 'main.ts'] : ['dist', 'main.js']),
+);
 if (!process.features.typescript) {
-  const { status } = spawnSync(process.execPath, [join(project, '.ci', 'build.js'), 'dist'], { stdio: 'inherit' });
+  const { status } = spawnSync(process.execPath, [join(project, '.ci', 'build.js'), 'dist'], {
+    stdio: 'inherit',
+  });
   if (status !== 0) process.exit(status ?? 1);
 }
 setInterval(() => process.ppid !== parent && process.kill(process.pid, 'SIGTERM'), 250).unref();

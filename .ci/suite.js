@@ -13,10 +13,16 @@ const [kind, ...words] = process.argv.slice(2);
 const folder = kind === 'test' ? 'test' : `.ci/${kind}`;
 const files = readdirSync(folder, { recursive: true, encoding: 'utf8' })
   .map((path) => join(folder, path).replaceAll('\\', '/'))
-  .filter((path) => path.endsWith(`.${kind}.ts`) && (words.length === 0 || words.some((word) => path.includes(word))))
+  .filter(
+    (path) =>
+      path.endsWith(`.${kind}.ts`) &&
+      (words.length === 0 || words.some((word) => path.includes(word))),
+  )
   .sort();
 if (files.length === 0) {
-  process.stderr.write(`No test file's path ends in .${kind}.ts and contains ${words.join(' or ')}\n`);
+  process.stderr.write(
+    `No test file's path ends in .${kind}.ts and contains ${words.join(' or ')}\n`,
+  );
   process.exit(64);
 }
 
@@ -33,11 +39,29 @@ function runSources() {
   // A test that a helper makes is of the helper's file, which says nothing: then all are run again.
   const isKnown = again.every((path) => path === '' || chosen.some((one) => resolve(one) === path));
   const tried = chosen.length > 0 && isKnown ? chosen : files;
-  const reporters = failed ? ['tap', 'stdout', './.ci/failed.js', 'stderr'].map((value, index) =>
-    `--test-reporter${index % 2 ? '-destination' : ''}=${value}`) : [];
-  const [alone, others] = [true, false].map((wanted) => tried.filter((path) => measuring.test(path) === wanted));
-  const statuses = [[others, 2], [alone, 1]].map(([chosen, concurrency]) => chosen.length === 0 ? 0
-    : run(['--import', 'tsx', '--test', ...reporters, `--test-concurrency=${concurrency}`, ...chosen]));
+  const reporters = failed
+    ? ['tap', 'stdout', './.ci/failed.js', 'stderr'].map(
+        (value, index) => `--test-reporter${index % 2 ? '-destination' : ''}=${value}`,
+      )
+    : [];
+  const [alone, others] = [true, false].map((wanted) =>
+    tried.filter((path) => measuring.test(path) === wanted),
+  );
+  const statuses = [
+    [others, 2],
+    [alone, 1],
+  ].map(([chosen, concurrency]) =>
+    chosen.length === 0
+      ? 0
+      : run([
+          '--import',
+          'tsx',
+          '--test',
+          ...reporters,
+          `--test-concurrency=${concurrency}`,
+          ...chosen,
+        ]),
+  );
   return Math.max(...statuses);
 }
 
@@ -55,5 +79,8 @@ function runBuilt() {
 }
 
 function run(args, environment = {}) {
-  return spawnSync(process.execPath, args, { stdio: 'inherit', env: { ...process.env, ...environment } }).status ?? 1;
+  return (
+    spawnSync(process.execPath, args, { stdio: 'inherit', env: { ...process.env, ...environment } })
+      .status ?? 1
+  );
 }

@@ -11,12 +11,18 @@ const [order] = process.argv.slice(2).map((argument) => JSON.parse(argument));
 if (order !== undefined) await serve(order);
 
 async function serve({ status, body, log }) {
-  const fields = ['Content-Type', 'application/json', 'Content-Length', String(Buffer.byteLength(body))];
+  const fields = [
+    'Content-Type',
+    'application/json',
+    'Content-Length',
+    String(Buffer.byteLength(body)),
+  ];
   const answer = (outgoing) => {
     outgoing.writeHead(status, fields);
     outgoing.end(body);
   };
-  const handle = log === undefined ? (_incoming, outgoing) => answer(outgoing) : await appendTo(log, answer);
+  const handle =
+    log === undefined ? (_incoming, outgoing) => answer(outgoing) : await appendTo(log, answer);
   const server = createServer(handle).listen(0, '127.0.0.1', () => {
     process.stdout.write(`Bare serves http://127.0.0.1:${server.address().port}\n`);
   });

@@ -12,7 +12,10 @@ let atBegin;
 if (path !== undefined) process.on('SIGUSR2', toggle);
 
 function toggle() {
-  const now = getHeapSpaceStatistics().map((space) => ({ spaceName: space.space_name, spaceUsedSize: space.space_used_size }));
+  const now = getHeapSpaceStatistics().map((space) => ({
+    spaceName: space.space_name,
+    spaceUsedSize: space.space_used_size,
+  }));
   if (profiler === undefined) {
     profiler = new GCProfiler();
     atBegin = now;
@@ -33,7 +36,8 @@ function sum(begin, collections, end) {
   for (const { gcType, beforeGC, afterGC } of collections) {
     const [before, after] = [beforeGC.heapSpaceStatistics, afterGC.heapSpaceStatistics];
     grow(before);
-    if (gcType === 'Scavenge') promoted += Math.max(0, used(after, /^old_/) - used(before, /^old_/));
+    if (gcType === 'Scavenge')
+      promoted += Math.max(0, used(after, /^old_/) - used(before, /^old_/));
     last = after;
   }
   grow(end);
@@ -42,6 +46,7 @@ function sum(begin, collections, end) {
 
 function used(spaces, name) {
   let bytes = 0;
-  for (const { spaceName, spaceUsedSize } of spaces) if (name.test(spaceName)) bytes += spaceUsedSize;
+  for (const { spaceName, spaceUsedSize } of spaces)
+    if (name.test(spaceName)) bytes += spaceUsedSize;
   return bytes;
 }

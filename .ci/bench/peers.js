@@ -15,7 +15,9 @@ function say(port) {
 /** Tokens are verified at each request; a create is synced before it is answered, as SQLite does it in WAL mode. */
 async function serveFastify() {
   const [{ default: fastify }, { default: jwt }, { default: Database }] = await Promise.all([
-    import('fastify'), import('@fastify/jwt'), import('better-sqlite3'),
+    import('fastify'),
+    import('@fastify/jwt'),
+    import('better-sqlite3'),
   ]);
   for (const ending of ['', '-wal', '-shm']) rmSync(`items.db${ending}`, { force: true });
   const database = new Database('items.db');
@@ -28,24 +30,35 @@ async function serveFastify() {
   database.transaction(() => list.forEach(({ name, price }) => insert.run(name, price)))();
   const one = database.prepare('SELECT id, name, price FROM items WHERE id = ?');
   const byId = database.prepare('SELECT id, name, price FROM items ORDER BY id LIMIT ?');
-  const byPrice = database.prepare('SELECT id, name, price FROM items ORDER BY price DESC, id LIMIT ?');
+  const byPrice = database.prepare(
+    'SELECT id, name, price FROM items ORDER BY price DESC, id LIMIT ?',
+  );
 
   const app = fastify({ logger: false });
   await app.register(jwt, { secret });
   const onRequest = (request) => request.jwtVerify();
   const item = {
-    type: 'object', properties: { id: { type: 'integer' }, name: { type: 'string' }, price: { type: 'number' } },
+    type: 'object',
+    properties: { id: { type: 'integer' }, name: { type: 'string' }, price: { type: 'number' } },
   };
   const body = {
-    type: 'object', required: ['name', 'price'], additionalProperties: false,
+    type: 'object',
+    required: ['name', 'price'],
+    additionalProperties: false,
     properties: {
-      name: { type: 'string', minLength: 1, maxLength: 200 }, price: { type: 'number', minimum: 0, maximum: 1e12 },
+      name: { type: 'string', minLength: 1, maxLength: 200 },
+      price: { type: 'number', minimum: 0, maximum: 1e12 },
     },
   };
   app.post('/tokens', () => app.jwt.sign({ userId: 1, role: 'admin' }, { expiresIn: 900 }));
-  app.get('/items/:id', { onRequest, schema: { response: { 200: item } } }, ({ params }) => one.get(Number(params.id)));
-  app.get('/items', { onRequest, schema: { response: { 200: { type: 'array', items: item } } } }, ({ query }) =>
-    (query.sort === '-price' ? byPrice : byId).all(Number(query.limit)));
+  app.get('/items/:id', { onRequest, schema: { response: { 200: item } } }, ({ params }) =>
+    one.get(Number(params.id)),
+  );
+  app.get(
+    '/items',
+    { onRequest, schema: { response: { 200: { type: 'array', items: item } } } },
+    ({ query }) => (query.sort === '-price' ? byPrice : byId).all(Number(query.limit)),
+  );
   app.post('/items', { onRequest, schema: { body, response: { 201: item } } }, (request, reply) => {
     const { name, price } = request.body;
     reply.code(201);
@@ -60,10 +73,12 @@ async function serveJsonServer() {
   copyFileSync(items, 'db.json');
   const app = jsonServer.create();
   app.post('/tokens', (_, reply) => reply.send('none'));
-  app.use(jsonServer.rewriter({
-    '/items\\?limit=20': '/items?_limit=20',
-    '/items\\?limit=20&sort=-price': '/items?_limit=20&_sort=price&_order=desc',
-  }));
+  app.use(
+    jsonServer.rewriter({
+      '/items\\?limit=20': '/items?_limit=20',
+      '/items\\?limit=20&sort=-price': '/items?_limit=20&_sort=price&_order=desc',
+    }),
+  );
   app.use(jsonServer.bodyParser);
   app.use(jsonServer.router('db.json'));
   const server = app.listen(0, '127.0.0.1', () => say(server.address().port));

@@ -32,7 +32,7 @@ test('the package holds JavaScript, declarations, source and README, and nothing
     return /\.(md|json)$/.test(name) ? [] : [name];
   });
   const expected = new Set([
-    'LICENSE', 'bom.json', 'package.json', 'README.md', 'dist/package.json',
+    'LICENSE', 'src/LICENSE', 'bom.json', 'package.json', 'README.md', 'dist/package.json',
     'dist/index.d.ts', 'dist/index.d.cts', // all types, for import and for require
     ...sources.map((name) => `src/${name}`), ...built.map((name) => `dist/${name}`),
   ]);

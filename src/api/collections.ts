@@ -184,10 +184,7 @@ function keyedBy({ request, route, sent }: Call, hasPassword = false): KeyedRequ
 }
 
 /** Returns the handler of a collection's list. */
-function listHandler<N, C>(
-  operations: Operations<N, C>,
-  options: CollectionOptions,
-): Handler {
+function listHandler<N, C>(operations: Operations<N, C>, options: CollectionOptions): Handler {
   const { collection, tagOf } = operations;
   const { fields } = collection;
   const { records } = operations.resource;

@@ -136,8 +136,10 @@ test('who may set fields is checked at the start, and is in the OpenAPI document
     parseDeclarations({ roles: ['clerk'], collections: [{ name: 'as', fields: { a }, access: { create } }] }, []);
   const text = { kind: 'text' };
   const refused: readonly (readonly [() => unknown, RegExp])[] = [
-    ...['public', 'optional', 'user', 'session', 'self', 'a', 'waiter'].map((word) =>
-      [parse({ ...text, optional: true, set: [word] }), /a\/set\/0 must be one of owner, admin, member, clerk,/] as const),
+    ...['public', 'optional', 'user', 'session', 'self', 'a', 'waiter'].map((word) => [
+      parse({ ...text, optional: true, set: [word] }),
+      /a\/set\/0 must be one of owner, admin, member, clerk,/,
+    ] as const),
     [parse({ ...text, set: [] }), /a\/set must be a non-empty array of roles and "owner"/],
     [parse({ ...text, set: 'admin' }), /a\/set must be a non-empty array/],
     [parse({ kind: 'list', of: { kind: 'object', fields: { b: { ...text, optional: true, ...admins } } } }),

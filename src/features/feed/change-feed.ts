@@ -1,4 +1,3 @@
-
 import type { RoutedCollection } from '../../api/call.ts';
 import { hasAccess, type Principal } from '../../auth/access.ts';
 import { Budget } from '../../base/budget.ts';
@@ -191,10 +190,12 @@ export class ChangeFeed {
   }
 
   #startHeartbeats(): void {
-    this.#heartbeatTimer ??= timers.setInterval(() => {
-      this.#heartbeats += 1;
-      void this.#wakeAll();
-    }, limits.heartbeatMs).unref();
+    this.#heartbeatTimer ??= timers
+      .setInterval(() => {
+        this.#heartbeats += 1;
+        void this.#wakeAll();
+      }, limits.heartbeatMs)
+      .unref();
   }
 
   #followedBy(request: FeedRequest): Followed {

@@ -92,11 +92,13 @@ export class Metrics implements Observer {
 
   constructor() {
     let due = systemClock.elapsed() + loopIntervalMs;
-    timers.setInterval(() => {
-      const now = systemClock.elapsed();
-      this.#loopDelay.observe(Math.max(0, now - due) / 1000);
-      due = now + loopIntervalMs;
-    }, loopIntervalMs).unref();
+    timers
+      .setInterval(() => {
+        const now = systemClock.elapsed();
+        this.#loopDelay.observe(Math.max(0, now - due) / 1000);
+        due = now + loopIntervalMs;
+      }, loopIntervalMs)
+      .unref();
   }
 
   request({ method, route = '', status, durationMs }: RequestEntry): void {
