@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { idOf, inPath } from '../base/record-id.ts';
 import { parseQuery } from '../http/query.ts';
-import { endUnread, type Reply, type Request } from '../http/message.ts';
+import type { Reply, Request } from '../http/message.ts';
 import type { Principal } from '../auth/access.ts';
 import type { Prepared } from '../accounts/users.ts';
 import type { KeyedRequest } from '../collections/idempotency.ts';
@@ -191,50 +191,36 @@ function listHandler<N, C>(operations: Operations<N, C>, options: CollectionOpti
   const source = { fields, records, pool: options.listPool };
   return ({ request, principal, query }) => {
     const asked = parseListQuery(collection, parseQuery(query), principal.userId);
-    const embedded = embeddedBy(collection, asked.embed, principal);
-    const { selection, revisionWith, marksIn, writer } = embedded;
+    const { selection, revisionWith, marksIn, writer } = embeddedBy(
+      collection,
+      asked.embed,
+      principal,
+    );
     const reader = operations.reader(principal, 'list');
-    const isByRecord = reader.test !== undefined || marksIn !== undefined;
+    const embed = writer?.(representationWriter(fields, asked.fields));
     const isPreferred = prefersCount(request);
     const withTotal = isPreferred || asked.offset !== undefined;
-    // Without marks, all that is embedded is for all.
-    const others = marksIn === undefined ? revisionWith(0) : 0;
-    const personal = asked.isPersonal ? [`user${principal.userId}`] : [];
-    // The revision and the list's view are taken in the same loop turn, so the tag fits
-    // the list.
+    // A list that depends on the caller has no tag: a revision would tell of records that are hidden.
+    // While all records are sent, those that are embedded may change.
+    const dependsOnCaller = reader.test !== undefined || marksIn !== undefined || asked.isPersonal;
+    const hasTag = !dependsOnCaller && (embed === undefined || asked.limit !== undefined);
+    // The revision and the list's view are taken in the same loop turn, so the tag fits the list.
     const revision = revisionWith(records.revision);
-    const plain = tagOf(revision, personal.join() + selection);
-    const counted = tagOf(revision, [...personal, 'counted'].join('-') + selection);
-    const [tag, other] = withTotal ? [counted, plain] : [plain, counted];
-    if (!isByRecord && isUnchanged(request, tag, other)) return notModified(tag);
+    const tags = [tagOf(revision, selection), tagOf(revision, `counted${selection}`)] as const;
+    const [tag, other] = withTotal ? ([tags[1], tags[0]] as const) : tags;
+    if (hasTag && isUnchanged(request, tag, other)) return notModified(tag);
     const reply = (list: List): Reply => {
-      const { body, total } = list;
-      const count = total === undefined ? [] : ['X-Total-Count', String(total)];
+      const count = list.total === undefined ? [] : ['X-Total-Count', String(list.total)];
       if (isPreferred) count.push('Preference-Applied', 'count=exact');
-      // While all records are sent, those that are embedded may change.
-      const hasTag = (embed === undefined && !isByRecord) || asked.limit !== undefined;
       const links = linksTo(request, asked, list);
-      if (!hasTag || !isByRecord)
-        return shown(200, hasTag ? tag : undefined, body, [...links, ...count]);
-      const { marks } = list;
-      const seen = digestOf(principal.userId, reader.key, selection, total, links, marks, others);
-      const ownTag = tagOf(0, seen);
-      let isRead = false;
-      try {
-        isRead = !isUnchanged(request, ownTag);
-        return isRead ? shown(200, ownTag, body, [...links, ...count]) : notModified(ownTag);
-      } finally {
-        if (!isRead && typeof body !== 'string') endUnread(body);
-      }
+      return shown(200, hasTag ? tag : undefined, list.body, [...links, ...count]);
     };
-    const embed = writer?.(representationWriter(fields, asked.fields));
     const list = readList(source, {
       query: asked,
       reader: reader.test && reader,
       withTotal,
       caller: request,
       embed,
-      markOf: isByRecord ? (one) => [one.id, one.revision, marksIn?.(one)] : undefined,
     });
     return list instanceof Promise ? list.then(reply) : reply(list);
   };

@@ -3,17 +3,16 @@ import type { List } from '../lists/list.ts';
 import type { ListQuery } from '../lists/query.ts';
 
 /**
- * Returns the `Link` field of a list, as a name and a value (RFC 8288): its next or its
- * previous page, or the four pages by number.
+ * Returns the `Link` field of a list, as a name and a value (RFC 8288): its next page, or the four
+ * pages by number.
  */
 export function linksTo(request: Request, { limit = 1, offset }: ListQuery, list: List): string[] {
-  const { next, previous, total = 0 } = list;
+  const { next, total = 0 } = list;
   const links: string[] = [];
   const add = (relation: string, parameter: PageParameter, place: number | string): void =>
     void links.push(`<${pageAt(request, parameter, place)}>; rel="${relation}"`);
   if (offset === undefined) {
     if (next !== undefined) add('next', 'cursor', next);
-    if (previous !== undefined) add('prev', 'until', previous);
   } else {
     const last = Math.max(0, Math.ceil(total / limit) - 1) * limit;
     add('first', 'offset', 0);
@@ -25,7 +24,7 @@ export function linksTo(request: Request, { limit = 1, offset }: ListQuery, list
 }
 
 /** The parameters that name the place of a page. */
-type PageParameter = 'cursor' | 'until' | 'offset';
+type PageParameter = 'cursor' | 'offset';
 
 /**
  * Returns the path of another page. Apart from its place, its query is as it was sent,

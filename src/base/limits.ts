@@ -193,8 +193,6 @@ const limits = {
   urlLengthMax: 2048,
   /** The most bytes of a `json` field where its declaration does not say it. */
   jsonFieldBytesMax: 64 * 1024,
-  /** The totals of filtered lists that are kept until a record changes. */
-  totalsKeptMax: 16,
   /** The most conditions of a list, of which repeated ones that mean any of their values are one. */
   conditionsMax: 100,
   /** The most fields in `sort`. */
@@ -204,6 +202,8 @@ const limits = {
    * text.
    */
   searchLengthMax: 64,
+  /** The most words of `q`. */
+  searchWordsMax: 8,
   /** The longest text of a filter with `contains`, in UTF-16 code units, for the same reason. */
   containedTextMax: 200,
   /**

@@ -110,8 +110,6 @@ export class Reader {
   readonly #access: Readable['access'];
   /** Absent: the caller sees all records. */
   readonly test: Test | undefined;
-  /** What the test depends on, as a part of entity tags and of keys; empty without a test. */
-  readonly key: string;
   /** For each cell that depends on records: the names of the indexes that find them. */
   readonly #cells: readonly (readonly string[])[];
   readonly #userId: number;
@@ -122,7 +120,6 @@ export class Reader {
     this.#userId = principal.userId ?? 0;
     this.#cells = openCells(of.access, principal, purpose);
     this.test = testBy(this.#cells, this.#userId);
-    this.key = this.test ? JSON.stringify([this.#userId, this.#cells]) : '';
   }
 
   withId(id: RecordId): StoredRecord | undefined {

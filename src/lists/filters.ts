@@ -2,30 +2,30 @@ import { CairnError } from '../base/errors.ts';
 import { isScalar, parseJsonNumber, type Scalar } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { Query } from '../http/query.ts';
-import type { Field, Shape, Value } from '../schema/field.ts';
-import { kindOf, type Operator } from '../schema/kinds.ts';
+import { moreName, type Field, type Shape, type Value } from '../schema/field.ts';
+import { isSearched, kindOf, type Operator } from '../schema/kinds.ts';
 import { fieldAt, readablePaths, readerAt } from '../schema/record.ts';
 import type { StoredRecord } from '../store/store.ts';
 import { comparedBy, comparedValue, partOf, type Block } from './order.ts';
-import { partLength, partsOf, textSearch } from './search.ts';
+import { searchPattern, withoutAccents } from './search.ts';
 
 /** One filter of a list. A record passes if one of the conditions holds. */
 export type Filter = readonly Condition[];
 
 /** A condition of a record, such as `price:gte=10`. */
 export interface Condition {
-  /** The field. */
+  /** The field. With `search`, an empty name stands for all fields with texts. */
   readonly name: string;
   /** `search` is that of the parameter `q`, and `exists` is for fields that may be absent. */
   readonly operator: Operator | 'search' | 'exists';
-  /** One value, or several for `in`. */
+  /** One value, several for `in`, and the words for `search`. */
   readonly operands: readonly Scalar[];
 }
 
 /** Makes the test of a field's value. `operand` is the first of `operands`. */
 type MakeTest = (operand: Scalar, operands: ReadonlySet<Scalar>) => (value: Scalar) => boolean;
 
-const operators: { readonly [operator in Operator | 'search']: MakeTest } = {
+const operators: { readonly [operator in Operator]: MakeTest } = {
   eq: (operand) => (value) => value === operand,
   ne: (_, operands) => (value) => !operands.has(value),
   // A value of another type is neither less nor greater.
@@ -38,7 +38,6 @@ const operators: { readonly [operator in Operator | 'search']: MakeTest } = {
   starts: (operand) => (value) => isText(value) && value.startsWith(String(operand)),
   ends: (operand) => (value) => isText(value) && value.endsWith(String(operand)),
   has: (_, operands) => (value) => operands.has(value),
-  search: (operand) => textSearch(String(operand)),
 };
 
 const isText = (value: Scalar): value is string => typeof value === 'string';
@@ -219,152 +218,118 @@ function splitValues(list: string, escaped = ',\\'): string[] {
 
 /** A test of a record. */
 export type Test = (record: object) => boolean;
+type Passes = (value: Scalar) => boolean;
+
+/** How many characters were examined since the last pause. */
+interface Examined {
+  characters: number;
+}
+
+/** How many characters are examined between two pauses, and what a value counts at least. */
+const charactersPerStep = 8192;
+const valueMin = 32;
+
+/**
+ * Returns a function that finds the records which pass all `filters`. It pauses, with the records
+ * found so far, once it has examined enough of their values, but not within a value. Conditions that
+ * look at little come first.
+ */
+export function searcher(
+  shape: Shape,
+  filters: readonly Filter[],
+): (records: Block) => Generator<Block> {
+  const examined: Examined = { characters: 0 };
+  const tests = filters
+    .toSorted((a, b) => Number(isLong(a)) - Number(isLong(b)))
+    .map((conditions) => {
+      const [test, ...others] = conditions.map((one) => conditionTest(shape, one, examined));
+      if (test === undefined || others.length === 0) return test ?? (() => false);
+      return (record: object) => test(record) || others.some((other) => other(record));
+    });
+  const [only, ...others] = tests;
+  const passes: Test =
+    only === undefined || others.length > 0
+      ? (record) => tests.every((test) => test(record))
+      : only;
+  return function* search(records) {
+    let found: StoredRecord[] = [];
+    for (const record of records) {
+      if (passes(record)) found.push(record);
+      if (examined.characters < charactersPerStep) continue;
+      yield found;
+      found = [];
+      examined.characters = 0;
+    }
+    yield found;
+  };
+}
+
+/** Whether a filter examines all of a value, however long it is. */
+const isLong = (filter: Filter): boolean =>
+  filter.some(({ operator }) => ['contains', 'has', 'search'].includes(operator));
 
 /** Returns the test of a condition. A record without the field passes only `ne`. */
-function conditionTest(shape: Shape, { name, operator, operands }: Condition): Test {
+function conditionTest(shape: Shape, condition: Condition, examined: Examined): Test {
+  const { name, operator, operands } = condition;
+  if (operator === 'search') return searchTest(shape, condition, examined);
   const read = readerAt(shape, name);
   if (operator === 'exists') {
     const [wanted] = operands;
     return (record) => ((read(record) ?? undefined) !== undefined) === wanted;
   }
   const passes = operandTest(fieldAt(shape, name), operator, operands);
-  return (record) => {
-    const value = read(record);
-    return isScalar(value) ? passes(value) : operator === 'ne';
-  };
-}
-
-/** A condition that looks at all of a value, however long it is. */
-interface LongCondition extends Condition {
-  readonly operator: 'contains' | 'has' | 'search';
-}
-
-function isSearch(condition: Condition): condition is LongCondition {
-  return ['contains', 'has', 'search'].includes(condition.operator);
-}
-
-/** Whether a filter has such a condition. */
-const isLong = (filter: Filter): boolean => filter.some(isSearch);
-
-/** How much a step has looked at, in characters. */
-interface Work {
-  done: number;
-}
-
-/** A test of a record that takes steps where it has much to look at. */
-type Search = (record: object) => boolean | Steps;
-type Steps = Generator<readonly [], boolean>;
-type Passes = (value: Scalar) => boolean;
-
-/** About how many characters are searched in a step, and what any value counts. */
-const searchedPerStep = 8192;
-const valueMin = 32;
-
-function searchOf(shape: Shape, { name, operator, operands }: LongCondition, work: Work): Search {
-  const read = readerAt(shape, name);
-  const passes = operandTest(fieldAt(shape, name), operator, operands);
-  return (record) => {
-    const value = read(record);
-    if (operator === 'has') {
+  if (operator === 'has')
+    return (record) => {
+      const value = read(record);
       if (!Array.isArray(value)) return false;
-      if (value.length > searchedPerStep) return elementIn(value, passes, work);
-      work.done += value.length;
+      examined.characters += value.length;
       return value.some((one) => isScalar(one) && passes(one));
-    }
-    if (typeof value !== 'string' && operator === 'contains') return false;
-    if (isShort(value)) {
-      work.done += valueMin + value.length;
-      return passes(value);
-    }
-    return textIn(value, passes, work);
+    };
+  return (record) => {
+    const value = read(record);
+    if (!isScalar(value)) return operator === 'ne';
+    if (operator === 'contains') examined.characters += valueMin + String(value).length;
+    return passes(value);
   };
-}
-
-const isShort = (value: Value | undefined): value is string =>
-  typeof value === 'string' && value.length <= partLength;
-
-/** Whether an element of a long list passes. */
-function* elementIn(values: readonly Value[], passes: Passes, work: Work): Steps {
-  for (const one of values) {
-    if (isScalar(one) && passes(one)) return true;
-    work.done += 1;
-    if (work.done < searchedPerStep) continue;
-    work.done = 0;
-    yield [];
-  }
-  return false;
-}
-
-/** Whether a text at any depth of a value passes. */
-function* textIn(value: Value | undefined, passes: Passes, work: Work): Steps {
-  const isText = typeof value === 'string';
-  if (!isText && (typeof value !== 'object' || value === null)) return false;
-  const all: Iterable<Value> = isText ? partsOf(value) : Object.values<Value>(value);
-  for (const one of all) {
-    work.done += valueMin;
-    if (typeof one === 'string' && (isText || isShort(one))) {
-      work.done += one.length;
-      if (passes(one)) return true;
-    } else if (yield* textIn(one, passes, work)) return true;
-    if (work.done < searchedPerStep) continue;
-    work.done = 0;
-    yield [];
-  }
-  return false;
 }
 
 /**
- * Returns a function that finds the records which pass all `filters`, in steps that look at as
- * much, however long the values are. The filters that look at little are asked first.
+ * Returns the test of whether each word occurs in some text of a field, or of all fields that are
+ * searched if the condition names none, at any depth.
  */
-export function searcher(
-  shape: Shape,
-  filters: readonly Filter[],
-): (records: Block) => Generator<Block> {
-  const work: Work = { done: 0 };
-  const testOf = (one: Condition): Search =>
-    isSearch(one) ? searchOf(shape, one, work) : conditionTest(shape, one);
-  const testsOf = (some: readonly Filter[]): Search[] =>
-    some.map((conditions) => combination(conditions.map(testOf), true));
-  const quick = testsOf(filters.filter((filter) => !isLong(filter)));
-  const long = combination(testsOf(filters.filter(isLong)), false);
-  return function* search(records) {
-    let found: StoredRecord[] = [];
-    let candidates = records;
-    for (const test of quick) candidates = candidates.filter((record) => test(record) === true);
-    for (const record of candidates) {
-      const passes = long(record);
-      if (passes === true || (passes !== false && (yield* passes))) found.push(record);
-      if (work.done < searchedPerStep) continue;
-      yield found;
-      found = [];
-      work.done = 0;
-    }
-    yield found;
+function searchTest(shape: Shape, { name, operands }: Condition, examined: Examined): Test {
+  const names = name === '' ? searchedNames(shape) : [name];
+  const readers = names.map((each) => readerAt(shape, each));
+  const words = operands.map((word) => searchPattern(String(word)));
+  return (record) => {
+    let missing: readonly RegExp[] = words;
+    const look = (value: Value | undefined): boolean => {
+      if (typeof value === 'string') {
+        examined.characters += valueMin + value.length;
+        const text = withoutAccents(value);
+        if (missing.some((word) => word.test(text)))
+          missing = missing.filter((word) => !word.test(text));
+        return missing.length === 0;
+      }
+      if (typeof value !== 'object' || value === null) return false;
+      examined.characters += valueMin;
+      return Object.values<Value>(value).some(look);
+    };
+    return readers.some((read) => look(read(record)));
   };
 }
 
-/** Returns a test that ends with the first result that is `decisive`. */
-function combination([first, ...rest]: readonly Search[], decisive: boolean): Search {
-  if (first === undefined) return () => !decisive;
-  if (rest.length === 0) return first;
-  const others = combination(rest, decisive);
-  const afterSteps = function* (record: object, steps: Steps): Steps {
-    if ((yield* steps) === decisive) return decisive;
-    const passes = others(record);
-    return typeof passes === 'boolean' ? passes : yield* passes;
-  };
-  return (record) => {
-    const passes = first(record);
-    if (passes === decisive) return decisive;
-    return typeof passes === 'boolean' ? others(record) : afterSteps(record, passes);
-  };
-}
+/** The fields that `q` searches, with the additional members. */
+export const searchedNames = (shape: Shape): string[] =>
+  Object.entries(shape).flatMap(([name, field]) => {
+    const isShown = name === moreName || !field.writeOnly;
+    return isShown && isSearched(field) ? name : [];
+  });
 
 /** Returns the test of a value of a field that is there, or of an element of a list. */
 function operandTest(
   field: Field | undefined,
-  operator: Operator | 'search',
+  operator: Operator,
   operands: readonly Scalar[],
 ): Passes {
   const compared = comparedBy(field);

@@ -38,8 +38,6 @@ const freeSteps = 2;
  */
 export class ListPool {
   readonly orders: KeptOrders;
-  /** The last totals that were counted, by what was counted; the oldest first. */
-  readonly totals = new Map<string, number>();
   readonly #yieldToEventLoop: YieldToEventLoop;
   readonly #isStopping: () => boolean;
   readonly places = new Budget(limits.listsMax, limits.listsPerCallerMax);

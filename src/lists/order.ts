@@ -1,6 +1,6 @@
-import { isScalar, type Scalar } from '../base/json.ts';
+import { isScalar, type JsonValue, type Scalar } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
-import type { Field, Shape } from '../schema/field.ts';
+import type { Field, Shape, Value } from '../schema/field.ts';
 import { kindOf } from '../schema/kinds.ts';
 import { fieldAt, readerAt } from '../schema/record.ts';
 import type { StoredRecord } from '../store/store.ts';
@@ -34,6 +34,30 @@ export function comparator(shape: Shape, sort: readonly SortTerm[]): Compare {
   };
 }
 
+/**
+ * Returns how records compare with a place in an order, given by the values of the sort fields, as a
+ * cursor has them.
+ */
+export function comparatorTo(
+  shape: Shape,
+  sort: readonly SortTerm[],
+  place: readonly JsonValue[],
+): (record: object) => number {
+  const terms = sort.map(({ name, descending }, index) => ({
+    read: comparedValue(shape, name),
+    key: keyMaker(fieldAt(shape, name))(place[index]),
+    sign: descending ? -1 : 1,
+  }));
+  return (record) => {
+    for (const { read, key, sign } of terms) {
+      const value = read(record);
+      if (value === key) continue;
+      return isBefore(value, key) ? -sign : sign;
+    }
+    return 0;
+  };
+}
+
 /** Whether a value comes before another one that is not equal. */
 function isBefore(x: Scalar | object | undefined, y: Scalar | object | undefined): boolean {
   if (x === undefined || y === undefined) return y === undefined;
@@ -54,12 +78,18 @@ export function comparedValue(
   shape: Shape,
   name: string,
 ): (record: object) => Scalar | object | undefined {
-  const field = fieldAt(shape, name);
+  const key = keyMaker(fieldAt(shape, name));
+  const read = readerAt(shape, name);
+  return (record) => key(read(record));
+}
+
+/** Returns the function of what a value of a field is compared by. */
+function keyMaker(
+  field: Field | undefined,
+): (value: Value | undefined) => Scalar | object | undefined {
   const compared = comparedBy(field);
   const part = partOf(field);
-  const read = readerAt(shape, name);
-  return (record) => {
-    const value = read(record);
+  return (value) => {
     if (isScalar(value)) return part(compared(value));
     return value === undefined || value === null ? undefined : noScalar;
   };

@@ -1,9 +1,9 @@
 import { crc32 } from 'node:zlib';
 import { CairnError } from '../base/errors.ts';
-import { isScalar, parseJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
+import { isScalar, parseJsonObject, type JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { Query } from '../http/query.ts';
-import { idField, moreName, referenceIn, type Field, type Shape } from '../schema/field.ts';
+import { idField, referenceIn, type Field, type Shape } from '../schema/field.ts';
 import {
   fieldAt,
   lastTermOf,
@@ -12,7 +12,7 @@ import {
   readablePaths,
   readerAt,
 } from '../schema/record.ts';
-import { hasType, isSearched } from '../schema/kinds.ts';
+import { hasType } from '../schema/kinds.ts';
 import {
   combined,
   invalidParameter,
@@ -20,11 +20,12 @@ import {
   readAlternatives,
   readCondition,
   repeated,
+  searchedNames,
   type Condition,
   type Filter,
 } from './filters.ts';
 import { partOf, type SortTerm } from './order.ts';
-import { normalised } from './search.ts';
+import { withoutAccents } from './search.ts';
 
 /** The records that can be listed. */
 export interface ListSubject {
@@ -53,12 +54,7 @@ export interface ListQuery extends RecordQuery {
   /** Whether the list depends on the caller. */
   readonly isPersonal: boolean;
   /** The list starts after the place of a record with these values of the sort fields. */
-  readonly after: JsonObject | undefined;
-  /**
-   * The page ends with the record at this place, or with the last one before it. `end`
-   * stands for the end of the list.
-   */
-  readonly until: JsonObject | 'end' | undefined;
+  readonly after: readonly JsonValue[] | undefined;
   /** The number of records before the page. */
   readonly offset: number | undefined;
 }
@@ -91,26 +87,22 @@ export function parseListQuery(subject: ListSubject, query: Query, userId?: numb
   const alternatives = own.get('or');
   const searched = own.get('q');
   const owner = own.get('owner');
-  const until = own.get('until');
   if (alternatives !== undefined) filters.push(readAlternatives(shape, alternatives));
-  if (searched !== undefined) filters.push(readSearch(shape, searched));
+  if (searched !== undefined) filters.push(readSearch(searched));
   if (owner !== undefined) filters.push(readOwner(owner, userId));
   const ordering = { sort: readSort(shape, own.get('sort')), filters };
-  if (until !== undefined && (own.has('cursor') || !own.has('limit'))) {
-    throw invalidParameter('until', 'must come with a limit and without a cursor');
-  }
-  if (own.has('offset') && (own.has('cursor') || own.has('until') || !own.has('limit'))) {
-    throw invalidParameter('offset', 'must come with a limit and without a cursor');
-  }
+  if (own.has('offset') && own.has('cursor'))
+    throw invalidParameter('offset', 'must come without a cursor');
+  const offset = readOffset(own.get('offset'));
   return {
     ...ordering,
-    limit: readLimit(own.get('limit')),
+    limit:
+      readLimit(own.get('limit')) ?? (offset === undefined ? undefined : limits.pageRecordsMax),
     fields: readNames('fields', readableNames(shape), own.get('fields')),
     embed: readNames('embed', embeddableNames, own.get('embed')) ?? [],
     isPersonal: owner !== undefined,
-    after: readCursor(shape, ordering, 'cursor', own.get('cursor')),
-    until: until === 'end' ? until : readCursor(shape, ordering, 'until', until),
-    offset: readOffset(own.get('offset')),
+    after: readCursor(shape, ordering, own.get('cursor')),
+    offset,
   };
 }
 
@@ -157,7 +149,6 @@ const ownParameters = [
   'limit',
   'offset',
   'cursor',
-  'until',
   'sort',
   'fields',
   'embed',
@@ -184,25 +175,18 @@ export function recordParameters(subject: ListSubject): OwnParameter[] {
   return listParameters(subject).filter((name) => name === 'fields' || name === 'embed');
 }
 
-/** The fields that `q` searches, with the additional members. */
-export const searchedNames = (shape: Shape): string[] =>
-  Object.entries(shape).flatMap(([name, field]) => {
-    const isShown = name === moreName || !field.writeOnly;
-    return isShown && isSearched(field) ? name : [];
-  });
-
 /** The paths of all readable fields except lists and objects. */
 export const sortableNames = (shape: Shape): string[] =>
   readablePaths(shape).flatMap(([path, field]) => (isSortable(field) ? path : []));
 
 export const isSortable = ({ kind }: Field): boolean => kind !== 'list' && kind !== 'object';
 
-function readSearch(shape: Shape, value: string): Filter {
-  const { length } = normalised(value);
-  if (length > 0 && length <= limits.searchLengthMax) {
-    return searchedNames(shape).map((name) => ({ name, operator: 'search', operands: [value] }));
-  }
-  throw invalidParameter('q', `must be from 1 to ${limits.searchLengthMax} characters long`);
+function readSearch(value: string): Filter {
+  const words = value.split(/\s+/).filter((word) => withoutAccents(word) !== '');
+  const isBounded = words.length <= limits.searchWordsMax && value.length <= limits.searchLengthMax;
+  if (words.length > 0 && isBounded) return [{ name: '', operator: 'search', operands: words }];
+  const most = `${limits.searchWordsMax} words, with ${limits.searchLengthMax} characters in all`;
+  throw invalidParameter('q', `must be 1 to ${most}`);
 }
 
 function readOwner(value: string, userId: number | undefined): Filter {
@@ -267,8 +251,8 @@ function readSort(shape: Shape, value: string | undefined): readonly SortTerm[] 
 type Ordering = Pick<ListQuery, 'sort' | 'filters'>;
 
 /**
- * Returns the cursor of the page that starts after `record`, or ends with it. It is only
- * valid with the same sort and filters.
+ * Returns the cursor of the page that starts after `record`. It is only valid with the same sort and
+ * filters.
  */
 export function writeCursor(shape: Shape, query: Ordering, record: object): string {
   const after = query.sort.map(({ name }) => {
@@ -282,9 +266,8 @@ export function writeCursor(shape: Shape, query: Ordering, record: object): stri
 function readCursor(
   shape: Shape,
   query: Ordering,
-  parameter: 'cursor' | 'until',
   value: string | undefined,
-): JsonObject | undefined {
+): readonly JsonValue[] | undefined {
   if (value === undefined) return undefined;
   const { of, after } = parseJsonObject(Buffer.from(value, 'base64url')) ?? {};
   const values: readonly JsonValue[] =
@@ -295,17 +278,11 @@ function readCursor(
     if (field === undefined) return false;
     return part === null ? mayBeAbsent(name, field) : hasType(field, part);
   });
-  if (!fits || values.length !== query.sort.length) {
-    throw invalidParameter(
-      parameter,
-      'must come from the Link field of a list with the same sort and filters',
-    );
-  }
-  const place = Object.fromEntries(
-    query.sort.map(({ name }, index) => [name, values[index] ?? null]),
+  if (fits && values.length === query.sort.length) return values;
+  throw invalidParameter(
+    'cursor',
+    'must come from the Link field of a list with the same sort and filters',
   );
-  // Additional members are read from there.
-  return Object.hasOwn(shape, moreName) ? { ...place, [moreName]: place } : place;
 }
 
 /**

@@ -254,7 +254,7 @@ export class ProgramOperations {
 }
 
 /** The parameters of a list that have options of their own. */
-const listOwn = ['limit', 'offset', 'cursor', 'until', 'sort', 'fields', 'embed'];
+const listOwn = ['limit', 'offset', 'cursor', 'sort', 'fields', 'embed'];
 
 /** @throws OptionError for what is no text, number or boolean */
 function textsOf(name: string, given: unknown): string[] {

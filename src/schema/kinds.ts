@@ -184,10 +184,19 @@ const timestamp: Kind<TimestampField> = {
   example: () => '2026-01-31T12:00:00.000Z',
   isUnique: true,
   operators: comparisons,
-  operand(text, field) {
-    // A date stands for its first moment.
-    const value = /^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00:00.000Z` : text;
-    return timestamp.violation(value, field) ?? value;
+  operand(text) {
+    // A date stands for its first moment. A "+" that was not encoded arrives as a space.
+    const [, date, time = 'T00:00:00Z'] =
+      /^(\d{4}-\d\d-\d\d)(T[\d:.]+(?:Z|[+ -]\d\d:\d\d))?$/.exec(text) ?? [];
+    const isDay = date !== undefined && new Date(date).toJSON()?.startsWith(date);
+    const value = isDay ? new Date(date + time.replace(' ', '+')).toJSON() : null;
+    return (
+      value ??
+      violation(
+        'not_a_timestamp',
+        'must be like 2026-01-31, 2026-01-31T12:00:00Z or 2026-01-31T13:00:00+01:00',
+      )
+    );
   },
 };
 

@@ -61,17 +61,18 @@ const hasGivenIds = (shape: Shape): boolean => shape['id']?.kind === 'id';
 /** Returns the name of the last term of every order: the numbers of records are unique. */
 export const lastTermOf = (shape: Shape): string => (hasGivenIds(shape) ? numberName : 'id');
 
-/** Returns the value of a member that is stored under another name where it is not the number. */
-const valueOr = (record: object, name: string): Value | undefined =>
-  fieldValue(record, name) ?? fieldValue(record, 'id');
+/** Returns the id that callers know of a record. */
+const idIn = (record: object): Value | undefined =>
+  fieldValue(record, keyName) ?? fieldValue(record, 'id');
 
 /** Returns the reader of the value at a path. */
 export function readerAt(shape: Shape, path: string): (record: object) => Value | undefined {
-  if (path === numberName) return (record) => valueOr(record, numberName);
-  if (path === 'id' && hasGivenIds(shape)) return (record) => valueOr(record, keyName);
+  if (path === numberName) return (record) => fieldValue(record, 'id');
+  if (path === 'id' && hasGivenIds(shape)) return idIn;
+  if (path === moreName) return moreOf;
   if (path.startsWith(memberPrefix)) {
     const read = walk(path.slice(memberPrefix.length));
-    return (record) => fieldValue(record, path) ?? read(moreOf(record));
+    return (record) => read(moreOf(record));
   }
   const [first = ''] = path.split('.');
   if (Object.hasOwn(shape, moreName) && !Object.hasOwn(shape, first) && isMember(first)) {
@@ -84,10 +85,7 @@ export function readerAt(shape: Shape, path: string): (record: object) => Value 
 function walk(path: string): (record: object) => Value | undefined {
   const names = path.split('.');
   return (record) => {
-    // The place of a cursor has its values by their paths, which are no names of fields.
-    let value: Value | undefined = fieldValue(record, path);
-    if (value !== undefined) return value;
-    value = fieldValue(record, names[0] ?? '');
+    let value = fieldValue(record, names[0] ?? '');
     for (let depth = 1; depth < names.length; depth += 1) {
       if (typeof value !== 'object' || value === null) return undefined;
       const name: string = names[depth] ?? '';
@@ -152,7 +150,7 @@ export function representationOf(shape: Shape, record: object): JsonObject {
   const shown: { [name: string]: Value } = {};
   for (const [name] of readableFields(shape)) {
     const stored = storedName(shape, name);
-    const value = stored === keyName ? valueOr(record, stored) : fieldValue(record, stored);
+    const value = stored === keyName ? idIn(record) : fieldValue(record, stored);
     if (value !== undefined) shown[name] = value;
   }
   // An assignment would not make a member named `__proto__`.

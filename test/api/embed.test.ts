@@ -109,8 +109,8 @@ test('lists, pages and counts embed, and a link keeps what is embedded', async (
   const [, next = ''] = /<(.*)>; rel="next"/.exec(page.field('link') ?? '') ?? [];
   assert.match(next, /embed=authorId/);
   assert.deepEqual((await get(next)).map(({ id, author }: any) => [id, author.id]), [[1, 1]]);
-  const previous = await admin('GET', '/posts?embed=authorId&limit=1&until=end');
-  assert.match(previous.field('link') ?? '', /embed=authorId.*rel="prev"/);
+  const last = await admin('GET', '/posts?embed=authorId&limit=1&offset=1');
+  assert.match(last.field('link') ?? '', /embed=authorId.*rel="prev"/);
   const head = await admin('HEAD', '/posts?embed=comments');
   const whole = await admin('GET', '/posts?embed=comments');
   assert.deepEqual([head.status, head.body, head.field('etag')], [200, '', whole.field('etag')]);
@@ -288,24 +288,17 @@ test('a list is of one moment, and what it embeds is as it is when it is written
 test('a page that embeds is made in steps of a record, also where little of it is shown', async () => {
   const random = generator('embedding in steps');
   const { store, read } = await blog(random);
-  let [steps, marked, written] = [0, 0, 0];
+  let steps = 0;
   const seen: number[] = [];
   const pool = new ListPool({ now: () => 0, elapsed: () => (steps += 1) });
   const embed = (): string[] => {
     seen.push(steps);
-    written += 1;
     return ['{}'];
   };
-  const markOf = (): number => {
-    seen.push(steps);
-    return (marked += 1);
-  };
-  const { marks, body } = await read('limit=50', { embed, markOf }, pool);
+  const { body } = await read('limit=50', { embed }, pool);
   assert.equal(body, `[${Array.from({ length: 50 }, () => '{}').join()}]`);
-  assert.deepEqual(marks, Array.from({ length: 50 }, (_, at) => at + 1));
-  assert.deepEqual([marked, written], [50, 50]);
   // Each time is asked for in a pause, but for the first steps of a page.
-  assert.ok(new Set(seen).size >= 98, `${new Set(seen).size} pauses`);
+  assert.ok(new Set(seen).size >= 48, `${new Set(seen).size} pauses`);
   await store.close();
 });
 
@@ -348,22 +341,4 @@ test('however an answer ends, its place is given back', async () => {
   const pages = await Promise.all(Array.from({ length: 40 }, () => read('limit=2&title:contains=x', searched)));
   assert.equal(pages.filter(({ body }) => typeof body === 'string').length, 40);
   await store.close();
-});
-
-test('an answer to a precondition gives back the place of the page that it does not send', async (t) => {
-  const access = { list: 'owner', read: 'owner' } as const;
-  const own = declare('own', 'one', { title }, { access });
-  const oneId = { kind: 'reference', to: 'own' } as const;
-  const parts = declare('parts', 'part', { body: { kind: 'text', max: 100_000 }, oneId });
-  const { as } = await openTestApp(t, { withoutPort: true, collections: [own, parts] });
-  const member = await as('member');
-  await member('POST', '/own', { json: { title: 'One' } });
-  await member('POST', '/parts', { json: { body: 'x'.repeat(100_000), oneId: 1 } });
-  const target = '/own?limit=1&embed=parts';
-  const etag = (await member('GET', target)).field('etag') ?? '';
-  for (let time = 0; time <= limits.listsPerCallerMax; time += 1) {
-    assert.equal((await member('GET', target, { fields: { 'if-match': '"other"' } })).status, 412);
-    assert.equal((await member('GET', target, { fields: { 'if-none-match': etag } })).status, 304);
-  }
-  assert.equal((await member('GET', target)).status, 200);
 });

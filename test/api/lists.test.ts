@@ -34,19 +34,6 @@ test('pages lead from one to the next by their Link fields', async (t) => {
   assert.deepEqual(seen, [[5, 1], [3, 6], [2]]);
 });
 
-test('pages lead back from the last one by their Link fields', async (t) => {
-  const { list } = await withItems(t, [3, 1, 2, 5, 4, 2]);
-  const seen: number[][] = [];
-  let query: string | undefined = '?limit=2&sort=-price&price:lt=5&fields=id&until=end';
-  while (query !== undefined) {
-    const page: Awaited<ReturnType<typeof list>> = await list(query, { prefer: 'count=exact' });
-    assert.deepEqual([page.status, page.field('x-total-count')], [200, '5']);
-    seen.push(Object(page.json).map(({ id }: { id: number }) => id));
-    query = /^<\/items(\?[^>]*)>; rel="prev"$/.exec(page.field('link') ?? '')?.[1];
-  }
-  assert.deepEqual(seen, [[6, 2], [1, 3], [5]]);
-});
-
 test('the link to the next page differs from the request only in the cursor', async (t) => {
   const { list } = await withItems(t, [1, 2, 3, 4]);
   const query = '?n%61me:in=Item+1,Item%202,b%2Cc,Item%203&limit=1&fields=id%2Cname&name:ne=>,';
@@ -161,7 +148,7 @@ test('in, sort and fields are read as ordinary clients encode them', async (t) =
   }
 });
 
-test('q finds a text in any text field, and combines with the other list parameters', async (t) => {
+test('q finds each word in any text field, and combines with the other list parameters', async (t) => {
   const admin = await (await openTestApp(t)).as('admin');
   for (const name of ['Desk LAMP', 'Größe L', 'lamp shade', 'Cup', 'Straßenlampe']) {
     await admin('POST', '/items', { json: { name, price: name.length } });
@@ -173,7 +160,10 @@ test('q finds a text in any text field, and combines with the other list paramet
   assert.deepEqual(await namesOf('q=lamp'), ['Desk LAMP', 'lamp shade', 'Straßenlampe']);
   assert.deepEqual(await namesOf('q=LAMP&sort=-name&price:gt=9'), ['lamp shade', 'Straßenlampe']);
   assert.deepEqual(await namesOf('q=GRO%CC%88%C3%9F'), ['Größe L']);
-  assert.deepEqual(await namesOf('q=o'), []);
+  assert.deepEqual(await namesOf('q=grosse'), [], 'simple folding keeps lengths');
+  assert.deepEqual(await namesOf('q=gro%C3%9F'), ['Größe L']);
+  assert.deepEqual(await namesOf('q=%20SHADE++lamp%09'), ['lamp shade']);
+  assert.deepEqual(await namesOf('q=lamp+cup'), []);
   const page = await admin('GET', '/items?q=lamp&sort=name&limit=2', { fields: { prefer: 'count=exact' } });
   assert.equal(page.field('x-total-count'), '3');
   const [, next = ''] = /<\/items\?([^>]*)>/.exec(page.field('link') ?? '') ?? [];
@@ -181,6 +171,8 @@ test('q finds a text in any text field, and combines with the other list paramet
   assert.equal((await admin('GET', `/items?${next.replace('lamp', 'lamps')}`)).code, 'invalid_query');
   const people = await admin('GET', '/users?q=EXAMPLE.org&fields=id');
   assert.deepEqual(people.json, [{ id: 1 }, { id: 2 }]);
+  const inTwoFields = await admin('GET', '/users?q=example.org+mia&fields=id');
+  assert.deepEqual(inTwoFields.json, [{ id: 2 }]);
 });
 
 test('owner=me lists what the caller created', async (t) => {
@@ -195,11 +187,8 @@ test('owner=me lists what the caller created', async (t) => {
   assert.deepEqual(await idsOf(member, 'owner=me&sort=-id'), [{ id: 3 }, { id: 2 }]);
   const counted = await member('GET', '/items?owner=me&limit=1', { fields: { prefer: 'count=exact' } });
   assert.equal(counted.field('x-total-count'), '2');
-  // Each caller's list is a representation of its own, with a tag of its own.
-  const tag = counted.field('etag') ?? '';
-  const again = { fields: { prefer: 'count=exact', 'if-none-match': tag } };
-  assert.equal((await member('GET', '/items?owner=me&limit=1', again)).status, 304);
-  assert.equal((await admin('GET', '/items?owner=me&limit=1', again)).status, 200);
+  // A list that depends on the caller has no entity tag.
+  assert.equal(counted.field('etag'), undefined);
   // A cursor of one caller's list is of no use to another.
   const link = (await member('GET', '/items?owner=me&limit=1')).field('link') ?? '';
   const [, next = ''] = /<([^>]*)>/.exec(link) ?? [];
@@ -273,8 +262,9 @@ test('a page by number has the total, and links to the first, previous, next and
   assert.deepEqual(await page('?limit=3&offset=0&price=77'),
     { status: 200, total: '0', ids: [], links: { first: 0, last: 0 } });
   assert.deepEqual((await page('?limit=1&offset=999999999999999&sort=-id')).ids, []);
-  for (const query of ['offset=3', 'limit=3&offset=-1', 'limit=3&offset=1.5', 'limit=3&offset=', 'limit=3&offset=1e15',
-    'limit=3&offset=1&until=end', 'limit=3&offset=1&cursor=x', 'limit=3&offset=1&offset=2']) {
+  assert.deepEqual(await page('?offset=3'), { status: 200, total: '7', ids: [4, 5, 6, 7], links: { first: 0, prev: 0, last: 0 } });
+  for (const query of ['limit=3&offset=-1', 'limit=3&offset=1.5', 'limit=3&offset=', 'limit=3&offset=1e15',
+    'limit=3&until=end', 'limit=3&offset=1&cursor=x', 'limit=3&offset=1&offset=2']) {
     assert.equal((await list(`?${query}`)).status, 400, query);
   }
   const plain = await list('?limit=3&offset=3');

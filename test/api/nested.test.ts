@@ -198,7 +198,7 @@ test('mixed values have one order, forwards and backwards, page by page, before 
       assert.deepEqual(ranks(await ids(`sort=-value&limit=${limit}`)), forwards.toReversed(), `by ${limit}`);
     }
   }
-  const last = await ask('GET', '/loose?sort=value&limit=4&until=end');
+  const last = await ask('GET', `/loose?sort=value&limit=4&offset=${forwards.length - 4}`);
   assert.deepEqual(ranks(Object(last.json).map(({ id }: { id: number }) => id)), forwards.slice(-4));
 });
 

@@ -68,7 +68,7 @@ test('nobody learns of a record that only its owner may read', async (t) => {
   }
   const queries = [
     '', '?limit=10', '?sort=-rank', '?sort=title&limit=1', '?rank:gte=0', '?id=1', '?id=1,2',
-    '?id:in=1,2', '?q=secret', '?offset=0&limit=5', '?limit=5&until=end', '?or=(id:eq:1,rank:eq:5)', '?owner=me',
+    '?id:in=1,2', '?q=secret', '?offset=0&limit=5', '?limit=5&offset=1', '?or=(id:eq:1,rank:eq:5)', '?owner=me',
     '?embed=steps', '?limit=2&embed=steps',
   ];
   for (const query of queries) {
@@ -161,9 +161,7 @@ test('entity tags tell nothing of records that are hidden', async (t) => {
   const { mia, eve } = await open(t);
   await eve('POST', '/tasks', { json: { title: 'Own' } });
   await eve('POST', '/steps', { json: { title: 'Own', taskId: 1 } });
-  const targets = [
-    '/tasks?limit=5', '/tasks?limit=5&embed=steps', '/steps?limit=1&embed=taskId', '/tasks/1?embed=steps',
-  ];
+  const targets = ['/tasks/1', '/tasks/1?embed=steps', '/steps/1?embed=taskId'];
   const tags = async (ask: typeof eve): Promise<(string | undefined)[]> => {
     const found: (string | undefined)[] = [];
     for (const target of targets) found.push((await ask('GET', target)).field('etag'));
@@ -178,8 +176,8 @@ test('entity tags tell nothing of records that are hidden', async (t) => {
   await mia('POST', '/tasks', { json: { title: 'Other' } });
   await mia('POST', '/steps', { json: { title: 'Other', taskId: 2 } });
   assert.deepEqual(await tags(eve), before);
-  assert.notEqual((await mia('GET', '/tasks?limit=5')).field('etag'), before[0]);
-  assert.equal((await eve('GET', '/tasks')).field('etag'), undefined);
+  for (const query of ['', '?limit=5', '?limit=5&embed=steps', '?limit=5&offset=0'])
+    assert.equal((await eve('GET', `/tasks${query}`)).field('etag'), undefined, 'a list that depends on the caller has none');
   await eve('PATCH', '/steps/1', { json: { title: 'Changed' } });
   const after = await tags(eve);
   assert.ok(after.every((tag, index) => index === 0 ? tag === before[0] : tag !== before[index]), String(after));

@@ -4,8 +4,8 @@ import { CairnError } from '../../src/base/errors.ts';
 import { isJsonObject } from '../../src/base/json.ts';
 import { describeList } from '../../src/features/openapi/parameters.ts';
 import { parseQuery } from '../../src/http/query.ts';
-import { rangeOf } from '../../src/lists/filters.ts';
-import { listParameters, parseListQuery, parseRecordQuery, searchedNames, writeCursor } from '../../src/lists/query.ts';
+import { rangeOf, searchedNames } from '../../src/lists/filters.ts';
+import { listParameters, parseListQuery, parseRecordQuery, writeCursor } from '../../src/lists/query.ts';
 import { idField, type Shape } from '../../src/schema/field.ts';
 
 const shape = {
@@ -60,7 +60,6 @@ describe('the query of a list', () => {
       embed: [],
       isPersonal: false,
       after: undefined,
-      until: undefined,
       offset: undefined,
     });
   });
@@ -174,7 +173,7 @@ describe('the query of a list', () => {
   test('is refused with the parameter and the allowed values', () => {
     assert.equal(
       refusalOf('colour=red'),
-      '"colour" is not a known parameter; this list takes limit, offset, cursor, until, sort, fields, or, q, owner, ' +
+      '"colour" is not a known parameter; this list takes limit, offset, cursor, sort, fields, or, q, owner, ' +
         'and filters by id, name, email, price, on, role, at, note, limit',
     );
     assert.equal(refusalOf('on:gt=true'), '"on:gt" is not a known parameter; on can be filtered by eq, ne');
@@ -188,10 +187,18 @@ describe('the query of a list', () => {
 describe('the parameters q and owner', () => {
   test('are additional filters', () => {
     assert.deepEqual(parse('q=Lamp+shade&owner=me').filters, [
-      ['name', 'email', 'note'].map((name) => ({ name, operator: 'search', operands: ['Lamp shade'] })),
+      [{ name: '', operator: 'search', operands: ['Lamp', 'shade'] }],
       [{ name: 'ownerId', operator: 'eq', operands: [7] }],
     ]);
     assert.equal(refusalOf(`q=${'é'.repeat(64)}`), 'accepted');
+    assert.equal(refusalOf('q=a+b+c+d+e+f+g+h'), 'accepted');
+    for (const words of ['a+b+c+d+e+f+g+h+i', '+', '%CC%81', 'x'.repeat(65)])
+      assert.equal(refusalOf(`q=${words}`), '"q" must be 1 to 8 words, with 64 characters in all');
+  });
+
+  test('a cursor of 0.3 with q is refused', () => {
+    const cursor = Buffer.from(JSON.stringify({ of: 1868076837, after: [1] })).toString('base64url');
+    assert.match(refusalOf(`q=a&cursor=${cursor}`), /^"cursor" must come from the Link field/);
   });
 
   test('are parameters only for records with texts and owners', () => {
@@ -219,13 +226,9 @@ describe('a cursor', () => {
   };
 
   test('contains a position', () => {
-    assert.deepEqual(parse(withCursor('sort=-price', [9.5, 12])).after, { price: 9.5, id: 12 });
-    assert.deepEqual(parse(withCursor('sort=name,on', ['Größe "😀"', true, 3])).after, {
-      name: 'Größe "😀"',
-      on: true,
-      id: 3,
-    });
-    assert.deepEqual(parse(withCursor('sort=limit', [null, 3])).after, { limit: null, id: 3 });
+    assert.deepEqual(parse(withCursor('sort=-price', [9.5, 12])).after, [9.5, 12]);
+    assert.deepEqual(parse(withCursor('sort=name,on', ['Größe "😀"', true, 3])).after, ['Größe "😀"', true, 3]);
+    assert.deepEqual(parse(withCursor('sort=limit', [null, 3])).after, [null, 3]);
     assert.match(writeCursor(shape, parse('sort=name'), { name: '>>>???', id: 1 }), /^[\w-]+$/);
   });
 
@@ -244,18 +247,6 @@ describe('a cursor', () => {
     assert.throws(() => parseListQuery(subject, parseQuery(own), 8), /must come from the Link field/);
   });
 
-  test('can be the end of a page, which requires a limit and no other cursor', () => {
-    const cursor = writeCursor(shape, parse('sort=-price'), { price: 9.5, id: 12 });
-    assert.deepEqual(parse(`sort=-price&limit=5&until=${cursor}`).until, { price: 9.5, id: 12 });
-    assert.equal(parse('limit=5&until=end').until, 'end');
-    const alone = '"until" must come with a limit and without a cursor';
-    assert.equal(refusalOf('until=end'), alone);
-    assert.equal(refusalOf(`sort=-price&limit=5&until=end&cursor=${cursor}`), alone);
-    const misfit = '"until" must come from the Link field of a list with the same sort and filters';
-    assert.equal(refusalOf(`sort=price&limit=5&until=${cursor}`), misfit);
-    assert.equal(refusalOf('limit=5&until=last'), misfit);
-  });
-
   test('that was not issued is refused', () => {
     for (const position of [['2', 12], [2, '12'], [null, 12], [2, null], [2], [], [true, 12]]) {
       assert.notEqual(refusalOf(withCursor('sort=price', position)), 'accepted', JSON.stringify(position));
@@ -270,12 +261,12 @@ test('every parameter in the OpenAPI document is accepted with a value of its sc
   const parameters = describeList(subject);
   const names = parameters.map(({ name }) => name);
   assert.equal(new Set(names).size, names.length);
-  assert.deepEqual(names.slice(0, 8), ['limit', 'offset', 'cursor', 'until', 'sort', 'fields', 'or', 'q']);
+  assert.deepEqual(names.slice(0, 8), ['limit', 'offset', 'cursor', 'sort', 'fields', 'or', 'q', 'owner']);
   assert.ok(names.includes('price:gte') && names.includes('limit:gte') && names.includes('role:in'));
   assert.ok(!names.some((name) => name.startsWith('password')));
   const values: { [type: string]: string } = { string: 'admin', number: '1', integer: '1', boolean: 'true' };
   for (const { name, schema } of parameters) {
-    if (['cursor', 'until', 'or', 'offset'].includes(name)) continue;
+    if (['cursor', 'or'].includes(name)) continue;
     const items = schema['type'] === 'array' ? schema['items'] : schema;
     assert.ok(isJsonObject(items), name);
     const choice = Array.isArray(items['enum']) ? String(items['enum'][0]) : undefined;
@@ -328,4 +319,16 @@ test('`q` searches no field that is never shown', () => {
   const fields = { id: idField, name: { kind: 'text' }, secret, more: { ...secret, kind: 'json' } } as const;
   assert.deepEqual(searchedNames(fields), ['name']);
   assert.deepEqual(listParameters({ fields: { id: idField, secret } }).filter((name) => name === 'q'), []);
+});
+
+test('a filter by time takes a date, and times with or without milliseconds and with an offset', () => {
+  const operandOf = (text: string) => parse(`at=${encodeURIComponent(text)}`).filters.flat()[0]?.operands;
+  const noon = '2026-01-31T12:00:00.000Z';
+  for (const text of [noon, '2026-01-31T12:00:00Z', '2026-01-31T13:00:00+01:00', '2026-01-31T13:00:00 01:00',
+    '2026-01-31T06:30:00.0-05:30'])
+    assert.deepEqual(operandOf(text), [noon], text);
+  assert.deepEqual(operandOf('2026-02-28'), ['2026-02-28T00:00:00.000Z']);
+  for (const text of ['2026-02-30', '2026-02-30T00:00:00Z', '2026-01-31T12:00', '2026-01-31T25:00:00Z', '31.1.2026',
+    '2026-01-31T12:00:00+25:00', ''])
+    assert.match(refusalOf(`at=${encodeURIComponent(text)}`), /^"at" must be like 2026-01-31, 2026-01-31T12:00:00Z or/);
 });

@@ -8,7 +8,6 @@ import { parseQuery } from '../../src/http/query.ts';
 import { ListPool } from '../../src/lists/list-pool.ts';
 import { parseListQuery } from '../../src/lists/query.ts';
 import { readList, type List } from '../../src/lists/list.ts';
-import { partLength } from '../../src/lists/search.ts';
 import { idField, type Shape } from '../../src/schema/field.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { StoredRecord } from '../../src/store/store.ts';
@@ -76,58 +75,25 @@ for (const size of [0, 1, 900, 2500]) {
   });
 }
 
-test('pages lead backwards from the last page', async () => {
-  const all = await world('pages backwards', 2500);
-  const { read, random, store } = all;
-  for (const sort of sorts) {
-    const { ids, query: first, check } = sparedIn(all, sort);
-    const seen: unknown[] = [];
-    let until: string | undefined = 'end';
-    do {
-      const page: List = await read(`${first}&limit=${1 + random.below(400)}&until=${until}`.replace(/^&/, ''));
-      assert.equal(page.next, undefined);
-      seen.unshift(...(await recordsOf(page)));
-      until = page.previous;
-      await change(all, 20, ids);
-    } while (until !== undefined);
-    check(seen);
-
-    // The cursor of a page is the end of the previous page.
-    const start = await read(`${first}&limit=20`.replace(/^&/, ''));
-    if (start.next === undefined) continue;
-    const before = await read(`${first}&limit=20&until=${start.next}`.replace(/^&/, ''), true);
-    assert.deepEqual([await textOf(before), before.previous], [await textOf(start), undefined], first);
-    const after = await read(`${first}&limit=20&cursor=${start.next}`.replace(/^&/, ''));
-    if (after.next === undefined) continue;
-    const middle = await read(`${first}&limit=20&until=${after.next}`.replace(/^&/, ''));
-    assert.equal(await textOf(middle), await textOf(after), first);
-  }
-  await store.close();
-});
-
-test('pages of what one user owns are found by an index, by their numbers, from either end', async () => {
+test('pages of what one user owns are found by an index, by their numbers', async () => {
   const all = await world('pages of owners', 2500);
   const { read, things, random, store } = all;
   for (const userId of [1, 2, 3, 4]) {
     for (const sort of ['', '&sort=-id']) {
-      for (const end of ['', '&until=end']) {
-        await change(all, 60, new Set());
-        const records = recordsIn(things).filter(({ ownerId }) => ownerId === userId);
-        const wanted = expected(records, sort.slice(1));
-        let seen: unknown[] = [];
-        let place: string | undefined = end;
-        do {
-          const page = await read(`limit=${1 + random.below(400)}${sort}${place}`, false, undefined, userId);
-          const found = await recordsOf(page);
-          seen = end === '' ? [...seen, ...found] : [...found, ...seen];
-          const next = page.next ?? page.previous;
-          place = next && `&${end === '' ? 'cursor' : 'until'}=${next}`;
-        } while (place !== undefined);
-        assert.deepEqual(seen, wanted, `${userId}${sort}${end}`);
-        const middle = await read(`limit=7&offset=1100${sort}`, true, undefined, userId);
-        await assertList(middle, wanted.slice(1100, 1107), `${userId}${sort}`);
-        assert.equal(middle.total, wanted.length);
-      }
+      await change(all, 60, new Set());
+      const records = recordsIn(things).filter(({ ownerId }) => ownerId === userId);
+      const wanted = expected(records, sort.slice(1));
+      const seen: unknown[] = [];
+      let place: string | undefined = '';
+      do {
+        const page: List = await read(`limit=${1 + random.below(400)}${sort}${place}`, false, undefined, userId);
+        seen.push(...(await recordsOf(page)));
+        place = page.next && `&cursor=${page.next}`;
+      } while (place !== undefined);
+      assert.deepEqual(seen, wanted, `${userId}${sort}`);
+      const middle = await read(`limit=7&offset=1100${sort}`, true, undefined, userId);
+      await assertList(middle, wanted.slice(1100, 1107), `${userId}${sort}`);
+      assert.equal(middle.total, wanted.length);
     }
   }
   await store.close();
@@ -177,8 +143,9 @@ describe('a kept order', () => {
           if (page.next === undefined) continue;
           const next = await read(`${query}&limit=${size}&cursor=${page.next}`.replace(/^&/, ''));
           await assertList(next, wanted.slice(size, 2 * size), `${query}, ${time}`);
-          const last = await read(`${query}&limit=${size}&until=end`.replace(/^&/, ''));
-          await assertList(last, wanted.slice(-size), `${query}, ${time}`);
+          const place = Math.max(0, wanted.length - size);
+          const last = await read(`${query}&limit=${size}&offset=${place}`.replace(/^&/, ''));
+          await assertList(last, wanted.slice(place), `${query}, ${time}`);
           await change(all, 30, new Set());
           if (time === 'second') await pool.orders.settled();
         }
@@ -200,9 +167,9 @@ describe('a kept order', () => {
       return !(list instanceof Promise);
     };
     assert.equal(await isAtOnce('sort=price&limit=20'), false);
-    assert.equal(await isAtOnce('sort=price&limit=20&until=end'), false);
+    assert.equal(await isAtOnce('sort=price&limit=20&offset=20'), false);
     await store.write((transaction) => transaction.of(things).remove(1));
-    for (const query of ['limit=20', 'limit=20&until=end', 'limit=1000', 'price:gte=40&price:lt=41&limit=5']) {
+    for (const query of ['limit=20', 'limit=20&offset=2000', 'limit=1000', 'price:gte=40&price:lt=41&limit=5']) {
       assert.equal(await isAtOnce(`sort=price&${query}`), true, query);
     }
     assert.equal(await isAtOnce('sort=-price&limit=20'), false, 'another order');
@@ -443,7 +410,7 @@ test('a list that is sent is broken off where it keeps too many former records, 
   await store.close();
 });
 
-test('a search takes steps of as much text, however long the texts of records are', async () => {
+test('a search pauses between records, once it has examined enough of their texts', async () => {
   const clock = { now: () => 0, elapsed: () => 0 };
   const store = openStore({ clock, random: (size) => Buffer.alloc(size) });
   type Long = StoredRecord & { text: string; tags: string[] };
@@ -452,8 +419,8 @@ test('a search takes steps of as much text, however long the texts of records ar
   const times = <T>(count: number, make: (index: number) => T): T[] =>
     Array.from({ length: count }, (_, at) => make(at));
   const count = 20;
-  const text = 'a'.repeat(200_000);
-  const tags = times(200_000, () => 'a');
+  const text = 'a'.repeat(20_000);
+  const tags = times(20_000, () => 'a');
   await store.write((tx) => times(count, () => tx.of(long).insert({ text, tags })));
   const fields = {
     id: idField,
@@ -461,20 +428,14 @@ test('a search takes steps of as much text, however long the texts of records ar
     tags: { kind: 'list', of: { kind: 'text' } },
   } as const satisfies Shape;
   const caller = { caller: 'one', signal: new AbortController().signal };
-  const alternatives = times(20, (at) => `text:contains:b${at}`).join();
-  for (const [asked, work] of [
-    ['q=b', text.length + tags.length],
-    ['text:contains=b', text.length],
-    [`or=(${alternatives})`, 20 * text.length],
-    ['tags:has=b', tags.length],
-  ] as const) {
-    // Each step asks for the time.
+  for (const asked of ['q=b', 'text:contains=b', 'or=(text:contains:b,text:contains:c)', 'tags:has=b']) {
+    // Each step asks for the time, but for the first steps of a page.
     let steps = 0;
     const pool = new ListPool({ now: () => 0, elapsed: () => (steps += 1) });
     const query = parseListQuery({ fields }, parseQuery(`${asked}&limit=5`));
     const list = await readList({ fields, records: long, pool }, { query, withTotal: false, caller });
     assert.equal(list.body, '[]');
-    assert.ok(steps >= Math.floor((count * work) / partLength / 2), `${asked}: ${steps} steps`);
+    assert.ok(steps >= count - 2, `${asked}: ${steps} steps`);
   }
   await store.close();
 });

@@ -305,10 +305,11 @@ function requestBody({ body, titles = [], method, of }: DescribedRoute): JsonObj
 
 function success(route: DescribedRoute): JsonObject {
   const { description, schema, mediaType = 'application/json', headers = [] } = route.reply;
-  // Of lists that embed, or have records that are not for all, only pages have a version.
+  // A list that depends on the caller has no version, and of those that embed only pages have one.
   const { operation, collection } = route.of ?? {};
-  const isPersonal = collection !== undefined && decidingNames(collection.access).length > 0;
-  const isList = operation === 'list' && (embeds(route) || isPersonal);
+  const dependsOnCaller =
+    collection?.hasOwners || (collection && decidingNames(collection.access).length > 0);
+  const isList = operation === 'list' && (embeds(route) || dependsOnCaller);
   const described = {
     ...headersOf(headers),
     ...(isList && headersOf(['ETag'], { required: false })),
@@ -387,7 +388,7 @@ const headers: { readonly [name: string]: JsonObject } = {
   },
   Link: {
     description:
-      'The next page, `rel="next"`, or with `until` the previous one, `rel="prev"` (RFC 8288).',
+      'The next page, `rel="next"`; by `offset` also the `first`, `prev` and `last` one (RFC 8288).',
   },
   'Content-Location': { description: 'The path of the record.', required: true },
   'X-Total-Count': {

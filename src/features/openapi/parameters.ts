@@ -1,10 +1,9 @@
 import type { JsonObject } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
-import { operatorsOf } from '../../lists/filters.ts';
+import { operatorsOf, searchedNames } from '../../lists/filters.ts';
 import {
   listParameters,
   recordParameters,
-  searchedNames,
   sortableNames,
   type ListSubject,
   type OwnParameter,
@@ -89,19 +88,13 @@ const ownParameters: { readonly [name in OwnParameter]: (subject: ListSubject) =
   }),
   offset: () => ({
     description:
-      'The number of records before the page. Requires a `limit`. The answer has the total and ' +
+      `The number of records before the page, of ${limits.pageRecordsMax} without a \`limit\`. The response has the total and ` +
       'links to the first, previous, next and last page. While others write, a page may skip or ' +
       'repeat a record; a `cursor` never does.',
     schema: { type: 'integer', minimum: 0 },
   }),
   cursor: () => ({
     description: 'The start of the page, from the Link field of the previous page.',
-    schema: { type: 'string' },
-  }),
-  until: () => ({
-    description:
-      'The end of the page. Requires a `limit`. `end` gives the last page, and the cursor of ' +
-      'a page gives the page before it.',
     schema: { type: 'string' },
   }),
   sort: ({ fields }) => ({
@@ -133,8 +126,8 @@ const ownParameters: { readonly [name in OwnParameter]: (subject: ListSubject) =
   }),
   q: ({ fields }) => ({
     description:
-      `Only records that contain this text in ${searchedNames(fields).map(memberName).join(' or ')}. ` +
-      'Upper and lower case are equal.',
+      `Only records with each of up to ${limits.searchWordsMax} words, which white space divides, in ` +
+      `${searchedNames(fields).map(memberName).join(' or ')}. Case and accents do not count.`,
     schema: { type: 'string', minLength: 1, maxLength: limits.searchLengthMax },
   }),
   owner: () => ({

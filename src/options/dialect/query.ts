@@ -79,7 +79,6 @@ export function readQuery(subject: ListSubject, query: Query, isKnown: IsKnown):
   const { fields: shape } = subject;
   const own = new Map<string, readonly string[]>();
   const searched = valueOf(query, 'q');
-  if (searched !== undefined) own.set('q', [searched]);
   const orders = valueOf(query, '_order')?.toLowerCase().split(',') ?? [];
   const terms = valueOf(query, '_sort')?.split(',') ?? [];
   const sort = terms.flatMap((term, index) => {
@@ -92,6 +91,8 @@ export function readQuery(subject: ListSubject, query: Query, isKnown: IsKnown):
   if (sort.length > 0) own.set('sort', [sort.join()]);
   const asked = parseListQuery(subject, own);
   const filters = [...asked.filters];
+  // The whole text is looked for, in any field.
+  if (searched !== undefined) filters.push(searchOf('q', '', [searched]));
   const where = valueOf(query, '_where');
   if (where !== undefined) filters.push(...readWhere(shape, where));
   for (const [written, values] of query) {
@@ -137,12 +138,7 @@ function filtersOf(
   if (!Object.hasOwn(operators, written))
     return combined(texts.map((text) => readCondition(shape, `${given}:${written}`, text, [])));
   const { [written]: operator = 'eq' } = operators;
-  if (operator === 'search') {
-    const isLong = texts.some(({ length }) => length > limits.searchLengthMax);
-    if (isLong)
-      throw invalidParameter(given, `must be up to ${limits.searchLengthMax} characters long`);
-    return [texts.map((text) => ({ name, operator, operands: [text] }))];
-  }
+  if (operator === 'search') return [searchOf(given, name, texts)];
   const operands = texts.flatMap((text) => spelledBy(text, field));
   if (operator === 'ne')
     return [[{ name, operator: 'exists', operands: [true] }], [{ name, operator, operands }]];
@@ -150,6 +146,13 @@ function filtersOf(
   if (operator === 'in' && field.kind !== 'list') return [[{ name, operator, operands }]];
   const each = operator === 'in' ? 'has' : operator;
   return [operands.map((operand) => ({ name, operator: each, operands: [operand] }))];
+}
+
+/** Returns the filter by one of these texts, in a field or in all. @throws CairnError `invalid_query` */
+function searchOf(parameter: string, name: string, texts: readonly string[]): Filter {
+  if (texts.some(({ length }) => length > limits.searchLengthMax))
+    throw invalidParameter(parameter, `must be up to ${limits.searchLengthMax} characters long`);
+  return texts.map((text) => ({ name, operator: 'search', operands: [text] }));
 }
 
 /** Returns the values of a field that a text spells. */

@@ -1,0 +1,181 @@
+import { recordId, type RecordId } from '../base/record-id.ts';
+import { limits } from '../base/limits.ts';
+import { referenceIn, type Shape } from '../schema/field.ts';
+import { lastTermOf } from '../schema/record.ts';
+import type { Collection, From, StoredRecord } from '../store/store.ts';
+import { onlyCondition, rangeOf, type Filter, type Range, type Test } from './filters.ts';
+import { comparator, comparatorTo, type Block, type Compare, type SortTerm } from './order.ts';
+import type { ListQuery } from './query.ts';
+import { blockLengthMax, type Direction } from './sorted-blocks.ts';
+
+/** The records of a list, and the indexes that find some of them. */
+export interface Table {
+  readonly fields: Shape;
+  readonly records: Collection<StoredRecord>;
+  /** Returns all records in an order; `undefined` if it is not kept. */
+  readonly keptOrder: (sort: readonly SortTerm[], compare: Compare) => readonly Block[] | undefined;
+}
+
+/** What a caller may see of the records. */
+export interface ListReader {
+  /** Absent: the caller sees all. */
+  readonly test?: Test | undefined;
+  /** The records that are seen, by ascending id, if indexes have at most `most` of them. */
+  found(most: number): Block | undefined;
+  /** The first `most` that are seen from an id on, by ascending id, if one index has them. */
+  foundFrom(place: From, most: number): Block | undefined;
+  /** Whether records of a block may be seen. */
+  mayBeIn(block: Block): boolean;
+}
+
+/** How the records of a list are found. */
+export interface Plan {
+  /**
+   * `own`: an index has what the caller may see. `filter`: an index answers a filter. `order`: all
+   * records are kept in the order of the list. `all`: all are read by their numbers.
+   */
+  readonly source: 'own' | 'filter' | 'order' | 'all';
+  readonly blocks: readonly Block[];
+  /** An order that begins with an ascending field: that of the list, or its reverse. */
+  readonly compare: Compare;
+  /** Whether the list has the records in that order, or from its end. */
+  readonly direction: Direction;
+  /** Whether the blocks are in that order. */
+  readonly isOrdered: boolean;
+  /** What the filters leave of that order. */
+  readonly range: Range;
+  /** Whether a record is behind the place of the cursor, in that order. */
+  readonly isPast: Test | undefined;
+  /** Whether the caller may see a record; `undefined` if all that are read may be seen. */
+  readonly isSeen: Test | undefined;
+  /** Whether a block has nothing that the caller may see. */
+  readonly isPassedOver: ((block: Block) => boolean) | undefined;
+  /** The filters that are still to be asked. */
+  readonly filters: readonly Filter[];
+}
+
+/**
+ * Plans a list of at most `wanted` records, with those before its page: the cheapest way to them is
+ * an index of what the caller may see if it has few, an index that answers a filter, an order that
+ * is kept, and else all records.
+ */
+export function plan(
+  { sort, filters, after }: Pick<ListQuery, 'sort' | 'filters' | 'after'>,
+  { fields: shape, records, keptOrder }: Table,
+  reader: ListReader | undefined,
+  wanted: number,
+): Plan {
+  const isDescending = sort[0]?.descending === true;
+  const order = isDescending ? sort.map(reverse) : sort;
+  const byNumber = lastTermOf(shape);
+  const name = order[0]?.name ?? byNumber;
+  const isByNumber = name === byNumber;
+  const compare = comparator(shape, order);
+  const common = { compare, range: rangeOf(shape, filters, name) } as const;
+  const toPlace = after && comparatorTo(shape, order, after);
+  // A list after a record does not contain it. If it descends, it has what is before the record.
+  const isPast: Test | undefined =
+    toPlace && ((record) => toPlace(record) >= (isDescending ? 0 : 1));
+  const direction = isDescending ? 'backwards' : 'forwards';
+  const place = {
+    id: Number(after?.at(-1) ?? (isDescending ? Infinity : 0)),
+    isDown: isDescending,
+  };
+  const found = { ...common, isPast, direction } as const;
+
+  const own = (most: number): Plan | undefined => {
+    // The number of them tells the time that this takes, not the number of other users' records.
+    const isPage = isByNumber && wanted < Infinity && filters.length === 0;
+    const seen = (isPage ? reader?.foundFrom(place, wanted + 1) : undefined) ?? reader?.found(most);
+    return (
+      seen && {
+        ...found,
+        ...unseen,
+        source: 'own',
+        blocks: inBlocks(seen),
+        isOrdered: isByNumber,
+        filters,
+      }
+    );
+  };
+  const few = own(limits.pageRecordsMax);
+  if (few !== undefined) return few;
+  const tests = {
+    isSeen: reader?.test,
+    isPassedOver: reader && ((block: Block) => !reader.mayBeIn(block)),
+  };
+  const indexed = indexedRecords(records, shape, filters);
+  if (indexed !== undefined) {
+    const others = filters.length === 1 ? [] : filters;
+    return {
+      ...found,
+      ...tests,
+      source: 'filter',
+      blocks: indexed,
+      isOrdered: isByNumber,
+      filters: others,
+    };
+  }
+  const kept = isByNumber ? undefined : keptOrder(order, compare);
+  // A page of a kept order passes over other users' records. Else even many are looked up.
+  const many =
+    kept === undefined || wanted === Infinity ? own(limits.indexedRecordsMax) : undefined;
+  if (many !== undefined) return many;
+  const blocks = kept ?? records.view().blocks;
+  const source = kept === undefined ? 'all' : 'order';
+  return {
+    ...found,
+    ...tests,
+    source,
+    blocks,
+    isOrdered: isByNumber || kept !== undefined,
+    filters,
+  };
+}
+
+const unseen = { isSeen: undefined, isPassedOver: undefined };
+
+const reverse = ({ name, descending }: SortTerm): SortTerm => ({ name, descending: !descending });
+
+/**
+ * Returns the records that a filter by ids or references leaves, by ascending id; `undefined`
+ * without such a filter, and if its index has many.
+ */
+function indexedRecords(
+  records: Collection<StoredRecord>,
+  shape: Shape,
+  filters: readonly Filter[],
+): readonly Block[] | undefined {
+  for (const filter of filters) {
+    const { name = '', operator = 'ne', operands = [] } = onlyCondition(filter) ?? {};
+    const field = Object.hasOwn(shape, name) ? shape[name] : undefined;
+    const isIndexed = name === 'id' || (field !== undefined && referenceIn(field) !== undefined);
+    if (!isIndexed || !['eq', 'in', 'has'].includes(operator)) continue;
+    const ids = [...new Set(operands.map(recordId))];
+    const found = name === 'id' ? withIds(records, ids) : referringTo(records, name, ids);
+    if (found !== undefined) return inBlocks(found);
+  }
+  return undefined;
+}
+
+const inBlocks = (records: Block): readonly Block[] =>
+  Array.from({ length: Math.ceil(records.length / blockLengthMax) }, (_, index) =>
+    records.slice(index * blockLengthMax, (index + 1) * blockLengthMax),
+  );
+
+function withIds(records: Collection<StoredRecord>, ids: readonly RecordId[]): Block {
+  const found = new Set(ids.flatMap((id) => records.withId(id) ?? []));
+  return [...found].sort((a, b) => a.id - b.id);
+}
+
+function referringTo(
+  records: Collection<StoredRecord>,
+  name: string,
+  ids: readonly RecordId[],
+): Block | undefined {
+  let count = 0;
+  for (const id of ids) count += records.countAtMost(name, id);
+  if (count > limits.indexedRecordsMax) return undefined;
+  const found = ids.flatMap((id) => records.members(name, id));
+  return ids.length === 1 ? found : found.sort((a, b) => a.id - b.id);
+}
