@@ -4,7 +4,7 @@ import { limits } from '../../src/base/limits.ts';
 import { printed } from '../../test/support/cli/spawn.ts';
 
 test('96 MB of heap: after 100,000 records, writes are taken up to the bound, and after removals', async () => {
-  const found = await printed('test/support/store/heap-filler', '--max-old-space-size=96');
+  const found = await printed('.ci/programs/heap-filler', '--max-old-space-size=96');
   assert.deepEqual(found.imported, Array(5).fill('inserted'));
   assert.deepEqual(found.refusedAfterImport, []);
   const bytes = 'the records would take (\\d+) bytes of memory, and may take (\\d+)';
@@ -27,7 +27,7 @@ test('96 MB of heap: after 100,000 records, writes are taken up to the bound, an
 
 test('records of any shape take at most the memory that is counted, and most at least half of it', async () => {
   const found: { shape: string; how: string; counted: number; used: number; mayTakeLess: boolean }[] = await printed(
-    'test/support/store/memory-shapes', '--expose-gc');
+    '.ci/programs/memory-shapes', '--expose-gc');
   assert.ok(found.length >= 40);
   // By how much else changes what the process has.
   const noise = 512 * 1024;

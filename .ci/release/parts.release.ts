@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { parts, tryWithout } from '../../test/support/parts.ts';
+import { parts, tryWithout } from './parts.ts';
 
 test('without any of its parts, each removed with its one line, the rest compiles and serves', async (t) => {
   const copy = await tryWithout(t, parts);

@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { codeIs, refusedWith } from '../../test/support/cluster/cases.ts';
 import { conform } from '../../test/support/cluster/conformance.ts';
 import { makeNode, sharedLog, startNode } from '../../test/support/cluster/nodes.ts';
-import { Proxy } from '../../test/support/cluster/proxy.ts';
+import { Proxy } from './proxy.ts';
 import { healthy, noEtcd, RealEtcd, type RealEtcdOptions } from '../../test/support/cluster/real-etcd.ts';
 import { makeBlog } from '../../test/support/store/blog.ts';
 import { seeded } from '../../test/support/store/fixtures.ts';

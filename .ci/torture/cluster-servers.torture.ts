@@ -212,7 +212,7 @@ test('most members of etcd are killed: a node says so once, and once that it is 
 });
 
 test('the script of the README brings up a cluster to try out', { skip: noEtcd }, async (t) => {
-  const script = join(projectDirectory, 'test', 'support', 'cluster', 'try.ts');
+  const script = join(projectDirectory, '.ci', 'programs', 'try-cluster.ts');
   const trial = run(t, [...loader, script], {});
   const [, secret = ''] = await trial.find(/with the password (\S+)\n/);
   await trial.find(/(?:npx tsx|node) src\/main.ts serve --cluster/);

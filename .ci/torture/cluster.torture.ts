@@ -15,7 +15,7 @@ import { createInterface } from 'node:readline';
 import { test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 
-import { Proxy, type ProxyMode } from '../../test/support/cluster/proxy.ts';
+import { Proxy, type ProxyMode } from './proxy.ts';
 import { makeNode, startNode, type Node } from '../../test/support/cluster/nodes.ts';
 import { noEtcd, RealEtcd } from '../../test/support/cluster/real-etcd.ts';
 import { generator, type Generator } from '../../test/support/random.ts';

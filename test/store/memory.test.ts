@@ -9,7 +9,7 @@ import { printed } from '../support/cli/spawn.ts';
 
 const isStripped = extname(import.meta.filename) === '.ts' && 'what strips the types takes memory of the process, too';
 test('a server without records has in use of the heap what is set aside for it', { skip: isStripped }, async () => {
-  const used = await printed('test/support/empty-server', '--expose-gc');
+  const used = await printed('.ci/programs/empty-server', '--expose-gc');
   assert.ok(used <= limits.emptyServerBytes && used > limits.emptyServerBytes / 3, `${used} bytes`);
 });
 

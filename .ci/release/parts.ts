@@ -4,8 +4,8 @@ import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { cheap, run, temporaryDirectory } from './cli/spawn.ts';
-import { projectDirectory } from './source.ts';
+import { cheap, run, temporaryDirectory } from '../../test/support/cli/spawn.ts';
+import { projectDirectory } from '../../test/support/source.ts';
 
 interface Part {
   /** What is removed, below `src`. */
@@ -23,7 +23,7 @@ const ofCommands = [
   ['options/transfer', 'open', 'transfer'], ['options/offline', 'data'],
 ].map(([folder = '', ...names]): Part => ({
   paths: [folder, ...names.map((name) => `cli/${name}.ts`)], file: 'cli/commands.ts',
-  line: names.map((name) => `    import('./${name}.ts'),\n`).join(''),
+  line: names.map((name) => `    import('../../test/support/${name}.ts'),\n`).join(''),
 }));
 
 export const parts: readonly Part[] = [...served, ...ofCommands];

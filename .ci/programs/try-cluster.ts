@@ -2,14 +2,14 @@
  * A cluster to try: three members of etcd and two nodes of Cairn on loopback, until Ctrl-C, which
  * removes all of it. With ports as arguments, a node listens on each of them.
  *
- *   node test/support/cluster/try.ts, or on Node.js 20: npx tsx test/support/cluster/try.ts
+ *   node .ci/programs/try-cluster.ts, or on Node.js 20: npx tsx .ci/programs/try-cluster.ts
  */
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
 
-import { freePorts, noEtcd, RealEtcd } from './real-etcd.ts';
+import { freePorts, noEtcd, RealEtcd } from '../../test/support/cluster/real-etcd.ts';
 
 if (noEtcd !== undefined) {
   process.stderr.write(`Cannot try a cluster: ${noEtcd}\n`);
@@ -17,7 +17,7 @@ if (noEtcd !== undefined) {
 }
 const readsTypeScript = Boolean(Reflect.get(process.features, 'typescript'));
 const typescript = readsTypeScript ? [] : ['--import', 'tsx'];
-const main = join(import.meta.dirname, '..', '..', '..', 'src', 'main.ts');
+const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
 const password = randomBytes(12).toString('base64url');
 
 const etcd = await RealEtcd.start({ members: 3 });

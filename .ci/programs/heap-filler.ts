@@ -2,8 +2,8 @@
  * Fills the memory of its process with records, as an import and then requests do, until the store refuses more, and
  * prints what happened.
  */
-import { CairnError } from '../../../src/base/errors.ts';
-import { startStore } from './fixtures.ts';
+import { CairnError } from '../../src/base/errors.ts';
+import { startStore } from '../../test/support/store/fixtures.ts';
 
 const { store, notes, notices } = await startStore();
 

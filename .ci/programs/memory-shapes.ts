@@ -3,12 +3,12 @@
  * with --expose-gc. Each shape is read as from a file, and written as by a request.
  */
 import assert from 'node:assert/strict';
-import { isJsonObject, type JsonObject, type JsonValue } from '../../../src/base/json.ts';
-import { sizerOf } from '../../../src/collections/size.ts';
-import { anyJson, moreField, moreName, type Shape as Fields } from '../../../src/schema/field.ts';
-import { Table } from '../../../src/store/memory/table.ts';
-import type { Keys } from '../../../src/store/store.ts';
-import type { StoredRecord } from '../../../src/store/store.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../../src/base/json.ts';
+import { sizerOf } from '../../src/collections/size.ts';
+import { anyJson, moreField, moreName, type Shape as Fields } from '../../src/schema/field.ts';
+import { Table } from '../../src/store/memory/table.ts';
+import type { Keys } from '../../src/store/store.ts';
+import type { StoredRecord } from '../../src/store/store.ts';
 
 interface Shape {
   readonly make: (n: number) => JsonObject;

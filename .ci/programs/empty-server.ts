@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createApp } from './inside.ts';
+import { createApp } from '../../test/support/inside.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'cairn-empty-'));
 const administrator = { email: 'admin@example.org', password: 'correct horse battery' };
