@@ -262,7 +262,8 @@ test('a page by number has the total, and links to the first, previous, next and
   assert.deepEqual(await page('?limit=3&offset=0&price=77'),
     { status: 200, total: '0', ids: [], links: { first: 0, last: 0 } });
   assert.deepEqual((await page('?limit=1&offset=999999999999999&sort=-id')).ids, []);
-  assert.deepEqual(await page('?offset=3'), { status: 200, total: '7', ids: [4, 5, 6, 7], links: { first: 0, prev: 0, last: 0 } });
+  assert.deepEqual(await page('?offset=3'),
+    { status: 200, total: '7', ids: [4, 5, 6, 7], links: { first: 0, prev: 0, last: 0 } });
   for (const query of ['limit=3&offset=-1', 'limit=3&offset=1.5', 'limit=3&offset=', 'limit=3&offset=1e15',
     'limit=3&until=end', 'limit=3&offset=1&cursor=x', 'limit=3&offset=1&offset=2']) {
     assert.equal((await list(`?${query}`)).status, 400, query);

@@ -177,7 +177,7 @@ test('entity tags tell nothing of records that are hidden', async (t) => {
   await mia('POST', '/steps', { json: { title: 'Other', taskId: 2 } });
   assert.deepEqual(await tags(eve), before);
   for (const query of ['', '?limit=5', '?limit=5&embed=steps', '?limit=5&offset=0'])
-    assert.equal((await eve('GET', `/tasks${query}`)).field('etag'), undefined, 'a list that depends on the caller has none');
+    assert.equal((await eve('GET', `/tasks${query}`)).field('etag'), undefined, 'it would depend on the caller');
   await eve('PATCH', '/steps/1', { json: { title: 'Changed' } });
   const after = await tags(eve);
   assert.ok(after.every((tag, index) => index === 0 ? tag === before[0] : tag !== before[index]), String(after));

@@ -95,7 +95,7 @@ const serving = /^src\/(api|lists|features|options)\/(?!(cluster|offline|transfe
 const roundTheReader: Readonly<Record<string, number>> = {
   // They apply the test of the reader to what they read.
   'src/lists/kept-orders.ts': 2,
-  'src/lists/list.ts': 4,
+  'src/lists/plan.ts': 4,
   // A removal takes along what is hidden from its caller, too; names in queries are known by all records.
   'src/options/references/references.ts': 1,
   'src/options/dialect/json-server.ts': 1,

@@ -88,9 +88,9 @@ const ownParameters: { readonly [name in OwnParameter]: (subject: ListSubject) =
   }),
   offset: () => ({
     description:
-      `The number of records before the page, of ${limits.pageRecordsMax} without a \`limit\`. The response has the total and ` +
-      'links to the first, previous, next and last page. While others write, a page may skip or ' +
-      'repeat a record; a `cursor` never does.',
+      'The number of records before the page. The response has the total and links to the ' +
+      `first, previous, next and last page, of ${limits.pageRecordsMax} records without a \`limit\`. ` +
+      'While others write, a page may skip or repeat a record; a `cursor` never does.',
     schema: { type: 'integer', minimum: 0 },
   }),
   cursor: () => ({
