@@ -1,6 +1,7 @@
 import { userFields } from '../accounts/user-fields.ts';
 import type { CompleteOptions } from '../app/options.ts';
 import { localAdministrator, type Principal } from '../auth/access.ts';
+import { OptionError } from '../config/options.ts';
 import { CairnError, invariant, InvariantError, type ErrorCode } from '../base/errors.ts';
 import type { JsonObject, JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
@@ -62,7 +63,7 @@ export interface Hooks {
    * not ids and timestamps. What it is given is frozen. With several servers on one store, it may
    * run more than once for a write. An error that it throws refuses the write with 422: a CairnError
    * `validation_failed`, `write_refused` or `conflict` (409) as it is, any other error as
-   * `write_refused` with its message. A TypeError, ReferenceError, RangeError or InvariantError,
+   * `write_refused` with its message. A TypeError, ReferenceError, RangeError, InvariantError or OptionError,
    * such as for a collection that is not there to read, is a bug: it is answered 500, and logged.
    * Either undoes the whole transaction, even if the work of `app.write` catches it.
    */
@@ -234,5 +235,5 @@ function runBeforeWrite(hooks: Hooks, change: Change, read: Read): object | unde
   );
 }
 
-const bugs = [TypeError, ReferenceError, RangeError, InvariantError];
+const bugs = [TypeError, ReferenceError, RangeError, InvariantError, OptionError];
 const refusals: readonly ErrorCode[] = ['validation_failed', 'write_refused', 'conflict'];

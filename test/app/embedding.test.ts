@@ -227,7 +227,7 @@ test('a collection of one\'s own has routes, rules, and access', async (t) => {
   // What would not be enforced is refused, where the compiler does not see it, too.
   for (const access of [{ list: 'titleId' }, { read: 'self' }, { create: 'owner' }, { read: 'X' }]) {
     const define = (): unknown => Reflect.apply(defineCollection, undefined, [{ ...declaration, access }]);
-    assert.throws(define, { name: 'InvariantError', message: /must be one of/ });
+    assert.throws(define, { name: 'OptionError', message: /must be one of/ });
   }
   // A role is known where collections are served.
   const ofNobody = defineCollection({ ...declaration, access: { read: 'x' } });

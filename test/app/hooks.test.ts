@@ -54,7 +54,7 @@ test('a beforeWrite that is asynchronous, or returns something, refuses the writ
 test('beforeWrite that reads what is not there is broken, and refuses with 500', async (t) => {
   const reads: readonly [(read: Read) => unknown, RegExp][] = [
     [(read) => read.get('item', 1), /no collection "item"/],
-    [(read) => read.referring('items', 'ownerId', 1), /"ownerId" of items is no reference/],
+    [(read) => read.referring('items', 'ownerId', 1), /by "ownerId": it is not a reference/],
   ];
   for (const [wrong, problem] of reads) {
     const hooks = { beforeWrite: (_: Change, read: Read): undefined => void wrong(read) };

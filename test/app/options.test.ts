@@ -27,22 +27,22 @@ test('a declaration that would store what the next start refuses is refused itse
     [{ kind: 'timestamp', default: 'yesterday' }, '/default must be like 2026-01-31T12:00:00.000Z'],
     [{ kind: 'text', example: 'abcdef', max: 3 }, '/example must be at most 3 characters long'],
     [{ kind: 'text', min: 5, max: 1 }, ' has bounds that no value can satisfy'],
-    [{ kind: 'text', min: -1 }, '/min must be a whole number from 0 to 100000, not -1'],
-    [{ kind: 'text', max: Infinity }, '/max must be a whole number from 0 to 100000, not Infinity'],
+    [{ kind: 'text', min: -1 }, '/min must be a whole number from 0 to 1000000, not -1'],
+    [{ kind: 'text', max: Infinity }, '/max must be a whole number from 0 to 1000000, not Infinity'],
     [{ kind: 'integer', min: NaN }, '/min must be a number, not NaN'],
     [{ kind: 'integer', min: 0.2, max: 0.8 }, ' has bounds that no value can satisfy'],
     [{ kind: 'choice', values: [1] }, '/values/0 must be a non-empty string, not 1'],
   ];
   for (const [field, problem] of wrong) {
     const message = `Cannot declare the collection "books": /fields/a${problem}`;
-    assert.throws(() => declareAny(field), { name: 'InvariantError', message });
+    assert.throws(() => declareAny(field), { name: 'OptionError', message });
   }
 });
 
 test('access that would not be looked at is refused', () => {
   const declaration = { name: 'books', singular: 'book', fields: {}, access: { lst: 'public' } };
   const define = (): unknown => Reflect.apply(defineCollection, undefined, [declaration]);
-  assert.throws(define, { name: 'InvariantError', message: /"books": \/access\/lst is not .* mean "list"/ });
+  assert.throws(define, { name: 'OptionError', message: /"books": \/access\/lst is not .* mean "list"/ });
 });
 
 test('a declaration that is narrow and sound is taken', async () => {
@@ -185,6 +185,6 @@ test('a declaration that lacks a part is refused by the name of the part', () =>
     [{ name: 'books', singular: 'book' }, /"books": \/fields must be an object that names the fields$/],
   ] as const) {
     const define = (): unknown => Reflect.apply(defineCollection, undefined, [declaration]);
-    assert.throws(define, { name: 'InvariantError', message });
+    assert.throws(define, { name: 'OptionError', message });
   }
 });
