@@ -11,7 +11,7 @@ process.chdir(join(import.meta.dirname, '..'));
 
 const filesOf = (folder, ending) =>
   readdirSync(folder, { recursive: true }).filter(
-    (path) => path.endsWith(ending) && !path.endsWith('.d.ts'),
+    (path) => path.endsWith(ending) && !path.endsWith('.d.ts') && !path.startsWith('docs'),
   );
 
 const scriptOf = (path) => path.replace(/ts$/, 'js');

@@ -28,6 +28,7 @@ test('the package holds JavaScript, declarations, source and README, and nothing
   const sources = readdirSync(join(projectDirectory, 'src'), { recursive: true, encoding: 'utf8' })
     .filter((name) => /\.\w+$/.test(name)).map((name) => name.replaceAll('\\', '/'));
   const built = sources.flatMap((name) => {
+    if (name.startsWith('docs/')) return [];
     if (name.endsWith('.ts')) return [name.replace(/ts$/, 'js')];
     return /\.(md|json)$/.test(name) ? [] : [name];
   });

@@ -23,12 +23,12 @@ export interface SourceFile {
   readonly imports: readonly string[];
 }
 
-/** The files below `directory` whose names end in `extension`, in order. */
+/** The files below `directory` whose names end in `extension`, in order. Those of `src` are without the examples. */
 export function filesBelow(directory: string, extension: string): string[] {
   if (!existsSync(join(projectDirectory, directory))) return [];
   return readdirSync(join(projectDirectory, directory), { recursive: true, encoding: 'utf8' })
     .map((name) => posix.join(directory, name.replaceAll('\\', '/')))
-    .filter((path) => path.endsWith(extension))
+    .filter((path) => path.endsWith(extension) && (directory !== 'src' || !path.startsWith('src/docs/')))
     .sort();
 }
 
