@@ -118,7 +118,7 @@ visitTest('the documentation is read without signing in, from a link of the sign
   await shows('Errors are problem details (RFC 9457)', 'main');
   await browser.type('[aria-label="Search the documentation"]', 'batch');
   await shows('/books/batch', 'main');
-  assert.equal(await browser.run('return document.title'), 'Documentation · Cairn');
+  assert.equal(await browser.run('return document.title'), 'API · Cairn');
   await browser.run('location.hash = "#items/2"');
   await visit.enterCredentials();
   await shows('Thing 2', '#record-title');

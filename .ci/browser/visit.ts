@@ -22,7 +22,7 @@ export interface Visit {
   shows(words: string, within?: string): Promise<void>;
   /** Waits until the status line says this. */
   says(words: string): Promise<void>;
-  /** The cells of a column, top to bottom: 1 is the id. */
+  /** The cells of a column, top to bottom: 1 is the checkbox and 2 the name, if the id is hidden. */
   column(index: number): Promise<string[]>;
   /** The value of the control for a field. */
   value(field: string): Promise<string>;
@@ -101,7 +101,7 @@ function visitOf(browser: Browser, server: TestServer, t: TestContext): Visit {
     },
     says: (words) => visit.shows(words, '#news'),
     column: (index) => browser.run(`
-      return [...document.querySelectorAll('#list tbody tr')].map((row) => row.children[arguments[0]].innerText)
+      return [...document.querySelectorAll('#list tbody tr')].map((row) => row.children[arguments[0] - 1].innerText)
     `, index),
     async value(field) {
       await browser.until('return document.querySelector(`#field-${arguments[0]}`)', field);

@@ -3,7 +3,7 @@
 
 /**
  * A record of a collection, as the API has it.
- * @typedef {{ readonly id: number, readonly [field: string]: string | number | boolean | undefined }} Row
+ * @typedef {{ readonly id: number, readonly [field: string]: any }} Row
  */
 
 /**
@@ -33,7 +33,8 @@
  *   of?: Declared }} Declared
  * @typedef {{ parameters: string[], filters: { [path: string]: string[] }, sort: string[], fields: string[],
  *   embed: string[] }} Lists
- * @typedef {{ name: string, builtIn?: 'users' | 'items', additional?: boolean, fields?: { [name: string]: Declared }, lists?: Lists }} DescribedCollection
+ * @typedef {{ name: string, builtIn?: 'users' | 'items', additional?: boolean, display?: string,
+ *   group?: string, hidden?: boolean, fields?: { [name: string]: Declared }, lists?: Lists }} DescribedCollection
  * @typedef {{ paths: { [path: string]: Path }, 'x-collections': DescribedCollection[], info: { description: string },
  *   components: { schemas: { [name: string]: Schema }, responses?: { [name: string]: Answer } } }} ApiDescription
  */
@@ -42,7 +43,7 @@
  * One field. `shown`, `created` and `changed`: whether it is part of a record, of a new record and of a patch.
  * `isOptional`: a record may lack it. `within`: the objects of a nested field that may be left out, as paths.
  * @typedef {'text' | 'email' | 'password' | 'number' | 'integer' | 'boolean' | 'choice' | 'time' |
- *   'long' | 'list' | 'reference' | 'json'} Kind
+ *   'long' | 'list' | 'reference' | 'json' | 'url'} Kind
  * @typedef {{ name: string, label: string, kind: Kind, schema: Schema, shown: boolean, created: boolean,
  *   changed: boolean, isRequired: boolean, isOptional: boolean, isSortable: boolean, within?: readonly string[] }} Field
  */
@@ -50,9 +51,10 @@
 /**
  * One collection. `nameField`: the field that names a record to people; `filters`: its filter parameters, in words;
  * `single`: whether it is one value for the server, of fields or of any kind; it has the id `value` in addresses.
- * `isOpenEnded`: records may have further members; `bulkMax`: the most records in one request; `operations`: the operations it offers, each with its access rule.
+ * `newestFirst`: the order by creation, if the server notes it. `isOpenEnded`: records may have further members; `bulkMax`: the most records in one request; `operations`: the operations it offers, each with its access rule.
  * @typedef {{ name: string, one: string, title: string, nameField: string, fields: readonly Field[], single: false | 'fields' | 'value', sortMax: number,
- *   isOpenEnded: boolean, hasSearch: boolean, filters: readonly { name: string, field: Field, operator: string }[], bulkMax: number,
+ *   isOpenEnded: boolean, newestFirst?: string | undefined, display?: string | undefined,
+ *   group?: string | undefined, isHidden: boolean, hasSearch: boolean, filters: readonly { name: string, field: Field, operator: string }[], bulkMax: number,
  *   hasOwners: boolean, operations: { [name: string]: Operation | undefined } }} Collection
  */
 
@@ -71,11 +73,11 @@
  */
 
 /**
- * `#items/5?sort=-price` has the view `items` and the id `5`. The page's own views have an id and no name: `#/account`.
+ * `#items/5?sort=-price` has the view `items` and the id `5`, and `#/items/5` is the page of that record (`isPage`). The page's own views have an id and no name: `#/account`.
  * `#/api/items/listItems` has the id `api`, and is about an operation of `items`.
  * @typedef {{ view: string, id: string, of?: string | undefined, operation?: string | undefined,
- *   query: URLSearchParams }} Route
- * @typedef {{ collection: Collection, rows: readonly Row[], text: string, until: number, undo: () => void }} Removal
+ *   isPage: boolean, query: URLSearchParams }} Route
+ * @typedef {{ collection: Collection, rows: readonly Row[], text: string, key: number, undo: () => void }} Removal
  */
 
 /**

@@ -4,7 +4,8 @@
  * records in an order, with `/{id}` below it; a single resource is a path that is put. Formats values in the reader's
  * language. Nothing here touches the DOM.
  */
-/** @import { ApiDescription, Collection, Field, Kind, Operation, Row, Schema } from '../types.js' */
+
+/** @import { ApiDescription, Collection, Field, Kind, Operation, Schema } from '../types.js' */
 
 /** The filter operators that are offered, in words. @type {{ [operator: string]: string }} */
 const operators = {
@@ -50,6 +51,7 @@ export function collectionsOf({ paths, components: { schemas }, ...description }
       }),
     );
     const name = path.slice(1);
+    const declaration = description['x-collections'].find((each) => each.name === name);
     return [
       {
         name,
@@ -57,13 +59,17 @@ export function collectionsOf({ paths, components: { schemas }, ...description }
         filters,
         one: words(record),
         title: capitalized(name),
-        nameField: nameFieldOf(fields),
+        nameField: nameFieldOf(fields, declaration?.display),
         single: isSingle && (isValue ? 'value' : 'fields'),
         sortMax: sort?.maxItems ?? 1,
         bulkMax:
           paths[`${path}/batch`]?.post?.requestBody?.content?.['application/json']?.schema
             .maxItems ?? 1,
-        isOpenEnded: !!description['x-collections'].find((each) => each.name === name)?.additional,
+        isOpenEnded: !!declaration?.additional,
+        newestFirst: sort?.items?.enum?.includes('createdAt') ? '-createdAt' : undefined,
+        display: declaration?.display,
+        group: declaration?.group,
+        isHidden: !!declaration?.hidden,
         hasSearch: parameters.has('q'),
         hasOwners: parameters.has('owner'),
         operations: isSingle
@@ -86,24 +92,18 @@ const naming = ['title', 'name', 'label', 'subject', 'username'];
 
 /**
  * Returns the field that names a record to people: one of these names, or else the first text, an
- * address, or the id. @param {readonly Field[]} fields
+ * address, or the id. A name of several fields (`display`) stands in the place of the id.
+ * @type {(fields: readonly Field[], display?: string) => string}
  */
-function nameFieldOf(fields) {
+function nameFieldOf(fields, display) {
+  const [, single] = /^\{([^{}]+)\}$/u.exec(display ?? '') ?? [];
+  if (display) return single ?? 'id';
   const shown = fields.filter(({ shown, name }) => shown && !/^id$|Ids?$/u.test(name));
   const alike = (/** @type {string} */ wanted) =>
     shown.filter(({ kind, schema }) => kind === wanted || schema['x-like'] === wanted);
   const texts = alike('text');
   const named = naming.flatMap((name) => texts.find((each) => each.name === name) ?? []);
   return [...named, ...texts, ...alike('email')][0]?.name ?? 'id';
-}
-
-/**
- * Returns what a record is called: its name, or else its id.
- * @type {(of: Pick<Collection, 'nameField'>, row: Row) => string}
- */
-export function titleOf({ nameField }, row) {
-  const name = own(row, nameField);
-  return typeof name === 'string' && name ? name : `${row.id}`;
 }
 
 /** A value of its own, put as a whole, counts as a record with one field. @param {Operation} put @returns {Schema} */
@@ -148,6 +148,7 @@ export function kindOf(schema) {
   const { enum: values, format, pattern, type } = schema;
   if (values) return 'choice';
   if (format === 'date-time') return 'time';
+  if (format === 'uri') return 'url';
   if (format === 'password') return 'password';
   if (pattern?.includes('@')) return 'email';
   if (schema['x-references']) return 'reference';
@@ -211,6 +212,9 @@ const times = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 
 
 /** Formats a number for reading. @param {number} value */
 export const showNumber = (value) => numbers.format(value);
+
+/** @param {number} bytes */
+export const showMegabytes = (bytes) => `${showNumber(Math.ceil(bytes / 1e6))} MB`;
 
 /** Formats with 0 to 4 decimals. */
 const decimals = [0, 1, 2, 3, 4].map(

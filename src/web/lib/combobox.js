@@ -1,7 +1,6 @@
 // @ts-check
 /** A combobox (WAI-ARIA): a text control that suggests, and takes a suggestion by Enter, a click or its whole text. */
-import { bdi, h, inputOf } from './dom.js';
-import { draw } from '../state/state.js';
+import { bdi, draw, h, inputOf } from './dom.js';
 
 /** @import { Attributes, Description, Suggestion } from '../types.js' */
 

@@ -8,8 +8,8 @@
 
 /** @import { Attributes, Child, Description, Handler } from '../types.js' */
 
-/** Runs event handlers. `app.js` replaces it by a function that draws afterwards and reports failures. */
-export const events = { run: (/** @type {() => unknown} */ work) => work() };
+/** `app.js` sets both: `run` runs event handlers, draws afterwards and reports failures; `paint` draws everything. */
+export const events = { run: (/** @type {() => unknown} */ work) => work(), paint() {} };
 
 /** Separates attributes, which are optional, from children. @param {(Attributes | Child | readonly Child[])[]} parts */
 function sorted(parts) {
@@ -48,7 +48,7 @@ export function render(parent, children) {
   const nodes = children.flatMap((child, index) => {
     if (typeof child === 'boolean' || child === undefined) return [];
     const key = (typeof child === 'object' ? child.attributes['key'] : undefined) ?? index;
-    const node = draw(child, parent, former.get(key));
+    const node = nodeOf(child, parent, former.get(key));
     if (node === former.get(key)) former.delete(key);
     keys.set(node, key);
     return node;
@@ -66,7 +66,7 @@ export function render(parent, children) {
  * Returns the node for a description; the former node where it has the same tag.
  * @type {(child: Description | string | number, parent: Element, former?: Node) => Node}
  */
-function draw(child, parent, former) {
+function nodeOf(child, parent, former) {
   if (typeof child !== 'object') {
     const text = former instanceof Text ? former : new Text();
     if (text.data !== `${child}`) text.data = `${child}`;
@@ -138,3 +138,26 @@ export const bdi = (text) => h('bdi', text);
  */
 export const chip = (key, title, remove, ...content) =>
   h('span.chip row', { key }, content, button('×', remove, { 'aria-label': title }));
+
+let isDue = false;
+/** @type {string | undefined} */ let wanted;
+
+/** Runs a function with the next frame; a hidden tab has no frames. @param {() => void} work */
+export const inNextFrame = (work) =>
+  void (document.hidden ? setTimeout(work) : requestAnimationFrame(work));
+
+/** Draws the state with the next frame, then focuses an element. @param {string} [focus] a selector */
+export function draw(focus) {
+  wanted = focus ?? wanted;
+  if (isDue) return;
+  isDue = true;
+  inNextFrame(() => {
+    isDue = false;
+    events.paint();
+    const target = wanted && document.querySelector(wanted);
+    if (!(target instanceof HTMLElement)) return;
+    target.closest('details')?.setAttribute('open', '');
+    target.focus();
+    wanted = undefined;
+  });
+}

@@ -1,34 +1,13 @@
 // @ts-check
 /** The sessions and API keys of a user, below their record. A person makes keys for themselves, and sees each once. */
 import { call } from '../api/call.js';
+import { ask } from '../lib/dialog.js';
 import { bdi, button, h } from '../lib/dom.js';
+import { say } from '../state/news.js';
+import { isAccount } from '../state/route.js';
+import { credentials, loadSessions } from '../state/sessions.js';
 import { copy, line, section } from './parts.js';
-import { ask, draw, isAccount, page, say, state } from '../state/state.js';
 import { age } from './values.js';
-
-/**
- * @typedef {{ id: number, kind: string, lastSeenAt: string, expiresAt: string, address: string, agent: string,
- *   current: boolean }} Session
- * @typedef {{ id: number, name: string, readOnly: boolean, createdAt: string, lastUsedAt?: string,
- *   expiresAt?: string }} Key
- */
-
-/**
- * What was read of one user. `made`: the key that was made just now, which nobody can read again.
- * @type {{ userId: string, sessions: readonly Session[], keys?: readonly Key[], made: string }}
- */
-let known = { userId: '', sessions: [], made: '' };
-
-/** @type {(userId: string, made?: string) => Promise<void>} */
-export async function loadSessions(userId, made = '') {
-  known.made = '';
-  const read = async (/** @type {string} */ what) =>
-    (await call('GET', `${what}?userId=${userId}`)).data;
-  const hasKeys = state.description?.paths['/keys'];
-  const [sessions, keys] = await Promise.all([read('sessions'), hasKeys && read('keys')]);
-  known = { userId, sessions, keys, made };
-  draw();
-}
 
 /**
  * Ends a session or a key, which may have ended by itself.
@@ -39,7 +18,7 @@ const end = (path, what) => async () => {
     if (error.status !== 404) throw error;
   });
   say(`The ${what} has ended.`);
-  await loadSessions(known.userId);
+  await loadSessions(credentials.userId);
 };
 
 /** @param {Event} event */
@@ -55,12 +34,13 @@ async function make(event) {
   };
   const { data } = await call('POST', 'keys', { body });
   form.reset();
-  await loadSessions(known.userId, data.key);
+  await loadSessions(credentials.userId, data.key);
 }
 
-/** @param {Session} session */
+/** @param {import('../state/sessions.js').Session} session */
 function sessionView({ id, kind, agent, address, lastSeenAt, expiresAt, current }) {
-  const client = /(?:Edg|Firefox|Chrome|Safari)\/\d+/u.exec(agent)?.[0] ?? (agent || 'Unknown');
+  const client =
+    /(?:Edg|Firefox|Chrome|Safari)\/\d+/u.exec(agent)?.[0] ?? (agent || 'Uncredentials');
   const label = { 'aria-label': `End the session of ${client}` };
   return line(
     id,
@@ -70,7 +50,7 @@ function sessionView({ id, kind, agent, address, lastSeenAt, expiresAt, current 
   );
 }
 
-/** @param {Key} key */
+/** @param {import('../state/sessions.js').Key} key */
 function keyView({ id, name, readOnly, createdAt, lastUsedAt, expiresAt }) {
   return line(
     id,
@@ -105,9 +85,10 @@ function keyForm() {
 
 /** @param {string} userId */
 export function sessionsView(userId) {
-  const { sessions, keys, made } = known;
-  if (known.userId !== userId) return undefined;
-  const everywhere = async () => (await ask('everywhere')) && page.signOut(true);
+  const { sessions, keys, made } = credentials;
+  if (credentials.userId !== userId) return undefined;
+  const everywhere = async () =>
+    (await ask('everywhere')) && (await import('./sign-in.js')).signOut(true);
   const none = h('span.quiet', 'None.');
   return h(
     'div.stack',

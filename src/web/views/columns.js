@@ -1,8 +1,8 @@
 // @ts-check
 /** Chooses, orders and sizes the columns of a list. This browser keeps them. */
-import { button, h, inputOf, part, set } from '../lib/dom.js';
-import { columnsOf, keptColumns } from './list.js';
-import { draw, storage } from '../state/state.js';
+import { button, draw, h, inputOf, part, set } from '../lib/dom.js';
+import { columnsOf, keptColumns } from '../state/list.js';
+import { storage } from '../state/me.js';
 
 /** @import { Collection, Field } from '../types.js' */
 

@@ -10,7 +10,7 @@ const words = { '': '–', true: 'Yes', false: 'No' };
 /** Values of `autocomplete` by field, for what the browser may fill in. @type {{ [field: string]: string }} */
 const completions = { currentPassword: 'current-password', password: 'new-password' };
 /** @type {{ [kind: string]: string }} */
-const types = { time: 'datetime-local', email: 'email', password: 'password' };
+const types = { time: 'datetime-local', email: 'email', password: 'password', url: 'url' };
 
 /**
  * @type {(field: Field, value: string, onText: (text: string) => void, more?: Attributes) => Description}

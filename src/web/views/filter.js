@@ -1,9 +1,9 @@
 // @ts-check
 /** The form that adds a filter to the address of a list. */
-import { control } from './control.js';
-import { h, inputOf, onClick, part, set } from '../lib/dom.js';
-import { go, withQuery } from '../state/state.js';
 import { fromText } from '../api/texts.js';
+import { h, inputOf, onClick, part, set } from '../lib/dom.js';
+import { go, withQuery } from '../state/route.js';
+import { control } from './control.js';
 
 /** The filter being entered: a parameter of the list, and the text of its value. */
 const filter = { parameter: '', text: '', problem: '' };

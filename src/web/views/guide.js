@@ -5,19 +5,12 @@
  * and `#/api/items/listItems` one of them.
  */
 import { Problem } from '../api/call.js';
-import { bdi, button, h, inputOf } from '../lib/dom.js';
 import { capitalized } from '../api/model.js';
+import { ask } from '../lib/dialog.js';
+import { bdi, button, draw, h, inputOf } from '../lib/dom.js';
+import { allows, bearer, collectionOf, state, storage } from '../state/me.js';
+import { address, route } from '../state/route.js';
 import { copy, table } from './parts.js';
-import {
-  address,
-  allows,
-  ask,
-  bearer,
-  collectionOf,
-  draw,
-  storage,
-  state,
-} from '../state/state.js';
 
 /** @import { Child, Operation, Schema } from '../types.js' */
 
@@ -79,7 +72,7 @@ function exampleOf(schema) {
 function requestOf(entry) {
   const { method, path, of, tag } = entry;
   const isList = of.parameters?.some(({ name }) => name === 'limit');
-  const query = new URLSearchParams(isList && state.route.of === tag ? state.route.query : []);
+  const query = new URLSearchParams(isList && route.of === tag ? route.query : []);
   if (isList && !query.has('limit')) query.set('limit', '10');
   const schema = bodyOf(entry);
   const example = schema ? JSON.stringify(exampleOf(schema), null, 2) : '';
@@ -258,11 +251,7 @@ function bodyView(entry) {
       'p',
       prose(of.description),
       ' ',
-      h(
-        'a',
-        { href: address('', `api/${entry.tag}/${operationId}`, state.route.query) },
-        'Link to this',
-      ),
+      h('a', { href: address('', `api/${entry.tag}/${operationId}`, route.query) }, 'Link to this'),
     ),
     h(
       'div.run',
@@ -351,15 +340,15 @@ function entryView(entry) {
 }
 
 /** Unfolds the operation that the address names. */
-export function arrive() {
+export function open() {
   search = '';
-  const { operation } = state.route;
+  const { operation } = route;
   if (operation) opened.add(operation);
   draw(operation && `#${operation} summary`);
 }
 
 export function view() {
-  const { of = '', query } = state.route;
+  const { of = '', query } = route;
   // What the person may not list comes last.
   const isShut = (/** @type {Entry} */ { tag }) => {
     const collection = collectionOf(tag);

@@ -1,7 +1,8 @@
 // @ts-check
 /** Keyboard shortcuts: `data-key` names the key of a control; a dialog of index.html explains them. */
+import { ask } from '../lib/dialog.js';
 import { events, onClick, part } from '../lib/dom.js';
-import { ask, storage } from '../state/state.js';
+import { storage } from '../state/me.js';
 
 /** Shortcuts of a single character can be switched off (WCAG 2.2 §2.1.4). */
 const useKeys = part('use-keys', HTMLInputElement);

@@ -3,143 +3,58 @@
  * Shows a collection as a table: search, filters, order, one page at a time, and selection. Its frame is in
  * index.html.
  */
-import { Problem, call } from '../api/call.js';
-import { bdi, button, chip, h, inputOf, onClick, part, set } from '../lib/dom.js';
 import {
+  capitalized,
   digitsOf,
   inShort,
   own,
   showFigure,
   showNumber,
   targetOf,
-  titleOf,
   toShow,
   wordsOf,
 } from '../api/model.js';
-import { called, nameOf, show } from './values.js';
+import { ask } from '../lib/dialog.js';
+import { bdi, button, chip, h, inputOf, onClick, part, set } from '../lib/dom.js';
 import {
-  address,
-  allows,
-  ask,
-  bearer,
-  changed,
-  collectionOf,
-  count,
-  draw,
-  explain,
-  go,
-  storage,
-  newId,
-  parameter,
-  state,
-  withQuery,
-} from '../state/state.js';
+  collectionNow,
+  columnsOf,
+  filtersOf,
+  keptColumns,
+  list,
+  loadList,
+  orderOf,
+  pageSize,
+  select,
+} from '../state/list.js';
+import { allows, bearer, count, state, storage } from '../state/me.js';
+import { nameOf, titleOf } from '../state/names.js';
+import { address, changed, go, newId, parameter, route, withQuery } from '../state/route.js';
+import { called, show } from './values.js';
 
 /** @import { Child, Collection, Description, Field, Row } from '../types.js' */
 
-/** The list that is shown. */
-export const list = {
-  /** Its address, without the open record. */ key: '',
-  /** The collection of its rows. */ collection: '',
-  /** @type {readonly Row[]} */ rows: [],
-  /** Number of records on all pages. */ total: NaN,
-  /** Parameters of the address that the rows belong to. */ query: state.route.query,
-  isBusy: false,
-  problem: '',
-  /** Rows of other pages stay selected. @type {readonly Row[]} */ selected: [],
-  /** Number of changes by others that are not shown yet. */ changes: 0,
-};
-
-/** Parameters of an address that are not filters. */
-const ownParameters = ['q', 'sort', 'limit', 'offset'];
-const wholeList = { limit: '', offset: '' };
-const retryMs = 3000;
-const typingPauseMs = 300;
-
-let loading = new AbortController();
-let retry = 0;
-let pause = 0;
 /** The filter form is loaded on demand. @type {typeof import('./filter.js') | undefined} */ let filter;
 /** @type {typeof import('./columns.js') | undefined} */ let columns;
 
+const typingPauseMs = 300;
+let pause = 0;
 const box = part('search', HTMLInputElement);
-
-export const collectionNow = () => collectionOf(state.route.view);
-
-const pageSize = () => Number(parameter('limit')) || 50;
-
-/** Filters of the address, without the search text. */
-const filtersOf = () => [...state.route.query].filter(([name]) => !ownParameters.includes(name));
-
-/** Returns the API's path for the list that the address names: for all of its pages, unless parameters name one. */
-export const listPath = (/** @type {{ [name: string]: number | string }} */ page = wholeList) =>
-  `${state.route.view}?${changed(state.route.query, page)}`;
-
-/** Loads the list that the address names, unless it is loaded already. */
-export async function loadList(again = false) {
-  const { view, query } = state.route;
-  const key = address(view, '', query);
-  if (key === list.key && !again) return;
-  if (list.collection !== view) {
-    Object.assign(list, { collection: view, rows: [], total: NaN, selected: [] });
-    part('filter', HTMLElement).hidePopover();
-    stopTyping();
-  }
-  Object.assign(list, { key, isBusy: true });
-  loading.abort();
-  clearTimeout(retry);
-  const { signal } = (loading = new AbortController());
-  draw();
-  try {
-    const options = { signal, fields: { Prefer: 'count=exact' } };
-    const path = listPath({ limit: pageSize() });
-    const { data: rows, total } = await call('GET', path, options);
-    // The records of this page have gone since its address was made.
-    if (rows.length === 0 && total > 0 && query.has('offset')) return await go(withQuery({}), true);
-    Object.assign(list, { rows, total, query, problem: '', changes: 0 });
-    if (!again) part('list', HTMLElement).scrollTop = 0;
-  } catch (error) {
-    if (signal.aborted) return;
-    list.problem = explain(error);
-    // The list recovers by itself after a restart of the server.
-    const { status = 400 } = error instanceof Problem ? error : {};
-    if (status === 0 || status === 429 || status > 500)
-      retry = window.setTimeout(() => loadList(true), retryMs);
-  }
-  list.isBusy = false;
-  draw();
-}
-
-/** @type {(collection: string, rows: readonly Row[], isSelected: boolean) => void} */
-export function select(collection, rows, isSelected) {
-  if (list.collection !== collection) return;
-  const others = list.selected.filter(({ id }) => !rows.some((row) => row.id === id));
-  list.selected = isSelected ? [...others, ...rows] : others;
-}
-
-/**
- * Replaces the rows of changed records. Other collections have the same ids.
- * @type {(collection: string, changes: ReadonlyMap<number, { record?: Row }>) => void} by id
- */
-export function showChanges(collection, changes) {
-  if (list.collection === collection && list.rows.some(({ id }) => changes.get(id)?.record)) {
-    list.rows = list.rows.map((row) => changes.get(row.id)?.record ?? row);
-  }
-}
 
 /** @param {Collection} collection */
 export function drawRecords(collection) {
   const { name, one, title } = collection;
   const { rows, isBusy, problem, changes, selected } = list;
+  if (shown !== name) leave(name);
   // Another search is in the address, such as after a step back. Spaces that are typed stay.
   if (!pause && box.value.trim() !== parameter('q')) box.value = parameter('q');
   const mayCreate = allows(collection, 'create');
   set('records', { 'aria-busy': `${isBusy}` });
   set('title', title);
   set('search', { hidden: !collection.hasSearch });
-  set('to-api', { href: address('', `api/${name}`, state.route.query) });
+  set('to-api', { href: address('', `api/${name}`, route.query) });
   set('show-changes', { hidden: changes === 0 }, `Show changes: ${changes}`);
-  set('new', { hidden: !mayCreate, href: address(name, newId, state.route.query) }, `New ${one}`);
+  set('new', { hidden: !mayCreate, href: address(name, newId, route.query) }, `New ${one}`);
   set('import', { hidden: !mayCreate });
   set('list-problem', { hidden: !problem });
   set('list-message', problem);
@@ -182,7 +97,15 @@ function drawPages() {
   set('page-numbers', false, ...numbers);
 }
 
-/** What was typed for one list never reaches another. */
+/** The collection that was drawn last. */ let shown = '';
+
+/** What was typed for one list never reaches another. @param {string} next */
+function leave(next) {
+  shown = next;
+  part('filter', HTMLElement).hidePopover();
+  stopTyping();
+}
+
 function stopTyping() {
   clearTimeout(pause);
   pause = 0;
@@ -210,7 +133,7 @@ function drawFilters(collection) {
   const chips = filters.map(({ name, words }) =>
     chip(name, `Remove the filter: ${words}`, () => go(withQuery({ [name]: '' })), bdi(words)),
   );
-  const { me, route } = state;
+  const { me } = state;
   const place = `views ${me?.id} ${collection.name}`;
   /** @type {readonly [words: string, query: string][]} */
   const views = JSON.parse(storage[place] ?? '[]');
@@ -261,24 +184,6 @@ async function loadColumns() {
   columns ??= await import('./columns.js');
 }
 
-/**
- * The columns of a list, as this browser has them; at first without long texts and times that the server notes.
- * @type {(of: Collection) => readonly Field[]}
- */
-export function columnsOf({ name, fields }) {
-  const all = fields.filter(({ shown }) => shown);
-  const names = [...keptColumns(name).keys()];
-  return names.length > 0
-    ? names.flatMap((each) => all.find((field) => field.name === each) ?? [])
-    : all.filter(({ kind, created }) => kind !== 'long' && (kind !== 'time' || created));
-}
-
-/**
- * What this browser keeps of a list's columns: each with its width, or 0.
- * @type {(name: string) => Map<string, number>}
- */
-export const keptColumns = (name) => new Map(JSON.parse(storage[`columns of ${name}`] ?? '[]'));
-
 /** Widths of the column of checkboxes, and of one that is added to columns with widths. */
 const [boxWidth, newWidth] = [44, 160];
 
@@ -310,7 +215,9 @@ function cell(collection, field, row, mayChange) {
     // It turns once the server has stored it.
     const onclick = async (/** @type {Event} */ event) => {
       event.preventDefault();
-      await (await import('./removal.js')).flip(collection, row, field.name);
+      await (
+        await import('../state/change.js')
+      ).setField(collection, [row], field.name, () => value !== true);
     };
     return h('td', h('input', { ...look, onclick }));
   }
@@ -331,7 +238,7 @@ function cell(collection, field, row, mayChange) {
       isFilter ? button(shown, only, look) : shown,
     );
   }
-  const link = { id: `open-${row.id}`, href: address(name, row.id, state.route.query) };
+  const link = { id: `open-${row.id}`, href: address(name, row.id, route.query) };
   return h(
     'th',
     { scope: 'row', title },
@@ -374,7 +281,7 @@ function table(collection) {
       .flatMap((each) => (each.collection === collection ? each.rows : []))
       .map(({ id }) => id),
   );
-  const here = address(collection.name, '', state.route.query);
+  const here = address(collection.name, '', route.query);
   const figures = shown.filter(({ kind }) => kind === 'number');
   digits = new Map(figures.map(({ name }) => [name, digitsOf(rows.map((row) => row[name]))]));
   const decimals = [...digits.values()].join();
@@ -382,7 +289,7 @@ function table(collection) {
   const body = rows
     .filter(({ id }) => !leaving.has(id))
     .map((row) => {
-      const isCurrent = state.route.id === `${row.id}`;
+      const isCurrent = route.id === `${row.id}`;
       const isChosen = chosen.has(row.id);
       const mayChange = may('change', row);
       const rights = [mayChange, may('remove', row)];
@@ -425,9 +332,10 @@ function table(collection) {
  * Draws the head of a column. A click sorts by this column first and keeps the former order behind it.
  * @type {(collection: Collection, field: Field) => Description}
  */
-function heading(collection, { name, label, kind, isSortable }) {
+function heading(collection, { name, label: given, kind, isSortable }) {
   const { sortMax, nameField } = collection;
-  const terms = (parameter('sort') || 'id').split(',');
+  const terms = (orderOf(collection) || 'id').split(',');
+  const label = name === 'id' && nameField === 'id' ? capitalized(collection.one) : given;
   const term = terms.find((each) => each.replace('-', '') === name);
   const others = terms.filter((each) => each !== term && each !== 'id');
   const sort = [terms[0] === name ? `-${name}` : name, ...others].slice(0, sortMax).join();

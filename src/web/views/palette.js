@@ -1,9 +1,11 @@
 // @ts-check
 /** Goes to a collection, an action or a record by a part of its name, or to what was open last. */
 import { combobox } from '../lib/combobox.js';
-import { part, set } from '../lib/dom.js';
+import { draw, part, set } from '../lib/dom.js';
+import { allowed, seen } from '../state/me.js';
+import { places } from '../state/places.js';
+import { address, go, newId } from '../state/route.js';
 import { suggestions } from './reference.js';
-import { address, allowed, draw, go, newId, ownViews, seen, views } from '../state/state.js';
 
 /** @import { Suggestion } from '../types.js' */
 
@@ -13,15 +15,14 @@ let text = '';
 
 /** @param {string} words @returns {Promise<readonly Suggestion[]>} */
 async function find(words) {
-  const places = [
-    ...views(),
+  const all = [
+    ...places(),
     ...allowed('create').map(({ one, name }) => ({
       href: address(name, newId),
       title: `New ${one}`,
     })),
-    ...ownViews,
   ].map(({ href, title }) => ({ key: href, text: title, more: '' }));
-  if (!words) return [...seen, ...places];
+  if (!words) return [...seen, ...all];
   const records = await Promise.all(
     allowed('list').map(async (of) => {
       const all = of.hasSearch ? await suggestions(of, words, recordsMax).catch(() => []) : [];
@@ -30,7 +31,7 @@ async function find(words) {
   );
   const isFound = (/** @type {Suggestion} */ each) =>
     each.text.toLowerCase().includes(words.toLowerCase());
-  return [...places.filter(isFound).slice(0, placesMax), ...records.flat()];
+  return [...all.filter(isFound).slice(0, placesMax), ...records.flat()];
 }
 
 export function drawPalette() {

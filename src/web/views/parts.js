@@ -1,10 +1,9 @@
 // @ts-check
 /** What views beside the list are made of: cards of lines, tables of texts, names with values; and what they read. */
-import { call } from '../api/call.js';
 import { h } from '../lib/dom.js';
-import { changed, say, state } from '../state/state.js';
+import { say } from '../state/news.js';
 
-/** @import { Child, Collection, Declared, Description } from '../types.js' */
+/** @import { Child, Description } from '../types.js' */
 
 /** Describes a name and its value in a `dl`. @type {(name: string, value: Child) => Description} */
 export const fact = (name, value) => h('div', { key: name }, h('dt', name), h('dd', value || '–'));
@@ -53,17 +52,4 @@ export const table = (heads, rows) =>
 export async function copy(text) {
   await navigator.clipboard.writeText(text);
   say('Copied.');
-}
-
-/** What the declaration says of a field. @type {(of: Collection, field: string) => Declared} */
-export const declared = ({ name }, field) =>
-  state.description?.['x-collections'].find((each) => each.name === name)?.fields?.[field] ?? {};
-
-/**
- * Reads the newest records of a list, and how many there are.
- * @type {(collection: Collection, limit: number, query?: URLSearchParams) => ReturnType<typeof call>}
- */
-export function readNewest({ name }, limit, query = new URLSearchParams()) {
-  const path = `${name}?${changed(query, { limit, sort: '-id' })}`;
-  return call('GET', path, { fields: { Prefer: 'count=exact' } });
 }

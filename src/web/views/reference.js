@@ -3,11 +3,12 @@
  * The control for a reference, or for a list of them as chips. Its text has an id a line; `?lamp` is a line that is
  * typed, but not chosen yet.
  */
+import { targetOf, toShow } from '../api/model.js';
 import { combobox } from '../lib/combobox.js';
 import { bdi, chip, h } from '../lib/dom.js';
-import { targetOf, titleOf, toShow } from '../api/model.js';
-import { address, allows, collectionOf } from '../state/state.js';
-import { find, nameOf } from './values.js';
+import { allows, collectionOf } from '../state/me.js';
+import { find, nameOf, titleOf } from '../state/names.js';
+import { address } from '../state/route.js';
 
 /** @import { Attributes, Collection, Description, Field, Suggestion } from '../types.js' */
 

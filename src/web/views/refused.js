@@ -1,8 +1,8 @@
 // @ts-check
 /** Tells a person what was refused of many things that they asked for at once. */
-import { h, set } from '../lib/dom.js';
 import { showNumber } from '../api/model.js';
-import { ask } from '../state/state.js';
+import { ask } from '../lib/dialog.js';
+import { h, set } from '../lib/dom.js';
 
 /**
  * @import { Description } from '../types.js'
@@ -34,9 +34,10 @@ export function causesOf(refusals) {
 
 /**
  * Shows what was refused until the person closes it.
- * @type {(title: string, refusals: readonly Refusal[]) => Promise<string>}
+ * @type {(title: string, refusals: readonly Refusal[], save?: () => void) => Promise<string>}
  */
-export function report(title, refusals) {
+export function report(title, refusals, save) {
+  set('refused-save', { hidden: !save, onclick: save });
   set('refused-list', false, ...causesOf(refusals));
   return ask('refused', title);
 }

@@ -1,16 +1,21 @@
 // @ts-check
-/** Changes and removes records of a list; what is removed can be undone for some seconds. */
-import { Problem, call } from '../api/call.js';
-import { set } from '../lib/dom.js';
-import { titleOf } from '../api/model.js';
-import { loadList, select, showChanges } from './list.js';
+/** Removes records: asks the server what refers to them, and lets the person undo it for some seconds. */
+import { call } from '../api/call.js';
+import { showNumber } from '../api/model.js';
+import { ask } from '../lib/dialog.js';
+import { draw, h, part, set } from '../lib/dom.js';
+import { sendIfUnchanged, withEach } from '../state/change.js';
+import { loadList, select } from '../state/list.js';
+import { count, declared, state } from '../state/me.js';
+import { say } from '../state/news.js';
+import { referencesTo } from '../state/related.js';
+import { address, changed, route } from '../state/route.js';
 import { report } from './refused.js';
-import { count, draw, explain, page, say, state } from '../state/state.js';
 
 /** @import { Collection, Row } from '../types.js' */
 
-const undoSeconds = 10;
-const requestsAtOnce = 8;
+const [undoSeconds, confirmMin, idsMax] = [10, 20, 100];
+/** Number of removals so far. */ let removals = 0;
 
 /**
  * Removes records after the delay.
@@ -18,69 +23,85 @@ const requestsAtOnce = 8;
  */
 export async function removeSoon(collection, rows, etag) {
   const what = count(rows, collection);
-  const ticking = window.setInterval(draw, 1000);
+  const all = await consequences(collection, rows);
+  const refusing = all.filter(({ onDelete }) => onDelete === 'refuse');
+  if (refusing.length > 0) return refuse(`Cannot remove ${what}`, refusing);
+  const others = all
+    .filter(({ onDelete }) => onDelete === 'remove')
+    .map(
+      ({ from, total }) =>
+        `${showNumber(total)} ${total === 1 ? from.one : from.title.toLowerCase()}`,
+    );
+  const text = [what, ...others].join(' and ');
+  if (rows.length >= confirmMin && !(await ask('remove', text))) return;
   select(collection.name, rows, false);
   const isUndone = await new Promise((resolve) => {
-    const until = performance.now() + undoSeconds * 1000;
     const removal = {
       collection,
       rows,
-      text: `Removing ${what}`,
-      until,
+      text: `Removing ${text}`,
+      key: (removals += 1),
       undo: () => resolve(true),
     };
     state.removals = [removal, ...state.removals];
     window.setTimeout(() => resolve(false), undoSeconds * 1000);
     draw();
   });
-  clearInterval(ticking);
   if (isUndone) say(`Kept ${what}.`);
   else await removeNow(collection, rows, what, etag);
   state.removals = state.removals.filter((each) => each.rows !== rows);
   draw();
-  if (!isUndone && state.route.view === collection.name) await loadList(true);
+  if (!isUndone && route.view === collection.name && !route.isPage) await loadList(true);
+}
+
+/**
+ * Asks the server what refers to records, and what their removal does to that.
+ * @type {(collection: Collection, rows: readonly Row[]) => Promise<Consequence[]>}
+ * @typedef {{ from: Collection, onDelete: string, total: number, query: URLSearchParams }} Consequence
+ */
+async function consequences({ name }, rows) {
+  const [one, ...others] = rows.slice(0, idsMax).map(({ id }) => `${id}`);
+  const ids = [one ?? '', ...others].map((id) => id.replaceAll(/[\\,]/gu, '\\$&')).join();
+  const all = await Promise.all(
+    referencesTo(name).map(async ({ from, field }) => {
+      const { of: element, onDelete = element?.onDelete ?? 'refuse' } = declared(from, field.name);
+      const isList = field.kind === 'list';
+      const query = new URLSearchParams(
+        isList ? { [`${field.name}:has`]: one ?? '' } : { [`${field.name}:in`]: ids },
+      );
+      if (isList && others.length > 0) return [];
+      const fields = { Prefer: 'count=exact' };
+      const { total } = await call('GET', `${from.name}?${changed(query, { limit: 1 })}`, {
+        fields,
+      });
+      return total > 0 ? [{ from, onDelete, total, query }] : [];
+    }),
+  );
+  return all.flat();
+}
+
+/** Says what refers here, with links to it. @type {(title: string, all: readonly Consequence[]) => Promise<void>} */
+async function refuse(title, all) {
+  const close = () => part('refused', HTMLDialogElement).close();
+  const lines = all.map(({ from, total, query }) => {
+    const link = h(
+      'a',
+      { href: address(from.name, '', query), onclick: close },
+      `${showNumber(total)} ${total === 1 ? from.one : from.title.toLowerCase()}`,
+    );
+    return h('li', { key: from.name }, link, total === 1 ? ' refers to it.' : ' refer to it.');
+  });
+  set('refused-save', { hidden: true });
+  set('refused-list', false, ...lines);
+  await ask('refused', title);
 }
 
 /** @type {(collection: Collection, rows: readonly Row[], what: string, etag?: string) => Promise<void>} */
 async function removeNow(collection, rows, what, etag) {
-  const { one } = collection;
-  const waiting = rows.values();
-  /** @type {{ what: string, why: string }[]} */ const kept = [];
-  const work = async () => {
-    for (const row of waiting) {
-      await sendIfUnchanged('DELETE', collection, row, {}, etag).catch((error) =>
-        kept.push({ what: `${one} ${titleOf(collection, row)}`, why: explain(error) }),
-      );
-    }
-  };
-  await Promise.all(Array.from({ length: requestsAtOnce }, work));
+  const kept = await withEach(collection, rows, (row) =>
+    sendIfUnchanged('DELETE', collection, row, {}, etag),
+  );
   const news = `Removed ${rows.length - kept.length} of ${what}.`;
   say(kept.length > 0 ? news : `Removed ${what}.`);
-  if (kept.length === 0) return;
-  set('refused-save', { hidden: true });
-  void report(news, kept);
-}
-
-/**
- * Changes or removes a record if it is unchanged since it was shown. A list has no entity tags of its records, so it is
- * read for its tag where that is not known.
- * @type {(method: string, of: Collection, row: Row, options: { body?: object }, etag?: string) =>
- *   ReturnType<typeof call>}
- */
-export async function sendIfUnchanged(method, { name }, row, options, etag) {
-  const path = `${name}/${encodeURIComponent(row.id)}`;
-  const { data: record, ...read } = etag ? { data: row, etag } : await call('GET', path);
-  if (JSON.stringify(record) === JSON.stringify(row)) {
-    const answer = await call(method, path, { ...options, fields: { 'If-Match': read.etag } });
-    if (answer.status !== 412) return answer;
-  } else showChanges(name, new Map([[row.id, { record }]]));
-  throw new Problem('Someone else has changed it. Check it, then try again.');
-}
-
-/** Turns a truth of a record around. @type {(of: Collection, row: Row, name: string) => Promise<void>} */
-export async function flip(collection, row, name) {
-  const body = { [name]: !row[name] };
-  const change = () => sendIfUnchanged('PATCH', collection, row, { body });
-  const { data: record } = await page.store(collection, row.id, change);
-  showChanges(collection.name, new Map([[row.id, { record }]]));
+  if (kept.length > 0) await report(news, kept);
 }

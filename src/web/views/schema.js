@@ -1,9 +1,10 @@
 // @ts-check
 /** The picture of the collections: a card for each, and a line for each reference that shows what removal does. */
-import { button, h } from '../lib/dom.js';
 import { targetOf } from '../api/model.js';
-import { copy, declared, table } from './parts.js';
-import { address, collectionOf, draw, state } from '../state/state.js';
+import { button, draw, h } from '../lib/dom.js';
+import { collectionOf, declared, state } from '../state/me.js';
+import { address } from '../state/route.js';
+import { copy, table } from './parts.js';
 
 /** @import { Collection } from '../types.js' */
 
@@ -66,7 +67,7 @@ function declarationFile() {
   };
 }
 
-export const arrive = () => draw();
+export const open = () => draw();
 
 export function view() {
   const { all, places, size, bottom } = placed();

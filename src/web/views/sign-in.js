@@ -1,19 +1,12 @@
 // @ts-check
 /** Signing in and out, in this tab and in others. */
-import { Problem, call } from '../api/call.js';
-import { onClick, part, set } from '../lib/dom.js';
+import { call, Problem } from '../api/call.js';
 import { capitalized } from '../api/model.js';
-import {
-  ask,
-  channelName,
-  count,
-  explain,
-  isGuide,
-  page,
-  state,
-  storage,
-  tabStorage,
-} from '../state/state.js';
+import { ask } from '../lib/dialog.js';
+import { events, onClick, part, set } from '../lib/dom.js';
+import { channelName, count, state, storage, tabStorage } from '../state/me.js';
+import { explain } from '../state/news.js';
+import { isGuide } from '../state/route.js';
 
 const endedAdvice =
   'Your session has ended. Sign in again to continue: what you typed is still here.';
@@ -117,7 +110,7 @@ export async function signOut(everywhere) {
   if (kept) news += ` Nothing that was about to be removed was removed: ${kept}.`;
   tabStorage['news'] = news;
   // A new document has nothing of the person.
-  page.paint = () => {};
+  events.paint = () => {};
   state.removals = [];
   document.body.replaceChildren();
   location.assign('./');

@@ -3,16 +3,19 @@
  * Exports the records of a list to a file, and imports one: lines with the id of a record change it, others create
  * one. A preview shows old and new values, and nothing is written before the person confirms it.
  */
-import { Problem, call } from '../api/call.js';
+import { call, Problem } from '../api/call.js';
 import { isSame, lineReader, toTable, withChanges } from '../api/cells.js';
+import { own, showNumber, toShow } from '../api/model.js';
 import { readCsv, writeCsv } from '../lib/csv.js';
+import { ask } from '../lib/dialog.js';
 import { bdi, button, h, part, set } from '../lib/dom.js';
-import { own, showNumber, titleOf, toShow } from '../api/model.js';
-import { table } from './parts.js';
-import { collectionNow, listPath, loadList } from './list.js';
+import { sendIfUnchanged } from '../state/change.js';
+import { collectionNow, listPath, loadList } from '../state/list.js';
+import { count, state } from '../state/me.js';
+import { titleOf } from '../state/names.js';
+import { explain, say } from '../state/news.js';
+import { line, table } from './parts.js';
 import { causesOf, report } from './refused.js';
-import { sendIfUnchanged } from './removal.js';
-import { ask, count, explain, say, state } from '../state/state.js';
 
 /**
  * A line of a file: `source` is what the file has, `stored` the record that it changes, and `record` the record as it
@@ -262,8 +265,7 @@ async function write(collection, file) {
   say(news);
   await loadList(true);
   if (failed.length === 0) return;
-  set('refused-save', { hidden: false, onclick: () => saveRefused(collection, file, failed) });
-  await report(news, failed.map(lineAndProblem));
+  await report(news, failed.map(lineAndProblem), () => saveRefused(collection, file, failed));
 }
 
 /**

@@ -3,12 +3,13 @@
  * Shows values as what they are: a choice as a pill, a truth as a mark, an address as a link, and a reference by the
  * name of its record. Names are read together once they are shown.
  */
-import { call } from '../api/call.js';
+import { elementOf, showAge, showTime, toShow } from '../api/model.js';
 import { bdi, h } from '../lib/dom.js';
-import { elementOf, showAge, showTime, titleOf, toShow } from '../api/model.js';
-import { address, allows, collectionOf, draw, state } from '../state/state.js';
+import { collectionOf } from '../state/me.js';
+import { nameOf } from '../state/names.js';
+import { address } from '../state/route.js';
 
-/** @import { Child, Collection, Field, Row } from '../types.js' */
+/** @import { Child, Collection, Field } from '../types.js' */
 
 /** Shows how long ago a point in time is, and the time itself on demand. @param {string} iso */
 export const age = (iso) => h('time', { datetime: iso, title: showTime(iso) }, showAge(iso));
@@ -63,53 +64,7 @@ export function show(field, value) {
   }
   if (kind === 'time') return age(`${value}`);
   if (kind === 'email') return h('a', { href: `mailto:${value}` }, bdi(text));
-  const isAddress = kind === 'text' && /^https?:\/\/\S+$/u.test(text);
+  const isAddress = (kind === 'text' || kind === 'url') && /^https?:\/\/\S+$/u.test(text);
   if (isAddress) return h('a', { href: text, target: '_blank', rel: 'noopener' }, bdi(text));
   return bdi(text);
-}
-
-/** By collection and id; empty until it is known. @type {Map<string, string>} */
-export const names = new Map();
-/** Ids to be read, by collection. @type {Map<string, Set<unknown>>} */
-let wanted = new Map();
-
-/** Returns the name of a record, or its id until the name is known. @type {(target: string, id: unknown) => string} */
-export function nameOf(target, id) {
-  const key = `${target}/${id}`;
-  const of = collectionOf(target);
-  if (!names.has(key) && of && allows(of, 'list')) {
-    names.set(key, '');
-    if (wanted.size === 0) setTimeout(readNames);
-    wanted.set(target, (wanted.get(target) ?? new Set()).add(id));
-  }
-  return names.get(key) || `${id}`;
-}
-
-/** As many ids as an address holds. */
-const idsAtOnce = 100;
-
-async function readNames() {
-  const reading = wanted;
-  wanted = new Map();
-  for (const [target, ids] of reading) {
-    const all = [...ids].map((id) => `${id}`.replaceAll(/[\\,]/gu, '\\$&'));
-    while (all.length > 0) {
-      // Without a name, the id is shown.
-      await find(target, { 'id:in': all.splice(0, idsAtOnce).join() }).catch(() => []);
-    }
-  }
-  state.namesRead += 1;
-  draw();
-}
-
-/**
- * Finds records by parameters of their list, and notes their names.
- * @type {(target: string, query: Record<string, string>, more?: string) => Promise<Row[]>} `more` names a field
- */
-export async function find(target, query, more = 'id') {
-  const { nameField } = collectionOf(target) ?? { nameField: 'id' };
-  const fields = [...new Set(['id', nameField, more])].join();
-  const { data } = await call('GET', `${target}?${new URLSearchParams({ ...query, fields })}`);
-  for (const row of data) names.set(`${target}/${row.id}`, titleOf({ nameField }, row));
-  return data;
 }

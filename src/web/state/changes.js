@@ -1,0 +1,69 @@
+// @ts-check
+/** Shows the changes by others. However many arrive, they are drawn once a frame. */
+import { follow } from '../api/feed.js';
+import { draw, inNextFrame } from '../lib/dom.js';
+import { notice } from './draft.js';
+import { list, loadList, showChanges } from './list.js';
+import { state } from './me.js';
+import { addToTotal } from './places.js';
+import { route } from './route.js';
+
+/** @import { Change } from '../types.js' */
+
+const [togetherMs, activitiesMax, lightMs, lightsMax] = [10_000, 8, 1500, 5];
+
+/** Number of lines that the activity has had. */ let noted = 0;
+/** Changes that wait for the next frame. @type {Change[]} */ let arrived = [];
+
+/** Follows the feed, if someone is signed in. */
+export const followChanges = () =>
+  follow({
+    isOn: () => !!state.me,
+    receive(change) {
+      if (arrived.length === 0) inNextFrame(apply);
+      arrived.push(change);
+    },
+    reset: () => loadList(true),
+  });
+
+/** Applies the changes that have arrived since the last frame. */
+function apply() {
+  const changes = arrived;
+  arrived = [];
+  changes.forEach(note);
+  const { view } = route;
+  const latest = new Map(
+    changes.filter(({ collection }) => collection === view).map((each) => [each.id, each]),
+  );
+  showChanges(view, latest);
+  const ids = new Set(list.rows.map(({ id }) => id));
+  for (const { type, id } of latest.values()) {
+    if (type === 'replaced') {
+      if (latest.size <= lightsMax) light(id);
+    } else if (ids.has(id) === (type === 'removed')) list.changes += 1;
+  }
+  notice(view, latest);
+  draw();
+}
+
+const still = matchMedia('(prefers-reduced-motion: reduce)');
+
+/** Lights the row of a record that has changed: among many it would say nothing. @param {number} id */
+function light(id) {
+  const row = !still.matches && document.getElementById(`open-${id}`)?.closest('tr');
+  if (row) row.animate({ background: ['var(--wash)', 'var(--surface)'] }, lightMs);
+}
+
+/** Adds a change to the activity that the overview shows. @param {Change} change */
+function note(change) {
+  if (change.type !== 'replaced') addToTotal(change.collection, change.type === 'created' ? 1 : -1);
+  const [latest, ...others] = state.activity;
+  const at = Date.now();
+  const isSame = latest?.type === change.type && latest.collection === change.collection;
+  if (latest && isSame && at - latest.at < togetherMs) {
+    state.activity = [{ ...latest, ...change, count: latest.count + 1 }, ...others];
+  } else {
+    const activity = { ...change, key: (noted += 1), count: 1, at };
+    state.activity = [activity, ...state.activity].slice(0, activitiesMax);
+  }
+}

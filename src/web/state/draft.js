@@ -1,0 +1,411 @@
+// @ts-check
+/**
+ * The form of one record, in a drawer beside its list or as the person's own account. Input is kept until it is saved
+ * or discarded: it survives a refusal, a lost answer, the end of the session and changes by someone else.
+ */
+import { call, Problem } from '../api/call.js';
+import { at } from '../api/cells.js';
+import { isOpen, leavesOf, wordsOf } from '../api/model.js';
+import { fromText, toText } from '../api/texts.js';
+import { ask } from '../lib/dialog.js';
+import { draw } from '../lib/dom.js';
+import { loadList, showChanges } from './list.js';
+import { allows, declared, seen, state } from './me.js';
+import { nameOf, titleOf } from './names.js';
+import { explain, say } from './news.js';
+import { loadRelated } from './related.js';
+import { address, go, newId, route } from './route.js';
+import { loadSessions } from './sessions.js';
+
+/** @import { Change, Collection, Draft, Field, Stored, Suggestion } from '../types.js' */
+
+/** The form that is open; there is one at a time. @type {Draft | undefined} */
+export let draft;
+let drafts = 0;
+/** Matches the controls of the form. */
+const controls = '.record :is(input, select, textarea)';
+
+/** Kinds with other texts in a control than in an address. */
+const typedKinds = new Set(['time', 'number', 'integer']);
+
+/** Texts by field: a field may be called `constructor`, which every other object has. */
+const empty = () => Object.create(null);
+
+/** What a form begins with, and each time that it is based on another version. */
+const untroubled = () => ({
+  isSaving: false,
+  isUnknown: false,
+  isGone: false,
+  isNew: false,
+  disputes: empty(),
+  issues: empty(),
+  message: '',
+});
+
+/**
+ * Opens the form of a record; `newId` opens an empty form. Without a collection, any open form is closed.
+ * @type {(collection: Collection | undefined, id: string) => void}
+ */
+export function openDraft(collection, id) {
+  if (draft && draft.collection === collection && draft.id === id) return;
+  draft = undefined;
+  if (!collection || !id) return;
+  draft = {
+    ...untroubled(),
+    key: `form ${(drafts += 1)}`,
+    collection,
+    id,
+    before: empty(),
+    texts: empty(),
+    sent: '',
+    retryKey: '',
+    isNew: id === newId,
+    isOwner: true,
+  };
+  if (!draft.isNew) return void loadDraft(draft);
+  prefill(draft);
+  draw(controls);
+}
+
+/** Fills in what a new record begins with: in a list of one kind, it is of that kind. @param {Draft} of */
+function prefill(of) {
+  const { query } = route;
+  for (const field of fieldsOf(of)) {
+    const { name, schema, kind } = field;
+    const given = typedKinds.has(kind) ? undefined : (query.get(name) ?? query.get(`${name}:has`));
+    const first = schema['x-default'] ?? declared(of.collection, name).default;
+    of.before[name] = of.texts[name] = given ?? toText(field, first);
+  }
+}
+
+/** Returns the path of the record of a form. @param {Draft} of */
+const pathOf = ({ collection: { name, single }, id }) =>
+  single ? name : `${name}/${encodeURIComponent(id)}`;
+
+/** What a form is about, in words. @param {Draft} of */
+const called = ({ collection: { one, title, single }, id }) =>
+  single ? title.toLowerCase() : id === newId ? `the new ${one}` : `${one} ${id}`;
+
+/**
+ * Sends a request about the record of a form. A value of its own counts as a record with this field alone.
+ * @type {(of: Draft, method: string, path: string, options?: Parameters<typeof call>[2]) => ReturnType<typeof call>}
+ */
+async function send({ collection: { single } }, method, path, options) {
+  const answer = await call(method, path, options);
+  return single === 'value' ? { ...answer, data: { value: answer.data } } : answer;
+}
+
+/** Whether the person may do this with the record of a form. @type {(of: Draft, operation: string) => boolean} */
+export const may = (of, operation) =>
+  allows(of.collection, operation, (word) =>
+    word === 'owner' ? of.isOwner : named(of, word).includes(state.me?.id),
+  );
+
+/** Returns the users that a field of the record refers to. @type {(of: Draft, field: string) => unknown[]} */
+const named = ({ base, texts }, field) =>
+  base ? [base.data[field] ?? []].flat() : (texts[field] ?? '').split('\n').map(Number);
+
+const together = new Intl.ListFormat('en-GB');
+
+/** Says who may carry out an operation on the record of a form. @type {(of: Draft, operation: string) => string} */
+export function whoMay(of, operation) {
+  const { collection, isOwner } = of;
+  const who = wordsOf(collection, operation).flatMap((word) => {
+    if (word === 'owner') return isOwner ? 'you' : `the person who created this ${collection.one}`;
+    const field = collection.fields.find(({ name }) => name === word);
+    if (!field) return word === 'admin' ? [] : word === 'member' ? 'members' : `the role ${word}`;
+    const others = named(of, word).map((id) => (id === state.me?.id ? 'you' : nameOf('users', id)));
+    return others.map((name) => (/^\d+$/u.test(name) ? `user ${name}` : name));
+  });
+  return `Only ${together.format([...new Set(who), 'administrators'])}`;
+}
+
+const seenMax = 5;
+/** Notes that a record is open. @param {Suggestion} record */
+function noteSeen(record) {
+  seen.splice(
+    0,
+    seen.length,
+    record,
+    ...seen.filter(({ key }) => key !== record.key).slice(0, seenMax - 1),
+  );
+}
+
+/** Reads the record again and keeps the input. @param {Draft} of */
+export async function loadDraft(of) {
+  const {
+    collection: { name, one, title, single, hasOwners },
+    id,
+    base,
+  } = of;
+  try {
+    const stored = await send(of, 'GET', pathOf(of));
+    // The person has saved meanwhile: what was read may be older, or their own.
+    if (of.isSaving || of.base !== base) return;
+    if (!base && hasOwners && (state.me?.role !== 'admin' || !isOpen(of.collection, 'read'))) {
+      const mine = call('GET', `${name}?owner=me&id=${encodeURIComponent(id)}`);
+      // Where the person may not list, the server decides.
+      of.isOwner = (await mine.catch(() => ({ data: [id] }))).data.length > 0;
+    }
+    const taken = adopt(of, stored);
+    const text = single ? title : titleOf(of.collection, stored.data);
+    noteSeen({ key: address(name, id), text, more: one });
+    if (!base) void loadRelated(of.collection, id).catch(() => {});
+    if (!base && isUser(of)) {
+      void loadSessions(id).catch(() => {});
+    }
+    if (base && taken.length > 0) say(`Someone else has changed ${taken.join(' and ')}.`);
+  } catch (error) {
+    const isMissing = error instanceof Problem && [400, 404].includes(error.status);
+    if (single && isMissing) {
+      of.isNew = true;
+      prefill(of);
+      return draw('#record-title');
+    }
+    of.message = isMissing
+      ? `There is no ${one} ${id}: it was removed, or the address is wrong.`
+      : explain(error);
+    of.isGone = isMissing;
+    // Its row may still be there.
+    if (isMissing) void loadList(true);
+  }
+  draw(base ? undefined : '#record-title');
+}
+
+/**
+ * Carries out this person's own change of a record beside its form, which takes over what is stored.
+ * @type {(of: Collection, id: unknown, work: () => Promise<Stored>) => Promise<Stored>}
+ */
+export async function store(collection, id, work) {
+  const of = draft?.collection === collection && draft.id === `${id}` ? draft : undefined;
+  if (of) of.isSaving = true;
+  try {
+    const stored = await work();
+    if (of) adopt(of, stored);
+    return stored;
+  } finally {
+    if (of) of.isSaving = false;
+  }
+}
+
+let isStale = false;
+let isReading = false;
+
+/** Tells the form of changes by others. @type {(collection: string, changes: ReadonlyMap<number, Change>) => void} */
+export function notice(collection, changes) {
+  if (draft?.collection.name !== collection) return;
+  const change = [...changes.values()].find(({ id }) => `${id}` === draft?.id);
+  const known = JSON.stringify(draft?.base?.data);
+  if (change && !draft?.isSaving && known !== JSON.stringify(change.record)) void reread();
+}
+
+/** Reads the record of the form again: once for all changes that arrive meanwhile. */
+async function reread() {
+  isStale = true;
+  if (isReading) return;
+  isReading = true;
+  while (isStale) {
+    isStale = false;
+    if (draft) await loadDraft(draft);
+  }
+  isReading = false;
+}
+
+const disputed =
+  'Not saved yet: someone else has changed the same field. Choose a value, then save.';
+
+/**
+ * Bases the form on another version of its record, field by field. Returns the fields that only others have changed;
+ * they are taken over. Input is kept. A field that both sides have changed is disputed.
+ * @type {(of: Draft, base: Stored) => string[]}
+ */
+function adopt(of, base) {
+  const { disputes } = of;
+  Object.assign(of, untroubled(), { base });
+  /** @type {string[]} */ const taken = [];
+  for (const field of fieldsOf(of)) {
+    const { name } = field;
+    const [before = '', mine = ''] = [of.before[name], of.texts[name]];
+    const theirs = (of.before[name] = toText(field, at(base.data, name.split('/'))));
+    const dispute = disputes[name];
+    if (mine === before && !dispute) of.texts[name] = theirs;
+    if (theirs === mine || (theirs === before && !dispute)) continue;
+    if (mine === before && !dispute) {
+      taken.push(name);
+      continue;
+    }
+    of.disputes[name] = [dispute?.[0] ?? before, theirs];
+    of.message = disputed;
+  }
+  showChanges(of.collection.name, new Map([[base.data.id, { record: base.data }]]));
+  return taken;
+}
+
+/** Whether the form shows a user of the server. @param {Draft} of */
+export const isUser = ({ collection }) => state.hasUsers && collection.name === 'users';
+
+/** Whether the form shows the user who is signed in. @param {Draft} of */
+export const isSelf = (of) => isUser(of) && of.id === `${state.me?.id}`;
+
+/** The fields of one's own new password alone. */
+const proofs = ['currentPassword', 'keepKeys'];
+
+/** The fields of a record that can be changed here. @param {Draft} of */
+export function openFields(of) {
+  const hidden = isUser(of)
+    ? [...(isSelf(of) ? [] : proofs), state.me?.role !== 'admin' && 'role']
+    : [];
+  return of.collection.fields.filter(
+    ({ name, created, changed }) => (of.isNew ? created : changed) && !hidden.includes(name),
+  );
+}
+
+/** The fields that can be filled in here, those of objects one by one. @param {Draft} of */
+export const fieldsOf = (of) => openFields(of).flatMap((field) => leavesOf(field));
+
+/** Whether the form holds input that is not stored. */
+export const isChanged = (of = draft) =>
+  of !== undefined && fieldsOf(of).some(({ name }) => of.texts[name] !== of.before[name]);
+
+/**
+ * Returns the path of an object that a field is in, that may be left out, and of which nothing is filled in.
+ * @param {Draft} of @param {Field} field
+ */
+const blankOf = (of, { within = [] }) =>
+  within.find((path) =>
+    fieldsOf(of).every(({ name }) => !name.startsWith(`${path}/`) || !of.texts[name]),
+  );
+
+/** Whether a field must be filled in. @param {Draft} of @param {Field} field */
+export function isNeeded(of, field) {
+  const { isRequired, isOptional, shown, schema } = field;
+  const isWanted = isRequired ? !schema.type?.includes('null') : !!of.base && shown && !isOptional;
+  return isWanted && !blankOf(of, field);
+}
+
+/** Builds the request body; problems with the input go to the issues of the form. @param {Draft} of */
+function bodyOf(of) {
+  /** @type {{ [field: string]: unknown }} */ const body = Object.create(null);
+  of.issues = empty();
+  for (const field of fieldsOf(of)) {
+    const { name, isOptional, isRequired } = field;
+    const text = of.texts[name] ?? '';
+    const blank = blankOf(of, field);
+    const path = (blank ?? name).split('/');
+    const last = path.pop() ?? '';
+    const isStored = text === of.before[name] && at(of.base?.data, path) !== undefined;
+    if (of.base ? isStored : blank) continue;
+    const { value = null, problem } = blank ? {} : fromText(field, text, isNeeded(of, field));
+    if (problem) of.issues[name] = problem;
+    else if (value !== null || isRequired || (of.base && isOptional)) {
+      let place = body;
+      for (const part of path) place = Object((place[part] ??= Object.create(null)));
+      place[last] = value;
+    }
+  }
+  return body;
+}
+
+/** Saves the form and returns whether it is stored now. @returns {Promise<boolean>} */
+export async function save() {
+  const of = draft;
+  if (!of || of.isSaving) return false;
+  const {
+    collection: { name, single },
+    base,
+  } = of;
+  const body = bodyOf(of);
+  of.message = '';
+  if (Object.keys(of.issues).length > 0) return leadToIssue();
+  if (Object.keys(of.disputes).length > 0) {
+    of.message = disputed;
+    return leadToIssue();
+  }
+  if (base && !isChanged(of)) return true;
+  // Input that arrives during the request is not part of it.
+  const before = Object.assign(empty(), of.texts);
+  const sent = JSON.stringify(single === 'value' ? (body['value'] ?? null) : body);
+  if (of.sent !== sent) Object.assign(of, { sent, retryKey: `"${crypto.randomUUID()}"` });
+  of.isSaving = true;
+  draw();
+  try {
+    const { status, ...stored } = await send(of, ...requestOf(of, JSON.parse(sent)));
+    if (status === 412) return await reconcile(of, await send(of, 'GET', pathOf(of)));
+    Object.assign(of, { before, id: single ? of.id : `${stored.data.id}` });
+    adopt(of, stored);
+    if (!base && !single) {
+      // Typing goes on where it was; from the button, it goes on in the first field.
+      const isTyping = document.activeElement?.matches(controls);
+      await go(address(name, of.id, route.query), true);
+      if (!isTyping) draw(controls);
+      void loadList(true);
+    }
+    announceSaved(of, base ? 'Saved' : 'Created');
+    return true;
+  } catch (error) {
+    const { isUnknown, issues, status } = error instanceof Problem ? error : new Problem();
+    const fields = fieldsOf(of);
+    for (const { pointer, detail } of issues) {
+      const field = fields.find(({ name }) => `${pointer}/`.startsWith(`/${name}/`));
+      of.issues[field?.name ?? ''] = detail;
+    }
+    const isShownAtField = fields.some((field) => of.issues[field.name]);
+    Object.assign(of, {
+      isSaving: false,
+      isUnknown,
+      isGone: !!base && status === 404,
+      message: isShownAtField ? '' : explain(error),
+    });
+    return leadToIssue();
+  }
+}
+
+/**
+ * Returns the request that stores a form, which overwrites nothing that it was not based on.
+ * @type {(of: Draft, body: unknown) => [method: string, path: string, options: Parameters<typeof call>[2]]}
+ */
+function requestOf(of, body) {
+  const { base, collection, retryKey } = of;
+  const { name, single } = collection;
+  if (!base && !single) return ['POST', name, { body, fields: { 'Idempotency-Key': retryKey } }];
+  const fields = base ? { 'If-Match': base.etag } : { 'If-None-Match': '*' };
+  return [base && single !== 'value' ? 'PATCH' : 'PUT', pathOf(of), { body, fields }];
+}
+
+/** @type {(of: Draft, done: string) => void} */
+function announceSaved(of, done) {
+  say(`${done} ${called(of)}.`);
+  if (isSelf(of)) Object.assign(state, { me: of.base?.data });
+}
+
+/** Merges a change that someone else has made meanwhile and saves; asks about fields that both sides have changed. */
+async function reconcile(/** @type {Draft} */ of, /** @type {Stored} */ theirs) {
+  const taken = adopt(of, theirs);
+  if (of.message) return leadToIssue();
+  // An earlier request may have stored all of it, and only its answer was lost.
+  if (!isChanged(of)) announceSaved(of, 'Saved');
+  else if (!(await save())) return false;
+  if (taken.length > 0)
+    say(`Saved. Someone else had changed ${taken.join(' and ')}; that was kept.`);
+  return true;
+}
+
+function leadToIssue() {
+  draw('.record [aria-invalid]');
+  return false;
+}
+
+/** Creates a record anew, from what is typed, after someone else has removed it. @param {Draft} of */
+export async function createAgain(of) {
+  Object.assign(of, untroubled(), { base: undefined, id: newId, isNew: true, before: empty() });
+  await go(address(of.collection.name, newId, route.query), true);
+  return save();
+}
+
+/** Returns whether the form may be left; asks the person if some input is not saved. */
+export async function mayLeaveForm() {
+  if (!draft || !isChanged()) return true;
+  const choice = draft.isSaving ? '' : await ask('leave', called(draft));
+  if (choice === 'discard') draft = undefined;
+  return choice === 'discard' || (choice === 'save' && save());
+}

@@ -1,0 +1,120 @@
+// @ts-check
+/** The list that is shown: its rows, its selection and its columns. */
+import { call, Problem } from '../api/call.js';
+import { draw, part } from '../lib/dom.js';
+import { collectionOf, storage } from './me.js';
+import { explain } from './news.js';
+import { address, changed, go, parameter, route, withQuery } from './route.js';
+
+/** @import { Collection, Field, Row } from '../types.js' */
+
+/** The list that is shown. */
+export const list = {
+  /** Its address, without the open record. */ key: '',
+  /** The collection of its rows. */ collection: '',
+  /** @type {readonly Row[]} */ rows: [],
+  /** Number of records on all pages. */ total: NaN,
+  /** Parameters of the address that the rows belong to. */ query: route.query,
+  isBusy: false,
+  problem: '',
+  /** Rows of other pages stay selected. @type {readonly Row[]} */ selected: [],
+  /** Number of changes by others that are not shown yet. */ changes: 0,
+};
+
+/** Parameters of an address that are not filters. */
+const ownParameters = ['q', 'sort', 'limit', 'offset'];
+const wholeList = { limit: '', offset: '' };
+const retryMs = 3000;
+
+let loading = new AbortController();
+let retry = 0;
+
+export const collectionNow = () => collectionOf(route.view);
+
+export const pageSize = () => Number(parameter('limit')) || 50;
+
+/** Filters of the address, without the search text. */
+export const filtersOf = () => [...route.query].filter(([name]) => !ownParameters.includes(name));
+
+/** Returns the API's path for the list that the address names: for all of its pages, unless parameters name one. */
+export const listPath = (/** @type {{ [name: string]: number | string }} */ page = wholeList) =>
+  `${route.view}?${changed(route.query, page)}`;
+
+/** The order of the list: the newest first, unless the address names another. @param {Collection} [collection] */
+export const orderOf = (collection) => parameter('sort') || collection?.newestFirst || '';
+
+/** Loads the list that the address names, unless it is loaded already. */
+export async function loadList(again = false) {
+  const { view, query } = route;
+  const order = orderOf(collectionOf(view));
+  const key = `${address(view, '', query)} ${order}`;
+  if (key === list.key && !again) return;
+  if (list.collection !== view) {
+    Object.assign(list, { collection: view, rows: [], total: NaN, selected: [] });
+  }
+  Object.assign(list, { key, isBusy: true });
+  loading.abort();
+  clearTimeout(retry);
+  const { signal } = (loading = new AbortController());
+  draw();
+  try {
+    const options = { signal, fields: { Prefer: 'count=exact' } };
+    const path = listPath({ limit: pageSize(), sort: order });
+    const { data: rows, total } = await call('GET', path, options);
+    // The records of this page have gone since its address was made.
+    if (rows.length === 0 && total > 0 && query.has('offset')) return await go(withQuery({}), true);
+    Object.assign(list, { rows, total, query, problem: '', changes: 0 });
+    if (!again) part('list', HTMLElement).scrollTop = 0;
+  } catch (error) {
+    if (signal.aborted) return;
+    list.problem = explain(error);
+    // The list recovers by itself after a restart of the server.
+    const { status = 400 } = error instanceof Problem ? error : {};
+    if (status === 0 || status === 429 || status > 500)
+      retry = window.setTimeout(() => loadList(true), retryMs);
+  }
+  list.isBusy = false;
+  draw();
+}
+
+/** @type {(collection: string, rows: readonly Row[], isSelected: boolean) => void} */
+export function select(collection, rows, isSelected) {
+  if (list.collection !== collection) return;
+  const others = list.selected.filter(({ id }) => !rows.some((row) => row.id === id));
+  list.selected = isSelected ? [...others, ...rows] : others;
+}
+
+/**
+ * Replaces the rows of changed records. Other collections have the same ids.
+ * @type {(collection: string, changes: ReadonlyMap<number, { record?: Row }>) => void} by id
+ */
+export function showChanges(collection, changes) {
+  if (list.collection === collection && list.rows.some(({ id }) => changes.get(id)?.record)) {
+    list.rows = list.rows.map((row) => changes.get(row.id)?.record ?? row);
+  }
+}
+
+/** Kinds of fields that a list does not show at first. */
+const seldom = new Set(['long', 'json', 'url']);
+
+/**
+ * The columns of a list, as this browser has them; at first without ids, long texts, addresses and JSON.
+ * @type {(of: Collection) => readonly Field[]}
+ */
+export function columnsOf({ name, nameField, fields }) {
+  const all = fields.filter(({ shown }) => shown);
+  const names = [...keptColumns(name).keys()];
+  return names.length > 0
+    ? names.flatMap((each) => all.find((field) => field.name === each) ?? [])
+    : all.filter(
+        ({ name, kind, created }) =>
+          name === nameField ||
+          (name !== 'id' && !seldom.has(kind) && (kind !== 'time' || created)),
+      );
+}
+
+/**
+ * What this browser keeps of a list's columns: each with its width, or 0.
+ * @type {(name: string) => Map<string, number>}
+ */
+export const keptColumns = (name) => new Map(JSON.parse(storage[`columns of ${name}`] ?? '[]'));

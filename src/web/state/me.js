@@ -1,0 +1,67 @@
+// @ts-check
+/** Who is signed in, what the server is, and what this person may do. */
+import { isAllowed } from '../api/model.js';
+
+/** @import { Activity, ApiDescription, Collection, Declared, Removal } from '../types.js' */
+/** @import { Suggestion, User } from '../types.js' */
+
+/** The channel on which tabs tell each other who has signed in: one for each server of this origin. */
+export const channelName = `session of ${new URL('.', location.href).pathname}`;
+
+/**
+ * What this browser keeps; one that refuses to keeps it until the page is closed.
+ * @type {(open: () => { [key: string]: string }) => { [key: string]: string }}
+ */
+function storageOf(open) {
+  try {
+    return open();
+  } catch {
+    return {};
+  }
+}
+export const storage = storageOf(() => localStorage);
+/** What is of this tab. */
+export const tabStorage = storageOf(() => sessionStorage);
+
+export const state = {
+  /** Whether the server runs without sign-in, so that everyone is an administrator. */
+  isOpen: document.documentElement.dataset['auth'] === 'none',
+  /** Whether the server has users; else a collection may have their name. */ hasUsers: true,
+  /** The person who is signed in. @type {User | undefined} */ me: undefined,
+  /** @type {readonly Collection[]} */ collections: [],
+  /** What they were read from. @type {ApiDescription | undefined} */ description: undefined,
+  /** The message in the status line. */ message: '',
+  /** Takes back what the message is about. @type {(() => unknown) | undefined} */ undo: undefined,
+  /** Records about to be removed unless the person undoes it; the latest come first. @type {readonly Removal[]} */
+  removals: [],
+  isImporting: false,
+  /** How often names of other records have been read. */ namesRead: 0,
+  /** The latest changes; those of one kind that come together are one. @type {readonly Activity[]} */
+  activity: [],
+};
+
+/** The records that were open last. @type {Suggestion[]} */
+export const seen = [];
+
+/** Returns the collection of a name. @param {string} wanted */
+export const collectionOf = (wanted) => state.collections.find(({ name }) => name === wanted);
+
+/**
+ * Returns whether the person may carry out an operation on a collection; `holds` as of `isAllowed`.
+ * @type {(of: Collection, operation: string, holds?: (word: string) => boolean) => boolean}
+ */
+export const allows = (of, operation, holds) => isAllowed(of, operation, state.me?.role, holds);
+
+/** Returns the collections on which the person may carry out an operation. @param {string} operation */
+export const allowed = (operation) => state.collections.filter((each) => allows(each, operation));
+
+/** What the declaration says of a field. @type {(of: Collection, field: string) => Declared} */
+export const declared = ({ name }, field) =>
+  state.description?.['x-collections'].find((each) => each.name === name)?.fields?.[field] ?? {};
+
+/** `1 item`, `2 items`. @type {(rows: readonly unknown[], collection: Collection) => string} */
+export const count = ({ length }, { one, title }) =>
+  `${length} ${length === 1 ? one : title.toLowerCase()}`;
+
+/** What curl commands send so that the server knows the caller. */
+export const bearer = state.isOpen ? '' : ' -H "Authorization: Bearer $TOKEN"';

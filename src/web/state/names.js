@@ -1,0 +1,111 @@
+// @ts-check
+/** What records are called. Records that others refer to are read together once their names are shown. */
+import { call } from '../api/call.js';
+import { own, targetOf, toShow } from '../api/model.js';
+import { draw } from '../lib/dom.js';
+import { allows, collectionOf, state } from './me.js';
+import { changed } from './route.js';
+
+/** @import { Collection, Row } from '../types.js' */
+
+const titleMax = 200;
+
+/** Records by collection and id; none until it is known. @type {Map<string, Row | undefined>} */
+const records = new Map();
+/** Ids to be read, by collection. @type {Map<string, Set<unknown>>} */
+let wanted = new Map();
+
+/** Returns the name of a record, or its id until the name is known. @type {(target: string, id: unknown) => string} */
+export function nameOf(target, id) {
+  const key = `${target}/${id}`;
+  const of = collectionOf(target);
+  if (!records.has(key) && of && allows(of, 'list')) {
+    records.set(key, undefined);
+    if (wanted.size === 0) setTimeout(readNames);
+    wanted.set(target, (wanted.get(target) ?? new Set()).add(id));
+  }
+  const row = records.get(key);
+  return row && of ? titleOf(of, row, true) : `${id}`;
+}
+
+/**
+ * Returns what a record is called: as the declaration says (`display`), else by its name, else by the record that it
+ * refers to and another value, else by its id. `isNested`: references in it are not followed.
+ * @type {(of: Collection, row: Row, isNested?: boolean) => string}
+ */
+export function titleOf(collection, row, isNested = false) {
+  const { display, nameField, fields } = collection;
+  const text = (/** @type {string} */ name) => {
+    const field = fields.find((each) => each.name === name);
+    const value = own(row, name);
+    if (!field || value === undefined || value === null) return '';
+    const target = targetOf(field);
+    return target && !isNested ? nameOf(target, value) : toShow(field, value);
+  };
+  if (display) {
+    const parts = /\{\{|\}\}|\{([^{}]*)\}/gu;
+    const title = display.replaceAll(parts, (brace, name) =>
+      name === undefined ? brace.charAt(0) : text(name),
+    );
+    return [...title].slice(0, titleMax).join('').trim() || `${row.id}`;
+  }
+  const name = own(row, nameField);
+  if (typeof name === 'string' && name) return name;
+  const [reference, other] = nestedNames(collection);
+  if (!reference || !other || isNested) return `${row.id}`;
+  return [reference, other].map(text).filter(Boolean).join(' · ') || `${row.id}`;
+}
+
+/** The first reference and the first other value, which name a record without a name. @param {Collection} collection */
+function nestedNames({ fields, nameField }) {
+  if (nameField !== 'id') return [];
+  const shown = fields.filter((each) => each.shown && each.name !== 'id' && each.kind !== 'list');
+  const reference = shown.find(targetOf);
+  const other = shown.find((each) => !targetOf(each) && each.kind !== 'json');
+  return [reference?.name, other?.name];
+}
+
+/** The fields of which a record's name is made. @param {Collection} collection */
+const nameFields = (collection) => {
+  const { display, nameField } = collection;
+  const inDisplay = [...(display ?? '').matchAll(/\{([^{}]+)\}/gu)].map(([, name = '']) => name);
+  return display ? inDisplay : [nameField, ...nestedNames(collection)];
+};
+
+/** As many ids as an address holds. */
+const idsAtOnce = 100;
+
+async function readNames() {
+  const reading = wanted;
+  wanted = new Map();
+  for (const [target, ids] of reading) {
+    const all = [...ids].map((id) => `${id}`.replaceAll(/[\\,]/gu, '\\$&'));
+    while (all.length > 0) {
+      // Without a name, the id is shown.
+      await find(target, { 'id:in': all.splice(0, idsAtOnce).join() }).catch(() => []);
+    }
+  }
+  state.namesRead += 1;
+  draw();
+}
+
+/**
+ * Finds records by parameters of their list, and notes their names.
+ * @type {(target: string, query: Record<string, string>, more?: string) => Promise<Row[]>} `more` names a field
+ */
+export async function find(target, query, more) {
+  const of = collectionOf(target);
+  const names = ['id', ...(of ? nameFields(of) : []), more];
+  const fields = [...new Set(names.filter(Boolean))].join();
+  const { data } = await call('GET', `${target}?${new URLSearchParams({ ...query, fields })}`);
+  for (const row of data) records.set(`${target}/${row.id}`, row);
+  return data;
+}
+
+/**
+ * Reads a page of a list, and how many records there are.
+ * @type {(collection: Collection, page: { limit: number, sort?: string | undefined }, query: URLSearchParams) =>
+ *   ReturnType<typeof call>}
+ */
+export const readPage = ({ name }, page, query) =>
+  call('GET', `${name}?${changed(query, page)}`, { fields: { Prefer: 'count=exact' } });

@@ -1,0 +1,56 @@
+// @ts-check
+/** The places in the rail: the collections in their groups, and the page's own views. */
+import { call } from '../api/call.js';
+import { draw } from '../lib/dom.js';
+import { allowed, state } from './me.js';
+import { address } from './route.js';
+
+/** Number of records by collection. @type {Map<string, number>} */
+const totals = new Map();
+
+/** Reads how many records each collection has. */
+export async function loadTotals() {
+  const lists = allowed('list').filter(({ single, isHidden }) => !single && !isHidden);
+  const fields = { Prefer: 'count=exact' };
+  await Promise.all(
+    lists.map(async ({ name }) => {
+      const { total } = await call('GET', `${name}?limit=1&fields=id`, { fields });
+      totals.set(name, total);
+    }),
+  );
+  draw();
+}
+
+/** @type {(collection: string, more: number) => void} */
+export const addToTotal = (collection, more) =>
+  void (totals.has(collection) && totals.set(collection, (totals.get(collection) ?? 0) + more));
+
+/** Returns the places that the person may go to, in the order of the rail. */
+export function places() {
+  const isUsers = (/** @type {string} */ name) => state.hasUsers && name === 'users';
+  const lists = allowed('list').map(({ name, title, group, isHidden }) => ({
+    href: address(name),
+    title,
+    total: totals.get(name),
+    group: isUsers(name) ? 'People' : group || 'Data',
+    isHidden,
+  }));
+  const shown = lists.filter(({ isHidden }) => !isHidden);
+  const groups = [...new Set(shown.map(({ group }) => group))];
+  const isLast = (/** @type {string} */ group) => Number(group === 'People');
+  groups.sort((one, other) => isLast(one) - isLast(other));
+  const own = (/** @type {string} */ href, /** @type {string} */ title, group = '') => ({
+    href,
+    title,
+    group,
+    total: undefined,
+  });
+  return [
+    own('#/', 'Overview'),
+    ...groups.flatMap((group) => shown.filter((each) => each.group === group)),
+    ...(state.isOpen ? [] : [own('#/account', 'My account', 'People')]),
+    own('#/api', 'API', 'Develop'),
+    own('#/schema', 'Schema', 'Develop'),
+    ...(state.me?.role === 'admin' ? [own('#/server', 'Status', 'Server')] : []),
+  ];
+}

@@ -1,0 +1,63 @@
+// @ts-check
+/** What refers to the record that is open, and the next record that will. */
+import { targetOf } from '../api/model.js';
+import { draw } from '../lib/dom.js';
+import { allowed } from './me.js';
+import { readPage } from './names.js';
+import { route } from './route.js';
+
+/**
+ * @import { Collection, Field, Row, Texts } from '../types.js'
+ * @typedef {{ from: Collection, field: Field, query: URLSearchParams, total: number, rows: readonly Row[],
+ *   texts: Texts, issues: Texts }} Related `texts` are those of the next record that is added
+ */
+
+const [peekMax, pageMax] = [3, 50];
+
+/** `key` names the record that was read. @type {{ key: string, all: readonly Related[] }} */
+export let related = { key: '', all: [] };
+
+/** The fields that refer to a collection. @param {string} name */
+export const referencesTo = (name) =>
+  allowed('list').flatMap((from) =>
+    from.fields
+      .filter((field) => field.shown && targetOf(field) === name)
+      .map((field) => ({ from, field })),
+  );
+
+/** Names the record whose related ones are shown. @type {(collection: Collection, id: unknown) => string} */
+const keyOf = ({ name }, id) => `${name}/${id} ${route.isPage}`;
+
+/** Reads what refers to a record. @type {(collection: Collection, id: unknown) => Promise<void>} */
+export async function loadRelated(collection, id) {
+  const key = keyOf(collection, id);
+  const former = related.key === key ? related.all : [];
+  if (related.key !== key) related = { key, all: [] };
+  const all = await Promise.all(
+    referencesTo(collection.name).map(async ({ from, field }, index) => {
+      const name = field.kind === 'list' ? `${field.name}:has` : field.name;
+      const query = new URLSearchParams({ [name]: `${id}` });
+      const sort = from.newestFirst ?? (route.isPage ? undefined : '-id');
+      const limit = route.isPage ? pageMax : peekMax;
+      const { total, data: rows } = await readPage(from, { limit, sort }, query);
+      const { texts = {}, issues = {} } = former[index] ?? {};
+      return { from, field, query, total, rows, texts, issues };
+    }),
+  );
+  if (related.key === key) related = { key, all };
+  draw();
+}
+
+/** Returns what was read of it. @type {(of: Collection, id: unknown) => readonly Related[]} */
+export const relatedTo = (collection, id) =>
+  related.key === keyOf(collection, id) ? related.all : [];
+
+/**
+ * Replaces the rows of changed records.
+ * @type {(name: string, changes: ReadonlyMap<unknown, { record?: Row }>) => void}
+ */
+export function showRelated(name, changes) {
+  for (const each of related.all)
+    if (each.from.name === name)
+      each.rows = each.rows.map((row) => changes.get(row.id)?.record ?? row);
+}

@@ -1,0 +1,112 @@
+// @ts-check
+/** The address of the page: which view it shows, of which record, with which parameters. */
+import { state } from './me.js';
+
+/** @import { Route } from '../types.js' */
+
+/** The id of the form for a new record, which no record has: an id has no control characters. */
+export const newId = '\0';
+
+/** Decodes a part of an address; one that is malformed stays, and names nothing. @param {string} part */
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+/** The page's own views, at `#/api`. A collection of such a name has its pages at `#/%61pi`. */
+const ownNames = ['', 'account', 'api', 'invite', 'schema', 'server'];
+
+/**
+ * Reads an address: `#orders/4` is an order beside its list, and `#/orders/4` is its page.
+ * @param {string} hash @returns {Route}
+ */
+export function readRoute(hash) {
+  const [path = '', query] = hash.slice(1).split(/\?(.*)/su);
+  const isPage = path.startsWith('/') && !ownNames.includes(path.split('/')[1] ?? '');
+  const [view = '', id = '', of, operation] = path.slice(Number(isPage)).split('/');
+  return {
+    view: decoded(view),
+    id: id === 'new' ? newId : decoded(id),
+    of,
+    operation,
+    isPage: isPage && !!id,
+    query: new URLSearchParams(query),
+  };
+}
+
+/** The address that is shown. */
+export const route = readRoute(location.hash);
+
+/** What happens once the address has changed; `app.js` sets it. */
+export const router = { arrive: async (/** @type {boolean} */ _isSameForm) => {} };
+
+/** Whether the person's own account is open. */
+export const isAccount = () => !state.isOpen && !route.view && route.id === 'account';
+
+/** Whether the documentation is open, which people read without signing in, too. */
+export const isGuide = () => !route.view && route.id === 'api';
+
+/** Returns a parameter of the address, or an empty text. @param {string} name */
+export const parameter = (name) => route.query.get(name) ?? '';
+
+/** Ids with an address of their own: `#items/new` is the form, so the record `new` is written otherwise. */
+const writtenIds = new Map([
+  [newId, 'new'],
+  ['new', '%6Eew'],
+]);
+
+/** Returns the address of a view or a record. @param {string | number} [id] */
+export const address = (view = route.view, id = '', query = new URLSearchParams()) =>
+  [
+    `#${view}`,
+    (id || !view) && `/${writtenIds.get(`${id}`) ?? (view ? encodeURIComponent(id) : id)}`,
+    query.size > 0 && `?${query}`,
+  ]
+    .filter(Boolean)
+    .join('');
+
+/** Returns the address of the page of a record. @type {(view: string, id: unknown) => string} */
+export function pageOf(view, id) {
+  const name = ownNames.includes(view)
+    ? `%${view.charCodeAt(0).toString(16)}${view.slice(1)}`
+    : view;
+  return `#/${name}/${writtenIds.get(`${id}`) ?? encodeURIComponent(`${id}`)}`;
+}
+
+/**
+ * Returns parameters with some of them changed; an empty value leaves a parameter out.
+ * @type {(query: URLSearchParams, changes: { [name: string]: string | number | undefined }) => URLSearchParams}
+ */
+export function changed(query, changes) {
+  const result = new URLSearchParams(query);
+  for (const [name, value] of Object.entries(changes)) {
+    result.delete(name);
+    if (value) result.set(name, `${value}`);
+  }
+  return result;
+}
+
+/**
+ * Returns the address of the list with some parameters changed; at its first page unless they name another.
+ * @param {{ [name: string]: string | number | undefined }} changes
+ */
+export function withQuery(changes) {
+  const { view, id, query } = route;
+  return address(view, id, changed(query, { offset: '', ...changes }));
+}
+
+/**
+ * Goes to another address unless the person stays with an unsaved form; `replace` gives the same form a new address.
+ * @type {(hash: string, replace?: boolean) => Promise<void>}
+ */
+export function go(hash, replace = false) {
+  history[replace ? 'replaceState' : 'pushState'](null, '', hash);
+  return router.arrive(replace);
+}
+
+/** Returns a selector of the link to a record in its list, or else of the title. @param {string | number} id */
+export const rowOrTitle = (id) =>
+  document.getElementById(`open-${id}`) ? `#${CSS.escape(`open-${id}`)}` : '#title';

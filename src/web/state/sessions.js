@@ -1,0 +1,29 @@
+// @ts-check
+/** The sessions and API keys of a user. */
+import { call } from '../api/call.js';
+import { draw } from '../lib/dom.js';
+import { state } from './me.js';
+
+/**
+ * @typedef {{ id: number, kind: string, lastSeenAt: string, expiresAt: string, address: string, agent: string,
+ *   current: boolean }} Session
+ * @typedef {{ id: number, name: string, readOnly: boolean, createdAt: string, lastUsedAt?: string,
+ *   expiresAt?: string }} Key
+ */
+
+/**
+ * What was read of one user. `made`: the key that was made just now, which nobody can read again.
+ * @type {{ userId: string, sessions: readonly Session[], keys?: readonly Key[], made: string }}
+ */
+export let credentials = { userId: '', sessions: [], made: '' };
+
+/** @type {(userId: string, made?: string) => Promise<void>} */
+export async function loadSessions(userId, made = '') {
+  credentials.made = '';
+  const read = async (/** @type {string} */ what) =>
+    (await call('GET', `${what}?userId=${userId}`)).data;
+  const hasKeys = state.description?.paths['/keys'];
+  const [sessions, keys] = await Promise.all([read('sessions'), hasKeys && read('keys')]);
+  credentials = { userId, sessions, keys, made };
+  draw();
+}

@@ -1,0 +1,85 @@
+// @ts-check
+/** Draws what stands around the views: the rail, who is signed in, and the messages. */
+import { showNumber, wordsOf } from '../api/model.js';
+import { bdi, button, draw, h, inputOf, onClick, part, set } from '../lib/dom.js';
+import { collectionOf, state } from '../state/me.js';
+import { places } from '../state/places.js';
+import { address, go, isGuide, route } from '../state/route.js';
+import { initials } from './values.js';
+
+/** @import { Attributes, Child } from '../types.js' */
+
+/** The tab that was scrolled into view. @type {Element | null} */ let tab = null;
+/** @type {typeof import('./palette.js') | undefined} */ let palette;
+
+export const hideMenu = () => part('menu', HTMLElement).hidePopover();
+
+onClick('go-to', async () => {
+  hideMenu();
+  palette ??= await import('./palette.js');
+  palette.open();
+});
+onClick('skip', () => draw('#main'));
+set('instance', location.host);
+
+/**
+ * Draws the frame; `parts` has attributes of the parts of the page by their ids.
+ * @type {(failure: string, parts: { [id: string]: Attributes }) => void}
+ */
+export function drawFrame(failure, parts) {
+  const { me, message, undo, removals } = state;
+  const { view, id } = route;
+  const isReader = !me && isGuide() && !!state.description;
+  const here = view ? address(view) : `#/${id}`;
+  const all = me ? places() : [];
+  drawRail(all, here);
+  const options = all.map(({ href, title }) => h('option', { value: href }, title));
+  const onchange = (/** @type {Event} */ event) => go(inputOf(event));
+  set('view', { hidden: !me, value: here, onchange }, options);
+  set('to-sign-in', { hidden: !isReader });
+  const users = collectionOf('users');
+  set('register', { hidden: !!me || !users || !wordsOf(users, 'create').includes('optional') });
+  set(
+    'who',
+    { hidden: !me, 'aria-label': `${me?.name} ${me?.role}` },
+    me && initials(me.name),
+    bdi(me?.name ?? ''),
+    ' ',
+    h('small', me?.role),
+  );
+  set('failure', failure && `${failure} The page tries again by itself.`);
+  set('main', { hidden: !me && !isReader });
+  for (const [name, attributes] of Object.entries(parts)) set(name, attributes);
+  palette?.drawPalette();
+  const undoing = { 'data-key': 'u', 'aria-keyshortcuts': 'u' };
+  set(
+    'status',
+    message && h('span', message),
+    !!message && !!undo && button('Undo', undo, undoing),
+  );
+  const leaving = removals.map(({ text, key, undo: keep }) =>
+    h('li.row', { key }, h('span', text), button('Undo', keep, undoing)),
+  );
+  set('removals', false, ...leaving);
+  const title = collectionOf(view)?.title ?? all.find(({ href }) => href === here)?.title;
+  const shown = me ? (title ?? 'Overview') : isReader ? 'API' : 'Sign in';
+  document.title = `${shown} · Cairn`;
+}
+
+/** @type {(all: ReturnType<typeof places>, here: string) => void} */
+function drawRail(all, here) {
+  /** @type {Child[]} */ const links = [];
+  let former = '';
+  for (const { href, title, group, total } of all) {
+    if (group !== former) links.push(h('span.group quiet', { key: group }, group));
+    former = group;
+    const look = { key: href, href, 'aria-current': href === here && 'page' };
+    links.push(
+      h('a', look, h('span', title), total !== undefined && h('small', showNumber(total))),
+    );
+  }
+  set('views', { hidden: all.length === 0 }, links);
+  const current = document.querySelector('#views [aria-current]');
+  if (current !== tab) current?.scrollIntoView({ block: 'nearest', inline: 'center' });
+  tab = current;
+}

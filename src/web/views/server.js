@@ -1,0 +1,24 @@
+// @ts-check
+/** The state of the server, in all its figures. */
+import { capitalized, showMegabytes, toShow } from '../api/model.js';
+import { h } from '../lib/dom.js';
+import { server, watchServer } from '../state/server.js';
+import { fact } from './parts.js';
+
+export const open = watchServer;
+
+export const view = () =>
+  h(
+    'div.stack',
+    h('h1', { tabindex: -1 }, 'Status'),
+    h('dl.card pad', Object.entries(server ?? {}).map(factView)),
+  );
+
+/** Shows one entry of the server's status. @param {[name: string, value: unknown]} fact */
+function factView([name, value]) {
+  if (typeof value === 'object' || typeof value === 'boolean') return false;
+  const label = capitalized(name.replace('Bytes', ''));
+  if (name.endsWith('Bytes')) return fact(label, showMegabytes(Number(value)));
+  const kind = name.endsWith('At') ? 'time' : typeof value === 'number' ? 'number' : 'text';
+  return fact(label, toShow({ name, kind }, value));
+}
