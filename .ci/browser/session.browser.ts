@@ -21,7 +21,7 @@ visitTest('a wrong password is reported, the right one signs in', { things: 6, r
 });
 
 visitTest('the overview shows administrators the state of the server', {}, async (visit) => {
-  const { browser, server, shows } = visit;
+  const { server, shows } = visit;
   const { data } = await server.as('ada', 'GET', '/status');
   server.double = async (request, forward) => {
     const answer = await forward();
