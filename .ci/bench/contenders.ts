@@ -55,7 +55,7 @@ export async function cairn(name: string, program: string, work: string, more: r
     const data = join(work, 'data');
     rmSync(data, { recursive: true, force: true });
     cpSync(template, data, { recursive: true });
-    const options = ['--port', '0', '--ops-port', '0', '--data', data, '--log', 'json'];
+    const options = ['--port', '0', '--data', data, '--log', 'json'];
     const words = [join(program, 'dist', 'main.js'), 'serve', ...options, ...more];
     return starterOf(one)(work, words);
   };

@@ -50,10 +50,10 @@ export function startBare(directory: string, order: BareOrder, startIt = startPr
   return startIt(directory, [join(import.meta.dirname, 'bare.js'), JSON.stringify(order)]);
 }
 
-/** Starts the built Cairn on data that these words name, with its log in a file and its figures being counted. */
+/** Starts the built Cairn on data that these words name, with its log in a file. */
 export function startCairn(directory: string, data: readonly string[]): Promise<Server> {
   const main = join(import.meta.dirname, '../../dist/main.js');
-  const options = ['--port', '0', '--ops-port', '0', '--log', 'json', ...data];
+  const options = ['--port', '0', '--log', 'json', ...data];
   return startProgram(directory, [main, 'serve', ...options]);
 }
 

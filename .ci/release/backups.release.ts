@@ -109,10 +109,10 @@ test('Kubernetes: one replica at a time, the ports and the user of the image, an
     }
   }
   const [{ startupProbe, livenessProbe, readinessProbe, ports }] = deployment.template.spec.containers;
-  assert.deepEqual(ports.map(({ containerPort }: { containerPort: number }) => containerPort), [3000, 3001]);
-  assert.match(handbook, /^EXPOSE 3000 3001$/m);
+  assert.deepEqual(ports.map(({ containerPort }: { containerPort: number }) => containerPort), [3000]);
+  assert.match(handbook, /^EXPOSE 3000$/m);
   assert.deepEqual([startupProbe, livenessProbe, readinessProbe].map(({ httpGet }) => Object.values(httpGet)),
-    [['/livez', 'ops'], ['/livez', 'ops'], ['/readyz', 'ops']]);
+    [['/livez', 'http'], ['/livez', 'http'], ['/readyz', 'http']]);
   assert.ok(startupProbe.periodSeconds * startupProbe.failureThreshold >= 60, 'the wait of 20 s, and loading');
   assert.ok(deployment.template.spec.terminationGracePeriodSeconds * 1000 >= limits.drainTimeoutMs + 20_000);
   assert.deepEqual([job.restartPolicy, job.containers[0].command], ['Never', ['sh', 'cairn-backup', '/backup']]);

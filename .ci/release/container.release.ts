@@ -49,8 +49,7 @@ test('the container copies existing files, runs unprivileged and starts locked d
   assert.equal(instruction('VOLUME'), '/data');
   assert.deepEqual(JSON.parse(instruction('CMD')), lockedWords('/data'));
   assert.equal(unit.get('ExecStart'), ['/usr/bin/env', ...lockedWords('%S/cairn')].join(' '));
-  const [, opsPort = ''] = /CAIRN_OPS_PORT=(\d+)/.exec(instruction('ENV')) ?? [];
-  assert.ok(instruction('HEALTHCHECK').includes(`http://127.0.0.1:${opsPort}/readyz`));
+  assert.ok(instruction('HEALTHCHECK').includes(`http://127.0.0.1:${instruction('EXPOSE')}/readyz`));
   const [major] = /(?<=^node:)\d+/.exec(instruction('FROM')) ?? [];
   assert.ok(handbook.includes('Node.js 20, 22, 24 and 26') && ['20', '22', '24', '26'].includes(String(major)));
 });
@@ -174,13 +173,12 @@ test('both start locked down, unprivileged and read-only, stop cleanly, and keep
     [state, unitVariables, ofThisNode(unitWords)],
   ];
   for (const [data, told, command] of commands) {
-    const variables = told.map((entry) => entry.replace('3001', '0'));
     const items: number[] = [];
     for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
-      items.push(await live(startIn(t, data, variables, command), data, signal));
+      items.push(await live(startIn(t, data, told, command), data, signal));
     }
     // Another container cannot see whether the killed process is gone: it waits until the lock has gone stale.
-    items.push(await live(startIn(t, data, variables, command), data, 'SIGTERM'));
+    items.push(await live(startIn(t, data, told, command), data, 'SIGTERM'));
     assert.deepEqual(items, [1, 2, 3], `${data}: also after kill -9`);
     assert.ok(readdirSync(join(root, data)).includes('items.json'));
   }
@@ -202,7 +200,7 @@ test('both start locked down, unprivileged and read-only, stop cleanly, and keep
   // What Kubernetes does for `fsGroup` to a volume: its files are their group's, too.
   const opened = spawnSync('chmod', ['-R', 'g+rwX,g+s', join(root, 'data')]);
   assert.equal(opened.status, 0);
-  const given = `${instruction('ENV').replace('3001', '0')} CAIRN_COLLECTIONS=/etc/cairn/collections.json`;
+  const given = `${instruction('ENV')} CAIRN_COLLECTIONS=/etc/cairn/collections.json`;
   const serving = startIn(t, '/data', given.split(' '), ofThisNode(JSON.parse(instruction('CMD')) as string[]));
   assert.equal(await live(serving, '/data', 'SIGTERM'), 4);
   assert.ok(readdirSync(join(root, 'data')).includes('notes.json'), 'it has read its collections');

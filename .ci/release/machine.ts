@@ -33,16 +33,17 @@ export interface Typed {
 export class Machine {
   readonly root: string;
   readonly data: string;
-  readonly #ports: readonly number[];
+  readonly #port: number;
 
-  private constructor(root: string, ports: readonly number[]) {
+  private constructor(root: string, port: number) {
     this.root = root;
     this.data = join(root, 'var', 'lib', 'cairn');
-    this.#ports = ports;
+    this.#port = port;
   }
 
   static async make(t: TestContext): Promise<Machine> {
-    const machine = new Machine(temporaryDirectory(t), await freePorts(2));
+    const [freePort = 0] = await freePorts(1);
+    const machine = new Machine(temporaryDirectory(t), freePort);
     t.after(() => machine.type('systemctl stop cairn'));
     const { root, data } = machine;
     for (const path of ['bin', 'etc/cairn', 'opt/cairn']) mkdirSync(join(root, path), { recursive: true });
@@ -52,9 +53,8 @@ export class Machine {
       symlinkSync(`private/${name}`, join(root, 'var/lib', name));
     }
     chmodSync(data, 0o700);
-    const [port, opsPort] = machine.#ports;
     writeFileSync(join(root, 'etc', 'cairn', 'env'), 'CAIRN_SCRYPT_COST=14\n');
-    const serve = `${program} serve --port ${port} --ops-port ${opsPort} --log json --data ${data}`;
+    const serve = `${program} serve --port ${freePort} --log json --data ${data}`;
     const first = `CAIRN_ADMIN_PASSWORD='${administrator.password}'`;
     machine.#program('systemctl', `
       stop() {
@@ -77,6 +77,11 @@ export class Machine {
         case $word in */main.js) exec ${program} "$@";; esac
       done`);
     await machine.type('systemctl start cairn');
+    const sent = { name: 'Figures', readOnly: true, currentPassword: administrator.password };
+    const made = await machine.request('POST', '/keys', sent, await machine.signIn());
+    assert.equal(made.status, 201);
+    const line = `Authorization: Bearer ${Object(await made.json()).key}\n`;
+    writeFileSync(join(root, 'etc', 'cairn', 'metrics'), line, { mode: 0o600 });
     return machine;
   }
 
@@ -86,10 +91,9 @@ export class Machine {
 
   /** Types lines of the reference, with the places of this machine, and what a person is asked for. */
   async type(lines: string, typed = ''): Promise<Typed> {
-    const [, opsPort] = this.#ports;
     const here = (wherever + lines)
-      .replaceAll(/(?<=[ =])\/(var|etc|opt)\b/g, `${this.root}/$1`)
-      .replaceAll('localhost:3001', `localhost:${opsPort}`);
+      .replaceAll(/(?<=[ =@])\/(var|etc|opt)\b/g, `${this.root}/$1`)
+      .replaceAll('localhost:3000', `localhost:${this.#port}`);
     const env = { PATH: `${join(this.root, 'bin')}:${process.env['PATH']}` };
     const words = ['--norc', '-c', here];
     const child = spawn('bash', words, { cwd: projectDirectory, env, stdio: ['pipe', 'pipe', 'pipe'] });
@@ -105,7 +109,7 @@ export class Machine {
   request(method: string, path: string, body?: object, token = ''): Promise<Response> {
     const headers = { ...json, ...(token !== '' && { Authorization: `Bearer ${token}` }) };
     const sent = { method, headers, ...(body && { body: JSON.stringify(body) }) };
-    return fetch(`http://127.0.0.1:${this.#ports[0]}${path}`, sent);
+    return fetch(`http://127.0.0.1:${this.#port}${path}`, sent);
   }
 
   async signIn(password = administrator.password): Promise<string> {

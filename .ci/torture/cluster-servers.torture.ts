@@ -183,16 +183,15 @@ test('the leader of etcd is killed: writes go on within seconds', { skip: noEtcd
 test('most members of etcd are killed: a node says so once, and once that it is over', { skip: noEtcd }, async (t) => {
   const etcd = await RealEtcd.start({ members: 3 });
   t.after(() => etcd.stop());
-  const options = ['serve', '--port', '0', '--ops-port', '0', '--log', 'json', '--cluster', etcd.addresses.join(',')];
+  const options = ['serve', '--port', '0', '--log', 'json', '--cluster', etcd.addresses.join(',')];
   const node = cairn(t, options, environment);
-  const [, operations = ''] = await node.find(/served at (http:[^"]+)/);
   const [, origin = ''] = await node.find(/Cairn serves (http:[^"]+)/);
   const authorization = await signIn(origin);
   const untilReadyIs = async (wanted: number): Promise<void> => {
-    while ((await fetch(`${operations}/readyz`)).status !== wanted) await delay(100);
+    while ((await fetch(`${origin}/readyz`)).status !== wanted) await delay(100);
   };
   const figure = async (name: string): Promise<number> => {
-    const page = await (await fetch(`${operations}/metrics`)).text();
+    const page = await (await fetch(`${origin}/metrics`, { headers: { authorization } })).text();
     return Number(page.split('\n').find((line) => line.startsWith(`${name} `))?.split(' ').at(-1));
   };
   await Promise.all([0, 1].map((member) => etcd.kill(member)));

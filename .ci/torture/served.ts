@@ -16,7 +16,6 @@ export const typescript = 'typescript' in process.features ? [] : ['--import', '
 export interface Served {
   readonly pid: number;
   readonly port: number;
-  readonly operationsPort: number;
   /** The access token of the administrator. */
   readonly admin: string;
   /** Makes a user, and returns an access token. */
@@ -39,7 +38,7 @@ export async function serve(
 ): Promise<Served> {
   const directory = mkdtempSync(join(tmpdir(), 'cairn-served-'));
   const main = join(import.meta.dirname, '../../src/main.ts');
-  const words = [main, 'serve', '--port', '0', '--ops-port', '0', '--data', join(directory, 'data')];
+  const words = [main, 'serve', '--port', '0', '--data', join(directory, 'data')];
   if (collections !== undefined) {
     const path = join(directory, 'collections.json');
     writeFileSync(path, JSON.stringify({ collections }));
@@ -74,7 +73,6 @@ export async function serve(
   return {
     pid: server.pid ?? 0,
     port,
-    operationsPort: portIn(/Operations are served at http:\/\/127\.0\.0\.1:(\d+)/),
     admin,
     async signUp(name) {
       const email = `${name}@example.org`;

@@ -31,6 +31,8 @@ export interface Route<B = unknown> {
   readonly method: Method;
   readonly path: string;
   readonly access: Cell;
+  /** True if the route is served even if the caller's share, or everything, is used up. */
+  readonly isAlwaysServed?: true;
   /** Absent: the route reads no body. */
   readonly body?: Body<B>;
   /** Absent: a query is refused. `ignored`: any query is, as for a page. */

@@ -67,9 +67,9 @@ export const accountRoutes = {
 /** The state of the server. */
 // prettier-ignore
 export const healthRoutes = {
-  live: { operationId: 'live', method: 'GET', path: '/livez', access: 'public' },
+  live: { operationId: 'live', method: 'GET', path: '/livez', access: 'public', isAlwaysServed: true },
   status: { operationId: 'status', method: 'GET', path: '/status', access: 'admin' },
-  ready: { operationId: 'ready', method: 'GET', path: '/readyz', access: 'public' },
+  ready: { operationId: 'ready', method: 'GET', path: '/readyz', access: 'public', isAlwaysServed: true },
 } as const;
 
 /** The options of an installation that change the route table. */

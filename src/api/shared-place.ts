@@ -22,9 +22,10 @@ export interface SharedPlace {
   changeKeys<R extends KeyRing | undefined>(change: (ring?: KeyRing) => R): Promise<R>;
   /**
    * Makes a handler that answers with `handle` only what `store` has published recently, and
-   * that first fetches the commits of others where the answer may depend on them.
+   * that first fetches the commits of others where the answer may depend on them. The targets
+   * `alwaysServed` are answered from what there is.
    */
-  onlyCurrent(handle: Handle, store: Store): Handle;
+  onlyCurrent(handle: Handle, store: Store, alwaysServed: ReadonlySet<string>): Handle;
 }
 
 /**

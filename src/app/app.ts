@@ -125,7 +125,8 @@ export class Application {
     store.onPublished(this.listPool.follow);
     const load = (): Load => this.load();
     const services = { ...data, tokens, unready, load, listPool: this.listPool };
-    const context = { settings, clock, data, tokens };
+    const operated = { app: this, log, directory: options.directory };
+    const context = { settings, clock, data, tokens, operated };
     const features = parts.features.map((module) => module.createFeature(context));
     this.#features = features;
     observers.push(...features);
@@ -135,14 +136,21 @@ export class Application {
       allowedOrigins: origins,
       checkLocal: local?.check,
     };
+    const endpoints = endpointsOf(this.operations, services, options, features, {
+      dialect,
+      singles,
+    });
+    const alwaysServedTargets = new Set(
+      endpoints.flatMap(({ route }) => (route.isAlwaysServed ? route.path : [])),
+    );
     const pipeline = createPipeline({
       ...this.authenticators,
       cors,
       isShared: place !== undefined,
-      endpoints: endpointsOf(this.operations, services, options, features, { dialect, singles }),
+      endpoints,
     });
     const handle = dialect?.taking(pipeline, data.registry) ?? pipeline;
-    this.#pipeline = place?.onlyCurrent(handle, store) ?? handle;
+    this.#pipeline = place?.onlyCurrent(handle, store, alwaysServedTargets) ?? handle;
     this.server = new HttpServer({
       clock,
       nextId: createRequestIds(random),
@@ -155,7 +163,7 @@ export class Application {
         return problemReply(error, request);
       },
       proxies,
-      alwaysServedTargets: new Set([healthRoutes.live.path, healthRoutes.ready.path]),
+      alwaysServedTargets,
       onError,
       onUntrustedProxy(address) {
         const advice = 'if this is your proxy, name it in --trust-proxy';

@@ -47,7 +47,6 @@ export interface Options {
   readonly dialect?: () => Promise<Dialect>;
   /** Decides who is served without authentication. */
   readonly local?: () => Promise<{ createLocal(options: LocalOptions): Local }>;
-  readonly operations?: () => Promise<{ readonly Operations: new () => Operations }>;
   readonly proxies?: () => Promise<{ createProxies(networks: readonly string[]): Proxies }>;
   readonly references?: () => Promise<{ readonly references: ReferenceRules }>;
   readonly singles?: () => Promise<Singles>;
@@ -98,14 +97,6 @@ interface Singles {
   ): Endpoint[];
 }
 
-/** Metrics, and a listener that shows them. */
-export interface Operations {
-  readonly observer: Observer;
-  /** Listens, and returns the port. */
-  listen(operated: Operated, port: number, host: string): Promise<number>;
-  drain(): Promise<void>;
-}
-
 /** A feature of one app. It observes the requests and security events that it has methods for. */
 export interface Feature extends Observer {
   /** Its endpoints. `others` are the routes of the app and of the features before it. */
@@ -126,6 +117,7 @@ interface FeatureContext {
   readonly clock: Clock;
   readonly data: Data;
   readonly tokens: Tokens;
+  readonly operated: Operated;
 }
 
 interface FeatureModule {
@@ -143,7 +135,6 @@ export const options: Options = {
   cors: () => import('../options/cors/cors.ts'),
   dialect: () => import('../options/dialect/json-server.ts'),
   local: () => import('../options/local/local.ts'),
-  operations: () => import('../options/operations/listener.ts'),
   proxies: () => import('../options/proxies/proxies.ts'),
   references: () => import('../options/references/references.ts'),
   singles: () => import('../options/singles/singles.ts'),
@@ -154,6 +145,7 @@ export const options: Options = {
 const features: Readonly<Record<string, () => Promise<FeatureModule>>> = {
   feed: () => import('../features/feed/feed.ts'),
   keys: () => import('../features/keys/keys.ts'),
+  metrics: () => import('../features/metrics/metrics.ts'),
   openapi: () => import('../features/openapi/openapi.ts'),
   page: () => import('../features/page/page.ts'),
 };

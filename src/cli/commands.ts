@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 import type { ExitCode } from '../base/errors.ts';
 import { nearest } from '../base/search.ts';
 import { version } from '../base/version.ts';
-import { readOption, takeEnvironment } from '../config/read.ts';
+import { readOption, takeEnvironment, withdrawn } from '../config/read.ts';
 import { OptionError, type Option } from '../config/options.ts';
 import { findCommand, type Call, type Command, type Terminal } from './command.ts';
 import { writeError } from '../log/standard-streams.ts';
@@ -148,7 +148,7 @@ function parseWords(
       const meant = nearest(token.name, byName.keys());
       const other = commands.find((each) => each.options.some((one) => one.name === token.name));
       const hint =
-        habits[rawName] ??
+        (Object.hasOwn(withdrawn, token.name) ? withdrawn[token.name] : habits[rawName]) ??
         (other && `cairn ${other.name} has it`) ??
         (meant === undefined ? `see cairn ${name} --help` : `did you mean --${meant}?`);
       throw new OptionError(`Cannot run cairn ${name}: it has no option ${rawName}; ${hint}`);

@@ -3,7 +3,7 @@ import type { PasswordPlace } from '../api/shared-place.ts';
 import { openApp, type Application } from '../app/app.ts';
 import type { Administrator } from '../app/administrator.ts';
 import { defaultOptions } from '../app/options.ts';
-import { loadOption, options as parts, type Operations } from '../app/parts.ts';
+import { loadOption, options as parts } from '../app/parts.ts';
 import { FatalError, reasonOf, type ExitCode } from '../base/errors.ts';
 import { inManual } from '../base/manual.ts';
 import { isLoopback } from '../base/network.ts';
@@ -48,13 +48,12 @@ export async function serveUntilStopped(
   if (!isInTerminal) reloadOnSignal(starting, config, log);
   try {
     const late = stop.stopped.then(() => timers.sleep(unstartedMs, undefined, { ref: false }));
-    const started = await Promise.race([starting, late]);
+    const app = await Promise.race([starting, late]);
     const [code, reason] = await stop.stopped;
     log.message('notice', `Cairn stops: ${reason}`);
-    await started?.app.close();
-    await started?.operations?.drain();
+    await app?.close();
     // What a start waits for, such as a lock, would keep the process alive.
-    if (started === undefined) void log.close(logCloseMs).then(() => process.exit(code));
+    if (app === undefined) void log.close(logCloseMs).then(() => process.exit(code));
     return code;
   } catch (error) {
     return await endWith(error, config, format, terminal);
@@ -90,27 +89,18 @@ async function endWith(
   return exitCode;
 }
 
-interface Started {
-  readonly app: Application;
-  readonly operations: Operations | undefined;
-}
-
 async function start(
   config: Config,
   log: Log,
   call: Pick<Call, 'terminal' | 'given'> & { readonly onServing: OnServing },
   onFailure: (error: unknown) => void,
-): Promise<Started> {
-  const { host, port, directory, opsHost, opsPort } = config;
+): Promise<Application> {
+  const { host, port, directory } = config;
   const begin = systemClock.elapsed();
   const tls = await loadTls(config);
   const { cluster, secret } = config;
   const { terminal } = call;
   const place = (await clusterOf(call)) ?? passwordFileIn(directory);
-  const operations =
-    opsPort === undefined
-      ? undefined
-      : new (await loadOption(parts.operations, '--ops-port')).Operations();
   const app = await openApp({
     ...defaultOptions,
     settings: config.settings,
@@ -129,7 +119,6 @@ async function start(
       void forgetAdminPassword(place, app.data.users, userId);
     },
   });
-  if (operations !== undefined) app.observers.push(operations.observer);
   log.message('notice', 'Cairn is loaded', {
     version,
     node: process.version,
@@ -140,10 +129,6 @@ async function start(
   for (const warning of unknownVariables(terminal.environment)) log.message('warn', warning);
   try {
     const boundPort = await app.listen({ port, host, tls });
-    if (operations !== undefined) {
-      const opened = await operations.listen({ app, log, directory }, opsPort ?? 0, opsHost);
-      log.message('notice', `Operations are served at ${urlOf('http', opsHost, opened)}`);
-    }
     await app.begin();
     const isEverywhere = host === '::' || host === '0.0.0.0';
     const name = config.share && isEverywhere ? 'localhost' : host;
@@ -152,10 +137,9 @@ async function start(
     else log.message('notice', `Cairn serves ${url}`);
     warnOfSetUp(config, log);
     call.onServing(url, app.data.registry.keys());
-    return { app, operations };
+    return app;
   } catch (error) {
     await app.close();
-    await operations?.drain();
     throw error;
   }
 }
@@ -216,10 +200,10 @@ function waitForStop(signals: readonly NodeJS.Signals[]): {
  * Reloads on SIGHUP, which would otherwise end the process; in a terminal it does. Reloads run one after
  * another, and only after the start.
  */
-function reloadOnSignal(starting: Promise<Started>, config: Config, log: Log): void {
+function reloadOnSignal(starting: Promise<Application>, config: Config, log: Log): void {
   let last: Promise<unknown> = starting;
   process.on('SIGHUP', () => {
-    last = last.then(async () => reload((await starting).app, config, log)).catch(() => undefined);
+    last = last.then(async () => reload(await starting, config, log)).catch(() => undefined);
   });
 }
 

@@ -300,13 +300,6 @@ export const settings: { readonly [K in keyof Settings]: Option<Settings[K]> } =
   ),
 };
 
-const opsPort = option(
-  'ops-port',
-  'port of the operations listener (/metrics, /livez, /readyz); without it there is none',
-  port,
-  undefined,
-);
-
 /** Every option of a server but those of a cluster, by the name of its value. */
 export const options = {
   host: option('host', 'address to listen on', address, '127.0.0.1'),
@@ -331,10 +324,6 @@ export const options = {
     choice(['info', 'warn', 'error']),
     'info',
   ),
-  opsHost: option('ops-host', 'address of the operations listener', address, '127.0.0.1', {
-    needs: opsPort,
-  }),
-  opsPort,
   page: option('page', 'the page for browsers at /', choice(['on', 'off']), 'on'),
   tlsCert: option('tls-cert', 'certificate chain in PEM; read again on SIGHUP', file, undefined),
   tlsKey: option('tls-key', 'private key in PEM; read again on SIGHUP', file, undefined),

@@ -163,6 +163,22 @@ function givenFor(
   return flag === undefined ? [environment[variable] || undefined, variable] : [flag, `--${name}`];
 }
 
+const oneListener = 'read /metrics, /livez and /readyz at the port of the server';
+
+/** Options of earlier versions, and what to write instead. */
+export const withdrawn: { readonly [name: string]: string } = {
+  'ops-port': oneListener,
+  'ops-host': oneListener,
+  'at-rest': 'leave it out: an idle server writes small JSON files by itself',
+  again: 'move the directory db.data aside, and start again',
+};
+
+/** Returns what to write instead of a variable that is not an option, after a semicolon. */
+function insteadOf(variable: string): string | undefined {
+  const name = variable.slice('CAIRN_'.length).toLowerCase().replaceAll('_', '-');
+  return Object.hasOwn(withdrawn, name) ? `; ${withdrawn[name]}` : undefined;
+}
+
 /** Returns a warning for each variable that is named like an option and is none. */
 export function unknownVariables(environment: Environment): string[] {
   const known = new Set([
@@ -173,7 +189,10 @@ export function unknownVariables(environment: Environment): string[] {
   return Object.keys(environment)
     .filter(isUnknown)
     .sort()
-    .map((name) => `The variable ${name} is no option${didYouMean(name, known)}`);
+    .map((name) => {
+      const advice = insteadOf(name) ?? didYouMean(name, known);
+      return `The variable ${name} is not an option${advice}`;
+    });
 }
 
 /**

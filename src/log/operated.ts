@@ -25,7 +25,7 @@ export interface Operated {
     unready(): string | undefined;
     load(): Load;
   };
-  readonly log: Pick<Log, 'dropped'>;
-  /** The data directory. */
-  readonly directory: string;
+  readonly log: Pick<Log, 'dropped' | 'message'>;
+  /** The data directory. Absent: the data are elsewhere. */
+  readonly directory: string | undefined;
 }

@@ -55,7 +55,8 @@ test('without users, there are none, and nobody has to sign in', { skip }, async
   assert.match(String(Object(unknown.json).detail), /must be of items$/);
   const { paths } = Object((await ask('GET', '/openapi.json')).json);
   assert.deepEqual(Object.keys(paths), [
-    '/items', '/items/{id}', '/items/batch', '/livez', '/status', '/readyz', '/changes', '/openapi.json',
+    '/items', '/items/{id}', '/items/batch', '/livez', '/status', '/readyz', '/changes', '/metrics',
+    '/openapi.json',
   ]);
 });
 

@@ -23,7 +23,7 @@ test('without flags and variables the defaults hold', () => {
   assert.deepEqual(config, {
     host: '127.0.0.1', port: 3000, directory: 'data', page: 'on', tlsCert: undefined, tlsKey: undefined,
     adminPassword: undefined, secret: undefined, registration: 'closed', auth: 'required', log: undefined,
-    logLevel: 'info', opsHost: '127.0.0.1', opsPort: undefined, tls: undefined, corsOrigins: [], trustedProxies: [],
+    logLevel: 'info', tls: undefined, corsOrigins: [], trustedProxies: [],
     share: false, shareHosts: [],
     basePath: '', hstsSeconds: 31_536_000,
     passwordLengthMin: 15, scryptCost: 15, requireIfMatch: false, atRest: 'on', memoryMax: undefined,
@@ -96,7 +96,6 @@ test('options that contradict each other are refused', () => {
     [[['auth', 'none'], ['host', '127.example']], /--auth: none/],
     [[['cluster-prefix', 'a/']], /^Cannot use --cluster-prefix: it has no effect without --cluster$/],
     [[['cluster-user', 'ada']], /^Cannot use --cluster-user: it has no effect without --cluster$/],
-    [[['ops-host', '::1']], /^Cannot use --ops-host: it has no effect without --ops-port$/],
   ];
   for (const [flags, message] of cases) {
     assert.throws(() => readConfig(new Map(flags), {}), { name: 'OptionError', message });
@@ -138,11 +137,11 @@ test('secrets come from a variable or a file, never both, and are never quoted',
 test('a variable that looks like an option and is none is reported, with the one that was meant', () => {
   const environment = { CAIRN_PROT: '1', CAIRN_PORT: '1', CAIRN_SECRET_FILE: 'x', PATH: 'x', CAIRN_DATA_FILE: 'x' };
   assert.deepEqual(unknownVariables(environment), [
-    'The variable CAIRN_DATA_FILE is no option; did you mean "CAIRN_DATA"?',
-    'The variable CAIRN_PROT is no option; did you mean "CAIRN_PORT"?',
+    'The variable CAIRN_DATA_FILE is not an option; did you mean "CAIRN_DATA"?',
+    'The variable CAIRN_PROT is not an option; did you mean "CAIRN_PORT"?',
   ]);
   assert.deepEqual(unknownVariables({ CAIRN_WHICH_HAS_A_LONG_NAME_LIKE_NO_OTHER: '1' }), [
-    'The variable CAIRN_WHICH_HAS_A_LONG_NAME_LIKE_NO_OTHER is no option',
+    'The variable CAIRN_WHICH_HAS_A_LONG_NAME_LIKE_NO_OTHER is not an option',
   ]);
 });
 

@@ -1,15 +1,16 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { Agent, get } from 'node:http';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RequestEntry } from '../../src/http/message.ts';
-import { Operations } from '../../src/options/operations/listener.ts';
-import { silentLog } from '../../src/log/log.ts';
-import { exposition, Metrics } from '../../src/options/operations/metrics.ts';
-import { RawClient } from '../support/http/raw.ts';
+import { exposition, Metrics } from '../../src/features/metrics/exposition.ts';
 import { parseExposition, sampleValue } from '../support/prometheus.ts';
 import { isLockedRun } from '../support/locked.ts';
 import { createApp } from '../support/inside.ts';
+import { openTestApp } from '../support/app.ts';
+import { limits } from '../../src/base/limits.ts';
+import { defineCollection, defineRoute } from '../../src/index.ts';
 
 const entry: RequestEntry = {
   id: 'a', method: 'GET', target: '/items/1', route: '/items/{id}', status: 200, durationMs: 0.7, bytes: 10, userId: 1,
@@ -54,6 +55,8 @@ test('the delay of the event loop is a histogram that only grows', async () => {
     const page = parseExposition(exposition(metrics.families()));
     return sampleValue(page, 'cairn_event_loop_delay_seconds_bucket', { le }) ?? NaN;
   };
+  // The first page begins to measure.
+  count('0.1');
   await sleep(50);
   const began = performance.now();
   while (performance.now() - began < 150);
@@ -63,36 +66,71 @@ test('the delay of the event loop is a histogram that only grows', async () => {
   assert.ok(count('+Inf') - count('0.1') >= slow, 'and a second scrape still shows it');
 });
 
-test('on loopback the operations listener is asked by a loopback name, elsewhere by any', async (t) => {
-  const app = await createApp();
+test('/metrics is for administrators and their read-only API keys', async (t) => {
+  const { ask, as, token, credentials } = await openTestApp(t, { withoutPort: true });
+  const statusFor = async (authorization: string, method = 'GET'): Promise<number> =>
+    (await ask(method, '/metrics', { fields: { authorization } })).status;
+  const [admin, member] = [await token('admin'), await token('member')];
+  assert.equal((await ask('GET', '/metrics')).status, 401);
+  assert.equal(await statusFor(`Bearer ${member}`), 403);
+  assert.equal(await statusFor(`Bearer ${admin}`, 'POST'), 405);
+  const page = await ask('GET', '/metrics', { fields: { authorization: `Bearer ${admin}` } });
+  assert.equal(page.status, 200);
+  assert.equal(page.field('content-type'), 'text/plain; version=0.0.4; charset=utf-8');
+  for (const [who, status] of [['admin', 200], ['member', 403]] as const) {
+    const { password: currentPassword } = credentials(who);
+    const json = { name: 'Prometheus', readOnly: true, currentPassword };
+    const made = await (await as(who))('POST', '/keys', { json });
+    assert.equal(await statusFor(`Bearer ${String(Object(made.json).key)}`), status, who);
+  }
+});
+
+test('a collection or a route called metrics takes the place of the figures, and a line says so', async (t) => {
+  const lines: string[] = [];
+  const log = { info() {}, error() {}, warn: (line: string) => void lines.push(line) };
+  const metrics = defineCollection({ name: 'metrics', fields: { title: { kind: 'text' } } });
+  const route = defineRoute({ method: 'GET', path: '/metrics', access: 'public', summary: 'Own', handle: () => [] });
+  for (const own of [{ collections: [metrics] }, { routes: [route] }]) {
+    const app = await createApp({ auth: 'none', log, ...own });
+    t.after(() => app.close());
+    assert.equal((await app.inject({ target: '/metrics' })).body, '[]');
+    assert.match(lines.splice(0).join(), /^\/metrics is not served: a route of this app has its path$/);
+  }
+});
+
+test('/metrics is served when the share of the caller is used up', async (t) => {
+  const wait = defineRoute({
+    method: 'GET', path: '/wait', access: 'user', summary: 'Wait',
+    handle: ({ signal }) => new Promise((resolve) => signal.addEventListener('abort', () => resolve(1))),
+  });
+  const app = await createApp({ auth: 'none', routes: [wait] });
   t.after(() => app.close());
-  const statusFor = async (listening: string, head: string): Promise<number> => {
-    const operations = new Operations();
-    const port = await operations.listen({ app, log: silentLog, directory: '.' }, 0, listening);
-    const { status } = await new RawClient(port).send(`GET /livez ${head}Connection: close\r\n\r\n`).reply();
-    await operations.drain();
-    return status;
-  };
-  for (const host of ['localhost', '127.0.0.1:3001', '[::1]:3001']) {
-    assert.equal(await statusFor('127.0.0.1', `HTTP/1.1\r\nHost: ${host}\r\n`), 200, host);
-  }
-  assert.equal(await statusFor('127.0.0.1', 'HTTP/1.0\r\n'), 200, 'a probe without a Host');
-  for (const host of ['evil.example', 'localhost.evil.example:3001', '192.0.2.1']) {
-    assert.equal(await statusFor('127.0.0.1', `HTTP/1.1\r\nHost: ${host}\r\n`), 421, host);
-  }
-  assert.equal(await statusFor('0.0.0.0', 'HTTP/1.1\r\nHost: cairn.internal\r\n'), 200);
+  const url = `http://127.0.0.1:${await app.listen({ port: 0, host: '127.0.0.1' })}`;
+  const leaving = new AbortController();
+  t.after(() => leaving.abort());
+  const { requestsInFlightPerCallerMax: most } = limits;
+  const agent = new Agent({ maxSockets: Infinity });
+  t.after(() => agent.destroy());
+  let isRefused = (status: number): void => void status;
+  const refused = new Promise<number>((resolve) => (isRefused = resolve));
+  for (let sent = 0; sent <= most; sent += 1)
+    get(`${url}/wait`, { agent, signal: leaving.signal }, ({ statusCode = 0 }) => isRefused(statusCode))
+      .on('error', () => undefined);
+  assert.equal(await refused, 503, 'the share is used up');
+  assert.equal((await fetch(`${url}/items`)).status, 503);
+  assert.equal((await fetch(`${url}/metrics`)).status, 200);
 });
 
 test('promtool finds nothing to object to', async (t) => {
   const lint = (text: string) => spawnSync('promtool', ['check', 'metrics'], { input: text, encoding: 'utf8' });
   if (isLockedRun || lint('').error !== undefined) return t.skip('promtool is not to be had here');
-  const app = await createApp();
+  const app = await createApp({ auth: 'none' });
   t.after(() => app.close());
-  const operations = new Operations();
-  operations.observer.request(entry);
-  const port = await operations.listen({ app, log: silentLog, directory: '.' }, 0, '127.0.0.1');
-  t.after(() => operations.drain());
-  const page = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+  const url = `http://127.0.0.1:${await app.listen({ port: 0, host: '127.0.0.1' })}/metrics`;
+  // The second one shows the first.
+  await (await fetch(url)).text();
+  const page = await (await fetch(url)).text();
+  assert.match(page, /route="\/metrics"/);
   const { status, stdout, stderr } = lint(page);
   assert.deepEqual([status, stdout, stderr], [0, '', '']);
 });

@@ -4,7 +4,6 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
-import { Operations } from '../../src/options/operations/listener.ts';
 import { silentLog } from '../../src/log/log.ts';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
 import { noLeader, startEtcd } from '../support/cluster/cases.ts';
@@ -21,9 +20,9 @@ interface Series {
 }
 
 /** The figures of a node that tell of its store, by their names and labels. */
-async function figuresOf(app: App, port: number): Promise<ReadonlyMap<string, number>> {
-  const ready = await fetch(`http://127.0.0.1:${port}/readyz`);
-  const page = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+async function figuresOf(app: App): Promise<ReadonlyMap<string, number>> {
+  const ready = await app.inject({ target: '/readyz' });
+  const { body: page } = await app.inject({ target: '/metrics' });
   assert.equal(ready.status, app.unready() === undefined ? 200 : 503);
   const lines = page.matchAll(/^(cairn_(?:store_state|cluster_age_seconds)\S*) (\S+)$/gm);
   return new Map(Array.from(lines, ([, name = '', value]) => [name, Number(value)]));
@@ -45,20 +44,17 @@ test('the alerts of the reference fire while etcd has no room, or no majority, a
   const cluster = { members: etcd.addresses, maxAgeMs: 60_000 };
   const app = await createApp({ cluster, clock, auth: 'none', log: silentLog });
   t.after(() => app.close());
-  const operations = new Operations();
-  const port = await operations.listen({ app, log: silentLog, directory: '.' }, 0, '127.0.0.1');
-  t.after(() => operations.drain(0));
-  const well = await figuresOf(app, port);
+  const well = await figuresOf(app);
   etcd.quota = 0;
   await until(() => app.store.state === 'full');
-  const full = await figuresOf(app, port);
+  const full = await figuresOf(app);
   etcd.quota = Number.POSITIVE_INFINITY;
   etcd.disarm();
   await until(() => app.unready() === undefined);
   etcd.onRequest = () => noLeader;
   clock.offsetMs += 3600_000;
   await until(() => app.unready() === 'store_unavailable');
-  const cut = new Map(await figuresOf(app, port));
+  const cut = new Map(await figuresOf(app));
   assert.ok((cut.get('cairn_cluster_age_seconds') ?? 0) >= 3600);
   etcd.onRequest = () => undefined;
   await until(() => app.unready() === undefined);

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 
 import { joinCluster } from '../../src/options/cluster/node.ts';
-import { Operations } from '../../src/options/operations/listener.ts';
 import { completeOptions, type AppOptions } from '../../src/programs/options.ts';
 import { newKeyRing, serialiseKeyRing } from '../../src/auth/keys.ts';
 import { systemClock, systemRandom } from '../../src/base/system.ts';
@@ -315,6 +314,7 @@ test('a server that is cut off serves reads for a while, and then only /livez', 
   assert.equal(refused.fields.get('retry-after'), '2');
   assert.equal((await ask(app, 'GET', '/readyz')).status, 503);
   assert.equal((await ask(app, 'GET', '/livez')).status, 200);
+  assert.match((await ask(app, 'GET', '/metrics', token)).body, /^cairn_store_state\{state="unavailable"\} 1$/m);
   etcd.onRequest = () => undefined;
   await until(() => app.unready() === undefined);
   assert.equal((await ask(app, 'GET', '/items', token)).status, 200);
@@ -353,10 +353,7 @@ test('an embedder is told that a server has to be started again', async (t) => {
 test('the metrics show the state of the node', async (t) => {
   const etcd = await startEtcd(t);
   const app = await startServer(t, etcd);
-  const operations = new Operations();
-  const port = await operations.listen({ app, log: silentLog, directory: '.' }, 0, '127.0.0.1');
-  t.after(() => operations.drain(0));
-  const page = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+  const { body: page } = await ask(app, 'GET', '/metrics', await signIn(app));
   const counters = ['lost_appends_total 0', 'reruns_total 0', 'unknown_appends_total 0'];
   for (const name of counters) {
     assert.ok(page.includes(`\ncairn_cluster_${name}\n`), name);

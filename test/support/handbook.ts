@@ -38,7 +38,7 @@ export function pageWith(name: string): string {
 }
 
 const mostUsed = [
-  'port', 'host', 'directory', 'collections', 'registration', 'tlsCert', 'tlsKey', 'trustedProxies', 'opsPort',
+  'port', 'host', 'directory', 'collections', 'registration', 'tlsCert', 'tlsKey', 'trustedProxies',
   'corsOrigins',
 ] as const;
 const commands = await allCommands();

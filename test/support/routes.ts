@@ -1,5 +1,6 @@
 import { accountRecords } from '../../src/accounts/records.ts';
 import { routeTable } from '../../src/api/route-table.ts';
+import type { Route } from '../../src/api/call.ts';
 import type { RouteOptions } from '../../src/api/routes.ts';
 import type { CollectionDeclaration } from '../../src/collections/declaration.ts';
 import { systemClock, systemRandom } from '../../src/base/system.ts';
@@ -7,6 +8,7 @@ import { items } from '../../src/collections/items.ts';
 import { registryOf, usersAsTarget } from '../../src/collections/registry.ts';
 import { routes as feedRoutes } from '../../src/features/feed/feed.ts';
 import { routes as keyRoutes } from '../../src/features/keys/keys.ts';
+import { routes as metricsRoutes } from '../../src/features/metrics/metrics.ts';
 import { routes as openApiRoutes } from '../../src/features/openapi/openapi.ts';
 import { openStore } from '../../src/store/open-store.ts';
 
@@ -15,5 +17,6 @@ export function allRoutes(declarations: readonly CollectionDeclaration[] = [item
   const store = openStore({ clock: systemClock, random: systemRandom });
   const registry = registryOf(store, declarations, usersAsTarget(accountRecords(store).users));
   const table = routeTable([...registry.values()], options);
-  return [...table, ...Object.values(feedRoutes), ...Object.values(keyRoutes), ...Object.values(openApiRoutes)];
+  const features = [feedRoutes, keyRoutes, metricsRoutes, openApiRoutes];
+  return [...table, ...features.flatMap((each): Route[] => Object.values(each))];
 }

@@ -181,7 +181,6 @@ export const appendices: Reading = {
   'src/options/proxies/': 'whose `X-Forwarded-For` is believed',
   'src/options/local/': 'who is served without authentication: this machine, or private networks with `--share`',
   'src/options/cors/': 'which pages of other sites read a reply',
-  'src/options/operations/': 'a listener that authenticates nobody, and so which callers it answers',
   'src/options/readable-log/': 'how what a caller sent is shown on a terminal',
   'src/options/tls/': 'which certificate is served',
   'src/options/cluster/': 'what is believed of etcd and of other nodes',
@@ -195,6 +194,7 @@ export const appendices: Reading = {
 
 /** What is loaded by `import()` and does neither. */
 export const harmlessParts: Reading = {
+  'src/features/metrics/': 'shows figures to administrators',
   'src/features/openapi/': 'describes the API',
 };
 

@@ -176,7 +176,7 @@ const signInDescriptions = (
 /** Describes the server itself, and the changes of all collections. */
 // prettier-ignore
 const serverDescriptions: {
-  readonly [id in keyof typeof healthRoutes | 'changes' | 'describe']: Description;
+  readonly [id in keyof typeof healthRoutes | 'changes' | 'describe' | 'metrics']: Description;
 } = {
   changes: {
     summary: 'Follow the changes of all collections that you may list',
@@ -212,6 +212,15 @@ const serverDescriptions: {
   status: {
     summary: 'Read the state of the server and its store',
     reply: content(200, 'The state of the server.', statusSchema),
+  },
+  metrics: {
+    summary: 'Read the figures of the server, for Prometheus',
+    reply: {
+      status: 200,
+      description: 'The figures, in the text format 0.0.4 of Prometheus.',
+      schema: { type: 'string' },
+      mediaType: 'text/plain',
+    },
   },
   ready: {
     summary: 'Check that the server is ready for requests',

@@ -1,5 +1,4 @@
 import { problemReply } from '../../api/replies.ts';
-import { healthRoutes } from '../../api/routes.ts';
 import type { SharedPlace, SharedPurpose, SharedTools } from '../../api/shared-place.ts';
 import {
   KeyRingError,
@@ -125,9 +124,9 @@ export function joinCluster(
       }
     },
     onRing: () => undefined,
-    onlyCurrent: (handle, store) => (request) => {
+    onlyCurrent: (handle, store, alwaysServed) => (request) => {
       const answerStale = (): Reply => problemReply(stale, request);
-      if (shared?.isCurrent === false && request.target !== healthRoutes.live.path) {
+      if (shared?.isCurrent === false && !alwaysServed.has(request.target)) {
         return answerStale();
       }
       const handleAgain = () => store.confirm().then(() => handle(request), answerStale);

@@ -1,105 +1,62 @@
 import { X509Certificate } from 'node:crypto';
 import { readdir, statfs } from 'node:fs';
 import { promisify } from 'node:util';
-import { problemReply } from '../../api/replies.ts';
-import { CairnError } from '../../base/errors.ts';
-import { isLoopback } from '../../base/network.ts';
-import { systemClock, systemRandom } from '../../base/system.ts';
+import { bind, type Endpoint, type Route } from '../../api/call.ts';
 import { version } from '../../base/version.ts';
-import { hostOf } from '../../http/head.ts';
-import { apiFields, type Handle, type Reply } from '../../http/message.ts';
-import { createRequestIds } from '../../http/request-ids.ts';
-import { HttpServer } from '../../http/server.ts';
+import { apiFields } from '../../http/message.ts';
 import type { Operated } from '../../log/operated.ts';
-import { exposition, Metrics, type Family, type Sample } from './metrics.ts';
+import { exposition, Metrics, type Family, type Sample } from './exposition.ts';
+
+/**
+ * The feature that shows the figures of the server to Prometheus, at `/metrics`. A collection or a
+ * route of a program with this path takes its place.
+ */
 
 // Where they are denied, those of `fs/promises` end a process of Node.js 22.18.
 const listDirectory = promisify(readdir);
 const diskSpace = promisify(statfs);
 
-/**
- * Metrics, and the operations listener that shows them: `/livez`, `/readyz` and `/metrics`. It
- * authenticates nobody, so only operators should reach it. On loopback it answers only for a
- * `Host` that is a loopback name, because other sites can point their own names to this machine.
- */
-export class Operations {
-  /** Counts. */
-  readonly observer = new Metrics();
-  #server: HttpServer | undefined;
+export const routes = {
+  metrics: {
+    operationId: 'metrics',
+    method: 'GET',
+    path: '/metrics',
+    access: 'admin',
+    isAlwaysServed: true,
+  },
+} as const satisfies { readonly [operation: string]: Route };
 
-  /** Listens, and returns the port. @throws the errors of binding */
-  async listen(operated: Operated, port: number, host: string): Promise<number> {
-    const server = new HttpServer({
-      handle: operationsHandle(operated, this.observer, host),
-      problemReply,
-      clock: systemClock,
-      nextId: createRequestIds(systemRandom),
-    });
-    const bound = await server.listen({ port, host });
-    this.#server = server;
-    return bound;
-  }
-
-  /** Does what `HttpServer.drain` does. */
-  async drain(timeoutMs?: number): Promise<void> {
-    await this.#server?.drain(timeoutMs);
-  }
-}
-
-function operationsHandle(operated: Operated, metrics: Metrics, listening: string): Handle {
-  const { app } = operated;
-  const isLocal = isLoopback(listening);
-  const pages = new Map<string, () => Reply | Promise<Reply>>([
-    ['/livez', () => textReply(200, 'live\n')],
-    [
-      '/readyz',
-      () => {
-        const reason = app.unready();
-        return textReply(reason === undefined ? 200 : 503, `${reason ?? 'ready'}\n`);
-      },
-    ],
-    [
-      '/metrics',
-      async () => {
-        const page = exposition(await families(operated, metrics));
-        return textReply(200, page, 'text/plain; version=0.0.4');
-      },
-    ],
-  ]);
-  return ({ method, target, fields }) => {
-    const host = hostOf(fields.get('host') ?? 'localhost');
-    if (isLocal && !isLoopback(host)) throw foreignHost;
-    const page = pages.get(target);
-    if (page === undefined) throw unknownPath;
-    if (method === 'GET' || method === 'HEAD') return page();
-    throw wrongMethod;
+/** Counts requests and security events, and shows them with the figures of the app. */
+export function createFeature({ operated }: { readonly operated: Operated }) {
+  const metrics = new Metrics();
+  return {
+    request: metrics.request.bind(metrics),
+    security: metrics.security.bind(metrics),
+    close: () => metrics.close(),
+    endpoints(others: readonly Route[]): Endpoint[] {
+      const { path } = routes.metrics;
+      if (others.some((other) => other.path === path)) {
+        operated.log.message('warn', `${path} is not served: a route of this app has its path`);
+        return [];
+      }
+      return bind(routes, {
+        async metrics() {
+          const body = exposition(await families(operated, metrics));
+          const type = 'text/plain; version=0.0.4; charset=utf-8';
+          const fields = ['Content-Type', type, 'Cache-Control', 'no-store', ...apiFields];
+          return { status: 200, fields, body };
+        },
+      });
+    },
   };
-}
-
-const unknownPath = new CairnError(
-  'not_found',
-  'Cannot find this path: the paths are /livez, /readyz and /metrics',
-);
-const wrongMethod = new CairnError(
-  'method_not_allowed',
-  'Method not allowed: this path supports GET and HEAD',
-  { fields: ['Allow', 'GET, HEAD'] },
-);
-const foreignHost = new CairnError(
-  'misdirected_request',
-  'Cannot answer for this Host: use a loopback name',
-);
-
-function textReply(status: number, body: string, type = 'text/plain'): Reply {
-  const fields = ['Content-Type', `${type}; charset=utf-8`, 'Cache-Control', 'no-store'];
-  return { status, fields: [...fields, ...apiFields], body };
 }
 
 async function families({ app, log, directory }: Operated, metrics: Metrics): Promise<Family[]> {
   const info: Sample = [`{version="${version}",node="${process.version}"}`, 1];
   // A locked-down process may not list this, and other systems do not have it.
   const descriptors = await listDirectory('/proc/self/fd').catch(() => undefined);
-  const disk = await diskSpace(directory).catch(() => undefined);
+  const disk =
+    directory === undefined ? undefined : await diskSpace(directory).catch(() => undefined);
   const { certificate } = app;
   const validTo = certificate && new X509Certificate(certificate).validTo;
   const end = 'End of the TLS certificate, in seconds since the Unix epoch';

@@ -89,16 +89,21 @@ export class Metrics implements Observer {
    */
   readonly #events = new Map(auditEvents.map((event) => [`{event="${event}"}`, 0]));
   readonly #loopDelay = new Histogram();
+  #loopTimer: NodeJS.Timeout | undefined;
 
-  constructor() {
+  /** Measures the event loop from now on: only if somebody reads the figures. */
+  #measureLoop(): void {
     let due = systemClock.elapsed() + loopIntervalMs;
-    timers
-      .setInterval(() => {
-        const now = systemClock.elapsed();
-        this.#loopDelay.observe(Math.max(0, now - due) / 1000);
-        due = now + loopIntervalMs;
-      }, loopIntervalMs)
-      .unref();
+    this.#loopTimer = timers.setInterval(() => {
+      const now = systemClock.elapsed();
+      this.#loopDelay.observe(Math.max(0, now - due) / 1000);
+      due = now + loopIntervalMs;
+    }, loopIntervalMs);
+    this.#loopTimer.unref();
+  }
+
+  close(): void {
+    if (this.#loopTimer !== undefined) timers.clearInterval(this.#loopTimer);
   }
 
   request({ method, route = '', status, durationMs }: RequestEntry): void {
@@ -114,6 +119,7 @@ export class Metrics implements Observer {
   }
 
   families(): Family[] {
+    if (this.#loopTimer === undefined) this.#measureLoop();
     const { rss, heapUsed } = process.memoryUsage();
     const { user, system } = process.cpuUsage();
     const startedSeconds = systemClock.now() / 1000 - process.uptime();
