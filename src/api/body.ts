@@ -18,6 +18,8 @@ export interface Body<T> {
   readonly optional?: boolean;
   /** The most bytes of it on one machine. Absent: `limits.bodyBytesMax`. */
   readonly bytesMax?: number;
+  /** Parses it. Absent: as JSON within the bounds of `limits`. @throws CairnError */
+  readonly parse?: (sent: Buffer) => Promise<JsonValue>;
   /** True if the body may have any media type and is not parsed: handlers take it as it was sent. */
   readonly isRaw?: true;
   /** The shapes of what can be sent, which fits one of them. */
@@ -73,6 +75,7 @@ export function bodiesFor<N extends Shape, C extends Shape>(
 export function manyOf<T>(one: Body<T>): Body<readonly T[]> {
   return {
     mediaTypes: one.mediaTypes,
+    ...(one.parse && { parse: one.parse, bytesMax: one.bytesMax }),
     shapes: one.shapes,
     validate: (sent, principal) =>
       validateElements(sent, (element) => one.validate(element, principal)),

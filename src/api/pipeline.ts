@@ -85,13 +85,13 @@ async function answerBody(
   options: PipelineOptions,
 ): Promise<Reply> {
   const { request, route } = call;
-  const { mediaTypes, optional: isOptional = false, isRaw = false } = body;
+  const { mediaTypes, optional: isOptional = false, isRaw = false, parse } = body;
   const acceptField = route.method === 'PATCH' ? 'Accept-Patch' : 'Accept';
   if (!isOptional && !isRaw) checkContentType(request.fields, mediaTypes, acceptField);
   const sent = await request.receiveBody(bytesMaxOf(body, call, options));
   const isAbsent = isOptional && sent.length === 0;
   if (isOptional && !isAbsent) checkContentType(request.fields, mediaTypes, acceptField);
-  const json = isAbsent || isRaw ? {} : parseJsonBytes(sent);
+  const json = isAbsent || isRaw ? {} : parse ? await parse(sent) : parseJsonBytes(sent);
 
   const { kind } = call.principal;
   const wasLookedUp = kind === 'session' || kind === 'key';

@@ -9,6 +9,7 @@ import {
   signInRoutes,
   singleRoutes,
   usersCollection,
+  yieldedPaths,
   type RouteOptions,
 } from './routes.ts';
 
@@ -35,14 +36,19 @@ export function routeTable(
   return tables.flatMap((table) => Object.values<Route>({ ...table }));
 }
 
-/** Returns the names that no collection can have: those of the server's own paths and tables. */
+/**
+ * Returns the names that no collection can have: those of the server's own paths and tables. Without
+ * users it may have those of `yieldedPaths`, but is served only with a dialect.
+ */
 export function takenNames(users = true): string[] {
-  const paths = routeTable([], { users }).map(({ path }) => path.split('/')[1] ?? '');
+  const paths = routeTable([], { users })
+    .map(({ path }) => path)
+    .filter((path) => users || !yieldedPaths.includes(path));
   return [
-    'changes',
+    ...(users ? ['changes'] : []),
     'page',
     'idempotency-keys',
     ...(users ? ['api-keys', 'apiKeys', 'keys'] : []),
-    ...paths,
+    ...paths.map((path) => path.split('/')[1] ?? ''),
   ];
 }

@@ -72,6 +72,12 @@ export const healthRoutes = {
   ready: { operationId: 'ready', method: 'GET', path: '/readyz', access: 'public', isAlwaysServed: true },
 } as const;
 
+/**
+ * The server's own paths that a collection may have instead, where nobody signs in and a dialect is
+ * spoken: then `/status` is at `/-/status`.
+ */
+export const yieldedPaths: readonly string[] = ['/status', '/changes', '/metrics'];
+
 /** The options of an installation that change the route table. */
 export interface RouteOptions {
   readonly registration?: 'open' | 'closed' | undefined;

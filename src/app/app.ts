@@ -3,7 +3,7 @@ import type { AccountRecords } from '../accounts/records.ts';
 import type { Authenticators } from '../api/authenticate.ts';
 import { createPipeline } from '../api/pipeline.ts';
 import { problemReply } from '../api/replies.ts';
-import { healthRoutes } from '../api/routes.ts';
+import { healthRoutes, yieldedPaths } from '../api/routes.ts';
 import type { Unready } from '../api/health.ts';
 import { roles, type Role } from '../auth/access.ts';
 import { Tokens } from '../auth/tokens.ts';
@@ -37,6 +37,11 @@ export async function openApp(complete: CompleteOptions): Promise<Application> {
     const needs = 'it needs --auth none and no administrator';
     throw new OptionError(`Cannot use "users": false: ${needs}`, 'users');
   }
+  for (const { name } of settings.dialect === undefined ? complete.collections : [])
+    if (yieldedPaths.includes(`/${name}`)) {
+      const message = `Cannot serve the collection ${name}: the server has its path; rename it`;
+      throw new OptionError(`${message}, or use --dialect json-server`, 'collections');
+    }
   const observers: Observer[] = [log];
   const audit: Audit = (event, details) => {
     for (const observer of observers) observer.security?.(event, details);
@@ -44,7 +49,7 @@ export async function openApp(complete: CompleteOptions): Promise<Application> {
   const references = await loadReferences(complete.collections);
   const parts = await loadParts(complete);
   const { place, dialect } = parts;
-  const data = openData({ ...complete, references }, audit, place, dialect?.groups);
+  const data = openData({ ...complete, references }, audit, place, dialect?.rules);
   // An administrator that breaks a rule must not leave a store behind.
   if (administrator !== undefined && !(await data.store.exists())) {
     checkAdministrator(data.users, administrator);

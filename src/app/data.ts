@@ -9,7 +9,12 @@ import { Throttle } from '../auth/throttle.ts';
 import { reasonOf } from '../base/errors.ts';
 import { servedCollections } from '../collections/served.ts';
 import { IdempotencyKeys } from '../collections/idempotency.ts';
-import { registryOf, usersAsTarget, type Groups, type Registry } from '../collections/registry.ts';
+import {
+  registryOf,
+  usersAsTarget,
+  type TableRules,
+  type Registry,
+} from '../collections/registry.ts';
 import { Writes } from '../collections/writes.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
 import { openStore } from '../store/open-store.ts';
@@ -36,7 +41,7 @@ export interface Data {
 
 /**
  * Registers users, sessions and collections with a store that has not started. With
- * `place`, its log is that of the store. `audit` receives the security events. `groups` are further
+ * `place`, its log is that of the store. `audit` receives the security events. `rules` are further
  * indexes of the collections.
  * @throws InvariantError for a collection that was not declared by `defineCollection`
  */
@@ -44,7 +49,7 @@ export function openData(
   options: CompleteOptions,
   audit: Audit = () => undefined,
   place?: SharedPlace,
-  groups?: Groups,
+  rules?: TableRules,
 ): Data {
   const { settings, directory, clock, random, log } = options;
   const declarations = servedCollections(options);
@@ -76,7 +81,7 @@ export function openData(
     hasUsers ? asTarget : undefined,
     references,
     settings.recordsPerOwner,
-    groups,
+    rules,
   );
   const writes = new Writes({ store, idempotencyKeys, observe: options.observer?.(registry) });
   const parts: AccountParts = {

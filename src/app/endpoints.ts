@@ -3,7 +3,7 @@ import { getHeapStatistics } from 'node:v8';
 import { batchEndpoints, collectionEndpoints } from '../api/collections.ts';
 import type { Endpoint } from '../api/call.ts';
 import { Operations } from '../api/operations.ts';
-import { declaredCollection, usersCollection } from '../api/routes.ts';
+import { declaredCollection, usersCollection, yieldedPaths } from '../api/routes.ts';
 import { accountEndpoints, type AccountServices } from '../api/account.ts';
 import { healthEndpoints, type HealthServices } from '../api/health.ts';
 import { signInEndpoints, type SignInServices } from '../api/sign-in.ts';
@@ -55,6 +55,7 @@ export function endpointsOf(
 ): Endpoint[] {
   const { store, writes, hasUsers, registry } = services;
   const options = { ...complete.settings, writes, listPool: services.listPool };
+  const place = dialect === undefined ? (endpoint: Endpoint) => endpoint : yielding;
   const endpoints = [
     ...(hasUsers ? collectionEndpoints(operations.users, options) : []),
     ...[...operations.declared.values()].flatMap((each) => {
@@ -69,13 +70,21 @@ export function endpointsOf(
       return [...collectionEndpoints(each, options), ...batchEndpoints(each, options)];
     }),
     ...(hasUsers ? [...signInEndpoints(services), ...accountEndpoints(services)] : []),
-    ...healthEndpoints({ ...services, status: statusOf(services, features, complete) }),
+    ...healthEndpoints({ ...services, status: statusOf(services, features, complete) }).map(place),
     ...(complete.ownEndpoints?.(registry) ?? []),
   ];
   for (const feature of features) {
-    endpoints.push(...feature.endpoints(endpoints.map(({ route }) => route)));
+    const own = feature.endpoints(endpoints.map(({ route }) => route));
+    endpoints.push(...own.map(place));
   }
   return endpoints;
+}
+
+/** Returns an endpoint whose path a collection may have under another path. */
+function yielding(endpoint: Endpoint): Endpoint {
+  const { route, handle } = endpoint;
+  if (!yieldedPaths.includes(route.path)) return endpoint;
+  return { route: { ...route, path: `/-${route.path}` }, handle };
 }
 
 /** Returns a function that writes the status of the server and its store. */

@@ -8,7 +8,7 @@ import type { Tokens } from '../auth/tokens.ts';
 import type { JsonObject } from '../base/json.ts';
 import type { Clock } from '../base/system.ts';
 import type { CollectionDeclaration } from '../collections/declaration.ts';
-import type { Declared, Groups, ReferenceRules, Registry } from '../collections/registry.ts';
+import type { Declared, ReferenceRules, Registry, TableRules } from '../collections/registry.ts';
 import type {
   CollectionResource,
   CollectionTools,
@@ -70,8 +70,8 @@ interface Local {
 
 /** Lets clients of another server ask in their own way. */
 interface Dialect {
-  /** The indexes of each table of a declared collection, besides its own. */
-  readonly groups: Groups;
+  /** What it adds to the tables of declared collections. */
+  readonly rules: TableRules;
   /** Returns a collection with bodies of the dialect. */
   spoken(
     collection: RoutedCollection<NewEntry, EntryDraft>,

@@ -12,6 +12,7 @@ import {
 import { rmdir } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { dirname, join } from 'node:path';
+import { loadOption, options as parts } from '../app/parts.ts';
 import type { ExitCode } from '../base/errors.ts';
 import { systemClock, systemRandom } from '../base/system.ts';
 import { flagOnly, OptionError, options, toggle } from '../config/options.ts';
@@ -118,7 +119,13 @@ function tellOfSharing(url: string, { out }: Terminal): void {
 async function begin(place: Place, terminal: Terminal): Promise<void> {
   const { directory, unfinished } = place;
   const fence = new Fence(lockOptions(unfinished, terminal));
-  await fence.acquire();
+  try {
+    await fence.acquire();
+  } catch (error) {
+    // The process that was there before has removed its directory, since it is done.
+    if (existsSync(directory)) return;
+    throw error;
+  }
   try {
     // Another process may have done it by now.
     if (!existsSync(directory)) await importFile(place, terminal);
@@ -150,7 +157,8 @@ async function importFile(place: Place, { out, err }: Terminal): Promise<void> {
   const made = join(unfinished, madeName);
   rmSync(made, { recursive: true, force: true });
   const digest = digestOf(file);
-  const added = await importInto(made, file, { collections, err: () => undefined }).catch(
+  const { rules } = await loadOption(parts.dialect, '--dialect');
+  const added = await importInto(made, file, { collections, rules, err: () => undefined }).catch(
     (error: unknown) => {
       // When the file has been mended, it may have other collections.
       if (!isDeclared) rmSync(collections);

@@ -1,5 +1,6 @@
 import { userFields } from '../accounts/user-fields.ts';
 import { takenNames } from '../api/route-table.ts';
+import { yieldedPaths } from '../api/routes.ts';
 import { openData, type Data } from '../app/data.ts';
 import { defaultOptions } from '../app/options.ts';
 import { CairnError, FatalError } from '../base/errors.ts';
@@ -15,6 +16,7 @@ import {
   toggle,
 } from '../config/options.ts';
 import { namesDirectory } from '../config/read.ts';
+import type { TableRules } from '../collections/registry.ts';
 import { silentLog } from '../log/log.ts';
 import { emailKey } from '../schema/field.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
@@ -81,16 +83,27 @@ export const commands: readonly Command[] = [
 ];
 
 async function printDeclaration({ terminal, operands: [file = ''], read }: Call): Promise<void> {
-  const { declaration, notes } = await declared(file, read(strict));
+  const isStrict = read(strict);
+  const { declaration, notes } = await declared(file, isStrict, namesWithoutDialect(isStrict));
   terminal.out(declaration);
   for (const line of notes) terminal.err(`${line}\n`);
 }
 
+/** Returns the names that no collection can have if the server speaks no dialect. */
+const namesWithoutDialect = (users: boolean | undefined): string[] => [
+  ...takenNames(users),
+  ...yieldedPaths.map((path) => path.slice(1)),
+];
+
 /** Returns a declaration that fits a file, and what an import changes. */
-export async function declared(file: string, isStrict = false): Promise<MadeDeclaration> {
+export async function declared(
+  file: string,
+  isStrict = false,
+  taken = takenNames(false),
+): Promise<MadeDeclaration> {
   const { readMembers } = await import('../options/transfer/file.ts');
   const { declareMembers } = await import('../options/transfer/declare.ts');
-  return declareMembers(readMembers(file), takenNames(isStrict), isStrict);
+  return declareMembers(readMembers(file), taken, isStrict);
 }
 
 async function importFile(call: Call): Promise<void> {
@@ -117,6 +130,8 @@ interface ImportOptions {
   /** The file of declarations. */
   readonly collections: string | undefined;
   readonly memoryMax?: number | undefined;
+  /** What a dialect adds to the tables. */
+  readonly rules?: TableRules | undefined;
   /** The e-mail address of the user who owns the records; absent: nobody does. */
   readonly owner?: string | undefined;
   /** Takes what is changed, and what the store says. */
@@ -130,7 +145,7 @@ interface ImportOptions {
 export async function importInto(
   directory: string,
   file: string,
-  { collections, memoryMax, owner, err }: ImportOptions,
+  { collections, memoryMax, owner, rules, err }: ImportOptions,
 ): Promise<ReadonlyMap<string, number>> {
   const { readMembers } = await import('../options/transfer/file.ts');
   const { checkMembers, writeArrivals } = await import('../options/transfer/import.ts');
@@ -139,8 +154,9 @@ export async function importInto(
   const message = (_level: string, line: string): void => err(`${line}\n`);
   const log = { ...silentLog, message };
   const settings = { ...defaultOptions.settings, memoryMax };
-  const data = openData({ ...defaultOptions, settings, directory, ...declarations, log });
-  const members = named(readMembers(file), takenNames(declarations.users));
+  const complete = { ...defaultOptions, settings, directory, ...declarations, log };
+  const data = openData(complete, undefined, undefined, rules);
+  const members = named(readMembers(file), namesWithoutDialect(declarations.users));
   if (!(await data.store.exists())) {
     // A mistake makes no store. Without one, no user can be the owner.
     ownerOf(data, owner);

@@ -1,6 +1,7 @@
 import type { Principal } from '../auth/access.ts';
 import { invalidToken } from '../auth/tokens.ts';
 import { CairnError, invariant } from '../base/errors.ts';
+import { limits } from '../base/limits.ts';
 import { keyName, recordId, type RecordId } from '../base/record-id.ts';
 import type { Scalar } from '../base/json.ts';
 import {
@@ -43,6 +44,8 @@ export interface Entry extends StoredRecord {
  */
 export interface Declared extends CollectionDeclaration {
   readonly records: Collection<Entry>;
+  /** How large a record may be, as JSON. */
+  readonly recordBytesMax: number;
   /** What ids callers may give. Absent: the store makes all. */
   readonly ids: IdKind | undefined;
   /** The name as a part of operation ids, which no other collection has. */
@@ -181,6 +184,14 @@ export interface ReferenceRules {
 /** Group indexes of the tables of declared collections. */
 export type Groups = NonNullable<TableDefinition<Entry>['groups']>;
 
+/** What a dialect adds to all tables of declared collections. */
+export interface TableRules {
+  /** Indexes besides their own. */
+  readonly groups?: Groups;
+  /** Absent: `limits.recordBytesMax`. */
+  readonly recordBytesMax?: number;
+}
+
 /** The declared collections of an app, by name. */
 export type Registry = ReadonlyMap<string, Declared>;
 
@@ -194,7 +205,7 @@ export function registryOf(
   users: Target | undefined,
   references?: ReferenceRules,
   recordsPerOwner?: number,
-  groups: Groups = {},
+  { groups = {}, recordBytesMax = limits.recordBytesMax }: TableRules = {},
 ): Registry {
   const isBounded = recordsPerOwner !== undefined;
   const tables: Collection<Entry>[] = [];
@@ -225,6 +236,7 @@ export function registryOf(
     return {
       ...declaration,
       records,
+      recordBytesMax,
       ids: idsOf(fields),
       noun,
       unique,

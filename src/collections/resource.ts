@@ -171,8 +171,8 @@ export function checkEntry(
   input: NewEntry,
   before?: Entry,
 ): void {
-  const { ids, references, singular, unique, isBuiltIn } = collection;
-  if (!isBuiltIn) checkSize(input);
+  const { ids, references, singular, unique, isBuiltIn, recordBytesMax } = collection;
+  if (!isBuiltIn) checkSize(input, recordBytesMax);
   references?.check(tx, principal, collection, input, before);
   const records = tx.of(collection.records);
   const taken: string[] = [];

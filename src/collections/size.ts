@@ -1,21 +1,20 @@
-import { limits } from '../base/limits.ts';
 import { moreName, type Field, type Input, type Shape } from '../schema/field.ts';
 import { validationFailed } from '../schema/validate.ts';
 import { levelsMax, sizeOf, sizeOfOwnNames } from '../store/memory/size.ts';
 import type { SizeOf } from '../store/store.ts';
 
 /**
- * Checks that a record is not larger than a body can be: patches could make it grow. Its size is the
- * length of its JSON text.
+ * Checks that a record is not larger than a body can be, `bytesMax`: patches could make it grow. Its
+ * size is the length of its JSON text.
  * @throws CairnError `validation_failed`
  */
-export function checkSize(record: Input<Shape>): void {
+export function checkSize(record: Input<Shape>, bytesMax: number): void {
   const json = JSON.stringify(record);
-  if (json.length <= limits.recordBytesMax / 3) return;
+  if (json.length <= bytesMax / 3) return;
   // Callers have the further members next to the others.
   const wrapping = record[moreName] === undefined ? 0 : `"${moreName}":{}`.length;
-  if (Buffer.byteLength(json) - wrapping <= limits.recordBytesMax) return;
-  const detail = `must be at most ${limits.recordBytesMax} bytes of JSON`;
+  if (Buffer.byteLength(json) - wrapping <= bytesMax) return;
+  const detail = `must be at most ${bytesMax} bytes of JSON`;
   throw validationFailed([{ pointer: '', code: 'too_large', detail }]);
 }
 

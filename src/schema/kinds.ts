@@ -392,7 +392,8 @@ const isObject = (value: unknown): value is { readonly [name: string]: unknown }
 const json: Kind<JsonField> = {
   violation(value, { bytesMax = limits.jsonFieldBytesMax }) {
     const found = jsonViolation(value);
-    if (found !== undefined) return found;
+    // A field that may fill a record is held to the bound of records.
+    if (found !== undefined || bytesMax >= limits.recordBytesMax) return found;
     if (Buffer.byteLength(JSON.stringify(value)) <= bytesMax) return undefined;
     return violation('too_large', `must be at most ${bytesMax} bytes of JSON`);
   },

@@ -5,7 +5,7 @@ import { collectionsOf } from './api/model.js';
 import { draw, events, onClick, set } from './lib/dom.js';
 import { isChanged, mayLeaveForm, openDraft } from './state/draft.js';
 import { collectionNow, loadList } from './state/list.js';
-import { channelName, collectionOf, state } from './state/me.js';
+import { channelName, collectionOf, ownPath, state } from './state/me.js';
 import { explain, say } from './state/news.js';
 import { loadTotals } from './state/places.js';
 import {
@@ -124,7 +124,7 @@ async function start() {
     Object.assign(state, { me });
     void events.run(() => router.arrive(false));
     void loadTotals().catch(() => {});
-    if ('/changes' in (state.description?.paths ?? {}))
+    if (`/${ownPath('changes')}` in (state.description?.paths ?? {}))
       (await import('./state/changes.js')).followChanges();
   } catch (error) {
     failure = explain(error);

@@ -51,7 +51,7 @@ export class Minutes {
     if (isWrite && status < 300) this.#writes += 1;
     if (status === 401 && signInRoutes.includes(route)) this.#failedSignIns += 1;
     // A feed lasts as long as its reader stays.
-    if (route === '/changes') return;
+    if (route.endsWith('/changes')) return;
     this.#durations.record(Math.min(Math.ceil(durationMs * 1000) || 1, longestUs));
   }
 

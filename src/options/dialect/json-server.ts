@@ -17,12 +17,12 @@ import { Operations } from '../../api/operations.ts';
 import { shown, unstoredReply } from '../../api/replies.ts';
 import { declaredCollection } from '../../api/routes.ts';
 import { CairnError } from '../../base/errors.ts';
-import { isJsonObject, isScalar, parseJsonObject } from '../../base/json.ts';
+import { isJsonObject, isScalar } from '../../base/json.ts';
 import type { JsonValue, Scalar } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
 import { idOf, recordId, type RecordId } from '../../base/record-id.ts';
 import { readerOf, type Reader } from '../../collections/reader.ts';
-import type { Declared, Entry, Registry } from '../../collections/registry.ts';
+import type { Declared, Entry, Registry, TableRules } from '../../collections/registry.ts';
 import {
   CollectionResource,
   found,
@@ -32,9 +32,15 @@ import {
   type EntryDraft,
   type NewEntry,
 } from '../../collections/resource.ts';
-import { Fields } from '../../http/fields.ts';
-import { endUnread, leavable, type Handle, type Reply, type Request } from '../../http/message.ts';
-import { parseQuery, type Query } from '../../http/query.ts';
+import {
+  endUnread,
+  isSafe,
+  leavable,
+  type Handle,
+  type Reply,
+  type Request,
+} from '../../http/message.ts';
+import type { Query } from '../../http/query.ts';
 import { invalidParameter, onlyCondition, type Filter } from '../../lists/filters.ts';
 import { readList, readRecord, type List, type PieceWriter } from '../../lists/list.ts';
 import { listParameters } from '../../lists/query.ts';
@@ -48,7 +54,8 @@ import {
   representationWriter,
 } from '../../schema/record.ts';
 import type { Store, StoredRecord, Transaction } from '../../store/store.ts';
-import { isForeign, namesIn, readPart, readQuery, type Part } from './query.ts';
+import { asJson, LargeBodies, parseLarge, recordBytesMax, toJson } from './bodies.ts';
+import { isForeign, namesIn, parseLeniently, readPart, readQuery, type Part } from './query.ts';
 import { knownIn, referenceTo, targetOf } from './relations.ts';
 
 /** The index of what records refer to: each member with a name that ends in `Id`, by its text. */
@@ -59,7 +66,7 @@ const keyOf = (name: string, id: Scalar): string => `${name} ${id}`;
 const seen = (declared: Declared): Reader => readerOf(declared, localAdministrator, 'list');
 
 /** The indexes of the tables of declared collections, besides their own. */
-export const groups = {
+const groups = {
   // Every write runs this, several times.
   [refers](entry: Entry): string[] {
     const keys: string[] = [];
@@ -72,6 +79,8 @@ export const groups = {
     return keys;
   },
 };
+
+export const rules: TableRules = { groups, recordBytesMax };
 
 /** Returns the filter by id that stands for one by what records refer to: an index answers both. */
 function referrersIn(declared: Declared, filters: readonly Filter[]): Filter[] {
@@ -98,6 +107,7 @@ export function spoken(collection: Spoken): Spoken {
     replace: sentTo(replace, (sent) => withoutId(sent, !Object.hasOwn(fields, 'id'))),
     patch: {
       ...patch,
+      ...large,
       validate: (sent: JsonValue, by: Principal) => ({
         kind: 'patch' as const,
         against: (stored: object) =>
@@ -131,8 +141,10 @@ export function endpointsOf(
 /** Returns a body that is changed before it is validated. */
 const sentTo = <T>(body: Body<T>, change: (sent: JsonValue) => JsonValue): Body<T> => ({
   ...body,
+  ...large,
   validate: (sent, by) => body.validate(change(sent), by),
 });
+const large = { bytesMax: recordBytesMax, parse: parseLarge };
 
 /** Returns what was sent without its id: that of a record never changes. */
 function withoutId(sent: JsonValue, isGiven = false): JsonValue {
@@ -211,11 +223,15 @@ function handlersOf(
   const { fields, records } = declared;
   const isKnown = knownIn(declared);
   const own: readonly string[] = listParameters(declared).filter((name) => name !== 'q');
+  /** Records of json-server may have members that are called as parameters of Cairn. */
+  const isTaken = (name: string): boolean => own.includes(name) && isKnown(name);
+  const isOwnName = (name: string): boolean => own.includes(name) && !isKnown(name);
   return {
     list: (listed) => async (call) => {
-      const query = parseQuery(call.query);
+      const query = parseLeniently(call.query);
       const names = [...query.keys()];
-      const isOwn = names.some((name) => own.includes(name)) && !names.some(isForeign);
+      const isOwn =
+        names.some(isOwnName) && !names.some((name) => isForeign(name) || isTaken(name));
       if (isOwn || names.length === 0) return listed(call);
       const asked = readQuery(declared, query, isKnown);
       const filters = [...referrersIn(declared, asked.filters), ...asked.filters];
@@ -238,13 +254,13 @@ function handlersOf(
     },
 
     read: (one) => (call) => {
-      const query = parseQuery(call.query);
+      const query = parseLeniently(call.query);
       const embed = embeddingIn(declared, registry, query);
       if (embed !== undefined) {
         const record = found(seen(declared).withId(call.id));
         return shown(200, undefined, readRecord(pool, record, { caller: call.request, embed }));
       }
-      const isMeant = [...query.keys()].some((name) => own.includes(name) || isKnown(name));
+      const isMeant = [...query.keys()].some(isOwnName);
       return one(isMeant ? call : { ...call, query: '' });
     },
 
@@ -354,38 +370,65 @@ function embeddingIn(
 
 /**
  * Returns what takes requests before `handle`: `/posts/1/comments` is about the comments of a post,
- * `/posts/` is `/posts`, and a body without a type is JSON.
+ * `/posts/` is `/posts`, and bodies are those of json-server.
  */
 export function taking(handle: Handle, registry: Registry): Handle {
+  const largeBodies = new LargeBodies();
   return (request) => {
-    const { method, fields: given } = request;
-    const target = request.target.replace(endForm, '$1');
-    const isTyped = !method.startsWith('P') || given.get('content-type') !== undefined;
-    const fields = isTyped ? given : new Fields([...given.raw, 'Content-Type', 'application/json']);
-    const [, of = '', sent = '', nested = '', query = ''] = nestedForm.exec(target) ?? [];
-    const [parent, below] = [registry.get(of), registry.get(nested)];
-    if (!parent || !below || parent.isSingle || below.isSingle)
-      return handle(
-        isTyped && target === request.target ? request : changed(request, { fields, target }),
-      );
-    const name = referenceTo(parent, below);
-    const asked = `${name}:eq=${sent.replaceAll(/[+&]/g, encodeURIComponent)}`;
+    const { method } = request;
+    const whole = request.target.replace(endForm, '$1');
+    // json-server passes over the query of a write.
+    const target = isSafe(method) ? whole : whole.replace(/\?.*/s, '');
+    const nested = nestedIn(target, registry);
     const isRead = method === 'GET' || method === 'HEAD';
-    return handle(
+    if (nested !== undefined && isRead) return handle(changed(request, { target: nested.list }));
+    if (isSafe(method))
+      return handle(target === request.target ? request : changed(request, { target }));
+    let end = (): void => undefined;
+    const reply = handle(
       changed(request, {
-        fields,
-        target: isRead ? `/${nested}?${asked}&${query}` : `/${nested}`,
+        fields: asJson(request.fields),
+        target: nested?.path ?? target,
         async receiveBody(bytesMax) {
-          const body = await request.receiveBody(bytesMax);
-          const members = parseJsonObject(body);
-          if (members === undefined) return body;
-          const [id = ''] = [...parseQuery(asked).values()].flat();
-          const record = seen(parent).withId(idFrom(parent, id));
-          const value = record === undefined ? id : idOf(record);
-          return Buffer.from(JSON.stringify({ ...members, [name]: value }));
+          const sent = await request.receiveBody(bytesMax);
+          if (sent.length > limits.recordBytesMax)
+            end = await largeBodies.enter(request, sent.length);
+          const body = toJson(sent, request.fields.get('content-type'));
+          return nested === undefined ? body : nested.withReference(body);
         },
       }),
     );
+    return Promise.resolve(reply).finally(() => end());
+  };
+}
+
+/** What a path such as `/posts/1/comments` is about. */
+interface Nested {
+  /** The target that lists the records. */
+  readonly list: string;
+  /** The path that creates one. */
+  readonly path: string;
+  /** Returns the body of a new record with its reference. */
+  withReference(body: Buffer): Promise<Buffer>;
+}
+
+function nestedIn(target: string, registry: Registry): Nested | undefined {
+  const [, of = '', sent = '', below = '', query = ''] = nestedForm.exec(target) ?? [];
+  const [parent, child] = [registry.get(of), registry.get(below)];
+  if (!parent || !child || parent.isSingle || child.isSingle) return undefined;
+  const name = referenceTo(parent, child);
+  const condition = `${name}:eq=${sent.replaceAll(/[+&]/g, encodeURIComponent)}`;
+  return {
+    list: `/${below}?${condition}&${query}`,
+    path: `/${below}`,
+    async withReference(body) {
+      const members = await parseLarge(body).catch(() => undefined);
+      if (!isJsonObject(members)) return body;
+      const [id = ''] = [...parseLeniently(condition).values()].flat();
+      const record = seen(parent).withId(idFrom(parent, id));
+      const value = record === undefined ? id : idOf(record);
+      return Buffer.from(JSON.stringify({ ...members, [name]: value }));
+    },
   };
 }
 

@@ -5,12 +5,10 @@
  *     _start=5&_end=10  _limit=5  _page=2      a part of the list, with its total
  *     _page=2&_per_page=5                      a page in an envelope
  *     views_gte=1  views:gt=1  title_like=x    filters
- *     _where={"or":[{"views":{"gt":1}},…]}     filters, with one level of `and` and `or`
  *     _embed=comments  _expand=post            other records in each
  *     q=text                                   a search
  */
-import { isJsonObject, isScalar, parseJson, parseJsonNumber } from '../../base/json.ts';
-import type { JsonValue, Scalar } from '../../base/json.ts';
+import { isScalar, parseJsonNumber, type Scalar } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
 import type { Query } from '../../http/query.ts';
 import {
@@ -21,13 +19,15 @@ import {
   type Condition,
   type Filter,
 } from '../../lists/filters.ts';
+import type { SortTerm } from '../../lists/order.ts';
 import { isSortable, parseListQuery, type ListQuery, type ListSubject } from '../../lists/query.ts';
 import type { Field, Shape } from '../../schema/field.ts';
 import { kindOf } from '../../schema/kinds.ts';
 import { fieldAt, memberPrefix } from '../../schema/record.ts';
 import type { IsKnown } from './relations.ts';
 
-const parameters = /^(?:q|_(?:sort|order|start|end|limit|page|per_page|embed|expand|where))$/;
+const parameters =
+  /^(?:q|_(?:sort|order|start|end|limit|page|per_page|embed|expand|where|dependent))$/;
 
 /** A filter with an operator, as either version writes it. */
 const filterForm = /^(.+?)(?:_(gte?|lte?|ne|like)|:(\w+))$/;
@@ -49,6 +49,18 @@ export interface Part {
   /** The number of the page; `undefined` where the part is none. */
   readonly page?: number;
   readonly isEnvelope?: boolean;
+}
+
+/**
+ * Parses a query as json-server does: a stray percent sign is text, and bytes that are not UTF-8 are
+ * U+FFFD.
+ */
+export function parseLeniently(query: string): Query {
+  const parameters = new Map<string, string[]>();
+  // The "&" protects a "?" at the beginning, which would be removed.
+  for (const [name, value] of new URLSearchParams(`&${query}`))
+    parameters.set(name, [...(parameters.get(name) ?? []), value]);
+  return parameters;
 }
 
 /** Returns the last value of a parameter; `undefined` for none, and for an empty one. */
@@ -77,28 +89,30 @@ export function readPart(query: Query): Part | undefined {
 /** Returns the query of a list, without its part. @throws CairnError `invalid_query` */
 export function readQuery(subject: ListSubject, query: Query, isKnown: IsKnown): ListQuery {
   const { fields: shape } = subject;
-  const own = new Map<string, readonly string[]>();
   const searched = valueOf(query, 'q');
   const orders = valueOf(query, '_order')?.toLowerCase().split(',') ?? [];
   const terms = valueOf(query, '_sort')?.split(',') ?? [];
-  const sort = terms.flatMap((term, index) => {
+  const sort = terms.flatMap((term, index): SortTerm[] => {
     const name = term.replace(/^-/, '');
     const path = pathOf(shape, name);
     const field = isKnown(name) ? fieldAt(shape, path) : undefined;
     if (field === undefined || !isSortable(field)) return [];
-    return term !== name || orders[index] === 'desc' ? `-${path}` : path;
+    return [{ name: path, descending: term !== name || orders[index] === 'desc' }];
   });
-  if (sort.length > 0) own.set('sort', [sort.join()]);
-  const asked = parseListQuery(subject, own);
+  const asked = parseListQuery(subject, new Map());
   const filters = [...asked.filters];
   // The whole text is looked for, in any field.
   if (searched !== undefined) filters.push(searchOf('q', '', [searched]));
-  const where = valueOf(query, '_where');
-  if (where !== undefined) filters.push(...readWhere(shape, where));
-  for (const [written, values] of query) {
+  if (query.has('_where'))
+    throw invalidParameter('_where', 'is not supported: filter by views_gte, views:gt or or=(…)');
+  for (const [written, all] of query) {
     const parameter = written.replace(/\[\]$/, '');
     if (parameters.test(parameter)) continue;
     const [, name, suffix, operator = suffix] = filterForm.exec(parameter) ?? [];
+    // An empty field of a form bounds nothing.
+    const isBound = /^(?:[gl]te?|like)$/.test(operator ?? '');
+    const values = isBound ? all.filter((value) => value !== '') : all;
+    if (values.length === 0) continue;
     const isOperated = name !== undefined && operator !== undefined;
     // Of a path only the first name is known: what ends it is taken for an operator.
     if (isKnown(parameter) && !(isOperated && name.includes('.')))
@@ -108,7 +122,7 @@ export function readQuery(subject: ListSubject, query: Query, isKnown: IsKnown):
       filters.push(...filtersOf(shape, name, operator, listed));
     }
   }
-  return { ...asked, filters };
+  return { ...asked, sort: [...sort, ...asked.sort], filters };
 }
 
 /** Returns the path of a member, also of one that is called as what the server stores. */
@@ -168,57 +182,4 @@ function spelledBy(text: string, field: Field): Scalar[] {
     ...(Number.isFinite(number) ? [number] : []),
     ...(isTruth ? [text === 'true'] : []),
   ];
-}
-
-const whereForm =
-  'must be a JSON object such as {"views":{"gt":1},"or":[{"author":{"eq":"Ada"}},…]}, ' +
-  'with up to 20 parts in "and" and "or", which are not nested';
-const partsMax = 20;
-/** The filters that alternatives with several conditions each can make together. */
-const productsMax = 100;
-
-/** @throws CairnError `invalid_query` */
-function readWhere(shape: Shape, text: string): Filter[] {
-  let where: JsonValue;
-  try {
-    where = parseJson(text);
-  } catch {
-    throw invalidParameter('_where', whereForm);
-  }
-  return conditionsIn(shape, where, true);
-}
-
-/** Returns the filters of an object of conditions. `path` is that of the object, with a dot. */
-function conditionsIn(shape: Shape, where: JsonValue, isWhole: boolean, path = ''): Filter[] {
-  if (!isJsonObject(where)) throw invalidParameter('_where', whereForm);
-  return Object.entries(where).flatMap(([name, value]): Filter[] => {
-    if ((name === 'and' || name === 'or') && Array.isArray(value)) {
-      const isAllowed = isWhole && value.length > 0 && value.length <= partsMax;
-      if (!isAllowed) throw invalidParameter('_where', whereForm);
-      const parts = value.map((part: JsonValue) => conditionsIn(shape, part, false));
-      return name === 'and' ? parts.flat() : alternatives(parts);
-    }
-    if (!isJsonObject(value)) return filtersOf(shape, path + name, 'eq', textsOf(value));
-    return Object.entries(value).flatMap(([key, operand]) =>
-      Object.hasOwn(operators, key)
-        ? filtersOf(shape, path + name, key, textsOf(operand))
-        : conditionsIn(shape, { [key]: operand }, false, `${path}${name}.`),
-    );
-  });
-}
-
-/** Returns filters that hold where all those of one part do. @throws CairnError `invalid_query` */
-function alternatives(parts: readonly Filter[][]): Filter[] {
-  const count = parts.reduce((product, { length }) => product * length, 1);
-  if (count > productsMax) throw invalidParameter('_where', whereForm);
-  return parts.reduce<Filter[]>(
-    (all, part) => all.flatMap((filter) => part.map((other) => [...filter, ...other])),
-    [[]],
-  );
-}
-
-function textsOf(value: JsonValue): string[] {
-  const values = [value].flat();
-  if (values.every(isScalar)) return values.map(String);
-  throw invalidParameter('_where', whereForm);
 }

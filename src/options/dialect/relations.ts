@@ -68,6 +68,6 @@ function countMembers({ fields, records }: Declared): IsKnown {
   }
   return (path) => {
     const [name = ''] = path.split('.');
-    return Object.hasOwn(fields, name) || counts.has(name);
+    return Object.hasOwn(fields, name) || counts.has(name) || counts.has(path);
   };
 }

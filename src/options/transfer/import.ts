@@ -191,7 +191,7 @@ function register(arrival: Arrival, record: NewRecord, pointer: string): void {
   if (id !== undefined) ids.set(String(id), id);
   if (isNumber(id)) arrival.highest = Math.max(arrival.highest, id);
   if (known !== undefined) return;
-  checkSize(fields);
+  checkSize(fields, collection.recordBytesMax);
   records.push(record);
 }
 

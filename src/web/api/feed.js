@@ -3,7 +3,7 @@
 
 /**
  * @import { Change } from '../types.js'
- * @typedef {{ isOn: () => boolean, receive: (change: Change) => void, reset: () => void }} Listener
+ * @typedef {{ path: string, isOn: () => boolean, receive: (change: Change) => void, reset: () => void }} Listener
  */
 
 const retryMs = 5000;
@@ -22,10 +22,10 @@ export function follow(listener) {
 
 /** @param {Listener} listener */
 function open(listener) {
-  const { isOn, receive, reset } = listener;
+  const { path, isOn, receive, reset } = listener;
   source?.close();
   if (document.hidden || !isOn()) return;
-  source = new EventSource(`changes${last && `?since=${last}`}`);
+  source = new EventSource(`${path}${last && `?since=${last}`}`);
   for (const type of /** @type {const} */ (['created', 'replaced', 'removed']))
     source.addEventListener(type, ({ data, lastEventId }) => {
       last = lastEventId;

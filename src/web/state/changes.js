@@ -4,7 +4,7 @@ import { follow } from '../api/feed.js';
 import { draw, inNextFrame } from '../lib/dom.js';
 import { notice } from './draft.js';
 import { list, loadList, showChanges } from './list.js';
-import { state } from './me.js';
+import { ownPath, state } from './me.js';
 import { addToTotal } from './places.js';
 import { route } from './route.js';
 
@@ -18,6 +18,7 @@ const [togetherMs, activitiesMax, lightMs, lightsMax] = [10_000, 8, 1500, 5];
 /** Follows the feed, if someone is signed in. */
 export const followChanges = () =>
   follow({
+    path: ownPath('changes'),
     isOn: () => !!state.me,
     receive(change) {
       if (arrived.length === 0) inNextFrame(apply);

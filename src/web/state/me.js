@@ -55,6 +55,13 @@ export const allows = (of, operation, holds) => isAllowed(of, operation, state.m
 /** Returns the collections on which the person may carry out an operation. @param {string} operation */
 export const allowed = (operation) => state.collections.filter((each) => allows(each, operation));
 
+/**
+ * Returns a path of the server itself, which makes room for a collection of its name.
+ * @param {string} name
+ */
+export const ownPath = (name) =>
+  `/-/${name}` in (state.description?.paths ?? {}) ? `-/${name}` : name;
+
 /** What the declaration says of a field. @type {(of: Collection, field: string) => Declared} */
 export const declared = ({ name }, field) =>
   state.description?.['x-collections'].find((each) => each.name === name)?.fields?.[field] ?? {};

@@ -2,7 +2,7 @@
 /** What the server says of itself, read again and again while it is shown. */
 import { call } from '../api/call.js';
 import { draw } from '../lib/dom.js';
-import { state } from './me.js';
+import { ownPath, state } from './me.js';
 import { route } from './route.js';
 
 /**
@@ -23,7 +23,7 @@ export async function watchServer() {
   clearTimeout(refresh);
   if (state.me?.role !== 'admin' || document.hidden) return;
   if (route.view || !['', 'server'].includes(route.id)) return;
-  server = (await call('GET', 'status')).data;
+  server = (await call('GET', ownPath('status'))).data;
   refresh = window.setTimeout(() => void watchServer().catch(() => {}), refreshMs);
   draw();
 }
