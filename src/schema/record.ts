@@ -70,16 +70,21 @@ export function readerAt(shape: Shape, path: string): (record: object) => Value 
   if (path === numberName) return (record) => fieldValue(record, 'id');
   if (path === 'id' && hasGivenIds(shape)) return idIn;
   if (path === moreName) return moreOf;
-  if (path.startsWith(memberPrefix)) {
-    const read = walk(path.slice(memberPrefix.length));
-    return (record) => read(moreOf(record));
-  }
+  if (path.startsWith(memberPrefix)) return memberAt(path.slice(memberPrefix.length));
   const [first = ''] = path.split('.');
-  if (Object.hasOwn(shape, moreName) && !Object.hasOwn(shape, first) && isMember(first)) {
-    const read = walk(path);
-    return (record) => read(moreOf(record));
-  }
+  if (Object.hasOwn(shape, moreName) && !Object.hasOwn(shape, first) && isMember(first))
+    return memberAt(path);
   return path.includes('.') ? walk(path) : (record) => fieldValue(record, path);
+}
+
+/** Returns the reader of an additional member. One whose name has dots wins over a path. */
+function memberAt(path: string): (record: object) => Value | undefined {
+  const read = walk(path);
+  if (!path.includes('.')) return (record) => read(moreOf(record));
+  return (record) => {
+    const members = moreOf(record);
+    return Object.hasOwn(members, path) ? fieldValue(members, path) : read(members);
+  };
 }
 
 function walk(path: string): (record: object) => Value | undefined {
