@@ -1,10 +1,12 @@
-import { aFlag, aText, elements, maybe, members } from '../schema/declaration.ts';
+import { isJsonObject } from '../base/json.ts';
+import { anything, asJson, flag, mistakesIn, word } from '../schema/declaration.ts';
+import type { Shape } from '../schema/field.ts';
 import { declare, type CollectionDeclaration, type CollectionDefinition } from './declaration.ts';
 import {
-  checkCollection,
-  checkRoles,
-  checkServed,
+  collectionMistakes,
   refuseMistakes,
+  roleMistakes,
+  servedMistakes,
   withSingulars,
 } from './define.ts';
 import type { Served } from './served.ts';
@@ -31,13 +33,13 @@ export interface Declarations {
   readonly collections: readonly CollectionDeclaration[];
 }
 
-const checkFile = members({
-  $schema: maybe(aText),
-  items: maybe(aFlag),
-  users: maybe(aFlag),
-  roles: maybe(checkRoles),
-  collections: maybe(elements('an array', 0, checkCollection)),
-});
+const fileShape: Shape = {
+  $schema: word,
+  items: flag,
+  users: flag,
+  roles: anything,
+  collections: anything,
+};
 
 /**
  * Parses a file of declarations. `taken`: names that collections cannot have, and those of a
@@ -49,12 +51,27 @@ export function parseDeclarations(
   taken: readonly string[],
   takenWithoutUsers = taken,
 ): Declarations {
-  // The file has these members where the check finds no mistake.
-  const file = json as Served<CollectionDefinition>;
-  refuseMistakes('', (report) => {
-    if (checkFile(json, '', report))
-      checkServed(file, file.users === false ? takenWithoutUsers : taken, report);
-  });
+  const value = asJson(json);
+  const mistakes = mistakesIn(fileShape, value, '');
+  const { roles: written = [], collections: all = [] } = isJsonObject(value) ? value : {};
+  mistakes.push(...roleMistakes(written, '/roles'));
+  if (!Array.isArray(all)) mistakes.push(['/collections', 'must be an array']);
+  const known = Array.isArray(written) ? written.map(String) : [];
+  // The file has these members if the check finds no mistake, and so has each collection.
+  const file = Object(json) as Served<CollectionDefinition>;
+  const sound = new Map<string, CollectionDefinition>();
+  const names: string[] = [];
+  for (const [index, each] of Array.isArray(all) ? all.entries() : []) {
+    const place = `/collections/${index}`;
+    const own = collectionMistakes(each, place, known);
+    mistakes.push(...own);
+    const definition = file.collections?.[index];
+    if (own.length === 0 && definition !== undefined) sound.set(place, definition);
+    else if (isJsonObject(each)) names.push(String(each['name']));
+  }
+  const others = file.users === false ? takenWithoutUsers : taken;
+  if (isJsonObject(value)) mistakes.push(...servedMistakes(sound, names, file, others));
+  refuseMistakes('', mistakes);
   const { items = true, users = true, roles = [] } = file;
   return { items, users, roles, collections: withSingulars(file).map(declare) };
 }

@@ -1,23 +1,20 @@
-import { isByRecord, isRole, roles, wordsOf } from '../auth/access.ts';
+import { isByRecord, isRole, roles as standardRoles, wordsOf } from '../auth/access.ts';
 import { InvariantError, invariant } from '../base/errors.ts';
-import { pointerTo } from '../base/json.ts';
+import { isJsonObject, pointerTo, type JsonObject, type JsonValue } from '../base/json.ts';
 import { didYouMean } from '../base/search.ts';
 import {
-  aFlag,
-  aText,
-  checkField,
-  elements,
+  anything,
+  asJson,
+  fieldMistakes,
+  flag,
   isFieldName,
-  isObject,
-  maybe,
-  members,
+  mistakesIn,
   nameRule,
-  must,
   oneOf,
-  type Check,
-  type Report,
+  word,
+  type Mistake,
 } from '../schema/declaration.ts';
-import { referenceIn, type Field } from '../schema/field.ts';
+import { referenceIn, type Field, type Shape } from '../schema/field.ts';
 import {
   anyAccess,
   declare,
@@ -31,19 +28,20 @@ import { items as itemsCollection } from './items.ts';
 import { camelCase, singularize } from './nouns.ts';
 import type { Served } from './served.ts';
 
-/** The checks of collections, which are loaded only where somebody declares some. */
+/** The checks of collections, which are loaded only if somebody declares some. */
 
 /**
  * Declares a collection with the paths `/<name>` and `/<name>/{id}`, as `items` is
  * declared.
- * @throws InvariantError with all mistakes
+ * @throws DeclarationError with all mistakes
  */
 export function defineCollection<const D extends CollectionDefinition>(
   definition: D,
 ): DefinedCollection<D> {
-  const name: unknown = isObject(definition) ? definition.name : definition;
+  const json = asJson(definition);
+  const name = isJsonObject(json) ? json['name'] : json;
   const subject = `Cannot declare the collection ${JSON.stringify(name)}: `;
-  refuseMistakes(subject, (report) => checkCollection(definition, '', report));
+  refuseMistakes(subject, collectionMistakes(json, ''));
   const [named] = withSingulars({ items: false, users: false, collections: [definition] });
   invariant(named !== undefined, 'each definition is named');
   // It has its definition, of which the name is.
@@ -68,99 +66,185 @@ export class DeclarationError extends InvariantError {
   }
 }
 
-/**
- * Runs a check of declarations. `subject` begins the message.
- * @throws DeclarationError with all mistakes that the check reports
- */
-export function refuseMistakes(subject: string, check: (report: Report) => void): void {
-  const mistakes: string[] = [];
-  check((pointer, problem) => mistakes.push(`${pointer || 'the document'} ${problem}`));
-  if (mistakes.length > 0) throw new DeclarationError(subject, mistakes);
+/** @throws DeclarationError with all mistakes, if there are any. `subject` begins the message. */
+export function refuseMistakes(subject: string, mistakes: readonly Mistake[]): void {
+  const lines = mistakes.map(([pointer, problem]) => `${pointer || 'the document'} ${problem}`);
+  if (lines.length > 0) throw new DeclarationError(subject, lines);
 }
+
+/** Returns the mistakes of the roles that an installation adds. */
+export function roleMistakes(roles: JsonValue, at: string): Mistake[] {
+  if (!Array.isArray(roles)) return [[at, 'must be an array of roles']];
+  const rule = 'must be 1 to 40 lower-case letters, digits and "-" that are no word of access';
+  return roles.flatMap((role, index): Mistake[] =>
+    isRole(role) && !standardRoles.includes(role) ? [] : [[`${at}/${index}`, rule]],
+  );
+}
+
+const named: Shape = {
+  name: { ...word, optional: false },
+  singular: word,
+  single: flag,
+  group: word,
+  hidden: flag,
+  access: anything,
+};
+const valueShape: Shape = { ...named, value: anything };
+const singleShape: Shape = { ...named, fields: anything, timestamps: flag, additional: flag };
+const collectionShape: Shape = {
+  ...singleShape,
+  id: anything,
+  display: { ...word, max: 1000 },
+  ownerRemoved: oneOf('keep', 'remove'),
+};
+const idShape: Shape = {
+  kind: { ...oneOf('integer', 'text', 'any'), optional: false },
+  given: flag,
+};
 
 /**
- * Returns the check of the access of a collection with these fields. `roles` are those that are
- * declared. Absent: they are not known yet, and any name can be one.
+ * Returns the mistakes of a collection, or of a single resource. `roles` are those that are declared.
+ * Absent: they are not known yet, and any name can be one.
  */
-function checkAccess(fields: unknown, roles?: readonly string[]): Check {
-  const names = isObject(fields) ? Object.keys(fields) : [];
-  return (value, at, report) => {
-    const cells = Object.keys(standardAccess).map((operation) => [
-      operation,
-      maybe(checkCell(wordsFor(operation, fields), names, roles)),
-    ]);
-    if (!members(Object.fromEntries(cells))(value, at, report)) return false;
-    if (!isObject(value) || ![value['read']].flat().some((word) => isByRecord(String(word))))
-      return true;
-    const open = Object.keys(value).filter((name) => name !== 'create' && value[name] === 'public');
-    for (const name of open)
-      report(
-        `${at}/${name}`,
-        'must not be "public", since "read" asks who it is: write "optional"',
-      );
-    return open.length === 0;
-  };
+export function collectionMistakes(
+  value: JsonValue | undefined,
+  at: string,
+  roles?: readonly string[],
+): Mistake[] {
+  if (!isJsonObject(value)) return [[at, 'must be an object']];
+  const isSingle = value['single'] === true;
+  const isValue = isSingle && Object.hasOwn(value, 'value');
+  const shape = isValue ? valueShape : isSingle ? singleShape : collectionShape;
+  const mistakes = mistakesIn(shape, value, at);
+  const { name, singular, id, display, access } = value;
+  if (typeof name === 'string' && !/^(?:\w[\w-]{0,62})?$/.test(name))
+    mistakes.push([`${at}/name`, 'must be 1 to 63 letters, digits, "_" and "-", not "-" first']);
+  if (typeof singular === 'string' && !/^(?:[a-z][A-Za-z0-9]{0,62})?$/.test(singular))
+    mistakes.push([`${at}/singular`, 'must be one word of letters and digits']);
+  mistakes.push(
+    ...(isValue ? fieldMistakes(value['value'], `${at}/value`) : fieldsMistakes(value, at)),
+  );
+  if (access !== undefined) mistakes.push(...accessMistakes(value, `${at}/access`, roles));
+  if (id !== undefined && !isSingle) {
+    mistakes.push(...mistakesIn(idShape, id, `${at}/id`));
+    if (isJsonObject(id) && id['kind'] !== 'integer' && id['given'] === false)
+      mistakes.push([`${at}/id/given`, 'must be true or left out: such ids can always be given']);
+  }
+  if (typeof display === 'string') mistakes.push(...displayMistakes(value, `${at}/display`));
+  if (mistakes.length > 0) return mistakes;
+  // The definition has its members, since there is no mistake.
+  return setterMistakes(value as unknown as CollectionDefinition, at, roles);
 }
 
-/** Returns the words that the cell of an operation takes, but for declared roles. */
-function wordsFor(operation: string, fields: unknown): readonly string[] {
-  if (operation === 'create' || !isObject(fields)) return anyAccess;
-  const people = Object.keys(fields).filter((name) => targetOf(fields[name]) === 'users');
-  return [...anyAccess, 'owner', ...people];
+/** Returns the mistakes of the name of a record: its braces name fields. */
+function displayMistakes({ fields, timestamps, display }: JsonObject, at: string): Mistake[] {
+  const own = isJsonObject(fields) ? Object.keys(fields) : [];
+  const known = ['id', ...own, ...(timestamps === true ? Object.keys(timestampFields) : [])];
+  const names = displayedFields(String(display));
+  if (names === undefined) return [[at, 'must close each brace: write "{{" for one that is shown']];
+  return names
+    .filter((name) => !known.includes(name))
+    .map((name) => [at, `must name fields in braces, not "${name}"${didYouMean(name, known)}`]);
 }
 
-/** Returns to what a field refers, or the elements of a list; `undefined` where they do not. */
-function targetOf(field: unknown): unknown {
-  if (!isObject(field)) return undefined;
+/** Returns the mistakes of the access of a collection. */
+function accessMistakes(
+  { access, fields, single }: JsonObject,
+  at: string,
+  roles?: readonly string[],
+): Mistake[] {
+  const isSingle = single === true;
+  const operations = isSingle ? ['read', 'replace', 'patch'] : Object.keys(standardAccess);
+  const shape = Object.fromEntries(operations.map((operation) => [operation, anything]));
+  const mistakes = mistakesIn(shape, access, at);
+  const cells = isJsonObject(access) ? access : {};
+  const own = isJsonObject(fields) ? fields : {};
+  const people = Object.keys(own).filter((name) => targetOf(own[name]) === 'users');
+  const asksWho = [cells['read']].flat().some((each) => isByRecord(String(each)));
+  for (const operation of operations) {
+    const { [operation]: cell } = cells;
+    const place = `${at}/${operation}`;
+    const byRecord = operation === 'create' || isSingle ? [] : ['owner', ...people];
+    if (cell === undefined) continue;
+    mistakes.push(
+      ...cellMistakes(cell, place, [...anyAccess, ...byRecord, ...(roles ?? [])], {
+        isRole: (each) => roles === undefined && isRole(each),
+        isField: (each) => byRecord.length > 0 && Object.hasOwn(own, each),
+      }),
+    );
+    if (asksWho && operation !== 'create' && cell === 'public')
+      mistakes.push([place, 'must not be "public", since "read" asks who it is: write "optional"']);
+  }
+  return mistakes;
+}
+
+/** Returns to what a field refers, or the elements of a list; `undefined` if they do not. */
+function targetOf(field: JsonValue | undefined): JsonValue | undefined {
+  if (!isJsonObject(field)) return undefined;
   if (field['kind'] === 'list') return targetOf(field['of']);
   return field['kind'] === 'reference' ? field['to'] : undefined;
 }
 
-/** Returns the check of a word of access, or of a list of words. */
-function checkCell(
+/** Returns the mistakes of a word of access, or of a list of words. */
+function cellMistakes(
+  cell: JsonValue,
+  at: string,
   words: readonly string[],
-  fields: readonly string[],
+  other: { isRole(word: JsonValue): boolean; isField(word: string): boolean },
+): Mistake[] {
+  const all = [cell].flat();
+  if (all.length === 0) return [[at, 'must be a word or a list of words']];
+  return all.flatMap((each, index): Mistake[] => {
+    const place = Array.isArray(cell) ? `${at}/${index}` : at;
+    if (all.filter((one) => one === each).length > 1) return [[place, 'must be there once']];
+    if (each === 'public' && all.length > 1)
+      return [[place, 'must stand alone: write "optional" instead']];
+    if (words.some((known) => known === each) || other.isRole(each)) return [];
+    const problem = `must be one of ${words.join(', ')}, not ${JSON.stringify(each)}`;
+    if (typeof each !== 'string') return [[place, problem]];
+    const isField = other.isField(each);
+    const why = isField ? ', which is a field that refers to no user' : didYouMean(each, words);
+    return [[place, problem + why]];
+  });
+}
+
+/** Returns mistakes about who may set fields. All who may create a record can leave the others out. */
+function setterMistakes(
+  { fields = {}, value, single, access = {} }: CollectionDefinition,
+  at: string,
   roles?: readonly string[],
-): Check {
-  return (value, at, report) => {
-    const isList = Array.isArray(value);
-    const all: readonly unknown[] = isList ? value : [value];
-    if (all.length === 0) report(at, 'must be a word or a list of words');
-    const check = (word: unknown, index: number): boolean => {
-      const known = [...words, ...(roles ?? [word].filter(isRole))];
-      const problem = problemOf(word, all, known, fields);
-      if (problem !== undefined) report(isList ? `${at}/${index}` : at, problem);
-      return problem === undefined;
-    };
-    return all.map(check).every(Boolean) && all.length > 0;
+): Mistake[] {
+  const mistakes: Mistake[] = [];
+  const makers = single ? wordsOf(access.replace ?? 'admin') : wordsOf(access.create ?? 'user');
+  const check = (field: Field, place: string): void => {
+    const { set, optional, nullable, default: fallback } = field;
+    const known = ['owner', ...standardRoles, ...(roles ?? set?.filter(isRole) ?? [])];
+    for (const [index, each] of set?.entries() ?? [])
+      if (!known.includes(each))
+        mistakes.push([
+          `${place}/set/${index}`,
+          `must be one of ${known.join(', ')}, not "${each}"`,
+        ]);
+    // Only signed-in callers own what they create, and a single resource has no owner.
+    const sets = (maker: string): boolean =>
+      maker === 'admin' ||
+      set?.includes(maker) === true ||
+      (set?.includes('owner') === true && !single && maker !== 'public' && maker !== 'optional');
+    const mayBeAbsent = optional === true || nullable === true || fallback !== undefined;
+    if (set !== undefined && !mayBeAbsent && !makers.every(sets))
+      mistakes.push([
+        place,
+        'needs a default, or must be optional: not all who may create may set it',
+      ]);
+    if (field.kind !== 'object') return;
+    for (const [name, one] of Object.entries(field.fields))
+      check(one, `${place}/fields${pointerTo(name)}`);
   };
+  for (const [name, field] of Object.entries(fields))
+    check(field, `${at}/fields${pointerTo(name)}`);
+  if (value !== undefined) check(value, `${at}/value`);
+  return mistakes;
 }
-
-/** Returns what is wrong with a word of a cell. */
-function problemOf(
-  word: unknown,
-  all: readonly unknown[],
-  words: readonly string[],
-  fields: readonly string[],
-): string | undefined {
-  if (all.filter((other) => other === word).length > 1) return 'must be there once';
-  if (word === 'public' && all.length > 1) return 'must stand alone: write "optional" instead';
-  if (words.some((known) => known === word)) return undefined;
-  const shown = typeof word === 'string' ? JSON.stringify(word) : String(word);
-  const isKnown = typeof word === 'string' && fields.includes(word);
-  const why = isKnown && words.includes('owner') ? ', which is a field that refers to no user' : '';
-  const meant = typeof word === 'string' && !isKnown ? didYouMean(word, words) : '';
-  return `must be one of ${words.join(', ')}, not ${shown}${why}${meant}`;
-}
-
-const isNewRole = (value: unknown): boolean => isRole(value) && !roles.includes(value);
-
-/** Checks the roles that an installation adds. */
-export const checkRoles = elements(
-  'an array of roles',
-  0,
-  must('1 to 40 lower-case letters, digits and "-" that are no word of access', isNewRole),
-);
 
 /** Singulars with schemas or operations that are already in the OpenAPI document. */
 const reservedSingulars = ['health', 'status', 'minute', 'issue', 'problem'];
@@ -184,15 +268,6 @@ const accountSingulars = [
 const derivedStart = /^(?:new|many)[A-Z]/;
 const derivedEnd = /[a-z0-9](?:Replacement|Patch|WithEmbedded)$/;
 const reservedFields = ['id', 'revision', 'ownerId'];
-
-const isMatch = (pattern: RegExp) => (value: unknown) =>
-  typeof value === 'string' && pattern.test(value);
-
-const checkName = must(
-  '1 to 63 letters, digits, "_" and "-", not "-" first',
-  isMatch(/^\w[\w-]{0,62}$/),
-);
-const checkSingular = must('one word of letters and digits', isMatch(/^[a-z][A-Za-z0-9]{0,62}$/));
 
 /** Whether the API uses a singular for something else, on a server with or without users. */
 function isReserved(singular: string, hasUsers: boolean): boolean {
@@ -226,193 +301,97 @@ export function withSingulars({
 /** Returns a name as a word of letters and digits. */
 const wordOf = (name: string): string => camelCase(name).replace(/^\d*$|^(?=\d)/, 'entry$&');
 
-/** Returns a check that ends at the first mistake. */
-function every(...checks: readonly Check[]): Check {
-  return (value, at, report) => checks.every((check) => check(value, at, report));
-}
-
-/** Checks what ids are. */
-const checkId: Check = (value, at, report) => {
-  const known = { kind: oneOf(['integer', 'text', 'any']), given: maybe(aFlag) };
-  if (!members(known)(value, at, report)) return false;
-  const isGiven = !isObject(value) || value['kind'] === 'integer' || value['given'] !== false;
-  if (!isGiven) report(`${at}/given`, 'must be true or left out: such ids can always be given');
-  return isGiven;
-};
-
-/** Checks the declaration of a collection, or of a single resource. */
-export const checkCollection: Check = (value, at, report) => {
-  const given = isObject(value) ? value : {};
-  const isSingle = given['single'] === true;
-  const common = {
-    name: every(aText, checkName),
-    singular: maybe(every(aText, checkSingular)),
-    single: maybe(aFlag),
-    group: maybe(aText),
-    hidden: maybe(aFlag),
-  };
-  const object: { readonly [name: string]: Check } = {
-    fields: (fields, place) => checkFields(fields, place, report, given['timestamps'] === true),
-    timestamps: maybe(aFlag),
-    additional: maybe(aFlag),
-  };
-  if (!isSingle)
-    return members({
-      ...common,
-      id: maybe(checkId),
-      ...object,
-      access: maybe(checkAccess(given['fields'])),
-      display: maybe(checkDisplay(given)),
-      ownerRemoved: maybe(oneOf(['keep', 'remove'])),
-    })(value, at, report);
-  const isGood = members({
-    ...common,
-    access: maybe(members({ read: singleAccess, replace: singleAccess, patch: singleAccess })),
-    ...('value' in given ? { value: checkField } : object),
-  })(value, at, report);
-  const all = isObject(given['fields']) ? given['fields'] : { value: given['value'] };
-  const wrong = Object.entries(all).filter(([, field]) => targetOf(field) !== undefined);
-  for (const [name] of wrong)
-    report(at + pointerTo(name), 'must not refer: a single resource does not');
-  return isGood && wrong.length === 0;
-};
-
-/** Returns the check of the `display` of a collection: its braces name fields of the record. */
-const checkDisplay =
-  ({ fields, timestamps }: { readonly [member: string]: unknown }): Check =>
-  (value, at, report) => {
-    if (typeof value !== 'string' || value === '') return aText(value, at, report);
-    const own = isObject(fields) ? Object.keys(fields) : [];
-    const known = ['id', ...own, ...(timestamps === true ? Object.keys(timestampFields) : [])];
-    const names = displayedFields(value);
-    if (names === undefined) report(at, 'must close each brace: write "{{" for one that is shown');
-    const unknown = (names ?? []).filter((name) => !known.includes(name));
-    for (const name of unknown)
-      report(at, `must name fields in braces, not "${name}"${didYouMean(name, known)}`);
-    return names !== undefined && unknown.length === 0;
-  };
-
-const singleAccess = maybe(checkCell(anyAccess, []));
-
-/** Checks who may set fields, and that all who may create a record can leave the others out. */
-function checkSetters(
-  { fields = {}, value, single, access = {} }: CollectionDefinition,
-  place: string,
-  declared: readonly string[],
-  report: Report,
-): void {
-  const isWord = oneOf(['owner', ...roles, ...declared]);
-  const makers = single ? wordsOf(access.replace ?? 'admin') : wordsOf(access.create ?? 'user');
-  const check = (field: Field, at: string): void => {
-    const { set, optional, nullable, default: fallback } = field;
-    for (const [index, word] of set?.entries() ?? []) isWord(word, `${at}/set/${index}`, report);
-    // Only signed-in callers own what they create, and a single resource has no owner.
-    const sets = (maker: string): boolean =>
-      maker === 'admin' ||
-      set?.includes(maker) === true ||
-      (set?.includes('owner') === true && !single && !isAnonymous(maker));
-    const mayBeAbsent = optional === true || nullable === true || fallback !== undefined;
-    if (set !== undefined && !mayBeAbsent && !makers.every(sets))
-      report(at, 'needs a default, or must be optional: not all who may create may set it');
-    if (field.kind !== 'object') return;
-    for (const [name, one] of Object.entries(field.fields))
-      check(one, `${at}/fields${pointerTo(name)}`);
-  };
-  for (const [name, field] of Object.entries(fields))
-    check(field, `${place}/fields${pointerTo(name)}`);
-  if (value !== undefined) check(value, `${place}/value`);
-}
-
-const isAnonymous = (word: string): boolean => word === 'public' || word === 'optional';
-
 /** How the name of such a field ends: what it refers to is embedded by the rest of the name. */
-function endingOf(field: Field): string {
-  if (referenceIn(field) === undefined) return '';
-  return field.kind === 'list' ? 'Ids' : 'Id';
+function endingOf(field: JsonValue): string {
+  if (targetOf(field) === undefined) return '';
+  return isJsonObject(field) && field['kind'] === 'list' ? 'Ids' : 'Id';
+}
+
+/** Returns the mistakes of the fields of a collection, or of a single resource. */
+function fieldsMistakes({ fields, timestamps, single }: JsonObject, above: string): Mistake[] {
+  const at = `${above}/fields`;
+  if (!isJsonObject(fields)) return [[at, 'must be an object that names the fields']];
+  const reserved = [
+    ...reservedFields,
+    ...(timestamps === true ? Object.keys(timestampFields) : []),
+  ];
+  /** The names of all fields, and the former ones of the fields so far. */
+  const taken = new Set<JsonValue>([...reserved, ...Object.keys(fields)]);
+  return Object.entries(fields).flatMap(([name, field]): Mistake[] => {
+    const place = at + pointerTo(name);
+    if (reserved.includes(name)) return [[place, 'has a name that is reserved for every record']];
+    if (!isFieldName.test(name)) return [[place, nameRule]];
+    const mistakes = fieldMistakes(field, place);
+    const former = isJsonObject(field) ? field['renamedFrom'] : undefined;
+    if (former !== undefined && taken.has(former))
+      mistakes.push([
+        `${place}/renamedFrom`,
+        `must be the name of no other field, not ${JSON.stringify(former)}`,
+      ]);
+    if (former !== undefined) taken.add(former);
+    const ending = endingOf(field);
+    if (!name.endsWith(ending) || name === ending)
+      mistakes.push([place, `needs a name that ends in "${ending}"`]);
+    if (single === true && ending !== '')
+      mistakes.push([place, 'must not refer: a single resource does not']);
+    return mistakes;
+  });
 }
 
 /**
- * Reports what is wrong with collections that are served together, by its place in a file.
- * `taken`: names that they cannot have.
+ * Returns what is wrong with collections that are served together. `sound` has those without
+ * mistakes of their own, by their places in the file, `names` all others. `taken`: names that they
+ * cannot have.
  */
-export function checkServed(
-  {
-    items: hasItems = true,
-    users = true,
-    roles = [],
-    collections = [],
-  }: Served<CollectionDefinition>,
+export function servedMistakes(
+  sound: ReadonlyMap<string, CollectionDefinition>,
+  names: readonly string[],
+  { items: hasItems = true, users = true }: Served<CollectionDefinition>,
   taken: readonly string[],
-  report: Report,
-): void {
-  checkRoles(roles, '/roles', report);
+): Mistake[] {
+  const mistakes: Mistake[] = [];
   const all = new Map<string, CollectionDefinition>(hasItems ? [['/items', itemsCollection]] : []);
-  for (const [index, each] of collections.entries()) all.set(`/collections/${index}`, each);
-  const names = new Map(taken.map((name) => [name.toLowerCase(), name]));
+  for (const [place, definition] of sound) all.set(place, definition);
+  const known = new Map(taken.map((name) => [name.toLowerCase(), name]));
   const singulars = new Set<string>();
-  for (const [place, { name, singular, fields, access = {} }] of all) {
-    checkAccess(fields, roles)(access, `${place}/access`, report);
-    const known = names.get(name.toLowerCase());
-    if (known !== undefined)
-      report(`${place}/name`, `"${name}" is taken${known === name ? '' : `, as "${known}"`}`);
-    names.set(name.toLowerCase(), name);
+  for (const [place, { name, singular }] of all) {
+    const same = known.get(name.toLowerCase());
+    if (same !== undefined)
+      mistakes.push([
+        `${place}/name`,
+        `"${name}" is taken${same === name ? '' : `, as "${same}"`}`,
+      ]);
+    known.set(name.toLowerCase(), name);
     if (singular === undefined) continue;
     if (singulars.has(singular))
-      report(`${place}/singular`, `"${singular}" is the singular of another collection`);
+      mistakes.push([`${place}/singular`, `"${singular}" is the singular of another collection`]);
     if (isReserved(singular, users))
-      report(
+      mistakes.push([
         `${place}/singular`,
         `must be a word that the API uses for nothing else, not "${singular}"`,
-      );
+      ]);
     singulars.add(singular);
   }
-  for (const [place, definition] of all) checkSetters(definition, place, roles, report);
-  const targets = [...all.values()].filter(({ single }) => single !== true);
-  const isTarget = oneOf([...targets.map(({ name }) => name), ...(users ? ['users'] : [])]);
+  const targets = [...all.values()].filter(({ single }) => single !== true).map(({ name }) => name);
+  const isTarget = [...targets, ...names, ...(users ? ['users'] : [])];
   for (const [place, { fields = {}, ownerRemoved }] of all) {
     if (!users && ownerRemoved !== undefined)
-      report(`${place}/ownerRemoved`, 'must be left out: there are no users');
+      mistakes.push([`${place}/ownerRemoved`, 'must be left out: there are no users']);
     for (const [name, field] of Object.entries(fields)) {
-      const reference = referenceIn(field);
-      if (reference === undefined) continue;
+      const { to, onDelete, show } = referenceIn(field) ?? {};
+      if (to === undefined) continue;
       const at = `${place}/fields${pointerTo(name)}${field.kind === 'list' ? '/of' : ''}`;
-      isTarget(reference.to, `${at}/to`, report);
-      const isUser = users && reference.to === 'users';
-      if (isUser && reference.onDelete === undefined)
-        report(`${at}/onDelete`, 'must be refuse, remove or clear, for when the user is removed');
-      if (!isUser && reference.show !== undefined)
-        report(`${at}/show`, 'must be left out: it is for references to users');
+      if (!isTarget.includes(to))
+        mistakes.push([`${at}/to`, `must be one of ${isTarget.join(', ')}, not "${to}"`]);
+      const isUser = users && to === 'users';
+      if (isUser && onDelete === undefined)
+        mistakes.push([
+          `${at}/onDelete`,
+          'must be refuse, remove or clear, for when the user is removed',
+        ]);
+      if (!isUser && show !== undefined)
+        mistakes.push([`${at}/show`, 'must be left out: it is for references to users']);
     }
   }
-}
-
-function checkFields(fields: unknown, at: string, report: Report, timestamps: boolean): boolean {
-  if (!isObject(fields)) {
-    report(at, 'must be an object that names the fields');
-    return false;
-  }
-  const reserved = [...reservedFields, ...(timestamps ? Object.keys(timestampFields) : [])];
-  /** The names of all fields, and the former ones of the fields so far. */
-  const taken = new Set([...reserved, ...Object.keys(fields)]);
-  const checkOne = ([name, field]: readonly [string, unknown]): boolean => {
-    const place = at + pointerTo(name);
-    const refuse = (problem: string): false => {
-      report(place, problem);
-      return false;
-    };
-    const former = isObject(field) ? field['renamedFrom'] : undefined;
-    if (typeof former === 'string') {
-      if (taken.has(former))
-        report(`${place}/renamedFrom`, `must be the name of no other field, not "${former}"`);
-      taken.add(former);
-    }
-    if (reserved.includes(name)) return refuse('has a name that is reserved for every record');
-    if (!isFieldName.test(name)) return refuse(nameRule);
-    if (!checkField(field, place, report)) return false;
-    // The field was checked.
-    const ending = endingOf(field as Field);
-    const isNamed = name.endsWith(ending) && name !== ending;
-    return isNamed || refuse(`needs a name that ends in "${ending}"`);
-  };
-  return Object.entries(fields).map(checkOne).every(Boolean);
+  return mistakes;
 }

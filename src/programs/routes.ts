@@ -13,7 +13,7 @@ import { OptionError } from '../config/options.ts';
 import { apiFields, type Reply, type Request } from '../http/message.ts';
 import { parseQuery } from '../http/query.ts';
 import { invalidParameter, repeated } from '../lists/filters.ts';
-import { checkField, isObject } from '../schema/declaration.ts';
+import { asJson, fieldMistakes, isObject } from '../schema/declaration.ts';
 import type { IdKind, Shape } from '../schema/field.ts';
 import { kindOf, ruleViolation } from '../schema/kinds.ts';
 import type { Transaction } from '../store/store.ts';
@@ -141,7 +141,8 @@ export function checkRoute(route: OwnRoute<never>, roles: readonly string[]): vo
     const fields = route[shape] ?? {};
     for (const [name, field] of Object.entries(fields === 'bytes' ? {} : fields)) {
       const at = `/${shape}/${name}`;
-      checkField(field, at, (pointer, problem) => refuse(shape, `${pointer} ${problem}`));
+      const [mistake] = fieldMistakes(asJson(field), at);
+      if (mistake !== undefined) refuse(shape, mistake.join(' '));
       if (shape === 'query' && manyValued.includes(field.kind))
         refuse(shape, `${at} must be one value`);
     }

@@ -1,215 +1,198 @@
-import { isScalar, pointerTo } from '../base/json.ts';
+import { isJsonObject, pointerTo, type JsonObject, type JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import { didYouMean } from '../base/search.ts';
-import { colorNames, likeKinds, type Field } from './field.ts';
+import { anyJson, colorNames, likeKinds, type Field, type Shape } from './field.ts';
+import { exampleOf, kindOf, ruleViolation, violationsOf } from './kinds.ts';
 import { hasSetters } from './setters.ts';
-import { exampleOf, kinds, ruleViolation, type Kind, type MemberRule } from './kinds.ts';
 
 /**
  * The check of declarations, which come from a file, or from a program that may be plain
- * JavaScript. All mistakes are found at once.
+ * JavaScript. A declaration is a value like others: its members have kinds, and the rules of these
+ * kinds find its mistakes, all at once. Only what depends on several members is checked by hand.
  */
 
-/** Receives a mistake: its place, as a JSON Pointer, and a phrase that follows the place. */
-export type Report = (pointer: string, problem: string) => void;
-
-/** Reports what is wrong with a value at a place, and returns whether nothing is. */
-export type Check = (value: unknown, at: string, report: Report) => boolean;
-
-/** Returns the check of a value that must pass `test`. */
-export function must(be: string, test: (value: unknown) => boolean): Check {
-  return (value, at, report) => {
-    if (test(value)) return true;
-    const shown = typeof value === 'string' ? JSON.stringify(value) : String(value);
-    report(at, `must be ${be}${isScalar(value) ? `, not ${shown}` : ''}`);
-    return false;
-  };
-}
-
-/** Returns the check of a member that may be left out. */
-export const maybe =
-  (check: Check): Check =>
-  (value, at, report) =>
-    value === undefined || check(value, at, report);
-
-export const aText = must('a non-empty string', isText);
-const aNumber = must('a number', Number.isFinite);
-export const aFlag = must('true or false', (value) => typeof value === 'boolean');
-const anObject = must('an object', isObject);
-
-function isText(value: unknown): value is string {
-  return typeof value === 'string' && value !== '';
-}
+/** A mistake: its place, as a JSON Pointer, and a phrase that follows the place. */
+export type Mistake = readonly [pointer: string, problem: string];
 
 export function isObject(value: unknown): value is { readonly [name: string]: unknown } {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Returns the check of an object with these members and no others. */
-export function members(table: { readonly [name: string]: Check }): Check {
-  const known = Object.keys(table);
-  return (value, at, report) => {
-    if (!isObject(value)) return anObject(value, at, report);
-    let isGood = true;
-    for (const name of Object.keys(value)) {
-      if (Object.hasOwn(table, name)) continue;
-      report(at + pointerTo(name), `is not a known member${didYouMean(name, known)}`);
-      isGood = false;
-    }
-    for (const [name, check] of Object.entries(table)) {
-      isGood = check(value[name], at + pointerTo(name), report) && isGood;
-    }
-    return isGood;
-  };
-}
-
-/** Returns the check of an array with elements that pass `element`. */
-export function elements(what: string, min: number, element: Check): Check {
-  return (value, at, report) => {
-    if (!Array.isArray(value) || value.length < min) {
-      report(at, `must be ${what}`);
-      return false;
-    }
-    return value
-      .map((each: unknown, index) => element(each, `${at}/${index}`, report))
-      .every(Boolean);
-  };
+/** Returns a declaration as JSON; null for what JSON cannot write. Absent members may be undefined. */
+export function asJson(value: unknown): JsonValue {
+  // JSON would have null for these numbers.
+  const isWrong = (one: unknown) => typeof one === 'number' && !Number.isFinite(one);
+  try {
+    return JSON.parse(
+      JSON.stringify(value, (_, one: unknown) => (isWrong(one) ? String(one) : one)) ?? 'null',
+    );
+  } catch {
+    return null;
+  }
 }
 
 /** The highest bound of a length that can be declared. */
 export const lengthMax = 1_000_000;
-const upTo = (max: number): Check =>
-  must(`a whole number from 0 to ${max}`, (value) => {
-    return Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) <= max;
-  });
-/** Returns the check of a text that must be one of `values`. */
-export const oneOf = (values: readonly string[]): Check =>
-  must(`one of ${values.join(', ')}`, (value) => values.some((known) => known === value));
 
-const memberChecks: { readonly [rule in MemberRule]: Check } = {
-  'length?': maybe(upTo(lengthMax)),
-  'bytes?': maybe(upTo(limits.recordBytesMax)),
-  'number?': maybe(aNumber),
-  'flag?': maybe(aFlag),
-  choices: elements('a non-empty array of strings', 1, aText),
-  collection: aText,
-  'onDelete?': maybe(oneOf(['refuse', 'remove', 'clear'])),
-  'show?': maybe(oneOf(['name'])),
-  element: checkElement,
-  fields: checkNested,
-  'like?': maybe(oneOf(likeKinds)),
+export const flag = { kind: 'boolean', optional: true } as const satisfies Field;
+export const word = { kind: 'text', min: 1, max: 200, optional: true } as const satisfies Field;
+/** Any value, which is checked by hand. */
+export const anything = { ...anyJson, optional: true, nullable: true } as const satisfies Field;
+const length = { kind: 'integer', min: 0, max: lengthMax, optional: true } as const;
+const number = { kind: 'number', optional: true } as const;
+export const oneOf = (...values: string[]): Field => ({ kind: 'choice', values, optional: true });
+const words = (max: number): Field => ({
+  kind: 'list',
+  of: { kind: 'text', min: 1, max },
+  max: 1000,
+});
+
+/** The members that only declarations of this kind have. `undefined`: the kind is not declared. */
+const ownMembers: { readonly [kind in Field['kind']]: Shape | undefined } = {
+  text: { min: length, max: length, multiline: flag },
+  integer: { min: number, max: number },
+  number: { min: number, max: number },
+  boolean: {},
+  choice: { values: words(200) },
+  email: {},
+  timestamp: {},
+  password: undefined,
+  reference: {
+    to: { ...word, optional: false },
+    onDelete: oneOf('refuse', 'remove', 'clear'),
+    show: oneOf('name'),
+  },
+  id: undefined,
+  url: {},
+  list: { of: anything, max: length },
+  object: { fields: anything, additional: flag },
+  json: { bytesMax: { ...length, max: limits.recordBytesMax }, like: oneOf(...likeKinds) },
 };
 
-/** The kinds that can be declared, and those within an object. */
-const declarable = new Map(
-  Object.entries<Kind>(kinds).filter(([, { members }]) => members !== undefined),
+/** The members of a declaration in a list, in an object and in a record. */
+const inList: Shape = { kind: anything, nullable: flag };
+const inObject: Shape = {
+  ...inList,
+  optional: flag,
+  description: { ...word, max: 1000 },
+  set: { ...words(40), optional: true },
+  label: word,
+  format: anything,
+  colors: { kind: 'object', fields: {}, additional: true, optional: true },
+};
+const inRecord: Shape = { ...inObject, default: anything, example: anything, renamedFrom: word };
+
+/** What people write who know JSON Schema or another server, and what it is called here. */
+const foreign = new Map(
+  Object.entries({
+    string: 'text',
+    bool: 'boolean',
+    int: 'integer',
+    float: 'number',
+    double: 'number',
+    date: 'timestamp',
+    datetime: 'timestamp',
+    'date-time': 'timestamp',
+    enum: 'choice',
+    array: 'list',
+    relation: 'reference',
+    uri: 'url',
+    any: 'json',
+    type: '"kind"',
+    required: 'nothing: a field is required unless it is "optional"',
+    items: '"of"',
+    properties: '"fields"',
+    minimum: '"min"',
+    maximum: '"max"',
+    minLength: '"min"',
+    maxLength: '"max"',
+    additionalProperties: '"additional"',
+  }),
 );
 
-const nestedKinds = new Map([...declarable].filter(([kind]) => kind !== 'reference'));
+const meant = (written: string, known: readonly string[]): string =>
+  foreign.has(written) ? `: write ${foreign.get(written)}` : didYouMean(written, known);
 
-const anything: Check = () => true;
-
-/** The currency codes of ISO 4217 have three letters. */
-const isMoney = (value: unknown): boolean =>
-  isObject(value) &&
-  Object.keys(value).join() === 'money' &&
-  /^[A-Z]{3}$/.test(String(value['money']));
-const checkHints = {
-  label: maybe(aText),
-  format: maybe(
-    must(
-      '"image", "percent" or a currency, such as {"money": "EUR"}',
-      (value) => value === 'image' || value === 'percent' || isMoney(value),
-    ),
-  ),
-  colors: maybe((value, at, report) => {
-    if (!isObject(value)) return anObject(value, at, report);
-    const checkColor = oneOf(colorNames);
-    return Object.entries(value)
-      .map(([name, color]) => checkColor(color, at + pointerTo(name), report))
-      .every(Boolean);
-  }),
-};
-const checkSetters = elements('a non-empty array of roles and "owner"', 1, aText);
-const commonMembers = {
-  optional: maybe(aFlag),
-  nullable: maybe(aFlag),
-  default: anything,
-  example: anything,
-  description: maybe(aText),
-  renamedFrom: maybe(aText),
-  set: maybe(checkSetters),
-  ...checkHints,
-};
-
-/**
- * Checks that a declaration has one of these kinds, and the members of its kind and these
- * others.
- */
-function checkMembers(
-  allowed: ReadonlyMap<unknown, Kind>,
-  others: (kind: Kind) => { readonly [name: string]: Check },
-): Check {
-  const aKind = oneOf(Array.from(allowed.keys(), String));
-  return (value, at, report) => {
-    if (!isObject(value)) return anObject(value, at, report);
-    const kind = allowed.get(value['kind']);
-    if (kind === undefined) return aKind(value['kind'], `${at}/kind`, report);
-    const own = Object.entries(kind.members ?? {}).map(([name, rule]) => [
-      name,
-      memberChecks[rule],
-    ]);
-    return members({ kind: anything, ...others(kind), ...Object.fromEntries(own) })(
-      value,
-      at,
-      report,
-    );
-  };
+/** Returns the mistakes of an object that has these members and no others. */
+export function mistakesIn(shape: Shape, value: JsonValue | undefined, at: string): Mistake[] {
+  if (!isJsonObject(value)) return [[at, 'must be an object']];
+  return violationsOf({ kind: 'object', fields: shape }, value).map(
+    ({ code, detail, place = '' }) => {
+      if (code !== 'unknown_field') return [at + place, detail];
+      const name = place.slice(1).replaceAll('~1', '/').replaceAll('~0', '~');
+      return [at + place, `is not a known member${meant(name, Object.keys(shape))}`];
+    },
+  );
 }
 
-/** Checks the declaration of the elements of a list. */
-function checkElement(value: unknown, at: string, report: Report): boolean {
-  return checkMembers(declarable, () => ({ nullable: maybe(aFlag) }))(value, at, report);
+/** Returns the mistakes of a field whose values callers set and see. */
+export const fieldMistakes = (value: JsonValue | undefined, at: string): Mistake[] =>
+  mistakesOf(value, at, inRecord);
+
+function mistakesOf(value: JsonValue | undefined, at: string, common: Shape): Mistake[] {
+  if (!isJsonObject(value)) return [[at, 'must be an object with a "kind"']];
+  const kind = kindNames.find((known) => known === value['kind']);
+  const own = kind && (kind === 'reference' && common === inObject ? undefined : ownMembers[kind]);
+  if (kind === undefined || own === undefined) {
+    const known = kindNames.filter((name) => ownMembers[name] !== undefined);
+    const not = value['kind'] === undefined ? '' : `, not ${JSON.stringify(value['kind'])}`;
+    const hint = foreign.get(String(value['kind'] ?? value['type']));
+    const problem = `must be one of ${known.join(', ')}${not}${hint ? `: write "${hint}"` : ''}`;
+    return [[`${at}/kind`, problem]];
+  }
+  const isUnique = common === inRecord && kindOf({ kind } as Field).isUnique;
+  const mistakes = mistakesIn({ ...common, ...own, ...(isUnique && { unique: flag }) }, value, at);
+  const { of, fields, format } = value;
+  if (kind === 'list') mistakes.push(...mistakesOf(of, `${at}/of`, inList));
+  if (kind === 'object') mistakes.push(...nestedMistakes(fields, `${at}/fields`));
+  for (const member of ['values', 'set'])
+    if (Array.isArray(value[member]) && value[member].length === 0)
+      mistakes.push([`${at}/${member}`, 'must have at least one value']);
+  if (format !== undefined) mistakes.push(...formatMistakes(value, `${at}/format`));
+  mistakes.push(...colorMistakes(value, `${at}/colors`));
+  if (mistakes.length > 0 || common !== inRecord) return mistakes;
+  // The members are those of the field's kind, and have been checked.
+  const field = value as unknown as Field;
+  return contradictionsIn(field).map(([pointer, problem]) => [at + pointer, problem]);
 }
 
-/** Checks the fields of an object within a record: they refer to nothing, and have no default. */
-function checkNested(value: unknown, at: string, report: Report): boolean {
-  const checkOne = checkMembers(nestedKinds, () => ({
-    optional: maybe(aFlag),
-    nullable: maybe(aFlag),
-    description: maybe(aText),
-    set: maybe(checkSetters),
-    ...checkHints,
-  }));
-  if (!isObject(value)) return anObject(value, at, report);
-  return Object.entries(value)
-    .map(([name, field]) => {
-      const place = at + pointerTo(name);
-      if (isFieldName.test(name)) return checkOne(field, place, report);
-      report(place, nameRule);
-      return false;
-    })
-    .every(Boolean);
+const kindNames = Object.keys(ownMembers) as Field['kind'][];
+
+/** Returns the mistakes of the fields of an object, which refer to nothing and have no default. */
+function nestedMistakes(fields: JsonValue | undefined, at: string): Mistake[] {
+  if (!isJsonObject(fields)) return [[at, 'must be an object that names the fields']];
+  return Object.entries(fields).flatMap(([name, field]): Mistake[] => {
+    const place = at + pointerTo(name);
+    return isFieldName.test(name) ? mistakesOf(field, place, inObject) : [[place, nameRule]];
+  });
 }
 
 /** Matches the names of fields. An assignment would not make a member named `__proto__`. */
 export const isFieldName = /^(?!__proto__$)[^\p{Cc}\p{Cs}\u2028\u2029.]{1,64}$/u;
 export const nameRule = 'needs a name of 1 to 64 characters without control characters and dots';
 
-const checkOwnMembers = checkMembers(declarable, ({ isUnique }) => ({
-  ...commonMembers,
-  ...(isUnique && { unique: maybe(aFlag) }),
-}));
+function formatMistakes({ kind, like, format }: JsonObject, at: string): Mistake[] {
+  const shown = kind === 'json' ? like : kind;
+  const isMoney =
+    isJsonObject(format) &&
+    Object.keys(format).join() === 'money' &&
+    /^[A-Z]{3}$/.test(String(format['money']));
+  if (format !== 'image' && format !== 'percent' && !isMoney)
+    return [[at, 'must be "image", "percent" or a currency, such as {"money": "EUR"}']];
+  const suits = format === 'image' ? ['text', 'url'] : ['number', 'integer'];
+  if (suits.includes(String(shown))) return [];
+  return [[at, `must be left out: it is for the kinds ${suits.join(' and ')}`]];
+}
 
-/** Checks the declaration of a field with values that callers set and see. */
-export const checkField: Check = (value, at, report) => {
-  if (!checkOwnMembers(value, at, report)) return false;
-  // The members are those of the field's kind, and have been checked.
-  const field = value as unknown as Field;
-  const contradictions = contradictionsIn(field);
-  for (const [pointer, problem] of contradictions) report(at + pointer, problem);
-  return contradictions.length === 0;
-};
+function colorMistakes({ values, colors }: JsonObject, at: string): Mistake[] {
+  return Object.entries(isJsonObject(colors) ? colors : {}).flatMap(([value, color]): Mistake[] => {
+    const place = at + pointerTo(value);
+    if (!Array.isArray(values) || !values.includes(value))
+      return [[place, 'must be one of the values of a choice']];
+    const isKnown = colorNames.some((name) => name === color);
+    return isKnown ? [] : [[place, `must be one of ${colorNames.join(', ')}`]];
+  });
+}
 
 const hasSettersWithin = (field: Field): boolean =>
   field.kind === 'list' ? hasSettersWithin(field.of) : hasSetters({ field });
@@ -224,30 +207,9 @@ function refersWithin(field: Field, depth = 0): boolean {
   );
 }
 
-/** Returns the hints that do not suit the kind of a field, or of one within an object. */
-function misplacedHints(field: Field): (readonly [pointer: string, problem: string])[] {
-  const { kind, format, colors } = field;
-  if (kind === 'object')
-    return Object.entries(field.fields).flatMap(([name, one]) =>
-      misplacedHints(one).map(
-        ([at, problem]) => [`/fields${pointerTo(name)}${at}`, problem] as const,
-      ),
-    );
-  const shown = kind === 'json' ? field.like : kind;
-  const suits = format === 'image' ? ['text', 'url'] : ['number', 'integer'];
-  if (format !== undefined && !suits.includes(String(shown)))
-    return [['/format', `must be left out: it is for the kinds ${suits.join(' and ')}`]];
-  const values: readonly string[] = kind === 'choice' ? field.values : [];
-  return Object.keys(colors ?? {})
-    .filter((value) => !values.includes(value))
-    .map((value) => [`/colors${pointerTo(value)}`, 'must be one of the values of a choice']);
-}
-
 /** Returns where a field contradicts its own rule. */
-function contradictionsIn(field: Field): (readonly [pointer: string, problem: string])[] {
+function contradictionsIn(field: Field): Mistake[] {
   const { example, default: fallback, ...rule } = field;
-  const misplaced = misplacedHints(field);
-  if (misplaced.length > 0) return misplaced;
   if (ruleViolation(field, exampleOf(rule)) !== undefined)
     return [['', 'has bounds that no value can satisfy']];
   if (field.kind === 'list' && hasSettersWithin(field.of))
@@ -257,14 +219,14 @@ function contradictionsIn(field: Field): (readonly [pointer: string, problem: st
       ['', 'must not have references within: declare a field of this kind, or a list of them'],
     ];
   if (field.optional && fallback !== undefined)
-    return [['/default', 'must be left out where the field is optional']];
+    return [['/default', 'must be left out if the field is optional']];
   if (field.kind === 'reference' && fallback !== undefined)
     return [['/default', 'must be left out: no record needs to have this id']];
   if (field.kind === 'reference' && field.onDelete === 'clear' && !field.optional)
-    return [['/onDelete', 'must not be clear where the field is not optional']];
+    return [['/onDelete', 'must not be clear unless the field is optional']];
   if ('unique' in field && field.unique && fallback !== undefined)
-    return [['/default', 'must be left out where the field is unique']];
-  return Object.entries({ example, default: fallback }).flatMap(([member, value]) => {
+    return [['/default', 'must be left out if the field is unique']];
+  return Object.entries({ example, default: fallback }).flatMap(([member, value]): Mistake[] => {
     const violation = value === undefined ? undefined : ruleViolation(field, value);
     return violation === undefined ? [] : [[pointerTo(member), violation.detail]];
   });

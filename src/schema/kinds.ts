@@ -47,7 +47,7 @@ import {
 
 /**
  * What each kind of field is: a row with the rule of its values, its JSON Schema, and how it
- * is declared, filtered and sorted. A kind without a row does not compile.
+ * is filtered and sorted. `declaration.ts` has its members. A kind without a row does not compile.
  */
 export interface Kind<F extends Field = Field> {
   // Methods, because TypeScript compares methods loosely: the rows of all kinds have one type.
@@ -62,10 +62,6 @@ export interface Kind<F extends Field = Field> {
   bounds?(field: F, isPatch?: boolean): JsonObject;
   /** Returns a value that the bounds allow. */
   example(field: F): Value;
-  /**
-   * The members that only declarations of this kind have. `undefined`: none are declared.
-   */
-  readonly members: { readonly [name: string]: MemberRule } | undefined;
   /** Whether values can be unique. */
   readonly isUnique?: true;
   readonly operators: readonly Operator[];
@@ -91,20 +87,6 @@ interface TypeSchema {
   readonly 'x-like'?: string;
 }
 
-/** What a member of a declaration must be. With "?", it may be left out. */
-export type MemberRule =
-  | 'length?'
-  | 'bytes?'
-  | 'number?'
-  | 'flag?'
-  | 'choices'
-  | 'collection'
-  | 'onDelete?'
-  | 'show?'
-  | 'element'
-  | 'fields'
-  | 'like?';
-
 /** The operators of filters. */
 export type Operator =
   'eq' | 'ne' | 'lt' | 'lte' | 'gt' | 'gte' | 'in' | 'contains' | 'starts' | 'ends' | 'has';
@@ -123,7 +105,6 @@ const textBy =
 const texts = {
   hasType: isText,
   type: () => ({ type: 'string' }),
-  members: {},
   operators: [...comparisons, 'contains', 'starts', 'ends'],
   operand: (text: string) => text,
 } as const;
@@ -149,7 +130,6 @@ const text: Kind<TextField> = {
     const { min, max } = boundsOf(field);
     return 'text'.padEnd(min, '.').slice(0, max);
   },
-  members: { min: 'length?', max: 'length?', multiline: 'flag?' },
   isUnique: true,
   isSearched: () => true,
 };
@@ -208,7 +188,6 @@ const choice: Kind<ChoiceField> = {
   }),
   type: ({ values }) => ({ type: 'string', enum: values }),
   example: ({ values }) => values[0] ?? '',
-  members: { values: 'choices' },
   operators: ['eq', 'ne', 'in'],
   operand: (text, field) => choice.violation(text, field) ?? text,
 };
@@ -225,7 +204,6 @@ const password: Kind<PasswordField> = {
     maxLength: bytesMax,
   }),
   example: ({ min = 1 }) => 'correct horse battery staple'.padEnd(min, ' and so on'),
-  members: undefined,
   operators: [],
 };
 
@@ -253,7 +231,6 @@ const number: Kind<NumberField> = {
     const isWhole = field.kind === 'integer';
     return Math.min(Math.max(isWhole ? Math.ceil(min) : min, 0), isWhole ? Math.floor(max) : max);
   },
-  members: { min: 'number?', max: 'number?' },
   isUnique: true,
   operators: comparisons,
   operand(text) {
@@ -271,7 +248,6 @@ const boolean: Kind<BooleanField> = {
   hasType: (value) => typeof value === 'boolean',
   type: () => ({ type: 'boolean' }),
   example: () => true,
-  members: {},
   operators: ['eq', 'ne'],
   operand: (text) => (/^(?:true|false)$/.test(text) ? text === 'true' : notTrueOrFalse),
 };
@@ -292,7 +268,6 @@ const reference: Kind<ReferenceField> = {
     'x-references': to,
   }),
   example: ({ ids = 'integer' }) => id.example({ kind: 'id', of: ids }),
-  members: { to: 'collection', onDelete: 'onDelete?', show: 'show?' },
   isUnique: true,
   operators: ['eq', 'ne', 'in'],
   operand: (text, { ids }) =>
@@ -317,7 +292,6 @@ const id: Kind<IdField> = {
     of === 'integer' ? { type: 'integer' } : of === 'text' ? { type: 'string' } : {},
   bounds: ({ of }) => (of === 'text' ? { minLength: 1, maxLength: idLengthMax } : {}),
   example: ({ of }) => (of === 'text' ? 'a1b2' : 1),
-  members: undefined,
   operators: [...comparisons, 'contains', 'starts', 'ends'],
   operand: (text, { of }) => (of === 'integer' ? number.operand(text, { kind: of }) : text),
 };
@@ -352,7 +326,6 @@ const list: Kind<ListField> = {
     return { items: valueSchema(of), maxItems: max };
   },
   example: ({ of, max }) => (max === 0 ? [] : [exampleOf(of)]),
-  members: { of: 'element', max: 'length?' },
   operators: ['has'],
   operand: (text, { of }) => kindOf(of).operand(text, of),
   isSearched: ({ of }) => isSearched(of),
@@ -378,7 +351,6 @@ const object: Kind<ObjectField> = {
   },
   example: ({ fields }) =>
     Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, exampleOf(field)])),
-  members: { fields: 'fields', additional: 'flag?' },
   operators: [],
   operand: (text) => text,
   isSearched: ({ fields, additional = false }) =>
@@ -400,7 +372,6 @@ const json: Kind<JsonField> = {
   hasType: (value) => value !== undefined,
   type: ({ like }) => (like === undefined ? {} : { 'x-like': like }),
   example: ({ like = 'text' }) => exampleOf(likeFields[like]),
-  members: { bytesMax: 'bytes?', like: 'like?' },
   operators: [...comparisons, 'contains', 'starts', 'ends', 'has'],
   operand: (text, { like }) =>
     like === undefined ? text : kindOf(likeFields[like]).operand(text, likeFields[like]),

@@ -143,7 +143,7 @@ const bad: readonly [fields: object, problem: RegExp][] = [
   [{ a: { kind: 'list', of: { kind: 'list', of: { kind: 'reference', to: 'items' } } } },
     /must not have references within/],
   [{ a: { kind: 'json', like: 'object' } }, /like must be one of text, number/],
-  [{ a: { kind: 'json', bytesMax: -1 } }, /bytesMax must be a whole number/],
+  [{ a: { kind: 'json', bytesMax: -1 } }, /bytesMax must be at least 0/],
   [{ a: { kind: 'text', nullable: 'yes' } }, /nullable must be true or false/],
 ];
 test('a declaration of nested fields is checked', () => {

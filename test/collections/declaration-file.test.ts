@@ -65,10 +65,10 @@ test('an error names its place in the file', () => {
   const cases: readonly (readonly [json: JsonValue, message: string | RegExp])[] = [
     [[], 'the document must be an object'],
     [{ collection: [] }, '/collection is not a known member; did you mean "collections"?'],
-    [{ items: 0 }, '/items must be true or false, not 0'],
+    [{ items: 0 }, '/items must be true or false'],
     [{ collections: {} }, '/collections must be an array'],
-    [{ collections: [1] }, '/collections/0 must be an object, not 1'],
-    [{ collections: [{ singular: 'book', fields: {} }] }, '/collections/0/name must be a non-empty string'],
+    [{ collections: [1] }, '/collections/0 must be an object'],
+    [{ collections: [{ singular: 'book', fields: {} }] }, '/collections/0/name must be given'],
     [{ collections: [{ ...books, name: 'a b' }] }, /^\/collections\/0\/name must be 1 to 63 letters, digits, "_" and/],
     [{ collections: [{ ...books, name: '-a' }] }, /^\/collections\/0\/name must be 1 to 63 letters/],
     [
@@ -76,7 +76,7 @@ test('an error names its place in the file', () => {
       '/collections/1/name "Books" is taken, as "books"',
     ],
     [{ collections: [{ ...books, name: 'USERS' }] }, '/collections/0/name "USERS" is taken, as "users"'],
-    [{ users: 0 }, '/users must be true or false, not 0'],
+    [{ users: 0 }, '/users must be true or false'],
     [{ collections: [books, { ...books, singular: 'other' }] }, '/collections/1/name "books" is taken'],
     [{ collections: [{ ...books, name: 'items' }] }, '/collections/0/name "items" is taken'],
     [{ collections: [{ ...books, name: 'users' }] }, '/collections/0/name "users" is taken'],
@@ -92,8 +92,8 @@ test('an error names its place in the file', () => {
       { collections: [{ ...books, feilds: {} }] },
       '/collections/0/feilds is not a known member; did you mean "fields"?',
     ],
-    [{ collections: [{ ...books, timestamps: 1 }] }, '/collections/0/timestamps must be true or false, not 1'],
-    [{ collections: [{ ...books, access: 'public' }] }, '/collections/0/access must be an object, not "public"'],
+    [{ collections: [{ ...books, timestamps: 1 }] }, '/collections/0/timestamps must be true or false'],
+    [{ collections: [{ ...books, access: 'public' }] }, '/collections/0/access must be an object'],
     [
       { collections: [{ ...books, access: { lists: 'user' } }] },
       '/collections/0/access/lists is not a known member; did you mean "list"?',
@@ -148,7 +148,7 @@ test('an error names its place in the file', () => {
     ],
     [
       { collections: [{ ...books, fields: { aId: { ...toUser, show: 'email' } } }] },
-      '/collections/0/fields/aId/show must be one of name, not "email"',
+      '/collections/0/fields/aId/show must be one of name',
     ],
     [
       { users: false, collections: [{ ...books, fields: { aId: toUser } }] },
@@ -160,23 +160,23 @@ test('an error names its place in the file', () => {
     ],
     [
       { collections: [{ ...books, ownerRemoved: 'clear' }] },
-      '/collections/0/ownerRemoved must be one of keep, remove, not "clear"',
+      '/collections/0/ownerRemoved must be one of keep, remove',
     ],
-    [field('text'), '/collections/0/fields/a must be an object, not "text"'],
+    [field('text'), '/collections/0/fields/a must be an object with a "kind"'],
     [field({}), /^\/collections\/0\/fields\/a\/kind must be one of text, integer/],
-    [field({ kind: 'date' }), /^\/collections\/0\/fields\/a\/kind must be one of text, integer, number, boolean/],
+    [field({ kind: 'date' }), /^\/collections\/0\/fields\/a\/kind must be one of text, .*: write "timestamp"$/],
     [field({ kind: 'constructor' }), /^\/collections\/0\/fields\/a\/kind must be one of/],
-    [field({ kind: 'text', minimum: 1 }), '/collections/0/fields/a/minimum is not a known member; did you mean "min"?'],
+    [field({ kind: 'text', minimum: 1 }), '/collections/0/fields/a/minimum is not a known member: write "min"'],
     [field({ kind: 'email', max: 1 }), /^\/collections\/0\/fields\/a\/max is not a known member/],
-    [field({ kind: 'integer', min: '1' }), '/collections/0/fields/a/min must be a number, not "1"'],
+    [field({ kind: 'integer', min: '1' }), '/collections/0/fields/a/min must be a number'],
     [field({ kind: 'text', min: 1.5 }), /^\/collections\/0\/fields\/a\/min must be a whole number/],
     [field({ kind: 'text', min: 5, max: 1 }), '/collections/0/fields/a has bounds that no value can satisfy'],
     [field({ kind: 'text', optional: true, default: '' }), /^\/collections\/0\/fields\/a\/default must be left out/],
     [field({ kind: 'integer', default: 1.5 }), /^\/collections\/0\/fields\/a\/default must be a whole/],
     [field({ kind: 'integer', example: {} }), /^\/collections\/0\/fields\/a\/example must be a whole number/],
     [field({ kind: 'integer', example: 'x' }), /^\/collections\/0\/fields\/a\/example must be a whole/],
-    [field({ kind: 'choice', values: [] }), /^\/collections\/0\/fields\/a\/values must be a non-empty array/],
-    [field({ kind: 'choice', values: ['a', 1] }), '/collections/0/fields/a/values/1 must be a non-empty string, not 1'],
+    [field({ kind: 'choice', values: [] }), /^\/collections\/0\/fields\/a\/values must have at least one value/],
+    [field({ kind: 'choice', values: ['a', 1] }), '/collections/0/fields/a/values/1 must be a string'],
     [{ collections: [{ ...books, fields: { 'a/.': { kind: 'text' } } }] }, /^\/collections\/0\/fields\/a~1[.] needs a/],
     [{ collections: [{ ...books, fields: { id: { kind: 'text' } } }] }, /^\/collections\/0\/fields\/id has a name/],
     [
@@ -207,4 +207,40 @@ test('all mistakes of a file are found at once, each a line with its place', () 
     ]);
     return true;
   });
+});
+
+test('mistakes of one collection and of several together are found at once', () => {
+  const owner = { kind: 'reference', to: 'users' };
+  const json = {
+    roles: ['Editor'],
+    collections: [
+      { name: 'users', fields: { a: { kind: 'text', max: 'x' } } },
+      { ...books, access: { read: 'nobody' } },
+      { name: 'pages', fields: { bookId: { kind: 'reference', to: 'book' }, ownerId: owner, byId: owner } },
+      { name: 'notes', fields: { bookId: { kind: 'reference', to: 'book' }, byId: owner }, ownerRemoved: 'never' },
+      { name: 'parts', fields: { pageId: { kind: 'reference', to: 'pages' }, byId: owner } },
+    ],
+  };
+  assert.throws(() => parseDeclarations(json, ['users']), (error: Error) => {
+    const [, ...lines] = error.message.split('\n');
+    assert.deepEqual(lines.map((line) => line.trim().split(' ')[0]), [
+      '/roles/0', '/collections/0/fields/a/max', '/collections/1/access/read', '/collections/2/fields/ownerId',
+      '/collections/3/ownerRemoved', '/collections/4/fields/byId/onDelete',
+    ]);
+    return true;
+  });
+});
+
+test('words of JSON Schema and of other servers are answered with the words that are meant', () => {
+  const cases: readonly (readonly [JsonValue, RegExp])[] = [
+    [{ type: 'string' }, /kind must be one of text, .*: write "text"$/],
+    [{ kind: 'bool' }, /: write "boolean"$/], [{ kind: 'array' }, /: write "list"$/],
+    [{ kind: 'text', required: true }, /required is not a known member: write nothing: a field is required unless/],
+    [{ kind: 'text', type: 'string' }, /type is not a known member: write "kind"$/],
+    [{ kind: 'text', maxLength: 5 }, /maxLength is not a known member: write "max"$/],
+    [{ kind: 'constructor' }, /json, not "constructor"$/],
+    [{ kind: 'text', toString: 1 }, /toString is not a known member$/],
+  ];
+  for (const [a, message] of cases)
+    assert.throws(() => parseDeclarations({ collections: [{ ...books, fields: { a } }] }, []), { message });
 });

@@ -47,14 +47,14 @@ test('a wrong hint is refused at the start, with its place', () => {
     [{ display: '{notes}' }, /not "notes"; did you mean "note"\?$/],
     [{ display: '{address.city}' }, /display must name fields in braces, not "address.city"/],
     [{ display: '{note' }, /display must close each brace: write "\{\{" for one that is shown$/],
-    [{ display: '' }, /display must be a non-empty string/],
-    [{ group: 1 }, /group must be a non-empty string, not 1/],
-    [{ hidden: 'yes' }, /hidden must be true or false, not "yes"/],
+    [{ display: '' }, /display must be at least 1 character long/],
+    [{ group: 1 }, /group must be a string/],
+    [{ hidden: 'yes' }, /hidden must be true or false/],
   ];
   const parse = (collection: JsonObject) => () => parseDeclarations({ collections: [collection] }, []);
   for (const [hint, message] of cases) assert.throws(parse({ ...orders, ...hint }), { message });
   const fields: readonly (readonly [JsonObject, RegExp])[] = [
-    [{ kind: 'text', label: '' }, /\/fields\/a\/label must be a non-empty string/],
+    [{ kind: 'text', label: '' }, /\/fields\/a\/label must be at least 1 character long/],
     [{ kind: 'text', format: 'percent' }, /\/fields\/a\/format must be left out: it is for .* number and integer/],
     [{ kind: 'number', format: 'image' }, /\/fields\/a\/format must be left out: it is for the kinds text and url/],
     [{ kind: 'number', format: { money: 'Euro' } }, /\/fields\/a\/format must be "image", "percent" or a currency/],
