@@ -1,5 +1,7 @@
 import type { Principal } from '../auth/access.ts';
+import { lastSignOut } from '../auth/tokens.ts';
 import { CairnError } from '../base/errors.ts';
+import type { Clock } from '../base/system.ts';
 import type { Reader } from '../store/store.ts';
 import type { AccountRecords } from './records.ts';
 
@@ -12,14 +14,15 @@ import type { AccountRecords } from './records.ts';
 export function checkPrincipal(
   reader: Reader,
   principal: Principal,
-  { users, sessions }: AccountRecords,
+  { users, sessions, clock }: AccountRecords & { readonly clock: Clock },
 ): void {
   if (principal.kind === 'anonymous' || principal.kind === 'local') return;
   const user = reader.of(users).get(principal.userId);
   const isCurrent =
     principal.kind === 'session'
       ? reader.of(sessions).get(principal.sessionId) !== undefined
-      : principal.kind === 'bearer' && principal.issuedAt * 1000 > (user?.signedOutAt ?? 0);
+      : principal.kind === 'bearer' &&
+        principal.issuedAt * 1000 > lastSignOut(clock.now(), user?.signedOutAt);
   if (isCurrent && user?.role === principal.role) return;
   throw new CairnError(
     'actor_changed',

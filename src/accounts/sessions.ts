@@ -12,7 +12,6 @@ import {
   successorOf,
 } from '../auth/secrets.ts';
 import { nextSignOut } from '../auth/tokens.ts';
-import { Beginnings } from '../base/beginnings.ts';
 import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import { callerKey, networkOf } from '../base/network.ts';
@@ -48,13 +47,7 @@ export interface SignedIn extends StartedSession {
 
 /** The sessions of all users: starts, refreshes, lists and ends them. */
 export class Sessions {
-  /**
-   * Settles when the sessions and API keys that were found to have ended are removed. A request with
-   * one is refused only then, so that none comes back when the clock is set back.
-   */
-  removalSettled: Promise<void> = Promise.resolve();
   readonly #parts: AccountParts;
-  readonly #beginnings: Beginnings;
   /**
    * The JSON of a record, which is immutable: formatting three dates is slower than the
    * look-up. The second text is that of the session of the request.
@@ -67,7 +60,6 @@ export class Sessions {
 
   constructor(parts: AccountParts) {
     this.#parts = parts;
-    this.#beginnings = new Beginnings(parts.clock);
   }
 
   /** Starts a session. Its secret is the cookie's, or the first token of a family. */
@@ -187,9 +179,9 @@ export class Sessions {
     for (const { id } of [...tx.of(sessions).referring('user', userId)]) tx.of(sessions).remove(id);
   }
 
-  /** Returns the live sessions of a user, the oldest first, and removes the others. */
+  /** Returns the live sessions of a user, the oldest first. */
   list(userId: number): SessionRecord[] {
-    return this.#parts.sessions.members('user', userId).filter((each) => this.#isKept(each));
+    return this.#parts.sessions.members('user', userId).filter((each) => this.#isLive(each));
   }
 
   /** Whether a user has a live session from the network of this address. */
@@ -216,29 +208,11 @@ export class Sessions {
   /** Whether the session with this id has not ended. */
   isOpen(id: number): boolean {
     const session = this.#parts.sessions.get(id);
-    return session !== undefined && this.#isKept(session);
+    return session !== undefined && this.#isLive(session);
   }
 
   #isLive(session: SessionRecord): boolean {
-    return isLive(this.#dated(session), this.#parts.clock.now());
-  }
-
-  /** Returns the session with a beginning that is not in the future. */
-  #dated(session: SessionRecord): SessionRecord {
-    const createdAt = this.#beginnings.of(session);
-    return createdAt === session.createdAt ? session : { ...session, createdAt };
-  }
-
-  /**
-   * Whether a session is live. Removes one that has ended: setting the clock back must not revive
-   * it.
-   */
-  #isKept(session: SessionRecord): boolean {
-    if (this.#isLive(session)) return true;
-    this.removalSettled = this.#inBackground(session, (tx, { id, revision }) => {
-      if (revision === session.revision) tx.of(this.#parts.sessions).remove(id);
-    });
-    return false;
+    return isLive(session, this.#parts.clock.now());
   }
 
   /** Returns the live session of the cookie with this secret. */
@@ -246,7 +220,7 @@ export class Sessions {
     const remembered = this.#hashes.get(secret);
     const hash = remembered ?? secretHash(secret);
     const session = this.#parts.sessions.find('lookup', hash);
-    if (session?.kind !== 'cookie' || !this.#isKept(session)) return undefined;
+    if (session?.kind !== 'cookie' || !this.#isLive(session)) return undefined;
     if (remembered === undefined) {
       if (this.#hashes.size >= limits.sessionSecretsMax) this.#hashes.clear();
       this.#hashes.set(secret, hash);
@@ -293,7 +267,7 @@ export class Sessions {
     const session = this.#family(tx, token);
     if (session?.tokenHash === undefined) return {};
     const tokenHash = secretHash(token);
-    const decision = decideRefresh(this.#dated(session), tokenHash, clock.now());
+    const decision = decideRefresh(session, tokenHash, clock.now());
     if (decision === 'repeat')
       return { session, secret: successorAgain(token, session.tokenHash, ring()) };
     if (decision !== 'rotate') {

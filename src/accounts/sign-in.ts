@@ -1,11 +1,8 @@
 import type { Passwords } from '../auth/passwords.ts';
 import type { Attempt } from '../auth/throttle.ts';
-import { secondAfter } from '../auth/tokens.ts';
 import { CairnError } from '../base/errors.ts';
-import { limits } from '../base/limits.ts';
 import { callerKey } from '../base/network.ts';
 import { emailKey } from '../schema/field.ts';
-import { HashCosts } from './hash-costs.ts';
 import type { AccountParts } from './parts.ts';
 import type { SessionKind, UserRecord } from './records.ts';
 import type { Client, Sessions, SignedIn } from './sessions.ts';
@@ -20,12 +17,10 @@ export interface Credentials {
 export class SignIn {
   readonly #parts: AccountParts;
   readonly #sessions: Sessions;
-  readonly #costs: HashCosts;
 
   constructor(parts: AccountParts, sessions: Sessions) {
     this.#parts = parts;
     this.#sessions = sessions;
-    this.#costs = new HashCosts(parts.users);
   }
 
   /**
@@ -40,27 +35,15 @@ export class SignIn {
     for (;;) {
       const known = await this.#authenticate(credentials, client.address);
       const rehashed = await this.#rehashed(known, credentials.password);
-      const started = await store.write((transaction) => {
-        const user = transaction.of(users).get(known.id);
+      const started = await store.write((tx) => {
+        const user = tx.of(users).get(known.id);
         if (user === undefined || user.passwordHash !== known.passwordHash) return undefined;
-        // If the clock was set back since then, the user's new tokens would not be valid
-        // yet. This may revive older tokens that the clock that was ahead has dated.
-        const at = clock.now();
-        const tolerated = at / 1000 + limits.clockSkewSecondsMax;
-        const isAhead = secondAfter(user.signedOutAt ?? 0) > tolerated;
-        const changes = {
-          ...(rehashed && { passwordHash: rehashed }),
-          ...(isAhead && { signedOutAt: at }),
-        };
-        const isSame = Object.keys(changes).length === 0;
-        const current = isSame
-          ? user
-          : transaction.of(users).replace(user.id, { ...user, ...changes });
-        return {
-          user: current,
-          at,
-          ...this.#sessions.start(transaction, kind, user.id, client),
-        };
+        const current =
+          rehashed === undefined
+            ? user
+            : tx.of(users).replace(user.id, { ...user, passwordHash: rehashed });
+        const started = this.#sessions.start(tx, kind, user.id, client);
+        return { user: current, at: clock.now(), ...started };
       }, caller);
       // Another request changed the password or its hash in the meantime: compare again.
       if (started === undefined) continue;
@@ -91,16 +74,13 @@ export class SignIn {
       attempt = throttle.signIn(key, address, hasSession);
     } catch (error) {
       audit('login_throttled', details);
-      await passwords.pretend();
       throw error;
     }
-    const costs = [...this.#costs.all(), passwords.cost];
-    if ((await matchesPassword(passwords, attempt, password, user, costs)) && user !== undefined) {
+    if ((await matchesPassword(passwords, attempt, password, user)) && user !== undefined)
       return user;
-    }
     audit('login_failed', details);
     const message = 'Cannot sign in: the e-mail address or the password is wrong';
-    throw attempt.refusalOnFailure ?? new CairnError('invalid_credentials', message);
+    throw new CairnError('invalid_credentials', message);
   }
 
   /**
@@ -132,10 +112,9 @@ export async function matchesPassword(
   { turn, settle }: Attempt,
   password: string,
   user: UserRecord | undefined,
-  costs?: Iterable<string>,
 ): Promise<boolean> {
   try {
-    const matches = await passwords.verify(password, user?.passwordHash, turn, costs);
+    const matches = await passwords.verify(password, user?.passwordHash, turn);
     settle(matches ? 'succeeded' : 'failed');
     return matches;
   } catch (error) {

@@ -53,9 +53,7 @@ export function newUserRules(
   return {
     shape: { ...withRoles(newUserFields, more), password: { ...password, min: passwordLengthMin } },
     furtherIssues(sent, stored, { role: ownRole }) {
-      const user = { ...stored, ...sent };
-      const textOf = (name: string): string => String(scalarValue(user, name) ?? '');
-      const owner = { name: textOf('name'), email: textOf('email') };
+      const email = String(scalarValue({ ...stored, ...sent }, 'email') ?? '');
       const { role, password } = sent;
       const before = fieldValue(stored, 'role') ?? userFields.role.default;
       const isPromoted = ownRole !== 'admin' && role !== undefined && role !== before;
@@ -66,7 +64,7 @@ export function newUserRules(
       };
       return [
         ...(isPromoted ? [locked] : []),
-        ...(typeof password === 'string' ? passwordIssues(password, owner, passwordLengthMin) : []),
+        ...(typeof password === 'string' ? passwordIssues(password, email, passwordLengthMin) : []),
       ];
     },
   };

@@ -52,13 +52,7 @@ export function createPipeline(options: PipelineOptions): Handle {
     const { route } = endpoint;
     request.matched(route.path);
 
-    let principal: Principal;
-    try {
-      principal = authenticate(route, request, options);
-    } catch (error) {
-      if (!(error instanceof CairnError) || !mayHaveEnded.has(error.code)) throw error;
-      return options.sessions.removalSettled.then(() => Promise.reject(error));
-    }
+    const principal = authenticate(route, request, options);
     request.authenticated(principal.userId);
 
     const id = idInPath(match.parameter, route.ids);
@@ -71,9 +65,6 @@ export function createPipeline(options: PipelineOptions): Handle {
     return turn ? turn.then(() => endpoint.handle(call)) : endpoint.handle(call);
   };
 }
-
-/** The codes of credentials that may have just been found to have ended. */
-const mayHaveEnded = new Set<string>(['invalid_session', 'invalid_token']);
 
 const noBytes = Buffer.alloc(0);
 
@@ -95,7 +86,7 @@ async function answerBody(
 
   const { kind } = call.principal;
   const wasLookedUp = kind === 'session' || kind === 'key';
-  const principal = wasLookedUp ? await authenticateAgain(call, options) : call.principal;
+  const principal = wasLookedUp ? authenticateAgain(call, options) : call.principal;
   return await endpoint.handle({ ...call, principal, sent, body: body.validate(json, principal) });
 }
 
@@ -104,18 +95,10 @@ async function answerBody(
  * take a minute. A token is not checked again, since it cannot be revoked; it may expire meanwhile.
  * @throws CairnError as `authenticate` and `authorizeRoute`
  */
-async function authenticateAgain(
-  { request, route, id }: Call,
-  options: PipelineOptions,
-): Promise<Principal> {
-  try {
-    const principal = authenticate(route, request, options);
-    authorizeRoute(route, principal, id);
-    return principal;
-  } catch (error) {
-    await options.sessions.removalSettled;
-    throw error;
-  }
+function authenticateAgain({ request, route, id }: Call, options: PipelineOptions): Principal {
+  const principal = authenticate(route, request, options);
+  authorizeRoute(route, principal, id);
+  return principal;
 }
 
 function bytesMaxOf(

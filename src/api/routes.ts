@@ -87,8 +87,6 @@ export interface RouteOptions {
   readonly passwordLengthMin?: number | undefined;
   /** The roles that users may have beside `admin` and `member`. */
   readonly roles?: readonly Role[] | undefined;
-  /** Those that they have from before, and cannot be given any more. */
-  readonly formerRoles?: readonly Role[] | undefined;
   /** False: nobody signs in, and there are no users. */
   readonly users?: boolean | undefined;
 }
@@ -98,14 +96,13 @@ export function usersCollection({
   registration,
   passwordLengthMin = 1,
   roles = [],
-  formerRoles = [],
 }: RouteOptions): RoutedCollection<NewUser, UserDraft> {
   return {
     name: 'users',
     noun: 'Users',
     singular: 'user',
     isUsers: true,
-    fields: withRoles(userFields, [...roles, ...formerRoles]),
+    fields: withRoles(userFields, roles),
     ids: undefined,
     hasOwners: false,
     shapeTag: '',

@@ -1,11 +1,9 @@
 import type { Audit } from '../accounts/events.ts';
-import type { AccountRecords } from '../accounts/records.ts';
 import type { Authenticators } from '../api/authenticate.ts';
 import { createPipeline } from '../api/pipeline.ts';
 import { problemReply } from '../api/replies.ts';
 import { healthRoutes, yieldedPaths } from '../api/routes.ts';
 import type { Unready } from '../api/health.ts';
-import { roles, type Role } from '../auth/access.ts';
 import { Tokens } from '../auth/tokens.ts';
 import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
@@ -58,26 +56,13 @@ export async function openApp(complete: CompleteOptions): Promise<Application> {
   for (const name of data.store.undeclared()) {
     log.message('warn', `No declaration covers ${name}: its records are only kept`);
   }
-  const formerRoles = undeclaredRoles(data.records, complete.roles);
-  for (const role of formerRoles) {
-    const message = `No declaration names the role ${role}: who has it is only signed in`;
-    log.message('warn', message);
-  }
   try {
     await data.keys.load();
-    return new Application(data, { ...complete, formerRoles }, observers, parts);
+    return new Application(data, complete, observers, parts);
   } catch (error) {
     await data.store.close();
     throw error;
   }
-}
-
-/** Returns the roles that users have and nothing declares. */
-function undeclaredRoles({ users }: AccountRecords, declared: readonly Role[] = []): Role[] {
-  const found = new Set<Role>();
-  for (const block of users.view().blocks) for (const { role } of block) found.add(role);
-  for (const role of [...roles, ...declared]) found.delete(role);
-  return [...found];
 }
 
 /** An app on a store that has been opened. */

@@ -35,8 +35,8 @@ export function operationsOf(
   complete: CompleteOptions,
   { SingleResource = CollectionResource }: Partial<NonNullable<Parts['singles']>> = {},
 ): AllOperations {
-  const { settings, roles, formerRoles } = complete;
-  const ofUsers = usersCollection({ ...settings, roles, formerRoles });
+  const { settings, roles } = complete;
+  const ofUsers = usersCollection({ ...settings, roles });
   const declared = [...registry.values()].map((each) => {
     const Resource = each.isSingle ? SingleResource : CollectionResource;
     const resource = new Resource(each, complete);

@@ -54,8 +54,6 @@ export interface CompleteOptions extends BasicOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
-  /** Roles that users have and nothing declares any more. `openApp` finds them. */
-  readonly formerRoles?: readonly Role[];
   /** The rules of references. `openApp` loads them where a declared field refers. */
   readonly references?: ReferenceRules | undefined;
   /** Returns the endpoints of a program's own routes. */

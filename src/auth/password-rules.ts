@@ -2,17 +2,14 @@ import type { Issue } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import { commonPasswords } from './common-passwords.ts';
 
-/** What is known about the user of a password, and so makes a weak password. */
-interface PasswordOwner {
-  readonly name: string;
-  readonly email: string;
-}
+/** Fewer different characters are quickly tried. */
+const varietyMin = 5;
 
 /**
  * Finds issues of a new password: its length, and whether it is easy to guess (NIST SP
  * 800-63B §3.1.1.2). No rule requires certain kinds of characters.
  */
-export function passwordIssues(given: string, owner: PasswordOwner, lengthMin: number): Issue[] {
+export function passwordIssues(given: string, email: string, lengthMin: number): Issue[] {
   const password = normalisePassword(given);
   if (Buffer.byteLength(password) > limits.passwordBytesMax) {
     return [issue('too_long', `must be at most ${limits.passwordBytesMax} bytes long`)];
@@ -21,15 +18,14 @@ export function passwordIssues(given: string, owner: PasswordOwner, lengthMin: n
     return [issue('too_short', `must be at least ${lengthMin} characters long`)];
   }
   const text = password.toLowerCase();
-  if (repeatedUnit(text).length < lengthMin || isCommon(text) || isOwnName(text, owner)) {
-    return [
-      issue(
-        'too_common',
-        'must not be a common password, a repetition, or your name or e-mail address',
-      ),
-    ];
-  }
-  return [];
+  const unit = repeatedUnit(text);
+  // Digits and signs around it make a common word no better.
+  const [core = ''] = /\p{L}(?:.*\p{L})?/su.exec(text) ?? [];
+  const isVaried = new Set(text).size >= varietyMin && unit.length >= lengthMin;
+  const isCommon = [text, core].some((form) => commonPasswords.has(repeatedUnit(form)));
+  if (isVaried && !isCommon && !isOwnAddress(text, email)) return [];
+  const detail = 'must not be a common password, a few characters repeated, or your e-mail address';
+  return [issue('too_common', detail)];
 }
 
 /**
@@ -61,37 +57,5 @@ function repeatedUnit(text: string): string {
   return text;
 }
 
-/**
- * Whether `text` is a common password, perhaps with digits and signs: `P4ssw0rd-2024!`.
- */
-function isCommon(text: string): boolean {
-  const [core = ''] = /\p{L}(?:.*\p{L})?/su.exec(text) ?? [];
-  const spelled = core.replace(/[013457@$!]/g, (sign) => letterFor[sign] ?? sign);
-  const words = text.replace(/[^\p{L} ]+/gu, '').trim();
-  return [text, spelled, words].some((form) => commonPasswords.has(repeatedUnit(form)));
-}
-
-const letterFor: Readonly<Record<string, string>> = {
-  '0': 'o',
-  '1': 'i',
-  '3': 'e',
-  '4': 'a',
-  '5': 's',
-  '7': 't',
-  '@': 'a',
-  $: 's',
-  '!': 'i',
-};
-
-/** Whether `text` has fewer than three letters besides its owner's name and address. */
-function isOwnName(text: string, { name, email }: PasswordOwner): boolean {
-  const known = `${name.slice(0, knownLengthMax)} ${email.slice(0, knownLengthMax)}`
-    .normalize('NFC')
-    .toLowerCase();
-  const parts = known.split(/[^\p{L}\p{N}]+/u).filter((part) => part.length >= 3);
-  const rest = parts.reduce((left, part) => left.replaceAll(part, ''), text);
-  return rest !== text && rest.replace(/\P{L}+/gu, '').length < 3;
-}
-
-/** Code units of a name or an address that are compared, to bound the work. */
-const knownLengthMax = 400;
+const isOwnAddress = (text: string, email: string): boolean =>
+  email !== '' && text.includes(email.toLowerCase());

@@ -10,7 +10,7 @@ import { promisify } from 'node:util';
 import { Budget } from '../base/budget.ts';
 import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
-import { type Clock, type Random, timers } from '../base/system.ts';
+import type { Clock, Random } from '../base/system.ts';
 import { Turns } from '../base/turns.ts';
 import { normalisePassword } from './password-rules.ts';
 
@@ -39,7 +39,6 @@ const [saltBytes, hashBytes] = [16, 32];
  */
 export class Passwords {
   readonly #random: Random;
-  readonly #clock: Clock;
   readonly #head: string;
   /** Stands in for a missing hash: no password matches it, in the same time. */
   readonly #unmatchable: ScryptHash;
@@ -47,14 +46,10 @@ export class Passwords {
   readonly #waiting: Turns<() => void>;
   readonly places = new Budget(limits.passwordQueueLengthMax, limits.passwordQueueLengthMax);
   #running = 0;
-  /** How long the last hash took, and the hashes of the last comparison. */
-  #hashMs = 0;
-  #verifyMs = 0;
 
   constructor({ random, clock, scryptCost }: PasswordOptions) {
     const cost = { exponent: scryptCost, r: 8, p: 3 };
     this.#random = random;
-    this.#clock = clock;
     this.#waiting = new Turns(clock);
     this.#head = `$scrypt$ln=${cost.exponent},r=${cost.r},p=${cost.p}$`;
     this.#unmatchable = { cost, salt: random(saltBytes), hash: random(hashBytes) };
@@ -67,45 +62,19 @@ export class Passwords {
   async hash(password: string, turn: string): Promise<string> {
     const salt = this.#random(saltBytes);
     const hash = await this.#inTurn(turn, password, { ...this.#unmatchable, salt });
-    this.#verifyMs ||= this.#hashMs;
     return `${this.#head}${unpadded(salt)}$${unpadded(hash)}`;
   }
 
   /**
-   * Whether `phc` is a hash of `password`. Without a valid hash (an unknown user, a user without
-   * a password) the result is false. It makes one hash at each of `costs` and at
-   * that of `phc`; so with the costs of all users, its time tells nothing of this one.
+   * Returns true if `phc` is a hash of `password`. Without a valid hash (an unknown user, a user
+   * without a password) the result is false, after a hash at the configured cost.
    * @throws CairnError `overloaded` with `retryAfterSeconds`
    */
-  async verify(
-    password: string,
-    phc: string | undefined,
-    turn: string,
-    costs: Iterable<string> = [],
-  ): Promise<boolean> {
+  async verify(password: string, phc: string | undefined, turn: string): Promise<boolean> {
     const own = parsePhc(phc ?? '');
-    const ownCost = costOf(phc);
-    let matches = false;
-    let tookMs = 0;
-    for (const cost of new Set([...costs, ownCost ?? this.#head].toSorted())) {
-      const isOwn = own !== undefined && cost === ownCost;
-      const expected = isOwn ? own : { ...this.#unmatchable, cost: parseCost(cost) };
-      const hash = await this.#inTurn(turn, password, expected);
-      tookMs += this.#hashMs;
-      if (isOwn) matches = timingSafeEqual(hash, own.hash);
-    }
-    this.#verifyMs = tookMs;
-    return matches;
-  }
-
-  /** Takes the time of `verify`, without its work. */
-  async pretend(): Promise<void> {
-    await new Promise((resolve) => timers.setTimeout(resolve, this.#verifyMs));
-  }
-
-  /** The configured cost, as `costOf` returns it. */
-  get cost(): string {
-    return this.#head;
+    const expected = own ?? this.#unmatchable;
+    const isEqual = timingSafeEqual(await this.#inTurn(turn, password, expected), expected.hash);
+    return isEqual && own !== undefined;
   }
 
   /** Whether `phc` has a different cost than the configured one. */
@@ -116,11 +85,9 @@ export class Passwords {
   async #inTurn(turn: string, password: string, { salt, cost, hash }: ScryptHash): Promise<Buffer> {
     if (this.#running < limits.passwordHashesMax) this.#running += 1;
     else await this.#wait(turn);
-    const startedAt = this.#clock.elapsed();
     try {
       return await scrypt(normalisePassword(password), salt, cost, hash.length);
     } finally {
-      this.#hashMs = this.#clock.elapsed() - startedAt;
       // Hands the place to the next waiting hash, so that no other can take it.
       const next = this.#waiting.next();
       if (next === undefined) this.#running -= 1;
@@ -182,19 +149,6 @@ const phcForm = new RegExp(
   String.raw`^\$scrypt\$ln=([1-9]|1\d|20),r=([1-9]|[12]\d|3[0-2]),p=([1-9]|1[0-6])` +
     String.raw`\$([A-Za-z0-9+/]{1,128})\$([A-Za-z0-9+/]{1,128})$`,
 );
-
-/** Returns the head of a valid PHC string, which names its cost; `undefined` for any other text. */
-export function costOf(phc = ''): string | undefined {
-  return parsePhc(phc) && phc.slice(0, phc.lastIndexOf('$', phc.lastIndexOf('$') - 1) + 1);
-}
-
-/** Parses the head of a PHC string. */
-function parseCost(head: string): ScryptHash['cost'] {
-  const [exponent = 0, r = 0, p = 0] = Array.from(head.matchAll(/=(\d+)/g), ([, text]) =>
-    Number(text),
-  );
-  return { exponent, r, p };
-}
 
 /** Parses a PHC string; `undefined` for other functions and parameters out of bounds. */
 export function parsePhc(text: string): ScryptHash | undefined {

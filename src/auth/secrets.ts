@@ -52,26 +52,14 @@ export function sessionEndsAt({ kind, createdAt, lastSeenAt }: SessionTimes): nu
   return Math.min(lastSeenAt + idleSeconds * 1000, createdAt + maxSeconds * 1000);
 }
 
-/**
- * Whether the session is live at `now`. A session that was started in the future is not, so
- * callers first ask `Beginnings` when that was. One that was used in the future is: the clock was
- * set back since, and the time of its start still ends it.
- */
+/** Returns true until the session ends. */
 export function isLive(session: SessionTimes, now: number): boolean {
-  return now < sessionEndsAt(session) && !isAhead(session.createdAt, now);
+  return now < sessionEndsAt(session);
 }
 
-/**
- * Whether a use at `now` must be recorded: at most once in a twelfth of the idle time, and
- * where the clock was set back since the last use.
- */
+/** Returns true if a use at `now` must be recorded: at most once in a twelfth of the idle time. */
 export function lastSeenIsDue({ kind, lastSeenAt }: SessionTimes, now: number): boolean {
-  const isOld = now - lastSeenAt >= (lifetimes[kind].idleSeconds * 1000) / 12;
-  return isOld || isAhead(lastSeenAt, now);
-}
-
-function isAhead(time: number, now: number): boolean {
-  return time > now + limits.clockSkewSecondsMax * 1000;
+  return now - lastSeenAt >= (lifetimes[kind].idleSeconds * 1000) / 12;
 }
 
 /** The stored state of a family of refresh tokens. */
@@ -132,8 +120,7 @@ export function decideRefresh(
   if (presentedHash === family.tokenHash) return 'rotate';
   const { lastSeenAt, previousHash } = family;
   const isLate = now > lastSeenAt + limits.refreshRepeatSecondsMax * 1000;
-  const isRepeatable = !isLate && !isAhead(lastSeenAt, now);
-  return presentedHash === previousHash && isRepeatable ? 'repeat' : 'reuse';
+  return presentedHash === previousHash && !isLate ? 'repeat' : 'reuse';
 }
 
 const nameLength = 24;

@@ -4,36 +4,24 @@ import { callerKey, networkOf, siteOf } from '../base/network.ts';
 import type { Clock } from '../base/system.ts';
 
 /**
- * What is counted, with how many are admitted at once, and then one in how many seconds.
- * From a network where the account has signed in before or has a session, only failures of the
- * pair of account and network count: failures of others cannot lock the owner out.
+ * What is counted, with how many are admitted at once, and then one in how many seconds. A pair is
+ * an account and an address. Where a pair has signed in before or has a session, only its own
+ * failures count: failures of others cannot lock the owner out.
  */
 const policy = {
-  failuresOfPair: [5, 60],
-  failuresFromNetwork: [30, 10],
-  failuresFromSite: [120, 2.5],
-  failures: [600, 0.2],
-  failuresOfAccount: [30, 120],
-  /** E-mail addresses that strangers ask for. */
-  emailsFromNetwork: [30, 10],
-  emailsFromSite: [120, 2.5],
-  emails: [600, 1],
-  /** E-mail addresses that a user asks for. */
-  emailsOfUser: [30, 10],
-} as const satisfies { readonly [name: string]: readonly [burst: number, everySeconds: number] };
+  pair: [5, 60],
+  network: [30, 10],
+  account: [30, 120],
+  all: [600, 0.2],
+} as const satisfies { readonly [rate: string]: readonly [burst: number, everySeconds: number] };
 
-/** Something that is counted: by which rule, and under which name. */
-type Count = readonly [rule: keyof typeof policy, key: string];
+/** Something that is counted: by which rate, and under which name. */
+type Count = readonly [rate: keyof typeof policy, key: string];
 
 /** An admitted attempt to give a password. It counts as a failure until it is settled. */
 export interface Attempt {
   /** The caller for whom the password is compared. */
   readonly turn: string;
-  /**
-   * The refusal that a stranger would have got. An attempt that fails must be answered with
-   * it: otherwise the answer would tell which accounts sign in from this network.
-   */
-  readonly refusalOnFailure: CairnError | undefined;
   /**
    * Must be called once. `withdrawn`: the server was too busy to compare the password.
    */
@@ -46,13 +34,18 @@ export interface Attempt {
  */
 export class Throttle {
   readonly #clock: Clock;
-  readonly #rates = new Map<string, Rate>();
+  readonly #rates: { readonly [rate in keyof typeof policy]: Rate };
   /** Pairs that have signed in. The pair that signed in longest ago comes first. */
   readonly #known = new Set<string>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
-    for (const [rule, bounds] of Object.entries(policy)) this.#rates.set(rule, new Rate(bounds));
+    this.#rates = {
+      pair: new Rate(policy.pair),
+      network: new Rate(policy.network),
+      account: new Rate(policy.account),
+      all: new Rate(policy.all),
+    };
   }
 
   /**
@@ -62,31 +55,11 @@ export class Throttle {
    */
   signIn(account: string, address: string, hasSession = false): Attempt {
     const name = account.toLowerCase();
-    const network = networkOf(address);
-    const pair = `${name} ${network}`;
-    const isKnown = hasSession || this.#known.has(pair);
-    const own: Count = ['failuresOfPair', pair];
-    const shared: readonly Count[] = [
-      ['failuresOfAccount', name],
-      ['failuresFromNetwork', network],
-      ['failuresFromSite', siteOf(network)],
-      ['failures', ''],
-    ];
-    const refusalOnFailure = this.#refusal(shared, tooManyFailures);
-    // A known pair that failed too often is told what a stranger is told, if that is refused.
-    const refusal = this.#refusal([own], tooManyFailures);
-    if (refusalOnFailure !== undefined && (!isKnown || refusal !== undefined))
-      throw refusalOnFailure;
-    if (refusal !== undefined) throw refusal;
-    const settle = this.#begin(isKnown ? [own] : [own, ...shared]);
-    return {
-      turn: isKnown ? pair : network,
-      refusalOnFailure,
-      settle: (outcome) => {
-        settle(outcome);
-        if (outcome === 'succeeded') this.#remember(pair);
-      },
-    };
+    const pair = `${name} ${networkOf(address)}`;
+    const site = siteOf(networkOf(address));
+    const own: Count = ['pair', pair];
+    if (hasSession || this.#known.has(pair)) return this.#begin(pair, [own]);
+    return this.#begin(site, [own, ['network', site], ['account', name], ['all', '']]);
   }
 
   /**
@@ -96,54 +69,48 @@ export class Throttle {
    */
   proof(userId: number): Attempt {
     const turn = callerKey('', userId);
-    const own: Count = ['failuresOfPair', turn];
-    const refusal = this.#refusal([own], tooManyFailures);
-    if (refusal !== undefined) throw refusal;
-    return { turn, refusalOnFailure: undefined, settle: this.#begin([own]) };
+    return this.#begin(turn, [['pair', turn]]);
   }
 
   /**
    * Counts a request for an e-mail address, because the response reveals whether the address
-   * is taken.
+   * is taken. Each user has a rate of a network.
    * @throws CairnError `too_many_requests` with `retryAfterSeconds`
    */
   countNewEmail(userId: number | undefined, address: string): void {
-    const network = networkOf(address);
-    const ofStranger: readonly Count[] = [
-      ['emailsFromNetwork', network],
-      ['emailsFromSite', siteOf(network)],
-      ['emails', ''],
-    ];
     const counts: readonly Count[] =
-      userId === undefined ? ofStranger : [['emailsOfUser', `${userId}`]];
-    const refusal = this.#refusal(counts, tooManyEmails);
-    if (refusal !== undefined) throw refusal;
-    for (const count of counts) this.#count(count);
+      userId === undefined
+        ? [
+            ['network', `new ${siteOf(networkOf(address))}`],
+            ['all', 'new'],
+          ]
+        : [['network', `new ${userId}`]];
+    this.#admit(counts, 'Cannot accept the e-mail address: too many addresses have been tried');
   }
 
-  /** Counts an attempt as a failure of a pair and of others, until it is settled otherwise. */
-  #begin(counts: readonly [own: Count, ...shared: Count[]]): Attempt['settle'] {
-    const [[rule, pair]] = counts;
-    for (const count of counts) this.#count(count);
-    return (outcome) => {
-      if (outcome === 'failed') return;
-      for (const [rule, key] of counts) this.#rates.get(rule)?.takeBack(key, this.#clock.elapsed());
-      if (outcome === 'succeeded') this.#rates.get(rule)?.forget(pair);
+  /** Starts an attempt, which counts as a failure until it is settled otherwise. */
+  #begin(turn: string, counts: readonly [own: Count, ...shared: Count[]]): Attempt {
+    this.#admit(counts, 'Cannot check the credentials: too many attempts have failed');
+    const [[, pair]] = counts;
+    return {
+      turn,
+      settle: (outcome) => {
+        if (outcome === 'failed') return;
+        for (const [rate, key] of counts) this.#rates[rate].takeBack(key, this.#clock.elapsed());
+        if (outcome === 'withdrawn') return;
+        this.#rates.pair.forget(pair);
+        this.#remember(pair);
+      },
     };
   }
 
-  #count([rule, key]: Count): void {
-    this.#rates.get(rule)?.count(key, this.#clock.elapsed());
-  }
-
-  /** Returns the error if one of these rates does not admit an event now. */
-  #refusal(counts: readonly Count[], message: string): CairnError | undefined {
+  /** Counts an event by each rate. @throws CairnError `too_many_requests` if one refuses it */
+  #admit(counts: readonly Count[], message: string): void {
     const now = this.#clock.elapsed();
-    const waits = counts.map(([rule, key]) => this.#rates.get(rule)?.waitMs(key, now) ?? 0);
-    const waitMs = Math.max(...waits);
-    if (waitMs <= 0) return undefined;
+    const waitMs = Math.max(...counts.map(([rate, key]) => this.#rates[rate].waitMs(key, now)));
     const retryAfterSeconds = Math.ceil(waitMs / 1000);
-    return new CairnError('too_many_requests', message, { retryAfterSeconds });
+    if (waitMs > 0) throw new CairnError('too_many_requests', message, { retryAfterSeconds });
+    for (const [rate, key] of counts) this.#rates[rate].count(key, now);
   }
 
   #remember(pair: string): void {
@@ -153,9 +120,6 @@ export class Throttle {
     if (this.#known.size > limits.throttleEntriesMax) this.#known.delete(oldest);
   }
 }
-
-const tooManyFailures = 'Cannot check the credentials: too many attempts have failed';
-const tooManyEmails = 'Cannot accept the e-mail address: too many addresses have been tried';
 
 /**
  * Admits `burst` events of a key at once, and then one per `everySeconds` (generic cell rate

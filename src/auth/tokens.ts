@@ -21,8 +21,16 @@ export function secondAfter(signedOutAt: number): number {
  * Returns when all sessions of a user end, which last ended at `former`. It is not before any token
  * that was issued since then: those of the same second are dated a second ahead.
  */
-export function nextSignOut(now: number, former = 0): number {
-  return Math.max(now, secondAfter(former) * 1000);
+export function nextSignOut(now: number, former?: number): number {
+  return Math.max(now, secondAfter(lastSignOut(now, former)) * 1000);
+}
+
+/**
+ * Returns when all sessions of a user have ended; 0 for never. A time that only a wrong clock can
+ * have written counts as never, or no token of the user would be good until then.
+ */
+export function lastSignOut(now: number, signedOutAt = 0): number {
+  return signedOutAt > now + limits.clockSkewSecondsMax * 1000 ? 0 : signedOutAt;
 }
 
 /** What API keys begin with. They are bearer tokens, too, and no JWTs. */
@@ -68,7 +76,7 @@ export class Tokens {
   ): { token: string; expiresIn: number } {
     const { random } = this.#options;
     const expiresIn = limits.accessTokenSeconds;
-    const iat = Math.max(Math.floor(at / 1000), secondAfter(signedOutAt));
+    const iat = Math.max(Math.floor(at / 1000), secondAfter(lastSignOut(at, signedOutAt)));
     const jti = random(16).toString('base64url');
     const payload = JSON.stringify({ userId, role, iat, exp: iat + expiresIn, jti });
     return { token: signJws(payload, this.#ring.keys[0]), expiresIn };

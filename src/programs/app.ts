@@ -231,12 +231,7 @@ function appOf(inside: Application, records: Records): App {
     async authenticate(request: IncomingMessage | Request) {
       const call = credentialsOf(server.options, request);
       inside.authenticators.checkLocal?.(call);
-      try {
-        return callerOf(authenticate(credentials, call, inside.authenticators));
-      } catch (error) {
-        await inside.data.sessions.removalSettled;
-        throw error;
-      }
+      return callerOf(authenticate(credentials, call, inside.authenticators));
     },
     status: () => ({
       state: inside.store.state,

@@ -217,7 +217,7 @@ test('a reset, a new password and a removal end the keys, unless the own change 
   assert.deepEqual(ended.sort(), [1, 2, 3, 4, 5, 6, 7]);
 });
 
-test('a key ends when it expires, also for a clock that is set back afterwards', async (t) => {
+test('a key ends when it expires', async (t) => {
   const { clock, make, keyOf, withKey, as } = await setUp(t);
   const expiresAt = '2026-01-03T03:04:05.000Z';
   const made = await make('member', { expiresAt });
@@ -227,25 +227,8 @@ test('a key ends when it expires, also for a clock that is set back afterwards',
   assert.equal((await script('GET', '/me')).status, 200);
   clock.advance(1);
   assert.deepEqual(refusalOf(await script('GET', '/me')), constant);
-  clock.step(-day);
-  assert.deepEqual(refusalOf(await script('GET', '/me')), constant);
   assert.equal((await other('GET', '/me')).status, 200);
   assert.equal(Object((await (await as('member'))('GET', '/keys')).json).length, 1);
-});
-
-test('a key that a clock made that was ahead lives as long as it was to live, and no longer', async (t) => {
-  const { clock, make, keyOf, withKey } = await setUp(t);
-  clock.step(365 * day);
-  const ahead = Date.parse(start) + 365 * day * 1000;
-  const made = await make('member', { expiresAt: new Date(ahead + 2 * day * 1000).toISOString() });
-  const [script, other] = [withKey(Object(made.json).key), withKey(await keyOf('member'))];
-  clock.step(-365 * day);
-  assert.equal((await script('GET', '/me')).status, 200);
-  clock.advance(2 * day - 1);
-  assert.equal((await script('GET', '/me')).status, 200);
-  clock.advance(1);
-  assert.equal((await script('GET', '/me')).status, 401);
-  assert.equal((await other('GET', '/me')).status, 200, 'one without an end goes on');
 });
 
 test('the last use is kept to the hour, and written once an hour', async (t) => {
@@ -268,10 +251,9 @@ test('the last use is kept to the hour, and written once an hour', async (t) => 
   written.mock.restore();
   await app.users.add({ name: 'Mo', email: 'mo@example.org' });
   assert.equal(await lastUse(), '2026-01-02T04:00:00.000Z');
-  // What a clock wrote that was ahead is mended, and a clock that is a little behind writes nothing.
   clock.step(-30 * 60);
   await script('GET', '/me');
-  assert.equal(await lastUse(), '2026-01-02T03:00:00.000Z');
+  assert.equal(await lastUse(), '2026-01-02T04:00:00.000Z', 'a clock that is set back writes nothing');
 });
 
 test('a user has at most 50 keys, and those that have expired make room', async (t) => {

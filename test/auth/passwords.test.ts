@@ -1,15 +1,11 @@
 import assert from 'node:assert/strict';
+import { createHook } from 'node:async_hooks';
 import { test } from 'node:test';
 import { passwordIssues } from '../../src/auth/password-rules.ts';
-import { HashCosts } from '../../src/accounts/hash-costs.ts';
-import { accountRecords, type UserRecord } from '../../src/accounts/records.ts';
-import { costOf, parsePhc, Passwords, scrypt } from '../../src/auth/passwords.ts';
-import { systemClock } from '../../src/base/system.ts';
-import { openStore } from '../../src/store/open-store.ts';
+import { parsePhc, Passwords, scrypt } from '../../src/auth/passwords.ts';
 import { TestClock, testRandom } from '../support/auth/helpers.ts';
-import { fakeTimers } from '../support/fake-timers.ts';
 
-const owner = { name: 'Anna Maria Sorglos', email: 'a.sorglos@meadowlark.example' };
+const owner = 'a.sorglos@meadowlark.example';
 const setUp = (scryptCost = 1) =>
   new Passwords({ random: testRandom('passwords'), clock: new TestClock(), scryptCost });
 const turn = 'user 1';
@@ -167,13 +163,13 @@ for (const password of good) {
 }
 
 const common = [
-  'passwordpassword', 'PasswordPassword1', 'P@ssw0rdP@ssw0rd', 'p4ssw0rd12345678',
+  'passwordpassword', 'PasswordPassword1', 'P@ssw0rdP@ssw0rd',
   'password!password', '123456789012345', '543210987654321', '111111111111111', 'aaaaaaaaaaaaaaaa',
   'abababababababab', 'abcdefghijklmnop', 'qwertyuiopasdfgh', 'QWERTYUIOP123456',
   '1q2w3e4r5t6y7u8i', '1qaz2wsx3edc4rfv', 'qazwsxedcrfvtgb', 'adminadminadmin1', 'administrator123',
   'letmeinletmein!!', 'iloveyouiloveyou', 'iloveyou12345678', 'thisismypassword',
   'correcthorsebatterystaple', 'changemechangeme', 'welcomewelcome1', 'Summer2024Summer2024',
-  'Liverpool2019!!!', 'dragon1990dragon', 'qwerty123qwerty123', 'asdfghjklasdfghjkl',
+  'Liverpool2019!!!', 'qwerty123qwerty123', 'asdfghjklasdfghjkl',
   '000000000000000', 'cairncairncairn', 'superman superman', 'sunshine sunshine', 'zxcvbnmzxcvbnm,',
   'michaeljordan23232323', '               ', 'Password Password Password', 'trustno1trustno1',
   'a'.repeat(1024),
@@ -184,12 +180,17 @@ for (const password of common) {
   });
 }
 
-test('a password must not be made of the name and e-mail address of its user', () => {
-  for (const password of ['Anna Maria Sorglos', 'sorglossorglossorglos', 'a.sorglos@meadowlark.example',
-    'Sorglos12345678', 'Anna.Sorglos.2024', 'ANNAMARIASORGLOS!']) {
+test('a password must not have the e-mail address of its user in it; its name may be there', () => {
+  for (const password of [owner, owner.toUpperCase(), `${owner} 2024`])
     assert.deepEqual(codesOf(password), ['too_common'], password);
-    assert.deepEqual(codesOf(`${password}, Bö7 xq`), [], password);
-  }
+  for (const password of ['Anna Maria Sorglos', 'Sorglos12345678', 'P4ssw0rd12345678', 'dragon1990dragon'])
+    assert.deepEqual(codesOf(password), [], password);
+});
+
+test('a password has at least five different characters', () => {
+  for (const password of ['abcdabcdabcdddd', '112211221133112', 'aaaaaaaaaaaaaab'])
+    assert.deepEqual(codesOf(password), ['too_common'], password);
+  assert.deepEqual(codesOf('abcdeabcdabcddd'), []);
 });
 
 test('the length counts characters after normalisation', () => {
@@ -224,8 +225,7 @@ test('a password with very many combining marks is refused before it is normalis
   const passwords = setUp();
   const started = process.cpuUsage();
   assert.deepEqual(codesOf(marks), ['too_long']);
-  assert.deepEqual(codesOf('xK9#mQ2pLw7@vB4', 15, { name: marks, email: marks }), []);
-  assert.deepEqual(codesOf('xK9#mQ2pLw7@vB4', 15, { name: 'abc '.repeat(100_000), email: '' }), []);
+  assert.deepEqual(codesOf('xK9#mQ2pLw7@vB4', 15, marks), []);
   assert.equal(await passwords.verify(marks, await passwords.hash('x', turn), turn), false);
   const { user } = process.cpuUsage(started);
   assert.ok(user < 300_000, `${user} µs`);
@@ -237,55 +237,19 @@ test('an issue points to the password and does not quote it', () => {
   assert.doesNotMatch(JSON.stringify(issue), /hunter2/);
 });
 
-test('a comparison makes one hash at each cost, of known users as of unknown ones', async () => {
-  let time = 0;
-  const clock = { now: () => 0, elapsed: () => (time += 1) };
-  const [low, high] = [1, 2].map((scryptCost) => new Passwords({ random: testRandom('x'), clock, scryptCost }));
-  assert.ok(low !== undefined && high !== undefined);
+test('a comparison makes one hash, at the stored cost or else at the configured one', async (t) => {
+  let hashes = 0;
+  const hook = createHook({ init: (_, type) => void (hashes += type === 'SCRYPTREQUEST' ? 1 : 0) }).enable();
+  t.after(() => hook.disable());
+  const [low, high] = [setUp(1), setUp(2)];
   const [old, fresh] = [await low.hash('a password', turn), await high.hash('a password', turn)];
-  const costs = [low.cost, high.cost];
   for (const phc of [old, fresh, undefined, 'no hash']) {
     for (const password of ['a password', 'another password']) {
-      const before = time;
       const isRight = password === 'a password' && (phc === old || phc === fresh);
-      assert.equal(await high.verify(password, phc, turn, costs), isRight, `${password} for ${phc}`);
-      // The clock is asked before and after each hash.
-      assert.equal(time - before, 2 * 2, `${password} for ${phc}`);
+      hashes = 0;
+      assert.equal(await high.verify(password, phc, turn), isRight, `${password} for ${phc}`);
+      assert.equal(hashes, 1);
     }
   }
 });
 
-test('the costs of all stored hashes are counted, and forgotten with the last one', async () => {
-  const store = openStore({ clock: systemClock, random: testRandom('costs') });
-  const { users } = accountRecords(store);
-  await store.start();
-  const low = await setUp(1).hash('a password', turn);
-  const high = await setUp(2).hash('a password', turn);
-  const add = (name: string, passwordHash?: string): Promise<UserRecord> =>
-    store.write((tx) => tx.of(users).insert({ name, email: `${name}@x`, role: 'member', passwordHash }));
-  const [first] = [await add('a', low), await add('b', high), await add('c')];
-  const costs = new HashCosts(users);
-  const all = (): (string | undefined)[] => [...costs.all()].toSorted();
-  assert.deepEqual(all(), [costOf(low), costOf(high)]);
-  const second = await add('d', low);
-  await store.write((tx) => tx.of(users).replace(first.id, { ...first, passwordHash: high }));
-  assert.deepEqual(all(), [costOf(low), costOf(high)]);
-  await store.write((tx) => tx.of(users).remove(second.id));
-  assert.deepEqual(all(), [costOf(high)]);
-  await store.close();
-});
-
-test('pretending takes as long as the last hash', async (t) => {
-  let time = 0;
-  const clock = { now: () => 0, elapsed: () => (time += 70) };
-  const passwords = new Passwords({ random: testRandom('passwords'), clock, scryptCost: 1 });
-  await passwords.hash('a password', turn);
-  const pending = fakeTimers(t);
-  let isDone = false;
-  const pretended = passwords.pretend().then(() => (isDone = true));
-  pending.tick(69);
-  await Promise.resolve();
-  assert.equal(isDone, false);
-  pending.tick(1);
-  await pretended;
-});

@@ -56,7 +56,6 @@ export const lists: Readonly<Record<'access' | 'disk', TrustedList>> = {
       'src/api/sign-in.ts': 'what a sign-in gives, and to which pages',
       'src/accounts/sign-in.ts': 'the password is compared, and looked at again where the session begins',
       'src/accounts/sessions.ts': 'how sessions begin, go on and end',
-      'src/base/beginnings.ts': 'how old what began is, also where the clock was wrong',
       'src/accounts/records.ts': 'what is kept of users and sessions: hashes alone',
       'src/accounts/user-fields.ts': 'which fields of a user are shown, and who changes a role',
       'src/accounts/users.ts': 'what ends the sessions of a user, and the last administrator',
@@ -125,7 +124,6 @@ export const lists: Readonly<Record<'access' | 'disk', TrustedList>> = {
 /** What a list may need without naming it: it lets nobody in, and believes nothing. */
 export const decidesNothing: Reading = {
   'src/base/manual.ts': 'where the manual lies',
-  'src/accounts/hash-costs.ts': 'how long hashes take, for the pace of sign-ins',
   'src/app/parts.ts': 'the table of what is loaded by `import()`: the appendices',
   'src/auth/common-passwords.ts': 'a list of words',
   'src/api/links.ts': 'where the other pages of a list are',

@@ -4,8 +4,6 @@ import { apiKeyPrefix, invalidToken } from '../../auth/tokens.ts';
 import type { AccountParts } from '../../accounts/parts.ts';
 import { checkPrincipal } from '../../accounts/principal.ts';
 import type { ApiKeyRecord } from '../../accounts/records.ts';
-import type { Sessions } from '../../accounts/sessions.ts';
-import { Beginnings } from '../../base/beginnings.ts';
 import { CairnError } from '../../base/errors.ts';
 import { limits } from '../../base/limits.ts';
 import { validationFailed } from '../../schema/validate.ts';
@@ -21,15 +19,11 @@ interface MadeKey {
   readonly record: ApiKeyRecord;
 }
 
-type Removal = Pick<Sessions, 'removalSettled'>;
-
 const hourMs = 3_600_000;
 
 /** The API keys of all users: makes, finds and ends them. */
 export class ApiKeys {
   readonly #parts: AccountParts;
-  readonly #removal: Removal;
-  readonly #beginnings: Beginnings;
   /** Hashes of keys that were good once, which requests repeat. A full map is cleared. */
   readonly #hashes = new Map<string, string>();
   /** The keys with a use that is being recorded: of many requests at once, one writes it. */
@@ -37,10 +31,8 @@ export class ApiKeys {
   /** The start of the hour in which a key was used last: in milliseconds, and as it is stored. */
   #hour: readonly [number, string] = [NaN, ''];
 
-  constructor(parts: AccountParts, removal: Removal) {
+  constructor(parts: AccountParts) {
     this.#parts = parts;
-    this.#removal = removal;
-    this.#beginnings = new Beginnings(parts.clock);
   }
 
   /**
@@ -78,12 +70,7 @@ export class ApiKeys {
     const hash = remembered ?? secretHash(key);
     const record = apiKeys.find('hash', hash);
     const user = record && users.get(record.userId);
-    if (record === undefined || user === undefined) throw invalidToken();
-    if (!this.#isLive(record)) {
-      // Setting the clock back must not revive it.
-      this.#removal.removalSettled = this.#inBackground((tx) => tx.of(apiKeys).remove(record.id));
-      throw invalidToken();
-    }
+    if (record === undefined || user === undefined || !this.#isLive(record)) throw invalidToken();
     if (remembered === undefined) {
       if (this.#hashes.size >= limits.sessionSecretsMax) this.#hashes.clear();
       this.#hashes.set(key, hash);
@@ -112,12 +99,9 @@ export class ApiKeys {
     tx.onCommit(() => this.#parts.audit('key_removed', { userId, keyId, by, address }));
   }
 
-  /** Whether a key has not expired; one from the future expires when it is as old as it may get. */
-  #isLive({ id, createdAt, expiresAt }: ApiKeyRecord): boolean {
-    if (expiresAt === undefined) return true;
-    const madeAt = Date.parse(createdAt);
-    const age = this.#parts.clock.now() - this.#beginnings.of({ id, createdAt: madeAt });
-    return age < Date.parse(expiresAt) - madeAt;
+  /** Returns true if a key has not expired. */
+  #isLive({ expiresAt }: ApiKeyRecord): boolean {
+    return expiresAt === undefined || this.#parts.clock.now() < Date.parse(expiresAt);
   }
 
   /** Records the hour in which a key is used. */
@@ -127,10 +111,7 @@ export class ApiKeys {
     const startsAt = now - (now % hourMs);
     if (this.#hour[0] !== startsAt) this.#hour = [startsAt, new Date(startsAt).toISOString()];
     const [, hour] = this.#hour;
-    // A clock that was ahead may have dated the last use.
-    const isAhead = (last: string): boolean =>
-      last > hour && Date.parse(last) > now + limits.clockSkewSecondsMax * 1000;
-    const isDue = (last = ''): boolean => last < hour || isAhead(last);
+    const isDue = (last = ''): boolean => last < hour;
     if (!isDue(lastUsedAt) || this.#recording.has(id)) return;
     this.#recording.add(id);
     const written = this.#inBackground((tx) => {

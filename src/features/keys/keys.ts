@@ -55,18 +55,18 @@ interface KeysData {
 }
 
 export function createFeature({ tokens, data }: KeysContext) {
-  const keys = new ApiKeys(data.accounts, data.sessions);
+  const keys = new ApiKeys(data.accounts);
   tokens.verifyKey = (key) => keys.resume(key);
   return { endpoints: (): Endpoint[] => keyEndpoints(keys, data) };
 }
 
 /** Makes a key for a command, and returns it. @throws CairnError as `ApiKeys.make` */
 export async function makeKey(
-  { accounts, sessions }: KeysData,
+  { accounts }: KeysData,
   userId: number,
   name: string,
 ): Promise<string> {
-  const keys = new ApiKeys(accounts, sessions);
+  const keys = new ApiKeys(accounts);
   const sent = validateBody({ shape: newKeyFields }, { name }, creation, {});
   const { key } = await accounts.store.write((tx) => keys.make(tx, userId, sent));
   return key;
