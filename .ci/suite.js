@@ -39,28 +39,11 @@ function runSources() {
   // A test that a helper makes is of the helper's file, which says nothing: then all are run again.
   const isKnown = again.every((path) => path === '' || chosen.some((one) => resolve(one) === path));
   const tried = chosen.length > 0 && isKnown ? chosen : files;
-  const reporters = failed
-    ? ['tap', 'stdout', './.ci/failed.js', 'stderr'].map(
-        (value, index) => `--test-reporter${index % 2 ? '-destination' : ''}=${value}`,
-      )
-    : [];
-  const [alone, others] = [true, false].map((wanted) =>
-    tried.filter((path) => measuring.test(path) === wanted),
-  );
   const statuses = [
-    [others, 2],
-    [alone, 1],
+    [tried.filter((path) => !measuring.test(path)), 2],
+    [tried.filter((path) => measuring.test(path)), 1],
   ].map(([chosen, concurrency]) =>
-    chosen.length === 0
-      ? 0
-      : run([
-          '--import',
-          'tsx',
-          '--test',
-          ...reporters,
-          `--test-concurrency=${concurrency}`,
-          ...chosen,
-        ]),
+    chosen.length === 0 ? 0 : runTests(['--import', 'tsx'], concurrency, chosen),
   );
   return Math.max(...statuses);
 }
@@ -70,17 +53,21 @@ function runBuilt() {
   const status = run(['.ci/build.js', '.test']);
   if (status !== 0) return status;
   const built = files.map((path) => join('.test', path.replace(/ts$/, 'js')));
-  const cache = { NODE_COMPILE_CACHE: resolve('.cache') };
+  process.env.NODE_COMPILE_CACHE = resolve('.cache');
   try {
-    return run(['--enable-source-maps', '--test', '--test-concurrency=3', ...built], cache);
+    return runTests(['--enable-source-maps', '--import', './.ci/limit.js'], 3, built);
   } finally {
     rmSync('.test', { recursive: true });
   }
 }
 
-function run(args, environment = {}) {
-  return (
-    spawnSync(process.execPath, args, { stdio: 'inherit', env: { ...process.env, ...environment } })
-      .status ?? 1
-  );
+/** People see the usual report. What is piped ends in the names of the tests that failed. */
+function runTests(flags, concurrency, paths) {
+  const reporter = process.stdout.isTTY ? 'spec' : './.ci/report.js';
+  const words = ['--test', `--test-concurrency=${concurrency}`, `--test-reporter=${reporter}`];
+  return run([...flags, ...words, ...paths]);
+}
+
+function run(words) {
+  return spawnSync(process.execPath, words, { stdio: 'inherit' }).status ?? 1;
 }

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { loader } from '../support/cli/spawn.ts';
+import { pathToFileURL } from 'node:url';
+import { loader, temporaryDirectory } from '../support/cli/spawn.ts';
 import { filesBelow, projectDirectory } from '../support/source.ts';
 
 const tests = filesBelow('test', '.ts');
@@ -29,6 +30,40 @@ test('node --test finds the tests below "test", and nothing elsewhere', () => {
   const others = ['src', '.ci'].flatMap((folder) => filesBelow(folder, 's'));
   const looksLikeTest = /(^|\/)(test\/|test[-.]|[^/]+[-._]test\.)/;
   assert.deepEqual(others.filter((path) => !path.includes('node_modules') && looksLikeTest.test(path)), []);
+});
+
+test('a test that hangs is named, and ends in a failure, as in npm test', (t) => {
+  const directory = temporaryDirectory(t);
+  const file = join(directory, 'hangs.test.mjs');
+  writeFileSync(file, `
+    import { test } from 'node:test';
+    test('is well', () => {});
+    test('waits for ever', () => new Promise(() => setInterval(() => {}, 1000)));
+  `);
+  const limit = pathToFileURL(join(projectDirectory, '.ci', 'limit.js')).href;
+  const report = join(projectDirectory, '.ci', 'report.js');
+  const words = ['--import', limit, '--test', `--test-reporter=${report}`, file];
+  const env = { PATH: process.env['PATH'], CAIRN_TEST_LIMIT_MS: '1000', CAIRN_FAILED: join(directory, 'failed') };
+  const { status, stdout } = spawnSync(process.execPath, words, { cwd: directory, encoding: 'utf8', env });
+  assert.equal(status, 1, stdout);
+  assert.match(stdout, /^ok 1 - is well$/m);
+  assert.match(stdout, /^# The test "waits for ever" has not ended after 1000 ms$/m);
+  assert.match(stdout, /\n# Failed: .*hangs\.test\.mjs \(hangs\.test\.mjs\)\n$/);
+  assert.equal(readFileSync(env.CAIRN_FAILED, 'utf8'), `${file}\n`);
+});
+
+test('what npm test prints into a pipe ends in the names of the tests that failed', (t) => {
+  const directory = temporaryDirectory(t);
+  const file = join(directory, 'fails.test.mjs');
+  writeFileSync(file, `
+    import { test } from 'node:test';
+    test('outer', async (t) => { await t.test('inner', () => { throw new Error('no'); }); });
+    test('other', () => {});
+  `);
+  const words = ['--test', `--test-reporter=${join(projectDirectory, '.ci', 'report.js')}`, file];
+  const env = { PATH: process.env['PATH'] };
+  const { stdout } = spawnSync(process.execPath, words, { cwd: directory, encoding: 'utf8', env });
+  assert.match(stdout, /duration_ms [\d.]+\n# Failed: inner \(fails\.test\.mjs\)\n$/);
 });
 
 if (loader.length > 0) test('where Node.js reads no TypeScript, it says at once how the tests are run', () => {
