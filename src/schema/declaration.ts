@@ -2,7 +2,7 @@ import { isJsonObject, pointerTo, type JsonObject, type JsonValue } from '../bas
 import { limits } from '../base/limits.ts';
 import { didYouMean } from '../base/search.ts';
 import { anyJson, colorNames, likeKinds, type Field, type Shape } from './field.ts';
-import { exampleOf, kindOf, ruleViolation, violationsOf } from './kinds.ts';
+import { exampleOf, kinds, ruleViolation, violationsOf, type Kind } from './kinds.ts';
 import { hasSetters } from './setters.ts';
 
 /**
@@ -131,17 +131,23 @@ export const fieldMistakes = (value: JsonValue | undefined, at: string): Mistake
 
 function mistakesOf(value: JsonValue | undefined, at: string, common: Shape): Mistake[] {
   if (!isJsonObject(value)) return [[at, 'must be an object with a "kind"']];
-  const kind = kindNames.find((known) => known === value['kind']);
-  const own = kind && (kind === 'reference' && common === inObject ? undefined : ownMembers[kind]);
-  if (kind === undefined || own === undefined) {
-    const known = kindNames.filter((name) => ownMembers[name] !== undefined);
-    const not = value['kind'] === undefined ? '' : `, not ${JSON.stringify(value['kind'])}`;
-    const hint = foreign.get(String(value['kind'] ?? value['type']));
+  const { kind } = value;
+  const rows = Object.entries(ownMembers).filter(
+    ([name, row]) => row !== undefined && !(common === inObject && name === 'reference'),
+  );
+  const [, own] = rows.find(([name]) => name === kind) ?? [];
+  if (own === undefined) {
+    const known = rows.map(([name]) => name);
+    const not = kind === undefined ? '' : `, not ${JSON.stringify(kind)}`;
+    const hint = foreign.get(String(kind ?? value['type']));
     const problem = `must be one of ${known.join(', ')}${not}${hint ? `: write "${hint}"` : ''}`;
     return [[`${at}/kind`, problem]];
   }
-  const isUnique = common === inRecord && kindOf({ kind } as Field).isUnique;
-  const mistakes = mistakesIn({ ...common, ...own, ...(isUnique && { unique: flag }) }, value, at);
+  const canBeUnique =
+    common === inRecord &&
+    Object.entries<Kind>(kinds).some(([name, { isUnique }]) => name === kind && isUnique);
+  const unique = canBeUnique ? { unique: flag } : {};
+  const mistakes = mistakesIn({ ...common, ...own, ...unique }, value, at);
   const { of, fields, format } = value;
   if (kind === 'list') mistakes.push(...mistakesOf(of, `${at}/of`, inList));
   if (kind === 'object') mistakes.push(...nestedMistakes(fields, `${at}/fields`));
@@ -155,8 +161,6 @@ function mistakesOf(value: JsonValue | undefined, at: string, common: Shape): Mi
   const field = value as unknown as Field;
   return contradictionsIn(field).map(([pointer, problem]) => [at + pointer, problem]);
 }
-
-const kindNames = Object.keys(ownMembers) as Field['kind'][];
 
 /** Returns the mistakes of the fields of an object, which refer to nothing and have no default. */
 function nestedMistakes(fields: JsonValue | undefined, at: string): Mistake[] {
