@@ -78,8 +78,6 @@ export interface RoutedCollection<N = unknown, C = unknown> extends Pick<
 > {
   readonly access: CollectionAccess;
   readonly isUsers?: true;
-  /** Whether a write can be refused because of another record. */
-  readonly hasConflicts: boolean;
   readonly bodies: { readonly create: Body<N>; readonly replace: Body<C>; readonly patch: Body<C> };
 }
 

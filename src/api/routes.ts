@@ -108,7 +108,6 @@ export function usersCollection({
     shapeTag: '',
     references: undefined,
     embeddables: [],
-    hasConflicts: true,
     bodies: bodiesFor(
       newUserRules(passwordLengthMin, roles),
       userChangeRules(passwordLengthMin, roles),
@@ -123,14 +122,13 @@ export function usersCollection({
 
 /** Returns a declared collection with the bodies of its routes. */
 export function declaredCollection(declared: Declared): RoutedCollection<NewEntry, EntryDraft> {
-  const { fields, ids, unique, incoming, isBuiltIn } = declared;
+  const { fields, isBuiltIn } = declared;
   const rules = { shape: fields };
   const { create, replace, patch } = bodiesFor(rules, rules);
   // Those of `items` are small.
   const size = isBuiltIn ? {} : { bytesMax: limits.recordBytesMax };
   return {
     ...declared,
-    hasConflicts: unique.length + incoming.length > 0 || ids !== undefined,
     bodies: {
       create: { ...create, ...size },
       replace: { ...replace, ...size },

@@ -127,7 +127,7 @@ interface FeatureModule {
   /** Makes an API key of a user, and returns it. @throws CairnError */
   makeKey?(data: Data, userId: number, name: string): Promise<string>;
   /** Returns the OpenAPI document of these routes. */
-  documentOf?(routes: readonly Route[], basePath: string): JsonObject;
+  documentOf?(routes: readonly Route[], basePath: string, dialect?: string): JsonObject;
 }
 
 export const options: Options = {

@@ -36,7 +36,8 @@ export function checkAnswer(document: JsonObject, asked: Asked, answer: Answered
     return;
   }
   const { responses } = operation;
-  const declared = isJsonObject(responses) ? responses[answer.status] : undefined;
+  const one = isJsonObject(responses) ? responses[answer.status] : undefined;
+  const declared = one ?? (answer.status >= 400 && isJsonObject(responses) ? responses['default'] : undefined);
   assert.ok(isJsonObject(declared), `${at}: the status is not declared; ${answer.body}`);
   const response = typeof declared['$ref'] === 'string' ? resolve(document, declared['$ref']) : declared;
   assert.ok(isJsonObject(response), at);
@@ -96,10 +97,18 @@ function checkContent(
   assert.ok(isJsonObject(media), `${at}: the type ${type} is not declared`);
   const isJson = /json/.test(String(type));
   const found = violations(document, media['schema'], isJson ? parseJson(body) : body);
+  if (/problem/.test(String(type))) checkCode(document, body, at);
   // The query parameter `fields` leaves out others.
   const isPart = /(^|&)fields=/.test(query);
   const wrong = found.filter((violation) => !isPart || !violation.includes(' breaks "required '));
   assert.deepEqual(wrong, [], `${at}: ${body.slice(0, 300)}`);
+}
+
+/** Fails unless the code of a problem belongs to its status. */
+function checkCode(document: JsonObject, body: string, at: string): void {
+  const { code, status }: { code?: string; status?: number } = JSON.parse(body);
+  const stated = resolve(document, `#/x-problems/${code}`);
+  assert.equal(Object(stated).status, status, at);
 }
 
 function problemViolations(document: JsonObject, { fields, body }: Answered): string[] {

@@ -1,4 +1,4 @@
-import { isByRecord, isRole, wordsOf, type Cell } from '../../auth/access.ts';
+import { wordsOf } from '../../auth/access.ts';
 import { sessionCookie, sessionUserField, takesKeys } from '../../api/authenticate.ts';
 import type { Route, RoutedCollection } from '../../api/call.ts';
 import { idempotencyKeyPattern } from '../../http/idempotency-key.ts';
@@ -17,16 +17,13 @@ import { describe, type DescribedRoute } from './summaries.ts';
 /**
  * Returns the OpenAPI document (3.1.0, https://spec.openapis.org/oas/v3.1.0) of a server that has
  * these routes. Object schemas with a `title` become components of that name.
- * All problems with the same status share one response.
+ * All operations share the response of problems.
  */
-export function openApi(routes: readonly Route[], basePath: string): JsonObject {
+export function openApi(routes: readonly Route[], basePath: string, dialect?: string): JsonObject {
   const paths: { [path: string]: { [method: string]: JsonValue } } = {};
-  const problemResponses: { [name: string]: JsonValue } = {};
-  for (const route of describe(routes)) {
+  for (const route of describe(routes, dialect)) {
     const path = (paths[route.path] ??= {});
     path[route.method.toLowerCase()] = operation(route);
-    for (const status of statusesOf(route))
-      problemResponses[`Problem${status}`] ??= problemResponse(status);
   }
   const schemas = new Map<string, JsonValue>();
   return {
@@ -44,7 +41,7 @@ export function openApi(routes: readonly Route[], basePath: string): JsonObject 
     paths: hoisted(paths, schemas),
     components: {
       headers: { 'X-Request-Id': requestIdHeader },
-      responses: hoisted(problemResponses, schemas),
+      responses: hoisted({ Problem: problemResponse }, schemas),
       schemas: Object.fromEntries(schemas),
       securitySchemes: {
         bearer: {
@@ -153,15 +150,12 @@ const problemSchema = objectSchema('Problem', problemMembers, ['errors']);
 
 function operation(route: DescribedRoute): JsonObject {
   const { operationId, summary, tag, access, body, reply, method, conditional } = route;
-  const refusals = statusesOf(route).map((status) => [
-    status,
-    { $ref: `#/components/responses/Problem${status}` },
-  ]);
+  const words = wordsOf(access).join(' or ');
   return {
     operationId,
     summary,
-    description: callersOf(route),
-    'x-access': wordsOf(access).join(' or '),
+    description: `Access: ${words}.`,
+    'x-access': words,
     tags: [tag],
     security: securityOf(route),
     parameters: parametersOf(route),
@@ -170,7 +164,9 @@ function operation(route: DescribedRoute): JsonObject {
       [reply.status]: success(route),
       ...(isCreation(route) && { 201: success(route) }),
       ...(conditional && method === 'GET' && { 304: unchanged(route) }),
-      ...Object.fromEntries(refusals),
+      // Linters want a 4xx beside the default one, and some generators cannot read "4XX".
+      400: problemReference,
+      default: problemReference,
     },
   };
 }
@@ -178,48 +174,6 @@ function operation(route: DescribedRoute): JsonObject {
 /** Whether the first request makes what further ones replace. */
 const isCreation = ({ of, method }: DescribedRoute): boolean =>
   of?.collection.isSingle === true && method === 'PUT';
-
-/** Returns who may call a route. */
-function callersOf({ access, of }: DescribedRoute): string {
-  const words = wordsOf(access);
-  const [word = 'public'] = words;
-  const isRead = of?.operation === 'list' || of?.operation === 'read';
-  const known = words.length === 1 && !(isRead && word === 'owner') ? callers[word] : undefined;
-  if (known !== undefined) return known;
-  const meant = words.map(
-    (one) =>
-      meanings[one] ??
-      (isRole(one) ? `users with the role "${one}"` : `users that \`${one}\` names`),
-  );
-  const others =
-    isRead || !words.some(isByRecord) ? '' : ' Others who may read the record get 403.';
-  return `For ${['administrators', ...meant].join(', and for ')}.${others}`;
-}
-
-const meanings: { readonly [word: string]: string } = {
-  optional: 'everyone',
-  user: 'signed-in users',
-  member: 'members',
-  admin: 'administrators',
-  owner: 'the user who created the record',
-  session: 'users who are signed in with the session cookie',
-};
-
-const callers: { readonly [word: string]: string } = {
-  public: 'For everyone. Credentials are ignored.',
-  optional: 'For everyone. Credentials are optional, but must be valid.',
-  user: 'For signed-in users.',
-  admin: 'For administrators.',
-  member: 'For administrators and members.',
-  self: 'For administrators, and for the user with this id. Other users get 404.',
-  owner: 'For administrators, and for the user who created the record. Other users get 403.',
-  session: 'For users who are signed in with the session cookie. Bearer tokens are refused (403).',
-};
-
-/** Whether a cell refuses some callers who are signed in. */
-const isForSome = (access: Cell): boolean =>
-  !wordsOf(access).some((word) => openWords.includes(word) || isByRecord(word));
-const openWords: readonly string[] = ['public', 'optional', 'user', 'self'];
 
 /** Returns the credentials that a route accepts. */
 function securityOf(route: DescribedRoute): JsonValue {
@@ -330,55 +284,16 @@ function unchanged({ reply: { headers = [] } }: DescribedRoute): JsonObject {
 const embeds = ({ parameters }: DescribedRoute): boolean =>
   parameters?.some(({ name }) => name === 'embed') === true;
 
-/** Statuses that any request can get. */
-const everywhere = [400, 408, 417, 421, 431, 500, 501, 503, 505];
-
-/**
- * Returns every status with which a route can refuse a request: those its columns imply,
- * and its own.
- */
-export function statusesOf(route: DescribedRoute): number[] {
-  const { access, method, path, body, conditional, requireIfMatch, pages, of } = route;
-  const writes = method !== 'GET';
-  // Other sites may call where no cookie counts.
-  const isGuarded = writes && (access !== 'public' || pages !== undefined);
-  const implied: readonly [boolean, ...number[]][] = [
-    [access !== 'public', 401, 409],
-    [isGuarded || embeds(route) || isForSome(access), 403],
-    [path.includes('{id}'), 404],
-    [writes || conditional === true, 412],
-    [body !== undefined, 413, 415, 422],
-    // A hook may refuse it.
-    [of?.operation === 'remove', 422],
-    [requireIfMatch === true, 428],
-    [writes, 507],
-  ];
-  const own = implied.flatMap(([holds, ...statuses]) => (holds ? statuses : []));
-  return [...new Set([...everywhere, ...own, ...(route.refusals ?? [])])].sort((a, b) => a - b);
-}
-
-/** Returns the shared response of a status, with the codes that it can have. */
-function problemResponse(status: number): JsonObject {
-  const codes = kinds.flatMap(([code, [of]]) => (of === status ? [code] : []));
-  const narrowed = {
-    type: 'object',
-    properties: { status: { type: 'integer', const: status }, code: { ...text, enum: codes } },
-  };
-  return {
-    description: `Problem details: ${codes.join(', ')}.`,
-    headers: headersOf(problemHeaders[status] ?? [], { required: false }),
-    content: { 'application/problem+json': { schema: { allOf: [problemSchema, narrowed] } } },
-  };
-}
-
-const problemHeaders: { readonly [status: number]: readonly string[] } = {
-  401: ['WWW-Authenticate'],
-  403: ['WWW-Authenticate'],
-  412: ['ETag'],
-  415: ['Accept', 'Accept-Encoding', 'Accept-Patch'],
-  429: ['Retry-After'],
-  503: ['Retry-After'],
-};
+/** Fields that some problems have. */
+const problemHeaders = [
+  'WWW-Authenticate',
+  'ETag',
+  'Accept',
+  'Accept-Encoding',
+  'Accept-Patch',
+  'Allow',
+  'Retry-After',
+];
 
 const headers: { readonly [name: string]: JsonObject } = {
   ETag: { description: 'The entity tag of the current version (RFC 9110 §8.8.3).', required: true },
@@ -409,6 +324,15 @@ function headersOf(names: readonly string[], more: JsonObject = {}): JsonObject 
     'X-Request-Id': { $ref: '#/components/headers/X-Request-Id' },
   };
 }
+
+const problemReference: JsonObject = { $ref: '#/components/responses/Problem' };
+
+/** Every refusal. Its status follows from its code, as `x-problems` says. */
+const problemResponse: JsonObject = {
+  description: 'Problem details. The `code` says what is wrong; `x-problems` has its status.',
+  headers: headersOf(problemHeaders, { required: false }),
+  content: { 'application/problem+json': { schema: problemSchema } },
+};
 
 const requestIdHeader: JsonObject = {
   description: 'The id of this request, which is also in the server log.',

@@ -17,8 +17,12 @@ export const routes = {
   },
 } as const satisfies { readonly [operation: string]: Route };
 
+interface FeatureContext {
+  readonly settings: { readonly basePath: string; readonly dialect?: string | undefined };
+}
+
 /** Describes all other routes. */
-export function createFeature({ settings }: { readonly settings: { readonly basePath: string } }) {
+export function createFeature({ settings }: FeatureContext) {
   return {
     endpoints(others: readonly Route[]): Endpoint[] {
       let content: FixedContent | undefined;
@@ -26,7 +30,7 @@ export function createFeature({ settings }: { readonly settings: { readonly base
         describe({ request }) {
           const all = [...others, ...Object.values(routes)];
           content ??= new FixedContent(
-            Buffer.from(JSON.stringify(documentOf(all, settings.basePath))),
+            Buffer.from(JSON.stringify(documentOf(all, settings.basePath, settings.dialect))),
           );
           const fields = ['Cache-Control', 'private, no-cache', ...apiFields];
           return content.answer(request, 'application/json', fields);

@@ -122,7 +122,7 @@ const ownParameters: { readonly [name in OwnParameter]: (subject: ListSubject) =
       'Only records for which one of up to 20 conditions holds, written as ' +
       '`(price:lt:10,state:eq:new)`. In a value, write a backslash before commas, parentheses ' +
       'and backslashes.',
-    schema: { type: 'string', pattern: '^\\(.*\\)$' },
+    schema: { type: 'string', pattern: alternativesPattern },
   }),
   q: ({ fields }) => ({
     description:
@@ -135,6 +135,10 @@ const ownParameters: { readonly [name in OwnParameter]: (subject: ListSubject) =
     schema: { type: 'string', enum: ['me'] },
   }),
 };
+
+/** A field, an operator and a value, in which commas, parentheses and backslashes are escaped. */
+const alternative = '[^:,()\\\\]+:\\w+:(?:[^,()\\\\]|\\\\.)*';
+const alternativesPattern = `^\\(${alternative}(?:,${alternative}){0,19}\\)$`;
 
 const memberName = (name: string): string => (name === moreName ? 'any other member' : name);
 

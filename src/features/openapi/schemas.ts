@@ -127,7 +127,7 @@ export const statusSchema = objectSchema(
       description: 'The last hour, oldest first. The last minute is the current one.',
     },
   },
-  ['checkpointedAt', 'freeBytes'],
+  ['checkpointedAt', 'freeBytes', 'minutes'],
 );
 
 export const healthSchema = objectSchema(

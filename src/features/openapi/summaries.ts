@@ -25,8 +25,6 @@ interface Description {
   readonly titles?: readonly string[];
   readonly parameters?: readonly QueryParameter[];
   readonly reply: ReplyDescription;
-  /** Further statuses of refusals, which do not follow from the row (`statusesOf`). */
-  readonly refusals?: readonly number[];
 }
 
 /** The reply of a route that succeeds. */
@@ -48,21 +46,22 @@ export interface DescribedRoute extends Route, Description {
 }
 
 /** Returns the routes that the document has, each with its description. */
-export function describe(routes: readonly Route[]): DescribedRoute[] {
+export function describe(routes: readonly Route[], dialect?: string): DescribedRoute[] {
   const collections = [...new Set(routes.flatMap(({ of }) => of?.collection ?? []))];
   const hasItems = collections.some(({ isBuiltIn }) => isBuiltIn);
   const services = new Map<string, Description>(
     Object.entries({ ...signInDescriptions(hasItems), ...serverDescriptions }),
   );
   return routes.flatMap((route) => {
-    const { operationId, method, of, own } = route;
+    const { operationId, of, own } = route;
     if (operationId === undefined) return [];
     if (of !== undefined) {
       const { collection, operation } = of;
-      const isAbsent = collection.isSingle === true && method !== 'PUT';
-      const refusals = isAbsent ? [404] : method === 'GET' ? [] : refusalsOf(collection);
-      const description = operations[operation](collection);
-      return [{ ...route, operationId, tag: collection.name, refusals, ...description }];
+      const description =
+        operation === 'remove' && dialect !== undefined
+          ? removalOf(collection)
+          : operations[operation](collection);
+      return [{ ...route, operationId, tag: collection.name, ...description }];
     }
     if (own !== undefined) return [{ ...route, operationId, ...describeOwn(route, own) }];
     const tag = operationId in serverDescriptions ? 'server' : 'sign-in';
@@ -73,7 +72,7 @@ export function describe(routes: readonly Route[]): DescribedRoute[] {
 
 /** Describes a route of a program. */
 function describeOwn(
-  { operationId = '', path, access, method }: Route,
+  { operationId = '', path, method }: Route,
   { summary, query = {}, reply, isKept }: NonNullable<Route['own']>,
 ): Description & { readonly tag: string } {
   const title = capitalized(operationId);
@@ -88,7 +87,6 @@ function describeOwn(
       description: '',
       schema: fieldSchema(field, 'create'),
     })),
-    refusals: [404, 409, 422, ...(access === 'public' ? [] : [403])],
     reply: {
       status: 200,
       description: 'The result.',
@@ -115,19 +113,16 @@ const signInDescriptions = (
     summary: 'Sign in and get a session cookie',
     titles: ['Credentials'],
     reply: content(200, 'You are signed in.', startedSessionSchema, 'Set-Cookie'),
-    refusals: [401, 429],
   },
   logout: {
     summary: "End the cookie's session, or all sessions of its user",
     titles: ['Logout'],
     reply: { status: 204, description: 'You are signed out.', headers: ['Set-Cookie'] },
-    refusals: [409],
   },
   createToken: {
     summary: 'Get an access token and a refresh token for a password or for a refresh token',
     titles: ['Credentials', 'RefreshToken'],
     reply: content(201, 'The new tokens (RFC 6749 §5.1).', tokensSchema),
-    refusals: [401, 429],
   },
   revokeToken: {
     summary: 'End the session of a refresh token',
@@ -137,7 +132,6 @@ const signInDescriptions = (
   me: {
     summary: 'Read your own user record',
     reply: content(200, 'Your user record.', userSchema, 'ETag', 'Content-Location'),
-    refusals: [404],
   },
   dashboard: {
     summary: 'Read an overview for the signed-in user',
@@ -149,7 +143,6 @@ const signInDescriptions = (
     summary: 'List your sessions, or as an administrator those of any user',
     parameters: ofUser,
     reply: content(200, 'The sessions, oldest first.', { type: 'array', items: sessionSchema }),
-    refusals: [403],
   },
   removeSession: {
     summary: 'End one of your sessions, or as an administrator any session',
@@ -159,13 +152,11 @@ const signInDescriptions = (
     summary: 'Make an API key, for a script or a device',
     titles: ['NewApiKey'],
     reply: content(201, 'The new API key, which is shown once.', newApiKeySchema),
-    refusals: [429],
   },
   listApiKeys: {
     summary: 'List your API keys, or as an administrator those of any user',
     parameters: ofUser,
     reply: content(200, 'The API keys, oldest first.', { type: 'array', items: apiKeySchema }),
-    refusals: [403],
   },
   removeApiKey: {
     summary: 'End one of your API keys, or as an administrator any',
@@ -192,7 +183,6 @@ const serverDescriptions: {
         schema: { type: 'array', items: { type: 'string' }, minItems: 1 },
       },
     ],
-    refusals: [403],
     reply: {
       status: 200,
       description: 'Server-sent events: `created`, `replaced`, `removed`, or `reset`: read the lists again.',
@@ -270,6 +260,12 @@ const operations: { readonly [operation in Operation]: (of: RoutedCollection) =>
   }),
 };
 
+/** Describes the removal of a record as the dialect answers it. */
+const removalOf = (of: RoutedCollection): Description => ({
+  ...operations.remove(of),
+  reply: content(200, `The ${of.singular} was deleted.`, { type: 'object' }),
+});
+
 /** One record, or a single resource. */
 const oneOf = ({ name, singular, isSingle }: RoutedCollection): string =>
   isSingle ? name : `${singular} with this id`;
@@ -310,10 +306,4 @@ function readSchemaOf(collection: RoutedCollection): JsonObject {
     return [member, kind === 'one' ? record : many];
   });
   return recordSchema(collection, title, Object.fromEntries(members));
-}
-
-/** Returns statuses of refused writes: 409 because of another record, 429 for hashes. */
-function refusalsOf({ isUsers, hasConflicts }: RoutedCollection): readonly number[] {
-  if (isUsers) return [409, 429];
-  return hasConflicts ? [409] : [];
 }
