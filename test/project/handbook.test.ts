@@ -37,20 +37,20 @@ for (const [name, block] of wanted) {
 }
 
 /** With the pages that are no part of the manual. */
-const linked = [...pages, 'src/README.md', '.github/SECURITY.md'];
+const linked = [...pages, 'src/README.md', 'test/README.md', '.github/CONTRIBUTING.md', '.github/SECURITY.md'];
 
 test('every file, test and link that the pages name is there', () => {
   const wrong: string[] = [];
   for (const page of linked) {
     const text = projectText(page);
-    for (const [, path = ''] of text.matchAll(/`((?:src|test)\/[\w./-]+)`/g)) {
+    for (const [, path = ''] of text.matchAll(/`((?:src|test|\.ci)\/[\w./-]+)`/g)) {
       if (!existsSync(join(projectDirectory, path))) wrong.push(`${page}: ${path}`);
     }
     for (const [, target = ''] of text.matchAll(/\]\(((?!http)[^)#]+)(?:#[^)]*)?\)/g)) {
       if (!existsSync(join(projectDirectory, page, '..', target))) wrong.push(`${page}: ${target}`);
     }
     // A claim that names its test, `test/auth/jws.test.ts` "how a title begins": of a test, or of a row of its table.
-    for (const [, path = '', title = ''] of text.matchAll(/`(test\/[\w./-]+\.ts)` "([^"]+)"/g)) {
+    for (const [, path = '', title = ''] of text.matchAll(/`((?:test|\.ci)\/[\w./-]+\.ts)` "([^"]+)"/g)) {
       const escaped = title.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
       const titled = new RegExp(`(?:\\b(?:test|it|refuses|answers)\\(|[[{]\\s*)['"\`]${escaped}`);
       if (!titled.test(projectText(path))) wrong.push(`${page}: ${path} has no "${title}"`);

@@ -11,7 +11,8 @@ export const pages = ['README.md', ...filesBelow('src/docs', '.md')];
 export const handbook = pages.map((page) => readFileSync(join(projectDirectory, page), 'utf8')).join('\n');
 
 function topOf(directory: string): string {
-  return existsSync(join(directory, 'README.md')) ? directory : topOf(dirname(directory));
+  const isTop = ['README.md', 'package.json'].every((name) => existsSync(join(directory, name)));
+  return isTop ? directory : topOf(dirname(directory));
 }
 
 /** One source file: its path from the top with `/`, its text, and its code without comments and literals. */
