@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { constants, X509Certificate } from 'node:crypto';
 import { createServer } from 'node:https';
 import { request } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -11,7 +10,6 @@ import { Etcd, isAt, put, range, type EtcdOptions } from '../../src/options/clus
 import { ClusterError } from '../../src/options/cluster/etcd.ts';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
 import { makeCertificate } from '../support/http/certificates.ts';
-import { SetClock } from '../support/cluster/nodes.ts';
 import { isLockedRun } from '../support/locked.ts';
 import { SmallEtcd, type Fault } from '../support/cluster/small-etcd.ts';
 
@@ -167,9 +165,7 @@ test('TLS checks the authority, and sends a client certificate', { skip: noProgr
   if (server === undefined || client === undefined) return t.skip('there is no openssl here');
   const small = await SmallEtcd.start();
   const behind = new URL(small.addresses[0] ?? '');
-  // No session is resumed, so each connection shows the certificates.
-  const anew = { maxVersion: 'TLSv1.2', secureOptions: constants.SSL_OP_NO_TICKET } as const;
-  const asks = { ca: client.cert, requestCert: true, rejectUnauthorized: true, ...anew };
+  const asks = { ca: client.cert, requestCert: true, rejectUnauthorized: true };
   const gate = createServer({ ...server, ...asks }, (from, to) => {
     const { method = '', url = '', headers } = from;
     const onward = request({ port: behind.port, method, path: url, headers }, (answer) => answer.pipe(to));
@@ -177,8 +173,8 @@ test('TLS checks the authority, and sends a client certificate', { skip: noProgr
   });
   await new Promise<void>((resolve) => gate.listen(0, '127.0.0.1', resolve));
   const members = [`https://localhost:${(gate.address() as AddressInfo).port}`];
-  const open = (tls: EtcdOptions['tls'], more: Partial<EtcdOptions> = {}): Etcd => {
-    const etcd = new Etcd({ members, ...(tls && { tls }), ...more }, 0);
+  const open = (tls: EtcdOptions['tls']): Etcd => {
+    const etcd = new Etcd({ members, ...(tls && { tls }) }, 0);
     t.after(() => etcd.close());
     return etcd;
   };
@@ -187,31 +183,7 @@ test('TLS checks the authority, and sends a client certificate', { skip: noProgr
     gate.close();
     await small.stop();
   });
-  const notices: string[] = [];
-  const clock = new SetClock();
-  const etcd = open({ ca: server.cert, ...client }, { clock, onNotice: (notice) => void notices.push(notice) });
-  assert.equal((await etcd.txn(creates)).succeeded, true);
-  const end = new Date(new X509Certificate(client.cert).validTo).toISOString();
-  assert.deepEqual(notices, [
-    `the certificate of --cluster-cert ends at ${end}: see src/docs/cluster.md#setting-up-etcd`,
-    notices[1]?.replace(/^.*ends/, `the certificate of ${members[0]} ends`),
-  ], 'the server signed its own');
-  const ask = async (): Promise<void> => {
-    gate.closeAllConnections();
-    await etcd.txn({ success: [range('k')] });
-  };
-  await ask();
-  assert.equal(notices.length, 2, 'once a day');
-  const warnings: Error[] = [];
-  const onWarning = (warning: Error): void => void warnings.push(warning);
-  process.on('warning', onWarning);
-  t.after(() => process.off('warning', onWarning));
-  for (let times = 0; times < 12; times += 1) await etcd.txn({ success: [range('k')] });
-  await delay(0);
-  assert.deepEqual(warnings, [], 'a connection that is used again has one listener');
-  clock.offsetMs += 86_400_000;
-  await ask();
-  assert.equal(notices.length, 4);
+  assert.equal((await open({ ca: server.cert, ...client }).txn(creates)).succeeded, true);
   const stop = () => AbortSignal.timeout(1500);
   await assert.rejects(open({ ...client }).txn(creates, stop()), /self-signed certificate/);
   await assert.rejects(open({ ca: server.cert }).txn(creates, stop()), unreachable);

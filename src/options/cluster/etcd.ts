@@ -9,12 +9,10 @@
  */
 import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
-import type { Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { CairnError, FatalError, reasonOf } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
-import { type Clock, systemClock, timers } from '../../base/system.ts';
-import { CertificateEnds } from './certificates.ts';
+import { timers } from '../../base/system.ts';
 import type { ClusterOptions } from '../../config/options.ts';
 
 /** The log that several nodes share cannot be used. The message says why, and what to do. */
@@ -24,7 +22,6 @@ export class ClusterError extends FatalError {
 
 /** How to reach etcd. */
 export interface EtcdOptions extends Pick<ClusterOptions, 'members' | 'tls' | 'user'> {
-  readonly clock?: Clock;
   /** Called with what an operator should know. */
   readonly onNotice?: (notice: string) => void;
 }
@@ -116,7 +113,6 @@ export function endOf(prefix: string): string {
 export class Etcd {
   readonly #options: EtcdOptions;
   readonly #closing = new AbortController();
-  readonly #certificates: CertificateEnds;
   /** Why the last attempt that failed did so. */
   problem = '';
   /** Counts up; the remainder is the index of the member that is asked. */
@@ -128,8 +124,6 @@ export class Etcd {
   /** `first` selects the member that is asked first, so that clients ask different ones. */
   constructor(options: EtcdOptions, first: number) {
     this.#options = options;
-    const { clock = systemClock, onNotice = () => undefined } = options;
-    this.#certificates = new CertificateEnds(clock, onNotice);
     this.#index = first;
   }
 
@@ -269,11 +263,6 @@ export class Etcd {
       const request = (url.protocol === 'https:' ? https : http).request(url, options, resolve);
       const end = () => request.destroy(new Error(`${url.origin} is silent`));
       request.on('error', reject).on('timeout', end);
-      const look = (socket: Socket) =>
-        this.#certificates.look(socket, url.origin, this.#options.tls?.cert);
-      request.on('socket', (socket) => {
-        if (!request.reusedSocket) socket.once('secureConnect', () => look(socket));
-      });
       request.end(JSON.stringify(body));
     });
   }

@@ -55,7 +55,7 @@ export function joinCluster(
   const { members, prefix = 'cairn/', maxAgeMs = 5000, sessions, tls = {}, user } = cluster;
   const onNotice = (notice: string, level: 'warn' | 'error' = 'warn'): void =>
     log.message(level, `The cluster says: ${notice}`);
-  const etcd = new Etcd({ members, tls, user, clock, onNotice }, random(1)[0] ?? 0);
+  const etcd = new Etcd({ members, tls, user, onNotice }, random(1)[0] ?? 0);
   const given = secret === undefined ? undefined : keyRingOfSecret(secret, clock.now());
   const kid = given?.keys[0].kid ?? null;
   const keys = `${prefix}keys`;
