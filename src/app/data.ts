@@ -57,7 +57,6 @@ export function openData(
   const store = openStore({
     files,
     log: place?.log,
-    atRest: settings.atRest === 'on',
     memoryMax: settings.memoryMax && settings.memoryMax * 2 ** 20,
     clock,
     random,

@@ -210,8 +210,6 @@ export interface Settings {
   readonly recordsPerOwner: number | undefined;
   /** Refuses PUT, PATCH and DELETE without If-Match (428). */
   readonly requireIfMatch: boolean;
-  /** `off` leaves the JSON files to checkpoints and stops, instead of 5 s after a write. */
-  readonly atRest: 'on' | 'off';
 }
 
 /** Their rows in the table. */
@@ -291,13 +289,6 @@ export const settings: { readonly [K in keyof Settings]: Option<Settings[K]> } =
     undefined,
   ),
   requireIfMatch: toggle('require-if-match', 'refuse PUT, PATCH and DELETE without If-Match (428)'),
-  atRest: option(
-    'at-rest',
-    'write the JSON files 5 s after a write, where they are at most ten times as large as it, ' +
-      'or leave them to checkpoints and stops, which is kinder to flash',
-    choice(['on', 'off']),
-    'on',
-  ),
 };
 
 /** Every option of a server but those of a cluster, by the name of its value. */

@@ -46,6 +46,6 @@ function logOf(
 ): CommitLog {
   const { files, random } = options;
   if (files === undefined) return memoryLog(random);
-  const defaults = { spareBytes: limits.spareBytes, atRest: true, machine: systemMachine };
+  const defaults = { spareBytes: limits.spareBytes, machine: systemMachine };
   return new FileLog({ ...defaults, ...options, files }, tables);
 }

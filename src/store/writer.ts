@@ -8,7 +8,7 @@ import { storageFull, type Group, type CommitLog, type LogClient } from './log.t
 import type { Memory } from './memory/memory.ts';
 import { countsOf, isCollectionName, Tables, undo, type TableChange } from './memory/table.ts';
 import { TableTransaction } from './memory/transaction.ts';
-import { holdsStore } from './recovery/write-store.ts';
+import { holdsStore } from './recovery/recover.ts';
 import type {
   Collection,
   RecordChange,

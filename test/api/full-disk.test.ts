@@ -3,24 +3,27 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { test, type TestContext } from 'node:test';
 
 import { isLockedRun } from '../support/locked.ts';
+import { defineCollection } from '../../src/index.ts';
 import { silentLog } from '../../src/log/log.ts';
 import { openTestApp } from '../support/app.ts';
-import { until } from '../support/until.ts';
 
-test('a start on a disk without a free byte serves who is signed in, and goes on when there is room', async (t) => {
+/** Mounts a file system of this size; `undefined` if that is not allowed here. */
+function smallDisk(t: TestContext, size: string): string | undefined {
   const disk = mkdtempSync(join(tmpdir(), 'cairn-disk-'));
-  const mounted = isLockedRun ? undefined : spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'none', disk]);
-  if (mounted?.status !== 0) {
-    rmSync(disk, { recursive: true });
-    return t.skip('no file system can be mounted here');
-  }
+  const mounted = isLockedRun ? undefined : spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'none', disk]);
   t.after(() => {
-    spawnSync('umount', ['-l', disk]);
+    if (mounted?.status === 0) spawnSync('umount', ['-l', disk]);
     rmSync(disk, { recursive: true });
   });
+  return mounted?.status === 0 ? disk : undefined;
+}
+
+test('a start on a disk without a free byte serves who is signed in, and goes on when there is room', async (t) => {
+  const disk = smallDisk(t, '4m');
+  if (disk === undefined) return t.skip('no file system can be mounted here');
   const directory = join(disk, 'data');
   const secret = 'a secret that both starts know, and 32 bytes';
   const first = await openTestApp(t, { directory, secret });
@@ -47,8 +50,47 @@ test('a start on a disk without a free byte serves who is signed in, and goes on
   assert.deepEqual([ready.status, ready.json], [200, { status: 'ready', writes: 'full' }]);
 
   rmSync(filler);
-  await until(() => app.store.state === 'writable');
   const fields = { cookie };
   assert.equal((await ask('POST', '/items', { fields, json: { name: 'Chair', price: 2 } })).status, 201);
+  assert.equal(app.store.state, 'writable');
   await app.close();
+});
+
+test('on a small disk, writes end at 507, removals make room for more, and people sign in all the while', async (t) => {
+  const disk = smallDisk(t, '6m');
+  if (disk === undefined) return t.skip('no file system can be mounted here');
+  const directory = join(disk, 'data');
+  const text = { kind: 'text', max: 1_000_000 } as const;
+  const collections = [defineCollection({ name: 'notes', fields: { text } }).definition];
+  const { app, as, ask, credentials } = await openTestApp(t, { directory, collections });
+  const member = await as('member');
+  const ids: number[] = [];
+  const signIn = async (): Promise<void> => {
+    assert.equal((await ask('POST', '/login', { json: credentials('member') })).status, 200);
+  };
+  const write = async (): Promise<number> => {
+    const { status, json } = await member('POST', '/notes', { json: { text: 'x'.repeat(50_000) } });
+    if (status === 201) ids.push(Object(json).id);
+    return status;
+  };
+  for (let round = 0; round < 3; round += 1) {
+    let status = 201;
+    while (status === 201 && ids.length < 500) status = await write();
+    assert.deepEqual([status, app.store.state], [507, 'full'], `round ${round}, ${ids.length} notes`);
+    await signIn();
+    const most = ids.length;
+    do {
+      const id = ids.shift() ?? assert.fail('everything is removed, and there is no room');
+      assert.equal((await member('DELETE', `/notes/${id}`)).status, 204);
+      await signIn();
+      await app.store.checkpoint();
+      status = await write();
+    } while (status === 507);
+    assert.deepEqual([status, app.store.state], [201, 'writable'], `${ids.length} of ${most} notes are left`);
+  }
+  await app.close();
+  const again = await openTestApp(t, { directory, collections });
+  const { json } = await (await again.as('member'))('GET', '/notes?fields=id');
+  assert.deepEqual(json, ids.map((id) => ({ id })));
+  await again.app.close();
 });

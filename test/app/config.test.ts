@@ -26,7 +26,7 @@ test('without flags and variables the defaults hold', () => {
     logLevel: 'info', tls: undefined, corsOrigins: [], trustedProxies: [],
     share: false, shareHosts: [],
     basePath: '', hstsSeconds: 31_536_000,
-    passwordLengthMin: 15, scryptCost: 15, requireIfMatch: false, atRest: 'on', memoryMax: undefined,
+    passwordLengthMin: 15, scryptCost: 15, requireIfMatch: false, memoryMax: undefined,
     recordsPerOwner: undefined, dialect: undefined,
     collections: undefined, cluster: undefined,
   });

@@ -24,7 +24,7 @@ it('refuses a group that does not follow, or whose commits are not its changes, 
   const tables = new Tables();
   const table = tables.add(people);
   const options = {
-    files: disk, clock: steppingClock(), random: seededRandom(1), machine: machineWith(), atRest: false,
+    files: disk, clock: steppingClock(), random: seededRandom(1), machine: machineWith(),
     onNotice() {}, ...small,
   };
   const log = new FileLog(options, tables);

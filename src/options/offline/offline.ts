@@ -2,13 +2,14 @@ import { CairnError } from '../../base/errors.ts';
 import { readWhole, replaceFile, type Files } from '../../store/disk/files.ts';
 import { Fence } from '../../store/disk/fence.ts';
 import { waitUntilGone, type LockOptions } from '../../store/disk/lock.ts';
+import { JournalFile } from '../../store/format/journal-file.ts';
+import { listing } from '../../store/format/journal.ts';
 import { StoreDamageError } from '../../store/recovery/damage-error.ts';
 import { imageOf, writeSnapshots, type Image, type Target } from '../../store/format/snapshot.ts';
 import { newEpoch } from '../../store/log.ts';
 import { countsOf, isServerTable, Tables } from '../../store/memory/table.ts';
 import { readStore, readUndamaged, type ReadStore } from '../../store/recovery/read-store.ts';
 import { recover, unfinishedName } from '../../store/recovery/recover.ts';
-import { writeStore } from '../../store/recovery/write-store.ts';
 import type { StoreStatus } from '../../store/store.ts';
 
 export interface OfflineOptions extends Omit<LockOptions, 'files' | 'onNotice'> {
@@ -176,9 +177,11 @@ export async function writeCopy(
     const target: Target = { files, mark, guard: (work) => work() };
     await writeSnapshots(target, image);
     if (keys !== undefined) await replaceFile(files, credentials.keyFile, keys);
-    const last = { number: 1, closed: true, isCurrent: true };
-    const written = await writeStore(target, image, last);
-    await written.journal.close();
+    const { epoch, through, views } = image;
+    const written = new Map(views.map(({ name }) => [name, { through, file: true }]));
+    const collections = listing(views, written);
+    const manifest = { journal: 1, closed: true, epoch, after: through, collections };
+    await (await JournalFile.create(files, manifest)).close();
     await files.remove(unfinishedName);
     await files.syncDirectory();
     onProgress(`checking ${files.directory}`);

@@ -1,10 +1,14 @@
 import { CairnError, invariant, reasonOf } from '../../base/errors.ts';
+import { limits } from '../../base/limits.ts';
 import { JournalFile } from '../format/journal-file.ts';
-import { groupBody, journalName } from '../format/journal.ts';
-import { imageOf, type Image, type Target } from '../format/snapshot.ts';
+import { journalName, listing, type ListedCollection } from '../format/journal.ts';
+import { imageOf, writeSnapshots, type Image, type Target } from '../format/snapshot.ts';
 import {
+  lost,
   newEpoch,
+  noFigures,
   refuseMisfit,
+  storageFull,
   won,
   type Answer,
   type CommitLog,
@@ -14,12 +18,9 @@ import {
 } from '../log.ts';
 import type { Tables } from '../memory/table.ts';
 import { recover, type Recovered } from '../recovery/recover.ts';
-import { continueStore, listing, writeStore } from '../recovery/write-store.ts';
-import { Checkpointer, type Journals } from './checkpointer.ts';
 import { Fence } from './fence.ts';
-import { isExhausted, readChunks, type Files } from './files.ts';
+import { isExhausted, writeAll, type Files, type Line } from './files.ts';
 import type { LockOptions } from './lock.ts';
-import { Room, type RoomUser } from './room.ts';
 
 export interface FileLogOptions extends LockOptions {
   /**
@@ -27,52 +28,68 @@ export interface FileLogOptions extends LockOptions {
    * written ahead of the journal's lines.
    */
   readonly spareBytes: number;
-  /** Whether a checkpoint is also due soon after a write, so that the JSON files have it. */
-  readonly atRest: boolean;
 }
 
-/** How often the disk is asked for its free bytes, if it has answered by then. */
-const watchMs = 1000;
-
+/** What is first written ahead of a journal's lines. */
+const aheadBytesMin = 16 * 1024;
 /** How many journals a start leaves to the next checkpoint at most. */
 const olderMax = 8;
+/** The files of a store up to this size are written when nothing was written for a while. */
+const restBytesMax = 256 * 1024;
+const restMs = 5000;
+/** How often the log looks whether a checkpoint is due, though nothing is written. */
+const lookMs = 1000;
+/** The shortest time between two checkpoints at rest, or on a full disk, to drop what was removed. */
+const pauseMs = 30_000;
 
-const sizesOf = ({ snapshots }: Recovered): number[] =>
-  Array.from(snapshots.values(), ({ size }) => size);
-
-/** A start that has read everything, and has not written snapshots and a journal of its own. */
-interface Start {
-  readonly found: Recovered;
-  readonly epoch: string;
-}
+type Named = Pick<JournalFile, 'name'>;
+/** What the log needs of a journal that it does not append to any more. */
+type Older = Pick<JournalFile, 'name' | 'size'>;
+/** The snapshot of a collection, as manifests list it. */
+type Listed = Pick<ListedCollection, 'through' | 'file'>;
 
 /**
- * The log on files: it opens a directory, appends groups to the journal, and closes the
- * directory. When it may write, `fence.ts` says; whether there is room, `room.ts`; when the
- * journal is replaced by snapshots, `checkpointer.ts`.
+ * The log on files. `open` reads the directory and begins a journal, `append` makes groups durable
+ * in it, a checkpoint replaces it by snapshots and a new one, and `close` does so for good.
+ *
+ * The disk is full if a journal has to grow and less is free than the next checkpoint needs, or if
+ * it cannot grow. Then what grows is refused, and the rest is written into the reserve. Each
+ * further group looks again. So a checkpoint always succeeds in the end.
  */
-export class FileLog implements CommitLog, Journals, RoomUser {
-  /** Sequence number of the last commit. */
-  sequence = 0;
+export class FileLog implements CommitLog {
   readonly #options: FileLogOptions;
   readonly #files: Files;
   readonly #tables: Tables;
-  readonly #target: Target;
   readonly #fence: Fence;
-  readonly #room: Room;
-  readonly #checkpointer: Checkpointer;
+  readonly #target: Target;
   #client: LogClient | undefined;
+  #stopLooking: () => void = () => undefined;
+  #epoch = '';
+  /** Sequence number of the last commit, and of the last one that all snapshots hold. */
+  #sequence = 0;
+  #through = 0;
+  /** The number of the last journal that was made or found. */
+  #number = 0;
+  /** `undefined` until there is room to begin one. */
   #journal: JournalFile | undefined;
-  /** Earlier journals that are needed until the next checkpoint, and their sizes. */
-  #older: Pick<JournalFile, 'name' | 'size' | 'groupBytes'>[] = [];
-  /** The start for which there was no room. Nothing is written before it is finished. */
-  #start: Start | undefined;
-  /** The size of the journals that it found. */
-  #foundBytes = 0;
-  /** When the last group was appended, and how long all appends took. */
+  /** Earlier journals that are needed until the next checkpoint. */
+  #older: Older[] = [];
+  /** Journals that the start found, and that nothing needs. */
+  #passed: readonly Named[] = [];
+  /** The last group that the start found. It may not have been synced. */
+  #unsynced: (Named & Line) | undefined;
+  /** The snapshots that are there, and the sizes of the largest and of all of them. */
+  #snapshots: ReadonlyMap<string, Listed> = new Map();
+  #sizes = { largest: 0, all: 0 };
+  #isFull = false;
   #appendedAt = 0;
-  #appendMs = 0;
-  #stopWatching: () => void = () => undefined;
+  /** The checkpoint that is under way, when the last one began, and the size that the next is due at. */
+  #checkpointing: Promise<void> | undefined;
+  #checkpointBeganAt = -Infinity;
+  #dueBytes = 0;
+  /** When the snapshots last held everything. */
+  #checkpointedAt: number | undefined;
+  readonly #figures = { ...noFigures };
 
   /** The tables are empty until the log is open. */
   constructor(options: FileLogOptions, tables: Tables) {
@@ -83,23 +100,23 @@ export class FileLog implements CommitLog, Journals, RoomUser {
     this.#fence = new Fence(options);
     const mark = random(4).toString('hex');
     this.#target = { files, mark, guard: (work) => this.#fence.guard(work) };
-    this.#room = new Room(options, this);
-    this.#checkpointer = new Checkpointer(options, this.#target, this);
   }
 
   async open(client: LogClient) {
     try {
       await this.#fence.acquire();
-      const start = await this.#recover();
-      const {
-        epoch,
-        found: { sequence },
-      } = start;
-      await this.#finish(start).catch((error: unknown) => this.#postpone(start, error));
+      const found = await this.#recover();
+      await this.#begin().catch((error: unknown) => {
+        // Without room, what is there can be read, unless this is the first start.
+        const isReadable = found.epoch !== undefined && this.#fence.failure === undefined;
+        if (!isReadable || !isExhausted(error)) throw error;
+        this.#noteFull(true);
+      });
       this.#client = client;
       this.#fence.onFailure = (error) => client.onFailure(error);
-      this.#beginWatch();
-      return { epoch, sequence };
+      if (this.#older.length > olderMax) await this.checkpoint();
+      this.#stopLooking = this.#options.machine.every(lookMs, () => this.#checkpointIfDue());
+      return { epoch: this.#epoch, sequence: this.#sequence };
     } catch (error) {
       await this.#journal?.close();
       await this.#fence.release();
@@ -110,116 +127,81 @@ export class FileLog implements CommitLog, Journals, RoomUser {
   }
 
   async append(group: Group): Promise<Answer> {
-    const { first, commits } = group;
     const { clock } = this.#options;
     const began = clock.elapsed();
     try {
-      const refusal = refuseMisfit(group, this.sequence);
-      if (refusal !== undefined || commits.length === 0) return refusal ?? won;
-      if (this.#start !== undefined) return this.#room.refuse();
-      const journal = this.#current;
-      this.#fence.assertHeld();
-      const line = groupBody(first, commits);
-      const isWritten = await journal.append(line, () => this.#room.extend(journal));
-      if (!isWritten) return this.#room.refuse();
+      const refusal = refuseMisfit(group, this.#sequence);
+      if (refusal !== undefined) return refusal;
+      // The batch is decided again by whether there is room.
+      if (this.#isFull && (await this.#makeRoom())) return lost;
+      if (group.commits.length === 0) return won;
+      const journal = this.#journal;
+      if (journal === undefined) return this.#refuse();
+      const line = journal.encode(group);
+      if (!this.#isFull && !journal.holds(line) && !(await this.#extend(journal))) {
+        this.#noteFull(true);
+        return lost;
+      }
+      if (!(await journal.append(line))) return this.#refuse();
       // A process that took the directory over meanwhile may not have seen the group.
       this.#fence.assertHeld();
       this.#appendedAt = clock.elapsed();
-      this.#appendMs += this.#appendedAt - began;
-      this.sequence += commits.length;
+      this.#figures.appendMs += this.#appendedAt - began;
+      this.#sequence += group.commits.length;
       return won;
     } catch (error) {
       this.#fence.fail(error);
       return { outcome: 'unknown', error };
     } finally {
-      this.#checkpointer.beginIfDue(this.#appendedAt, this.#room.isFull);
+      this.#checkpointIfDue();
     }
   }
 
+  /** If an error of the disk loses nothing, the checkpoint is put off with a notice. */
   checkpoint(): Promise<void> {
-    return this.#checkpointer.run();
+    this.#checkpointing ??= this.#checkpoint().finally(() => (this.#checkpointing = undefined));
+    return this.#checkpointing;
   }
 
   /** Leaves the snapshots as the data and a journal that says so, unless the log has failed. */
   async close(answered: Promise<void>): Promise<void> {
     await answered;
-    await this.#checkpointer.settled();
-    this.#stopWatching();
+    await this.#checkpointing?.catch(() => undefined);
+    this.#stopLooking();
     // Nobody waits for a write any more, so a failure is only told.
     this.#fence.onFailure = () => undefined;
-    this.#client = undefined;
     const last = this.#journal;
     try {
-      if (!this.hasFailed && last !== undefined) {
-        const isCurrent = this.#checkpointer.through === this.sequence;
-        const made = { number: last.manifest.journal + 1, closed: true, isCurrent };
-        const { journal } = await writeStore(this.#target, this.#image(last), made);
-        await journal.close();
-        await this.#remove([...this.#older, last].map(({ name }) => name));
+      if (this.#fence.failure === undefined && last !== undefined) {
+        if (this.#through < this.#sequence) await this.#writeSnapshots(await this.#rotate());
+        const sealed = await this.#create(true);
+        await sealed.close();
+        await this.#remove([...this.#older, this.#journal ?? last]);
       }
     } catch (error) {
       this.#options.onNotice(`the stop could not be marked as clean: ${reasonOf(error)}`);
     }
-    await last?.close();
+    await this.#journal?.close();
     await this.#fence.release();
   }
 
   get problem(): LogProblem | undefined {
-    return this.#room.problem;
+    return this.#isFull ? { state: 'full', reason: this.#reason } : undefined;
   }
 
   status() {
-    const { figures, checkpointedAt } = this.#checkpointer;
-    return {
-      ...figures,
-      journalBytes: this.bytes,
-      appendMs: this.#appendMs,
-      checkpointedAt,
-    };
-  }
-
-  get bytes(): number {
-    const newest = this.#journal?.size ?? this.#foundBytes;
-    return this.#older.reduce((sum, { size }) => sum + size, newest);
-  }
-
-  get groupBytes(): number {
-    const newest = this.#journal?.groupBytes ?? 0;
-    return this.#older.reduce((sum, { groupBytes }) => sum + groupBytes, newest);
-  }
-
-  get hasFailed(): boolean {
-    return this.#fence.failure !== undefined;
-  }
-
-  get neededBytes(): number {
-    return this.#checkpointer.largestBytes + this.bytes;
-  }
-
-  get isWriting(): boolean {
-    return this.#checkpointer.isRunning;
-  }
-
-  get acceptsRemovals(): boolean {
-    return this.#start === undefined;
-  }
-
-  rotate(): Promise<Image> {
-    return this.#between(() => this.#rotate());
-  }
-
-  async removeOlder(): Promise<void> {
-    await this.#remove(this.#older.splice(0).map(({ name }) => name));
+    const checkpointedAt = this.#checkpointedAt;
+    return { ...this.#figures, journalBytes: this.#journalBytes, checkpointedAt };
   }
 
   /** Reads all that is there, and tells an operator what was unusual. */
-  async #recover(): Promise<Start> {
-    const { onNotice, random } = this.#options;
+  async #recover(): Promise<Recovered> {
+    const { clock, onNotice, random } = this.#options;
     if (!this.#files.syncsDirectories) {
       onNotice('this Node denies syncs of directories: files are written through');
     }
     const found = await recover(this.#files, this.#tables);
-    await this.#remove(found.temporary);
+    await this.#remove(found.temporary.map((name) => ({ name })));
     if (found.badLastLine !== undefined) {
       const { file, offset } = found.badLastLine;
       onNotice(
@@ -230,125 +212,195 @@ export class FileLog implements CommitLog, Journals, RoomUser {
     if (!found.closed) {
       onNotice(`the last stop was not clean: ${found.replayed} commits were replayed`);
     }
-    const { sequence, epoch = newEpoch(random) } = found;
-    this.sequence = this.#checkpointer.through = sequence;
-    this.#checkpointer.largestBytes = Math.max(0, ...sizesOf(found));
-    return { found, epoch };
+    const { epoch = newEpoch(random), sequence, through, journals, needed, snapshots } = found;
+    this.#epoch = epoch;
+    this.#sequence = sequence;
+    this.#through = through;
+    this.#number = journals.at(-1) ?? 0;
+    if (through === sequence) this.#checkpointedAt = clock.now();
+    this.#noteSizes(Array.from(snapshots.values(), ({ size }) => size));
+    this.#snapshots = new Map(
+      Array.from(snapshots, ([name, { through, size }]) => [name, { through, file: size > 0 }]),
+    );
+    const lasts = needed.map(({ name, last }) => ({ name, ...last }));
+    this.#unsynced = lasts.at(-1);
+    this.#older = lasts.map(({ name, offset, bytes }) => ({ name, size: offset + bytes.length }));
+    // The snapshots are left to the first checkpoint, which is due at once.
+    if (lasts.length > 0) this.#dueBytes = 0;
+    const kept = new Set(lasts.map(({ name }) => name));
+    const names = journals.map(journalName).filter((name) => !kept.has(name));
+    this.#passed = names.map((name) => ({ name }));
+    return found;
   }
 
   /**
-   * Begins a journal. After a stop that was not clean, the snapshots are left to the first
-   * checkpoint, which is due at once; else they hold everything, or are written before.
+   * Begins a journal that follows those that were found, which stay as long as the snapshots need
+   * them. After a stop that was not clean, the last group may not have been synced, or
+   * the sync may have failed, which nobody is told a second time. So the same bytes are written
+   * again, where they are, before anything follows them.
    */
-  async #finish({ found, epoch }: Start): Promise<void> {
-    const { closed, isCurrent, journals, needed, sequence, through } = found;
-    const tables = [...this.#tables.values()];
-    this.#fence.assertHeld();
-    if (isCurrent) {
-      this.#journal = await continueStore(this.#target, tables, epoch, found);
-      this.#checkpointer.note(sequence, sizesOf(found));
-    } else if (!closed && through < sequence && needed.length <= olderMax) {
-      this.#journal = await continueStore(this.#target, tables, epoch, found);
-      this.#checkpointer.through = through;
-      this.#older = needed.map(({ name, last }) => {
-        const size = last.offset + last.bytes.length;
-        return { name, size, groupBytes: size };
-      });
-    } else {
-      const image = imageOf(tables, epoch, sequence);
-      const made = { number: (journals.at(-1) ?? 0) + 1, closed: false, isCurrent };
-      const { journal, sizes } = await writeStore(this.#target, image, made);
-      this.#journal = journal;
-      this.#checkpointer.note(sequence, sizes);
-    }
-    this.#start = undefined;
-    this.#foundBytes = 0;
-    const kept = new Set(this.#older.map(({ name }) => name));
-    await this.#remove(journals.map(journalName).filter((name) => !kept.has(name)));
+  async #begin(): Promise<void> {
+    if (this.#unsynced !== undefined) await rewrite(this.#files, this.#unsynced);
+    this.#unsynced = undefined;
+    this.#journal = await this.#create(false);
+    await this.#remove(this.#passed);
   }
 
-  /** Without room, what is there can be read, unless this is the first start. @throws `error` */
-  async #postpone(start: Start, error: unknown): Promise<void> {
-    const { epoch, journals } = start.found;
-    if (epoch === undefined || this.hasFailed || !isExhausted(error)) throw error;
-    this.#start = start;
-    for (const name of journals.map(journalName)) {
-      for await (const { length } of readChunks(this.#files, name)) this.#foundBytes += length;
-    }
-    this.#room.note(true);
-  }
-
-  #beginWatch(): void {
-    let watching: Promise<void> | undefined;
-    this.#stopWatching = this.#options.machine.every(watchMs, () => {
-      watching ??= this.#watch()
-        .catch((error: unknown) => {
-          if (!isExhausted(error)) this.#fence.fail(error);
-        })
-        .finally(() => (watching = undefined));
-    });
-  }
-
-  /** Finds out early that there is little room, or that there is room again, and that it is at rest. */
-  async #watch(): Promise<void> {
-    const isBusy = this.isWriting;
-    const start = this.#start;
-    const hasRoom = await this.#room.isThere();
-    if (hasRoom && this.#client !== undefined && start !== undefined) {
-      await this.#between(() => this.#finish(start));
-    }
-    if (!isBusy) this.#room.note(!hasRoom || this.#start !== undefined);
-    if (this.#client !== undefined) {
-      this.#checkpointer.beginIfDue(this.#appendedAt, this.#room.isFull);
-    }
-  }
-
-  /** Begins a new journal. Returns all records as they are between the two journals. */
+  /** Begins a new journal between two groups. Returns all records as they are there. */
   async #rotate(): Promise<Image> {
-    const old = this.#current;
-    const { epoch, journal, after, collections: listed } = old.manifest;
-    // Where the last checkpoint failed and nothing was written since, the journal is
-    // still empty.
-    if (this.#older.length === 0 || after < this.sequence) {
-      const { through, checkpointedAt } = this.#checkpointer;
-      const collections = listing(this.#tables.values(), (name) =>
-        checkpointedAt === undefined ? listed.get(name) : { through, file: through > 0 },
-      );
-      const next = { journal: journal + 1, closed: false, epoch, after: this.sequence };
-      this.#fence.assertHeld();
-      const made = await JournalFile.create(this.#files, { ...next, collections }).catch(
-        async (error: unknown) => {
-          // It must be gone for good before the former journal goes on, which it would end.
-          await this.#fence.guard(async () => {
-            if (this.#files.identity(journalName(next.journal)) !== undefined) throw error;
-            await this.#files.syncDirectory();
-          });
-          throw error;
-        },
-      );
-      this.#journal = made;
+    const old = this.#journal;
+    invariant(old !== undefined, 'the log is used before it is open');
+    // If the last checkpoint failed and nothing was written since, the journal is still empty.
+    if (this.#older.length === 0 || old.manifest.after < this.#sequence) {
+      this.#journal = await this.#create(false);
       this.#older.push(old);
-      await this.#fence.guard(() => this.#files.syncDirectory());
       await old.close();
     }
-    return this.#image(this.#current);
+    return imageOf(this.#tables.values(), this.#epoch, this.#sequence);
   }
 
-  #image({ manifest: { epoch } }: JournalFile): Image {
-    return imageOf(this.#tables.values(), epoch, this.sequence);
-  }
-
-  #between<T>(work: () => Promise<T>): Promise<T> {
+  async #checkpoint(): Promise<void> {
+    if (this.#through === this.#sequence || this.#journal === undefined) return;
+    const { clock, onNotice } = this.#options;
     invariant(this.#client !== undefined, 'the log is used before it is open');
-    return this.#client.between(work);
+    this.#checkpointBeganAt = clock.elapsed();
+    try {
+      await this.#writeSnapshots(await this.#client.between(() => this.#rotate()));
+      this.#figures.checkpoints += 1;
+    } catch (error) {
+      if (this.#fence.failure !== undefined) throw error;
+      this.#dueBytes = this.#journalBytes + limits.checkpointBytesMin;
+      onNotice(`a checkpoint was put off: ${reasonOf(error)}`, 'error');
+      this.#figures.checkpointFailures += 1;
+    }
+    this.#figures.checkpointMs = clock.elapsed() - this.#checkpointBeganAt;
   }
 
-  get #current(): JournalFile {
-    invariant(this.#journal !== undefined, 'the log is used before it is open');
-    return this.#journal;
+  /** Writes the snapshots, and removes the journals that nothing needs then. */
+  async #writeSnapshots(image: Image): Promise<void> {
+    this.#noteSizes(await writeSnapshots(this.#target, image));
+    const { through, views } = image;
+    this.#through = through;
+    this.#snapshots = new Map(views.map(({ name }) => [name, { through, file: true }]));
+    this.#checkpointedAt = this.#options.clock.now();
+    await this.#remove(this.#older.splice(0));
   }
 
-  async #remove(names: readonly string[]): Promise<void> {
-    for (const name of names) await this.#files.remove(name).catch(() => undefined);
+  /** Begins a checkpoint if it is time for one. */
+  #checkpointIfDue(): void {
+    const now = this.#options.clock.elapsed();
+    const isAtRest = this.#sizes.all <= restBytesMax && now - this.#appendedAt >= restMs;
+    const hasPaused = now - this.#checkpointBeganAt >= pauseMs;
+    const isWorthIt = this.#through < this.#sequence && hasPaused && (this.#isFull || isAtRest);
+    // A failure of the log is reported to its client.
+    if (isWorthIt || this.#journalBytes > this.#dueBytes) this.checkpoint().catch(() => undefined);
+  }
+
+  /**
+   * Makes the next journal, durably. If that fails, the file must be gone for good before the last
+   * journal goes on, which it would end.
+   */
+  async #create(closed: boolean): Promise<JournalFile> {
+    this.#fence.assertHeld();
+    const journal = this.#number + 1;
+    const collections = listing(this.#tables.values(), this.#snapshots);
+    const manifest = { journal, closed, epoch: this.#epoch, after: this.#sequence, collections };
+    const made = await JournalFile.create(this.#files, manifest).catch(async (error: unknown) => {
+      await this.#fence.guard(async () => {
+        if (this.#files.identity(journalName(journal)) !== undefined) throw error;
+        await this.#files.syncDirectory();
+      });
+      throw error;
+    });
+    try {
+      await this.#fence.guard(() => this.#files.syncDirectory());
+    } catch (error) {
+      await made.close();
+      throw error;
+    }
+    this.#number = journal;
+    return made;
+  }
+
+  /** Looks again on a full disk. Returns true if there is room now. */
+  async #makeRoom(): Promise<boolean> {
+    // The checkpoint that is under way may need all that is free.
+    if (this.#checkpointing !== undefined) return false;
+    if (this.#journal === undefined) {
+      if (!(await this.#hasRoom())) return false;
+      try {
+        await this.#begin();
+      } catch (error) {
+        if (isExhausted(error) && this.#fence.failure === undefined) return false;
+        throw error;
+      }
+    } else if (!(await this.#extend(this.#journal))) return false;
+    this.#noteFull(false);
+    return true;
+  }
+
+  /**
+   * Writes ahead of a journal's lines: little at first, since flash wears off, and as much as the
+   * journal has when it grows. Returns false if there is no room.
+   */
+  async #extend(journal: JournalFile): Promise<boolean> {
+    const bytes = Math.min(Math.max(aheadBytesMin, journal.size), this.#options.spareBytes / 4);
+    return (await this.#hasRoom()) && journal.pad(bytes);
+  }
+
+  async #hasRoom(): Promise<boolean> {
+    // What the checkpoint has written so far is room for the next one.
+    if (this.#checkpointing !== undefined) return true;
+    // If the system does not tell, the write itself finds out.
+    const free = await this.#files.free().catch(() => Infinity);
+    return free >= this.#neededBytes;
+  }
+
+  /** Tells an operator when the disk gets full, and when there is room again. */
+  #noteFull(isFull: boolean): void {
+    if (isFull === this.#isFull) return;
+    this.#isFull = isFull;
+    const { onNotice } = this.#options;
+    if (!isFull) return onNotice('there is room on the disk again: all writes are accepted');
+    const accepted = this.#journal === undefined ? 'nothing is' : 'only removals are';
+    const room = `${this.#neededBytes} bytes are free in ${this.#files.directory}`;
+    onNotice(`the disk is full: ${accepted} written until ${room}`, 'error');
+  }
+
+  #refuse(): Answer {
+    return { outcome: 'refused', error: storageFull(this.#reason) };
+  }
+
+  get #reason(): string {
+    return `the disk has no room left: ${this.#neededBytes} bytes have to be free`;
+  }
+
+  /** What has to be free for the next checkpoint. */
+  get #neededBytes(): number {
+    return this.#sizes.largest + this.#journalBytes + this.#options.spareBytes;
+  }
+
+  get #journalBytes(): number {
+    return this.#older.reduce((sum, { size }) => sum + size, this.#journal?.size ?? 0);
+  }
+
+  #noteSizes(sizes: readonly number[]): void {
+    const all = sizes.reduce((sum, size) => sum + size, 0);
+    this.#sizes = { largest: Math.max(0, ...sizes), all };
+    this.#dueBytes = Math.max(limits.checkpointBytesMin, all);
+  }
+
+  async #remove(files: readonly Named[]): Promise<void> {
+    for (const { name } of files) await this.#files.remove(name).catch(() => undefined);
+  }
+}
+
+async function rewrite(files: Files, { name, offset, bytes }: Named & Line): Promise<void> {
+  const file = await files.open(name, 'rewrite');
+  try {
+    await writeAll(file, bytes, offset);
+    await file.sync();
+  } finally {
+    await file.close();
   }
 }

@@ -1,5 +1,13 @@
 import { isExhausted, writeAll, type Files, type OpenFile } from '../disk/files.ts';
-import { encodeLine, journalName, manifestBody, type LineBody, type Manifest } from './journal.ts';
+import type { Group } from '../log.ts';
+import {
+  encodeLine,
+  groupBody,
+  journalName,
+  manifestBody,
+  type EncodedLine,
+  type Manifest,
+} from './journal.ts';
 
 /** A journal that this process appends to. Each line is durable when `append` resolves. */
 export class JournalFile {
@@ -7,8 +15,6 @@ export class JournalFile {
   readonly name: string;
   /** The byte at which the next line begins. */
   size = 0;
-  /** The byte at which the first group begins. */
-  #groupsAt = 0;
   /** The CRC-32 of the last line. */
   #chain = 0;
   /** The byte at which the spaces end that were written ahead. */
@@ -23,7 +29,7 @@ export class JournalFile {
 
   /**
    * Makes a journal that holds only its manifest. Its name is durable after the next sync of
-   * the directory. @throws where there is a journal with this number
+   * the directory. @throws if there is a journal with this number
    */
   static async create(files: Files, manifest: Manifest): Promise<JournalFile> {
     const file = await files.open(journalName(manifest.journal), 'journal');
@@ -32,7 +38,7 @@ export class JournalFile {
       const { bytes, chain } = encodeLine(manifestBody(manifest), 0);
       await writeAll(file, bytes, 0);
       await file.sync();
-      journal.size = journal.#groupsAt = bytes.length;
+      journal.size = bytes.length;
       journal.#chain = chain;
       return journal;
     } catch (error) {
@@ -42,19 +48,21 @@ export class JournalFile {
     }
   }
 
-  /** The size of all groups. */
-  get groupBytes(): number {
-    return this.size - this.#groupsAt;
+  /** Encodes a group as the next line. */
+  encode({ first, commits }: Group): EncodedLine {
+    return encodeLine(groupBody(first, commits), this.#chain);
+  }
+
+  /** True if the spaces that were written ahead hold the line. */
+  holds({ bytes }: EncodedLine): boolean {
+    return this.size + bytes.length <= this.#padded;
   }
 
   /**
-   * Appends one line. Calls `extend` first where the line is longer than the spaces that
-   * remain. Returns false where there is no room; then nothing of it is left.
+   * Appends one line. Returns false if there is no room; then nothing of it is left.
    * @throws any other error; then it is unknown what is on the disk
    */
-  async append(body: LineBody, extend: () => Promise<boolean>): Promise<boolean> {
-    const { bytes, chain } = encodeLine(body, this.#chain);
-    if (this.size + bytes.length > this.#padded && !(await extend())) return false;
+  async append({ bytes, chain }: EncodedLine): Promise<boolean> {
     if (!(await this.#tryWrite(bytes))) return false;
     await this.#file.sync();
     this.#chain = chain;
@@ -64,8 +72,7 @@ export class JournalFile {
 
   /**
    * Writes spaces ahead, which later lines replace. A line that does not change the size
-   * of the file takes less than half the time to sync. Returns false where there is no
-   * room.
+   * of the file takes less than half the time to sync. Returns false if there is no room.
    */
   async pad(bytes: number): Promise<boolean> {
     const isWritten = await this.#tryWrite(Buffer.alloc(bytes, ' '));
@@ -78,10 +85,7 @@ export class JournalFile {
     await this.#file.close().catch(() => undefined);
   }
 
-  /**
-   * Writes after the last line. Where there is no room, cuts the rest off and returns
-   * false.
-   */
+  /** Writes after the last line. If there is no room, cuts the rest off and returns false. */
   async #tryWrite(bytes: Uint8Array): Promise<boolean> {
     try {
       await writeAll(this.#file, bytes, this.size);

@@ -37,7 +37,7 @@ import { crc32 } from 'node:zlib';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts';
 import { readLines, type Files, type Line } from '../disk/files.ts';
 import type { ReadGroup } from '../log.ts';
-import { isCollectionName, isCount, isServerTable } from '../memory/table.ts';
+import { isCollectionName, isCount, isServerTable, type AnyTable } from '../memory/table.ts';
 import { FoundDamage, type Report } from './damage.ts';
 
 const journalFormat = 2;
@@ -87,13 +87,32 @@ export function groupBody(sequence: number, commits: readonly string[]): LineBod
   return `{"sequence":${sequence},"commits":[${commits.join(',')}]`;
 }
 
+/** Lists collections for a manifest, with the snapshots that they have. */
+export function listing(
+  collections: Iterable<Pick<AnyTable, 'name' | 'nextId' | 'isServers'>>,
+  snapshots: ReadonlyMap<string, Pick<ListedCollection, 'through' | 'file'>>,
+): Map<string, ListedCollection> {
+  const none = { through: 0, file: false };
+  return new Map(
+    Array.from(collections, ({ name, nextId, isServers: server }) => {
+      const { through, file } = snapshots.get(name) ?? none;
+      return [name, { through, file, nextId, server }];
+    }),
+  );
+}
+
 export function manifestBody({ collections, ...rest }: Manifest): LineBody {
   const line = { format: journalFormat, ...rest, collections: Object.fromEntries(collections) };
   return JSON.stringify(line).slice(0, -1);
 }
 
-/** Returns the bytes of a line with its `crc`, and the new value of the chain. */
-export function encodeLine(body: LineBody, chain: number): { bytes: Buffer; chain: number } {
+/** The bytes of a line with its `crc`, and the value of the chain after it. */
+export interface EncodedLine {
+  readonly bytes: Buffer;
+  readonly chain: number;
+}
+
+export function encodeLine(body: LineBody, chain: number): EncodedLine {
   const bytes = Buffer.from(`${body},"crc":"00000000"}\n`);
   const end = bytes.length - trailerLength;
   const next = crc32(bytes.subarray(0, end), chain);

@@ -25,8 +25,6 @@ export interface Recovered {
   readonly closed: boolean;
   /** How many commits were replayed. */
   readonly replayed: number;
-  /** Whether the snapshots hold everything, so that no journal is needed. */
-  readonly isCurrent: boolean;
   readonly snapshots: ReadonlyMap<string, Snapshot>;
   /** The last commit that every snapshot holds. */
   readonly through: number;
@@ -127,7 +125,6 @@ async function read(files: Files, tables: Tables, report: Report): Promise<Recov
     sequence,
     replayed,
     closed: newest?.manifest?.closed ?? newest === undefined,
-    isCurrent: [...snapshots.values()].every((each) => each.size > 0 && each.through === sequence),
     snapshots,
     through: after,
     needed: needed.flatMap(({ name, last }) => (last === undefined ? [] : [{ name, last }])),
@@ -135,6 +132,15 @@ async function read(files: Files, tables: Tables, report: Report): Promise<Recov
     temporary: names.filter((name) => temporaryPattern.test(name)),
     journals: numbers,
   };
+}
+
+/** True if the directory holds a store of these collections, or parts of one. */
+export async function holdsStore(
+  files: Files,
+  tables: ReadonlyMap<string, AnyTable>,
+): Promise<boolean> {
+  const names = await files.list();
+  return journalNumbers(names).length > 0 || snapshotsOf(names, tables).length > 0;
 }
 
 /** A collection before the journals are replayed. The size is 0 where no snapshot can be read. */
