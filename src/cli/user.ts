@@ -13,6 +13,11 @@ import { localTarget } from '../collections/resource.ts';
 import { flagOnly, option, OptionError, options, text, toggle } from '../config/options.ts';
 import { silentLog, type Log } from '../log/log.ts';
 import { emailKey } from '../schema/field.ts';
+import { scalarValue } from '../schema/record.ts';
+import type { StoredRecord } from '../store/store.ts';
+import { NodeFiles } from '../store/disk/node-files.ts';
+import { imageOf, type Image } from '../store/format/snapshot.ts';
+import { readUndamaged } from '../store/recovery/read-store.ts';
 import { forgetAdminPassword, passwordFileIn } from './admin-password.ts';
 import {
   clusterOf,
@@ -59,10 +64,9 @@ export const commands: readonly Command[] = [
   },
   {
     name: 'user list',
-    summary: 'Lists the users: id, role, e-mail address, name',
+    summary: 'Lists the users: id, role, e-mail address, name; also beside a running server',
     ...storeAccess(),
-    run: (call) =>
-      withUsers(call, ({ users }) => users.records.view().blocks.flat().map(line).join('')),
+    run: listUsers,
   },
   {
     name: 'user key',
@@ -116,6 +120,20 @@ export const commands: readonly Command[] = [
   },
 ];
 
+/** Lists the users as they are after one commit: a server may go on writing. */
+async function listUsers(call: Call): Promise<void> {
+  const cluster = await clusterOf(call);
+  const { views } = cluster === undefined ? await readImage(call) : (await cluster.read()).image;
+  // A server without users may have a collection of this name.
+  const view = views.find(({ name, isServers }) => name === 'users' && isServers);
+  call.terminal.out((view?.blocks.flat() ?? []).map(line).join(''));
+}
+
+async function readImage(call: Call): Promise<Image> {
+  const { tables, epoch, sequence } = await readUndamaged(new NodeFiles(dataDirectory(call)));
+  return imageOf(tables.values(), epoch, sequence);
+}
+
 async function addUser(call: Call): Promise<void> {
   const [email = ''] = call.operands;
   const userName = call.read(name) ?? email.replace(/@.*/s, '');
@@ -160,8 +178,9 @@ async function change({ users, writes }: Data, id: number, body: JsonObject): Pr
   return record;
 }
 
-function line(user: UserRecord): string {
-  return `${user.id}\t${user.role}\t${user.email}\t${user.name}\n`;
+function line(user: StoredRecord): string {
+  const shown = ['id', 'role', 'email', 'name'].map((name) => scalarValue(user, name) ?? '');
+  return `${shown.join('\t')}\n`;
 }
 
 /**

@@ -196,7 +196,7 @@ test('what is not allowed for users is one line, and nothing changes', async (t)
 test('where no store is, none is made by what fails or only looks', async (t) => {
   const directory = temporaryDirectory(t);
   const cases: readonly [words: string, input: string, message: RegExp][] = [
-    ['user list', '', /^Cannot use --data ".*": no store is there\n$/],
+    ['user list', '', /^Cannot read \S+: no store is there\n$/],
     ['user set-role ada@example.org admin', '', /^Cannot use --data ".*": no store is there\n$/],
     ['user set-password ada@example.org', password, /^Cannot use --data ".*": no store is there\n$/],
     ['user add ada@example.org', '', /^Cannot set the password: it is empty\n$/],
@@ -208,7 +208,8 @@ test('where no store is, none is made by what fails or only looks', async (t) =>
     assert.match(err, message);
   }
   writeFileSync(join(directory, 'users.json'), '');
-  assert.match((await cairn(directory, 'user list')).err, /^Cannot open the store: users\.json.*\[N2\]/);
+  const damaged = await cairn(directory, 'user set-role ada@example.org admin');
+  assert.match(damaged.err, /^Cannot open the store: users\.json.*\[N2\]/);
 });
 
 test('the first user is told of that nobody is an administrator, and a new directory is made by hand', async (t) => {
@@ -223,10 +224,22 @@ test('the first user is told of that nobody is an administrator, and a new direc
   assert.equal((await cairn(directory, 'user add eve@example.org', password)).err, '');
 });
 
+test('users are listed beside a running server, also one that has just been added', async (t) => {
+  const directory = temporaryDirectory(t);
+  const app = await createApp({ directory, scryptCost: 1 });
+  t.after(() => app.close());
+  for (const name of ['ada', 'bob']) {
+    await app.users.add({ name, email: `${name}@example.org`, password });
+    const { code, out, err } = await cairn(directory, 'user list');
+    const last = out.trimEnd().split('\n').at(-1)?.replace(/^\d+\t/, '');
+    assert.deepEqual([code, last, err], [0, `member\t${name}@example.org\t${name}`, '']);
+  }
+});
+
 test('while a server has the directory, users are left alone, and nobody is asked for a password', async (t) => {
   const directory = temporaryDirectory(t);
   const app = await createApp({ directory, scryptCost: 14 });
-  for (const words of ['user list', 'user add ada@example.org', 'user set-password ada@example.org']) {
+  for (const words of ['user add ada@example.org', 'user set-password ada@example.org']) {
     const { code, err } = await cairn(directory, words);
     assert.equal(code, 75);
     assert.match(err, /^Cannot open the store: .* holds it.*\n$/);
@@ -240,9 +253,9 @@ test('while a server has the directory, users are left alone, and nobody is aske
   const fence = new Fence(options);
   await fence.acquire();
   writeFileSync(join(target, 'users.json.0a1b.tmp'), '');
-  assert.equal((await cairn(target, 'user list')).code, 75);
+  assert.equal((await cairn(target, 'user set-role ada@example.org admin')).code, 75);
   await fence.release();
-  const cut = await cairn(target, 'user list');
+  const cut = await cairn(target, 'user set-role ada@example.org admin');
   assert.deepEqual([cut.code, /\[N2\]/.test(cut.err)], [78, true]);
   const absent = await cairn(directory, 'user set-password ada@example.org');
   assert.match(absent.err, /^Cannot find the user: no user has the address "ada@example\.org"\n$/);
@@ -257,8 +270,8 @@ test('a torn write that a command comes upon is told by the command, since no la
   const [journal = ''] = readdirSync(killed).filter((name) => /^journal-\d+\.jsonl$/.test(name));
   const text = readFileSync(join(killed, journal), 'utf8').trimEnd();
   writeFileSync(join(killed, journal), `${text}\n{"sequence":1,"comm`);
-  const { code, out, err } = await cairn(killed, 'user list');
-  assert.deepEqual([code, out], [0, '']);
+  const { code, err } = await cairn(killed, 'user remove ada@example.org');
+  assert.equal(code, 64);
   assert.match(err, /^The store says: journal-1\.jsonl ends at byte \d+ .*cut short, and left out\n/);
   assert.equal((await cairn(killed, 'user list')).err, '');
 });
