@@ -148,7 +148,7 @@ export async function importInto(
   { collections, memoryMax, owner, rules, err }: ImportOptions,
 ): Promise<ReadonlyMap<string, number>> {
   const { readMembers } = await import('../options/transfer/file.ts');
-  const { checkMembers, writeArrivals } = await import('../options/transfer/import.ts');
+  const { addedAgain, checkMembers, writeArrivals } = await import('../options/transfer/import.ts');
   const { named, notesOf } = await import('../options/transfer/declare.ts');
   const declarations = await declarationsOf(collections);
   const message = (_level: string, line: string): void => err(`${line}\n`);
@@ -166,9 +166,10 @@ export async function importInto(
   try {
     const ownerId = ownerOf(data, owner);
     const arrivals = checkMembers(file, members, data);
+    const again = addedAgain(arrivals);
     const added = await writeArrivals(arrivals, data, ownerId);
-    const notes = arrivals.flatMap((each) => notesOf(each.collection.name, each.changed));
-    for (const line of notes) err(`${line}\n`);
+    const changed = arrivals.flatMap((each) => notesOf(each.collection.name, each.changed));
+    for (const line of [...changed, ...again]) err(`${line}\n`);
     return added;
   } catch (error) {
     if (!(error instanceof CairnError)) throw error;

@@ -114,6 +114,21 @@ test('a record without an id gets none that was given to another in the store', 
   assert.deepEqual(all.map(({ id, title }: any) => [id, title]), [[3, 'given'], [2, 'a'], [4, 'b'], [5, 'c']]);
 });
 
+test('an import says which records had no id and were added again', async (t) => {
+  const posts = [{ title: 'a' }, { id: 7, title: 'b' }, { title: 'c' }];
+  const place = new Place(t, { posts, tags: [{ name: 'x' }] });
+  const collections = [
+    { name: 'posts', timestamps: true, fields: { title: { kind: 'text' } } },
+    { name: 'tags', fields: { name: { kind: 'text' } } },
+  ];
+  writeFileSync(place.declaration, JSON.stringify({ items: false, collections }));
+  assert.equal((await place.import()).err, '');
+  writeFileSync(place.file, JSON.stringify({ posts: [...posts, { title: 'd' }], tags: [{ name: 'y' }] }));
+  const { out, err } = await place.import();
+  assert.equal(out, 'posts: 3 records added\ntags: 1 record added\n');
+  assert.match(err, /^posts: 2 records have no id, and were added again beside equal ones; give ids, .*\n$/);
+});
+
 test('each field is declared on a line of its own, and a text of many lines may become long', async (t) => {
   const notes = [{ id: 1, title: 'One }', body: 'a\nb', noteId: 1, size: 'x'.repeat(11_000), at: null }];
   const { out } = await new Place(t, { notes }).declare();

@@ -22,7 +22,7 @@ import {
 } from '../../collections/registry.ts';
 import { checkSize, sizerOf } from '../../collections/size.ts';
 import { valueName } from '../../schema/field.ts';
-import { looksSame } from '../../schema/record.ts';
+import { looksSame, representationOf } from '../../schema/record.ts';
 import type { Store, Transaction } from '../../store/store.ts';
 import { inMiB } from './file.ts';
 import { areRecords, withUsableIds, type Named } from './declare.ts';
@@ -193,6 +193,29 @@ function register(arrival: Arrival, record: NewRecord, pointer: string): void {
   if (known !== undefined) return;
   checkSize(fields, collection.recordBytesMax);
   records.push(record);
+}
+
+/**
+ * Says of which records without ids the store has others with the same values: the file was probably
+ * imported before.
+ */
+export function addedAgain(arrivals: readonly Arrival[]): string[] {
+  return arrivals.flatMap(({ collection, records }) => {
+    const { name, fields, timestamps } = collection;
+    const news = records.filter(({ id }) => id === undefined);
+    if (collection.isSingle || news.length === 0 || collection.records.size === 0) return [];
+    const textOf = (record: object): string => {
+      const { id, createdAt, updatedAt, ...values } = representationOf(fields, record);
+      return JSON.stringify(timestamps ? values : { ...values, createdAt, updatedAt });
+    };
+    const stored = new Set(collection.records.view().blocks.flat().map(textOf));
+    const again = news.filter((record) => stored.has(textOf(record.fields))).length;
+    if (again === 0) return [];
+    const [have, were] = again === 1 ? ['record has', 'was'] : ['records have', 'were'];
+    const count = again.toLocaleString('en');
+    const advice = 'give ids, so that a file can be imported twice';
+    return `${name}: ${count} ${have} no id, and ${were} added again beside equal ones; ${advice}`;
+  });
 }
 
 /** Whether an id can be the number of a record. */
