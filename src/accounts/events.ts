@@ -14,6 +14,7 @@ export const auditEvents = [
   'role_changed',
   'user_created',
   'user_removed',
+  'invitation_made',
   'key_made',
   'key_removed',
   'keys_rotated',

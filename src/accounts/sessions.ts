@@ -2,6 +2,7 @@ import { notFound, type Principal, type SessionPrincipal } from '../auth/access.
 import {
   decideRefresh,
   familyHash,
+  invitationMark,
   isLive,
   lastSeenIsDue,
   newRefreshToken,
@@ -65,9 +66,7 @@ export class Sessions {
   /** Starts a session. Its secret is the cookie's, or the first token of a family. */
   start(tx: Transaction, kind: SessionKind, userId: number, client: Client): StartedSession {
     const { sessions, random } = this.#parts;
-    const live = [...tx.of(sessions).referring('user', userId)].filter((session) =>
-      this.#isLive(session),
-    );
+    const live = [...tx.of(sessions).referring('user', userId)].filter(this.#isSession);
     // Leaves room for this session.
     const surplus = live.slice(0, 1 - limits.sessionsPerUserMax);
     for (const session of surplus) this.#end(tx, session, { address: client.address });
@@ -181,7 +180,7 @@ export class Sessions {
 
   /** Returns the live sessions of a user, the oldest first. */
   list(userId: number): SessionRecord[] {
-    return this.#parts.sessions.members('user', userId).filter((each) => this.#isLive(each));
+    return this.#parts.sessions.members('user', userId).filter(this.#isSession);
   }
 
   /** Whether a user has a live session from the network of this address. */
@@ -210,6 +209,10 @@ export class Sessions {
     const session = this.#parts.sessions.get(id);
     return session !== undefined && this.#isLive(session);
   }
+
+  /** Returns true for what its user knows as a session, until it ends. */
+  readonly #isSession = (session: SessionRecord): boolean =>
+    session.tokenHash !== invitationMark && this.#isLive(session);
 
   #isLive(session: SessionRecord): boolean {
     return isLive(session, this.#parts.clock.now());

@@ -11,6 +11,7 @@ import { emailKey, type Input } from '../schema/field.ts';
 import { looksSame } from '../schema/record.ts';
 import { published, type Collection, type Transaction } from '../store/store.ts';
 import type { Audit } from './events.ts';
+import { endInvitations } from './invitations.ts';
 import type { AccountParts } from './parts.ts';
 import { checkPrincipal } from './principal.ts';
 import type { UserRecord } from './records.ts';
@@ -194,6 +195,8 @@ export class Users {
     const details = { userId, by: principal.userId, address };
     const isReset = passwordHash !== undefined && !(keepKeys && principal.userId === userId);
     if (isReset) this.#endKeys(tx, details);
+    if (emailKey(email) !== emailKey(before.email))
+      endInvitations(tx, this.#parts.sessions, userId);
     tx.onCommit(() => this.#auditChange(before, after, details));
     return { record: after, renewed: this.#endSessions(tx, principal, before, after) };
   }

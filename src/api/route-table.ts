@@ -1,5 +1,6 @@
 import type { Declared } from '../collections/registry.ts';
 import type { Route } from './call.ts';
+import { invitationRoutes } from './invitations.ts';
 import {
   accountRoutes,
   batchRoutes,
@@ -31,6 +32,7 @@ export function routeTable(
           : [collectionRoutes(collection, options), batchRoutes(collection)],
       ),
     ...(hasUsers ? [signInRoutes, accountRoutes] : []),
+    ...(hasUsers && declared.every(({ name }) => name !== 'invitations') ? [invitationRoutes] : []),
     healthRoutes,
   ];
   return tables.flatMap((table) => Object.values<Route>({ ...table }));
@@ -43,7 +45,7 @@ export function routeTable(
 export function takenNames(users = true): string[] {
   const paths = routeTable([], { users })
     .map(({ path }) => path)
-    .filter((path) => users || !yieldedPaths.includes(path));
+    .filter((path) => path !== '/invitations' && (users || !yieldedPaths.includes(path)));
   return [
     ...(users ? ['changes'] : []),
     'page',

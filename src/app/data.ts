@@ -1,5 +1,6 @@
 import type { Audit } from '../accounts/events.ts';
 import type { AccountParts } from '../accounts/parts.ts';
+import { Invitations } from '../accounts/invitations.ts';
 import { accountRecords, type AccountRecords } from '../accounts/records.ts';
 import { Sessions } from '../accounts/sessions.ts';
 import { SignIn } from '../accounts/sign-in.ts';
@@ -37,6 +38,7 @@ export interface Data {
   readonly users: Users;
   readonly sessions: Sessions;
   readonly signIn: SignIn;
+  readonly invitations: Invitations;
 }
 
 /**
@@ -111,5 +113,6 @@ export function openData(
     users: new Users(parts, sessions),
     sessions,
     signIn: new SignIn(parts, sessions),
+    invitations: new Invitations(parts, sessions),
   };
 }

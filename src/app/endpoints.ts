@@ -6,6 +6,7 @@ import { Operations } from '../api/operations.ts';
 import { declaredCollection, usersCollection, yieldedPaths } from '../api/routes.ts';
 import { accountEndpoints, type AccountServices } from '../api/account.ts';
 import { healthEndpoints, type HealthServices } from '../api/health.ts';
+import { invitationEndpoints, invitationRoutes } from '../api/invitations.ts';
 import { signInEndpoints, type SignInServices } from '../api/sign-in.ts';
 import type { NewUser, UserDraft } from '../accounts/users.ts';
 import { version } from '../base/version.ts';
@@ -70,6 +71,7 @@ export function endpointsOf(
       return [...collectionEndpoints(each, options), ...batchEndpoints(each, options)];
     }),
     ...(hasUsers ? [...signInEndpoints(services), ...accountEndpoints(services)] : []),
+    ...(hasUsers ? invitationsOf(services, complete) : []),
     ...healthEndpoints({ ...services, status: statusOf(services, features, complete) }).map(place),
     ...(complete.ownEndpoints?.(registry) ?? []),
   ];
@@ -85,6 +87,14 @@ function yielding(endpoint: Endpoint): Endpoint {
   const { route, handle } = endpoint;
   if (!yieldedPaths.includes(route.path)) return endpoint;
   return { route: { ...route, path: `/-${route.path}` }, handle };
+}
+
+/** Returns the endpoints of invitations, unless a collection has their path. */
+function invitationsOf(services: Data, { log }: CompleteOptions): Endpoint[] {
+  const { path } = invitationRoutes.acceptInvitation;
+  if (!services.registry.has(path.slice(1))) return invitationEndpoints(services);
+  log.message('warn', `Nobody can be invited: a collection has the path ${path}`);
+  return [];
 }
 
 /** Returns a function that writes the status of the server and its store. */

@@ -23,11 +23,19 @@ const lifetimes = {
     idleSeconds: limits.refreshIdleSecondsMax,
     maxSeconds: limits.refreshLifetimeSecondsMax,
   },
+  invitation: { idleSeconds: limits.invitationSeconds, maxSeconds: limits.invitationSeconds },
 };
+
+/**
+ * Stands in an invitation for the hash of a refresh token, which is longer: earlier versions read an
+ * invitation as a session that no token fits.
+ */
+export const invitationMark = 'invitation';
 
 /** When a session started and was last used, in milliseconds since the epoch. */
 interface SessionTimes {
-  readonly kind: keyof typeof lifetimes;
+  readonly kind: 'cookie' | 'refresh';
+  readonly tokenHash?: string | undefined;
   readonly createdAt: number;
   readonly lastSeenAt: number;
 }
@@ -47,8 +55,8 @@ export function secretHash(secret: string): string {
 }
 
 /** Returns when the session ends if it is not used again, in milliseconds since the epoch. */
-export function sessionEndsAt({ kind, createdAt, lastSeenAt }: SessionTimes): number {
-  const { idleSeconds, maxSeconds } = lifetimes[kind];
+export function sessionEndsAt({ kind, tokenHash, createdAt, lastSeenAt }: SessionTimes): number {
+  const { idleSeconds, maxSeconds } = lifetimes[tokenHash === invitationMark ? 'invitation' : kind];
   return Math.min(lastSeenAt + idleSeconds * 1000, createdAt + maxSeconds * 1000);
 }
 
@@ -64,8 +72,7 @@ export function lastSeenIsDue({ kind, lastSeenAt }: SessionTimes, now: number): 
 
 /** The stored state of a family of refresh tokens. */
 interface RefreshFamily extends SessionTimes {
-  /** Hash of the current token, which replaced the previous one at `lastSeenAt`. */
-  readonly tokenHash?: string | undefined;
+  /** `tokenHash` is of the current token, which replaced the previous one at `lastSeenAt`. */
   readonly previousHash?: string | undefined;
 }
 

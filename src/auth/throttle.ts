@@ -73,6 +73,18 @@ export class Throttle {
   }
 
   /**
+   * Starts an attempt to accept an invitation.
+   * @throws CairnError `too_many_requests` with `retryAfterSeconds`
+   */
+  invitation(address: string): Attempt {
+    const site = siteOf(networkOf(address));
+    return this.#begin(site, [
+      ['network', site],
+      ['all', ''],
+    ]);
+  }
+
+  /**
    * Counts a request for an e-mail address, because the response reveals whether the address
    * is taken. Each user has a rate of a network.
    * @throws CairnError `too_many_requests` with `retryAfterSeconds`
@@ -89,17 +101,18 @@ export class Throttle {
   }
 
   /** Starts an attempt, which counts as a failure until it is settled otherwise. */
-  #begin(turn: string, counts: readonly [own: Count, ...shared: Count[]]): Attempt {
+  #begin(turn: string, counts: readonly Count[]): Attempt {
     this.#admit(counts, 'Cannot check the credentials: too many attempts have failed');
-    const [[, pair]] = counts;
     return {
       turn,
       settle: (outcome) => {
         if (outcome === 'failed') return;
         for (const [rate, key] of counts) this.#rates[rate].takeBack(key, this.#clock.elapsed());
-        if (outcome === 'withdrawn') return;
-        this.#rates.pair.forget(pair);
-        this.#remember(pair);
+        for (const [rate, key] of outcome === 'succeeded' ? counts : []) {
+          if (rate !== 'pair') continue;
+          this.#rates.pair.forget(key);
+          this.#remember(key);
+        }
       },
     };
   }

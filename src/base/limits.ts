@@ -231,6 +231,8 @@ const limits = {
   keyedBodyBytesMax: 512 * 1024,
   /** How long an idempotency key stands for its request. */
   keySecondsMax: 24 * 60 * 60,
+  /** How long an invitation is good. */
+  invitationSeconds: 24 * 60 * 60,
 
   // References between records (src/collections).
   /** The most records that are removed or changed when one is removed; beyond it 409. */

@@ -7,6 +7,7 @@ import type { Users } from '../accounts/users.ts';
 import { openData, type Data } from '../app/data.ts';
 import { defaultOptions } from '../app/options.ts';
 import { loadFeatures, loadReferences } from '../app/parts.ts';
+import { invitationPath } from '../api/invitations.ts';
 import { localAdministrator } from '../auth/access.ts';
 import type { JsonObject } from '../base/json.ts';
 import { localTarget } from '../collections/resource.ts';
@@ -14,7 +15,7 @@ import { flagOnly, option, OptionError, options, text, toggle } from '../config/
 import { silentLog, type Log } from '../log/log.ts';
 import { emailKey } from '../schema/field.ts';
 import { scalarValue } from '../schema/record.ts';
-import type { StoredRecord } from '../store/store.ts';
+import type { StoredRecord, Transaction } from '../store/store.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
 import { imageOf, type Image } from '../store/format/snapshot.ts';
 import { readUndamaged } from '../store/recovery/read-store.ts';
@@ -74,6 +75,18 @@ export const commands: readonly Command[] = [
     operands: ['EMAIL'],
     ...storeAccess(keyName),
     run: makeKey,
+  },
+  {
+    name: 'user invite',
+    summary:
+      'Prints the path of a page where a user without a password chooses one, within 24 hours',
+    operands: ['EMAIL'],
+    ...storeAccess(),
+    run: (call) =>
+      withUser(call, async ({ store, invitations }, { id }) => {
+        const invite = (tx: Transaction): string => invitations.make(tx, localAdministrator, id);
+        return `${invitationPath(await store.write(invite))}\n`;
+      }),
   },
   {
     name: 'user set-password',

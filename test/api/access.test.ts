@@ -43,6 +43,9 @@ interface Target {
   readonly keyId: number;
   readonly cookie: string;
   readonly email: string;
+  /** Another user, who has no password, and their invitation. */
+  readonly invitedId: number;
+  readonly invitation: string;
 }
 
 /** A new user with an item, a session and an API key of their own. */
@@ -63,7 +66,13 @@ async function makeTarget({ ask }: TestApp, admin: string, number: number): Prom
   const statuses = [created, login, item, sessions, key].map(({ status }) => status);
   assert.deepEqual(statuses, [201, 200, 201, 200, 201]);
   const keyId = Object(key.json).id;
-  return { keyId, userId, itemId: Number(Object(item.json).id), sessionId: Object(sessions.json)[0].id, cookie, email };
+  const fields = { authorization: admin };
+  const invited = await ask('POST', '/users', { fields, json: { name: 'Guest', email: `guest-${email}` } });
+  const invitedId = Number(Object(invited.json).id);
+  const { path } = Object((await ask('POST', `/users/${invitedId}/invitation`, { fields })).json);
+  const invitation = String(path).replace('/#/invite/', '');
+  const [itemId, sessionId] = [Number(Object(item.json).id), Object(sessions.json)[0].id];
+  return { keyId, userId, itemId, sessionId, cookie, email, invitedId, invitation };
 }
 
 function fieldsOf(caller: Caller, { userId, cookie }: Target): { [name: string]: string } {
@@ -94,7 +103,7 @@ function fieldsOf(caller: Caller, { userId, cookie }: Target): { [name: string]:
   }
 }
 
-function bodyOf(operationId: string, { email }: Target, currentPassword: string): unknown {
+function bodyOf(operationId: string, { email, invitation }: Target, currentPassword: string): unknown {
   const user = { name: 'Renamed', email };
   const bodies: { [operationId: string]: unknown } = {
     createUser: { name: 'New', email: `new-${email}` },
@@ -107,6 +116,7 @@ function bodyOf(operationId: string, { email }: Target, currentPassword: string)
     login: { email, password },
     createToken: { email, password },
     createApiKey: { name: 'Sensor', currentPassword },
+    acceptInvitation: { token: invitation, password },
     revokeToken: { refresh_token: 'x'.repeat(43) },
   };
   return bodies[operationId];
@@ -120,7 +130,7 @@ async function row(app: TestApp, operationId: string, route: Route, next: () => 
     const number = next();
     const target = await makeTarget(app, admin, number);
     const ids: { [segment: string]: number } = {
-      users: target.userId,
+      users: operationId === 'inviteUser' ? target.invitedId : target.userId,
       items: target.itemId,
       sessions: target.sessionId,
       keys: target.keyId,

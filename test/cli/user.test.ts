@@ -97,6 +97,25 @@ test('an API key is made without a server, printed once, and ends with a new pas
   }
 });
 
+test('a user without a password is invited by a command', async (t) => {
+  const directory = await directoryWith(t, { ada: 'admin' });
+  const app = await createApp({ directory, scryptCost: 1 });
+  await app.program.users.create({ name: 'Eve', email: 'eve@example.org' });
+  await app.close();
+  const { code, out, err } = await cairn(directory, 'user invite EVE@example.org');
+  assert.deepEqual([code, err], [0, '']);
+  const [, token = ''] = /^\/#\/invite\/([\w-]{43})\n$/.exec(out) ?? [];
+  const served = await createApp({ directory, scryptCost: 1 });
+  const fields = { 'Content-Type': 'application/json' };
+  const body = JSON.stringify({ token, password: 'a good and long password' });
+  assert.equal((await served.inject({ method: 'POST', target: '/invitations', fields, body })).status, 204);
+  await served.close();
+  assert.equal(await signIn(directory, 'eve@example.org', 'a good and long password'), 201);
+  const refused = await cairn(directory, 'user invite ada@example.org');
+  assert.match(refused.err, /^Cannot invite the user: they have a password already\n$/);
+  assert.equal(refused.out, '');
+});
+
 test('a role that a file declares is given with that file, and goes on without it', async (t) => {
   const directory = await directoryWith(t, { ada: 'admin', bob: 'member' });
   const file = join(temporaryDirectory(t), 'own.json');

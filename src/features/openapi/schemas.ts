@@ -46,6 +46,13 @@ export const startedSessionSchema = objectSchema('StartedSession', {
   expiresAt: { type: 'string', format: 'date-time' },
 });
 
+export const invitationSchema = objectSchema('NewInvitation', {
+  path: {
+    type: 'string',
+    description: 'A path of this server, without its origin. Its fragment is the secret.',
+  },
+});
+
 /** Returns the schema of the dashboard, of a server with or without items. */
 export function dashboardSchema(hasItems: boolean): JsonObject {
   const counts = { ...(hasItems && { items: count }), users: count, sessions: count };

@@ -1,4 +1,5 @@
 import type { Route, RoutedCollection, Operation } from '../../api/call.ts';
+import type { invitationRoutes } from '../../api/invitations.ts';
 import type { accountRoutes, healthRoutes, signInRoutes } from '../../api/routes.ts';
 import type { JsonObject } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
@@ -12,6 +13,7 @@ import {
   idSchema,
   newApiKeySchema,
   sessionSchema,
+  invitationSchema,
   startedSessionSchema,
   statusSchema,
   tokensSchema,
@@ -106,7 +108,9 @@ const signInDescriptions = (
   hasItems: boolean,
 ): {
   readonly [
-    id in keyof typeof signInRoutes | keyof typeof accountRoutes | 'createApiKey' | 'listApiKeys' | 'removeApiKey'
+    id in
+      | keyof typeof signInRoutes | keyof typeof accountRoutes | keyof typeof invitationRoutes
+      | 'createApiKey' | 'listApiKeys' | 'removeApiKey'
   ]: Description;
 } => ({
   login: {
@@ -147,6 +151,17 @@ const signInDescriptions = (
   removeSession: {
     summary: 'End one of your sessions, or as an administrator any session',
     reply: { status: 204, description: 'The session has ended.' },
+  },
+  inviteUser: {
+    summary: 'Invite a user who has no password to choose one',
+    reply: content(201, 'The path of the page for it, which is shown once.', invitationSchema),
+    refusals: [404, 409],
+  },
+  acceptInvitation: {
+    summary: 'Choose your password, by an invitation',
+    titles: ['NewPassword'],
+    reply: { status: 204, description: 'The password is set, and the invitation has ended.' },
+    refusals: [401, 429],
   },
   createApiKey: {
     summary: 'Make an API key, for a script or a device',
