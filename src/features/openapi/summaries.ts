@@ -155,13 +155,11 @@ const signInDescriptions = (
   inviteUser: {
     summary: 'Invite a user who has no password to choose one',
     reply: content(201, 'The path of the page for it, which is shown once.', invitationSchema),
-    refusals: [404, 409],
   },
   acceptInvitation: {
     summary: 'Choose your password, by an invitation',
     titles: ['NewPassword'],
     reply: { status: 204, description: 'The password is set, and the invitation has ended.' },
-    refusals: [401, 429],
   },
   createApiKey: {
     summary: 'Make an API key, for a script or a device',
