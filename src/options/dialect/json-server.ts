@@ -374,9 +374,15 @@ function embeddingIn(
  */
 export function taking(handle: Handle, registry: Registry): Handle {
   const largeBodies = new LargeBodies();
+  // No two names differ only in case, and json-server does not tell the cases apart.
+  const names = new Map([...registry.keys()].map((name) => [name.toLowerCase(), name]));
+  const inCase = (name: string): string => names.get(name.toLowerCase()) ?? name;
   return (request) => {
     const { method } = request;
-    const whole = request.target.replace(endForm, '$1');
+    const whole = request.target
+      .replace(endForm, '$1')
+      .replace(/(?<=^\/)[^/?]+/, inCase)
+      .replace(/(?<=^\/[^/?]+\/[^/?]+\/)[^/?]+(?=\?|$)/, inCase);
     // json-server passes over the query of a write.
     const target = isSafe(method) ? whole : whole.replace(/\?.*/s, '');
     const nested = nestedIn(target, registry);
