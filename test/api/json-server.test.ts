@@ -347,6 +347,13 @@ test('a member that two collections could mean belongs to the plural one, as in 
   assert.equal((await send('GET', '/sales/1')).status, 404);
 });
 
+test('names of collections in a path are found in either case', async (t) => {
+  const { send, ids } = await filled(t);
+  assert.deepEqual([await ids('/Posts?views=3'), await ids('/POSTS/1/Comments')], [[3], [1, 2]]);
+  assert.equal((await send('POST', '/Likes', {})).field('location'), '/likes/3');
+  assert.equal((await send('GET', '/OpenAPI.json')).status, 404);
+});
+
 test('a path may end in a slash', async (t) => {
   const { send, ids } = await filled(t);
   assert.deepEqual(await ids('/posts/?_limit=1&title_like=/'), []);
