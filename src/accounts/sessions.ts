@@ -89,20 +89,21 @@ export class Sessions {
   }
 
   /**
-   * Returns who has the cookie with this secret, with the current role.
+   * Returns who has a cookie with one of these secrets: the first that is live, with the current role.
    * @throws CairnError `invalid_session`
    */
-  resume(secret: string): SessionPrincipal {
-    const session = this.#find(secret);
-    const user = session && this.#parts.users.get(session.userId);
-    if (session === undefined || user === undefined) {
-      throw new CairnError(
-        'invalid_session',
-        'Cannot accept the session: it has ended, so sign in again',
-      );
+  resume(secrets: readonly string[]): SessionPrincipal {
+    for (const secret of secrets) {
+      const session = this.#find(secret);
+      const user = session && this.#parts.users.get(session.userId);
+      if (session === undefined || user === undefined) continue;
+      this.#recordUse(session);
+      return { kind: 'session', userId: user.id, role: user.role, sessionId: session.id };
     }
-    this.#recordUse(session);
-    return { kind: 'session', userId: user.id, role: user.role, sessionId: session.id };
+    throw new CairnError(
+      'invalid_session',
+      'Cannot accept the session: it has ended, so sign in again',
+    );
   }
 
   /**

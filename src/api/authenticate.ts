@@ -42,6 +42,19 @@ const noOrigins: ReadonlySet<string> = new Set();
 /** The name of the session cookie. */
 export const sessionCookie = 'sid';
 
+/**
+ * Returns the secrets of all session cookies. A browser sends several if a path or a parent domain
+ * has one of the same name. @throws CairnError `malformed_request`
+ */
+export function readSessionCookies({ fields }: Request): string[] {
+  const secrets = readCookies(fields, sessionCookie);
+  if (secrets.length <= limits.sessionCookiesMax) return secrets;
+  throw new CairnError(
+    'malformed_request',
+    `Cannot accept the session: over ${limits.sessionCookiesMax} cookies are called sid`,
+  );
+}
+
 /** Returns a field that gives a browser the secret of its session; empty, it removes it. */
 export function setSessionCookie({ basePath }: Request, secret: string): readonly string[] {
   const maxAgeSeconds = secret === '' ? 0 : limits.cookieLifetimeSecondsMax;
@@ -62,17 +75,11 @@ export function authenticate(route: ForCallers, request: Request, by: Authentica
   if (!by.required && route.access !== 'session') return localAdministrator;
   const authorization = request.fields.get('authorization');
   if (authorization !== undefined) return by.tokens.verify(bearerToken(authorization));
-  const [secret, ...others] = readCookies(request.fields, sessionCookie);
-  if (secret === undefined) return anonymous;
-  if (others.length > 0) {
-    throw new CairnError(
-      'malformed_request',
-      'Cannot accept the session: two cookies are called sid',
-    );
-  }
+  const secrets = readSessionCookies(request);
+  if (secrets.length === 0) return anonymous;
   // A browser adds the cookie to every request, so only this site's own pages may write.
   if (!isSafe(request.method)) checkSite(request, noOrigins);
-  const session = by.sessions.resume(secret);
+  const session = by.sessions.resume(secrets);
   checkSessionUser(request, session.userId);
   return session;
 }
@@ -124,12 +131,13 @@ export function checkSessionUser({ fields }: Request, userId: number): void {
 }
 
 /**
- * Returns the token in `Authorization` (RFC 6750 §2.1). The scheme is compared without
- * regard to case (RFC 9110 §11.1). @throws CairnError `invalid_token`
+ * Returns the token in `Authorization` (RFC 6750 §2.1), after one space or several (RFC 9110
+ * §11.4). The scheme is compared without regard to case (RFC 9110 §11.1). @throws CairnError `invalid_token`
  */
 export function bearerToken(authorization: string): string {
   const { length } = scheme;
-  if (authorization.slice(0, length).toLowerCase() === scheme) return authorization.slice(length);
+  if (authorization.slice(0, length).toLowerCase() === scheme)
+    return authorization.slice(length).replace(/^ +/, '');
   const message = 'Cannot accept the access token: the authorization scheme must be "Bearer"';
   throw new CairnError('invalid_token', message);
 }

@@ -3,11 +3,10 @@ import type { Tokens } from '../auth/tokens.ts';
 import type { Client, Sessions } from '../accounts/sessions.ts';
 import type { SignIn } from '../accounts/sign-in.ts';
 import { userFields } from '../accounts/user-fields.ts';
-import { readCookies } from '../http/fields.ts';
 import type { Request } from '../http/message.ts';
 import { representationWriter } from '../schema/record.ts';
 import type { Store } from '../store/store.ts';
-import { checkSessionUser, sessionCookie, setSessionCookie } from './authenticate.ts';
+import { checkSessionUser, readSessionCookies, setSessionCookie } from './authenticate.ts';
 import { bind, type Endpoint } from './call.ts';
 import { noContent, unstoredReply } from './replies.ts';
 import { signInRoutes } from './routes.ts';
@@ -33,7 +32,7 @@ export function signInEndpoints({ store, sessions, signIn, tokens }: SignInServi
     async logout({ request, body }) {
       // A page on a neighbouring host may have added another cookie. It must not prevent
       // the sign-out.
-      const secrets = readCookies(request.fields, sessionCookie);
+      const secrets = readSessionCookies(request);
       for (const secret of secrets) {
         const userId = sessions.userOf(secret);
         if (userId !== undefined) checkSessionUser(request, userId);

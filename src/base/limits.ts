@@ -231,6 +231,8 @@ const limits = {
   keyedBodyBytesMax: 512 * 1024,
   /** How long an idempotency key stands for its request. */
   keySecondsMax: 24 * 60 * 60,
+  /** The most cookies called `sid` in a request; beyond it 400. */
+  sessionCookiesMax: 4,
   /** How long an invitation is good. */
   invitationSeconds: 24 * 60 * 60,
 
