@@ -159,6 +159,10 @@ export class Application {
         const advice = 'if this is your proxy, name it in --trust-proxy';
         log.message('warn', `X-Forwarded-For is ignored: ${advice}`, { address });
       },
+      onRefused({ address, open, max }) {
+        const counts = `its network has ${open}, and all together may have ${max}`;
+        log.message('warn', `A connection is refused: ${counts}`, { address });
+      },
       onAnswered: (entry) => {
         for (const observer of observers) observer.request?.(entry);
       },

@@ -44,7 +44,7 @@ export class Passwords {
   readonly #unmatchable: ScryptHash;
   /** The hashes that wait, and their places. */
   readonly #waiting: Turns<() => void>;
-  readonly places = new Budget(limits.passwordQueueLengthMax, limits.passwordQueueLengthMax);
+  readonly places = new Budget(limits.passwordQueueLengthMax, limits.passwordQueueLengthMax / 2);
   #running = 0;
 
   constructor({ random, clock, scryptCost }: PasswordOptions) {

@@ -61,18 +61,21 @@ const limits = {
    * them wait until others have been served.
    */
   pipelinedRequestsMax: 16,
-  /** The most connections; beyond it idle ones are closed, and new ones refused. */
+  /**
+   * The most connections; fewer if the process may have fewer descriptors. Further ones are refused.
+   */
   connectionsMax: 8192,
   /**
-   * The part of V8's heap for connections, of which each can take 24 KiB with the fields of a
-   * request; in less than 1.5 GiB of heap there are fewer of them, half of them from one address.
+   * The part of V8's heap for connections, half of it for one network. Each can take 24 KiB with the
+   * fields of a request, and 128 KiB with TLS.
    */
   connectionsHeapShareMax: 1 / 8,
-  /**
-   * The most connections from one address (for IPv6, from one /64, and half of all from one
-   * /48) that is not a trusted proxy.
-   */
+  /** The most connections from one address (for IPv6, one /48) that is not a trusted proxy. */
   connectionsPerAddressMax: 1024,
+  /** The most TLS handshakes that have begun and not ended; further ones wait. */
+  handshakesMax: 64,
+  /** The most of these handshakes of one address (for IPv6, one /48). */
+  handshakesPerNetworkMax: 16,
   /**
    * The number of connections from which on responses that are ready are sent together at
    * the end of a loop turn.
@@ -102,11 +105,6 @@ const limits = {
    * ones wait, and their callers take turns.
    */
   turnMs: 20,
-  /**
-   * The most 503s in a second. Further ones are held back, for at most a
-   * second, since many callers ask again at once.
-   */
-  overloadsPerSecondMax: 2000,
   /**
    * How long a connection that ends is still read, so that a client that goes on sending
    * receives the response.
@@ -143,7 +141,7 @@ const limits = {
    */
   passwordHashesMax: 2,
   /**
-   * The most password hashes that wait, half of them of callers that have not signed in before:
+   * The most password hashes that wait, at most half of them of one caller:
    * about 4 s at the usual cost; beyond it 503.
    */
   passwordQueueLengthMax: 32,

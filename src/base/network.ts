@@ -18,21 +18,16 @@ export function networkOf(address: string): string {
 }
 
 /**
- * Returns the key of a caller's share in a pool: the user if it is known, else the
- * network.
+ * Returns the key of a caller's share in a pool: the user if it is known, else the network that one
+ * site usually has, which is an IPv4 address or the first 48 bits of an IPv6 address.
  */
 export function callerKey(address: string, userId: number | undefined): string {
-  return userId === undefined ? networkOf(address) : `user ${userId}`;
-}
-
-/** Whether a caller is a network: nobody there has signed in. */
-export function isStranger(caller: string): boolean {
-  return !caller.includes(' ');
+  return userId === undefined ? siteOf(networkOf(address)) : `user ${userId}`;
 }
 
 /**
  * Returns the largest network that one site usually has (RFC 6177 §2): the first 48 bits of an
- * IPv6 network by `networkOf`; any other caller, an IPv4 address or a user, as it is.
+ * IPv6 network by `networkOf`; an IPv4 address or a user as it is.
  */
 export function siteOf(caller: string): string {
   return caller.includes(':') ? caller.split(':', 3).join(':') : caller;

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 
 /**
  * The source of time. All code that depends on time takes a `Clock`, so that a test can
@@ -38,5 +39,18 @@ export const systemRandom: Random = (size) => randomBytes(size);
  * What is used of `node:http`. An import reads all that it exports; from Node.js 22 on, this loads
  * a WebSocket client, which takes 6 MB.
  */
-export const { createServer, IncomingMessage, METHODS, ServerResponse } =
+export const { createServer, METHODS, STATUS_CODES } =
   process.getBuiltinModule('node:http');
+
+/** Returns how many files and sockets the process may have open; Infinity if the system does not say. */
+export function descriptorsMax(): number {
+  let told: string;
+  try {
+    told = readFileSync('/proc/self/limits', 'utf8');
+  } catch {
+    // There is no such file, or the permission model denies it. A report takes milliseconds.
+    told = JSON.stringify(process.report.getReport());
+  }
+  const [, soft = Infinity] = /(?:Max open files\s+|"open_files":\{"soft":)(\d+)/.exec(told) ?? [];
+  return Number(soft);
+}

@@ -13,10 +13,10 @@ const closeOption = /(?:^|[\t ,])close(?:[\t ,]|$)/i;
 
 /** Whether the connection has to end with this reply. */
 export function mustEnd(exchange: Exchange, { body }: Reply): boolean {
-  const { head, awaitsContinue, fields, incoming, outgoing } = exchange;
+  const { head, fields, incoming, outgoing } = exchange;
   // Upgrade is ignored (RFC 9110 §7.8). But Node's parser drops the rest of a packet
   // behind it, and could then parse the content of a dropped request as a request.
-  if (head === undefined || awaitsContinue || fields.get('upgrade') !== undefined) return true;
+  if (head === undefined || fields.get('upgrade') !== undefined) return true;
   if (!outgoing.shouldKeepAlive || closeOption.test(fields.get('connection') ?? '')) return true;
   // In HTTP/1.0, a stream ends with the connection.
   if (isStreamed(body) && incoming.httpVersion === '1.0') return true;
@@ -24,14 +24,14 @@ export function mustEnd(exchange: Exchange, { body }: Reply): boolean {
   return contentLength > skippedBytesMax && !incoming.complete;
 }
 
-/** Discards further input without parsing it. */
-export function discardInput(socket: Socket): void {
-  socket.removeAllListeners('data').on('data', () => undefined);
+/** Discards further input without parsing it. `onData` still sees it. */
+export function discardInput(socket: Socket, onData: (chunk: Buffer) => void): void {
+  socket.removeAllListeners('data').on('data', onData);
 }
 
 /** Closes our half of a connection at once, and the other half after a while. */
-export function endSocket(socket: Socket, lingerMs: number): void {
-  discardInput(socket);
+export function endSocket(socket: Socket, lingerMs: number, onData: (chunk: Buffer) => void): void {
+  discardInput(socket, onData);
   socket.end();
   linger(socket, lingerMs, () => socket.destroySoon());
 }

@@ -2,13 +2,12 @@ import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { finished } from 'node:stream/promises';
 
-import { Holding } from '../base/budget.ts';
-import { CairnError } from '../base/errors.ts';
+import type { CairnError } from '../base/errors.ts';
 import { isLoopback, plainAddress } from '../base/network.ts';
-import { IncomingMessage, ServerResponse, timers } from '../base/system.ts';
+import { STATUS_CODES, timers } from '../base/system.ts';
 import { discardInput, endSocket, linger, mustEnd } from './closing.ts';
-import { Exchange, overloaded, problemOf, type Arrival } from './exchange.ts';
-import { checkHead, hostOf } from './head.ts';
+import { areTooSmall, Exchange, overloaded, problemOf, type Arrival } from './exchange.ts';
+import { checkHead, contentOfRead, hostOf, isRead } from './head.ts';
 import { endUnread, isStreamed, type Reply, type StreamedBody } from './message.ts';
 import type { Caller, Proxies, Shared } from './server-options.ts';
 
@@ -23,16 +22,18 @@ type State =
   /** The last reply has been handed to the system. */
   | 'closed';
 
-/** The memory that Node needs for a request that waits or is ignored. */
-const furtherRequestBytes = 2048;
+/** The memory that Node needs for a request that is ignored. */
+const ignoredRequestBytes = 2048;
+/** After so many TLS records of a smaller average size, other connections are read first. */
+const [recordsAtOnce, recordBytesMin] = [64, 256];
 /** The memory that a reply without content needs while it waits for an earlier one. */
 const waitingReplyBytes = 8192;
 /**
- * What of a stream is given to the system at once. A reply of this size takes no memory from its
- * caller's share if the system accepts it.
+ * The part of a stream that is given to the system at once. A reply of this size takes no memory
+ * from its caller's share if the system accepts it.
  */
 const sliceLength = 64 * 1024;
-/** The status of replies that may ask the caller to try again at once. */
+/** The status of replies that are sent even if there is no memory for them. */
 const unavailable = 503;
 
 /**
@@ -47,94 +48,99 @@ export class Connection {
   readonly #peer: Caller;
   /** Present if the peer is one of them. */
   readonly #proxies: Proxies | undefined;
+  /** What has to be closed with the connection. */
+  readonly #open = new Set<Exchange>();
   #state: State = 'ready';
   #latest: Exchange | undefined;
   /** The reply to the latest request, while it is held back until the end of the loop turn. */
   #gathered: Reply | undefined;
-  /** Each releases the memory of a reply that is being sent. */
-  readonly #sending = new Set<() => void>();
-  /** How many requests have arrived, one after the other, behind a reply that was not sent. */
+  /** The requests that have arrived, one after the other, behind a reply that was not sent. */
   #pipelined = 0;
-  /** Requests that have arrived with many others, and what is wrong with bytes behind them. */
-  #waiting: (Arrival | CairnError)[] = [];
-  /** The memory of further requests, which wait or are ignored. */
-  #further: Holding | undefined;
+  #hasIgnored = false;
+  /** The TLS records that have arrived since the last request, and their bytes. */
+  #records = 0;
+  #recordBytes = 0;
 
   constructor(socket: Socket, shared: Shared) {
     const address = plainAddress(socket.remoteAddress ?? '');
+    const encrypted = 'encrypted' in socket;
     this.#socket = socket;
     this.#shared = shared;
-    this.#peer = { address, encrypted: 'encrypted' in socket };
+    this.#peer = { address, encrypted };
     const { proxies } = shared.options;
     this.#proxies = proxies?.has(address) === true ? proxies : undefined;
+    shared.reading.add(socket);
+    if (encrypted) this.#watchRecords();
     socket.once('close', () => {
-      for (const release of this.#sending) release();
-      this.#waiting = [];
-      this.#further?.release();
       this.#latest?.abandon();
+      for (const exchange of this.#open) exchange.close();
     });
   }
 
-  /**
-   * Answers a request that has just arrived. Node's parser passes on all requests of 64 KiB in one
-   * go, so all but the first of them wait until others have been served.
-   */
+  /** Counts TLS records, and stops reading at once if the socket is paused. */
+  #watchRecords(): void {
+    const socket = this.#socket;
+    socket.on('data', this.#countRecord);
+    // As Node does for a connection whose data nobody listens to; others it reads further at first.
+    const handle: unknown = Reflect.get(socket, '_handle');
+    const call = (method: string) => () => {
+      const work: unknown = Reflect.get(Object(handle), method);
+      if (typeof work === 'function' && !socket.destroyed) Reflect.apply(work, handle, []);
+    };
+    socket.on('pause', call('readStop')).on('resume', call('readStart'));
+  }
+
+  /** To read a record takes as long as a request, and 64 KiB can have thousands of tiny ones. */
+  readonly #countRecord = ({ length }: Buffer): void => {
+    this.#records += 1;
+    this.#recordBytes += length;
+    const isMany = this.#records % recordsAtOnce === 0;
+    if (isMany && this.#recordBytes < this.#records * recordBytesMin)
+      this.#shared.reading.pauseNetwork(this.#socket);
+    if (areTooSmall(this.#records, this.#recordBytes)) this.#socket.destroy();
+  };
+
+  /** Answers a request that has just arrived. */
   receive(arrival: Arrival): void {
-    if (arrival.outgoing.socket !== null) this.#pipelined = 0;
-    else this.#pipelined += 1;
+    const shared = this.#shared;
+    this.#records = this.#recordBytes = 0;
+    this.#pipelined = arrival.outgoing.socket === null ? this.#pipelined + 1 : 0;
     this.sendGathered();
-    if (!this.#mustWait || this.#state !== 'ready') this.#receiveNow(arrival);
-    else if (this.#holdFurther(furtherRequestBytes)) this.#wait(arrival);
-  }
-
-  /** Whether others are served first: behind many requests, and behind one that took long. */
-  get #mustWait(): boolean {
-    const { clock, limits } = this.#shared.options;
-    if (this.#pipelined === 0) return false;
-    if (this.#waiting.length > 0 || this.#pipelined >= limits.pipelinedRequestsMax) return true;
-    const { startedMs = Infinity } = this.#latest ?? {};
-    return clock.elapsed() - startedMs > limits.sliceMs;
-  }
-
-  /** Ends the connection, on which nothing more can be read, after the requests that wait. */
-  fail(failure: CairnError): void {
-    if (this.#waiting.length > 0) this.#wait(failure);
-    else this.#failNow(failure);
-  }
-
-  #wait(next: Arrival | CairnError): void {
-    if (this.#waiting.push(next) === 1) void this.#receiveWaiting();
-  }
-
-  /** Answers the requests that wait, a slice of time in each turn. Until then, no more are read. */
-  async #receiveWaiting(): Promise<void> {
-    this.#socket.pause();
-    const endWaiting = this.#shared.reading.beginWaiting(this.#socket);
-    while (this.#waiting.length > 0 && !this.#socket.destroyed) {
-      await this.#shared.takeTurn(this.#peer.address);
-      const [next] = this.#waiting;
-      if (next instanceof CairnError) this.#failNow(next);
-      else if (next !== undefined && this.#holdFurther(-furtherRequestBytes))
-        this.#receiveNow(next);
-      this.#waiting.shift();
-    }
-    this.#waiting = [];
-    endWaiting();
-    this.#socket.resume();
-  }
-
-  #receiveNow(arrival: Arrival): void {
-    this.sendGathered();
+    if (this.#pipelined >= shared.options.limits.pipelinedRequestsMax) this.#endPipeline();
     if (this.#state !== 'ready') return this.#ignore();
     this.#state = 'answering';
-    const shared = this.#shared;
-    const exchange = (this.#latest = new Exchange(shared, this.#peer, arrival));
+    const exchange = (this.#latest = new Exchange(shared, this.#peer, this.#open, arrival));
     const reply = this.#answer(exchange);
     // Nobody counts the chunks that have arrived with it.
     if (exchange.isUnread) shared.reading.pauseNetwork(this.#socket);
     if (reply instanceof Promise) this.#await(exchange, reply);
-    else this.#sendSoon(exchange, reply);
+    else if (this.#mayGather(reply)) this.#gather(reply);
+    else this.#send(exchange, reply);
     shared.answering(shared.options.clock.elapsed() - exchange.startedMs);
+  }
+
+  /** Returns the reply to a request. */
+  #answer(exchange: Exchange): Reply | Promise<Reply> {
+    const { options } = this.#shared;
+    try {
+      exchange.head = checkHead(exchange, exchange.incoming.httpVersion);
+      exchange.target = exchange.head.target;
+      const caller = this.#proxies?.callerBehind(this.#peer, exchange.fields);
+      if (caller !== undefined) exchange.adoptForwarded(caller);
+      else if (exchange.fields.get('x-forwarded-for') !== undefined)
+        this.#shared.reportProxy(exchange.address);
+      const isChunkedRead = exchange.head.contentLength === undefined && isRead(exchange.method);
+      if (isChunkedRead) return this.#answerChunkedRead(exchange);
+      return options.handle(exchange);
+    } catch (error) {
+      return problemOf(error, exchange, options);
+    }
+  }
+
+  /** Answers a GET or HEAD whose chunked body has to be empty. */
+  async #answerChunkedRead(exchange: Exchange): Promise<Reply> {
+    await exchange.receiveBody(0).catch(() => Promise.reject(contentOfRead));
+    return this.#shared.options.handle(exchange);
   }
 
   #await(exchange: Exchange, reply: Promise<Reply>): void {
@@ -142,35 +148,93 @@ export class Connection {
     shared.unanswered += 1;
     exchange.enter();
     const settle = (settled: Reply): void => {
-      shared.endAnswering();
       exchange.leave();
       this.#send(exchange, settled);
+      shared.unanswered -= 1;
+      shared.notifyIdle();
     };
     reply.then(settle, (error: unknown) => settle(problemOf(error, exchange, shared.options)));
   }
 
+  /** Ignores a request that arrived too early, and all that follow. */
+  #ignore(): void {
+    if (this.#state === 'answering') this.#state = 'closing';
+    this.#hasIgnored = true;
+    discardInput(this.#socket, this.#countRecord);
+    if (this.#pipelined === this.#shared.options.limits.pipelinedRequestsMax)
+      this.#shared.reading.pauseNetwork(this.#socket);
+    // By now, Node may have parsed thousands of requests, which it keeps as long as the connection.
+    const latest = this.#latest;
+    if (latest?.reserve(latest.reserved + ignoredRequestBytes) !== true) this.#socket.destroy();
+  }
+
   /**
-   * If a request is being answered, the connection ends with that reply, else with a reply that
-   * says what is wrong.
+   * Ends the connection after the replies that are due, without lingering: until it has ended, Node
+   * keeps all requests that it has parsed.
    */
-  #failNow(failure: CairnError): void {
+  #endPipeline(): void {
+    if (this.#state !== 'ready') return;
+    this.#state = 'closed';
+    this.#afterLatest(() => this.#socket.destroySoon());
+  }
+
+  /** Calls back when the reply to the latest request has been sent. */
+  #afterLatest(callback: () => void): void {
+    const before = this.#latest?.outgoing;
+    if (before === undefined || (before.writableFinished && before.socket === null)) callback();
+    else before.once('finish', callback);
+  }
+
+  /**
+   * Ends the connection, on which nothing more can be read. If a request is being answered, its reply
+   * is the last one; otherwise a bare reply says what is wrong.
+   */
+  fail(failure: CairnError): void {
     this.sendGathered();
-    const socket = this.#socket;
     const state = this.#state;
     const latest = this.#latest;
     // After CONNECT, Node no longer passes this event on.
-    if (state !== 'ready') socket.on('drain', () => latest?.outgoing.emit('drain'));
+    if (state !== 'ready') this.#socket.on('drain', () => latest?.outgoing.emit('drain'));
     if (state === 'closing' || state === 'closed') return;
     this.#state = 'closing';
-    if (state === 'answering') return latest?.failBody(failure);
-    if (latest?.incoming.complete === false) {
-      socket.destroy();
-      return;
-    }
-    const before = latest?.outgoing;
-    const isFirst = before === undefined || (before.writableFinished && before.socket === null);
-    if (isFirst) this.#answerFailure(failure);
-    else before.once('finish', () => this.#answerFailure(failure));
+    if (state === 'answering') latest?.failBody(failure);
+    else if (latest?.incoming.complete === false) this.#socket.destroy();
+    else this.#afterLatest(() => this.#sendBare(failure));
+  }
+
+  /** Answers bytes that are not a request: Node has no response for them. */
+  #sendBare({ status, fields }: CairnError): void {
+    const { clock, nextId, limits, onAnswered } = this.#shared.options;
+    const date = new Date(clock.now()).toUTCString();
+    const all = [['Date', date], fields, ['Content-Length', '0'], ['Connection', 'close']];
+    const lines = all.filter(({ length }) => length > 0).map((field) => field.join(': '));
+    const line = `HTTP/1.1 ${status} ${STATUS_CODES[status]}`;
+    this.#socket.write(`${[line, ...lines].join('\r\n')}\r\n\r\n`);
+    endSocket(this.#socket, limits.lingerTimeoutMs, this.#countRecord);
+    const { address } = this.#peer;
+    const entry = { id: nextId(), method: '', target: '', route: undefined, userId: undefined };
+    onAnswered?.({ ...entry, address, status, durationMs: 0, bytes: 0 });
+  }
+
+  /** True if a reply that was ready at once may wait until the end of the loop turn. */
+  #mayGather({ body }: Reply): boolean {
+    const { connections, options } = this.#shared;
+    // A single caller would only wait, and long replies would take memory that no share counts.
+    const areMany = connections >= options.limits.gatheringConnectionsMin;
+    return areMany && !isStreamed(body) && (body?.length ?? 0) <= sliceLength;
+  }
+
+  /**
+   * Sends a reply together with those of other connections: parsing and writing in separate runs use
+   * the processor's caches better.
+   */
+  #gather(reply: Reply): void {
+    const { gathered } = this.#shared;
+    this.#gathered = reply;
+    if (gathered.push(this) > 1) return;
+    timers.setImmediate(() => {
+      for (const each of gathered.splice(0)) each.sendGathered();
+    });
   }
 
   /** Sends the reply that was held back, if there is one. */
@@ -180,140 +244,36 @@ export class Connection {
     if (reply !== undefined && this.#latest !== undefined) this.#send(this.#latest, reply);
   }
 
-  /** Returns the reply to a request. */
-  #answer(exchange: Exchange): Reply | Promise<Reply> {
-    const { exchanges, options } = this.#shared;
-    const { handle, alwaysServedTargets, limits } = options;
-    try {
-      const { target } = (exchange.head = checkHead(exchange, exchange.incoming.httpVersion));
-      exchange.target = target;
-      const caller = this.#proxies?.callerBehind(this.#peer, exchange.fields);
-      if (caller !== undefined) exchange.adoptForwarded(caller);
-      else if (exchange.fields.get('x-forwarded-for') !== undefined)
-        this.#shared.reportProxy(exchange.address);
-      const isOverloaded = exchanges.sum >= limits.requestsInFlightMax;
-      if (isOverloaded && alwaysServedTargets?.has(exchange.target) !== true) {
-        exchanges.refusals.usedUp += 1;
-        throw overloaded;
-      }
-      return handle(exchange);
-    } catch (error) {
-      return problemOf(error, exchange, options);
-    }
-  }
-
-  /** Says what is wrong with bytes that are no request. */
-  #answerFailure(failure: CairnError): void {
-    const socket = this.#socket;
-    const { options } = this.#shared;
-    // No request was parsed, so this response is created here and not by Node's server.
-    const incoming = new IncomingMessage(socket);
-    incoming.complete = true;
-    const outgoing = new ServerResponse(incoming);
-    outgoing.assignSocket(socket);
-    const arrival = { incoming, outgoing, awaitsContinue: false };
-    const exchange = (this.#latest = new Exchange(this.#shared, this.#peer, arrival));
-    this.#send(exchange, problemOf(failure, exchange, options));
-    endSocket(socket, options.limits.lingerTimeoutMs);
-  }
-
-  /** Ignores a request that arrived too early, and all that follow. */
-  #ignore(): void {
-    if (this.#state === 'answering') this.#state = 'closing';
-    discardInput(this.#socket);
-    if (this.#pipelined === this.#shared.options.limits.pipelinedRequestsMax)
-      this.#shared.reading.pauseNetwork(this.#socket);
-    // By now, Node may have parsed thousands of requests. It keeps them until the reply
-    // is sent.
-    this.#holdFurther(furtherRequestBytes);
-  }
-
-  /** Counts more memory of further requests. Ends the connection if there is none. */
-  #holdFurther(bytes: number): boolean {
-    this.#further ??= new Holding(this.#shared.memory, this.#latest?.caller ?? '', undefined);
-    const isHeld = this.#further.resize(this.#further.amount + bytes);
-    if (isHeld || this.#socket.destroyed) return isHeld;
-    this.#socket.destroy();
-    this.#shared.reading.pauseAll();
-    return false;
-  }
-
-  /**
-   * Sends a reply that was ready at once. With many connections, short ones are held back
-   * until the end of the loop turn and sent together: parsing and writing in separate runs
-   * use the processor's caches better. A single caller would only wait, and long replies would
-   * take memory that no share counts.
-   */
-  #sendSoon(exchange: Exchange, reply: Reply): void {
-    const { connections, options, gathered } = this.#shared;
-    const { body } = reply;
-    const isLong = isStreamed(body) || (body?.length ?? 0) > sliceLength;
-    const isAlone = connections < options.limits.gatheringConnectionsMin;
-    if (isAlone || isLong || reply.status === unavailable) return this.#send(exchange, reply);
-    this.#gathered = reply;
-    if (gathered.push(this) > 1) return;
-    timers.setImmediate(() => {
-      for (const each of gathered.splice(0)) each.sendGathered();
-    });
-  }
-
-  /**
-   * Sends the reply to a request. Some 503s are held back: under 4,096 callers that ask again
-   * at once, 2.5 % of the best throughput is left if they are sent at once, and 25 % if held back.
-   */
+  /** Sends the reply to a request. */
   #send(exchange: Exchange, reply: Reply): void {
-    const isPaced = reply.status === unavailable && !this.#shared.isDraining;
-    const delayMs = isPaced ? this.#shared.overloadDelayMs() : 0;
-    if (delayMs > 0) this.#sendLater(exchange, reply, delayMs);
-    else this.#sendNow(exchange, reply);
+    const { body, status } = reply;
+    const isGone = this.#socket.destroyed;
+    const isUnread = isGone || exchange.method === 'HEAD';
+    if (isStreamed(body) && !isUnread) return void this.#stream(exchange, reply, body);
+    if (isStreamed(body)) endUnread(body);
+    if (isGone) exchange.report(status, 0);
+    else this.#sendWhole(exchange, reply, isStreamed(body) ? undefined : (body ?? ''));
   }
 
-  /** Apart, since a closure would cost each reply its memory. */
-  #sendLater(exchange: Exchange, reply: Reply, delayMs: number): void {
-    timers.setTimeout(() => this.#sendNow(exchange, reply), delayMs);
-  }
-
-  #sendNow(exchange: Exchange, reply: Reply): void {
-    const { status, body } = reply;
+  /** Sends a reply in one piece. Without `body`, its content is a stream that is not read. */
+  #sendWhole(exchange: Exchange, reply: Reply, body: string | Buffer | undefined): void {
+    const { status } = reply;
     const { outgoing } = exchange;
-    const isHead = exchange.method === 'HEAD';
-    const isStream = isStreamed(body);
-    if (isStream && !isHead) {
-      void this.#stream(exchange, reply, body);
-      return;
-    }
-    if (isStream) endUnread(body);
-    const content = isStream || isHead ? undefined : body;
-    const bytes = isStream ? undefined : Buffer.byteLength(body ?? '');
-    const sent = content === undefined ? 0 : (bytes ?? 0);
+    const bytes = body === undefined ? undefined : Buffer.byteLength(body);
+    const content = exchange.method === 'HEAD' ? '' : (body ?? '');
+    const sent = content === '' ? 0 : (bytes ?? 0);
     // A response has the socket only when the system has accepted all earlier ones.
     const isBehind = outgoing.socket === null;
     const held = sent + bytesInMemory(content, sent) + (isBehind ? waitingReplyBytes : 0);
     const isCounted = (isBehind || held > sliceLength) && status !== unavailable;
-    const holding = isCounted ? this.#hold(exchange, held) : undefined;
-    if (isCounted && holding === undefined) return this.#refuse(exchange);
+    if (isCounted && !exchange.reserve(held)) return this.#refuse(exchange);
     if (!this.#writeHead(exchange, reply, bytes)) return;
     this.#end(exchange, content, sent);
     this.#state = this.#state === 'closing' ? 'closed' : 'ready';
     exchange.report(status, sent);
-    if (outgoing.writableLength === 0 || holding !== undefined) return;
-    if (this.#hold(exchange, held) === undefined) this.#socket.destroy();
-  }
-
-  /** Counts a reply in its caller's share until it is sent. */
-  #hold({ caller, outgoing }: Exchange, bytes: number): Holding | undefined {
-    const socket = this.#socket;
-    const holding = this.#shared.memory.take(caller, bytes, () => socket.destroy());
-    if (holding === undefined) return undefined;
-    const release = (): void => {
-      outgoing.off('close', release);
-      this.#sending.delete(release);
-      holding.release();
-    };
-    outgoing.on('close', release);
-    // A response that never gets the socket is not closed with it.
-    this.#sending.add(release);
-    return holding;
+    if (outgoing.writableLength === 0) return exchange.close();
+    if (!exchange.reserve(held)) this.#socket.destroy();
+    else outgoing.once('close', () => exchange.close());
   }
 
   /** Says that there is no memory for the reply. */
@@ -323,7 +283,7 @@ export class Connection {
     this.#send(exchange, problemOf(overloaded, exchange, this.#shared.options));
   }
 
-  /** Returns whether the head could be sent. Without `bytes`, the content is a stream. */
+  /** Returns true if the head could be sent. Without `bytes`, the content is a stream. */
   #writeHead(exchange: Exchange, reply: Reply, bytes?: number): boolean {
     const { status, fields } = reply;
     const { options, isDraining } = this.#shared;
@@ -348,34 +308,29 @@ export class Connection {
   }
 
   /** Sends the content, and ends the connection if this was its last reply. */
-  #end(exchange: Exchange, content: string | Buffer | undefined, bytes: number): void {
+  #end(exchange: Exchange, content: string | Buffer, bytes: number): void {
     const { incoming, outgoing, head } = exchange;
     const socket = this.#socket;
     const { lingerTimeoutMs, slowReaderTimeoutMs } = this.#shared.options.limits;
-    if (content !== undefined) {
+    if (content !== '') {
       // Head and content in one write: `end(content)` makes two, of which the second is
       // empty. A text with as many bytes as code units is ASCII.
       socket.cork();
       outgoing.write(content, content.length === bytes ? 'latin1' : 'utf8');
       socket.uncork();
     }
-    const isFollowed = this.#further !== undefined && this.#further.amount > 0;
     const isArriving = head?.contentLength !== 0 && !incoming.complete && !socket.readableEnded;
-    if (this.#state === 'closing' && (isFollowed || isArriving)) {
+    if (this.#state === 'closing' && (this.#hasIgnored || isArriving)) {
       outgoing.flushHeaders();
       const isChunked = head?.contentLength === undefined;
-      if (isChunked) discardInput(socket);
-      const arriving = isFollowed || isChunked ? socket : incoming;
+      if (isChunked) discardInput(socket, this.#countRecord);
+      const arriving = this.#hasIgnored || isChunked ? socket : incoming;
       linger(arriving, lingerTimeoutMs, () => outgoing.end());
     } else {
       outgoing.end();
     }
-    if (outgoing.writableLength === 0) return;
     // By default, Node waits for a slow reader without end.
-    socket.setTimeout(slowReaderTimeoutMs);
-    if (outgoing.socket === null) return;
-    this.#shared.beginSending();
-    outgoing.once('close', this.#shared.endSending);
+    if (outgoing.writableLength > 0) socket.setTimeout(slowReaderTimeoutMs);
   }
 
   /**
@@ -386,14 +341,8 @@ export class Connection {
     const { outgoing, signal } = exchange;
     const shared = this.#shared;
     const { options } = shared;
-    const holding = this.#hold(exchange, sliceLength);
-    if (holding === undefined) {
-      endUnread(body);
-      return this.#refuse(exchange);
-    }
-    shared.beginSending();
     try {
-      await this.#sendPieces(exchange, reply, body, holding);
+      await this.#sendPieces(exchange, reply, body);
     } catch (error) {
       if (!outgoing.headersSent) {
         if (error === overloaded) return this.#refuse(exchange);
@@ -402,29 +351,26 @@ export class Connection {
       // This is the only way to say that the content is incomplete.
       outgoing.destroy();
       if (!signal.aborted && error !== overloaded) options.onError?.(error, exchange);
-    } finally {
-      shared.endSending();
-      holding.release();
     }
+    exchange.close();
     if (!outgoing.headersSent) return;
     exchange.report(reply.status, exchange.bytes);
     // If the server began to drain during the stream, the reply did not announce "close".
     const isLast = this.#state === 'closing' || shared.isDraining;
     if (!isLast || this.#latest !== exchange) return;
     this.#state = 'closed';
-    endSocket(this.#socket, options.limits.lingerTimeoutMs);
+    endSocket(this.#socket, options.limits.lingerTimeoutMs, this.#countRecord);
   }
 
   /** @throws `overloaded` if there is no memory for a piece; the errors of the body */
-  async #sendPieces(
-    exchange: Exchange,
-    reply: Reply,
-    body: StreamedBody,
-    holding: Holding,
-  ): Promise<void> {
+  async #sendPieces(exchange: Exchange, reply: Reply, body: StreamedBody): Promise<void> {
     const { outgoing, signal } = exchange;
     const { isEndless = false } = reply;
     const socket = this.#socket;
+    if (!exchange.reserve(sliceLength)) {
+      endUnread(body);
+      throw overloaded;
+    }
     const begin = (): boolean => outgoing.headersSent || this.#writeHead(exchange, reply);
     // A caller that has gone away looks like one that closed its half, until two writes
     // have failed.
@@ -436,7 +382,7 @@ export class Connection {
       // The piece itself, a record in it, and a slice for the system.
       const held = sliceLength + 2 * bytesInMemory(piece, bytes);
       // What the largest piece takes is held also while the next one is made.
-      if (held > holding.amount && !holding.resize(held)) throw overloaded;
+      if (held > exchange.reserved && !exchange.reserve(held)) throw overloaded;
       if (!begin()) return;
       for (const slice of slicesOf(piece)) {
         signal.throwIfAborted();
@@ -446,7 +392,7 @@ export class Connection {
       if (!isEndless) continue;
       if (socket.readableEnded) break;
       // The next piece may come in hours.
-      holding.resize(sliceLength);
+      exchange.reserve(sliceLength);
     }
     socket.off('end', leave);
     signal.throwIfAborted();
@@ -468,8 +414,8 @@ function* slicesOf(text: string): Generator<string> {
   }
 }
 
-/** What V8 needs for a text of so many bytes in UTF-8, at most. Buffers belong to the server. */
-function bytesInMemory(content: string | Buffer | undefined, bytes: number): number {
+/** The most memory that V8 needs for a text of so many bytes in UTF-8. Buffers belong to the server. */
+function bytesInMemory(content: string | Buffer, bytes: number): number {
   if (typeof content !== 'string') return 0;
   return content.length === bytes ? bytes : 2 * content.length;
 }

@@ -23,7 +23,7 @@ export function checkContentType(
     .split(';')
     .map((part) => part.trim());
   const charsets = parameters.filter((parameter) => parameter.startsWith('charset='));
-  const isUtf8 = charsets.every((one) => /^charset=("?)utf-8\1$/.test(one));
+  const isUtf8 = charsets.every((one) => /^charset=("?)utf-?8\1$/.test(one));
   if (mediaTypes.includes(type) && isUtf8) return;
   const rule = `its Content-Type must be ${mediaTypes.join(' or ')}, in UTF-8`;
   throw unsupported(rule, acceptField, mediaTypes.join(', '));

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-import { CairnError, invariant, toError } from '../base/errors.ts';
-import { Holding } from '../base/budget.ts';
+import { Reservation } from '../base/budget.ts';
+import { CairnError, invariant } from '../base/errors.ts';
 import { callerKey } from '../base/network.ts';
 import { Fields } from './fields.ts';
 import type { Head } from './head.ts';
@@ -21,11 +21,10 @@ const internal = new CairnError(
 
 /** Returns the reply to a request that failed. A bug is reported, and not shown. */
 export function problemOf(
-  thrown: unknown,
+  error: unknown,
   request: Request,
   { problemReply, onError }: Pick<HttpServerOptions, 'problemReply' | 'onError'>,
 ): Reply {
-  const error = toError(thrown);
   if (error instanceof CairnError) return problemReply(error, request);
   onError?.(error, request);
   return problemReply(internal, request);
@@ -43,7 +42,6 @@ const tooManyArrive = new CairnError(
   'Cannot read the body: too many are being received, try again later',
   { retryAfterSeconds: 1 },
 );
-
 const tooManyChunks = new CairnError(
   'content_too_large',
   'Cannot read the body: its chunks are too small for so many',
@@ -58,22 +56,36 @@ export function bodyTooLarge(bytesMax: number): CairnError {
 
 /** An id that can be written to a log line and a URN (RFC 8141 §2) as it is. */
 const requestId = /^[\w.~:=+/@-]{1,128}$/;
-const noBytes = Buffer.alloc(0);
-/** Beyond so many chunks, they have so many bytes each: to parse one takes as long as to read more. */
-const chunksMin = 4096;
-const chunkBytesMin = 16;
-/** How many chunks of a connection are read before others have their turns. */
+/** The chunks of a body that may be of any size, and the least average size of further ones. */
+const [freeChunks, chunkBytesMin] = [4096, 16];
+
+/** True for pieces of input that are so many and so small that to read them takes too long. */
+export function areTooSmall(pieces: number, bytes: number): boolean {
+  return pieces > freeChunks + bytes / chunkBytesMin;
+}
+
+/** The memory of a chunk in addition to its bytes. */
+const chunkBytes = 256;
+/** The chunks that a connection may send before the others of its network take turns with it. */
 const chunksAtOnce = 64;
+/** A body is in memory as chunks, as one buffer and as what it is parsed to. */
+const bodyCopies = 3;
+
+const noBytes = Buffer.alloc(0);
 
 /** A request and its response, as Node passes them on. */
 export interface Arrival {
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
-  /** Whether the caller waits for "100 Continue" before it sends its content. */
-  readonly awaitsContinue: boolean;
 }
 
-/** One request, its response of Node, and its entry in the log. */
+/**
+ * One request, its response of Node, and its entry in the log.
+ *
+ * An exchange is open while its request is being answered or its reply is being sent. While it is
+ * open it may hold memory, in one reservation that grows and shrinks with what is in memory: first
+ * the body, then what the reply is made of, then the reply. `close` gives it back.
+ */
 export class Exchange implements Arrival, Request, RequestEntry {
   id: string;
   readonly incoming: IncomingMessage;
@@ -92,20 +104,20 @@ export class Exchange implements Arrival, Request, RequestEntry {
   bytes = 0;
   /** `undefined` until the head has been checked. */
   head: Head | undefined;
-  awaitsContinue: boolean;
   readonly startedMs: number;
   readonly #shared: Shared;
+  /** The open exchanges of the connection. */
+  readonly #open: Set<Exchange>;
+  #memory: Reservation | undefined;
   /** Its place among the requests in flight. */
-  #place: Holding | undefined;
-  /** The memory of its reply, while that is made. */
-  #made: Holding | undefined;
+  #place: Reservation | undefined;
   /** Why the rest of the content cannot be read. */
   #failure: CairnError | undefined;
-  /** Breaks off the body; `undefined` unless it is being received. */
+  /** Stops receiving the body; `undefined` unless it is being received. */
   #rejectBody: ((reason: CairnError) => void) | undefined;
   #controller: AbortController | undefined;
 
-  constructor(shared: Shared, peer: Caller, { incoming, outgoing, awaitsContinue }: Arrival) {
+  constructor(shared: Shared, peer: Caller, open: Set<Exchange>, { incoming, outgoing }: Arrival) {
     const { options } = shared;
     this.id = options.nextId();
     this.incoming = incoming;
@@ -116,9 +128,9 @@ export class Exchange implements Arrival, Request, RequestEntry {
     this.target = incoming.url ?? '';
     this.address = peer.address;
     this.encrypted = peer.encrypted;
-    this.awaitsContinue = awaitsContinue;
     this.startedMs = options.clock.elapsed();
     this.#shared = shared;
+    this.#open = open;
   }
 
   get caller(): string {
@@ -131,7 +143,44 @@ export class Exchange implements Arrival, Request, RequestEntry {
     return this.#controller.signal;
   }
 
-  /** Aborts `signal`, which breaks off what is being received, made or sent. */
+  /** The memory that it holds. */
+  get reserved(): number {
+    return this.#memory?.amount ?? 0;
+  }
+
+  /** Begins what `close` ends: the server's stop waits for it. */
+  open(): void {
+    if (this.#open.has(this)) return;
+    this.#open.add(this);
+    this.#shared.openExchanges += 1;
+  }
+
+  /** Gives back all memory. Further calls do nothing. */
+  close(): void {
+    if (!this.#open.delete(this)) return;
+    this.#memory?.release();
+    this.#shared.openExchanges -= 1;
+    this.#shared.notifyIdle();
+  }
+
+  /**
+   * Holds so much memory in all. Returns false if there is no room for it, or the connection has
+   * ended: nothing would give the memory back.
+   */
+  reserve(bytes: number): boolean {
+    if (this.incoming.socket.destroyed) return false;
+    this.open();
+    this.#memory ??= new Reservation(this.#shared.memory, this.caller, () => this.#evict());
+    return this.#memory.resize(bytes);
+  }
+
+  /** Another caller gets the memory. */
+  #evict(): void {
+    if (this.#rejectBody === undefined) this.incoming.socket.destroy();
+    else this.#rejectBody(tooManyArrive);
+  }
+
+  /** Aborts `signal`, which ends what is being received, made or sent. */
   abandon(): void {
     this.#controller?.abort();
     this.#rejectBody?.(callerLeft);
@@ -154,15 +203,16 @@ export class Exchange implements Arrival, Request, RequestEntry {
     if (!this.#isInShare) throw overloaded;
   }
 
-  /** Whether the caller may have one more request in flight. */
+  /** True if the caller may have one more request in flight. */
   get #isInShare(): boolean {
     const { exchanges, options } = this.#shared;
+    const { requestsInFlightMax, requestsInFlightPerCallerMax } = options.limits;
     // No caller can have used up its share of so few.
-    if (exchanges.sum < options.limits.requestsInFlightPerCallerMax) return true;
+    if (exchanges.sum < Math.min(requestsInFlightMax, requestsInFlightPerCallerMax)) return true;
     return options.alwaysServedTargets?.has(this.target) || exchanges.hasRoom(this.caller, 1);
   }
 
-  /** Whether nobody reads its content, which may have many chunks. */
+  /** True if nobody reads its content, which may have many chunks. */
   get isUnread(): boolean {
     return this.head?.contentLength === undefined && this.#rejectBody === undefined;
   }
@@ -172,9 +222,8 @@ export class Exchange implements Arrival, Request, RequestEntry {
     if (this.#rejectBody === undefined) this.#place ??= this.#shared.exchanges.take(this.caller, 1);
   }
 
-  /** Ends what `enter` began. */
+  /** Ends what `enter` began. The work goes on if the caller leaves, so `close` does not do this. */
   leave(): void {
-    this.#made?.release();
     this.#place?.release();
     this.#place = undefined;
   }
@@ -187,89 +236,69 @@ export class Exchange implements Arrival, Request, RequestEntry {
   }
 
   hold(bytes: number): void {
-    const breakOff = (): void => void this.incoming.socket.destroy();
-    this.#made ??= new Holding(this.#shared.memory, this.caller, breakOff);
-    if (!this.#made.resize(bytes)) throw overloaded;
+    if (!this.reserve(bytes)) throw overloaded;
   }
 
-  receiveBody(bytesMax: number): Promise<Buffer> {
-    // An error that is thrown in here rejects the promise.
+  async receiveBody(bytesMax: number): Promise<Buffer> {
+    const announced = this.head?.contentLength;
+    if ((announced ?? 0) > bytesMax) throw bodyTooLarge(bytesMax);
+    if (announced === 0) return noBytes;
+    if (this.#failure !== undefined) throw this.#failure;
+    invariant(!this.incoming.readableEnded, readBefore);
+    if (this.incoming.destroyed) throw callerLeft;
+    // It may have waited for something else before, such as the commits of another process.
+    this.leave();
+    const chunks = await this.#receiveChunks(bytesMax);
+    // To parse a long body takes milliseconds.
+    if (this.reserved > 0) await this.#shared.takeTurn(this.caller);
+    // Many others may have become in flight while the body arrived.
+    if (!this.#isInShare) throw overloaded;
+    this.enter();
+    const [first = noBytes] = chunks;
+    return chunks.length > 1 ? Buffer.concat(chunks) : first;
+  }
+
+  #receiveChunks(bytesMax: number): Promise<Buffer[]> {
     return new Promise((resolve, reject) => {
       const { incoming } = this;
-      const { contentLength = bytesMax } = this.head ?? {};
-      if (contentLength > bytesMax) throw bodyTooLarge(bytesMax);
-      if (contentLength === 0) return resolve(noBytes);
-      if (this.#failure !== undefined) throw this.#failure;
-      invariant(!incoming.readableEnded, readBefore);
-      if (incoming.destroyed) throw callerLeft;
-      if (this.awaitsContinue) this.outgoing.writeContinue();
-      this.awaitsContinue = false;
-      // It may have waited for something else before, such as the commits of another process.
-      this.leave();
-      this.#collect(contentLength, bytesMax, resolve, reject);
+      const chunks: Buffer[] = [];
+      let length = 0;
+      const receive = (chunk: Buffer): void => {
+        chunks.push(chunk);
+        length += chunk.length;
+        const failure = this.#refusalOf(chunks.length, length, bytesMax);
+        if (failure !== undefined) this.#rejectBody?.(failure);
+      };
+      const stop = (): void => {
+        incoming.off('data', receive).off('end', end);
+        this.#rejectBody = undefined;
+      };
+      const end = (): void => {
+        stop();
+        resolve(chunks);
+      };
+      this.#rejectBody = (reason) => {
+        stop();
+        reject(reason);
+      };
+      incoming.on('data', receive).on('end', end);
     });
   }
 
-  /** Collects the chunks of the body in one buffer, which counts in the caller's share. */
-  #collect(
-    contentLength: number,
-    bytesMax: number,
-    resolve: (body: Buffer) => void,
-    reject: (reason: CairnError) => void,
-  ): void {
-    const { incoming } = this;
-    const { memory, reading, takeTurn, options } = this.#shared;
-    const { uncountedBodyBytesMax } = options.limits;
-    let chunks = 0;
-    let body: Buffer = noBytes;
-    let length = 0;
-    let holding: Holding | undefined;
-    const fail = (this.#rejectBody = (reason: CairnError): void => {
-      incoming.off('data', append).off('end', end);
-      holding?.release();
-      this.#rejectBody = undefined;
-      reject(reason);
-    });
-    const append = (chunk: Buffer): void => {
-      const needed = length + chunk.length;
-      if (needed > bytesMax) return fail(bodyTooLarge(bytesMax));
-      chunks += 1;
-      // Node's parser passes on thousands that have arrived one by one, before it reads others.
-      if (chunks === chunksAtOnce) reading.pauseNetwork(incoming.socket);
-      if (chunks > chunksMin + needed / chunkBytesMin) return fail(tooManyChunks);
-      if (needed > body.length) {
-        const size = Math.min(Math.max(2 * needed, uncountedBodyBytesMax), contentLength);
-        if (size > uncountedBodyBytesMax) {
-          holding ??= new Holding(memory, this.caller, () => this.#rejectBody?.(tooManyArrive));
-          if (!holding.resize(size)) return fail(tooManyArrive);
-        }
-        // One buffer that grows, because a list of one-byte chunks needs hundreds of
-        // bytes for each. What has all come at once need not be copied.
-        const isWhole = length === 0 && needed === contentLength;
-        body = isWhole ? chunk : Buffer.concat([body], size);
-      }
-      if (body !== chunk) chunk.copy(body, length);
-      length = needed;
-    };
-    const end = (): void => {
-      this.#rejectBody = undefined;
-      if (holding === undefined) settle();
-      else void takeTurn(holding.caller).then(settle);
-    };
-    const settle = (): void => {
-      holding?.release();
-      // Many others may have become in flight while the body arrived.
-      if (!this.#isInShare) return reject(overloaded);
-      this.enter();
-      resolve(length === body.length ? body : body.subarray(0, length));
-    };
-    incoming.on('data', append).on('end', end);
+  /** Returns why no more of a body is received. */
+  #refusalOf(chunks: number, length: number, bytesMax: number): CairnError | undefined {
+    const { reading, options } = this.#shared;
+    if (length > bytesMax) return bodyTooLarge(bytesMax);
+    // Node's parser passes on thousands that have arrived one by one, before it reads others.
+    if (chunks === chunksAtOnce) reading.pauseNetwork(this.incoming.socket);
+    if (areTooSmall(chunks, length)) return tooManyChunks;
+    const held = length + chunks * chunkBytes;
+    // Sign-ins are always received.
+    if (held <= options.limits.uncountedBodyBytesMax + chunkBytes) return undefined;
+    return this.reserve(bodyCopies * held) ? undefined : tooManyArrive;
   }
 
-  /**
-   * Makes reading the rest of the content fail, so that the reply says why, unless it was
-   * sent.
-   */
+  /** Makes reading the rest of the content fail, so that the reply says why. */
   failBody(failure: CairnError): void {
     if (this.incoming.complete) return;
     this.#failure = failure;

@@ -45,7 +45,7 @@ export class Fields {
  */
 // prettier-ignore
 const singular = new Set([
-  'authorization', 'content-length', 'content-type', 'cookie', 'host', 'idempotency-key', 'origin', 'sec-fetch-site',
+  'authorization', 'content-length', 'content-type', 'host', 'idempotency-key', 'origin', 'sec-fetch-site',
   'session-user', 'transfer-encoding',
 ]);
 
@@ -54,7 +54,10 @@ function combine(raw: readonly string[]): FieldValues {
   raw.forEach((value, index) => {
     const name = raw[index - 1]?.toLowerCase() ?? '';
     const before = values.get(name);
-    if (index % 2 === 1) values.set(name, before === undefined ? value : `${before}, ${value}`);
+    // RFC 9113 §8.2.3: a proxy may make several of a cookie field.
+    const separator = name === 'cookie' ? ';' : ',';
+    const joined = before === undefined ? value : `${before}${separator} ${value}`;
+    if (index % 2 === 1) values.set(name, joined);
   });
   return Object.fromEntries(values);
 }

@@ -23,8 +23,8 @@ export interface Head {
  * about where a message ends, which host it is for, or what it asks for. The target may
  * have any form (RFC 9112 §3.2).
  * @throws CairnError `malformed_request`, `fields_too_large`, `misdirected_request`,
- *   `not_implemented`, `http_version_not_supported`, `expectation_failed`. The connection
- *   has to be closed then, because the bytes that follow cannot be trusted.
+ *   `not_implemented`, `http_version_not_supported`. The connection has to be closed then,
+ *   because the bytes that follow cannot be trusted.
  */
 export function checkHead(
   request: Pick<Request, 'method' | 'target' | 'fields' | 'basePath'>,
@@ -42,17 +42,8 @@ export function checkHead(
   const host = fields.get('host');
   const hasHost = host === undefined ? version === '1.0' : authority.test(host);
   if (!hasHost) throw malformed('its Host field is missing or malformed');
-  const expectation = fields.get('expect') ?? continueExpectation;
-  if (expectation.toLowerCase() !== continueExpectation) {
-    throw unreadable(
-      'expectation_failed',
-      `the only supported expectation is ${continueExpectation}`,
-    );
-  }
   const contentLength = contentLengthOf(fields, version);
-  if ((method === 'GET' || method === 'HEAD') && contentLength !== 0) {
-    throw malformed(`${method} must not have content`);
-  }
+  if (isRead(method) && (contentLength ?? 0) > 0) throw contentOfRead;
   const isOriginForm = originForm.test(request.target);
   const target = isOriginForm ? request.target : otherForm(method, request.target, host);
   // Some proxies and frameworks remove the base path themselves, so it may be absent.
@@ -66,7 +57,10 @@ function unreadable(code: ErrorCode, detail: string): CairnError {
 
 const malformed = (detail: string): CairnError => unreadable('malformed_request', detail);
 
-const continueExpectation = '100-continue';
+/** GET and HEAD have no content. A chunked body can be empty. */
+export const isRead = (method: string): boolean => method === 'GET' || method === 'HEAD';
+
+export const contentOfRead = malformed('GET and HEAD must not have content');
 
 /** Reads the framing (RFC 9112 §6). */
 function contentLengthOf(fields: Fields, version: string): number | undefined {

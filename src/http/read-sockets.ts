@@ -1,87 +1,61 @@
 import type { Socket } from 'node:net';
 
-import { networkOf, plainAddress } from '../base/network.ts';
+import { callerKey, plainAddress } from '../base/network.ts';
 import { timers } from '../base/system.ts';
 
 /**
- * The sockets that Node's parser reads. It parses all that has arrived before anything is answered,
- * so those of a network that sends much are paused, and networks take turns.
+ * The sockets that Node's parser reads. It parses everything that a socket has received before
+ * anything is answered. So once a connection has sent too much at once, the other connections of its
+ * network are read one per turn of the event loop.
  */
 export class ReadSockets {
   readonly #isProxy: (address: string) => boolean;
-  /** The sockets that Node's parser reads, and their networks: "" for a trusted proxy. */
-  readonly #parsed = new Map<Socket, string>();
-  /** By network, the connections with requests that wait until others have been served. */
-  readonly #waiting = new Map<string, number>();
-  /** By network, the sockets that are read again in later turns of the loop. */
-  readonly #paused = new Map<string, Socket[]>();
+  /** All sockets with their networks, except for those of trusted proxies. */
+  readonly #networks = new Map<Socket, string>();
+  /** By network, the sockets that are read again, one per turn of the loop. */
+  readonly #paused = new Map<string, Set<Socket>>();
 
-  /** `isProxy` tells the addresses of trusted proxies. */
+  /** `isProxy` recognises trusted proxies, which have many callers: none of them waits for another. */
   constructor(isProxy: (address: string) => boolean) {
     this.#isProxy = isProxy;
   }
 
-  /** Notes a socket from which requests come. With TLS, the one that has the plain bytes. */
-  readonly note = (socket: Socket): void => {
-    if (this.#parsed.has(socket)) return;
+  /** Adds a socket from which requests come: with TLS, the one that has the plain bytes. */
+  add(socket: Socket): void {
     const address = plainAddress(socket.remoteAddress ?? '');
-    this.#parsed.set(socket, this.#isProxy(address) ? '' : networkOf(address));
-    socket.once('close', () => this.#parsed.delete(socket));
-  };
-
-  /**
-   * Reads nothing more from the network of a socket, which has sent many requests, until they are
-   * answered: Node would parse those of all its sockets before it serves anybody else. Returns a
-   * function that ends this.
-   */
-  beginWaiting(socket: Socket): () => void {
-    const network = this.#parsed.get(socket) ?? '';
-    this.#waiting.set(network, (this.#waiting.get(network) ?? 0) + 1);
-    this.pauseNetwork(socket);
-    return () => {
-      const left = (this.#waiting.get(network) ?? 0) - 1;
-      if (left > 0) this.#waiting.set(network, left);
-      else this.#waiting.delete(network);
-    };
+    if (this.#isProxy(address)) return;
+    const network = callerKey(address, undefined);
+    this.#networks.set(socket, network);
+    socket.once('close', () => {
+      this.#networks.delete(socket);
+      this.#paused.get(network)?.delete(socket);
+    });
   }
 
-  /**
-   * Reads the other sockets of a network in later turns of the loop, one in each. Those of a trusted
-   * proxy have many callers, none of whom waits for another.
-   */
+  /** Reads the other sockets of a network one per turn of the loop. */
   pauseNetwork(socket: Socket): void {
-    const network = this.#parsed.get(socket) ?? '';
-    if (network === '') return;
+    const network = this.#networks.get(socket);
+    if (network === undefined) return;
     if (this.#paused.size === 0) timers.setImmediate(this.#resumeNext);
-    for (const [other, its] of this.#parsed) {
-      if (its !== network || other === socket || other.isPaused()) continue;
-      const sockets = this.#paused.get(network) ?? [];
-      sockets.push(other.pause());
-      this.#paused.set(network, sockets);
+    const paused = this.#paused.get(network) ?? new Set();
+    this.#paused.set(network, paused);
+    for (const [other, itsNetwork] of this.#networks) {
+      const isOther = itsNetwork === network && other !== socket && !other.isPaused();
+      if (isOther) paused.add(other.pause());
     }
   }
 
-  /** Networks take turns. */
+  /** Resumes one socket; networks take turns. */
   readonly #resumeNext = (): void => {
     for (const [network, sockets] of this.#paused) {
-      if (this.#waiting.has(network)) continue;
-      sockets.shift()?.resume();
+      const [socket] = sockets;
       this.#paused.delete(network);
-      if (sockets.length > 0) this.#paused.set(network, sockets);
+      if (socket === undefined) continue;
+      sockets.delete(socket);
+      socket.resume();
+      this.#paused.set(network, sockets);
       break;
     }
     if (this.#paused.size > 0) timers.setImmediate(this.#resumeNext);
   };
-
-  /**
-   * Reads no socket any more in this turn of the loop, since there is no memory for requests. That
-   * of a connection which is cut off comes back only at the end of the turn.
-   */
-  pauseAll(): void {
-    const running = [...this.#parsed.keys()].filter((socket) => !socket.isPaused());
-    for (const socket of running) socket.pause();
-    timers.setImmediate(() => {
-      for (const socket of running) socket.resume();
-    });
-  }
 }

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { Budget } from '../base/budget.ts';
 import { oldGenerationBytes } from '../base/heap.ts';
 import { limits, type Limits } from '../base/limits.ts';
-import { type Clock, timers } from '../base/system.ts';
+import { descriptorsMax, type Clock, timers } from '../base/system.ts';
 import { createSlices, type YieldToEventLoop } from '../base/turns.ts';
 import type { Fields } from './fields.ts';
 import type { Handle, ProblemReply, Request, RequestEntry } from './message.ts';
@@ -32,6 +32,15 @@ export interface Cors {
    * `allow` is the value of the `Allow` field.
    */
   preflight(request: Fields, allow: string): readonly string[];
+}
+
+/** A connection that was refused, because its network or all networks have too many. */
+export interface ConnectionRefusal {
+  readonly address: string;
+  /** The connections that its network has. */
+  readonly open: number;
+  /** The most connections of all networks. */
+  readonly max: number;
 }
 
 /** What an `HttpServer` answers requests with. */
@@ -65,6 +74,8 @@ export interface HttpServerOptions {
    * trusted.
    */
   readonly onUntrustedProxy?: ((address: string) => void) | undefined;
+  /** Called when a connection is refused, at most once a minute. */
+  readonly onRefused?: ((refusal: ConnectionRefusal) => void) | undefined;
   /** Targets that are answered under any load, such as `/livez`. */
   readonly alwaysServedTargets?: ReadonlySet<string> | undefined;
   /** Bounds that replace those of `limits`. */
@@ -73,12 +84,10 @@ export interface HttpServerOptions {
   readonly memoryMax?: number | undefined;
 }
 
-/** The longest time that a 503 is held back. */
-const heldMsMax = 1000;
 /** What most requests take less than. */
 const briefMs = 0.1;
-/** The memory of a connection with a request that has the largest fields, and no content yet. */
-const connectionBytes = 24 * 1024;
+/** The descriptors that are left for files, and for connections to others. */
+const reservedDescriptors = 128;
 
 /** What the connections of a server share. */
 export class Shared {
@@ -87,37 +96,42 @@ export class Shared {
   readonly exchanges: Budget;
   /** Bytes of bodies that arrive, and of replies that wait for their readers. */
   readonly memory: Budget;
+  /** Connections to the server's own ports, and their memory. */
+  protected readonly places: Budget;
+  protected readonly connectionMemory: Budget;
   /** Lets callers take turns with bodies that take milliseconds to read. */
   readonly takeTurn: YieldToEventLoop;
   /** The sockets from which requests come. */
   readonly reading: ReadSockets;
   /** Requests that wait for their reply to be created, those that wait for their body included. */
   unanswered = 0;
-  /** Replies that are being streamed, or that the system has not accepted yet. */
-  sending = 0;
+  /** Exchanges that hold memory, or have a reply that is being sent. */
+  openExchanges = 0;
   /** Sockets of its own ports. With TLS, those that carry the encrypted bytes. */
   protected readonly sockets = new Set<Socket>();
   /** Whether every reply ends its connection, since the server is stopping. */
   isDraining = false;
   /** Connections with a reply that is held back until the end of the loop turn. */
   readonly gathered: { sendGathered(): void }[] = [];
-  /** Called when a reply was created or sent. */
-  protected onDone = (): void => undefined;
+  /** Called when no reply is being created or sent any more. */
+  protected onIdle = (): void => undefined;
   /** How long requests took together that took long, in this turn of the loop. */
   #turnMs = 0;
-  #overloadDueMs = 0;
   #hasReportedProxy = false;
 
   constructor(options: HttpServerOptions) {
     const bounds: Limits = { ...limits, ...options.limits };
     const heapBytes = oldGenerationBytes();
     const { memoryMax = heapBytes * bounds.waitingHeapShareMax } = options;
-    const fitting = Math.floor((heapBytes * bounds.connectionsHeapShareMax) / connectionBytes);
+    const fitting = Math.max(descriptorsMax() - reservedDescriptors, 2);
     bounds.connectionsMax = Math.min(bounds.connectionsMax, fitting);
     bounds.connectionsPerAddressMax = Math.min(bounds.connectionsPerAddressMax, fitting / 2);
     this.options = { ...options, limits: bounds };
     this.exchanges = new Budget(bounds.requestsInFlightMax, bounds.requestsInFlightPerCallerMax);
     this.memory = new Budget(memoryMax, memoryMax * bounds.waitingPerCallerShareMax);
+    this.places = new Budget(bounds.connectionsMax, bounds.connectionsPerAddressMax);
+    const connectionsBytes = heapBytes * bounds.connectionsHeapShareMax;
+    this.connectionMemory = new Budget(connectionsBytes, connectionsBytes / 2);
     this.takeTurn = createSlices(options.clock);
     this.reading = new ReadSockets((address) => options.proxies?.has(address) === true);
   }
@@ -142,37 +156,14 @@ export class Shared {
     this.#turnMs += ms;
   }
 
-  /** Called when a reply begins to be streamed, or the system does not accept it at once. */
-  beginSending(): void {
-    this.sending += 1;
+  /** True if a reply is being created or sent. */
+  get isBusy(): boolean {
+    return this.unanswered + this.openExchanges > 0;
   }
 
-  /** Called when such a reply has been sent or cut off. */
-  readonly endSending = (): void => {
-    this.sending -= 1;
-    this.onDone();
-  };
-
-  /** Called when a reply has been created that was `unanswered`. */
-  endAnswering(): void {
-    this.unanswered -= 1;
-    this.onDone();
-  }
-
-  /** Waits for replies to be created or sent. */
-  protected async until(isDone: () => boolean): Promise<void> {
-    while (!isDone()) await new Promise<void>((resolve) => (this.onDone = resolve));
-  }
-
-  /**
-   * Returns how long to hold back a 503. Callers may ask again at once, which takes time from the
-   * requests that there is room for.
-   */
-  overloadDelayMs(): number {
-    const nowMs = this.options.clock.elapsed();
-    const dueMs = Math.min(Math.max(this.#overloadDueMs, nowMs), nowMs + heldMsMax);
-    this.#overloadDueMs = dueMs + 1000 / this.options.limits.overloadsPerSecondMax;
-    return dueMs - nowMs;
+  /** Called after each reply that the server was busy with. */
+  notifyIdle(): void {
+    if (!this.isBusy) this.onIdle();
   }
 
   /** Reports a peer that sends `X-Forwarded-For` and is not trusted. */

@@ -3,12 +3,12 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Server as HttpsServer } from 'node:https';
 import { Server as TcpServer, type Socket } from 'node:net';
 
-import { Budget, type Holding } from '../base/budget.ts';
-import { CairnError, type ErrorCode } from '../base/errors.ts';
+import { CairnError, invariant, type ErrorCode } from '../base/errors.ts';
 import type { Limits } from '../base/limits.ts';
-import { networkOf, plainAddress, siteOf } from '../base/network.ts';
+import { callerKey, plainAddress } from '../base/network.ts';
 import { createServer, timers } from '../base/system.ts';
 import { Connection } from './connection.ts';
+import { Handshakes } from './handshakes.ts';
 import { Shared } from './server-options.ts';
 
 /** A certificate chain and its private key, as PEM texts. */
@@ -34,9 +34,9 @@ export class HttpServer extends Shared {
   /** Connections closed at once because a limit was reached. */
   refused = 0;
   readonly #servers: (Server | HttpsServer)[] = [];
-  readonly #perNetwork = new Budget(Infinity, this.options.limits.connectionsPerAddressMax);
+  readonly #handshakes = new Handshakes(this.options.limits);
   readonly #connectionOf = new WeakMap<Socket, Connection>();
-  #idleClosedMs = -Infinity;
+  #refusalToldMs = -Infinity;
 
   /**
    * Listens on a port of its own, and returns it. With a certificate, it speaks HTTPS only.
@@ -46,31 +46,40 @@ export class HttpServer extends Shared {
     const server = await createNodeServer(tls, this.options.limits);
     server
       .on('request', this.receive)
-      .on('checkExpectation', this.receive)
-      .on('checkContinue', (incoming, outgoing) => this.receive(incoming, outgoing, true))
       .on('connect', (_, socket: Socket) => this.#failTunnel(socket))
       .on('clientError', (error: NodeJS.ErrnoException, socket: Socket) =>
         this.#failMalformed(error, socket),
-      )
-      .on(tls === undefined ? 'connection' : 'secureConnection', this.reading.note)
-      // A TLS socket is counted when it connects, before the handshake costs anything.
-      .on('connection', (socket: Socket) => this.#count(socket));
+      );
+    if (tls === undefined) {
+      server.on('connection', (socket: Socket) => {
+        if (this.#count(socket, connectionBytes)) this.#connection(socket);
+      });
+    } else {
+      // A connection is counted before its handshake, and may have to wait for it.
+      const [begin] = server.listeners('connection');
+      invariant(begin !== undefined, 'a TLS server begins the handshakes of its connections');
+      server.removeAllListeners('connection').on('connection', (socket: Socket) => {
+        if (!this.#count(socket, secureConnectionBytes)) return;
+        this.#handshakes.add(socket, () => Reflect.apply(begin, server, [socket]));
+      });
+      server.on('secureConnection', (socket: Socket) => {
+        this.#handshakes.end(socket);
+        this.#connection(socket);
+      });
+    }
     await once(server.listen({ port, host, backlog: backlogMax }), 'listening');
     // An accept that fails, perhaps for lack of a descriptor, must not end the server.
     server.on('error', () => undefined);
     this.#servers.push(server);
-    if (this.isDraining) await this.drain(0);
+    // The server has begun to stop meanwhile.
+    if (this.isDraining) server.close();
     const address = server.address();
     return typeof address === 'object' ? (address?.port ?? 0) : 0;
   }
 
   /** Answers a request that has just arrived at a `node:http` or `node:https` server. */
-  readonly receive = (
-    incoming: IncomingMessage,
-    outgoing: ServerResponse,
-    awaitsContinue = false,
-  ): void => {
-    this.#connection(incoming.socket).receive({ incoming, outgoing, awaitsContinue });
+  readonly receive = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
+    this.#connection(incoming.socket).receive({ incoming, outgoing });
   };
 
   /**
@@ -87,10 +96,10 @@ export class HttpServer extends Shared {
   }
 
   /**
-   * Stops gracefully: accepts no more connections, closes idle ones, and answers the
-   * requests in flight, each of which ends its connection. Calls `onClosed` when the last
-   * connection of its own ports is closed. Resolves when no reply is being created or sent any
-   * more, with the number of connections that were cut off after `timeoutMs`.
+   * Stops gracefully: accepts no more connections, and answers the requests in flight and those that
+   * arrive meanwhile, each of which ends its connection. Then it closes idle connections. Calls
+   * `onClosed` when the last connection of its own ports is closed. Resolves when no reply is being
+   * created or sent any more, with the number of connections that were cut off after `timeoutMs`.
    */
   async drain(
     timeoutMs: number = this.options.limits.drainTimeoutMs,
@@ -106,19 +115,26 @@ export class HttpServer extends Shared {
       if (socket.bytesRead === 0) socket.destroy();
     }
     let cutOff: number | undefined;
+    let end = (): void => undefined;
+    const isOver = new Promise<void>((resolve) => (end = resolve));
     const timer = timers.setTimeout(() => {
       cutOff = this.sockets.size;
       for (const socket of this.sockets) socket.destroy();
-      this.onDone();
+      end();
     }, timeoutMs);
-    await Promise.race([this.until(() => this.sending === 0), ...closed]);
+    await Promise.race([isOver, this.#idle()]);
     // Closes idle connections, and ends Node's timeouts of slow ones.
     for (const server of this.#servers) server.close();
     await Promise.all(closed);
     onClosed?.();
-    await this.until(() => cutOff !== undefined || this.unanswered + this.sending === 0);
+    await Promise.race([isOver, this.#idle()]);
     timers.clearTimeout(timer);
     return cutOff ?? 0;
+  }
+
+  /** Resolves when no reply is being created or sent. */
+  async #idle(): Promise<void> {
+    while (this.isBusy) await new Promise<void>((resolve) => (this.onIdle = resolve));
   }
 
   /** The connection of a socket, which may belong to a server of the embedder. */
@@ -127,50 +143,37 @@ export class HttpServer extends Shared {
     if (connection === undefined) {
       connection = new Connection(socket, this);
       this.#connectionOf.set(socket, connection);
-      this.reading.note(socket);
     }
     return connection;
   }
 
-  /** Counts a connection, or refuses it if there are too many, in all or of its network. */
-  #count(socket: Socket): void {
-    if (this.connections >= this.options.limits.connectionsMax) {
-      this.#makeRoom();
+  /** Counts a connection. If there are too many, in all or of its network, it is refused. */
+  #count(socket: Socket, bytes: number): boolean {
+    const { limits, clock, onRefused, proxies } = this.options;
+    const { remoteAddress = '', remotePort } = socket;
+    const address = plainAddress(remoteAddress);
+    // Each connection of a proxy has another caller.
+    const isProxy = proxies?.has(address) === true;
+    const caller = isProxy ? `${address} ${remotePort}` : callerKey(address, undefined);
+    const place = this.places.take(caller, 1);
+    const memory = place && this.connectionMemory.take(caller, bytes);
+    if (place === undefined || memory === undefined) {
+      place?.release();
       socket.destroy();
-      return;
-    }
-    const address = plainAddress(socket.remoteAddress ?? '');
-    const isProxy = this.options.proxies?.has(address) === true;
-    const place = isProxy ? undefined : this.#placeOf(networkOf(address));
-    if (!isProxy && place === undefined) {
       this.refused += 1;
-      socket.destroy();
-      return;
+      const nowMs = clock.elapsed();
+      if (nowMs - this.#refusalToldMs < refusalsToldMs) return false;
+      this.#refusalToldMs = nowMs;
+      onRefused?.({ address, open: this.places.heldBy(caller), max: limits.connectionsMax });
+      return false;
     }
     this.sockets.add(socket);
     socket.once('close', () => {
       this.sockets.delete(socket);
-      place?.release();
+      place.release();
+      memory.release();
     });
-  }
-
-  /** Takes a connection out of a network's share. A site with many networks has half of all. */
-  #placeOf(network: string): Holding | undefined {
-    const site = siteOf(network);
-    const siteMax = site === network ? Infinity : this.options.limits.connectionsMax / 2;
-    return this.#perNetwork.heldBy(site) < siteMax ? this.#perNetwork.take(network, 1) : undefined;
-  }
-
-  /**
-   * Closes idle connections, after a new one was refused. This looks at every connection,
-   * so in a flood it is not repeated each time.
-   */
-  #makeRoom(): void {
-    this.refused += 1;
-    const nowMs = this.options.clock.elapsed();
-    if (nowMs - this.#idleClosedMs < idleClosingMs) return;
-    this.#idleClosedMs = nowMs;
-    for (const server of this.#servers) server.closeIdleConnections();
+    return true;
   }
 
   #failTunnel(socket: Socket): void {
@@ -189,15 +192,19 @@ export class HttpServer extends Shared {
       socket.destroy();
       return;
     }
-    const [problem, detail] = failures[code] ?? unparsable;
-    this.#connection(socket).fail(new CairnError(problem, `Cannot read the request: ${detail}`));
+    const problem = failures[code] ?? 'malformed_request';
+    this.#connection(socket).fail(new CairnError(problem, 'Cannot read the request'));
   }
 }
 
 const tlsVersionMin = 'TLSv1.2';
 
-/** How often, at most, idle connections are closed to make room for others. */
-const idleClosingMs = 1000;
+/** How often, at most, refused connections are told of. */
+const refusalsToldMs = 60_000;
+/** The memory of a connection with a request that has the largest fields, and no content yet. */
+const connectionBytes = 24 * 1024;
+/** The same with TLS, of which OpenSSL takes most. */
+const secureConnectionBytes = 128 * 1024;
 
 /**
  * Connections that the system queues. If the queue is full, a client only retries after a
@@ -206,13 +213,11 @@ const idleClosingMs = 1000;
 const backlogMax = 4096;
 
 /** Errors of Node's parser, apart from those that mean a malformed request. */
-const failures: Readonly<Record<string, readonly [ErrorCode, string]>> = {
-  HPE_HEADER_OVERFLOW: ['fields_too_large', 'its target and fields are too large'],
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: ['content_too_large', 'its chunk extensions are too large'],
-  ERR_HTTP_REQUEST_TIMEOUT: ['request_timeout', 'it took too long to arrive'],
+const failures: Readonly<Record<string, ErrorCode>> = {
+  HPE_HEADER_OVERFLOW: 'fields_too_large',
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: 'content_too_large',
+  ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
 };
-
-const unparsable = ['malformed_request', 'its request line or a field is malformed'] as const;
 
 async function createNodeServer(
   tls: TlsTexts | undefined,

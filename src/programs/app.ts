@@ -208,7 +208,8 @@ function appOf(inside: Application, records: Records): App {
     try {
       return await work();
     } finally {
-      server.endAnswering();
+      server.unanswered -= 1;
+      server.notifyIdle();
     }
   };
   // Not spread, because `users` is asked for only where there are users.

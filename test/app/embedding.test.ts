@@ -48,7 +48,8 @@ test('an app that is closed while it starts answers nothing afterwards', async (
   };
   const app = await openApp(completeOptions({ administrator: { email: 'ada@example.org', password }, scryptCost: 1 }));
   await app.begin();
-  app.server.endAnswering();
+  app.server.unanswered -= 1;
+  app.server.notifyIdle();
   await closing;
   assert.equal((await inject(app.server.options, { target: '/openapi.json' })).status, 503);
 });

@@ -1,54 +1,22 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { Budget, type Holding } from '../../src/base/budget.ts';
+import { Budget, type Reservation } from '../../src/base/budget.ts';
 
-/** Takes as many ones as a caller gets. */
-function takeAll(budget: Budget, caller: string, holdings: Holding[] = []): number {
-  for (let count = 0; ; count += 1) {
-    const holding = budget.take(caller, 1);
-    if (holding === undefined) return count;
-    holdings.push(holding);
-  }
-}
-
-test('a few callers with full shares leave something to the next ones', () => {
+test('a caller has a share, and what it gives back can be taken again', () => {
   const budget = new Budget(32, 8);
-  const holdings: Holding[] = [];
-  const taken = Array.from({ length: 8 }, (_, user) => takeAll(budget, `user ${user}`, holdings));
-  assert.deepEqual(taken, [8, 8, 8, 4, 2, 1, 1, 0]);
-  assert.equal(budget.sum, 32);
-  for (let time = 0; time < 2; time += 1) holdings[0]?.release();
-  assert.equal(budget.sum, 31, 'it is given back once');
-  assert.ok(budget.hasRoom('user 7', 1) && !budget.hasRoom('user 1', 1));
+  const taken = Array.from({ length: 8 }, () => budget.take('user 1', 1));
+  assert.equal(budget.take('user 1', 1), undefined);
+  assert.ok(budget.take('user 2', 8));
+  for (let time = 0; time < 2; time += 1) taken[0]?.release();
+  assert.deepEqual([budget.sum, budget.heldBy('user 1')], [15, 7], 'it is given back once');
+  assert.ok(budget.take('user 1', 1));
 });
 
-test('the networks of one IPv6 site leave half of what strangers have to others', () => {
-  const budget = new Budget(64, 8);
-  const networkOf = (number: number): string => `2001:db8:1:${number.toString(16)}`;
-  const holdings: Holding[] = [];
-  for (let network = 0; network < 100; network += 1) takeAll(budget, networkOf(network), holdings);
-  assert.equal(budget.heldBy('2001:db8:1'), 32);
-  for (const holding of holdings.splice(16)) holding.release();
-  const others = ['2001:db8:2:0', '192.0.2.1', 'user 1', 'user 2'];
-  for (const other of others) assert.equal(takeAll(budget, other, holdings), 8, other);
-  assert.equal(takeAll(budget, networkOf(200)), 0);
-  for (const holding of holdings) holding.release();
-  assert.equal(budget.sum, 0);
-  assert.equal(takeAll(budget, networkOf(0)), 8);
-});
-
-test('callers that have not signed in have half of all, and users the rest', () => {
-  const budget = new Budget(32, 8);
-  for (let host = 1; host < 100; host += 1) takeAll(budget, `192.0.2.${host}`);
-  assert.equal(budget.sum, 16);
-  assert.equal(takeAll(budget, 'user 1'), 8);
-});
-
-test('where there is no room, the site that holds the most loses its oldest holding', () => {
+test('where there is no room, the caller that holds the most loses its oldest reservation', () => {
   const budget = new Budget(32, 8);
   const broken: string[] = [];
-  const take = (caller: string, name: string): Holding | undefined =>
+  const take = (caller: string, name: string): Reservation | undefined =>
     budget.take(caller, 1, () => broken.push(name));
   for (const [user, count] of [8, 8, 8, 4, 2, 1, 1].entries())
     for (let index = 0; index < count; index += 1) take(`user ${user}`, `${index} of ${user}`);
@@ -62,35 +30,15 @@ test('where there is no room, the site that holds the most loses its oldest hold
   assert.equal(take('user 2', 'one more'), undefined);
 });
 
-test('strangers make room for strangers where they have their half', () => {
-  const budget = new Budget(32, 16);
-  const broken: string[] = [];
-  const take = (caller: string): Holding | undefined => budget.take(caller, 1, () => broken.push(caller));
-  for (let count = 0; count < 9; count += 1) take('user 1');
-  for (let count = 0; count < 8; count += 1) for (const host of ['192.0.2.1', '192.0.2.2']) take(host);
-  assert.ok(take('192.0.2.3'));
-  assert.deepEqual([...new Set(broken)], ['192.0.2.1']);
-  assert.equal(budget.heldBy('user 1'), 9);
-});
-
-test('networks of one site count together where room is made', () => {
-  const budget = new Budget(16, 8);
-  const broken: string[] = [];
-  const take = (caller: string): Holding | undefined => budget.take(caller, 1, () => broken.push(caller));
-  for (let network = 0; network < 8; network += 1) take(`2001:db8:1:${network}`);
-  assert.ok(take('192.0.2.1'));
-  assert.deepEqual(broken, ['2001:db8:1:0']);
-});
-
-test('a holding grows and shrinks, and one alone may be larger than the share of a caller', () => {
+test('a reservation grows and shrinks, and one alone may be larger than the share of a caller', () => {
   const budget = new Budget(32, 8);
-  const holding = budget.take('user 1', 4);
-  assert.ok(holding?.resize(20));
+  const reservation = budget.take('user 1', 4);
+  assert.ok(reservation?.resize(20));
   assert.equal(budget.take('user 1', 1), undefined);
-  assert.ok(!holding?.resize(40));
-  assert.equal(holding?.amount, 20);
-  assert.ok(holding?.resize(2) && budget.take('user 1', 6));
-  assert.ok(!holding?.resize(3));
+  assert.ok(!reservation?.resize(40));
+  assert.equal(reservation?.amount, 20);
+  assert.ok(reservation?.resize(2) && budget.take('user 1', 6));
+  assert.ok(!reservation?.resize(3));
   assert.equal(budget.sum, 8);
 });
 

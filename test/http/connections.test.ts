@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer, Server } from 'node:http';
+import { createServer } from 'node:http';
 import { connect, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -20,7 +20,6 @@ import { createProxies } from '../../src/options/proxies/proxies.ts';
 import { inject } from '../../src/programs/inject.ts';
 import type { Handle, Reply, Request } from '../../src/http/message.ts';
 import { problemReply } from '../../src/api/replies.ts';
-import { fakeTimers } from '../support/fake-timers.ts';
 import { makeCertificate } from '../support/http/certificates.ts';
 import { createHandle, startListener, text, type Listener } from '../support/http/listener.ts';
 import { RawClient } from '../support/http/raw.ts';
@@ -105,7 +104,8 @@ test('a caller that sends nothing, or fields or content too slowly, gets 408 in 
       const reply = await client.reply();
       assert.equal(reply.status, 408, bytes);
       assert.equal(reply.fields.get('connection'), 'close');
-      assert.equal(reply.fields.get('content-type'), 'application/problem+json');
+      const isProblem = reply.fields.get('content-type') === 'application/problem+json';
+      assert.equal(isProblem, bytes.startsWith('POST'), 'a request in flight gets its own response');
       assert.equal(await client.rest(), '');
     }),
   );
@@ -282,71 +282,23 @@ test('a stream that fails never looks complete, and errors are not shown to the 
   await assertServes(listener);
 });
 
-test('1,000 pipelined requests that are answered at once are answered in order', async (context) => {
+test('of 1,000 pipelined requests 16 are answered in order, then the connection ends', async (context) => {
   for (const gatheringConnectionsMin of [0, 8]) {
     const listener = await start(context, { gatheringConnectionsMin });
-    const client = new RawClient(listener.port);
-    let bytes = '';
-    for (let id = 0; id < 1000; id += 1) bytes += `GET /items/${id} ${host}\r\n`;
-    client.send(bytes);
-    for (let id = 0; id < 1000; id += 1) assert.equal((await client.reply()).body, `item /items/${id}`);
-    client.socket.destroy();
+    for (const count of [16, 17, 1000]) {
+      const client = new RawClient(listener.port);
+      let bytes = '';
+      for (let id = 0; id < count; id += 1) bytes += `GET /items/${id} ${host}\r\n`;
+      client.send(bytes);
+      for (let id = 0; id < 16; id += 1) assert.equal((await client.reply()).body, `item /items/${id}`);
+      if (count === 16) assert.equal((await client.send(get).reply()).body, 'item /items/1', 'it goes on');
+      else assert.equal(await client.rest(), '');
+      client.socket.destroy();
+    }
     await allClosed(listener);
-    assert.equal(listener.server.sending, 0);
+    assert.deepEqual([listener.server.openExchanges, listener.server.memory.sum], [0, 0]);
     await assertServes(listener);
   }
-});
-
-test('many pipelined requests of one address hold up nobody else', async (context) => {
-  for (const gatheringConnectionsMin of [0, 8]) {
-    let [handled, turn] = [0, 0];
-    const perTurn: number[] = [];
-    const count: Handle = () => {
-      handled += 1;
-      perTurn[turn] = (perTurn[turn] ?? 0) + 1;
-      return text('counted');
-    };
-    const listener = await start(context, { gatheringConnectionsMin }, { 'GET /count': count });
-    const watch = (): void => {
-      turn += 1;
-      if (handled < 5000) setImmediate(watch);
-    };
-    const clients = Array.from({ length: 10 }, () => new RawClient(listener.port));
-    await until(() => listener.server.connections === 10, 'they do not connect');
-    setImmediate(watch);
-    for (const client of clients) client.send(`GET /count ${host}\r\n`.repeat(500));
-    await until(() => handled === 5000, 'not all are answered');
-    assert.ok(perTurn.filter((each) => each > 0).length > 10, 'they are spread over turns');
-    for (const client of clients) client.socket.destroy();
-    await allClosed(listener);
-    assert.equal(listener.server.memory.sum, 0);
-    await assertServes(listener);
-  }
-});
-
-test('of pipelined requests that take long, one is answered in each turn', async (context) => {
-  let [handled, turn, nowMs] = [0, 0, 0];
-  const perTurn: number[] = [];
-  const slow: Handle = () => {
-    handled += 1;
-    nowMs += 10;
-    perTurn[turn] = (perTurn[turn] ?? 0) + 1;
-    return text('slow');
-  };
-  const clock = { ...systemClock, elapsed: () => nowMs };
-  const listener = await start(context, {}, { 'GET /slow': slow }, { clock });
-  const watch = (): void => {
-    turn += 1;
-    if (handled < 16) setImmediate(watch);
-  };
-  const client = new RawClient(listener.port);
-  await until(() => listener.server.connections === 1, 'it does not connect');
-  setImmediate(watch);
-  client.send(`GET /slow ${host}\r\n`.repeat(16));
-  for (let count = 0; count < 16; count += 1) assert.equal((await client.reply()).body, 'slow');
-  // One from the socket, and one that waited.
-  assert.ok(Math.max(...perTurn.filter(Number)) <= 2, `${perTurn.filter(Number)} in each turn`);
-  client.socket.destroy();
 });
 
 /** How much a figure grows in one turn of the loop, at most, until `isOver`. */
@@ -427,36 +379,6 @@ test('content in tiny chunks is read from one connection in each turn, and endle
     assert.ok(read < 12_000, `${read} chunks of ${path} are parsed`);
     client.socket.destroy();
   }
-});
-
-test('the memory of a connection that is cut comes back before another one is read', async (context) => {
-  const { wait, open } = gatedHandler();
-  // Connections of a proxy may have any caller, so none of them is paused for another.
-  const more = { memoryMax: 4 * 100 * 2048, proxies: createProxies(['127.0.0.1']) };
-  const listener = await start(context, {}, { 'GET /wait': wait }, more);
-  const clients = Array.from({ length: 8 }, () => new RawClient(listener.port));
-  await until(() => listener.server.connections === 8, 'they do not connect');
-  for (const client of clients) client.send(`GET /wait ${host}\r\n${get.repeat(1000)}`);
-  const { server } = listener;
-  const most = await growthPerTurn(() => -server.connections, () => server.connections === 0);
-  open();
-  assert.equal(most, 1);
-  await assertServes(listener);
-});
-
-test('behind a trusted proxy, nobody waits for the many requests of another connection', async (context) => {
-  let handled = 0;
-  const count: Handle = () => text(String((handled += 1)));
-  const proxies = createProxies(['127.0.0.1']);
-  const listener = await start(context, {}, { 'GET /count': count }, { proxies });
-  const [many, one] = [new RawClient(listener.port), new RawClient(listener.port)];
-  await until(() => listener.server.connections === 2, 'they do not connect');
-  many.send(`GET /count ${host}\r\n`.repeat(1500));
-  one.send(`GET /count ${host}\r\n`);
-  const { body } = await one.reply();
-  assert.ok(Number(body) < 1000, `it was answered as number ${body}`);
-  many.socket.destroy();
-  one.socket.destroy();
 });
 
 test('a reply without content counts in memory while an earlier one is not read', async (context) => {
@@ -562,7 +484,7 @@ test('replies do not pile up for a caller that reads nothing', async (context) =
     assert.ok(handled < 16, `${handled} replies wait in memory`);
     await allClosed(listener);
     assert.equal(listener.answered.length, handled);
-    assert.equal(listener.server.sending, 0);
+    assert.equal(listener.server.openExchanges, 0);
     client.socket.destroy();
     await assertServes(listener);
   }
@@ -700,16 +622,13 @@ test("no request is handled after a reply that ends its connection by Node's own
     return reply();
   };
   const listener = await start(context, {}, {
-    'GET /count': count(() => text('counted')),
     'GET /stream': count(() => ({ ...text(''), body: chunks(3, 10) })),
   });
-  for (const head of [`GET /count ${host}Expect: 100-continue`, 'GET /stream HTTP/1.0\r\nConnection: keep-alive']) {
-    handled = 0;
-    const client = new RawClient(listener.port).send(`${head}\r\n\r\n`.repeat(3));
-    await client.closed;
-    await assertLast(client, { connection: 'close' });
-    assert.equal(handled, 1, head);
-  }
+  const client = new RawClient(listener.port);
+  client.send('GET /stream HTTP/1.0\r\nConnection: keep-alive\r\n\r\n'.repeat(3));
+  await client.closed;
+  await assertLast(client, { connection: 'close' });
+  assert.equal(handled, 1);
   await assertServes(listener);
 });
 
@@ -730,8 +649,9 @@ test('content over the limit is refused before it is read, or as soon as it is t
   const announced = new RawClient(listener.port).send(`POST /echo ${host}Content-Length: 100000\r\n\r\n`);
   await assertLast(announced, { status: 413 });
   const expected = new RawClient(listener.port);
-  expected.send(`POST /echo ${host}Expect: 100-continue\r\nContent-Length: 1001\r\n\r\n`);
-  await assertLast(expected, { status: 413 }, 'and no "100 Continue" before it');
+  expected.send(`POST /echo ${host}Expect: 100-continue\r\nContent-Length: 100000\r\n\r\n`);
+  assert.equal((await expected.reply()).status, 100, 'Node continues any request');
+  await assertLast(expected, { status: 413 });
   const chunk = `100\r\n${'x'.repeat(256)}\r\n`;
   const chunked = new RawClient(listener.port).send(`POST /echo ${host}Transfer-Encoding: chunked\r\n\r\n`);
   chunked.send(chunk.repeat(5));
@@ -742,9 +662,9 @@ test('content over the limit is refused before it is read, or as soon as it is t
   endless.send(chunk.repeat(1000));
   await assertLast(endless, { body: 'ignored' });
   // A head that is refused may be followed by content too, and its sender gets to read why.
-  const odd = new RawClient(listener.port).send(`POST /echo ${host}Expect: x\r\nContent-Length: 900000\r\n\r\n`);
+  const odd = new RawClient(listener.port).send(`POST /echo ${host}Host: b\r\nContent-Length: 900000\r\n\r\n`);
   odd.send('x'.repeat(800_000));
-  await assertLast(odd, { status: 417 });
+  await assertLast(odd, { status: 400 });
   const exact = new RawClient(listener.port).send(`POST /echo ${host}Content-Length: 1000\r\n\r\n${'z'.repeat(1000)}`);
   assert.equal((await exact.reply()).body.length, 1000);
   exact.socket.destroy();
@@ -789,63 +709,40 @@ test('a flood is refused at the cap of its address, and at the cap of all', asyn
   for (const client of clients) client.socket.destroy();
 });
 
-test('RFC 4291 §2.5.4: the cap counts the /64 that one caller has of IPv6, and mapped IPv4 by address', async (t) => {
+test('RFC 6177 §2: the cap counts the /48 of IPv6 that one site has, and mapped IPv4 by address', async (t) => {
   const peerName: unknown = Reflect.get(Socket.prototype, '_getpeername');
   let prefix = '2001:db8::';
   let drawn = 0;
   // Where `remoteAddress` comes from: there is one address to connect from, and this has to look like many.
   Object.assign(Socket.prototype, { _getpeername: () => ({ address: `${prefix}${(drawn += 1)}`, port: 1 }) });
   t.after(() => Reflect.set(Socket.prototype, '_getpeername', peerName));
-  const listener = await start(t, { connectionsPerAddressMax: 5, connectionsMax: 14 });
-  const clients = Array.from({ length: 5 }, () => new RawClient(listener.port).send(get));
-  for (const client of clients) assert.equal((await client.reply()).status, 200);
+  const listener = await start(t, { connectionsPerAddressMax: 5 });
+  const clients: RawClient[] = [];
+  const connectAll = async (count: number): Promise<void> => {
+    const more = Array.from({ length: count }, () => new RawClient(listener.port).send(get));
+    for (const client of more) assert.equal((await client.reply()).status, 200);
+    clients.push(...more);
+  };
+  await connectAll(3);
+  prefix = '2001:db8:0:1::';
+  await connectAll(2);
   await new RawClient(listener.port).rest();
   assert.equal(listener.server.connections, 5);
-  // All networks of a /48 have half of all.
-  prefix = '2001:db8:0:1::';
-  for (let same = 0; same < 2; same += 1) clients.push(new RawClient(listener.port).send(get));
-  for (const client of clients.slice(5)) assert.equal((await client.reply()).status, 200);
-  await new RawClient(listener.port).rest();
-  assert.equal(listener.server.connections, 7);
+  prefix = '2001:db8:1::';
+  await connectAll(5);
   prefix = '::ffff:10.0.0.';
-  for (let other = 0; other < 6; other += 1) clients.push(new RawClient(listener.port).send(get));
-  for (const client of clients.slice(7)) assert.equal((await client.reply()).status, 200);
+  await connectAll(6);
   for (const client of clients) client.socket.destroy();
 });
 
-test('at the cap of all, idle connections make room', async (context) => {
-  const listener = await start(context, { connectionsMax: 5 });
-  const idle = Array.from({ length: 5 }, () => new RawClient(listener.port).send(get));
-  for (const client of idle) assert.equal((await client.reply()).status, 200);
-  const refused = new RawClient(listener.port);
-  await refused.rest();
-  for (const client of idle) await client.rest();
-  await assertServes(listener);
-});
-
-test('two ports share the cap of all, and their idle connections', async (context) => {
+test('two ports share the cap of all', async (context) => {
   const { server, port } = await start(context, { connectionsMax: 2 });
   const second = await server.listen({ port: 0, host: '127.0.0.1' });
   const idle = [port, second].map((each) => new RawClient(each).send(get));
   for (const client of idle) assert.equal((await client.reply()).status, 200);
   await new RawClient(second).rest();
   assert.equal(server.refused, 1);
-  for (const client of idle) await client.rest();
-});
-
-test('at the cap of all, a flood does not search for idle connections each time', async (context) => {
-  const search = context.mock.method(Server.prototype, 'closeIdleConnections');
-  // No time passes, so neither the heads are late nor a search is due again.
-  const clock = { ...systemClock, elapsed: () => 1e6 };
-  const listener = await start(context, { connectionsMax: 5, headersTimeoutMs: 600_000, requestTimeoutMs: 600_000 }, {},
-    { clock });
-  const busy = Array.from({ length: 5 }, () => new RawClient(listener.port).send(`POST /echo ${host}`));
-  await until(() => listener.server.connections === 5, 'they do not connect');
-  const flood = Array.from({ length: 50 }, () => new RawClient(listener.port));
-  for (const client of flood) await client.closed;
-  assert.equal(listener.server.refused, 50);
-  assert.equal(search.mock.callCount(), 1);
-  for (const client of busy) client.socket.destroy();
+  for (const client of idle) client.socket.destroy();
 });
 
 test('beyond the limit of requests in flight callers get 503, but probes are always answered', async (context) => {
@@ -872,67 +769,6 @@ test('beyond the limit of requests in flight callers get 503, but probes are alw
   shed.send(`GET /wait ${host}\r\n`);
   assert.equal((await shed.reply()).body, 'waited');
   for (const client of [...waiting, shed]) client.socket.destroy();
-});
-
-test('503s for lack of room are sent at a pace, while others are answered, until the server stops', async (context) => {
-  let count = 0;
-  const { passed: allAsked, open } = gate();
-  const full: Handle = () => {
-    if ((count += 1) === 3) open();
-    throw new CairnError('overloaded', 'Cannot do it: there is no room');
-  };
-  let nowMs = 1000;
-  const clock = { ...systemClock, elapsed: () => nowMs };
-  const listener = await start(context, { overloadsPerSecondMax: 2 }, { 'GET /full': full }, { clock });
-  const time = fakeTimers(context);
-  const asked = Array.from({ length: 3 }, () => new RawClient(listener.port).send(`GET /full ${host}\r\n`));
-  await allAsked;
-  await assertServes(listener);
-  const answered = (): number => asked.filter(({ unread }) => unread.startsWith('HTTP/1.1 503')).length;
-  for (const [ms, expected] of [[0, 1], [500, 2], [500, 3]] as const) {
-    nowMs += ms;
-    time.tick(ms);
-    while (answered() < expected) await new Promise(setImmediate);
-    await assertServes(listener);
-    assert.equal(answered(), expected);
-  }
-  time.reset();
-  listener.server.isDraining = true;
-  const atOnce = new RawClient(listener.port).send(`GET /full ${host}\r\n`);
-  assert.equal((await atOnce.reply()).status, 503);
-  for (const client of [...asked, atOnce]) client.socket.destroy();
-});
-
-test('a 503 is held back for at most a second, however many callers have asked and gone', async (context) => {
-  let wake = (): void => undefined;
-  const full: Handle = () => {
-    wake();
-    throw new CairnError('overloaded', 'Cannot do it: there is no room');
-  };
-  const clock = { ...systemClock, elapsed: () => 1000 };
-  const listener = await start(context, { overloadsPerSecondMax: 1 / 60 }, { 'GET /full': full }, { clock });
-  const ask = async (): Promise<RawClient> => {
-    const heard = new Promise<void>((resolve) => (wake = resolve));
-    const client = new RawClient(listener.port).send(`GET /full ${host}\r\n`);
-    await heard;
-    return client;
-  };
-  const first = await ask();
-  assert.equal((await first.reply()).status, 503);
-  const time = fakeTimers(context);
-  const gone = [await ask(), await ask(), await ask()];
-  for (const { socket } of gone) socket.resetAndDestroy();
-  while (listener.server.connections > 1) await new Promise(setImmediate);
-  const held = await ask();
-  time.tick(999);
-  await assertServes(listener);
-  assert.equal(held.unread, '');
-  time.tick(1);
-  assert.equal((await held.reply()).status, 503);
-  time.reset();
-  for (const { socket } of [first, held]) socket.destroy();
-  await allClosed(listener);
-  assert.deepEqual([listener.server.unanswered, listener.server.sending], [0, 0]);
 });
 
 test('a caller has a share of the requests in flight, and others are answered beyond it', async (context) => {
@@ -1142,9 +978,10 @@ for (const length of [5000, 100_000]) {
 
 test('slow bodies do not count as requests in flight, and share a bound in bytes', async (context) => {
   const limits = { requestsInFlightMax: 3, uncountedBodyBytesMax: 0 };
-  const listener = await start(context, limits, {}, { memoryMax: 400 });
+  const listener = await start(context, limits, {}, { memoryMax: 4 * 5700 });
   const begin = (bytes: number): RawClient =>
     new RawClient(listener.port).send(`POST /echo ${host}Content-Length: 90\r\n\r\n${'x'.repeat(bytes)}`);
+  // In memory, a body is three times its bytes and what each chunk takes, 256 bytes.
   const slow = Array.from({ length: 5 }, () => begin(1));
   while (listener.server.unanswered < 5) await delay(2);
   await assertServes(listener);
@@ -1166,10 +1003,10 @@ test('a slow body does not count as in flight either where something was waited 
   const { server, port } = await start(context, {}, { 'POST /confirmed': confirmed });
   const { exchanges: inFlight } = server;
   const client = new RawClient(port).send(`POST /confirmed ${host}Content-Length: 2\r\nExpect: 100-continue\r\n\r\n`);
+  assert.equal((await client.reply()).status, 100);
   await until(() => inFlight.sum === 1, 'it waits for the gate');
   open();
-  assert.equal((await client.reply()).status, 100);
-  assert.equal(inFlight.sum, 0);
+  await until(() => inFlight.sum === 0, 'it still counts');
   assert.equal((await client.send('ab').reply()).body, 'ab');
   assert.equal(inFlight.sum, 0);
 });
@@ -1187,27 +1024,31 @@ function beginUploads({ port }: Listener, count: number, target: string, fields 
   return Array.from({ length: count }, () => new RawClient(port).send(head + 'x'.repeat(65_535)));
 }
 
-test('a caller has a share of the memory for bodies, and callers who have not signed in half of it', async (t) => {
+test('a caller has a share of the memory for bodies, and the one with the most makes room for others', async (t) => {
   const proxies = createProxies(['127.0.0.1']);
-  const listener = await start(t, {}, { 'POST /{name}': upload }, { proxies, memoryMax: 16 * 65_536 });
+  // A body is there three times, and each of its chunks takes 256 bytes.
+  const unit = 3 * (65_536 + 8 * 256);
+  const listener = await start(t, {}, { 'POST /{name}': upload }, { proxies, memoryMax: 16 * unit });
   const from = (address: string): string => `X-Forwarded-For: ${address}\r\n`;
   const { server, server: { memory } } = listener;
   const held = [
     ...beginUploads(listener, 6, '/login', from('192.0.2.1')),
     ...beginUploads(listener, 6, '/login', from('192.0.2.2')),
     ...beginUploads(listener, 6, '/items?7'),
+    ...beginUploads(listener, 3, '/items?8'),
   ];
-  await until(() => server.unanswered === 12, 'six of the eighteen bodies are not refused');
-  for (const caller of ['192.0.2.1', '192.0.2.2', 'user 7']) assert.equal(memory.heldBy(caller), 4 * 65_536, caller);
+  await until(() => server.unanswered === 15, 'six of the bodies are not refused');
+  for (const caller of ['192.0.2.1', '192.0.2.2', 'user 7']) assert.ok(memory.heldBy(caller) <= 4 * unit, caller);
 
   const [refused] = beginUploads(listener, 1, '/login', from('192.0.2.2'));
   assert.deepEqual((await refused?.reply())?.status, 503);
   const served = [
     ...beginUploads(listener, 1, '/login', from('192.0.2.3')),
-    ...beginUploads(listener, 1, '/items?8'),
+    ...beginUploads(listener, 1, '/items?9'),
   ];
+  await until(() => server.unanswered === 16, 'nobody has made room');
   for (const client of served) assert.equal((await client.send('x').reply()).body, '65536');
-  assert.equal(memory.heldBy('192.0.2.1'), 3 * 65_536, 'a newcomer takes it from the network with the most');
+  assert.equal(memory.refusals.brokenOff, 1);
   const small = `POST /login ${host}${from('192.0.2.1')}Content-Length: 4096\r\n\r\n${'x'.repeat(4096)}`;
   const signIn = new RawClient(listener.port).send(small);
   assert.equal((await signIn.reply()).body, '4096', 'a small body is always received');
@@ -1235,7 +1076,7 @@ test('of 1,000 requests in flight, draining cuts none', async (context) => {
   );
   while (server.unanswered < 1000) await delay(5);
   const drained = server.drain(20_000);
-  for (const client of idle) assert.equal(await client.rest(), '');
+  assert.equal(await idle[0]?.rest(), '', 'it has sent nothing');
   const refused = new RawClient(listener.port);
   await refused.closed;
   begun.send('\r\nabc');
@@ -1246,6 +1087,7 @@ test('of 1,000 requests in flight, draining cuts none', async (context) => {
     assert.equal(reply.fields.get('connection'), 'close');
     assert.equal(await client.rest(), '');
   }
+  assert.equal(await idle[1]?.rest(), '');
   assert.equal(await drained, 0);
 });
 
@@ -1256,7 +1098,7 @@ test('draining lets a slow reader have the rest of its reply', async (context) =
   await once(client.socket, 'connect');
   client.socket.pause();
   client.send(`GET /big ${host}\r\n`);
-  await until(() => listener.server.sending === 1, 'the reply is not begun');
+  await until(() => listener.server.openExchanges === 1, 'the reply is not begun');
   const drained = listener.server.drain(20_000);
   await delay(50);
   client.socket.resume();
@@ -1276,7 +1118,7 @@ test('draining ends at its deadline and returns the number of connections that i
 
 test('a trusted proxy names the caller, and HSTS is sent over TLS only', async (context) => {
   const show: Handle = (request) => text(request.address);
-  const trusted = { proxies: createProxies(['127.0.0.1']) };
+  const trusted = { proxies: createProxies(['127.0.0.1']), hstsSeconds: 31_536_000 };
   const listener = await start(context, {}, { 'GET /who': show }, trusted);
   const client = new RawClient(listener.port);
   client.send(`GET /who ${host}X-Forwarded-For: 9.9.9.9, 198.51.100.7\r\nX-Forwarded-Proto: https\r\n\r\n`);

@@ -29,11 +29,15 @@ test('fields are found in any case, and repeated ones are combined', () => {
 });
 
 test('a repeated field that must not be repeated is found', () => {
-  const names = ['Authorization', 'content-type', 'HOST', 'Content-Length', 'Cookie', 'Origin', 'Transfer-Encoding'];
+  const names = ['Authorization', 'content-type', 'HOST', 'Content-Length', 'Origin', 'Transfer-Encoding'];
   for (const name of [...names, 'Sec-Fetch-Site', 'Idempotency-Key', 'Session-User']) {
     assert.equal(new Fields([name, 'a', 'X', 'b', name.toLowerCase(), 'a']).repeated, name);
     assert.equal(new Fields([name, 'a', 'X', 'b', 'X', 'c']).repeated, undefined);
   }
+});
+
+test('RFC 9113 §8.2.3: several lines of cookies are one', () => {
+  assert.deepEqual(readCookies(new Fields(['Cookie', 'sid=a', 'cookie', 'b=c']), 'b'), ['c']);
 });
 
 test('queries keep repeated parameters and are decoded strictly', () => {
@@ -206,10 +210,10 @@ test("the caller behind trusted proxies is the last address that is not a proxy'
   }
 });
 
-test('the share of a caller is counted by its user, else by its address, of IPv6 the first 64 bits', () => {
+test('the share of a caller is counted by its user, else by its address, of IPv6 the first 48 bits', () => {
   assert.equal(callerKey('192.0.2.1', undefined), '192.0.2.1');
-  assert.equal(callerKey('2001:db8::1', undefined), callerKey('2001:db8::ffff:2', undefined));
-  assert.notEqual(callerKey('2001:db8::1', undefined), callerKey('2001:db8:0:1::1', undefined));
+  assert.equal(callerKey('2001:db8::1', undefined), callerKey('2001:db8:0:ffff::2', undefined));
+  assert.notEqual(callerKey('2001:db8::1', undefined), callerKey('2001:db8:1::1', undefined));
   assert.equal(callerKey('192.0.2.1', 3), callerKey('2001:db8::1', 3));
 });
 

@@ -80,6 +80,7 @@ for (const [what, body, fields, expected] of [
   ['merge patch to create', good, 'Content-Type: application/merge-patch+json\r\n', '415 unsupported_media_type'],
   ['another charset', good, 'Content-Type: application/json; charset=latin1\r\n', '415 unsupported_media_type'],
   ['two Content-Types', good, `${json}${json}`, '400 malformed_request'],
+  ['utf8 as the charset', '[]', 'Content-Type: application/json; charset=utf8\r\n', '422 validation_failed'],
   ['a Content-Encoding', good, `${json}Content-Encoding: gzip\r\n`, '415 unsupported_media_type'],
   ['the identity encoding', good, `${json}Content-Encoding: identity\r\n`, '415 unsupported_media_type'],
   ['too large', `"${'x'.repeat(bodyBytesMax - 1)}"`, json, '413 content_too_large'],
@@ -153,7 +154,7 @@ for (const [what, fields, expected] of [
   ['a bad token, a good cookie', () => `Authorization: Bearer x\r\nCookie: sid=${cookie}\r\n`, '401 invalid_token'],
   ['the cookie', () => `Cookie: a=b; sid=${cookie}\r\n`, '200'],
   ['the cookie twice', () => `Cookie: sid=${cookie}; sid=${cookie}\r\n`, '200'],
-  ['two Cookie fields', () => `Cookie: sid=${cookie}\r\nCookie: a=b\r\n`, '400 malformed_request'],
+  ['two Cookie fields', () => `Cookie: sid=${cookie}\r\nCookie: a=b\r\n`, '200'],
   ['an unknown cookie', () => 'Cookie: sid=x\r\n', '401 invalid_session'],
   ['a cookie of 8 KB', () => `Cookie: sid=${'x'.repeat(8000)}\r\n`, '401 invalid_session'],
 ] as const) {
@@ -198,7 +199,6 @@ test('every reply of the API has the fields that protect it in browsers', async 
     await ask(`GET /items/1 ${host}`),
     await ask(`OPTIONS /items ${host}`),
     await ask(`GET /nowhere ${host}`),
-    await ask(`FOO / ${host}`),
     await createItem('{'),
     await ask(`GET /openapi.json ${host}`),
     await ask(`GET /livez ${host}`),
@@ -229,8 +229,4 @@ test('the log has one JSON object per line, and neither tokens nor cookies', asy
   assert.ok(all.length > 50);
   for (const line of all) assert.equal(typeof JSON.parse(line), 'object');
   for (const hidden of [token, cookie, password]) assert.ok(!lines.join('').includes(hidden));
-});
-
-test('a request that cannot be parsed gets a complete problem', async () => {
-  assert.equal(codeOf(await ask(`GET / ${host}Content-Length: x\r\n`)), '400 malformed_request');
 });

@@ -39,7 +39,14 @@ function assertProblem(reply: { fields: ReadonlyMap<string, string>; body: strin
   assert.ok(typeof problem === 'object' && problem !== null && 'status' in problem && problem.status === reply.status);
 }
 
-/** Each row gets problem details, and the connection is closed without a second reply. */
+/** What Node's parser refuses has no content. */
+function assertRefusal(reply: Parameters<typeof assertProblem>[0]): void {
+  if (reply.body !== '') assertProblem(reply);
+  else assert.ok([400, 405, 408, 413, 431].includes(reply.status));
+  assert.ok(Math.abs(Date.parse(reply.fields.get('date') ?? '') - Date.now()) < 60_000, 'RFC 9110 §6.6.1');
+}
+
+/** Each row gets problem details or a bare reply, and the connection is closed without a second one. */
 function refuses(name: string, rows: readonly Row[]): void {
   for (const [what, bytes, ...statuses] of rows) {
     test(`${name}: ${what}`, async () => {
@@ -48,7 +55,7 @@ function refuses(name: string, rows: readonly Row[]): void {
       client.send(`\r\n${get}\r\n`);
       const reply = await client.reply();
       assert.ok(statuses.includes(reply.status), `${reply.status} instead of ${statuses.join(' or ')}`);
-      assertProblem(reply);
+      assertRefusal(reply);
       assert.equal(reply.fields.get('connection'), 'close');
       assert.equal(await client.rest(), '');
       await assertServes();
@@ -119,10 +126,8 @@ refuses('request line and Host (RFC 9112 §2, §3)', [
   ['CONNECT', 'CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n', 405],
   ['two Authorizations', `${get}Authorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n`, 400],
   ['two Content-Types', `${post}Content-Type: a/b\r\ncontent-type: a/b\r\nContent-Length: 0\r\n\r\n`, 400],
-  ['two Cookies', `${get}Cookie: sid=a\r\nCookie: sid=b\r\n\r\n`, 400],
   ['GET with content', `${get}Content-Length: 3\r\n\r\nabc`, 400],
-  ['GET with chunked content', `${get}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n`, 400],
-  ['another expectation', `${post}Expect: 200-ok\r\nContent-Length: 3\r\n\r\nabc`, 417],
+  ['GET with chunked content', `${get}Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n`, 400],
   ['a TLS hello', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', 400],
   ['an HTTP/2 preface', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400, 505],
   ['line noise', '\x00\xff\xfe\r\n\r\n', 400],
@@ -137,7 +142,8 @@ function answers(name: string, rows: readonly Row[]): void {
       for (const status of statuses) {
         const reply = await client.reply(method);
         assert.equal(reply.status, status, reply.body);
-        if (status >= 400 && method !== 'HEAD') assertProblem(reply);
+        // Node itself answers another expectation.
+        if (status >= 400 && status !== 417 && method !== 'HEAD') assertProblem(reply);
       }
       client.send(`${get}Connection: close\r\n\r\n`);
       assert.equal((await client.reply()).status, 200);
@@ -157,6 +163,10 @@ answers('odd but legitimate', [
   ['trailers', `${chunked}3\r\nabc\r\n0\r\nX: y\r\n\r\n`, 200],
   ['a method override', `${get}X-HTTP-Method-Override: DELETE\r\n\r\n`, 200],
   ['a field called __proto__', `${get}__proto__: x\r\nconstructor: y\r\n\r\n`, 200],
+  ['another expectation', `${post}Expect: 200-ok\r\nContent-Length: 3\r\n\r\nabc`, 417],
+  ['two Cookie lines', `${get}Cookie: sid=a\r\nCookie: b=c\r\n\r\n`, 200],
+  ['GET with an empty chunked body', `${get}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n`, 200],
+  ['HEAD with an empty chunked body', `HEAD /items/1 ${host}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n`, 200],
   ['100-continue', `${post}Expect: 100-Continue\r\nContent-Length: 3\r\n\r\nabc`, 100, 200],
   ['content that nobody reads', `POST /ignore ${host}Content-Length: 3\r\n\r\nabc`, 200],
   ['100 fields', `${get}${'X: 1\r\n'.repeat(98)}\r\n`, 200],
@@ -193,17 +203,6 @@ answers('known, but not here', [
     (target): Row => [`the target ${target}`, `GET ${target} ${host}\r\n`, 404],
   ),
 ]);
-
-test('RFC 9110 §6.6.1: the reply to an unparsable request has a date, and says what may be wrong', async () => {
-  const said = [['FOO /items/1 HTTP/1.1', /request line or a field/], ['CONNECT a:80 HTTP/1.1', /no proxy/]] as const;
-  for (const [line, what] of said) {
-    const client = new RawClient(listener.port).send(`${line}\r\nHost: a\r\n\r\n`);
-    const { fields, body } = await client.reply();
-    assert.ok(Math.abs(Date.parse(fields.get('date') ?? '') - Date.now()) < 60_000, line);
-    assert.match(body, what);
-    await client.rest();
-  }
-});
 
 test('the head is checked again, whatever the parser let pass', () => {
   type Head = Parameters<typeof checkHead>[0] & { readonly version: string };
@@ -252,17 +251,26 @@ test('a handler gets the target exactly as sent, and each request has an id', as
   assert.match(one?.id ?? '', /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
 });
 
-test('a problem has the id under which the request is logged, even if it could not be parsed', async () => {
-  const heads = ['GET /nowhere HTTP/1.1', 'GET / HTTP/1.1\r\nX : y', 'CONNECT a:1 HTTP/1.1', 'nonsense'];
-  for (const head of heads) {
+test('a problem has the id under which the request is logged', async () => {
+  listener.answered.length = 0;
+  const client = new RawClient(listener.port).send('GET /nowhere HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
+  const { status, fields, body } = await client.reply();
+  const problem: unknown = JSON.parse(body);
+  await client.rest();
+  assert.equal(fields.get('x-request-id'), listener.answered[0]?.id);
+  assert.ok(typeof problem === 'object' && problem !== null && 'instance' in problem);
+  const told = listener.answered.map((one) => [`urn:uuid:${one.id}`, one.status, one.bytes]);
+  assert.deepEqual(told, [[problem.instance, status, body.length]]);
+});
+
+test('bytes that are not a request get a bare reply and one line in the log', async () => {
+  for (const head of ['GET / HTTP/1.1\r\nX : y', 'CONNECT a:1 HTTP/1.1', 'nonsense']) {
     listener.answered.length = 0;
-    const client = new RawClient(listener.port).send(`${head}\r\nHost: a\r\nConnection: close\r\n\r\n`);
-    const { status, fields, body } = await client.reply();
-    const problem: unknown = JSON.parse(body);
+    const client = new RawClient(listener.port).send(`${head}\r\nHost: a\r\n\r\n`);
+    const { status, body } = await client.reply();
     await client.rest();
-    assert.equal(fields.get('x-request-id'), listener.answered[0]?.id);
-    assert.ok(typeof problem === 'object' && problem !== null && 'instance' in problem);
-    const told = listener.answered.map((one) => [`urn:uuid:${one.id}`, one.status, one.bytes]);
-    assert.deepEqual(told, [[problem.instance, status, body.length]], head);
+    assert.equal(body, '');
+    const told = listener.answered.map((one) => [one.method, one.status, one.address]);
+    assert.deepEqual(told, [['', status, '127.0.0.1']], head);
   }
 });

@@ -138,6 +138,7 @@ export const decidesNothing: Reading = {
   'src/base/version.ts': 'the version',
   'src/http/idempotency-key.ts': 'how such a key is written',
   'src/http/preconditions.ts': 'whether a caller knows the version that it changes',
+  'src/http/handshakes.ts': 'whose TLS handshake is next, for every network alike',
   'src/http/read-sockets.ts': 'from which sockets is read next, for every network alike',
   'src/http/request-ids.ts': 'ids for the log, which protect nothing: they can be guessed',
   'src/lists/filters.ts': 'which of the records that a handler gives are asked for',
