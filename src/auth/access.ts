@@ -100,21 +100,23 @@ const refusals = {
   not_found: 'Cannot find the record: no record has this id',
 } as const;
 
-/** What a cell says of a caller: `undefined` for access, else why not, or that a record decides. */
+/** What a rule says of a caller: `undefined` for access, else why not, or that a record decides. */
 type Verdict = keyof typeof refusals | 'by_record' | undefined;
 
-function verdictOfWord(access: Access, principal: Principal, id: number | string): Verdict {
+function verdictOfWord(access: Access, principal: Principal, id?: number | string): Verdict {
   if (access === 'public' || access === 'optional' || principal.kind === 'local') return undefined;
   if (principal.kind === 'anonymous') return 'authentication_required';
   if (access === 'session' && principal.kind !== 'session') return 'session_required';
   if (principal.role === 'admin' || access === 'user' || access === 'session') return undefined;
-  if (access === 'self') return principal.userId === id ? undefined : 'not_found';
+  if (access === 'self' && id !== undefined)
+    return principal.userId === id ? undefined : 'not_found';
   // No role is called so: one that a file was edited to have gives nothing.
-  if (isByRecord(access)) return 'by_record';
+  if (isByRecord(access) || access === 'self') return 'by_record';
   return access === principal.role ? undefined : 'insufficient_scope';
 }
 
-function verdictOf(cell: Cell, principal: Principal, id: number | string = 0): Verdict {
+/** Returns what a rule says of a caller. `id` is the id in the path, for `self`, if it is known. */
+export function verdictOf(cell: Cell, principal: Principal, id?: number | string): Verdict {
   if (typeof cell === 'string') return verdictOfWord(cell, principal, id);
   const verdicts = cell.map((word) => verdictOfWord(word, principal, id));
   if (verdicts.includes(undefined)) return undefined;
@@ -134,17 +136,6 @@ export function authorize(cell: Cell, principal: Principal, id: number | string)
   const code = verdictOf(cell, principal, id);
   if (code === undefined || code === 'by_record') return;
   throw refused(code, code === 'insufficient_scope' ? `: ${wordsOf(cell).join(' or ')}` : '');
-}
-
-/** Whether `principal` has access, to some record at least where records decide. */
-export function hasAccess(cell: Cell, principal: Principal): boolean {
-  const verdict = verdictOf(cell, principal);
-  return verdict === undefined || verdict === 'by_record';
-}
-
-/** Whether a record decides on the access of `principal`. */
-export function dependsOnRecord(cell: Cell, principal: Principal): boolean {
-  return verdictOf(cell, principal) === 'by_record';
 }
 
 /** Returns the error for an absent record, and for a record hidden from the caller. */

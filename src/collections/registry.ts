@@ -24,7 +24,8 @@ import type {
   TableDefinition,
   Transaction,
 } from '../store/store.ts';
-import { decidingNames, type Readable } from './reader.ts';
+import { decidingNames } from './permissions.ts';
+import type { Readable } from './reader.ts';
 import { capitalized, shapeTagOf, type CollectionDeclaration } from './declaration.ts';
 import { sizerOf } from './size.ts';
 

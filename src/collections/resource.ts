@@ -1,10 +1,4 @@
-import {
-  hasAccess,
-  localAdministrator,
-  notFound,
-  type Cell,
-  type Principal,
-} from '../auth/access.ts';
+import { localAdministrator, notFound, type Principal } from '../auth/access.ts';
 import { CairnError } from '../base/errors.ts';
 import { pointerTo } from '../base/json.ts';
 import { keyName, recordId, type RecordId } from '../base/record-id.ts';
@@ -15,7 +9,8 @@ import type { IdKind, Input, Shape, Value } from '../schema/field.ts';
 import { looksSame } from '../schema/record.ts';
 import type { Collection, Records, StoredRecord, Transaction, Unstored } from '../store/store.ts';
 import { timesOf } from './declaration.ts';
-import { isAllowed, readable } from './reader.ts';
+import { includes, permissionOf } from './permissions.ts';
+import { readable } from './reader.ts';
 import { textsName, type Declared, type Entry } from './registry.ts';
 import { checkSize } from './size.ts';
 
@@ -115,8 +110,8 @@ export class CollectionResource {
     { principal, id, precondition }: Target,
     draft: EntryDraft,
   ): { readonly record: Entry } {
-    const { access, fields } = this.collection;
-    const before = this.#changeable(tx, principal, access[draft.kind], id);
+    const { fields } = this.collection;
+    const before = this.#changeable(tx, principal, draft.kind, id);
     precondition(before.revision);
     const input = draft.against(before);
     if (looksSame(fields, before, input)) return { record: before };
@@ -128,7 +123,7 @@ export class CollectionResource {
 
   /** @throws CairnError in the order that `Precondition` documents */
   remove(tx: Transaction, { principal, id, precondition }: Target): void {
-    const before = this.#changeable(tx, principal, this.collection.access.remove, id);
+    const before = this.#changeable(tx, principal, 'remove', id);
     precondition(before.revision);
     const { references } = this.collection;
     if (references === undefined) tx.of(this.records).remove(before.id);
@@ -152,10 +147,14 @@ export class CollectionResource {
    * Returns a record that the caller may change, as it is before. Who may not read it is answered
    * as if it were not there. @throws CairnError `not_found`, `not_owner`
    */
-  #changeable(tx: Transaction, principal: Principal, cell: Cell, id: RecordId): Entry {
+  #changeable(
+    tx: Transaction,
+    principal: Principal,
+    operation: 'replace' | 'patch' | 'remove',
+    id: RecordId,
+  ): Entry {
     const entry = found(readable(tx, this.collection, principal, id));
-    if (!hasAccess(this.collection.access.read, principal)) throw notFound();
-    if (isAllowed(cell, principal, entry)) return entry;
+    if (includes(permissionOf(this.collection.access, principal, operation), entry)) return entry;
     throw new CairnError('not_owner', 'Cannot change the record: it belongs to another user');
   }
 }

@@ -76,6 +76,7 @@ export const lists: Readonly<Record<'access' | 'disk', TrustedList>> = {
       'src/http/query.ts': 'a query is read once',
       'src/api/operations.ts': 'the operations on records, for requests and for programs, and their order',
       'src/api/collections.ts': 'what requests send to them, and what each reply shows',
+      'src/collections/permissions.ts': 'what a caller may do with records: the one place that decides it',
       'src/collections/reader.ts': 'which records a caller sees, in lists and embedded ones too',
       'src/collections/resource.ts': 'the only check of ownership, inside the transaction',
       'src/collections/registry.ts': 'what belongs to a collection that is served; that a removed user creates nothing',

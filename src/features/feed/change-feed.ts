@@ -1,5 +1,5 @@
 import type { RoutedCollection } from '../../api/call.ts';
-import { hasAccess, type Principal } from '../../auth/access.ts';
+import type { Principal } from '../../auth/access.ts';
 import { Budget } from '../../base/budget.ts';
 import { CairnError } from '../../base/errors.ts';
 import { oldGenerationBytes } from '../../base/heap.ts';
@@ -8,7 +8,7 @@ import { idOf, type RecordId } from '../../base/record-id.ts';
 import { firstIndex } from '../../base/search.ts';
 import { type Clock, timers } from '../../base/system.ts';
 import { createSlices, type YieldToEventLoop } from '../../base/turns.ts';
-import { decidingNames, testOf } from '../../collections/reader.ts';
+import { decidingNames, permissionOf } from '../../collections/permissions.ts';
 import { sizerOf } from '../../collections/size.ts';
 import { leavable, type StreamedBody } from '../../http/message.ts';
 import { fieldValue, representationWriter, type Write } from '../../schema/record.ts';
@@ -201,12 +201,16 @@ export class ChangeFeed {
   #followedBy(request: FeedRequest): Followed {
     const sources = this.#sourcesOf(request);
     return new Map(
-      sources.map((source) => [source, testOf(source.access, request.principal, 'list')]),
+      sources.map((source) => [
+        source,
+        permissionOf(source.access, request.principal, 'list').test,
+      ]),
     );
   }
 
   #sourcesOf({ principal, collections }: FeedRequest): readonly Source[] {
-    const isListable = ({ access }: Source): boolean => hasAccess(access.list, principal);
+    const isListable = ({ access }: Source): boolean =>
+      !permissionOf(access, principal, 'list').isRefused;
     const all = [...this.#sources.values()];
     if (collections === undefined) return all.filter(isListable);
     return collections.map((name) => {

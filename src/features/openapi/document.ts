@@ -5,7 +5,7 @@ import { idempotencyKeyPattern } from '../../http/idempotency-key.ts';
 import { problems } from '../../base/errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts';
 import { version } from '../../base/version.ts';
-import { decidingNames } from '../../collections/reader.ts';
+import { decidingNames } from '../../collections/permissions.ts';
 import { operatorsOf } from '../../lists/filters.ts';
 import { listParameters, sortableNames } from '../../lists/query.ts';
 import { moreName, valueName } from '../../schema/field.ts';

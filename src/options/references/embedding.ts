@@ -1,9 +1,8 @@
 import { crc32 } from 'node:zlib';
-import { hasAccess, type Principal } from '../../auth/access.ts';
 import { CairnError } from '../../base/errors.ts';
 import { limits } from '../../base/limits.ts';
 import { idOf } from '../../base/record-id.ts';
-import { readerOf, type Reader } from '../../collections/reader.ts';
+import { readerOf, type Purpose, type Reader } from '../../collections/reader.ts';
 import { idsIn, type Embeddable, type ReferenceRules } from '../../collections/registry.ts';
 import type { PieceWriter } from '../../lists/list.ts';
 import { representationWriter, type Write } from '../../schema/record.ts';
@@ -30,9 +29,10 @@ export const embeddablesOf: ReferenceRules['embeddablesOf'] = ({ fields, outgoin
 
 export const embed: ReferenceRules['embed'] = (names, embeddables, principal) => {
   const chosen = embeddables.filter(({ name }) => names.includes(name));
-  for (const each of chosen) checkAccess(each, principal);
   const parts = chosen.map((each) => {
-    const reader = readerOf(each.of, principal, each.kind === 'referring' ? 'list' : 'read');
+    const operation = each.kind === 'referring' ? 'list' : 'read';
+    const reader = readerOf(each.of, principal, operation);
+    if (reader.isRefused) throw refusal(each, operation);
     return { ...each, reader, writeOne: representationWriter(each.of.fields) };
   });
   const isPersonal = parts.some(({ reader }) => reader.test !== undefined);
@@ -46,12 +46,9 @@ export const embed: ReferenceRules['embed'] = (names, embeddables, principal) =>
   };
 };
 
-/** @throws CairnError `insufficient_scope` */
-function checkAccess({ name, of, kind }: Embeddable, principal: Principal): void {
-  const operation = kind === 'referring' ? 'list' : 'read';
-  if (hasAccess(of.access[operation], principal)) return;
+function refusal({ name, of }: Embeddable, operation: Purpose): CairnError {
   const message = `Cannot embed ${name}: this caller may not ${operation} ${of.name}`;
-  throw new CairnError('insufficient_scope', message);
+  return new CairnError('insufficient_scope', message);
 }
 
 /** What is embedded, for a caller. */

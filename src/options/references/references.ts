@@ -1,4 +1,4 @@
-import { hasAccess, type Principal } from '../../auth/access.ts';
+import type { Principal } from '../../auth/access.ts';
 import { CairnError, invariant, type Issue } from '../../base/errors.ts';
 import { oldGenerationBytes } from '../../base/heap.ts';
 import { pointerTo } from '../../base/json.ts';
@@ -9,7 +9,8 @@ import { isTooMany, validationFailed } from '../../schema/validate.ts';
 import type { Value } from '../../schema/field.ts';
 import type { StoredRecord, Transaction } from '../../store/store.ts';
 import { embed, embeddablesOf } from './embedding.ts';
-import { readable, readerOf } from '../../collections/reader.ts';
+import { includes, permissionOf } from '../../collections/permissions.ts';
+import { readable } from '../../collections/reader.ts';
 import { timesOf } from '../../collections/declaration.ts';
 import {
   without,
@@ -28,10 +29,9 @@ const check: ReferenceRules['check'] = (tx, principal, { outgoing }, input, befo
     const known = before && fieldValue(before, name);
     if (value === undefined || isSameValue(value, known)) continue;
     const former = new Set<unknown>([known].flat());
-    const isReadable = hasAccess(to.access.read, principal);
     for (const [index, id] of [value].flat().entries()) {
       if (former.has(id)) continue;
-      const found = isReadable ? readable(tx, to, principal, recordId(id)) : undefined;
+      const found = readable(tx, to, principal, recordId(id));
       // The number and its text are one id, but only one of them is it.
       if (found !== undefined && idOf(found) === id) continue;
       if (isTooMany(issues)) break;
@@ -107,14 +107,13 @@ class Removal {
     const [first] = refusing;
     if (first !== undefined) {
       const { from } = first.reference;
-      const { name, access } = from;
+      const { name } = from;
       const those = refusing.filter(({ reference }) => reference.from === from);
       const count = new Set(those.map(({ referrer }) => referrer.id)).size;
       const counted = count === 1 ? '1 record refers' : `${count} records refer`;
       // How many records there are is for a caller that may list them.
-      const { test = () => true } = readerOf(from, principal, 'list');
-      const isKnown =
-        hasAccess(access.list, principal) && those.every(({ referrer }) => test(referrer));
+      const listed = permissionOf(from.access, principal, 'list');
+      const isKnown = those.every(({ referrer }) => includes(listed, referrer));
       const refer = isKnown ? counted : 'records refer';
       throw new CairnError(
         'still_referenced',
