@@ -45,7 +45,7 @@ test('whatever is loaded by import() or by programs is on a list, an appendix, o
 });
 
 test('an import of values is told from one of types, and from one that comes later', () => {
-  assert.ok(importsOf('src/api/pipeline.ts').values.includes('src/auth/access.ts'));
+  assert.ok(importsOf('src/api/authenticate.ts').values.includes('src/auth/access.ts'));
   assert.ok(!importsOf('src/api/pipeline.ts').values.includes('src/http/message.ts'), 'types alone');
   assert.ok(importsOf('src/store/recovery/recover.ts').later.includes('src/store/recovery/salvage.ts'));
 });

@@ -174,7 +174,6 @@ export const appendices: Reading = {
   'src/features/keys/': 'how API keys are made and end, and who has one',
   'src/features/page/': 'the page, with `src/web`: of the same origin, and it sees passwords',
   'src/store/recovery/salvage.ts': 'what is read of damaged data, where a start was refused or `cairn repair` runs',
-  'src/collections/define.ts': 'which access a declaration can have',
   'src/options/references/': 'which records a caller may refer to, what goes with a record, and what is embedded',
   'src/options/singles/': 'who may read and set a resource of its own',
   'src/options/proxies/': 'whose `X-Forwarded-For` is believed',
