@@ -132,7 +132,7 @@ test('an import says which records had no id and were added again', async (t) =>
 test('each field is declared on a line of its own, and a text of many lines may become long', async (t) => {
   const notes = [{ id: 1, title: 'One }', body: 'a\nb', noteId: 1, size: 'x'.repeat(11_000), at: null }];
   const { out } = await new Place(t, { notes }).declare();
-  const long = '"kind": "text", "multiline": true, "max": 100000';
+  const long = '"kind": "text", "multiline": true, "max": 1000000';
   assert.deepEqual(out.split('\n').slice(6, 11), [
     '        "title": { "kind": "text" },',
     `        "body": { ${long} },`,
