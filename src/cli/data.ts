@@ -1,5 +1,4 @@
 import { resolve } from 'node:path';
-import { systemClock, systemRandom } from '../base/system.ts';
 import { reasonOf, type ExitCode } from '../base/errors.ts';
 import { readSecret } from '../config/read.ts';
 import type { SharedTools } from '../api/shared-place.ts';
@@ -7,23 +6,29 @@ import { openData } from '../app/data.ts';
 import { keyFile, readKeyRing } from '../app/key-file.ts';
 import { defaultOptions } from '../app/options.ts';
 import { OptionError, options } from '../config/options.ts';
-import { systemMachine } from '../store/disk/lock.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
 import { journalNumbers } from '../store/format/journal.ts';
 import { unfinishedName } from '../store/recovery/recover.ts';
-import type { Copy, Inspection, OfflineOptions } from '../options/offline/offline.ts';
+import type { Copy, Inspection } from '../options/offline/offline.ts';
 import {
   clusterAccess,
   clusterOf,
   dataDirectory,
   declarationsOf,
   existingDirectory,
-  isWithin,
   storeAccess,
   type Call,
   type Command,
   type Terminal,
 } from './command.ts';
+import {
+  credentials,
+  directoryPlace,
+  newPlaceOf,
+  offlineOptions,
+  placeOf,
+  type Place,
+} from './place.ts';
 import type { Declarations } from '../collections/declaration-file.ts';
 import { brokenRules } from '../collections/file-records.ts';
 import { checkDirectory, failure, ok, problemsOf, warning, type Finding } from './findings.ts';
@@ -80,7 +85,6 @@ export const commands: readonly Command[] = [
   },
 ];
 
-const credentials = { collections: ['sessions', 'api-keys'], keyFile };
 /**
  * Includes the keys of retries: a replayed answer must not show a record that was lost.
  */
@@ -178,7 +182,7 @@ async function repair(call: Call): Promise<ExitCode> {
   const { repairStore } = await import('../options/offline/offline.ts');
   const { terminal } = call;
   const source = dataDirectory(call);
-  const target = targetOf(call);
+  const target = targetOf(call, directoryPlace(source, terminal));
   const store = storeOf(source, await declarationsOf(call.read(options.collections)));
   const found = await repairStore(new NodeFiles(source), new NodeFiles(target), store.freshTables, {
     ...offlineOptions(terminal),
@@ -194,35 +198,22 @@ async function repair(call: Call): Promise<ExitCode> {
 }
 
 async function backup(call: Call): Promise<void> {
-  const { readCopy, writeCopy } = await import('../options/offline/offline.ts');
-  const settings = { ...offlineOptions(call.terminal), restores: false };
-  const cluster = await clusterOf(call);
-  const target = cluster === undefined ? targetOf(call) : operandOf(call);
-  const copy =
-    cluster === undefined
-      ? await readCopy(new NodeFiles(dataDirectory(call)), settings)
-      : await cluster.read();
-  await writeCopy(new NodeFiles(target), () => Promise.resolve(copy), settings);
+  const source = await placeOf(call);
+  const target = directoryPlace(targetOf(call, source), call.terminal);
+  const copy = await source.read();
+  await target.write(() => Promise.resolve(copy));
   showCopy(call.terminal, copy, target);
 }
 
 async function restore(call: Call): Promise<void> {
-  const { readCopy, writeCopy } = await import('../options/offline/offline.ts');
-  const settings = { ...offlineOptions(call.terminal), restores: true };
-  const source = existingDirectory('the backup', operandOf(call));
-  const cluster = await clusterOf(call);
-  const read = () => readCopy(new NodeFiles(source), settings);
-  const directory = resolve(call.read(options.directory));
-  const copy =
-    cluster === undefined
-      ? await writeCopy(new NodeFiles(directory), read, settings)
-      : await read();
-  await cluster?.write(copy.image);
-  showCopy(call.terminal, copy, cluster === undefined ? directory : `${cluster.prefix} in etcd`);
+  const backup = existingDirectory('the backup', operandOf(call));
+  const source = directoryPlace(backup, call.terminal, true);
+  const target = await newPlaceOf(call);
+  showCopy(call.terminal, await target.write(source.read), target);
   call.terminal.out(signInAgain);
 }
 
-function showCopy(terminal: Terminal, copy: Copy, target: string): void {
+function showCopy(terminal: Terminal, copy: Copy, { name: target }: Place): void {
   const collections = copy.image.views.map(({ name, size }) => ({ name, records: size }));
   for (const line of counts(collections)) terminal.out(`${line}\n`);
   const advice = `; ${keyFile} signs tokens: keep the copy as secret as the data`;
@@ -237,11 +228,11 @@ function operandOf({ operands: [operand = ''] }: Call): string {
 
 /**
  * Returns the directory to write to.
- * @throws OptionError if it is in the data directory
+ * @throws OptionError if it is in the place that is read
  */
-function targetOf(call: Call): string {
+function targetOf(call: Call, source: Place): string {
   const target = operandOf(call);
-  if (!isWithin(call.read(options.directory), target)) return target;
+  if (!source.holds(target)) return target;
   throw new OptionError(`Cannot copy to ${JSON.stringify(target)}: it is in the data directory`);
 }
 
@@ -253,16 +244,4 @@ function counts(collections: Counts): string[] {
 
 function show({ out }: Terminal, findings: readonly Finding[]): void {
   for (const { level, text } of findings) out(`${level.padEnd(8)} ${text}\n`);
-}
-
-/** What work on a store without a server needs. */
-function offlineOptions({ interactive, err }: Terminal): OfflineOptions {
-  return {
-    clock: systemClock,
-    random: systemRandom,
-    machine: systemMachine,
-    credentials,
-    // Names the steps that may take long, if a person waits.
-    onProgress: (step) => (interactive ? err(`${step} …\n`) : undefined),
-  };
 }

@@ -1,17 +1,8 @@
-import { newKeyRing, serialiseKeyRing, verifiesUntil, type KeyRing } from '../auth/keys.ts';
+import { newKeyRing, verifiesUntil, type KeyRing } from '../auth/keys.ts';
 import { systemClock, systemRandom, type Random } from '../base/system.ts';
-import { keyFile, readKeyRing } from '../app/key-file.ts';
 import { OptionError } from '../config/options.ts';
-import {
-  errorCode,
-  temporaryName,
-  writeAll,
-  writeSynced,
-  type Files,
-} from '../store/disk/files.ts';
-import { NodeFiles } from '../store/disk/node-files.ts';
-import { LockedError } from '../store/disk/lock.ts';
-import { clusterOf, dataDirectory, storeAccess, type Call, type Command } from './command.ts';
+import { storeAccess, type Call, type Command } from './command.ts';
+import { placeOf } from './place.ts';
 
 /**
  * Commands about the keys that sign tokens. They show ids and never secrets, and may run
@@ -25,11 +16,7 @@ export const commands: readonly Command[] = [
     async run(call) {
       const { out, err } = call.terminal;
       refuseSecret(call);
-      const cluster = await clusterOf(call);
-      const ring =
-        cluster === undefined
-          ? await readKeyRing(new NodeFiles(dataDirectory(call)))
-          : await cluster.changeKeys((found) => found);
+      const ring = await (await placeOf(call)).readKeys();
       if (ring === undefined) err('There are no keys yet\n');
       for (const { kid, createdAt, retiredAt } of ring?.keys ?? []) {
         const state = retiredAt === undefined ? 'signs' : `retired ${timeOf(retiredAt)}`;
@@ -44,53 +31,12 @@ export const commands: readonly Command[] = [
     ...storeAccess(),
     async run(call) {
       refuseSecret(call);
-      const cluster = await clusterOf(call);
-      if (cluster === undefined) {
-        const kid = await rotate(new NodeFiles(dataDirectory(call)));
-        call.terminal.out(`${kid} signs from now on; send SIGHUP to a running server\n`);
-      } else {
-        const {
-          keys: [{ kid }],
-        } = await cluster.changeKeys(nextRing);
-        call.terminal.out(`${kid} signs from now on, on all nodes\n`);
-      }
+      const place = await placeOf(call);
+      const { keys } = await place.changeKeys(nextRing);
+      call.terminal.out(`${keys[0].kid} signs from now on${place.newKeyUse}\n`);
     },
   },
 ];
-
-/**
- * Rotates the ring in the file, and returns the id of the new key. The temporary file
- * excludes other rotations: of two that begin with the same ring, one would be lost. A
- * first ring is left to the server, which makes it without this exclusion.
- * @throws LockedError, or OptionError if there is no ring
- */
-async function rotate(files: Files): Promise<string> {
-  const temporary = temporaryName('rotation');
-  let kid = '';
-  try {
-    await files.prepare();
-    await writeSynced(files, temporary, 'exclusive', async (file) => {
-      const ring = nextRing(await readKeyRing(files));
-      kid = ring.keys[0].kid;
-      await writeAll(file, Buffer.from(serialiseKeyRing(ring)), 0);
-    });
-    try {
-      await files.rename(temporary, keyFile);
-    } catch (error) {
-      await files.remove(temporary);
-      throw error;
-    }
-    await files.syncDirectory();
-    return kid;
-  } catch (error) {
-    if (errorCode(error) !== 'EEXIST') throw error;
-    throw new LockedError(
-      `Cannot rotate the keys: another rotation has ${temporary}; remove it if none is running`,
-    );
-  } finally {
-    await files.close();
-  }
-}
 
 /** Returns the ring with a new key that signs. @throws OptionError if there is none yet */
 function nextRing(former?: KeyRing): KeyRing {

@@ -16,9 +16,6 @@ import { silentLog, type Log } from '../log/log.ts';
 import { emailKey } from '../schema/field.ts';
 import { scalarValue } from '../schema/record.ts';
 import type { StoredRecord, Transaction } from '../store/store.ts';
-import { NodeFiles } from '../store/disk/node-files.ts';
-import { imageOf, type Image } from '../store/format/snapshot.ts';
-import { readUndamaged } from '../store/recovery/read-store.ts';
 import { forgetAdminPassword, passwordFileIn } from './admin-password.ts';
 import {
   clusterOf,
@@ -29,6 +26,7 @@ import {
   type Command,
   type Terminal,
 } from './command.ts';
+import { placeOf } from './place.ts';
 
 const name = flagOnly(
   option('name', 'name of the user; without it, the address up to the @', text('NAME'), undefined),
@@ -135,16 +133,10 @@ export const commands: readonly Command[] = [
 
 /** Lists the users as they are after one commit: a server may go on writing. */
 async function listUsers(call: Call): Promise<void> {
-  const cluster = await clusterOf(call);
-  const { views } = cluster === undefined ? await readImage(call) : (await cluster.read()).image;
+  const { views } = (await (await placeOf(call)).read()).image;
   // A server without users may have a collection of this name.
   const view = views.find(({ name, isServers }) => name === 'users' && isServers);
   call.terminal.out((view?.blocks.flat() ?? []).map(line).join(''));
-}
-
-async function readImage(call: Call): Promise<Image> {
-  const { tables, epoch, sequence } = await readUndamaged(new NodeFiles(dataDirectory(call)));
-  return imageOf(tables.values(), epoch, sequence);
 }
 
 async function addUser(call: Call): Promise<void> {
