@@ -36,7 +36,7 @@ export async function openApp(complete: CompleteOptions): Promise<Application> {
     throw new OptionError(`Cannot use "users": false: ${needs}`, 'users');
   }
   for (const { name } of settings.dialect === undefined ? complete.collections : [])
-    if (yieldedPaths.includes(`/${name}`)) {
+    if (name !== 'metrics' && yieldedPaths.includes(`/${name}`)) {
       const message = `Cannot serve the collection ${name}: the server has its path; rename it`;
       throw new OptionError(`${message}, or use --dialect json-server`, 'collections');
     }
