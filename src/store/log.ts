@@ -4,9 +4,8 @@ import type { Random } from '../base/system.ts';
 import type { LogStatus, RecordChange } from './store.ts';
 
 /**
- * Makes groups of commits durable, in one order. The writer knows no other part of the
- * storage, so that a journal on a disk, a log that several processes share, and memory
- * are interchangeable.
+ * Makes groups of commits durable, in one order. A journal on a disk, a log that several
+ * processes share, and memory are interchangeable: the writer does not know which it has.
  */
 export interface CommitLog {
   /** Fills the tables with the durable records, and prepares to append. Called first. */

@@ -83,7 +83,7 @@ export interface Collection<R extends StoredRecord> {
   /** The id that the next new record gets. */
   readonly nextId: number;
   get(id: number): R | undefined;
-  /** The record with an id as callers see it, whether it is given as a number or as its text. */
+  /** The record with an id as callers see it. If ids may be texts, a number and its text are one id. */
   withId(id: RecordId): R | undefined;
   /** The record with this key in a unique index. */
   find(index: string, key: string): R | undefined;

@@ -3,8 +3,9 @@ import { it } from 'node:test';
 import { FileLog } from '../../src/store/disk/file-log.ts';
 import type { Group } from '../../src/store/log.ts';
 import { Tables } from '../../src/store/memory/table.ts';
+import { names, write } from '../support/store/content.ts';
 import {
-  all, machineWith, people, person, seededRandom, small, startStore, steppingClock,
+  all, machineWith, people, person, seededRandom, small, startStore, steppingClock, turns, type Opened,
 } from '../support/store/fixtures.ts';
 import { SimulatedDisk } from '../support/store/simulated-disk.ts';
 
@@ -54,3 +55,110 @@ it('refuses a group that does not follow, or whose commits are not its changes, 
   const again = await startStore({ files: disk });
   assert.deepEqual(all(again.people).map(({ name }) => name), ['p1', 'p2']);
 });
+
+/** Writes a few records and makes a snapshot of them, so that a further checkpoint has something to do. */
+async function writing(spareBytes = 400): Promise<Opened & { readonly disk: SimulatedDisk }> {
+  const disk = new SimulatedDisk();
+  const opened = await startStore({ files: disk, spareBytes });
+  await write('a', 'b')(opened);
+  return { ...opened, disk };
+}
+
+const kinds = (disk: SimulatedDisk, from: number): string[] => disk.operations.slice(from).map(({ kind }) => kind);
+
+it('syncs the directory after a journal that could not be made is removed, before the last one goes on', async () => {
+  for (const failing of ['write', 'sync'] as const) {
+    const opened = await writing();
+    const { disk, store, people } = opened;
+    disk.fault = ({ operation, name }) =>
+      operation === failing && name === 'journal-2.jsonl' ? { code: 'ENOSPC' } : undefined;
+    await store.checkpoint();
+    const removed = disk.operations.findLastIndex(({ kind }) => kind === 'remove');
+    assert.deepEqual(kinds(disk, removed), ['remove', 'syncDirectory'], failing);
+    await write('c')(opened);
+    assert.equal(names(await startStore({ files: new SimulatedDisk(unlocked(disk)) })), 'abc');
+    assert.deepEqual([store.state, people.size], ['writable', 3]);
+  }
+});
+
+it('fails if a journal that could not be made cannot be removed either, for it would end the last one', async () => {
+  const { disk, store, people, failures } = await writing();
+  disk.fault = ({ operation, name }) =>
+    (operation === 'write' || operation === 'remove') && name === 'journal-2.jsonl' ? { code: 'ENOSPC' } : undefined;
+  await assert.rejects(store.checkpoint(), { code: 'ENOSPC' });
+  await assert.rejects(store.write((tx) => tx.of(people).remove(1)), { code: 'store_failed' });
+  assert.equal(failures.length, 1);
+});
+
+it('writes no group to a new journal before its name is durable', async () => {
+  const opened = await writing();
+  const { disk, store } = opened;
+  const before = disk.operations.length;
+  disk.pause = (at, name) => {
+    if (at !== 'write' || !name.startsWith('people.json')) return undefined;
+    disk.pause = () => undefined;
+    return write('c')(opened);
+  };
+  await store.checkpoint();
+  const made = kinds(disk, before).filter((kind) => kind !== 'failedSync');
+  assert.deepEqual(made.slice(0, 4), ['create', 'write', 'sync', 'syncDirectory']);
+  const name = disk.operations.slice(before).findIndex((each) => each.kind === 'rename');
+  assert.ok(name > 4, 'and only then are snapshots renamed');
+});
+
+it('looks for room again after a line met a full disk, though room was written ahead before', async () => {
+  const { disk, store, people } = await writing(64 * 1024);
+  let looks = 0;
+  disk.free = async () => {
+    looks += 1;
+    return Infinity;
+  };
+  await store.write((tx) => tx.of(people).insert(person('c')));
+  assert.equal(looks, 0, 'what was written ahead holds the line');
+  disk.fault = ({ operation }) => (operation === 'write' ? { code: 'EDQUOT', written: 9 } : undefined);
+  await assert.rejects(store.write((tx) => tx.of(people).insert(person('d'))), { code: 'storage_full' });
+  disk.fault = () => undefined;
+  await store.write((tx) => tx.of(people).insert(person('e')));
+  assert.equal(looks, 1);
+  assert.equal(names(await startStore({ files: new SimulatedDisk(unlocked(disk)) })), 'abce');
+});
+
+it('tells of a quota once, and of room once, however many writes it refuses', async () => {
+  const { disk, store, people, notices } = await writing();
+  const insert = (name: string) => store.write((tx) => tx.of(people).insert(person(name)));
+  disk.fault = ({ operation }) => (operation === 'write' ? { code: 'EDQUOT' } : undefined);
+  for (let n = 0; n < 5; n += 1) await assert.rejects(insert(`p${n}`), { code: 'storage_full' });
+  assert.equal(store.state, 'full');
+  disk.fault = () => undefined;
+  await insert('c');
+  assert.equal(store.state, 'writable');
+  const told = notices.map((notice) => notice.split(':', 1).join()).filter((notice) => notice.includes('disk'));
+  assert.deepEqual(told, ['the disk is full', 'there is room on the disk again']);
+});
+
+it('waits in a stop for the checkpoint that is under way, and leaves one journal that is closed', async () => {
+  const opened = await writing();
+  const { disk, store, notices } = opened;
+  const ended: string[] = [];
+  let closing: Promise<unknown> | undefined;
+  disk.pause = (at, name) => {
+    if (at === 'written' || !name.startsWith('people.json') || closing !== undefined) return undefined;
+    closing = store.close().then(() => ended.push('stop'));
+    return turns(30);
+  };
+  await store.checkpoint().then(() => ended.push('checkpoint'));
+  await closing;
+  assert.deepEqual(ended, ['checkpoint', 'stop']);
+  const files = [...disk.content().keys()].filter((name) => name.startsWith('journal'));
+  assert.equal(files.length, 1);
+  assert.match(String(disk.content().get(files[0] ?? '')), /"closed":true/);
+  assert.deepEqual(notices, []);
+  const again = await startStore({ files: disk });
+  assert.deepEqual([names(again), again.notices], ['ab', []]);
+});
+
+function unlocked(disk: SimulatedDisk): Map<string, Buffer> {
+  const content = disk.content();
+  content.delete('lock');
+  return content;
+}

@@ -120,6 +120,26 @@ describe('a writer whose log is shared with other processes', () => {
     assert.deepEqual([sequence, commits], [5, 5]);
   });
 
+  it('runs a batch that was lost in its order, before what waits', async () => {
+    const { writer, people, answers } = await fakeLog();
+    const ran: string[] = [];
+    const insert = (name: string): Promise<Person> =>
+      writer.write((tx) => {
+        ran.push(name);
+        return tx.of(people).insert(person(name));
+      });
+    let later: Promise<Person>[] = [];
+    const inFlight = turns(3).then(() => {
+      later = [insert('dan')];
+      return lost(foreign(1, 'far'));
+    });
+    answers.push(inFlight);
+    await Promise.all(['ann', 'bob', 'cy'].map(insert));
+    await Promise.all(later);
+    assert.deepEqual(ran, ['ann', 'bob', 'cy', 'ann', 'bob', 'cy', 'dan']);
+    assert.deepEqual(all(people).map(({ name }) => name), ['far', 'ann', 'bob', 'cy', 'dan']);
+  });
+
   it('decides refusals anew, too', async () => {
     const { writer, people, answers } = await fakeLog();
     answers.push(lost(foreign(1, 'far')));
@@ -447,6 +467,19 @@ describe('a writer', () => {
     assert.equal((await writer.write((tx) => tx.of(people).insert(person('bob2')))).id, 1004);
     assert.deepEqual(people.members('role', 'member').slice(0, 2).map(({ name }) => name), ['ann', 'bob']);
     assert.equal(people.find('email', person('p999').email)?.id, 1003);
+  });
+
+  it('refuses a replacement that takes the key of another record, and none that keeps its own', async () => {
+    const { writer, people } = await fakeLog();
+    await writer.write((tx) => [tx.of(people).insert(person('ann')), tx.of(people).insert(person('bob'))]);
+    const replace = (id: number, values: Omit<Person, 'id' | 'revision'>) =>
+      writer.write((tx) => tx.of(people).replace(id, values));
+    await assert.rejects(replace(2, person('ann')), UniqueKeyError);
+    await assert.rejects(replace(2, { ...person('bob'), email: 'ANN@example.org' }), UniqueKeyError);
+    await replace(2, { ...person('bob'), name: 'Bob' });
+    // A key is free as soon as the same transaction has given it up.
+    await writer.write((tx) => [tx.of(people).replace(1, person('cy')), tx.of(people).replace(2, person('ann'))]);
+    assert.deepEqual(all(people).map(({ email }) => email), ['cy@example.org', 'ann@example.org']);
   });
 
   it('shows others only what is published, and a transaction what it and those before it did', async () => {
