@@ -23,7 +23,7 @@ const ofCommands = [
   ['options/transfer', 'open', 'transfer'], ['options/offline', 'data'],
 ].map(([folder = '', ...names]): Part => ({
   paths: [folder, ...names.map((name) => `cli/${name}.ts`)], file: 'cli/commands.ts',
-  line: names.map((name) => `    import('../../test/support/${name}.ts'),\n`).join(''),
+  line: names.map((name) => `    import('./${name}.ts'),\n`).join(''),
 }));
 
 export const parts: readonly Part[] = [...served, ...ofCommands];

@@ -11,7 +11,7 @@ import { text } from 'node:stream/consumers';
 import { test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createLog } from '../../src/log/log.ts';
-import { makeCertificate } from '../../test/support/http/certificates.ts';
+import { makeCertificate } from '../../test/support/http/raw.ts';
 import { handbook } from '../../test/support/source.ts';
 import { createApp } from '../../test/support/inside.ts';
 import { until } from '../../test/support/until.ts';

@@ -2,9 +2,7 @@ import assert from 'node:assert/strict';
 import { cpSync, rmSync } from 'node:fs';
 import { test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-
-import { codeIs, refusedWith } from '../../test/support/cluster/cases.ts';
-import { conform } from '../../test/support/cluster/conformance.ts';
+import { codeIs, conform, refusedWith } from '../../test/support/cluster/cases.ts';
 import { makeNode, sharedLog, startNode } from '../../test/support/cluster/nodes.ts';
 import { Proxy } from './proxy.ts';
 import { healthy, noEtcd, RealEtcd, type RealEtcdOptions } from '../../test/support/cluster/real-etcd.ts';

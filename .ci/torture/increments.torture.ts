@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createApp } from '../../src/index.ts';
-import { counters, incremented, increments } from '../../test/support/increments.ts';
+import { counters, incremented, increments } from '../../test/support/store/histories.ts';
 
 for (const [name, increment] of Object.entries(increments)) {
   test(`10,000 increments by 64 callers leave 10,000: ${name}`, async (t) => {

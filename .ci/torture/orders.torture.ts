@@ -1,8 +1,7 @@
 /** Thousands of random histories of lists, pages and kept orders beside writes, against a simple model. */
 import { test } from 'node:test';
-import { runHistory } from '../../test/support/lists.ts';
+import { runHistory, runSortedHistory } from '../../test/support/lists.ts';
 import { generator } from '../../test/support/random.ts';
-import { runSortedHistory } from '../../test/support/sorted-blocks.ts';
 
 const count = Number(process.env['CAIRN_TEST_HISTORIES'] ?? 3000);
 

@@ -18,10 +18,10 @@ import { systemMachine } from '../../src/store/disk/lock.ts';
 import { NodeFiles } from '../../src/store/disk/node-files.ts';
 import { run } from '../../test/support/cli/spawn.ts';
 import { projectDirectory } from '../../test/support/source.ts';
-import { damageAfterCrash, damageAfterStop } from '../../test/support/store/content.ts';
-import { crashWhileFull } from '../../test/support/store/fault-crashes.ts';
-import { deletingBlog, failEveryCall, faults, writingPeople } from '../../test/support/store/fault-runs.ts';
-import { all, seeded, startStore, type Opened } from '../../test/support/store/fixtures.ts';
+import {
+  type Opened, all, damageAfterCrash, damageAfterStop, seeded, startStore,
+} from '../../test/support/store/fixtures.ts';
+import { crashWhileFull, deletingBlog, failEveryCall, faults, writingPeople } from '../../test/support/store/faults.ts';
 import { checkBlogHistory, checkHistory } from '../../test/support/store/histories.ts';
 import { blogs, peopleAndNotes } from '../../test/support/store/model.ts';
 

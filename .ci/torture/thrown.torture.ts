@@ -1,6 +1,6 @@
 /** Hooks that throw at any change of a transaction. `CAIRN_TEST_SEED` replays. */
 import { test } from 'node:test';
-import { throwAtRandom } from '../../test/support/store/thrown.ts';
+import { throwAtRandom } from '../../test/support/store/histories.ts';
 
 const transactions = Number(process.env['CAIRN_THROWN_TRANSACTIONS'] ?? 20_000);
 const seed = Number(process.env['CAIRN_TEST_SEED'] ?? 1);

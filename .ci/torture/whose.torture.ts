@@ -1,6 +1,6 @@
 /** Questions by chance about records that their callers may not read; CAIRN_WHOSE_QUESTIONS sets how many. */
 import { test } from 'node:test';
-import { askByChance } from '../../test/support/whose/questions.ts';
+import { askByChance } from '../../test/support/whose.ts';
 
 const count = Number(process.env['CAIRN_WHOSE_QUESTIONS'] ?? 100_000);
 

@@ -5,12 +5,11 @@ import type { CollectionDefinition } from '../../src/collections/declaration.ts'
 import { defineCollection } from '../../src/collections/define.ts';
 import { items } from '../../src/collections/items.ts';
 import type { App } from '../support/inside.ts';
-import { allRoutes } from '../support/routes.ts';
+import { allRoutes } from '../support/contract.ts';
 import {
-  holds, isByRecord, isListed, mayRead, refusal, seenBy, told, verdict,
-  type Asker, type Cells, type Operation, type Row,
-} from '../support/whose/model.ts';
-import { openWith, statusOr, toUsers, type Someone } from '../support/whose/world.ts';
+  type Asker, type Cells, type Operation, type Row, type Someone, holds, isByRecord, isListed, mayRead, openWith,
+  refusal, seenBy, statusOr, toUsers, told, verdict,
+} from '../support/whose.ts';
 
 /** Each word of access alone, and some together. */
 const cells = [

@@ -5,7 +5,7 @@ import { test, type TestContext } from 'node:test';
 import type { Route } from '../../src/api/call.ts';
 import { defineCollection } from '../../src/collections/define.ts';
 import { items } from '../../src/collections/items.ts';
-import { allRoutes } from '../support/routes.ts';
+import { allRoutes } from '../support/contract.ts';
 import { handbook } from '../support/source.ts';
 import { cookieIn, openTestApp } from '../support/app.ts';
 

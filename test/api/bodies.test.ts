@@ -9,7 +9,7 @@ import { signInRoutes } from '../../src/api/routes.ts';
 import { localAdministrator } from '../../src/auth/access.ts';
 import type { JsonValue } from '../../src/base/json.ts';
 import { openTestApp } from '../support/app.ts';
-import { allRoutes } from '../support/routes.ts';
+import { allRoutes } from '../support/contract.ts';
 
 const deep = (depth: number): string => `{"name":"a","price":1,"x":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`;
 

@@ -5,16 +5,14 @@ import { connect } from 'node:net';
 import { test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
-
 import { limits } from '../../src/base/limits.ts';
 import type { Change } from '../../src/programs/hooks.ts';
 import { defineCollection } from '../../src/index.ts';
 import { run, temporaryDirectory, testProgram } from '../support/cli/spawn.ts';
 import { openTestApp } from '../support/app.ts';
-import { fakeTimers } from '../support/fake-timers.ts';
+import { fakeTimers, patienceMs, until } from '../support/until.ts';
 import { isLockedRun } from '../support/locked.ts';
 import { createApp, type App } from '../support/inside.ts';
-import { patienceMs, until } from '../support/until.ts';
 
 interface Event {
   readonly event: string;

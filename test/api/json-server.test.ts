@@ -10,7 +10,7 @@ import { recordBytesMax } from '../../src/options/dialect/bodies.ts';
 import { defineCollection } from '../../src/collections/define.ts';
 import type { CollectionDeclaration } from '../../src/collections/declaration.ts';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
-import { makeCertificate } from '../support/http/certificates.ts';
+import { makeCertificate } from '../support/http/raw.ts';
 import { createApp } from '../support/inside.ts';
 
 const open = ['posts', 'comments', 'likes', 'empty'].map((name) =>

@@ -13,7 +13,7 @@ import { openTestApp, type Answer, type Ask, type TestAppOptions, type Who } fro
 import { temporaryDirectory } from '../support/cli/spawn.ts';
 import { RawClient } from '../support/http/raw.ts';
 import { isLockedRun } from '../support/locked.ts';
-import { allRoutes } from '../support/routes.ts';
+import { allRoutes } from '../support/contract.ts';
 
 const start = '2026-01-02T03:04:05.000Z';
 const day = 24 * 3600;

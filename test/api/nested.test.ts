@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { defineCollection, type CollectionDeclaration, type CollectionDefinition } from '../../src/index.ts';
 import { openTestApp } from '../support/app.ts';
-import { vectors } from '../support/merge-patch.ts';
+import { vectors } from '../support/contract.ts';
 
 const access = { list: 'public', create: 'public', read: 'public', replace: 'public', patch: 'public' } as const;
 const places = defineCollection({

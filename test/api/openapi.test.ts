@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-
 import { problems } from '../../src/base/errors.ts';
 import { documentOf } from '../../src/features/openapi/openapi.ts';
 import { describe } from '../../src/features/openapi/summaries.ts';
@@ -11,8 +10,7 @@ import { settings, valuesOf } from '../../src/config/options.ts';
 import { defineCollection } from '../../src/index.ts';
 import { runCommand } from '../support/cli/terminal.ts';
 import { openTestApp } from '../support/app.ts';
-import { allRoutes } from '../support/routes.ts';
-import { resolve, violations } from '../support/json-schema.ts';
+import { allRoutes, resolve, violations } from '../support/contract.ts';
 
 const table = allRoutes(undefined, valuesOf(settings, (option) => option.default));
 const document = documentOf(table, '');

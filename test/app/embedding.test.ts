@@ -17,7 +17,7 @@ import { silentLog } from '../../src/log/log.ts';
 import { inject } from '../../src/programs/inject.ts';
 import { completeOptions } from '../../src/programs/options.ts';
 import { cairn, temporaryDirectory } from '../support/cli/spawn.ts';
-import { fakeTimers } from '../support/fake-timers.ts';
+import { fakeTimers } from '../support/until.ts';
 import { handbook } from '../support/source.ts';
 import { isLockedRun } from '../support/locked.ts';
 import { RawClient } from '../support/http/raw.ts';

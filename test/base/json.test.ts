@@ -4,7 +4,7 @@ import { CairnError } from '../../src/base/errors.ts';
 import {
   mergePatch, parseJson, parseJsonBytes, parseJsonNumber, pointerTo, type JsonValue,
 } from '../../src/base/json.ts';
-import { vectors } from '../support/merge-patch.ts';
+import { vectors } from '../support/contract.ts';
 import { limits } from '../../src/base/limits.ts';
 import { generator } from '../support/random.ts';
 

@@ -4,12 +4,10 @@ import { request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-
 import { CairnError } from '../../src/base/errors.ts';
-import { Etcd, isAt, put, range, type EtcdOptions } from '../../src/options/cluster/etcd.ts';
-import { ClusterError } from '../../src/options/cluster/etcd.ts';
+import { ClusterError, Etcd, type EtcdOptions, isAt, put, range } from '../../src/options/cluster/etcd.ts';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
-import { makeCertificate } from '../support/http/certificates.ts';
+import { makeCertificate } from '../support/http/raw.ts';
 import { isLockedRun } from '../support/locked.ts';
 import { SmallEtcd, type Fault } from '../support/cluster/small-etcd.ts';
 

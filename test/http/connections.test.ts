@@ -10,7 +10,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-
 import { CairnError } from '../../src/base/errors.ts';
 import { systemClock } from '../../src/base/system.ts';
 import { Exchange } from '../../src/http/exchange.ts';
@@ -20,11 +19,9 @@ import { createProxies } from '../../src/options/proxies/proxies.ts';
 import { inject } from '../../src/programs/inject.ts';
 import type { Handle, Reply, Request } from '../../src/http/message.ts';
 import { problemReply } from '../../src/api/replies.ts';
-import { makeCertificate } from '../support/http/certificates.ts';
-import { createHandle, startListener, text, type Listener } from '../support/http/listener.ts';
-import { RawClient } from '../support/http/raw.ts';
-import { isLockedRun } from '../support/locked.ts';
 import { until, within } from '../support/until.ts';
+import { type Listener, RawClient, createHandle, makeCertificate, startListener, text } from '../support/http/raw.ts';
+import { isLockedRun } from '../support/locked.ts';
 
 const host = 'HTTP/1.1\r\nHost: a\r\n';
 const get = `GET /items/1 ${host}\r\n`;

@@ -1,11 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-
 import { Fields } from '../../src/http/fields.ts';
 import { checkHead } from '../../src/http/head.ts';
-import type { Listener } from '../support/http/listener.ts';
-import { startListener } from '../support/http/listener.ts';
-import { RawClient } from '../support/http/raw.ts';
+import { type Listener, RawClient, startListener } from '../support/http/raw.ts';
 
 let listener: Listener;
 before(async () => {

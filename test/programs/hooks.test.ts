@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CairnError, createApp, type Change } from '../../src/index.ts';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
-import { fakeTimers } from '../support/fake-timers.ts';
+import { fakeTimers } from '../support/until.ts';
 
 const posts = {
   name: 'posts',

@@ -7,7 +7,7 @@ import { test, type TestContext } from 'node:test';
 import {
   createApp, defineCollection, defineRoute, type App, type AppOptions, type TransactionCollection,
 } from '../../src/index.ts';
-import { counters, incremented, increments } from '../support/increments.ts';
+import { counters, incremented, increments } from '../support/store/histories.ts';
 
 const tasks = defineCollection({
   name: 'tasks',

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { pageWith, partsOf } from '../support/handbook.ts';
 import {
-  appendices, cut, decidesNothing, harmlessParts, importsOf, lists, loadedLater, sizeOf,
-} from '../support/trusted-path.ts';
+  appendices, cut, decidesNothing, harmlessParts, importsOf, lists, loadedLater, pageWith, partsOf, sizeOf,
+} from '../support/handbook.ts';
 
 /** The imports of values by `files` that `isAllowed` does not allow. */
 function escaping(files: readonly string[], isAllowed: (path: string) => boolean): string[] {
@@ -56,7 +55,7 @@ test('the sizes that the reference states are about right', () => {
     for (const [, path = '', stated = ''] of block.matchAll(/^\| `(src\/[^`]+)` \| ([\d,]+) \|/gm)) {
       const size = sizeOf(path);
       const off = Math.abs(Number(stated.replaceAll(',', '')) - size);
-      assert.ok(off <= Math.max(200, size / 5), `${path} has ${size}: renew it by "node test/support/handbook.ts"`);
+      assert.ok(off <= Math.max(200, size / 5), `${path} has ${size}: renew it by "node .ci/programs/manual.ts"`);
     }
   }
 });

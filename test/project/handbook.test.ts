@@ -10,8 +10,7 @@ import { failureOf } from '../../src/cli/failure.ts';
 import { refusals, type RefusalLabel } from '../../src/store/recovery/cases.ts';
 import { StoreDamageError } from '../../src/store/recovery/damage-error.ts';
 import { loader, temporaryDirectory } from '../support/cli/spawn.ts';
-import { examples } from '../support/examples.ts';
-import { projectText, pageWith, partsOf, wanted } from '../support/handbook.ts';
+import { examples, pageWith, partsOf, projectText, wantedBlocks } from '../support/handbook.ts';
 import { filesBelow, pages, projectDirectory } from '../support/source.ts';
 
 /** What README.md and the pages of the reference tell is held against the code. */
@@ -29,10 +28,10 @@ test('the table of what slows down attempts says what the code says', () => {
 /** The sizes of files change with every commit: the test of the trusted path asks whether they are about right. */
 const withoutSizes = (block = ''): string => block.replace(/^(\| (?:`src\/[^`]+`|together) \|) [\d,]+ \|/gm, '$1 n |');
 
-for (const [name, block] of wanted) {
+for (const [name, block] of await wantedBlocks()) {
   test(`the block "${name}" says what the code says`, () => {
     const [, found] = partsOf(pageWith(name), name) ?? [];
-    assert.equal(withoutSizes(found), withoutSizes(block), 'renew it by "node test/support/handbook.ts"');
+    assert.equal(withoutSizes(found), withoutSizes(block), 'renew it by "node .ci/programs/manual.ts"');
   });
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { explored } from '../support/explored.ts';
+import { explored } from '../support/random.ts';
 import { seeded } from '../support/store/fixtures.ts';
 import { blogs, exploreCrashes, peopleAndNotes, runWorkload } from '../support/store/model.ts';
 

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { explored } from '../support/explored.ts';
-import { crashWhileFull } from '../support/store/fault-crashes.ts';
-import { deletingBlog, failEveryCall, faults, writingPeople, type Faults } from '../support/store/fault-runs.ts';
+import { explored } from '../support/random.ts';
+import {
+  type Faults, crashWhileFull, deletingBlog, failEveryCall, faults, writingPeople,
+} from '../support/store/faults.ts';
 import type { OpenFile } from '../../src/store/disk/files.ts';
-import { all, machineWith, makeStore, notes, person, startStore } from '../support/store/fixtures.ts';
-import { thisProcess, turns } from '../support/store/fixtures.ts';
+import {
+  all, machineWith, makeStore, notes, person, startStore, thisProcess, turns,
+} from '../support/store/fixtures.ts';
 import { blogs, peopleAndNotes } from '../support/store/model.ts';
 import { SimulatedDisk } from '../support/store/simulated-disk.ts';
 

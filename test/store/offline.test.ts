@@ -5,21 +5,8 @@ import { encodeLine, manifestBody } from '../../src/store/format/journal.ts';
 import { readCopy, repairStore, writeCopy, type Copy, type CopyOptions } from '../../src/options/offline/offline.ts';
 import { LockedError } from '../../src/store/disk/lock.ts';
 import {
-  dropLine,
-  edit,
-  inBoth,
-  journalOf,
-  killedAfter,
-  names,
-  options,
-  start,
-  stoppedAfter,
-  textOf,
-  write,
-  type Content,
-} from '../support/store/content.ts';
-import {
-  all, machineWith, makeStore, person, seeded, seededRandom, startStore, steppingClock, type Opened,
+  type Content, type Opened, all, dropLine, edit, inBoth, journalOf, killedAfter, machineWith, makeStore, names,
+  options, person, seeded, seededRandom, start, startStore, steppingClock, stoppedAfter, textOf, write,
 } from '../support/store/fixtures.ts';
 import { crashStates, stateOf } from '../support/store/model.ts';
 import { afterCrash, SimulatedDisk } from '../support/store/simulated-disk.ts';

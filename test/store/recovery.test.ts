@@ -7,27 +7,12 @@ import { refusals } from '../../src/store/recovery/cases.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { StoreDamageError } from '../../src/store/recovery/damage-error.ts';
 import { projectDirectory } from '../support/source.ts';
-import { explored } from '../support/explored.ts';
+import { explored } from '../support/random.ts';
 import { isLockedRun } from '../support/locked.ts';
 import {
-  damageAfterCrash,
-  damageAfterStop,
-  dropLine,
-  edit,
-  inBoth,
-  journalOf,
-  killedAfter,
-  names,
-  options,
-  rehash,
-  start,
-  stoppedAfter,
-  textOf,
-  write,
-  type Content,
-} from '../support/store/content.ts';
-import {
-  machineWith, makeStore, notes, people, person, seededRandom, startStore, steppingClock, type Note,
+  type Content, type Note, damageAfterCrash, damageAfterStop, dropLine, edit, inBoth, journalOf, killedAfter,
+  machineWith, makeStore, names, notes, options, people, person, rehash, seededRandom, start, startStore,
+  steppingClock, stoppedAfter, textOf, write,
 } from '../support/store/fixtures.ts';
 import { stateOf } from '../support/store/model.ts';
 import { afterCrash, SimulatedDisk, unsynced } from '../support/store/simulated-disk.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { throwAtRandom } from '../support/store/thrown.ts';
+import { throwAtRandom } from '../support/store/histories.ts';
 
 it('stores all of a transaction or nothing, wherever a hook throws, caught or not', async (t) => {
   const counts = await throwAtRandom(1, 600);

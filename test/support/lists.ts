@@ -5,12 +5,14 @@ import type { Clock } from '../../src/base/system.ts';
 import { readerOf } from '../../src/collections/reader.ts';
 import { parseQuery } from '../../src/http/query.ts';
 import { ListPool } from '../../src/lists/list-pool.ts';
+import { type List, readList } from '../../src/lists/list.ts';
+import { type Block, comparator } from '../../src/lists/order.ts';
 import { parseListQuery } from '../../src/lists/query.ts';
-import { readList, type List } from '../../src/lists/list.ts';
-import { idField, type Shape } from '../../src/schema/field.ts';
+import { SortedBlocks } from '../../src/lists/sorted-blocks.ts';
+import { type Shape, idField } from '../../src/schema/field.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { Collection, Store, StoredRecord } from '../../src/store/store.ts';
-import { generator, type Generator } from './random.ts';
+import { type Generator, generator } from './random.ts';
 
 export const shape = {
   id: idField,
@@ -211,4 +213,52 @@ export async function runHistory(random: Generator): Promise<void> {
   }
   await Promise.all(reads);
   await store.close();
+}
+
+export const compare = comparator({ id: idField, price: { kind: 'number' } }, [
+  { name: 'price', descending: false },
+  { name: 'id', descending: true },
+]);
+
+export interface Priced {
+  readonly id: number;
+  readonly revision: number;
+  readonly price: number;
+}
+
+/** A history: records come, change and go, in bursts; every view must stay as it was. */
+export function runSortedHistory(random: Generator): void {
+  const moves = random.pick([10, 300, 5000]);
+  const kept = new SortedBlocks(compare);
+  const records = new Map<number, Priced>();
+  const views: { readonly view: readonly Block[]; readonly wanted: string }[] = [];
+  const prices = random.pick([3, 1000, 1_000_000]);
+  const begun = Array.from({ length: random.pick([0, 1, 2500]) }, (_, index) => ({
+    id: index + 1,
+    revision: 1,
+    price: random.below(prices),
+  })).sort(compare);
+  for (let at = 0; at < begun.length; at += 1024) kept.append(begun.slice(at, at + 1024));
+  for (const record of begun) records.set(record.id, record);
+  let growth = 5;
+  for (let count = 0; count < moves; count += 1) {
+    if (random.below(1000) === 0) growth = random.below(10);
+    const id = random.below(10) < growth ? records.size + count + 1 : random.below(records.size + count + 1);
+    const before = records.get(id);
+    const isGone = before !== undefined && random.below(10) >= growth;
+    const price = random.below(3) === 0 ? (before?.price ?? 1) : random.below(prices);
+    const after = isGone ? undefined : { id, revision: count, price };
+    kept.move(before, after);
+    if (after === undefined) records.delete(id);
+    else records.set(id, after);
+    if (random.below(moves) < 4 || count === moves - 1) {
+      const wanted = JSON.stringify([...records.values()].sort(compare));
+      views.push({ view: kept.view(), wanted });
+    }
+  }
+  assert.equal(kept.view().flat().length, records.size);
+  for (const { view, wanted } of views) {
+    assert.equal(JSON.stringify(view.flat()), wanted);
+    assert.ok(view.every(({ length }) => length > 0 && length <= 1024));
+  }
 }

@@ -1,3 +1,4 @@
+
 /** Random numbers that can be had again: the seed is printed, and `CAIRN_TEST_SEED` sets it. */
 export interface Generator {
   /** A whole number from 0 to `bound` - 1. */
@@ -29,5 +30,17 @@ export function numbersOf(text: string): Generator {
       if (choice === undefined) throw new Error('Cannot pick from nothing');
       return choice;
     },
+  };
+}
+
+/**
+ * Does work with very many promises, and returns what gives its result or throws its error. It is called before a file
+ * defines its first test: from then on the test runner watches each promise, which makes them several times as dear.
+ */
+export async function explored<Result>(work: () => Promise<Result>): Promise<() => Result> {
+  const [outcome] = await Promise.allSettled([work()]);
+  return () => {
+    if (outcome.status === 'rejected') throw outcome.reason;
+    return outcome.value;
   };
 }

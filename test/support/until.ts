@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import type { TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { timers } from '../../src/base/system.ts';
 
 /** How long a test waits for what has to come: only what never comes takes as long, also on a machine that is busy. */
 export const patienceMs = 60_000;
@@ -21,4 +23,25 @@ export async function within<T>(promise: Promise<T>, what: string | (() => strin
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** Fake timers of the source, which fire only when a test lets time pass. */
+export interface FakeTimers {
+  tick(ms: number): void;
+  /** Puts the real timers back. The end of the test does so, too. */
+  reset(): void;
+}
+
+/** Replaces the timers of the source, which keeps its own ones whatever a program does to the global ones. */
+export function fakeTimers(t: TestContext, api: 'setTimeout' | 'setInterval' = 'setTimeout'): FakeTimers {
+  const real = { ...timers };
+  t.mock.timers.enable({ apis: [api] });
+  const { setTimeout, clearTimeout, setInterval, clearInterval } = globalThis;
+  Object.assign(timers, { setTimeout, clearTimeout, setInterval, clearInterval });
+  const reset = (): void => {
+    Object.assign(timers, real);
+    t.mock.timers.reset();
+  };
+  t.after(reset);
+  return { tick: (ms) => t.mock.timers.tick(ms), reset };
 }

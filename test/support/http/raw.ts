@@ -1,6 +1,18 @@
 import assert from 'node:assert/strict';
-import { connect } from 'node:net';
-import type { Socket } from 'node:net';
+import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { type Socket, connect } from 'node:net';
+import { join } from 'node:path';
+import { connect as connectTls } from 'node:tls';
+import { problemReply } from '../../../src/api/replies.ts';
+import { CairnError } from '../../../src/base/errors.ts';
+import { systemClock } from '../../../src/base/system.ts';
+import { type Handle, type Reply, type RequestEntry, apiFields } from '../../../src/http/message.ts';
+import { createRequestIds } from '../../../src/http/request-ids.ts';
+import { Router } from '../../../src/http/router.ts';
+import type { HttpServerOptions } from '../../../src/http/server-options.ts';
+import { HttpServer, type TlsTexts } from '../../../src/http/server.ts';
 import { within } from '../until.ts';
 
 /** One reply as it came over a socket. */
@@ -130,4 +142,76 @@ function parseChunks(
     at = chunkEnd + 2;
     if (size === 0) return { reply: { status, fields, body }, length: at };
   }
+}
+
+/** A certificate of its own for `name`, by the system's openssl; `undefined` where there is none. */
+export function makeCertificate(
+  directory: string, name: string, keyOptions = ['ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1'],
+): TlsTexts | undefined {
+  const [keyFile, certFile] = [join(directory, `${name}.key`), join(directory, `${name}.crt`)];
+  const made = spawnSync('openssl', [
+    'req', '-x509', '-newkey', ...keyOptions, '-nodes', '-days', '2',
+    '-subj', `/CN=${name}`, '-keyout', keyFile, '-out', certFile,
+  ]);
+  if (made.status !== 0) return undefined;
+  return { cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') };
+}
+
+/** The common name of the certificate that a new connection is met with. */
+export async function greetedBy(port: number): Promise<string> {
+  const socket = connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false });
+  await once(socket, 'secureConnect');
+  const { CN } = socket.getPeerCertificate().subject;
+  socket.destroy();
+  return String(CN);
+}
+
+export function text(body: string): Reply {
+  return { status: 200, fields: ['Content-Type', 'text/plain', ...apiFields], body };
+}
+
+/** Enough of an application to ask a listener everything; `/echo` takes 1,000 bytes of content. */
+export function createHandle(routes: Readonly<Record<string, Handle>> = {}): Handle {
+  const all: Readonly<Record<string, Handle>> = {
+    'GET /items/{id}': (request) => text(`item ${request.target}`),
+    'POST /echo': async (request) => text((await request.receiveBody(1000)).toString('latin1')),
+    'POST /ignore': () => text('ignored'),
+    ...routes,
+  };
+  const router = new Router(
+    Object.entries(all).map(([name, value]) => {
+      const [method = '', pattern = ''] = name.split(' ');
+      return { method, pattern, value };
+    }),
+  );
+  return (request) => {
+    request.matched(request.target);
+    const match = router.match(request.method, request.target);
+    if (match.kind === 'found') return match.value(request);
+    if (match.kind === 'not-found') throw new CairnError('not_found', 'Cannot find it: there is none');
+    throw new CairnError('method_not_allowed', 'Cannot do it: no such method', { fields: ['Allow', match.allow] });
+  };
+}
+
+export interface Listener {
+  readonly server: HttpServer;
+  readonly port: number;
+  /** What it told of its replies. */
+  readonly answered: RequestEntry[];
+}
+
+/** Starts a listener on a free port. */
+export async function startListener(options: Partial<HttpServerOptions> = {}, tls?: TlsTexts): Promise<Listener> {
+  const answered: RequestEntry[] = [];
+  let drawn = 0;
+  const server = new HttpServer({
+    handle: createHandle(),
+    problemReply,
+    clock: systemClock,
+    nextId: createRequestIds((size) => Buffer.alloc(size, (drawn += 1))),
+    onAnswered: (entry) => void answered.push(entry),
+    ...options,
+  });
+  const port = await server.listen({ port: 0, host: '127.0.0.1', tls });
+  return { server, port, answered };
 }

@@ -6,20 +6,20 @@
 import assert from 'node:assert/strict';
 import { localAdministrator } from '../../../src/auth/access.ts';
 import { CairnError } from '../../../src/base/errors.ts';
-import { systemRandom } from '../../../src/base/system.ts';
+import { type Clock, systemRandom } from '../../../src/base/system.ts';
+import { IdempotencyKeys } from '../../../src/collections/idempotency.ts';
 import { registryOf } from '../../../src/collections/registry.ts';
+import { CollectionResource, type NewEntry, localTarget } from '../../../src/collections/resource.ts';
 import { servedCollections } from '../../../src/collections/served.ts';
-import { CollectionResource, localTarget, type NewEntry } from '../../../src/collections/resource.ts';
 import { Writes } from '../../../src/collections/writes.ts';
-import { defineCollection, type Shape } from '../../../src/index.ts';
+import { type Shape, defineCollection } from '../../../src/index.ts';
 import { references } from '../../../src/options/references/references.ts';
-import { draft } from '../../../src/schema/validate.ts';
 import { referenceIn } from '../../../src/schema/field.ts';
-import { openStore, type StoreOptions } from '../../../src/store/open-store.ts';
+import { draft } from '../../../src/schema/validate.ts';
 import { TableTransaction } from '../../../src/store/memory/transaction.ts';
+import { type StoreOptions, openStore } from '../../../src/store/open-store.ts';
 import type { Store, Transaction } from '../../../src/store/store.ts';
 import { all, machineWith, seededRandom, steppingClock, tick } from './fixtures.ts';
-import { keysOn } from './keys.ts';
 
 const shapes = {
   posts: {
@@ -320,3 +320,8 @@ export function modelled(blog: Blog, model: BlogModel): (operation: Operation) =
 
 /** Whether the store failed, and the operation was not decided. */
 export const isFailure = (outcome: string): boolean => /^(storage_full|store_failed|outcome_unknown)$/.test(outcome);
+
+/** Idempotency keys on a store that has not started. */
+export function keysOn(store: Store, clock: Clock): IdempotencyKeys {
+  return new IdempotencyKeys({ store, clock });
+}

@@ -1,12 +1,97 @@
 import assert from 'node:assert/strict';
+import { createHmac } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import type { PlainReply } from '../inside.ts';
-import { generator, numbersOf, type Generator } from '../random.ts';
-import {
-  holds, isByRecord, isListed, mayRead, maySet, refusal, seenBy, told, verdict,
-  type Asker, type Cells, type Operation, type Row,
-} from './model.ts';
-import { openWorld, people, statusOr, usersCount, type Modelled, type Someone, type World } from './world.ts';
+import { CairnError } from '../../src/base/errors.ts';
+import type { CollectionDefinition } from '../../src/collections/declaration.ts';
+import { defineCollection } from '../../src/collections/define.ts';
+import type { Caller } from '../../src/programs/callers.ts';
+import { type App, type PlainReply, createApp } from './inside.ts';
+import { type Generator, generator, numbersOf } from './random.ts';
+
+/** Who sees what, as the reference says it: answers are held against this model, which knows nothing of the source. */
+
+export type Operation = 'list' | 'create' | 'read' | 'replace' | 'patch' | 'remove';
+export type Cells = Readonly<Record<Operation, readonly string[]>>;
+
+/** Who asks. A stranger has no user. */
+export interface Asker {
+  readonly userId?: number;
+  readonly role?: string;
+  readonly kind: 'anonymous' | 'bearer' | 'session' | 'key';
+  readonly isReadOnly?: boolean;
+}
+export const stranger: Asker = { kind: 'anonymous' };
+
+/** Who a request is for a route with this cell: nobody looks at the credentials of one that is open to all. */
+export const seenBy = (cell: readonly string[], who: Asker): Asker => (cell.includes('public') ? stranger : who);
+
+export interface Row {
+  readonly id: number;
+  readonly ownerId: number;
+  /** Counts the changes. */
+  readonly version: number;
+  readonly values: Readonly<Record<string, unknown>>;
+}
+
+/** The words by which records decide: the owner, and fields that refer to users. */
+export const isByRecord = (word: string): boolean => word === 'owner' || /Ids?$/.test(word);
+
+/** Whether a cell lets somebody pass to a record; without one, to a record that is the best for this caller. */
+export function holds(cell: readonly string[], who: Asker, row?: Row): boolean {
+  return cell.some((word) => {
+    if (word === 'public' || word === 'optional') return true;
+    if (who.userId === undefined || (word === 'session' && who.kind !== 'session')) return false;
+    if (who.role === 'admin' || word === 'user' || word === 'session') return true;
+    if (!isByRecord(word)) return word === who.role;
+    const named = row === undefined ? who.userId : word === 'owner' ? row.ownerId : row.values[word];
+    return [named].flat().includes(who.userId);
+  });
+}
+
+/** Whether somebody may set a field for these words, of a row that is not theirs to make but there already. */
+export const maySet = (words: readonly string[], who: Asker, row?: Row): boolean =>
+  who.role === 'admin' || words.includes(String(who.role)) ||
+  (words.includes('owner') && who.userId !== undefined && (row === undefined || row.ownerId === who.userId));
+
+/** The words that ask for no role, and for nothing of a record. */
+const isOpen = (word: string): boolean => ['public', 'optional', 'user', 'session'].includes(word);
+
+/** The cells as they are served: where roles alone may read, nobody else is shown lists. */
+export function served(cells: Cells): Cells {
+  const { list, read } = cells;
+  if (read.some((word) => isOpen(word) || isByRecord(word))) return cells;
+  const both = list.filter((word) => isByRecord(word) || read.includes(word));
+  return { ...cells, list: list.some(isOpen) ? read : both.length > 0 ? both : ['admin'] };
+}
+
+/** Whether somebody who passes to the collection may read a record of it, or sees it in a list. */
+export const mayRead = ({ read }: Cells, who: Asker, row: Row): boolean =>
+  !read.some(isByRecord) || holds(read, who, row);
+export const isListed = (cells: Cells, who: Asker, row: Row): boolean =>
+  holds(cells.list, who, row) &&
+  (cells.read.some(isOpen) && !cells.read.some(isByRecord) || holds(cells.read, who, row));
+
+/** The status of a refusal before a record is looked up; `undefined` where there is none. */
+export function refusal(cells: Cells, operation: Operation, who: Asker): number | undefined {
+  const needed = operation === 'replace' || operation === 'patch' ? [cells[operation], cells.read] : [cells[operation]];
+  const refusing = needed.find((cell) => !holds(cell, who));
+  if (refusing !== undefined) return who.userId === undefined ? 401 : 403;
+  return who.isReadOnly && operation !== 'list' && operation !== 'read' ? 403 : undefined;
+}
+
+/** The status of a request for a record that may not be there; `undefined` where it is answered. */
+export function verdict(cells: Cells, operation: Operation, who: Asker, row: Row | undefined): number | undefined {
+  const refused = refusal(cells, operation, who);
+  if (refused !== undefined) return refused;
+  if (row === undefined || !holds(cells.read, who, row)) return 404;
+  return holds(cells[operation], who, row) ? undefined : 403;
+}
+
+/** What a follower of the changes is told of one: the kind of its event, if any. */
+export function told(cells: Cells, who: Asker, before?: Row, after?: Row): string | undefined {
+  const [saw, sees] = [before, after].map((row) => row !== undefined && isListed(cells, who, row));
+  return sees ? (saw ? 'replaced' : 'created') : saw ? 'removed' : undefined;
+}
 
 /** How many questions are asked of one world. */
 const questionsPerWorld = 300;
@@ -589,4 +674,182 @@ function checkCursor(link: string, sort: string, { id, values }: Row): void {
   const [, cursor = ''] = /cursor=([\w-]+)/.exec(link) ?? [];
   const { after } = JSON.parse(String(Buffer.from(cursor, 'base64url')));
   assert.deepEqual(after, sort.includes('rank') ? [values['rank'], id] : [id], link);
+}
+
+/** Declarations, callers and records by chance, and what they are in the model. */
+
+const secret = 'the secret that signs in the tests of who reads what';
+const password = 'a password for everybody';
+const ownRoles = ['editor', 'viewer'];
+/** The role of a user from before: no declaration names it. */
+const formerRole = 'former';
+
+/** A caller with the fields that requests of it have, and as programs have it. */
+export interface Someone extends Asker {
+  readonly name: string;
+  readonly fields: Readonly<Record<string, string>>;
+  readonly address: string;
+  readonly as: Caller;
+}
+
+/** A collection in the model. */
+export interface Modelled {
+  readonly name: string;
+  readonly declared: Cells;
+  /** As they are served. */
+  readonly cells: Cells;
+  /** The field that refers, if there is one. */
+  readonly reference: Reference | undefined;
+  /** Who may set the price. */
+  readonly setters: readonly string[];
+  readonly rows: Map<number, Row>;
+}
+export interface Reference {
+  readonly field: string;
+  readonly to: string;
+  /** The member that embeds it. */
+  readonly member: string;
+  readonly isList: boolean;
+  readonly onDelete: 'refuse' | 'remove' | 'clear';
+}
+
+const shared = {
+  title: { kind: 'text', min: 1 }, rank: { kind: 'integer', default: 0 },
+  code: { kind: 'text', unique: true, optional: true },
+} as const;
+
+/** How many users there are: their ids begin with 1. */
+export const usersCount = 6;
+
+const callerWords = ['optional', 'user', 'session', 'admin', 'member', ...ownRoles];
+/** The fields that refer to users. */
+export const people = ['assigneeId', 'memberIds'] as const;
+const recordWords = ['owner', 'owner', ...people];
+export const toUsers = { kind: 'reference', to: 'users', onDelete: 'clear' } as const;
+
+function wordsBy(random: Generator, all: readonly string[]): string[] {
+  const count = random.pick([1, 1, 2, 3]);
+  return [...new Set(Array.from({ length: count }, () => random.pick(all)))];
+}
+
+/** The cells of a collection: each word with any others, as far as declarations take them. */
+function cellsBy(random: Generator): Cells {
+  const all = [...callerWords, ...recordWords, ...recordWords];
+  const read = random.below(10) === 0 ? ['public'] : wordsBy(random, all);
+  const open = !read.some(isByRecord);
+  const cellOf = (operation: Operation): readonly string[] => {
+    if ((open || operation === 'create') && random.below(10) === 0) return ['public'];
+    if (operation === 'create') return random.below(4) > 0 ? ['user'] : wordsBy(random, callerWords);
+    return operation !== 'list' && random.below(3) === 0 ? ['user'] : wordsBy(random, all);
+  };
+  const [list, create, replace, patch, remove] = [
+    cellOf('list'), cellOf('create'), cellOf('replace'), cellOf('patch'), cellOf('remove'),
+  ];
+  return { list, create, read, replace, patch, remove };
+}
+
+/** Boards, the tasks of a board, and notes about several tasks. */
+function collectionsBy(random: Generator): Modelled[] {
+  const oneOf = (...choices: readonly Reference['onDelete'][]) => random.pick(choices);
+  const references: readonly (readonly [string, Reference | undefined])[] = [
+    ['boards', undefined],
+    ['tasks', {
+      field: 'boardId', to: 'boards', member: 'board', isList: false,
+      onDelete: oneOf('refuse', 'refuse', 'remove', 'clear'),
+    }],
+    ['notes', {
+      field: 'taskIds', to: 'tasks', member: 'tasks', isList: true, onDelete: oneOf('refuse', 'refuse', 'clear'),
+    }],
+  ];
+  return references.map(([name, reference]) => {
+    const declared = cellsBy(random);
+    const setters = wordsBy(random, ['admin', 'member', 'owner', 'owner', ...ownRoles]);
+    return { name, reference, declared, cells: served(declared), setters, rows: new Map() };
+  });
+}
+
+function definitionOf({ name, declared, reference, setters }: Modelled): CollectionDefinition {
+  const { field = '', to = '', onDelete = 'refuse', isList = false } = reference ?? {};
+  const referring = { kind: 'reference', to, onDelete } as const;
+  const own = isList
+    ? { kind: 'list', of: referring, default: [] } as const
+    : { ...referring, optional: true } as const;
+  const fields = {
+    ...shared, price: { kind: 'integer', optional: true, set: setters }, ...(reference && { [field]: own }),
+    assigneeId: { ...toUsers, optional: true }, memberIds: { kind: 'list', of: toUsers, default: [] },
+  } as const;
+  return { name, fields, access: declared };
+}
+
+function sign(claims: object): string {
+  const [header, payload] = [{ alg: 'HS256', typ: 'JWT' }, claims].map((part) =>
+    Buffer.from(JSON.stringify(part)).toString('base64url'));
+  return `${header}.${payload}.${createHmac('sha256', secret).update(`${header}.${payload}`).digest('base64url')}`;
+}
+
+/** A user in each role, two of them members, each with a token, a session, a key and a key that only reads. */
+async function someonesOf(app: App): Promise<Someone[]> {
+  const as = await app.authenticate(new Request('http://localhost/'));
+  const all: Someone[] = [{ ...stranger, name: 'stranger', fields: {}, address: '192.0.2.1', as }];
+  for (const [index, role] of ['admin', 'member', 'member', ...ownRoles, formerRole].entries()) {
+    const email = `user${index}@example.org`;
+    const address = `198.51.100.${index}`;
+    const given = role === formerRole ? 'member' : role;
+    const user = await app.users.add({ name: `User ${index}`, email, password, role: given });
+    if (given !== role)
+      await app.store.write((tx) => tx.of(app.users.records).replace(user.id, { ...user, role }));
+    const post = async (target: string, json: object, fields: object = {}) => {
+      const sent = { 'content-type': 'application/json', ...fields };
+      const reply = await app.inject({ method: 'POST', target, fields: sent, body: JSON.stringify(json), address });
+      assert.ok(reply.status < 300, reply.body);
+      return reply;
+    };
+    const iat = Math.floor(Date.now() / 1000);
+    const authorization = `Bearer ${sign({ userId: user.id, role, iat, exp: iat + 900 })}`;
+    const keyOf = async (readOnly: boolean): Promise<string> => {
+      const made = await post('/keys', { name: 'A key', readOnly, currentPassword: password }, { authorization });
+      return `Bearer ${JSON.parse(made.body).key}`;
+    };
+    const cookie = /^sid=[\w-]*/.exec((await post('/login', { email, password })).fields.get('set-cookie') ?? '')?.[0];
+    const forms: readonly [Asker['kind'], Record<string, string>, boolean?][] = [
+      ['bearer', { authorization }], ['session', { cookie: cookie ?? '', 'sec-fetch-site': 'same-origin' }],
+      ['key', { authorization: await keyOf(false) }], ['key', { authorization: await keyOf(true) }, true],
+    ];
+    for (const [kind, fields, isReadOnly = false] of forms) {
+      const as = await app.authenticate(new Request('http://localhost/', { headers: fields }));
+      const name = `${role} ${user.id} by ${kind}${isReadOnly ? ' to read' : ''}`;
+      all.push({ name, userId: user.id, role, kind, isReadOnly, fields, address, as });
+    }
+  }
+  return all;
+}
+
+/** An app with these collections and a caller of each kind. */
+export async function openWith(definitions: readonly CollectionDefinition[], items = false) {
+  const collections = definitions.map((each) => defineCollection(each));
+  const app = await createApp({ collections, roles: ownRoles, secret, scryptCost: 1, items });
+  return { app, someones: await someonesOf(app) };
+}
+
+/** What a program gets, or the status of its refusal. */
+export async function statusOr<T>(work: () => T | Promise<T>): Promise<T | number> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof CairnError) return error.status;
+    throw error;
+  }
+}
+
+export interface World {
+  readonly app: App;
+  readonly random: Generator;
+  readonly collections: readonly Modelled[];
+  readonly someones: readonly Someone[];
+}
+
+export async function openWorld(random: Generator): Promise<World> {
+  const collections = collectionsBy(random);
+  const ends: CollectionDefinition = { name: 'ends', fields: { title: { kind: 'text' } } };
+  return { ...(await openWith([...collections.map(definitionOf), ends])), random, collections };
 }

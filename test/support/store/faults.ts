@@ -1,9 +1,77 @@
 import assert from 'node:assert/strict';
 import { CairnError } from '../../../src/base/errors.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { BlogModel, makeBlog, modelled, type Operation } from './blog.ts';
-import { all, makeStore, type Person, person, small, startStore } from './fixtures.ts';
-import { type Call, type Fault, SimulatedDisk } from './simulated-disk.ts';
+import { BlogModel, type Operation, makeBlog, modelled } from './blog.ts';
+import { type Person, all, makeStore, person, seeded, small, startStore, turns } from './fixtures.ts';
+import { type MakeSubject, crashStates } from './model.ts';
+import { type Call, type Fault, SimulatedDisk, afterCrash, unsynced } from './simulated-disk.ts';
+
+/** A write, and how many operations the disk had seen when it began and when it was answered. */
+interface Write {
+  readonly began: number;
+  readonly answered: number;
+  readonly sequence: number;
+}
+
+/**
+ * Writes to a disk that is full now and then, and crashes after each of its operations: what was acknowledged is there,
+ * and nothing that was refused. Returns how many writes were refused, and how many crashes were looked at.
+ */
+export async function crashWhileFull(
+  seed: number,
+  steps: number,
+  make: MakeSubject,
+): Promise<{ refused: number; states: number }> {
+  const next = seeded(seed);
+  const disk = new SimulatedDisk(new Map(), seed % 2 === 0);
+  const subject = make({ ...small, files: disk });
+  const { store } = subject;
+  await store.start();
+  const started = disk.operations.length;
+  const known = new Map([[0, subject.state()]]);
+  const done: Write[] = [];
+  const refused: Write[] = [];
+  for (let step = 0; step < steps; step += 1) {
+    const full = next() < 0.35;
+    disk.fault = ({ operation }) =>
+      full && operation === 'write' && next() < 0.5 ? { code: 'ENOSPC', written: Math.floor(next() * 400) } : undefined;
+    const began = disk.operations.length;
+    const following = store.status().sequence + 1;
+    if (next() < 0.25) await store.checkpoint();
+    else {
+      const [outcomes, sequence] = await subject.write(next).then(
+        (last) => [done, last] as const,
+        (error: unknown) => {
+          assert.ok(error instanceof CairnError && error.code === 'storage_full', String(error));
+          return [refused, following] as const;
+        },
+      );
+      outcomes.push({ began, answered: disk.operations.length, sequence });
+      known.set(store.status().sequence, subject.state());
+    }
+    await turns(10);
+    await subject.pass(1500);
+  }
+  let states = 0;
+  for (let length = started; length <= disk.operations.length; length += 1) {
+    const found = [...crashStates(disk.operations, length, next)];
+    const state = found[Math.floor(next() * found.length)];
+    const content = afterCrash(disk.operations.slice(0, length), state?.dropped ?? new Set(), state?.tear);
+    content.delete('lock');
+    const where = `seed ${seed}, crash after ${length} operations, dropped [${[...(state?.dropped ?? [])].join()}]`;
+    const again = make({ ...small, files: new SimulatedDisk(content) });
+    await again.store.start().catch((error: unknown) => assert.fail(`${where}: ${String(error)}`));
+    const { sequence } = again.store.status();
+    for (const write of done) assert.ok(write.answered > length || write.sequence <= sequence, `${where}: a loss`);
+    // What was under way may be there, whatever became of it.
+    const unanswered = refused.some(
+      (write) => write.began < length && length < write.answered && write.sequence === sequence,
+    );
+    if (!unanswered) assert.equal(again.state(), known.get(sequence), where);
+    states += 1;
+  }
+  return { refused: refused.length, states };
+}
 
 /** How many writes of one run had which outcome. */
 interface Outcomes {
@@ -214,4 +282,79 @@ export async function failEveryCall(trial: Trial, faultOf: FaultOf, where: strin
     seen.refused += outcomes.refused;
     seen.unknown += outcomes.unknown;
   }
+}
+
+/** Crashes of an import on a simulated disk. */
+
+const importedCount = 12;
+
+/** Imports, checkpoints, and crashes after each operation of the disk. */
+async function crashImport(seed: number) {
+  const next = seeded(seed);
+  const disk = new SimulatedDisk(new Map(), seed % 2 === 0);
+  const opened = makeStore({ ...small, files: disk });
+  const { store, people } = opened;
+  await store.start();
+  for (const name of ['a', 'b']) await store.write((tx) => tx.of(people).insert(person(name)));
+  const begun = disk.operations.length;
+  await store.write((tx) => {
+    for (let n = 0; n < importedCount; n += 1) tx.of(people).insert(person(`i${n}`));
+  });
+  const ended = disk.operations.length;
+  await store.checkpoint();
+  await store.close();
+  const seen = { states: 0, none: 0, whole: 0 };
+  for (let length = begun; length <= disk.operations.length; length += 1) {
+    const found = [...crashStates(disk.operations, length, next)];
+    for (const state of [found[0], found[Math.floor(next() * found.length)]]) {
+      const content = afterCrash(disk.operations.slice(0, length), state?.dropped ?? new Set(), state?.tear);
+      content.delete('lock');
+      const where = `seed ${seed}, crash after ${length} operations, dropped [${[...(state?.dropped ?? [])].join()}]`;
+      const left = new SimulatedDisk(content);
+      const { size, recovered } = await judge(left, where);
+      assert.ok(length < ended || size === importedCount + 2, `${where}: a loss`);
+      seen.states += 1;
+      seen[size === 2 ? 'none' : 'whole'] += 1;
+      // A second crash, while the start writes what it has found.
+      const given = left.operations.findIndex(({ kind }) => kind === 'syncDirectory') + 1;
+      const again = given + Math.floor(next() * (recovered - given));
+      const [second] = crashStates(left.operations, again, next);
+      const twice = afterCrash(left.operations.slice(0, again), second?.dropped ?? new Set());
+      twice.delete('lock');
+      await judge(new SimulatedDisk(twice), `${where}, then after ${again}`);
+    }
+  }
+  return seen;
+}
+
+/**
+ * Opens what a crash left: all is there or nothing, and it stays so, with what is written then. Returns how many
+ * records there are, and how many operations the start took.
+ */
+async function judge(disk: SimulatedDisk, where: string) {
+  const opened = makeStore({ ...small, files: disk });
+  await opened.store.start().catch((error: unknown) => assert.fail(`${where}: ${String(error)}`));
+  const { size } = opened.people;
+  const recovered = disk.operations.length;
+  assert.ok(size === 2 || size === importedCount + 2, `${where}: ${size} records`);
+  await opened.store.write((tx) => tx.of(opened.people).insert(person('later')));
+  // A crash that leaves only what was synced.
+  const left = afterCrash(disk.operations, new Set(unsynced(disk.operations)));
+  left.delete('lock');
+  const reopened = makeStore({ ...small, files: new SimulatedDisk(left) });
+  await reopened.store.start();
+  assert.equal(all(reopened.people).length, size + 1, where);
+  return { size, recovered };
+}
+
+/** Tries imports of so many seeds, and sums up what was found. */
+export async function crashImports(seeds: number) {
+  const sum = { states: 0, none: 0, whole: 0 };
+  for (let seed = 1; seed <= seeds; seed += 1) {
+    const { states, none, whole } = await crashImport(seed);
+    sum.states += states;
+    sum.none += none;
+    sum.whole += whole;
+  }
+  return sum;
 }
