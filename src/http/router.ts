@@ -46,11 +46,10 @@ export class RouteConflict extends InvariantError {
  * `/users/../items`, `/users%2f1` and `//users` match nothing. HEAD is answered as GET.
  */
 export class Router<T extends NonNullable<unknown>> {
-  readonly #exact = new Map<string, Path<T>>();
-  /** By the path before the parameter, such as `/items/`. */
-  readonly #byPrefix = new Map<string, Path<T>>();
-  /** Those with a parameter before their end, by the path without it, such as `/tasks/{}/finish`. */
-  readonly #within = new Map<string, Path<T>>();
+  /** By path, with `?` for the parameter: no path has one. */
+  readonly #paths = new Map<string, Path<T>>();
+  /** The most segments of a pattern with a parameter. */
+  #segmentsMax = 0;
 
   /**
    * @throws InvariantError for a malformed pattern; RouteConflict
@@ -61,19 +60,14 @@ export class Router<T extends NonNullable<unknown>> {
         patternGrammar.test(pattern),
         `"${pattern}" is not a path pattern such as /items/{id}`,
       );
-      const [prefix = '', parameter] = pattern.split('{');
-      const isWithin = parameter?.includes('/') === true;
-      const paths = isWithin
-        ? this.#within
-        : parameter === undefined
-          ? this.#exact
-          : this.#byPrefix;
-      const key = isWithin ? pattern.replace(/\{\w+/, '{') : prefix;
-      const path = paths.get(key) ?? { pattern, byMethod: new Map<string, T>() };
+      const key = pattern.replace(/\{\w+\}/, '?');
+      const path = this.#paths.get(key) ?? { pattern, byMethod: new Map<string, T>() };
       const isNew = path.pattern === pattern && !path.byMethod.has(method);
       if (!isNew) throw new RouteConflict(`${method} ${pattern}`, `${method} ${path.pattern}`);
       path.byMethod.set(method, value);
-      paths.set(key, path);
+      this.#paths.set(key, path);
+      if (key !== pattern)
+        this.#segmentsMax = Math.max(this.#segmentsMax, pattern.split('/').length - 1);
     }
   }
 
@@ -81,11 +75,7 @@ export class Router<T extends NonNullable<unknown>> {
   match(method: string, target: string): Match<T> {
     const mark = `${target}?`.indexOf('?');
     const path = target.slice(0, mark);
-    const start = path.lastIndexOf('/') + 1;
-    const exact = this.#exact.get(path);
-    let parameter = exact === undefined ? path.slice(start) : '';
-    let found = parameter === '' ? exact : this.#byPrefix.get(path.slice(0, start));
-    if (found === undefined && this.#within.size > 0) [found, parameter] = this.#matchWithin(path);
+    const [found, parameter] = this.#find(path);
     if (found === undefined) return { kind: 'not-found' };
     const { byMethod } = found;
     const value = byMethod.get(method === 'HEAD' ? 'GET' : method);
@@ -99,13 +89,20 @@ export class Router<T extends NonNullable<unknown>> {
     return { kind: 'method-not-allowed', allow: [...methods].sort().join(', ') };
   }
 
-  /** Finds a path with a parameter before its end, and the parameter. */
-  #matchWithin(path: string): [Path<T> | undefined, string] {
-    const segments = path.split('/');
-    for (const [key, found] of this.#within) {
-      const at = key.split('/').indexOf('{}');
-      const parameter = segments[at] ?? '';
-      if (parameter !== '' && segments.with(at, '{}').join('/') === key) return [found, parameter];
+  /** Finds a path and its parameter, which is looked for in one segment after the other from the end. */
+  #find(path: string): [found: Path<T> | undefined, parameter: string] {
+    const exact = this.#paths.get(path);
+    if (exact !== undefined) return [exact, ''];
+    let end = path.length;
+    for (let tries = this.#segmentsMax; tries > 0 && end > 0; tries -= 1) {
+      const start = path.lastIndexOf('/', end - 1) + 1;
+      const parameter = path.slice(start, end);
+      const found =
+        parameter === ''
+          ? undefined
+          : this.#paths.get(`${path.slice(0, start)}?${path.slice(end)}`);
+      if (found !== undefined) return [found, parameter];
+      end = start - 1;
     }
     return [undefined, ''];
   }
