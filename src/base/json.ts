@@ -54,8 +54,8 @@ export function parseJson(text: string): JsonValue {
  * Passes over a text without building its values, and returns their number. Refuses what
  * `JSON.parse` refuses, and what that lets pass: a member name that is repeated in an object,
  * nesting deeper than `limits.jsonDepthMax`, more than `valuesMax` values, more than `membersMax`
- * members in one object, and a number with digits that a double does not keep. (One that is too
- * large becomes ±Infinity, which the rules for numbers refuse.)
+ * members in one object, and an integer that a double cannot hold. (One that is too large
+ * becomes ±Infinity, which the rules for numbers refuse.)
  * @throws CairnError `malformed_json`, `content_too_large`
  */
 export function scan(text: string, valuesMax: number, membersMax = Infinity): number {
@@ -178,7 +178,7 @@ class Scanner {
     this.#at = this.#after(isWord ? wordHere : numberHere, start);
     if (this.#at === start) throw this.#error('expected a value');
     if (isWord || isExact(this.#text.slice(start, this.#at))) return;
-    throw this.#error('a number has more digits than a double keeps', start);
+    throw this.#error('an integer has more digits than a double holds', start);
   }
 
   #expect(character: string, what: string): void {
@@ -214,12 +214,25 @@ export function parseJsonNumber(text: string): number {
   return wholeNumber.test(text) && isExact(text) ? Number(text) : NaN;
 }
 
-/** Whether a double keeps all digits of a number. Those of one that is too large are not lost. */
+/**
+ * True unless a number is an integer that a double cannot hold. A fraction with more digits is rounded:
+ * C prints 0.10000000000000001.
+ */
 function isExact(lexeme: string): boolean {
   // A double represents up to 15 significant digits exactly.
   if (lexeme.length <= 15 && !/[eE]/.test(lexeme)) return true;
   const value = Number(lexeme);
-  return !Number.isFinite(value) || significand(lexeme) === significand(String(value));
+  // A number that is too large loses no digits.
+  if (!Number.isInteger(value) || !isWhole(lexeme)) return true;
+  return significand(lexeme) === significand(String(value));
+}
+
+/** True for a number without a fraction, whatever its exponent. */
+function isWhole(lexeme: string): boolean {
+  const [digits = '', exponent = '0'] = lexeme.toLowerCase().split('e');
+  const fraction = (digits.split('.')[1] ?? '').length;
+  const zeros = /(?<!0)0*$/.exec(digits.replace('.', ''))?.[0].length ?? 0;
+  return fraction - zeros <= Number(exponent);
 }
 
 /**

@@ -410,7 +410,7 @@ const broken: readonly [content: string, message: RegExp][] = [
   ['{"a":[]} x', /expected the end at line 1, column 10\n$/],
   ['{"a":[\n{"b":1,"b":2}]}', /duplicate member name at line 2, column 8\n$/],
   ['{"a":[{"b":1}],\n"a":[{"b":1}]}', /duplicate member name at line 2, column 1\n$/],
-  ['{"a":[{"b":\n9007199254740993}]}', /a number has more digits than a double keeps at line 2, column 1\n$/],
+  ['{"a":[{"b":\n9007199254740993}]}', /an integer has more digits than a double holds at line 2, column 1\n$/],
   [`{"a":[{"b":${'['.repeat(200_000)}`, /nested more than 32 deep at line 1, column 41\n$/],
 ];
 for (const [content, message] of broken) {

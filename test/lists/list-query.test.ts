@@ -159,7 +159,7 @@ describe('the query of a list', () => {
     'sort=toString', 'sort=__proto__', 'sort=name,price,on,role', 'sort=price desc',
     'fields=', 'fields=id,id', 'fields=password', 'fields=id,', 'fields=revision', 'fields=*',
     'price=', 'price=abc', 'price=0x10', 'price=1e400', 'price=NaN', 'price= 1', 'price:in=1,,2', 'price:in=1%5C,2',
-    'price=.5', 'price=01', 'price=1e-400', 'price=9007199254740993', 'limit:gt=0.12345678901234567890', 'price="1"',
+    'price=.5', 'price=01', 'price=9007199254740993', 'limit:gt=12345678901234567891', 'price="1"',
     'on=1', 'on=True', 'on=', 'on:gt=true', 'role=owner', 'role:in=admin,x', 'role:contains=a', 'at=2026',
     'at:contains=2',
     'cursor=', 'cursor=x', 'cursor=W10', 'cursor=bnVsbA', 'cursor=%00',
