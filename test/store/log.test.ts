@@ -3,9 +3,8 @@ import { it } from 'node:test';
 import { FileLog } from '../../src/store/disk/file-log.ts';
 import type { Group } from '../../src/store/log.ts';
 import { Tables } from '../../src/store/memory/table.ts';
-import { names, write } from '../support/store/content.ts';
 import {
-  all, machineWith, people, person, seededRandom, small, startStore, steppingClock, turns, type Opened,
+  all, machineWith, names, people, person, seededRandom, small, startStore, steppingClock, turns, write, type Opened,
 } from '../support/store/fixtures.ts';
 import { SimulatedDisk } from '../support/store/simulated-disk.ts';
 

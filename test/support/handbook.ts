@@ -66,7 +66,8 @@ const blocks: Readonly<Record<string, (made: Made) => readonly string[]>> = {
   paths: ({ routes }) => [
     '| Path | Methods, and who may use them |',
     '|---|---|',
-    ...Array.from(pathsByMethods(routes), ([methods, paths]) => row(paths.map((path) => `\`${path}\``).join(', '), methods)),
+    ...Array.from(pathsByMethods(routes), ([methods, paths]) =>
+      row(paths.map((path) => `\`${path}\``).join(', '), methods)),
   ],
   'most-used': () => [
     '| Option | Default | What it is for |',
