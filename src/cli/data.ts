@@ -8,8 +8,8 @@ import { defaultOptions } from '../app/options.ts';
 import { OptionError, options } from '../config/options.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
 import { journalNumbers } from '../store/format/journal.ts';
+import type { StoreStatus } from '../store/store.ts';
 import { unfinishedName } from '../store/recovery/recover.ts';
-import type { Copy, Inspection } from '../options/offline/offline.ts';
 import {
   clusterAccess,
   clusterOf,
@@ -24,6 +24,7 @@ import {
 import {
   credentials,
   directoryPlace,
+  loadOffline,
   newPlaceOf,
   offlineOptions,
   placeOf,
@@ -97,7 +98,7 @@ const signInAgain =
   'replace a CAIRN_SECRET too\n';
 
 async function check(call: Call): Promise<ExitCode> {
-  const { checkStore } = await import('../options/offline/offline.ts');
+  const { checkStore } = await loadOffline();
   const { terminal } = call;
   const file = call.read(options.collections);
   const declared = file === undefined ? undefined : await declarationsOf(file);
@@ -179,7 +180,7 @@ async function checkKeys(directory: string, secret: string | undefined): Promise
 }
 
 async function repair(call: Call): Promise<ExitCode> {
-  const { repairStore } = await import('../options/offline/offline.ts');
+  const { repairStore } = await loadOffline();
   const { terminal } = call;
   const source = dataDirectory(call);
   const target = targetOf(call, directoryPlace(source, terminal));
@@ -213,14 +214,18 @@ async function restore(call: Call): Promise<void> {
   call.terminal.out(signInAgain);
 }
 
-function showCopy(terminal: Terminal, copy: Copy, { name: target }: Place): void {
+function showCopy(
+  terminal: Terminal,
+  copy: Awaited<ReturnType<Place['read']>>,
+  { name: target }: Place,
+): void {
   const collections = copy.image.views.map(({ name, size }) => ({ name, records: size }));
   for (const line of counts(collections)) terminal.out(`${line}\n`);
   const advice = `; ${keyFile} signs tokens: keep the copy as secret as the data`;
   terminal.out(`Copied to ${target}${copy.keys === undefined ? '' : advice}\n`);
 }
 
-type Counts = Inspection['collections'];
+type Counts = StoreStatus['collections'];
 
 function operandOf({ operands: [operand = ''] }: Call): string {
   return resolve(operand);

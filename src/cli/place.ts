@@ -67,17 +67,19 @@ function clusterPlace(cluster: SharedTools): Place {
 export function directoryPlace(directory: string, terminal: Terminal, restores = false): Place {
   const files = (): Files => new NodeFiles(directory);
   const settings = { ...offlineOptions(terminal), restores };
-  const load = () => import('../options/offline/offline.ts');
   return {
     name: directory,
     holds: (path) => isWithin(directory, path),
-    read: async () => (await load()).readCopy(files(), settings),
-    write: async (read) => (await load()).writeCopy(files(), read, settings),
+    read: async () => (await loadOffline()).readCopy(files(), settings),
+    write: async (read) => (await loadOffline()).writeCopy(files(), read, settings),
     readKeys: () => readKeyRing(files()),
     changeKeys: (change) => changeKeyFile(files(), change),
     newKeyUse: '; send SIGHUP to a running server',
   };
 }
+
+/** Loads what works on a store without a server. */
+export const loadOffline = () => import('../options/offline/offline.ts');
 
 /** What lets callers in. */
 export const credentials = { collections: ['sessions', 'api-keys'], keyFile };

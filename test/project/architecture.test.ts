@@ -169,7 +169,7 @@ test('a part of the options or features is named in one place alone, types inclu
   }
   const rooms = new Set(source.map(({ path }) => roomOf(path)).filter((room) => parts.test(room)));
   // What commands alone do is named by the file of these commands.
-  const ofCommands = new Map([['src/options/transfer', 'cli/transfer'], ['src/options/offline', 'cli/data']]);
+  const ofCommands = new Map([['src/options/transfer', 'cli/transfer'], ['src/options/offline', 'cli/place']]);
   const wanted = Array.from(rooms, (room) => `src/${ofCommands.get(room) ?? 'app/parts'}.ts → ${room}`);
   assert.deepEqual([...named].sort(), wanted.sort());
 });
