@@ -5,7 +5,6 @@ import type { CollectionOptions } from '../api/collections.ts';
 import type { Operations as CollectionOperations } from '../api/operations.ts';
 import type { SharedPlace, SharedPurpose, SharedTools } from '../api/shared-place.ts';
 import type { Tokens } from '../auth/tokens.ts';
-import type { JsonObject } from '../base/json.ts';
 import type { Clock } from '../base/system.ts';
 import type { CollectionDeclaration } from '../collections/declaration.ts';
 import type { Declared, ReferenceRules, Registry, TableRules } from '../collections/registry.ts';
@@ -121,13 +120,9 @@ interface FeatureContext {
 }
 
 interface FeatureModule {
-  /** The routes that the OpenAPI document has. */
-  readonly routes?: { readonly [operation: string]: Route };
   createFeature(context: FeatureContext): Feature;
   /** Makes an API key of a user, and returns it. @throws CairnError */
   makeKey?(data: Data, userId: number, name: string): Promise<string>;
-  /** Returns the OpenAPI document of these routes. */
-  documentOf?(routes: readonly Route[], basePath: string, dialect?: string): JsonObject;
 }
 
 export const options: Options = {

@@ -1,8 +1,8 @@
-import { routeTable } from '../api/route-table.ts';
-import { openData } from '../app/data.ts';
+import { openApp } from '../app/app.ts';
+import { LocalRequest } from '../app/local-request.ts';
 import { defaultOptions } from '../app/options.ts';
-import { loadFeatures, loadReferences } from '../app/parts.ts';
 import { options } from '../config/options.ts';
+import { silentLog } from '../log/log.ts';
 import { declarationsOf, type Command } from './command.ts';
 
 export const commands: readonly Command[] = [
@@ -18,21 +18,28 @@ export const commands: readonly Command[] = [
     ],
     async run({ terminal, read }) {
       const declarations = await declarationsOf(read(options.collections));
-      const references = await loadReferences(declarations.collections ?? []);
-      const { registry } = openData({ ...defaultOptions, ...declarations, references });
-      const table = routeTable([...registry.values()], {
-        users: declarations.users,
-        roles: declarations.roles,
-        registration: read(options.registration),
-        requireIfMatch: read(options.requireIfMatch),
-        passwordLengthMin: read(options.passwordLengthMin),
+      const app = await openApp({
+        ...defaultOptions,
+        ...declarations,
+        page: false,
+        log: silentLog,
+        settings: {
+          ...defaultOptions.settings,
+          auth: declarations.users === false ? 'none' : 'required',
+          registration: read(options.registration),
+          requireIfMatch: read(options.requireIfMatch),
+          passwordLengthMin: read(options.passwordLengthMin),
+          basePath: read(options.basePath),
+        },
       });
-      const features = await loadFeatures({ page: false, keys: declarations.users });
-      const all = [...table, ...features.flatMap(({ routes = {} }) => Object.values(routes))];
-      for (const { documentOf } of features) {
-        const document = documentOf?.(all, read(options.basePath));
-        if (document !== undefined) terminal.out(`${JSON.stringify(document, null, 2)}\n`);
-      }
+      await app.begin();
+      const { options: server } = app.server;
+      const fields = ['host', 'localhost'];
+      const receive = (): Buffer => Buffer.alloc(0);
+      const asked = { method: 'GET', target: '/openapi.json', fields, receive };
+      const { body } = await server.handle(new LocalRequest(server, asked));
+      terminal.out(`${JSON.stringify(JSON.parse(String(body)), null, 2)}\n`);
+      await app.close();
     },
   },
 ];

@@ -1,9 +1,8 @@
 import type { IncomingMessage } from 'node:http';
+import { LocalRequest } from '../app/local-request.ts';
 import { InvariantError } from '../base/errors.ts';
-import { callerKey } from '../base/network.ts';
 import { OptionError } from '../config/options.ts';
 import { bodyTooLarge, problemOf } from '../http/exchange.ts';
-import { Fields } from '../http/fields.ts';
 import { checkHead } from '../http/head.ts';
 import { endUnread, isStreamed, type Reply, type Request as PlainCall } from '../http/message.ts';
 import type { HttpServerOptions } from '../http/server-options.ts';
@@ -78,7 +77,7 @@ export async function inject(options: InjectOptions, plain: PlainRequest): Promi
   for (const [name, value] of Object.entries(headers)) named.set(name.toLowerCase(), value);
   const fields = [...named].flat();
   const receive = (): Buffer => content;
-  const request = new Call(options, { method, target, fields, address, receive, signal });
+  const request = new LocalRequest(options, { method, target, fields, address, receive, signal });
   const reply = await answer(options, request);
   const { body: whole = '' } = reply;
   let text = '';
@@ -117,7 +116,7 @@ export async function answerFetch(
   const receive = (bytesMax: number): Promise<Buffer> => bodyOf(request, bytesMax);
   const target = pathname + search;
   const { address } = given;
-  const call = new Call(options, { method, target, fields, address, receive, request });
+  const call = new LocalRequest(options, { method, target, fields, address, receive, request });
   const reply = await answer(options, call);
   const { body } = reply;
   if (method !== 'HEAD') return responseOf(reply, isStreamed(body) ? streamOf(body) : body);
@@ -126,7 +125,7 @@ export async function answerFetch(
 }
 
 /** Returns the reply to a request, with the fields that the sender adds. */
-async function answer(options: InjectOptions, request: Call): Promise<Reply> {
+async function answer(options: InjectOptions, request: LocalRequest): Promise<Reply> {
   const { handle, cors } = options;
   let reply: Reply;
   try {
@@ -166,63 +165,6 @@ function streamOf(body: AsyncIterable<string>): ReadableStream<Uint8Array> {
   });
 }
 
-interface CallOptions {
-  readonly method: string;
-  readonly target: string;
-  readonly fields: readonly string[];
-  readonly address?: string | undefined;
-  readonly receive: (bytesMax: number) => Buffer | Promise<Buffer>;
-  readonly signal?: AbortSignal | undefined;
-  /** Its signal is asked for only where it is needed. */
-  readonly request?: Request;
-}
-
-/** A request without a connection. */
-class Call implements PlainCall {
-  readonly id: string;
-  readonly method: string;
-  readonly basePath: string;
-  readonly address: string;
-  readonly fields: Fields;
-  target: string;
-  caller: string;
-  readonly #options: CallOptions;
-
-  constructor({ nextId, basePath = '' }: InjectOptions, options: CallOptions) {
-    const { method, target, fields, address = '127.0.0.1' } = options;
-    this.id = nextId();
-    this.method = method;
-    this.target = target;
-    this.basePath = basePath;
-    this.address = address;
-    this.caller = callerKey(address, undefined);
-    this.fields = new Fields(fields);
-    this.#options = options;
-  }
-
-  get signal(): AbortSignal {
-    const { signal, request } = this.#options;
-    return signal ?? request?.signal ?? new AbortController().signal;
-  }
-
-  async receiveBody(bytesMax: number): Promise<Buffer> {
-    const body = await this.#options.receive(bytesMax);
-    if (body.length > bytesMax) throw bodyTooLarge(bytesMax);
-    return body;
-  }
-
-  /** Their replies count in no share. */
-  hold(): void {}
-
-  /** No log has an embedder's own requests. */
-  matched(): void {}
-
-  /** They count in no share of requests in flight. */
-  authenticated(userId: number | undefined): void {
-    this.caller = callerKey(this.address, userId);
-  }
-}
-
 /** @throws TypeError for what is no request of the Web's kind, of whatever copy of its class */
 function checkRequest(what: string, request: unknown): void {
   const { url, headers } = Object(request);
@@ -242,10 +184,10 @@ export function credentialsOf(
   if ('rawHeaders' in request) {
     const { method = 'GET', rawHeaders: fields, socket } = request;
     const address = socket.remoteAddress?.replace(/^::ffff:/, '');
-    return new Call(options, { method, target: '/', fields, address, receive });
+    return new LocalRequest(options, { method, target: '/', fields, address, receive });
   }
   const { method } = request;
-  return new Call(options, { method, target: '/', fields: fieldsOf(request), receive });
+  return new LocalRequest(options, { method, target: '/', fields: fieldsOf(request), receive });
 }
 
 /** Returns the fields of a request. `Host` is the host of its URL. */
