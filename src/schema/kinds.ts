@@ -388,21 +388,29 @@ const likeFields: { readonly [like in LikeKind]: Field } = {
 };
 
 /** Returns what keeps a value from being stored as JSON, with its place in the value. */
-function jsonViolation(value: JsonValue, place = ''): Placed | undefined {
-  if (typeof value === 'number') {
-    return Number.isFinite(value) ? undefined : { ...notFinite, place };
-  }
-  if (typeof value === 'string') {
-    return isWellFormed(value) ? undefined : { ...forbiddenSurrogate, place };
-  }
+function jsonViolation(value: JsonValue): Placed | undefined {
+  if (typeof value === 'number') return Number.isFinite(value) ? undefined : notFinite;
+  if (typeof value === 'string') return isWellFormed(value) ? undefined : forbiddenSurrogate;
   if (typeof value !== 'object' || value === null) return undefined;
+  if (Array.isArray(value)) {
+    // There may be millions of elements.
+    for (let at = 0; at < value.length; at += 1) {
+      const found = jsonViolation(value[at]);
+      if (found !== undefined) return placedBelow(found, String(at));
+    }
+    return undefined;
+  }
   for (const [name, one] of Object.entries(value)) {
-    const at = place + pointerTo(name);
-    const found = isWellFormed(name) ? jsonViolation(one, at) : { ...forbiddenSurrogate, place };
-    if (found !== undefined) return found;
+    if (!isWellFormed(name)) return forbiddenSurrogate;
+    const found = jsonViolation(one);
+    if (found !== undefined) return placedBelow(found, name);
   }
   return undefined;
 }
+const placedBelow = (found: Placed, name: string): Placed => ({
+  ...found,
+  place: pointerTo(name) + (found.place ?? ''),
+});
 const isWellFormed = (text: string): boolean => !loneSurrogate.pattern.test(text);
 const notFinite = violation('not_finite', 'must be a finite number');
 const forbiddenSurrogate = violation(loneSurrogate.code, `must not contain ${loneSurrogate.what}`);
