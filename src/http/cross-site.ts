@@ -1,4 +1,5 @@
 import type { Fields } from './fields.ts';
+import { withoutDefaultPort } from './head.ts';
 
 /** Origins of pages. */
 export type Origins = Pick<ReadonlySet<string>, 'has'>;
@@ -33,6 +34,7 @@ export function isCrossSite(fields: Fields, allowedOrigins: Origins): boolean {
  * the browser's.
  */
 function isOwnOrigin(origin: string, host: string | undefined): boolean {
-  const authority = /^https?:\/\/([^/]+)$/.exec(origin)?.[1];
-  return authority !== undefined && authority.toLowerCase() === host?.toLowerCase();
+  const [, scheme = '', authority] = /^(https?):\/\/([^/]+)$/.exec(origin) ?? [];
+  if (authority === undefined || host === undefined) return false;
+  return withoutDefaultPort(scheme, authority) === withoutDefaultPort(scheme, host);
 }

@@ -93,13 +93,21 @@ const originForm =
  */
 function otherForm(method: string, target: string, host: string | undefined): string {
   if (target === '*' && method === 'OPTIONS') return target;
-  const [, named, rest = ''] = /^https?:\/\/([^/?#]*)(.*)$/i.exec(target) ?? [];
+  const [, scheme = '', named, rest = ''] =
+    /^(https?):\/\/([^/?#]*)(.*)$/i.exec(target) ?? [];
   const inner = rest.startsWith('/') ? rest : `/${rest}`;
   if (named === undefined || !originForm.test(inner)) throw malformed('its target is malformed');
-  if (named.toLowerCase() !== (host ?? named).toLowerCase()) {
+  const own = withoutDefaultPort(scheme, host ?? named);
+  if (withoutDefaultPort(scheme, named) !== own) {
     throw unreadable('misdirected_request', 'the authority of its target differs from its Host');
   }
   return inner;
+}
+
+/** Returns an authority in lower case, without the default port of a scheme (RFC 9110 §4.2.3). */
+export function withoutDefaultPort(scheme: string, authority: string): string {
+  const port = scheme.toLowerCase() === 'https' ? /:(?:443)?$/ : /:(?:80)?$/;
+  return authority.toLowerCase().replace(port, '');
 }
 
 /**

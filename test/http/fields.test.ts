@@ -118,6 +118,10 @@ test('the cross-site rule', () => {
     [{ Origin: 'null' }, true],
     [{ Origin: '' }, true],
     [{ Origin: 'ftp://api.example' }, true],
+    [{ Origin: 'https://api.example', Host: 'api.example:443' }, false],
+    [{ Origin: 'http://api.example:80', Host: 'API.example' }, false],
+    [{ Origin: 'http://api.example', Host: 'api.example:443' }, true],
+    [{ Origin: 'https://api.example', Host: 'api.example:80' }, true],
   ];
   for (const [sent, expected] of rows) {
     assert.equal(isCrossSite(fields({ Host: 'api.example', ...sent }), allowed), expected, JSON.stringify(sent));

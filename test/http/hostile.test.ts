@@ -152,6 +152,8 @@ function answers(name: string, rows: readonly Row[]): void {
 const host = 'HTTP/1.1\r\nHost: a\r\n';
 answers('odd but legitimate', [
   ['absolute-form of the same authority', `GET http://A/items/1 ${host}\r\n`, 200],
+  ['absolute-form with the default port', `GET http://a:80/items/1 ${host}\r\n`, 200],
+  ['Host with the default port', 'GET http://a/items/1 HTTP/1.1\r\nHost: a:80\r\n\r\n', 200],
   ['HTTP/1.0 that stays', 'GET /items/1 HTTP/1.0\r\nConnection: keep-alive\r\n\r\n', 200],
   ['an empty line before the request', `\r\n${get}\r\n`, 200],
   ['an IPv6 Host', 'GET /items/1 HTTP/1.1\r\nHost: [::1]:3000\r\n\r\n', 200],
