@@ -1,5 +1,3 @@
-import { invariant } from './errors.ts';
-
 /**
  * The bounds of what callers and files can make the server accept, keep or wait for. Each
  * name has its unit. Options (`src/config/options.ts`) set further bounds. A number that
@@ -305,43 +303,6 @@ const limits = {
   spareBytes: 1024 * 1024,
 } as const;
 export { limits };
-
-/** Returns the sum of the parts of V8's heap. */
-const heapSharesOf = (bounds: Limits): number =>
-  bounds.recordsHeapShareMax +
-  bounds.waitingHeapShareMax +
-  bounds.keptOrdersHeapShareMax +
-  bounds.replacedHeapShareMax +
-  bounds.eventsHeapShareMax;
-
-/** Returns the relations between bounds that do not hold. The start asserts that all do. */
-export function contradictionsIn(bounds: Limits): string[] {
-  // prettier-ignore
-  const relations: readonly (readonly [what: string, low: number, high: number])[] = [
-    ['what waits leaves room for kept orders', bounds.waitingHeapShareMax, 1 / 4 - bounds.keptOrdersHeapShareMax],
-    ['no part of the heap is for two', heapSharesOf(bounds), 0.92],
-    ['a caller has at most half of what waits', bounds.waitingPerCallerShareMax, 1 / 2],
-    ['half in flight is for others', bounds.requestsInFlightPerCallerMax, bounds.requestsInFlightMax / 2],
-    ['a network has at most half of the connections', bounds.connectionsPerAddressMax, bounds.connectionsMax / 2],
-    ['a caller has at most half of the lists', bounds.listsPerCallerMax, bounds.listsMax / 2],
-    ['a caller has at most half of the streams', bounds.listenersPerCallerMax, bounds.listenersMax / 2],
-    ['each request in flight can wait for the disk', bounds.requestsInFlightMax, bounds.waitingTransactionsMax],
-    ['kept replies leave most memory to other records', bounds.keptMemoryShareMax, 1 / 4],
-    ['a body holds a batch of small records', bounds.elementsMax * 5, bounds.jsonValuesMax],
-    ['a page holds what one request creates', bounds.elementsMax, bounds.pageRecordsMax],
-    ['a body without sign-in is within that of a user', bounds.anonymousBodyBytesMax, bounds.bodyBytesMax],
-    ['a body holds most records', bounds.bodyBytesMax, bounds.recordBytesMax],
-    ['a body that does not count is small', bounds.uncountedBodyBytesMax, bounds.anonymousBodyBytesMax],
-    ['a token of its own is within all', bounds.accessTokenSeconds, bounds.accessTokenLifetimeSecondsMax],
-    ['a used cookie lives longer', bounds.cookieIdleSecondsMax, bounds.cookieLifetimeSecondsMax],
-    ['a refresh token that is used lives longer', bounds.refreshIdleSecondsMax, bounds.refreshLifetimeSecondsMax],
-    ['a request arrives within the time of its fields and body', bounds.headersTimeoutMs, bounds.requestTimeoutMs],
-    ['a slow reader is cut off before a stop is', bounds.slowReaderTimeoutMs, bounds.drainTimeoutMs],
-  ];
-  return relations.filter(([, low, high]) => low > high).map(([what]) => what);
-}
-
-invariant(contradictionsIn(limits).length === 0, `limits: ${contradictionsIn(limits).join('; ')}`);
 
 /** The type of these bounds, for tests that use other values. */
 export type Limits = Record<keyof typeof limits, number>;

@@ -2,15 +2,36 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { oldGenerationBytes } from '../../src/base/heap.ts';
-import { contradictionsIn, limits } from '../../src/base/limits.ts';
+import { limits } from '../../src/base/limits.ts';
 
-test('the bounds agree with each other, and one that does not is named', () => {
-  assert.deepEqual(contradictionsIn(limits), []);
-  const raised = { ...limits, keySecondsMax: limits.accessTokenLifetimeSecondsMax + 1, listsPerCallerMax: 20 };
-  assert.deepEqual(contradictionsIn(raised), [
-    'a caller has at most half of the lists',
-  ]);
-});
+const heapShares =
+  limits.recordsHeapShareMax + limits.waitingHeapShareMax + limits.keptOrdersHeapShareMax +
+  limits.replacedHeapShareMax + limits.eventsHeapShareMax;
+
+for (const [what, low, high] of [
+  ['what waits leaves room for kept orders', limits.waitingHeapShareMax, 1 / 4 - limits.keptOrdersHeapShareMax],
+  ['no part of the heap is for two', heapShares, 0.92],
+  ['a caller has at most half of what waits', limits.waitingPerCallerShareMax, 1 / 2],
+  ['half in flight is for others', limits.requestsInFlightPerCallerMax, limits.requestsInFlightMax / 2],
+  ['a network has at most half of the connections', limits.connectionsPerAddressMax, limits.connectionsMax / 2],
+  ['a caller has at most half of the lists', limits.listsPerCallerMax, limits.listsMax / 2],
+  ['a caller has at most half of the streams', limits.listenersPerCallerMax, limits.listenersMax / 2],
+  ['each request in flight can wait for the disk', limits.requestsInFlightMax, limits.waitingTransactionsMax],
+  ['kept replies leave most memory to other records', limits.keptMemoryShareMax, 1 / 4],
+  ['a body holds a batch of small records', limits.elementsMax * 5, limits.jsonValuesMax],
+  ['a page holds what one request creates', limits.elementsMax, limits.pageRecordsMax],
+  ['a body without sign-in is within that of a user', limits.anonymousBodyBytesMax, limits.bodyBytesMax],
+  ['a body holds most records', limits.bodyBytesMax, limits.recordBytesMax],
+  ['a body that does not count is small', limits.uncountedBodyBytesMax, limits.anonymousBodyBytesMax],
+  ['a token of its own is within all', limits.accessTokenSeconds, limits.accessTokenLifetimeSecondsMax],
+  ['a used cookie lives longer', limits.cookieIdleSecondsMax, limits.cookieLifetimeSecondsMax],
+  ['a refresh token that is used lives longer', limits.refreshIdleSecondsMax, limits.refreshLifetimeSecondsMax],
+  ['a request arrives within the time of its fields and body', limits.headersTimeoutMs, limits.requestTimeoutMs],
+  ['a slow reader is cut off before a stop is', limits.slowReaderTimeoutMs, limits.drainTimeoutMs],
+  ['a network has at most half of the handshakes', limits.handshakesPerNetworkMax, limits.handshakesMax / 2],
+] as const) {
+  test(`the bounds agree: ${what}`, () => assert.ok(low <= high, `${low} is more than ${high}`));
+}
 
 test('shares of memory are parts of the old generation, whatever V8 counts for the young one', () => {
   const mebibytes = (limit: number, version: string): number =>
