@@ -34,7 +34,7 @@ visitTest('references are chosen by searching and shown as links, lists as chips
   const stored = { id: 1, title: 'Bright', body: 'First line\nsecond line', tags: ['red', 'blue'], itemId: 4 };
   assert.deepEqual((await server.as('ada', 'GET', '/reviews/1')).data, stored);
   await visit.visit('#reviews');
-  await browser.until('return document.querySelector("#list td a[href=\'#items/4\']")?.innerText === "Desk lamp"');
+  await browser.until('return document.querySelector("#list td a[href=\'#/items/4\']")?.innerText === "Desk lamp"');
   const chips = 'return [...document.querySelectorAll("#list .pill")].map((at) => at.innerText)';
   assert.deepEqual(await browser.run(chips), ['red', 'blue']);
   // A change of one field leaves line feeds and lists as they are.
@@ -211,7 +211,7 @@ visitTest('names of many references are read in portions, and nothing but names'
   server.requests.length = 0;
   await visit.signIn('#shelves?limit=250');
   await browser.until('return document.querySelector("#list tbody tr:last-child")?.innerText.includes("Thing 250")');
-  const reads = server.requests.filter((each) => each.startsWith('GET /items?'));
+  const reads = server.requests.filter((each) => each.startsWith('GET /items?') && each.includes('id%3Ain'));
   assert.equal(reads.length, 3);
   for (const read of reads) assert.match(read, /fields=id%2Cname/);
 });
@@ -243,8 +243,7 @@ visitTest('JSON is shown, checked and changed as JSON', { collections: [places] 
   await server.as('ada', 'PATCH', '/places/1', { closedAt: null });
   await visit.visit('#places');
   await browser.until('return document.querySelector("#list tbody tr")');
-  const cells = [await visit.column(3), await visit.column(4)];
-  assert.deepEqual(cells, [['Rome'], ['1']], 'a list has no JSON in its cells');
+  assert.deepEqual(await visit.column(3), ['Rome'], 'a list has no JSON in its cells');
   await visit.visit('#places/1');
   await fill('title', 'Café');
   await browser.click('.record .primary');
@@ -471,7 +470,7 @@ visitTest('one’s own change in the list is no change by someone else to the fo
   server.requests.length = 0;
   await browser.click('[aria-label="Done: Open"]');
   await browser.until('return document.querySelector("#field-done").value === "true"');
-  assert.equal(await browser.run('return document.querySelector("#news").innerText'), '');
+  await visit.says('Saved Open.');
   await browser.until('return !document.querySelector("#record [aria-busy=true]")');
   assert.equal(await browser.run('return document.querySelector("#record").innerText.includes("Not saved")'), false);
   const [read, changed] = ['GET', 'PATCH'].map((method) =>

@@ -89,7 +89,7 @@ visitTest('the page is readable and fits from 320 to 2,560 px, light and dark', 
   await visit('#/account');
   await look('account');
   await visit('#motto/value');
-  await shows('There is no motto yet.', '#drawer');
+  await shows('No motto yet.', '#drawer');
   await look('single');
   await visit('#suppliers/new');
   await shows('Only you and administrators see this.', '#drawer');

@@ -25,7 +25,7 @@ visitTest('a single resource is set, read and changed at an address of its own',
   const { browser, server, fill, says, shows, text, value } = visit;
   await visit.signIn();
   await visit.visit('#settings');
-  await shows('There is no setting yet.', '#drawer');
+  await shows('No settings yet.', '#drawer');
   assert.equal(await visit.hash(), '#settings/value');
   assert.equal(await text('#record-title'), 'Settings');
   assert.equal(await browser.run('return document.querySelector("#records").checkVisibility()'), false);
@@ -33,7 +33,7 @@ visitTest('a single resource is set, read and changed at an address of its own',
   await browser.click('.record .primary');
   await shows('Shop must be filled in.', '#drawer');
   await fill('shop', 'Mine');
-  assert.equal(await text('.record .primary'), 'Set it');
+  assert.equal(await text('.record .primary'), 'Save');
   // Someone else sets it first: nothing is overwritten unseen.
   await server.as('ada', 'PUT', '/settings', { shop: 'Theirs', notice: 'Closed' });
   await browser.click('.record .primary');
@@ -58,7 +58,7 @@ visitTest('a single resource that is one value has one control, and is replaced 
   const { browser, server, fill, says, shows, value } = visit;
   await visit.signIn();
   await browser.click('#views a[href="#motto"]');
-  await shows('There is no motto yet.', '#drawer');
+  await shows('No motto yet.', '#drawer');
   await fill('value', 'Ad astra');
   await browser.click('.record .primary');
   await says('Created motto.');

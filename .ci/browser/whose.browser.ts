@@ -46,7 +46,7 @@ visitTest('roles of one’s own are in forms, lists and filters, and give what t
   await visit.signIn('#tasks/2', 'grace');
   await shows('Only you, the role editor and administrators see this.', '#drawer');
   assert.deepEqual(await visit.column(2), ['Of Grace']);
-  assert.equal(await browser.run('return document.querySelectorAll(".foot .danger, tbody input").length'), 0);
+  assert.equal(await browser.run('return document.querySelectorAll(".record .danger, tbody input").length'), 0);
 
   await browser.open('about:blank');
   await visit.signIn('#users/2');
@@ -65,7 +65,7 @@ visitTest('roles of one’s own are in forms, lists and filters, and give what t
   await shows('Only the person who created this task and administrators can change this.', '#drawer');
   assert.equal(await browser.run('return document.querySelectorAll(".foot .primary").length'), 0);
   await browser.until('return document.querySelectorAll("tbody input").length === 2');
-  await browser.click('.foot .danger');
+  await browser.click('.record .danger');
   await shows('Removing 1 task', '#removals');
 });
 
@@ -91,8 +91,8 @@ visitTest('a field that names people says who else sees a record, and lets them 
   await browser.open('about:blank');
   await visit.signIn('#boards/2', 'grace');
   await shows('Only the person who created this board, you and administrators see this.', '#drawer');
-  assert.equal(await browser.run('return document.querySelectorAll(".foot .primary").length'), 1);
-  assert.equal(await browser.run('return document.querySelectorAll(".foot .danger").length'), 0);
+  assert.notEqual(await browser.run('return document.querySelector("#field-title")'), null);
+  assert.equal(await browser.run('return document.querySelectorAll(".record .danger").length'), 0);
   // Who may not list the users sees no names of theirs.
   await visit.visit('#boards/1');
   await shows('Only you, user 1 and administrators see this.', '#drawer');

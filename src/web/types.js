@@ -22,7 +22,8 @@
  * @typedef {{ type?: string | string[], items?: Schema,
  *   properties?: { [name: string]: Schema }, required?: string[], enum?: (string | null)[], pattern?: string,
  *   $ref?: string, examples?: readonly unknown[], format?: string, minimum?: number, maximum?: number, minLength?: number, maxLength?: number, maxItems?: number,
- *   'x-default'?: Scalar, 'x-references'?: string, 'x-multiline'?: boolean, 'x-like'?: string, readOnly?: boolean, description?: string, additionalProperties?: unknown }} Schema
+ *   'x-default'?: Scalar, 'x-references'?: string, 'x-multiline'?: boolean, 'x-like'?: string, 'x-set'?: string[], 'x-hints'?: Hints, readOnly?: boolean, description?: string, additionalProperties?: unknown }} Schema
+ * @typedef {{ label?: string, format?: 'image' | 'percent' | { money: string }, colors?: { [value: string]: string } }} Hints
  * @typedef {{ content?: { [type: string]: { schema: Schema } } }} Content
  * @typedef {Content & { description?: string, $ref?: string }} Answer
  * @typedef {{ operationId: string, 'x-access'?: string, summary?: string, description?: string, tags?: string[],

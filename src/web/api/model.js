@@ -121,7 +121,7 @@ function fieldOf(name, shapes, sortable) {
   return {
     name,
     schema,
-    label: capitalized(labelOf(name, schema)),
+    label: schema['x-hints']?.label ?? capitalized(labelOf(name, schema)),
     // An id may be of any kind.
     kind: name === 'id' && !schema.type ? 'text' : kindOf(schema),
     shown: !!shown,
@@ -213,6 +213,12 @@ const times = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 
 /** Formats a number for reading. @param {number} value */
 export const showNumber = (value) => numbers.format(value);
 
+/** Formats numbers as their declaration hints. @param {import('../types.js').Hints['format']} format */
+const formatOf = (format) =>
+  typeof format === 'object'
+    ? new Intl.NumberFormat(locale, { style: 'currency', currency: format.money })
+    : new Intl.NumberFormat(locale, { style: 'percent', maximumFractionDigits: 4 });
+
 /** @param {number} bytes */
 export const showMegabytes = (bytes) => `${showNumber(Math.ceil(bytes / 1e6))} MB`;
 
@@ -255,16 +261,18 @@ export function showAge(iso) {
 
 /**
  * Formats a value, or its text in an address, for reading.
- * @type {(field: Pick<Field, 'kind' | 'name'>, value: unknown) => string}
+ * @type {(field: Pick<Field, 'kind' | 'name'> & { schema?: Schema }, value: unknown) => string}
  */
-export function toShow({ kind, name }, value) {
+export function toShow({ kind, name, schema }, value) {
   if (value === undefined || value === null) return '–';
   if (kind === 'json' && typeof value === 'object') return JSON.stringify(value);
   if (kind === 'time') return showTime(`${value}`);
   if (kind === 'boolean') return `${value}` === 'true' ? 'Yes' : 'No';
   if (Array.isArray(value)) return value.join(', ');
   const isNumber = name !== 'id' && (kind === 'number' || kind === 'integer');
-  return isNumber ? showNumber(Number(value)) : `${value}`;
+  if (!isNumber) return `${value}`;
+  const format = schema?.['x-hints']?.format;
+  return format ? formatOf(format).format(Number(value)) : showNumber(Number(value));
 }
 
 const shortMax = 80;

@@ -51,8 +51,16 @@ export function combobox({ id, text, nothing, find, type, take }, more) {
     Escape: () => choose(undefined),
     Enter: () => (open.found ? choose(open.found[open.active]) : (open.isTaking = true)),
   };
+  // Who types a whole name and goes on has chosen it. That nothing is found stays, or what is pressed
+  // next would move away beneath the pointer.
+  const onblur = () =>
+    isOpen() &&
+    found?.length !== 0 &&
+    choose(found?.find((each) => each.text.toLowerCase() === open.words.toLowerCase()));
   const onkeydown = (/** @type {Event} */ event) => {
     const isCommand = !(event instanceof KeyboardEvent) || event.ctrlKey || event.metaKey;
+    // Ctrl+Enter sends the form.
+    if (isCommand && event instanceof KeyboardEvent && event.key === 'Enter') void onblur();
     const action =
       isCommand || !(isOpen() || event.key.startsWith('Arrow')) ? undefined : actions[event.key];
     if (!action) return undefined;
@@ -60,12 +68,6 @@ export function combobox({ id, text, nothing, find, type, take }, more) {
     event.stopPropagation();
     return action();
   };
-  // Who types a whole name and goes on has chosen it. That nothing is found stays, or what is pressed
-  // next would move away beneath the pointer.
-  const onblur = () =>
-    isOpen() &&
-    found?.length !== 0 &&
-    choose(found?.find((each) => each.text.toLowerCase() === open.words.toLowerCase()));
   const options = (found ?? []).map((each, index) =>
     h(
       'li.row spread',

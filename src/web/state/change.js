@@ -7,6 +7,7 @@ import { showChanges } from './list.js';
 import { count } from './me.js';
 import { titleOf } from './names.js';
 import { explain, say } from './news.js';
+import { showRelated } from './related.js';
 
 /** @import { Collection, Row } from '../types.js' */
 
@@ -62,7 +63,9 @@ export async function setField(collection, rows, name, value) {
     const { data: record } = await store(collection, row.id, change);
     before.set(row.id, own(row, name));
     after.push(record);
-    showChanges(collection.name, new Map([[row.id, { record }]]));
+    const changes = new Map([[row.id, { record }]]);
+    showChanges(collection.name, changes);
+    showRelated(collection.name, changes);
   });
   const [first] = after;
   const undo = () => setField(collection, after, name, ({ id }) => before.get(id));

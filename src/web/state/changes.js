@@ -6,6 +6,7 @@ import { notice } from './draft.js';
 import { list, loadList, showChanges } from './list.js';
 import { ownPath, state } from './me.js';
 import { addToTotal } from './places.js';
+import { showRelated } from './related.js';
 import { route } from './route.js';
 
 /** @import { Change } from '../types.js' */
@@ -44,6 +45,8 @@ function apply() {
     } else if (ids.has(id) === (type === 'removed')) list.changes += 1;
   }
   notice(view, latest);
+  for (const { collection, id, record } of changes)
+    showRelated(collection, new Map([[id, { record }]]));
   draw();
 }
 

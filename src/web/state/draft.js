@@ -13,8 +13,8 @@ import { loadList, showChanges } from './list.js';
 import { allows, declared, seen, state } from './me.js';
 import { nameOf, titleOf } from './names.js';
 import { explain, say } from './news.js';
-import { loadRelated } from './related.js';
-import { address, go, newId, route } from './route.js';
+import { loadRelated, referencesTo } from './related.js';
+import { address, go, newId, pageOf, route } from './route.js';
 import { loadSessions } from './sessions.js';
 
 /** @import { Change, Collection, Draft, Field, Stored, Suggestion } from '../types.js' */
@@ -250,13 +250,23 @@ export const isSelf = (of) => isUser(of) && of.id === `${state.me?.id}`;
 /** The fields of one's own new password alone. */
 const proofs = ['currentPassword', 'keepKeys'];
 
+/**
+ * Whether a rule of a single field lets the person set it.
+ * @type {(of: Draft, words?: readonly string[]) => boolean}
+ */
+const maySet = ({ isOwner }, words) =>
+  !words ||
+  state.me?.role === 'admin' ||
+  words.some((word) => word === state.me?.role || (word === 'owner' && isOwner));
+
 /** The fields of a record that can be changed here. @param {Draft} of */
 export function openFields(of) {
   const hidden = isUser(of)
     ? [...(isSelf(of) ? [] : proofs), state.me?.role !== 'admin' && 'role']
     : [];
   return of.collection.fields.filter(
-    ({ name, created, changed }) => (of.isNew ? created : changed) && !hidden.includes(name),
+    ({ name, created, changed, schema }) =>
+      (of.isNew ? created : changed) && !hidden.includes(name) && maySet(of, schema['x-set']),
   );
 }
 
@@ -266,6 +276,21 @@ export const fieldsOf = (of) => openFields(of).flatMap((field) => leavesOf(field
 /** Whether the form holds input that is not stored. */
 export const isChanged = (of = draft) =>
   of !== undefined && fieldsOf(of).some(({ name }) => of.texts[name] !== of.before[name]);
+
+/** The number of fields with input that is not stored. @param {Draft} of */
+export const changesOf = (of) =>
+  fieldsOf(of).filter(({ name }) => of.texts[name] !== of.before[name]).length;
+
+/** Takes back all input that is not stored. @param {Draft} of */
+export function discard(of) {
+  const { base, isGone, isOwner } = of;
+  Object.assign(of, untroubled(), {
+    base,
+    isGone,
+    isOwner,
+    texts: Object.assign(empty(), of.before),
+  });
+}
 
 /**
  * Returns the path of an object that a field is in, that may be left out, and of which nothing is filled in.
@@ -336,7 +361,10 @@ export async function save() {
     if (!base && !single) {
       // Typing goes on where it was; from the button, it goes on in the first field.
       const isTyping = document.activeElement?.matches(controls);
-      await go(address(name, of.id, route.query), true);
+      // What belongs to it is added on its page.
+      const isReferred = referencesTo(name).length > 0;
+      await go(isReferred ? pageOf(name, of.id) : address(name, of.id, route.query), true);
+      if (isReferred) void loadRelated(of.collection, of.id);
       if (!isTyping) draw(controls);
       void loadList(true);
     }

@@ -95,7 +95,10 @@ export function showChanges(collection, changes) {
 }
 
 /** Kinds of fields that a list does not show at first. */
-const seldom = new Set(['long', 'json', 'url']);
+const seldom = new Set(['long', 'url']);
+
+/** Whether a field holds any JSON. @param {Field} field */
+const isAny = ({ kind, schema }) => kind === 'json' && !schema.properties && !schema['x-like'];
 
 /**
  * The columns of a list, as this browser has them; at first without ids, long texts, addresses and JSON.
@@ -107,9 +110,12 @@ export function columnsOf({ name, nameField, fields }) {
   return names.length > 0
     ? names.flatMap((each) => all.find((field) => field.name === each) ?? [])
     : all.filter(
-        ({ name, kind, created }) =>
-          name === nameField ||
-          (name !== 'id' && !seldom.has(kind) && (kind !== 'time' || created)),
+        (field) =>
+          field.name === nameField ||
+          (field.name !== 'id' &&
+            !seldom.has(field.kind) &&
+            !isAny(field) &&
+            (field.name === 'createdAt' || field.kind !== 'time' || field.created)),
       );
 }
 

@@ -54,7 +54,7 @@ export const relatedTo = (collection, id) =>
 
 /**
  * Replaces the rows of changed records.
- * @type {(name: string, changes: ReadonlyMap<unknown, { record?: Row }>) => void}
+ * @type {(name: string, changes: ReadonlyMap<unknown, { record?: Row | undefined }>) => void}
  */
 export function showRelated(name, changes) {
   for (const each of related.all)

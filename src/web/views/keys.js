@@ -11,9 +11,17 @@ useKeys.onchange = () => (storage['keys'] = useKeys.checked ? 'on' : 'off');
 
 /** Returns the element that a key acts on: another row, the row's checkbox, or a control. @param {string} key */
 function targetOf(key) {
+  const beside = { ArrowLeft: -1, ArrowRight: 1 }[key];
+  const row = document.activeElement?.closest('tbody tr');
+  if (beside && row) {
+    const stops = [...row.querySelectorAll('th a, td[tabindex], td button, td input, td a')];
+    return stops[stops.indexOf(document.activeElement ?? row) + beside];
+  }
   const rows = [...document.querySelectorAll('#list tbody tr')];
   const at = rows.findIndex((row) => row.contains(document.activeElement));
-  if (key === 'j' || key === 'k') return rows[key === 'j' ? at + 1 : at - 1]?.querySelector('th a');
+  const isPeek = document.querySelector('#peek-next')?.checkVisibility();
+  if (!isPeek && (key === 'j' || key === 'k'))
+    return rows[key === 'j' ? at + 1 : at - 1]?.querySelector('th a');
   return document.querySelector(
     key === 'x' ? 'tr:focus-within :first-child > input' : `[data-key='${CSS.escape(key)}']`,
   );
@@ -26,14 +34,21 @@ document.onkeydown = (event) => {
   const isTyping =
     target instanceof Element &&
     target.matches('form *, input:not([type=checkbox]), select, textarea');
+  const isArrow = /^Arrow(?:Left|Right)$/u.test(key) && !isTyping && !isCommand;
   const isCharacter = key.length === 1 && !isTyping && !isCommand && useKeys.checked;
-  if (!(isCharacter || key === 'Escape' || (isCommand && 'Enterk'.includes(key)))) return;
+  if (!(isCharacter || isArrow || key === 'Escape' || (isCommand && 'Enterk'.includes(key))))
+    return;
   // Ctrl+K goes anywhere; k goes to the row before.
   const found = targetOf(isCommand && key === 'k' ? 'Ctrl K' : key);
   if (!(found instanceof HTMLElement) || found.closest('[hidden]')) return;
   if (document.querySelector('dialog[open], :popover-open')) return;
   event.preventDefault();
-  void events.run(() => ('/jk'.includes(key) && !isCommand ? found.focus() : found.click()));
+  void events.run(() =>
+    isArrow ||
+    (found.id !== 'peek-next' && found.id !== 'peek-prev' && '/jk'.includes(key) && !isCommand)
+      ? found.focus()
+      : found.click(),
+  );
 };
 
 onClick('open-keys', () => ask('keys'));

@@ -14,7 +14,6 @@ import {
   toShow,
   wordsOf,
 } from '../api/model.js';
-import { ask } from '../lib/dialog.js';
 import { bdi, button, chip, h, inputOf, onClick, part, set } from '../lib/dom.js';
 import {
   collectionNow,
@@ -30,6 +29,7 @@ import {
 import { allows, bearer, count, state, storage } from '../state/me.js';
 import { nameOf, titleOf } from '../state/names.js';
 import { address, changed, go, newId, parameter, route, withQuery } from '../state/route.js';
+import { cell, editedIn } from './cell.js';
 import { called, show } from './values.js';
 
 /** @import { Child, Collection, Description, Field, Row } from '../types.js' */
@@ -194,50 +194,19 @@ const drawn = new WeakMap(/** @type {[Row, { look: string, view: Description }][
 let digits = new Map();
 
 /** @type {(collection: Collection, field: Field, row: Row, mayChange: boolean) => Description} */
-function cell(collection, field, row, mayChange) {
+function cellOf(collection, field, row, mayChange) {
   const { name, nameField } = collection;
   const value = own(row, field.name);
   const title = targetOf(field) ? '' : toShow(field, value);
-  const figure = field.kind === 'number' && typeof value === 'number';
+  const figure =
+    field.kind === 'number' && typeof value === 'number' && !field.schema['x-hints']?.format;
   const short = field.kind === 'json' && inShort(value);
   const shown = figure
     ? showFigure(value, digits.get(field.name) ?? 0)
     : short
       ? bdi(short)
       : show(field, value);
-  if (mayChange && field.changed && field.kind === 'boolean') {
-    const look = {
-      type: 'checkbox',
-      role: 'switch',
-      checked: value === true,
-      'aria-label': `${field.label}: ${titleOf(collection, row)}`,
-    };
-    // It turns once the server has stored it.
-    const onclick = async (/** @type {Event} */ event) => {
-      event.preventDefault();
-      await (
-        await import('../state/change.js')
-      ).setField(collection, [row], field.name, () => value !== true);
-    };
-    return h('td', h('input', { ...look, onclick }));
-  }
-  if (field.name !== nameField) {
-    const isFilter =
-      (field.kind === 'choice' || field.kind === 'boolean') &&
-      value !== undefined &&
-      value !== null;
-    const only = () => go(withQuery({ [field.name]: `${value}` }));
-    const look = {
-      class: 'plain',
-      tabindex: -1,
-      title: `Only ${field.label.toLowerCase()} ${title}`,
-    };
-    return h(
-      'td',
-      { class: field.kind, title: title || false },
-      isFilter ? button(shown, only, look) : shown,
-    );
-  }
+  if (field.name !== nameField) return cell(collection, field, row, mayChange, shown);
   const link = { id: `open-${row.id}`, href: address(name, row.id, route.query) };
   return h(
     'th',
@@ -293,14 +262,23 @@ function table(collection) {
       const isChosen = chosen.has(row.id);
       const mayChange = may('change', row);
       const rights = [mayChange, may('remove', row)];
-      const look = [here, state.namesRead, rights, isChosen, isCurrent, decimals, names].join(' ');
+      const look = [
+        here,
+        state.namesRead,
+        rights,
+        isChosen,
+        isCurrent,
+        decimals,
+        names,
+        editedIn(row),
+      ].join(' ');
       const former = drawn.get(row);
       if (former?.look === look) return former.view;
       const view = h(
         'tr',
         { key: row.id, class: isCurrent && 'current', onclick: openRow },
         h('td', box(`Select ${titleOf(collection, row)}`, [row])),
-        shown.map((field) => cell(collection, field, row, mayChange)),
+        shown.map((field) => cellOf(collection, field, row, mayChange)),
       );
       drawn.set(row, { look, view });
       return view;
@@ -362,7 +340,7 @@ for (const id of ['csv', 'json', 'import'])
 onClick('clear-selected', () => select(list.collection, list.selected, false));
 onClick('remove-selected', async () => {
   const collection = collectionNow();
-  if (!collection || !(await ask('remove', count(list.selected, collection)))) return;
+  if (!collection) return;
   const { removeSoon } = await import('./removal.js');
   void removeSoon(collection, list.selected);
 });

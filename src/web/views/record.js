@@ -6,10 +6,11 @@ import { at } from '../api/cells.js';
 import { capitalized, inShort, isOpen, leavesOf } from '../api/model.js';
 import { bdi, button, draw, h, onClick, set } from '../lib/dom.js';
 import {
+  changesOf,
   createAgain,
+  discard,
   draft,
   fieldsOf,
-  isChanged,
   isNeeded,
   isSelf,
   isUser,
@@ -21,7 +22,7 @@ import {
 } from '../state/draft.js';
 import { allows } from '../state/me.js';
 import { titleOf } from '../state/names.js';
-import { address, go, newId, route } from '../state/route.js';
+import { address, go, isAccount, newId, pageOf, route } from '../state/route.js';
 import { control } from './control.js';
 import { fact } from './parts.js';
 import { choicesOf, readable } from './reference.js';
@@ -37,14 +38,34 @@ import { show } from './values.js';
 const close = () => go(address(route.view, '', route.query));
 onClick('close', close);
 
-/** Closes the drawer, removes its record and focuses the link to the next one. @param {Draft} of */
+/** Returns the link to a record of the list near the one that is open. @type {(step: 1 | -1) => HTMLElement | null} */
+function neighbour(step) {
+  const row = document.getElementById(`open-${draft?.id}`)?.closest('tr');
+  const next = step > 0 ? row?.nextElementSibling : row?.previousElementSibling;
+  return next?.querySelector('th a') ?? null;
+}
+
+/** Opens the record before or after this one in the list. @param {1 | -1} step */
+const move = (step) => neighbour(step)?.click();
+onClick('peek-prev', () => move(-1));
+onClick('peek-next', () => move(1));
+
+/** Closes the record, removes it and focuses the link to the next one. @param {Draft} of */
 async function remove({ collection, base }) {
-  const row = document.getElementById(`open-${base?.data.id}`)?.closest('tr');
-  const next = (row?.nextElementSibling ?? row?.previousElementSibling)?.querySelector('a')?.id;
-  await close();
-  if (draft || !base) return;
+  const next = (neighbour(1) ?? neighbour(-1))?.id;
+  if (!base) return;
+  if (!route.isPage) await close();
+  else await go(address(collection.name));
+  if (draft) return;
   void removeSoon(collection, [base.data], base.etag);
   draw(next ? `#${CSS.escape(next)}` : '#title');
+}
+
+/** Opens a new record with the values of this one. @param {Draft} of */
+async function duplicate(of) {
+  const { collection, texts } = of;
+  await go(address(collection.name, newId));
+  if (draft?.isNew) Object.assign(draft.texts, texts);
 }
 
 /** Draws the form that is open, and more below it: alone on its page, or as a peek. @param {boolean} isAlone */
@@ -54,9 +75,18 @@ export function drawDrawer(isAlone) {
   const { one, single, title } = collection;
   const kind = single ? title : id === newId ? `New ${one}` : capitalized(`${one} ${id}`);
   const name = !single && base && titleOf(collection, base.data);
+  const isPeek = !isAlone && !!base;
+  const isPage = route.isPage;
   set('record-title', { 'aria-level': isAlone ? 1 : 2 }, name ? `${name}` : kind);
-  set('record-kind', name ? kind : '');
+  set('record-kind', name && name !== id ? kind : '');
   set('close', { hidden: isAlone });
+  set('back', { hidden: !isPage, href: address(collection.name) }, title);
+  set('open-page', { hidden: !isPeek || isAccount(), href: pageOf(collection.name, id) });
+  for (const [button, step] of /** @type {const} */ ([
+    ['peek-prev', -1],
+    ['peek-next', 1],
+  ]))
+    set(button, { hidden: !isPeek, disabled: !neighbour(step) });
   if (isUser(draft) && !account)
     void import('./account.js').then((module) => ((account = module), draw()));
   const more = isUser(draft) && account?.sessionsView(id);
@@ -66,7 +96,7 @@ export function drawDrawer(isAlone) {
 /** @param {Draft} of */
 function recordForm(of) {
   const { base, collection, isNew, message } = of;
-  const { one, single } = collection;
+  const { single } = collection;
   const [operation, verb] = !isNew
     ? ['change', 'change']
     : single
@@ -74,7 +104,7 @@ function recordForm(of) {
       : ['create', 'create'];
   const mayChange = isSelf(of) || may(of, operation);
   if (!base && !isNew) {
-    if (!message) return h('p.quiet', { 'aria-busy': 'true' }, 'Loading…');
+    if (!message) return h('p.loading quiet', { 'aria-busy': 'true' }, 'Loading…');
     return h(
       'div.note stack pad',
       { role: 'alert' },
@@ -85,44 +115,57 @@ function recordForm(of) {
   const fields = mayChange ? openFields(of) : [];
   const facts = collection.fields.filter((field) => base && field.shown && !fields.includes(field));
   const mayRemove = base && may(of, 'remove') && !isSelf(of);
-  const isPrivate = !isOpen(collection, 'read');
+  const mayCopy = base && !single && !isUser(of) && allows(collection, 'create');
+  const onsubmit = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    return save();
+  };
   return h(
     'form.record stack',
-    {
-      'aria-busy': `${of.isSaving}`,
-      key: of.key,
-      onsubmit(event) {
-        event.preventDefault();
-        return save();
-      },
-    },
-    isPrivate && h('p.quiet', `${whoMay(of, 'read')} see this.`),
-    single && isNew && h('p', `There is no ${one} yet.`),
-    fields.map((field) => {
-      const leaves = leavesOf(field);
-      if (leaves[0] === field) return labelled(of, field);
-      const texts = leaves.map(({ name }) => of.texts[name]);
-      const controls = leaves.map((leaf) => labelled(of, leaf));
-      return fold(field.label, texts, h('div.stack', controls));
-    }),
+    { 'aria-busy': `${of.isSaving}`, key: of.key, onsubmit },
+    !isOpen(collection, 'read') && h('p.quiet', `${whoMay(of, 'read')} see this.`),
+    single && isNew && h('p', `No ${collection.title.toLowerCase()} yet.`),
+    h(
+      'div.fields',
+      fields.map((field) => {
+        const leaves = leavesOf(field);
+        if (leaves[0] === field) return labelled(of, field);
+        const texts = leaves.map(({ name }) => of.texts[name]);
+        const controls = leaves.map((leaf) => labelled(of, leaf));
+        return fold(field.label, texts, h('div.stack', controls));
+      }),
+    ),
     factsOf(facts, base?.data),
     !mayChange && h('p.quiet', `${whoMay(of, operation)} can ${verb} this.`),
-    (mayChange || mayRemove) &&
+    (mayCopy || mayRemove) &&
       h(
-        'div.foot row pad line',
-        h('p.error', { role: 'alert' }, message || troubled(of)),
-        of.isGone
-          ? allows(collection, 'create') &&
-              button('Create it again', () => createAgain(of), { class: 'primary', key: 'again' })
-          : mayChange &&
-              h(
-                'button.primary',
-                { 'data-key': 'Enter' },
-                of.isUnknown ? 'Try again' : base ? 'Save' : single ? 'Set it' : `Create ${one}`,
-              ),
-        base && isChanged(of) && h('span.quiet', 'Not saved yet'),
+        'div.row',
+        { key: 'actions' },
+        mayCopy && button('Duplicate', () => duplicate(of)),
         mayRemove && button('Remove', () => remove(of), { class: 'danger' }),
       ),
+    (mayChange || message) && saveBar(of),
+  );
+}
+
+/** What is not stored yet, and what can be done with it; nothing while all is stored. @param {Draft} of */
+function saveBar(of) {
+  const { base, collection, message } = of;
+  const { one, single } = collection;
+  const problem = message || troubled(of);
+  const changes = base ? changesOf(of) : 0;
+  if (base && !changes && !problem && !of.isGone) return undefined;
+  const main = of.isUnknown ? 'Try again' : base || single ? 'Save' : `Create ${one}`;
+  return h(
+    'div.foot row pad line',
+    { key: 'save' },
+    h('p.error', { role: 'alert' }, problem),
+    changes > 0 && h('span.quiet', `${changes} unsaved ${changes === 1 ? 'change' : 'changes'}`),
+    changes > 0 && button('Discard', () => discard(of)),
+    of.isGone
+      ? allows(collection, 'create') &&
+          button('Create it again', () => createAgain(of), { class: 'primary', key: 'again' })
+      : h('button.primary', { 'data-key': 'Enter', key: 'main' }, main),
   );
 }
 
@@ -157,7 +200,7 @@ const factsOf = (fields, data) =>
 /** Says which fields keep the form from being saved: they may be out of view. @param {Draft} of */
 function troubled(of) {
   const labels = fieldsOf(of).flatMap(({ name, label }) => (of.issues[name] ? [label] : []));
-  return labels.length > 0 && `Not saved. Look at ${labels.join(', ')}.`;
+  return labels.length > 0 && `Not saved. Check ${labels.join(', ')}.`;
 }
 
 /** Says the rule of a field before it is broken. @param {Field} field */

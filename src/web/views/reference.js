@@ -12,7 +12,7 @@ import { address } from '../state/route.js';
 
 /** @import { Attributes, Collection, Description, Field, Suggestion } from '../types.js' */
 
-const [suggestionsMax, wordsMax] = [8, 64];
+const [suggestionsMax, foundMax, wordsMax] = [8, 100, 64];
 /** Kinds of fields that tell records of one name apart. */
 const secondKinds = new Set(['text', 'email', 'choice', 'number', 'integer', 'time']);
 
@@ -43,12 +43,18 @@ export async function suggestions(target, words, limit = suggestionsMax) {
       each.shown && each.name !== 'id' && each.name !== nameField && secondKinds.has(each.kind),
   );
   const query = words && (hasSearch ? { q: words.slice(0, wordsMax) } : { id: words });
-  const rows = await find(name, { limit: `${limit}`, ...query }, second?.name);
-  return rows.map((row) => ({
-    key: `${row.id}`,
-    text: titleOf(target, row),
-    more: second ? toShow(second, row[second.name]) : `${one} ${row.id}`,
-  }));
+  const rows = await find(name, { limit: `${words ? foundMax : limit}`, ...query }, second?.name);
+  const typed = words.toLowerCase();
+  /** Names that are what was typed come first, then those that begin so. @param {string} text */
+  const rank = (text) => [text === typed, text.startsWith(typed), true].indexOf(true);
+  return rows
+    .map((row) => ({
+      key: `${row.id}`,
+      text: titleOf(target, row),
+      more: second ? toShow(second, row[second.name]) : `${one} ${row.id}`,
+    }))
+    .sort((one, other) => rank(one.text.toLowerCase()) - rank(other.text.toLowerCase()))
+    .slice(0, limit);
 }
 
 /**

@@ -1,33 +1,180 @@
 // @ts-check
-/** Shows what refers to the record that is open: how many records, the newest of them, and a way to make another. */
-import { showNumber } from '../api/model.js';
-import { bdi, h } from '../lib/dom.js';
-import { allows } from '../state/me.js';
+/** Shows what refers to the record that is open: on its page as tables that are edited there, in a peek in short. */
+import { call, Problem } from '../api/call.js';
+import { elementOf, own, showNumber } from '../api/model.js';
+import { fromText, toText } from '../api/texts.js';
+import { bdi, button, draw, h } from '../lib/dom.js';
+import { columnsOf } from '../state/list.js';
+import { allows, declared, state } from '../state/me.js';
 import { titleOf } from '../state/names.js';
-import { relatedTo } from '../state/related.js';
-import { address, newId } from '../state/route.js';
+import { explain, say } from '../state/news.js';
+import { loadRelated, relatedTo } from '../state/related.js';
+import { address, newId, pageOf, route } from '../state/route.js';
+import { cell } from './cell.js';
+import { control } from './control.js';
 import { line, section } from './parts.js';
+import { removeSoon } from './removal.js';
+import { show } from './values.js';
 
-/** @import { Collection, Description } from '../types.js' */
+/** @import { Child, Collection, Description, Field } from '../types.js' */
+/** @import { Related } from '../state/related.js' */
+
+const [columnsMax, controlsMax] = [6, 5];
 
 /** @type {(collection: Collection, id: string) => Description[]} */
 export const relatedView = (collection, id) =>
-  relatedTo(collection, id).map(({ from, field, query, total, rows }) => {
-    const lines = rows.map((row) =>
-      line(row.id, h('a', { href: address(from.name, row.id) }, bdi(titleOf(from, row)))),
-    );
-    const all = h('a', { href: address(from.name, '', query) }, `All ${showNumber(total)}`);
-    const more = h('a.quiet', { href: address(from.name, newId, query) }, `+ New ${from.one}`);
-    return section(
-      [
-        h(
-          'span',
-          `${from.title} `,
-          h('small', `by ${field.label.toLowerCase()} · ${showNumber(total)}`),
+  relatedTo(collection, id).map((each, index) =>
+    route.isPage ? tableOf(collection, id, each, index) : linesOf(each),
+  );
+
+/** @type {(related: Related, more: Child) => Child[]} */
+const headingOf = ({ from, field, total }, more) => [
+  h('span', `${from.title} `, h('small', `by ${field.label.toLowerCase()} · ${showNumber(total)}`)),
+  more,
+];
+
+/** @param {Related} related */
+function linesOf(related) {
+  const { from, query, total, rows } = related;
+  const lines = rows.map((row) =>
+    line(row.id, h('a', { href: pageOf(from.name, row.id) }, bdi(titleOf(from, row)))),
+  );
+  const all = h('a', { href: address(from.name, '', query) }, `All ${showNumber(total)}`);
+  const more = h('a.quiet', { href: address(from.name, newId, query) }, `+ New ${from.one}`);
+  return section(
+    headingOf(related, allows(from, 'create') && more),
+    total > rows.length ? [...lines, line('all', all)] : lines,
+    h('span.quiet', 'None'),
+  );
+}
+
+/** @type {(collection: Collection, id: string, related: Related, index: number) => Description} */
+function tableOf(collection, id, related, index) {
+  const { from, field, query, total, rows } = related;
+  const columns = columnsOf(from).filter(({ name }) => name !== field.name && name !== 'id');
+  const shown = columns.slice(0, columnsMax);
+  const mayChange = allows(from, 'change');
+  const mayRemove = allows(from, 'remove');
+  const remove = async (/** @type {import('../types.js').Row} */ row) => {
+    await removeSoon(from, [row]);
+    await loadRelated(collection, id);
+  };
+  const leaving = new Set(state.removals.flatMap(({ rows: all }) => all));
+  const body = rows
+    .filter((row) => !leaving.has(row))
+    .map((row) => {
+      const title = titleOf(from, row);
+      return h(
+        'tr',
+        { key: row.id },
+        shown.map((each) =>
+          cell(from, each, row, mayChange, show(each, own(row, each.name)), true),
         ),
-        allows(from, 'create') && more,
-      ],
-      total > rows.length ? [...lines, line('all', all)] : lines,
-      h('span.quiet', 'None'),
+        h(
+          'td.actions',
+          h(
+            'a.quiet',
+            {
+              id: `open-${row.id}`,
+              href: pageOf(from.name, row.id),
+              'aria-label': `Open ${title}`,
+            },
+            'Open',
+          ),
+          mayRemove &&
+            button('×', () => remove(row), { class: 'plain', 'aria-label': `Remove ${title}` }),
+        ),
+      );
+    });
+  const heads = shown.map(({ label, kind }) => h('th', { scope: 'col', class: kind }, label));
+  return h(
+    'section.related stack tight',
+    { key: `${from.name} ${field.name}` },
+    h(
+      'h2.row spread',
+      headingOf(related, h('a.quiet', { href: address(from.name, '', query) }, `Open as a list`)),
+    ),
+    rows.length > 0 &&
+      h(
+        'div.card scroll',
+        { tabindex: 0, role: 'region', 'aria-label': from.title },
+        h('table', h('thead', h('tr', heads, h('td'))), h('tbody', body)),
+      ),
+    total > rows.length && h('p.quiet', `The first ${rows.length} of ${showNumber(total)}.`),
+    allows(from, 'create') && adder(collection, id, related, index),
+  );
+}
+
+/** The fields that a record needs when it is added here, and some others. @type {(of: Related) => Field[]} */
+const addedFields = ({ from, field }) =>
+  from.fields
+    .filter(
+      ({ name, created, schema }) =>
+        created && name !== field.name && name !== 'id' && !schema.properties,
+    )
+    .filter(
+      ({ isRequired, kind }, index) =>
+        isRequired || (index < controlsMax && kind !== 'json' && kind !== 'long'),
     );
-  });
+
+/**
+ * The form that adds a record.
+ * @type {(collection: Collection, id: string, of: Related, index: number) => Description}
+ */
+function adder(collection, id, of, index) {
+  const { from, field, texts, issues } = of;
+  const fields = addedFields(of);
+  const idOf = ({ name = '' }) => `add-${index}-${name}`;
+  const onsubmit = async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    /** @type {{ [name: string]: unknown }} */ const body = {};
+    for (const each of fields) {
+      const { value, problem } = fromText(each, texts[each.name] ?? firstText(from, each));
+      if (problem) issues[each.name] = problem;
+      else {
+        delete issues[each.name];
+        if (value !== null) body[each.name] = value;
+      }
+    }
+    const [wrong] = Object.keys(issues);
+    if (wrong !== undefined) return draw(`#${CSS.escape(idOf({ name: wrong }))}`);
+    const { value } = fromText(field.kind === 'list' ? elementOf(field) : field, id);
+    body[field.name] = field.kind === 'list' ? [value] : value;
+    const headers = { 'Idempotency-Key': `"${crypto.randomUUID()}"` };
+    try {
+      await call('POST', from.name, { body, fields: headers });
+    } catch (error) {
+      for (const { pointer, detail } of error instanceof Problem ? error.issues : [])
+        issues[pointer.split('/')[1] ?? ''] = detail;
+      return say(explain(error));
+    }
+    of.texts = {};
+    await loadRelated(collection, id);
+    const [first] = fields;
+    return draw(first && `#${CSS.escape(idOf(first))}`);
+  };
+  return h(
+    'form.adder row',
+    { onsubmit, 'aria-label': `New ${from.one}` },
+    fields.map((each) => {
+      const text = texts[each.name] ?? firstText(from, each);
+      const type = (/** @type {string} */ typed) => {
+        texts[each.name] = typed;
+        delete issues[each.name];
+      };
+      const problem = issues[each.name];
+      return h(
+        'div.stack tight',
+        { key: each.name },
+        h('label', { for: idOf(each) }, each.label),
+        control(each, text, type, { id: idOf(each), 'aria-invalid': problem && 'true' }),
+        problem && h('small.error', `${each.label} ${problem}.`),
+      );
+    }),
+    h('button', `Add ${from.one}`),
+  );
+}
+
+/** The text that a new record begins with. @type {(of: Collection, field: Field) => string} */
+const firstText = (of, field) =>
+  toText(field, field.schema['x-default'] ?? declared(of, field.name).default);

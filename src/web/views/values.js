@@ -7,15 +7,38 @@ import { elementOf, showAge, showTime, toShow } from '../api/model.js';
 import { bdi, h } from '../lib/dom.js';
 import { collectionOf } from '../state/me.js';
 import { nameOf } from '../state/names.js';
-import { address } from '../state/route.js';
+import { pageOf } from '../state/route.js';
 
 /** @import { Child, Collection, Field } from '../types.js' */
 
 /** Shows how long ago a point in time is, and the time itself on demand. @param {string} iso */
 export const age = (iso) => h('time', { datetime: iso, title: showTime(iso) }, showAge(iso));
 
-/** As many colours as page.css has for choices. */
-const hues = 8;
+/** The colors of page.css in its order, by the names that a declaration gives them. */
+const colors = ['teal', 'blue', 'orange', 'pink', 'purple', 'green', 'red', 'yellow'];
+const hues = colors.length;
+
+/** What common words mean, in colors. */
+const meanings = new Map([
+  [/^(?:cancel|fail|reject|refus|block|error|overdue|lost|spam|critical|urgent|expired)/iu, 'red'],
+  [/^(?:paid|done|complet|deliver|active|approv|success|accept|publish|resolved|open)/iu, 'green'],
+  [/^(?:pending|wait|hold|draft|review|partial|warn|medium|unpaid)/iu, 'yellow'],
+  [/^(?:new|sent|ship|progress|running|processing|in[ _-])/iu, 'blue'],
+  [/^(?:return|refund|high)/iu, 'orange'],
+  [/^(?:archiv|closed|inactive|none|low|off)/iu, ''],
+]);
+
+/**
+ * The class that colors a choice: as its declaration says, else by its meaning, else by its place.
+ * @type {(field: Field, text: string) => string}
+ */
+function hueOf({ schema }, text) {
+  const meant = [...meanings].find(([word]) => word.test(text))?.[1];
+  const color = schema['x-hints']?.colors?.[text] ?? meant;
+  const place =
+    color === undefined ? (schema.enum?.indexOf(text) ?? 0) % hues : colors.indexOf(color);
+  return place < 0 ? '' : ` hue hue${place}`;
+}
 
 /** A person's initials, which are drawn, but not read. @param {string} name */
 export function initials(name) {
@@ -44,7 +67,7 @@ export function show(field, value) {
   if (kind === 'json' && typeof value === 'object') return h('code', text);
   const target = field.schema['x-references'];
   if (target) {
-    const href = address(target, `${value}`);
+    const href = pageOf(target, value);
     return h('a', { href }, called(collectionOf(target), nameOf(target, value)));
   }
   if (Array.isArray(value)) {
@@ -59,12 +82,13 @@ export function show(field, value) {
     return h('span', look, value ? '●' : '○');
   }
   if (kind === 'choice') {
-    const hue = field.schema.enum?.indexOf(text) ?? 0;
-    return h(`span.pill hue hue${hue % hues}`, text);
+    return h(`span.pill${hueOf(field, text)}`, text);
   }
-  if (kind === 'time') return age(`${value}`);
+  if (kind === 'time') return h('time', { datetime: `${value}`, title: `${value}` }, text);
   if (kind === 'email') return h('a', { href: `mailto:${value}` }, bdi(text));
   const isAddress = (kind === 'text' || kind === 'url') && /^https?:\/\/\S+$/u.test(text);
+  if (isAddress && field.schema['x-hints']?.format === 'image')
+    return h('img', { src: text, alt: field.label, loading: 'lazy' });
   if (isAddress) return h('a', { href: text, target: '_blank', rel: 'noopener' }, bdi(text));
   return bdi(text);
 }

@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict';
+import { defineCollection } from '../../src/index.ts';
+import type { TestServer } from './server.ts';
+import { keys, visitTest, type Visit } from './visit.ts';
+
+/** A shop: its daily work is done here as a clerk would, and every action is counted. */
+const collections = [
+  defineCollection({
+    name: 'products', singular: 'product', group: 'Catalog',
+    fields: {
+      title: { kind: 'text', min: 1 },
+      sku: { kind: 'text', unique: true },
+      price: { kind: 'number', min: 0, format: { money: 'EUR' } },
+      stock: { kind: 'integer', default: 0 },
+      description: { kind: 'text', multiline: true, optional: true },
+    },
+    access: { list: 'optional', read: 'optional', create: 'user', replace: 'user', patch: 'user', remove: 'user' },
+  }),
+  defineCollection({
+    name: 'customers', singular: 'customer', group: 'Sales', timestamps: true,
+    fields: {
+      name: { kind: 'text', min: 1 },
+      email: { kind: 'email' },
+      phone: { kind: 'text', optional: true },
+      street: { kind: 'text', optional: true },
+      city: { kind: 'text', optional: true },
+      country: { kind: 'text', optional: true },
+      newsletter: { kind: 'boolean', default: false },
+    },
+    access: { replace: 'user', patch: 'user', remove: 'user' },
+  }),
+  defineCollection({
+    name: 'orders', singular: 'order', group: 'Sales', timestamps: true, display: 'Order of {customerId}',
+    fields: {
+      customerId: { kind: 'reference', to: 'customers' },
+      state: { kind: 'choice', values: ['new', 'paid', 'shipped', 'cancelled'], default: 'new' },
+      total: { kind: 'number', min: 0, default: 0, format: { money: 'EUR' } },
+      note: { kind: 'text', multiline: true, optional: true },
+    },
+    access: { replace: 'user', patch: 'user', remove: 'user' },
+  }),
+  defineCollection({
+    name: 'orderLines', singular: 'orderLine', group: 'Sales', hidden: true, display: '{quantity} × {productId}',
+    fields: {
+      orderId: { kind: 'reference', to: 'orders', onDelete: 'remove' },
+      productId: { kind: 'reference', to: 'products' },
+      quantity: { kind: 'integer', min: 1 },
+      price: { kind: 'number', min: 0, optional: true, format: { money: 'EUR' } },
+    },
+    access: { replace: 'user', patch: 'user', remove: 'user' },
+  }),
+];
+
+const cities = ['Rome', 'Oslo', 'Lisbon', 'Vienna', 'Porto'];
+const states = ['new', 'paid', 'shipped', 'cancelled'];
+
+/** Fills the shop with products, customers, orders and their lines. */
+async function fill({ as }: TestServer, size = 12): Promise<void> {
+  const many = <T>(make: (n: number) => T): T[] => Array.from({ length: size }, (_, n) => make(n + 1));
+  await as('ada', 'POST', '/products/batch', many((n) => ({
+    title: `Oak lamp ${n}`, sku: `L-${1000 + n}`, price: n * 12.5, stock: n * 3,
+    description: 'A lamp of solid oak with a linen shade. '.repeat(4),
+  })));
+  await as('ada', 'POST', '/customers/batch', many((n) => ({
+    name: `Anna Berg ${n}`, email: `anna.${n}@example.org`, phone: '+47 55 01 02', street: `High Street ${n}`,
+    city: cities[n % 5], country: 'Norway',
+  })));
+  await as('ada', 'POST', '/orders/batch', many((n) => ({
+    customerId: (n % 6) + 1, state: states[n % 4], total: n * 20.5,
+  })));
+  await as('ada', 'POST', '/orderLines/batch', many((n) => ({
+    orderId: Math.ceil(n / 3), productId: n, quantity: (n % 3) + 1, price: n * 12.5,
+  })));
+}
+
+/** Counts what a person does: clicks, texts that are typed, keys that are pressed. */
+function counted({ browser }: Visit) {
+  let actions = 0;
+  const count = <A extends unknown[]>(act: (...given: A) => Promise<void>) => async (...given: A): Promise<void> => {
+    actions += 1;
+    await act(...given);
+  };
+  return {
+    click: count((selector: string) => browser.click(selector)),
+    type: count((selector: string, text: string) => browser.type(selector, text)),
+    press: count((key: string, held?: string) => browser.press(key, held)),
+    actions: () => actions,
+  };
+}
+
+visitTest('five typos of a customer are fixed in eight actions', { collections }, async (visit) => {
+  const { browser, server, says } = visit;
+  await fill(server);
+  await visit.signIn('#customers');
+  const { click, type, press, actions } = counted(visit);
+  await click('#open-3');
+  await browser.until('return document.querySelector("#field-name")');
+  const right = { name: 'Anna Bergström', phone: '+47 55 00 00', street: 'Low Street 3', city: 'Bergen', country: 'Sweden' };
+  for (const [field, text] of Object.entries(right)) await type(`#field-${field}`, text);
+  await visit.shows('5 unsaved changes', '#drawer');
+  await press(keys.enter, keys.control);
+  await says('Saved customer 3.');
+  const { data } = await server.as('ada', 'GET', '/customers/3');
+  assert.deepEqual(Object.fromEntries(Object.keys(right).map((name) => [name, data[name]])), right);
+  assert.ok(actions() <= 8, `${actions()} actions`);
+});
+
+visitTest('the state of an order is changed in two actions, and taken back in one', { collections }, async (visit) => {
+  const { browser, server, says } = visit;
+  await fill(server);
+  await visit.signIn('#orders');
+  const { click, actions } = counted(visit);
+  await click('tr:has(#open-4) td.choice button');
+  await browser.until('return document.querySelector("#editor")');
+  await click('#editor option:nth-child(3)');
+  await says('Saved Order of');
+  assert.equal(actions(), 2);
+  assert.equal((await server.as('ada', 'GET', '/orders/4')).data.state, 'shipped');
+  await click('#status button');
+  await browser.until('return document.querySelector("tr:has(#open-4) td.choice")?.innerText === "new"');
+  assert.equal((await server.as('ada', 'GET', '/orders/4')).data.state, 'new');
+});
+
+visitTest('an order with three lines is made in twelve actions', { collections }, async (visit) => {
+  const { browser, server, says } = visit;
+  await fill(server);
+  await visit.signIn('#orders');
+  const { click, type, press, actions } = counted(visit);
+  await click('#new');
+  await browser.until('return document.querySelector("#field-customerId")');
+  await type('#field-customerId', 'Anna Berg 7');
+  await browser.until('return document.querySelector("#field-customerId-0")?.innerText.includes("Anna Berg 7")');
+  await press(keys.enter, keys.control);
+  await says('Created order 13.');
+  await browser.until('return document.querySelector("#add-0-productId")');
+  for (const [product, quantity] of [['Oak lamp 3', '2'], ['Oak lamp 5', '1'], ['Oak lamp 9', '4']] as const) {
+    await type('#add-0-productId', product);
+    await browser.until('return document.querySelector("#add-0-productId-0")?.innerText.includes(arguments[0])', product);
+    await type('#add-0-quantity', quantity);
+    await press(keys.enter);
+    await browser.until('return document.querySelector(".related tbody")?.innerText.includes(arguments[0])', product);
+  }
+  const { data } = await server.as('ada', 'GET', '/orderLines?orderId=13');
+  assert.deepEqual(data.map(({ productId, quantity }: any) => [productId, quantity]), [[3, 2], [5, 1], [9, 4]]);
+  assert.ok(actions() <= 12, `${actions()} actions`);
+});
+
+visitTest('a removal says at once what refers to the record, and counts what goes with it', { collections }, async (visit) => {
+  const { browser, server, says } = visit;
+  await fill(server);
+  await visit.signIn('#customers/2');
+  await browser.click('.record .danger');
+  await visit.shows('Cannot remove 1 customer', '#refused');
+  await visit.shows('2 orders refer to it.', '#refused-list');
+  await browser.click('#refused-list a');
+  await browser.until('return location.hash.startsWith("#orders?customerId")');
+  await visit.visit('#/orders/1');
+  await browser.click('.record .danger');
+  await says('Removing 1 order and 3 order lines');
+});

@@ -1,0 +1,138 @@
+// @ts-check
+/** A cell of a table: shows a value, and edits it in its place. */
+import { own, targetOf, toShow } from '../api/model.js';
+import { fromText, toText } from '../api/texts.js';
+import { button, draw, h, inNextFrame } from '../lib/dom.js';
+import { setField } from '../state/change.js';
+import { titleOf } from '../state/names.js';
+import { say } from '../state/news.js';
+import { control } from './control.js';
+
+/**
+ * @import { Child, Collection, Description, Field, Row } from '../types.js'
+ * @typedef {{ collection: Collection, row: Row, field: Field, text: string }} Editing
+ */
+
+/** The cell that is edited; one at a time. @type {Editing | undefined} */ let editing;
+
+/** Names the cell of a row that is edited. @param {Row} row */
+export const editedIn = (row) => (editing?.row === row ? editing.field.name : '');
+
+/** Kinds of values that are edited as a whole, in the form. */
+const elsewhere = new Set(['json', 'long', 'list', 'password']);
+
+/** @type {(collection: Collection, row: Row, field: Field) => void} */
+function begin(collection, row, field) {
+  editing = { collection, row, field, text: toText(field, own(row, field.name)) };
+  draw('#editor');
+  inNextFrame(() => inNextFrame(openChoices));
+}
+
+/** Opens the choices at once, where the browser lets a page do that. */
+function openChoices() {
+  const at = document.getElementById('editor');
+  try {
+    if (at instanceof HTMLSelectElement) at.showPicker();
+    else if (at instanceof HTMLInputElement) at.select();
+  } catch {
+    // The person opens them.
+  }
+}
+
+/** Stores what was typed, if it is another value. */
+async function commit() {
+  if (!editing) return;
+  const { collection, row, field, text } = editing;
+  const isUnchanged = text === toText(field, own(row, field.name));
+  const { value, problem } = isUnchanged ? {} : fromText(field, text);
+  if (problem) return say(`${field.label} ${problem}.`);
+  end();
+  if (isUnchanged) return;
+  const [refusal] = await setField(collection, [row], field.name, () => value);
+  if (refusal) say(refusal.why);
+}
+
+/** Ends editing, and gives the focus back to the row. */
+function end() {
+  const id = editing?.row.id;
+  editing = undefined;
+  draw(`#${CSS.escape(`open-${id}`)}`);
+}
+
+/** The control of the cell that is edited. @param {Editing} of */
+function editor(of) {
+  const { field } = of;
+  const isChosen = field.kind === 'choice' || field.kind === 'boolean';
+  const isReference = !!targetOf(field);
+  const type = (/** @type {string} */ text) => {
+    of.text = text;
+    if (isChosen || (isReference && !text.startsWith('?'))) return commit();
+    return undefined;
+  };
+  return control(field, of.text, type, {
+    id: 'editor',
+    'aria-label': field.label,
+    // The browser's own list of choices takes the focus nowhere.
+    onblur: (event) =>
+      isChosen
+        ? event instanceof FocusEvent && event.relatedTarget && end()
+        : !isReference && commit(),
+    onkeydown(event) {
+      if (!(event instanceof KeyboardEvent) || !['Enter', 'Escape'].includes(event.key)) return;
+      event.preventDefault();
+      event.stopPropagation();
+      return event.key === 'Enter' ? commit() : end();
+    },
+  });
+}
+
+/**
+ * Describes a cell. `isDirect`: a click edits it; else a double click, or Enter, does.
+ * @type {(of: Collection, field: Field, row: Row, mayChange: boolean, shown: Child, isDirect?: boolean) => Description}
+ */
+export function cell(collection, field, row, mayChange, shown, isDirect = false) {
+  const { kind, name, label } = field;
+  const value = own(row, name);
+  if (editing?.row === row && editing.field.name === name)
+    return h('td.editing', { key: name }, editor(editing));
+  const isOpen = mayChange && field.changed && !elsewhere.has(kind) && !field.schema.properties;
+  const title = titleOf(collection, row);
+  if (isOpen && kind === 'boolean') {
+    const look = { type: 'checkbox', role: 'switch', checked: value === true };
+    // It turns once the server has stored it.
+    const onclick = async (/** @type {Event} */ event) => {
+      event.preventDefault();
+      const [refusal] = await setField(collection, [row], name, () => value !== true);
+      if (refusal) say(refusal.why);
+    };
+    return h(
+      'td',
+      { key: name },
+      h('input', { ...look, 'aria-label': `${label}: ${title}`, onclick }),
+    );
+  }
+  const edit = () => begin(collection, row, field);
+  const text = targetOf(field) ? '' : toShow(field, value);
+  if (isOpen && kind === 'choice')
+    return h(
+      'td',
+      { key: name, class: kind },
+      button(shown, edit, { class: 'plain', 'aria-label': `${label}: ${text}. Change it` }),
+    );
+  const look = { key: name, class: kind, title: text || false };
+  if (!isOpen) return h('td', look, shown);
+  const onkeydown = (/** @type {Event} */ event) => {
+    const isEnter = event instanceof KeyboardEvent && event.key === 'Enter';
+    if (!isEnter || event.target !== event.currentTarget) return;
+    event.preventDefault();
+    edit();
+  };
+  const onclick = (/** @type {Event} */ event) => {
+    if (event.target instanceof Element && !event.target.closest('a')) edit();
+  };
+  return h(
+    'td',
+    { ...look, tabindex: -1, onkeydown, [isDirect ? 'onclick' : 'ondblclick']: onclick },
+    shown,
+  );
+}
