@@ -298,7 +298,6 @@ function tableOf(
       ...others,
     },
     references: Object.fromEntries(references.map(([field, { to }]) => [field, to])),
-    without: (entry, field, keys) => without(entry, fields, field, keys),
   };
 }
 

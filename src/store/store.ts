@@ -58,15 +58,6 @@ export interface TableDefinition<R extends StoredRecord> {
   /** Group indexes by the ids that callers see of records in the named collection. */
   readonly references?: { readonly [index: string]: string };
   /**
-   * Returns a record without the values that have some keys in an index. Absent, or `undefined`,
-   * where the record cannot be without them.
-   */
-  readonly without?: (
-    record: R,
-    index: string,
-    keys: ReadonlySet<string | number>,
-  ) => R | undefined;
-  /**
    * What a full store accepts besides removals, because users must sign in to remove anything: all
    * writes of records that serve others, such as sessions, or only changes of records, such as a
    * user's new password.

@@ -167,7 +167,7 @@ export class Writer implements Store, LogClient {
       .map(({ name }) => name);
   }
 
-  /** Makes the registered collections without records, for `checkStore` and `repairStore`. */
+  /** Makes the registered collections without records, for `checkStore`. */
   readonly freshTables = (): Tables => {
     const fresh = new Tables();
     for (const table of this.#options.tables.values()) table.addTo(fresh);

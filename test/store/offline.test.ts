@@ -191,12 +191,6 @@ describe('repair', () => {
         'acde',
         /^S1 people\.json: .*another record has the id 1 \[S1\]$/,
       ],
-      [
-        'an e-mail address that is there twice',
-        edit(content, 'people.json', (text) => text.replace('b@', 'a@')),
-        'acde',
-        /^S2 people\.json: .* \[S2\],D3 people\.json: .*: 1 record has a "email" that an earlier record has: 2 \[D3\]$/,
-      ],
     ];
     for (const [what, damaged, expected, told] of cases) {
       const opened = await repaired(damaged);

@@ -287,7 +287,6 @@ export const lists: Readonly<Record<'access' | 'disk', TrustedList>> = {
       'src/store/format/damage.ts': 'what is found to be wrong, and that it ends a start',
       'src/store/recovery/cases.ts': 'the table of what is found on disk, and what is done',
       'src/store/recovery/recover.ts': 'how a start finds that out',
-      'src/store/recovery/settle.ts': 'records that contradict each other',
       'src/store/memory/transaction.ts': 'what a transaction sees, and how a commit that was read is applied',
       'src/store/memory/table.ts': 'how a record that was read becomes one that is shown',
       'src/store/memory/record-index.ts': 'which record has an email, the hash of a secret or an id',

@@ -7,7 +7,7 @@ import { listing } from '../../store/format/journal.ts';
 import { StoreDamageError } from '../../store/recovery/damage-error.ts';
 import { imageOf, writeSnapshots, type Image, type Target } from '../../store/format/snapshot.ts';
 import { newEpoch } from '../../store/log.ts';
-import { countsOf, isServerTable, Tables } from '../../store/memory/table.ts';
+import { countsOf, isServerTable, tableOf, Tables } from '../../store/memory/table.ts';
 import { readStore, readUndamaged, type ReadStore } from '../../store/recovery/read-store.ts';
 import { recover, unfinishedName } from '../../store/recovery/recover.ts';
 import type { StoreStatus } from '../../store/store.ts';
@@ -114,7 +114,13 @@ export async function repairStore(
   const { onProgress } = options;
   await waitUntilGone({ ...options, files: source, onNotice: onProgress });
   onProgress(`reading ${source.directory}`);
-  const read = await readStore(source, makeTables);
+  // Records that do not fit a declaration are not damaged. Without a journal, only the declaration
+  // names the collections.
+  const read = await readStore(source, () => {
+    const tables = new Tables();
+    for (const { name, isServers } of makeTables().values()) tableOf(tables, name, isServers);
+    return tables;
+  });
   const { damage, tables } = read;
   const isLossy = damage.some(({ isLoss }) => isLoss);
   for (const table of isLossy ? tables.values() : []) {

@@ -24,9 +24,6 @@ function without(keys: readonly Key[], others: Keys): readonly Key[] {
 /** So many are found sooner one by one than by a set of all. */
 const few = 4;
 
-/** A record that has a key. */
-export type Holder = readonly [id: number, key: Key];
-
 /** What a key with its id takes besides its text, what several ids take more, and each further one. */
 const keyBytes = 80;
 const sizeOfKey = (key: Key): number => keyBytes + (typeof key === 'string' ? sizeOf(key) : 0);
@@ -123,13 +120,9 @@ export class RecordIndex<R> {
     }
   }
 
-  /** The ids of these keys, but for the first `skipped` of each key. */
-  holders(keys: Iterable<Key>, skipped = 0): Holder[] {
-    const found: Holder[] = [];
-    for (const key of keys) {
-      for (const id of [...this.ids(key)].slice(skipped)) found.push([id, key]);
-    }
-    return found;
+  /** The ids of these keys, except for the first `skipped` of each key. */
+  holders(keys: Iterable<Key>, skipped = 0): number[] {
+    return Array.from(keys, (key) => [...this.ids(key)].slice(skipped)).flat();
   }
 
   /** Adds an id to the keys that are not among `others`. */

@@ -15,7 +15,7 @@ import {
   type View,
 } from '../store.ts';
 import { Blocks } from './blocks.ts';
-import { hasKey, RecordIndex, type Holder, type KeyOf } from './record-index.ts';
+import { hasKey, RecordIndex, type KeyOf } from './record-index.ts';
 import { levelsMax, sizeOf } from './size.ts';
 
 /** A table, whatever the type of its records is: without private members, all fit this type. */
@@ -40,21 +40,13 @@ export interface Misfit {
 
 /** Values of a field that contradict other records. */
 interface Conflict {
+  /** D2: a reference to no record; D3: a key that two records share in a unique index. */
+  readonly label: 'D2' | 'D3';
   /** The collection. */
   readonly name: string;
   /** What is wrong, with the number of records and the first ids. */
   readonly problem: string;
-  /** Whether `settle` takes away the values alone. */
-  readonly isClearable: boolean;
-  /**
-   * Takes the values away, or the records where these cannot be without them. Returns the ids of
-   * the records that it took away, as callers see them.
-   */
-  settle(): RecordId[];
 }
-
-/** The ids of records that were taken away, by collection. */
-export type Gone = ReadonlyMap<string, readonly RecordId[]>;
 
 /**
  * One collection. Beside the published records it has the pending ones: the changes of the
@@ -237,58 +229,36 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   }
 
   /**
-   * Finds the values that contradict other records: keys that two records share in a unique
-   * index, and references to no record of `tables`; after the first time only references to
-   * records that are gone since. Loading does not look at them. Nothing is pending.
+   * Finds the values that contradict other records, at which loading does not look: keys that two
+   * records share in a unique index, and references to no record of `tables`. Nothing is pending.
    */
-  *conflicts(
-    tables: ReadonlyMap<string, AnyTable>,
-    gone?: Gone,
-  ): Generator<Conflict, void, undefined> {
-    for (const [field, index] of gone ? [] : this.#unique) {
+  *conflicts(tables: ReadonlyMap<string, AnyTable>): Generator<Conflict, void, undefined> {
+    for (const [field, index] of this.#unique) {
       const shared = index.keys((_, count) => count > 1);
-      yield* this.#conflict(field, index.holders(shared, 1), 'that an earlier record has');
+      const which = 'that an earlier record has';
+      yield* this.#conflict('D3', field, index.holders(shared, 1), which);
     }
     for (const [field, to] of Object.entries(this.#definition.references ?? {})) {
       const target = tables.get(to);
-      const isGone = (key: Key) => target?.withId(recordId(key)) === undefined;
       const index = this.#of(this.#groups, field);
-      const keys = gone ? (gone.get(to) ?? []) : index.keys(isGone);
-      yield* this.#conflict(field, index.holders(keys), `that is no record of ${to}`);
+      const dangling = index.keys((key) => target?.withId(recordId(key)) === undefined);
+      const which = `that is no record of ${to}`;
+      yield* this.#conflict('D2', field, index.holders(dangling), which);
     }
   }
 
-  *#conflict(field: string, holders: readonly Holder[], which: string): Generator<Conflict> {
-    const [first] = holders;
-    if (first === undefined) return;
-    const keysOf = new Map<number, Set<Key>>();
-    for (const [id, key] of holders) {
-      const keys = keysOf.get(id);
-      if (keys === undefined) keysOf.set(id, new Set([key]));
-      else keys.add(key);
-    }
-    const without = (id: number) => {
-      const record = this.get(id);
-      const keys = keysOf.get(id);
-      return record && keys && this.#definition.without?.(record, field, keys);
-    };
-    const ids = [...keysOf.keys()].sort((a, b) => a - b);
-    const settle = (): RecordId[] => {
-      const records = ids.flatMap((id) => this.get(id) ?? []);
-      for (const id of ids) this.#put(id, without(id));
-      return records.filter(({ id }) => this.get(id) === undefined).map(idOf);
-    };
-    const first3 = ids.slice(0, 3).flatMap((id) => this.get(id) ?? []);
-    const named = first3.map((record) => JSON.stringify(idOf(record)));
-    const shown = named.join(', ') + (ids.length > 3 ? ', …' : '');
+  *#conflict(
+    label: Conflict['label'],
+    field: string,
+    holders: readonly number[],
+    which: string,
+  ): Generator<Conflict> {
+    const ids = [...new Set(holders)].sort((a, b) => a - b);
+    if (ids.length === 0) return;
+    const shown = ids.slice(0, 3).join(', ') + (ids.length > 3 ? ', …' : '');
     const count =
       ids.length === 1 ? '1 record has' : `${ids.length.toLocaleString('en')} records have`;
-    yield {
-      name: this.name,
-      problem: `${count} a "${field}" ${which}: ${shown}`,
-      isClearable: without(first[0]) !== undefined,
-      settle,
-    };
+    yield { label, name: this.name, problem: `${count} a "${field}" ${which}: ${shown}` };
   }
 
   /**
@@ -413,8 +383,8 @@ export class Tables extends Map<string, AnyTable> {
 }
 
 /** Finds the values that contradict other records, in all tables. */
-export function* conflictsIn(tables: ReadonlyMap<string, AnyTable>, gone?: Gone) {
-  for (const table of tables.values()) yield* table.conflicts(tables, gone);
+export function* conflictsIn(tables: ReadonlyMap<string, AnyTable>) {
+  for (const table of tables.values()) yield* table.conflicts(tables);
 }
 
 /** Takes pending changes back, the last one first. */

@@ -38,10 +38,8 @@ const restore = (data: string) =>
   `"${repair(data)}", and serve ${data}-new`;
 const putBack = (data: string) => `put the right file back; or ${restore(data)}`;
 const accept = (data: string) => `accept the edit by "${repair(data)}", and serve ${data}-new`;
-const correct = (how: string) => (data: string) =>
-  `${how} by "${repair(data)} --collections FILE", and serve ${data}-new; or go back to the former declaration`;
 const redeclare = () =>
-  'go back to the former declaration, or make the new one fit: ' +
+  'go back to the earlier declaration, and correct the records or the new one: ' +
   `see ${inManual('collections.md#changing-a-collection')}`;
 const update = (data: string) =>
   'start the newer version of Cairn that wrote it, or restore a backup from before by ' +
@@ -55,10 +53,8 @@ export type RefusalLabel =
 // prettier-ignore
 export const refusals: Readonly<Record<RefusalLabel, Refusal>> = {
   D1: { found: 'records that do not fit their declaration', remedy: redeclare },
-  D2: { found: 'a reference to no record, or a value that has to be unique, in a field that is optional',
-    remedy: correct('clear the field'), isAccepted: true },
-  D3: { found: 'a reference to no record, or a value that has to be unique, in a field that is required',
-    remedy: correct('leave the records out') },
+  D2: { found: 'a reference to no record', remedy: redeclare },
+  D3: { found: 'a value that has to be unique, and is there twice', remedy: redeclare },
   N2: { found: 'a snapshot without a journal, or a copy that was cut short', remedy: putBack },
   S1: { found: 'a damaged line in a snapshot', remedy: restore },
   S2: { found: 'its digest does not fit: a snapshot that was edited by hand, or is damaged', remedy: accept,

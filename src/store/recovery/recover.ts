@@ -6,12 +6,11 @@ import {
   reportBadLine,
   type Journal,
 } from '../format/journal.ts';
-import { tableOf, type AnyTable, type Tables, type Misfit } from '../memory/table.ts';
+import { conflictsIn, tableOf, type AnyTable, type Tables, type Misfit } from '../memory/table.ts';
 import type { ReadGroup } from '../log.ts';
 import { applyChange, changesOf } from '../memory/transaction.ts';
 import type { RefusalLabel } from './cases.ts';
 import { errorsFor } from './damage-error.ts';
-import { settle } from './settle.ts';
 import { FoundDamage, type Report } from '../format/damage.ts';
 import { readSnapshot, snapshotName, snapshotsOf, type ReadSnapshot } from '../format/snapshot.ts';
 
@@ -119,7 +118,9 @@ async function read(files: Files, tables: Tables, report: Report): Promise<Recov
   const begin = own.findLastIndex(({ manifest }) => (manifest?.after ?? Infinity) <= after);
   const needed = own.slice(Math.max(0, begin));
   const { sequence, replayed } = await replay(files, needed, after, tables, snapshots, report);
-  settle(tables, report);
+  for (const { label, name, problem } of conflictsIn(tables)) {
+    report({ label, file: snapshotName(name), detail: problem });
+  }
   return {
     epoch,
     sequence,
