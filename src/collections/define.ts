@@ -24,6 +24,7 @@ import {
   type CollectionDeclaration,
   type CollectionDefinition,
 } from './declaration.ts';
+import './indexed-reader.ts';
 import { items as itemsCollection } from './items.ts';
 import { camelCase, singularize } from './nouns.ts';
 import type { Served } from './served.ts';

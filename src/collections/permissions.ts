@@ -52,8 +52,7 @@ export function permissionOf(
 }
 
 /** Whether a permission includes a record. */
-export const includes = ({ test }: Permission, record: object): boolean =>
-  test?.(record) ?? true;
+export const includes = ({ test }: Permission, record: object): boolean => test?.(record) ?? true;
 
 /**
  * Returns the rules that must all hold, the operation's own one last. Lists show what may be read;

@@ -2,7 +2,8 @@ import { isJsonObject, pointerTo, type JsonObject, type JsonValue } from '../bas
 import { limits } from '../base/limits.ts';
 import { didYouMean } from '../base/search.ts';
 import { anyJson, colorNames, likeKinds, type Field, type Shape } from './field.ts';
-import { exampleOf, kinds, ruleViolation, violationsOf, type Kind } from './kinds.ts';
+import { exampleOf, kindNamed, ruleViolation, violationsOf } from './kinds.ts';
+import './further-kinds.ts';
 import { hasSetters } from './setters.ts';
 
 /**
@@ -143,9 +144,7 @@ function mistakesOf(value: JsonValue | undefined, at: string, common: Shape): Mi
     const problem = `must be one of ${known.join(', ')}${not}${hint ? `: write "${hint}"` : ''}`;
     return [[`${at}/kind`, problem]];
   }
-  const canBeUnique =
-    common === inRecord &&
-    Object.entries<Kind>(kinds).some(([name, { isUnique }]) => name === kind && isUnique);
+  const canBeUnique = common === inRecord && kindNamed(String(kind))?.isUnique === true;
   const unique = canBeUnique ? { unique: flag } : {};
   const mistakes = mistakesIn({ ...common, ...own, ...unique }, value, at);
   const { of, fields, format } = value;

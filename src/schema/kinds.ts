@@ -1,14 +1,7 @@
-import {
-  isJsonObject,
-  parseJsonNumber,
-  pointerTo,
-  type JsonObject,
-  type JsonValue,
-  type Scalar,
-} from '../base/json.ts';
+import { invariant } from '../base/errors.ts';
+import { parseJsonNumber, type JsonObject, type JsonValue, type Scalar } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import {
-  anyJson,
   boundsOf,
   emailKey,
   hintsOf,
@@ -16,17 +9,11 @@ import {
   type ChoiceField,
   type EmailField,
   type Field,
-  type IdField,
-  type JsonField,
-  type LikeKind,
   type ListField,
   type NumberField,
-  type ObjectField,
   type PasswordField,
-  type ReferenceField,
   type TextField,
   type TimestampField,
-  type UrlField,
   type Value,
 } from './field.ts';
 import {
@@ -54,6 +41,8 @@ export interface Kind<F extends Field = Field> {
   // This is sound, because `kindOf` returns the row of the field that is then given.
   /** Returns how a value violates the rule of a field, apart from what is within a list or an object. */
   violation(value: JsonValue, field: F): Placed | undefined;
+  /** Returns how the elements or members of a value violate their rules. Absent: it has none. */
+  violationsWithin?(value: JsonValue, field: F): readonly Placed[];
   /** Whether a value has the type: it fits the rule, apart from bounds. */
   hasType(value: unknown, field: F): boolean;
   /** Returns the JSON Schema without bounds. */
@@ -91,18 +80,18 @@ interface TypeSchema {
 export type Operator =
   'eq' | 'ne' | 'lt' | 'lte' | 'gt' | 'gte' | 'in' | 'contains' | 'starts' | 'ends' | 'has';
 
-const comparisons = ['eq', 'ne', 'lt', 'lte', 'gt', 'gte', 'in'] as const;
+export const comparisons = ['eq', 'ne', 'lt', 'lte', 'gt', 'gte', 'in'] as const;
 
-const isText = (value: unknown): value is string => typeof value === 'string';
+export const isText = (value: unknown): value is string => typeof value === 'string';
 
 /** Returns the check of a text by a rule. */
-const textBy =
+export const textBy =
   <F>(rule: (value: string, field: F) => Violation | undefined) =>
   (value: JsonValue, field: F): Violation | undefined =>
     isText(value) ? rule(value, field) : notA('string');
 
 /** What the rows of texts share. */
-const texts = {
+export const texts = {
   hasType: isText,
   type: () => ({ type: 'string' }),
   operators: [...comparisons, 'contains', 'starts', 'ends'],
@@ -207,7 +196,7 @@ const password: Kind<PasswordField> = {
   operators: [],
 };
 
-const number: Kind<NumberField> = {
+export const number: Kind<NumberField> = {
   violation(value, field) {
     const { min, max } = boundsOf(field);
     const type = field.kind === 'number' ? 'number' : 'whole number';
@@ -253,72 +242,19 @@ const boolean: Kind<BooleanField> = {
 };
 const notTrueOrFalse = violation('wrong_type', 'must be true or false');
 
-const reference: Kind<ReferenceField> = {
-  violation(value, { ids }) {
-    if (ids !== undefined) return id.violation(value, { kind: 'id', of: ids });
-    return typeof value === 'number'
-      ? number.violation(value, anyId)
-      : notA('whole number, the id of a record');
-  },
-  hasType: (value, { ids }) =>
-    ids === undefined ? Number.isFinite(value) : id.hasType(value, { kind: 'id', of: ids }),
-  type: ({ ids }) => (ids === undefined ? { type: 'integer' } : id.type({ kind: 'id', of: ids })),
-  bounds: ({ to, ids }) => ({
-    ...(ids === undefined ? { minimum: 1 } : id.bounds?.({ kind: 'id', of: ids })),
-    'x-references': to,
-  }),
-  example: ({ ids = 'integer' }) => id.example({ kind: 'id', of: ids }),
-  isUnique: true,
-  operators: ['eq', 'ne', 'in'],
-  operand: (text, { ids }) =>
-    ids === undefined ? number.operand(text, anyId) : id.operand(text, { kind: 'id', of: ids }),
-};
-const anyId = { kind: 'integer', min: 1 } as const;
-
-const id: Kind<IdField> = {
-  violation(value, { of }) {
-    if (typeof value === 'number' && of !== 'text') {
-      return number.violation(value, { kind: of === 'integer' ? of : 'number' });
-    }
-    if (!isText(value) || of === 'integer') return notA(idWords[of]);
-    if (notIds.test(value)) return violation('not_allowed', `must not be ${JSON.stringify(value)}`);
-    return lengthViolation(value, 1, idLengthMax) ?? characterViolation(value, 0);
-  },
-  hasType: (value, { of }) =>
-    of === 'integer'
-      ? Number.isSafeInteger(value)
-      : isText(value) || (of === 'any' && Number.isFinite(value)),
-  type: ({ of }) =>
-    of === 'integer' ? { type: 'integer' } : of === 'text' ? { type: 'string' } : {},
-  bounds: ({ of }) => (of === 'text' ? { minLength: 1, maxLength: idLengthMax } : {}),
-  example: ({ of }) => (of === 'text' ? 'a1b2' : 1),
-  operators: [...comparisons, 'contains', 'starts', 'ends'],
-  operand: (text, { of }) => (of === 'integer' ? number.operand(text, { kind: of }) : text),
-};
-const idLengthMax = 128;
-/** What is another path below that of the collection, or is resolved as one. */
-const notIds = /^(?:\.\.?|batch)$/;
-const idWords = { integer: 'whole number', text: 'string', any: 'string or number' } as const;
-
-const url: Kind<UrlField> = {
-  ...texts,
-  violation: textBy((value) => {
-    if (value.length > limits.urlLengthMax) return tooLong(characters(limits.urlLengthMax));
-    if (/^https?:\/\/[^\s\\]+$/i.test(value) && URL.canParse(value)) return undefined;
-    return violation('not_a_url', 'must be an absolute http or https address');
-  }),
-  type: () => ({ type: 'string', format: 'uri' }),
-  bounds: () => ({ maxLength: limits.urlLengthMax, pattern: '^[hH][tT][tT][pP][sS]?://' }),
-  example: () => 'https://example.org/',
-  isUnique: true,
-  isSearched: () => true,
-};
-
 const list: Kind<ListField> = {
   violation(value, { max = listLengthMax }) {
     if (!Array.isArray(value)) return notA('list');
     if (value.length <= max) return undefined;
     return violation('too_long', `must have at most ${max} elements`);
+  },
+  violationsWithin(values, { of }) {
+    const found: Placed[] = [];
+    for (const [index, one] of Array.isArray(values) ? values.entries() : []) {
+      if (found.length > limits.issuesMax) break;
+      found.push(...within(`/${index}`, violationsOf(of, one)));
+    }
+    return found;
   },
   hasType: (value, { of }) => Array.isArray(value) && value.every((one) => hasType(of, one)),
   type: () => ({ type: 'array' }),
@@ -331,89 +267,7 @@ const list: Kind<ListField> = {
   isSearched: ({ of }) => isSearched(of),
 };
 
-const object: Kind<ObjectField> = {
-  violation: (value) => (isJsonObject(value) ? undefined : notAn('object')),
-  hasType: (value, { fields }) =>
-    isObject(value) &&
-    Object.entries(fields).every(([name, field]) =>
-      Object.hasOwn(value, name) ? hasType(field, value[name]) : field.optional === true,
-    ),
-  type: () => ({ type: 'object' }),
-  bounds({ fields, additional }, isPatch = false) {
-    const members = Object.entries(fields);
-    const required = members.filter(([, { optional }]) => !optional && !isPatch);
-    const schemas = members.map(([name, field]) => [name, valueSchema(field, isPatch)]);
-    return {
-      properties: Object.fromEntries(schemas),
-      ...(required.length > 0 && { required: required.map(([name]) => name) }),
-      ...(!additional && { additionalProperties: false }),
-    };
-  },
-  example: ({ fields }) =>
-    Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, exampleOf(field)])),
-  operators: [],
-  operand: (text) => text,
-  isSearched: ({ fields, additional = false }) =>
-    additional || Object.values(fields).some(isSearched),
-};
-const notAn = (type: string): Violation => violation('wrong_type', `must be an ${type}`);
-
-const isObject = (value: unknown): value is { readonly [name: string]: unknown } =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
-const json: Kind<JsonField> = {
-  violation(value, { bytesMax = limits.jsonFieldBytesMax }) {
-    const found = jsonViolation(value);
-    // A field that may fill a record is held to the bound of records.
-    if (found !== undefined || bytesMax >= limits.recordBytesMax) return found;
-    if (Buffer.byteLength(JSON.stringify(value)) <= bytesMax) return undefined;
-    return violation('too_large', `must be at most ${bytesMax} bytes of JSON`);
-  },
-  hasType: (value) => value !== undefined,
-  type: ({ like }) => (like === undefined ? {} : { 'x-like': like }),
-  example: ({ like = 'text' }) => exampleOf(likeFields[like]),
-  operators: [...comparisons, 'contains', 'starts', 'ends', 'has'],
-  operand: (text, { like }) =>
-    like === undefined ? text : kindOf(likeFields[like]).operand(text, likeFields[like]),
-  isSearched: () => true,
-};
-
-const likeFields: { readonly [like in LikeKind]: Field } = {
-  text: { kind: 'text', max: Infinity },
-  number: { kind: 'number' },
-  boolean: { kind: 'boolean' },
-  timestamp: { kind: 'timestamp' },
-  email: { kind: 'email' },
-  url: { kind: 'url' },
-};
-
-/** Returns what keeps a value from being stored as JSON, with its place in the value. */
-function jsonViolation(value: JsonValue): Placed | undefined {
-  if (typeof value === 'number') return Number.isFinite(value) ? undefined : notFinite;
-  if (typeof value === 'string') return isWellFormed(value) ? undefined : forbiddenSurrogate;
-  if (typeof value !== 'object' || value === null) return undefined;
-  if (Array.isArray(value)) {
-    // There may be millions of elements.
-    for (let at = 0; at < value.length; at += 1) {
-      const found = jsonViolation(value[at]);
-      if (found !== undefined) return placedBelow(found, String(at));
-    }
-    return undefined;
-  }
-  for (const [name, one] of Object.entries(value)) {
-    if (!isWellFormed(name)) return forbiddenSurrogate;
-    const found = jsonViolation(one);
-    if (found !== undefined) return placedBelow(found, name);
-  }
-  return undefined;
-}
-const placedBelow = (found: Placed, name: string): Placed => ({
-  ...found,
-  place: pointerTo(name) + (found.place ?? ''),
-});
-const isWellFormed = (text: string): boolean => !loneSurrogate.pattern.test(text);
-const notFinite = violation('not_finite', 'must be a finite number');
-const forbiddenSurrogate = violation(loneSurrogate.code, `must not contain ${loneSurrogate.what}`);
+export const notFinite = violation('not_finite', 'must be a finite number');
 
 /** A violation with its place, a JSON Pointer into the value. */
 export type Placed = Violation & { readonly place?: string };
@@ -421,7 +275,12 @@ export type Placed = Violation & { readonly place?: string };
 /** The most elements of a list where its declaration does not say it. */
 const listLengthMax = 50;
 
-export const kinds: { readonly [K in Field['kind']]: Kind<Field & { readonly kind: K }> } = {
+/** The rows of all kinds. */
+type Rows = { readonly [K in Field['kind']]: Kind<Field & { readonly kind: K }> };
+/** The kinds that only declared collections have. They are added when the first one is declared. */
+export type FurtherKind = 'reference' | 'id' | 'url' | 'object' | 'json';
+
+const ownRows: Omit<Rows, FurtherKind> = {
   text,
   integer: number,
   number,
@@ -430,17 +289,23 @@ export const kinds: { readonly [K in Field['kind']]: Kind<Field & { readonly kin
   email,
   timestamp,
   password,
-  reference,
-  id,
-  url,
   list,
-  object,
-  json,
 };
+const rows = new Map<string, Kind>(Object.entries<Kind>(ownRows));
+
+/** Adds the rows of further kinds. */
+export function addKinds(further: Pick<Rows, FurtherKind>): void {
+  for (const [kind, row] of Object.entries<Kind>(further)) rows.set(kind, row);
+}
+
+/** Returns the row of a kind; `undefined` if there is none. */
+export const kindNamed = (kind: string): Kind | undefined => rows.get(kind);
 
 /** Returns the row of a field's kind. */
 export function kindOf({ kind }: Field): Kind {
-  return kinds[kind];
+  const row = rows.get(kind);
+  invariant(row !== undefined, `the kind ${kind} is loaded with the collections that have it`);
+  return row;
 }
 
 /**
@@ -449,39 +314,13 @@ export function kindOf({ kind }: Field): Kind {
  */
 export function violationsOf(field: Field, value: JsonValue): readonly Placed[] {
   if (value === null && field.nullable) return none;
-  const found = kindOf(field).violation(value, field);
-  if (found !== undefined) return [found];
-  if (field.kind === 'list' && Array.isArray(value)) {
-    return elementViolations(field, value);
-  }
-  return field.kind === 'object' && isJsonObject(value) ? memberViolations(field, value) : none;
+  const { violation, violationsWithin } = kindOf(field);
+  const found = violation(value, field);
+  return found === undefined ? (violationsWithin?.(value, field) ?? none) : [found];
 }
 
-function elementViolations({ of }: ListField, values: readonly JsonValue[]): Placed[] {
-  const found: Placed[] = [];
-  for (const [index, one] of values.entries()) {
-    if (found.length > limits.issuesMax) break;
-    found.push(...within(`/${index}`, violationsOf(of, one)));
-  }
-  return found;
-}
-
-/** Returns how the members of an object violate its rules. */
-function memberViolations({ fields, additional }: ObjectField, value: JsonObject): Placed[] {
-  const missing = Object.keys(fields).filter(
-    (name) => !Object.hasOwn(value, name) && fields[name]?.optional !== true,
-  );
-  const found = missing.map((name): Placed => ({ ...required, place: pointerTo(name) }));
-  for (const [name, one] of Object.entries(value)) {
-    if (found.length > limits.issuesMax) break;
-    const field = Object.hasOwn(fields, name) ? fields[name] : additional ? anyJson : undefined;
-    const violations = field === undefined ? [unknownField] : violationsOf(field, one);
-    found.push(...within(pointerTo(name), violations));
-  }
-  return found;
-}
-
-const within = (place: string, violations: readonly Placed[]): Placed[] =>
+/** Returns violations with their places in an outer value. */
+export const within = (place: string, violations: readonly Placed[]): Placed[] =>
   violations.map((each) => ({ ...each, place: place + (each.place ?? '') }));
 
 export const required = violation('required', 'must be given');

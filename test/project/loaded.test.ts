@@ -57,4 +57,7 @@ test('no request loads a module: what a server is made of, it has when it says t
   assert.deepEqual(start.filter((url) => url.includes('undici')), [], 'the client that `fetch` of Node.js has');
   assert.deepEqual(all, start);
   assert.deepEqual(start.filter((url) => url.includes('/src/programs/')), [], 'what programs alone have');
+  const declared = /(define|declaration-file|nouns|indexed-reader|named-users|declaration|further-kinds)[.][jt]s$/;
+  const found = start.filter((url) => declared.test(url) && !url.includes('collections/declaration.'));
+  assert.deepEqual(found, [], 'what only declared collections need');
 });

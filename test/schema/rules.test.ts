@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { parseJson, type JsonValue } from '../../src/base/json.ts';
 import { limits } from '../../src/base/limits.ts';
+import '../../src/schema/further-kinds.ts';
 import { emailKey, type Field } from '../../src/schema/field.ts';
 import { exampleOf, ruleViolation, violationsOf } from '../../src/schema/kinds.ts';
 

@@ -258,6 +258,7 @@ export const lists: Readonly<Record<'access' | 'disk', TrustedList>> = {
       'src/api/collections.ts': 'what requests send to them, and what each reply shows',
       'src/collections/permissions.ts': 'what a caller may do with records: the one place that decides it',
       'src/collections/reader.ts': 'which records a caller sees, in lists and embedded ones too',
+      'src/collections/indexed-reader.ts': 'how indexes find those that name the caller',
       'src/collections/resource.ts': 'the only check of ownership, inside the transaction',
       'src/collections/registry.ts': 'what belongs to a collection that is served; that a removed user creates nothing',
       'src/collections/writes.ts': 'where transactions begin that change records for a caller',

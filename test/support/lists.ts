@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { limits } from '../../src/base/limits.ts';
 import type { Clock } from '../../src/base/system.ts';
+import '../../src/collections/indexed-reader.ts';
 import { readerOf } from '../../src/collections/reader.ts';
 import { parseQuery } from '../../src/http/query.ts';
 import { ListPool } from '../../src/lists/list-pool.ts';
