@@ -95,7 +95,7 @@ export interface AccountRecords {
 }
 
 /** Registers these collections with a store that has not started. */
-export function accountRecords(store: Store): AccountRecords {
+export function accountRecords(store: Pick<Store, 'collection'>): AccountRecords {
   return {
     apiKeys: store.collection<ApiKeyRecord>({
       name: 'api-keys',

@@ -1,35 +1,19 @@
 import { requireUser } from '../auth/access.ts';
 import { dashboardWriter } from '../accounts/dashboard.ts';
-import type { AccountRecords } from '../accounts/records.ts';
-import type { Sessions } from '../accounts/sessions.ts';
 import { userFields } from '../accounts/user-fields.ts';
 import { CairnError, invariant } from '../base/errors.ts';
 import { numberIn } from '../base/record-id.ts';
-import type { Registry } from '../collections/registry.ts';
 import { found } from '../collections/resource.ts';
 import { parseQuery } from '../http/query.ts';
 import { invalidParameter, onlyParameter } from '../lists/filters.ts';
 import { representationWriter } from '../schema/record.ts';
-import type { Store } from '../store/store.ts';
 import { bind, parseId, type Call, type Endpoint } from './call.ts';
+import type { Context } from './context.ts';
 import { noContent, notModified, shown, unstoredReply } from './replies.ts';
 import { entityTag, isUnchanged } from './versions.ts';
 import { accountRoutes } from './routes.ts';
 
-/** What the caller's own account needs of the app. */
-export interface AccountServices {
-  readonly store: Store;
-  readonly records: AccountRecords;
-  readonly sessions: Sessions;
-  readonly registry: Registry;
-}
-
-export function accountEndpoints({
-  store,
-  records,
-  sessions,
-  registry,
-}: AccountServices): Endpoint[] {
+export function accountEndpoints({ store, records, sessions, registry }: Context): Endpoint[] {
   const items = [...registry.values()].find(({ isBuiltIn }) => isBuiltIn);
   const writeDashboard = dashboardWriter(records, sessions, items);
   const writeUser = representationWriter(userFields);

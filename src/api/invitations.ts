@@ -1,9 +1,9 @@
-import type { Acceptance, Invitations } from '../accounts/invitations.ts';
+import type { Acceptance } from '../accounts/invitations.ts';
 import { numberIn } from '../base/record-id.ts';
 import type { Shape } from '../schema/field.ts';
-import type { Store } from '../store/store.ts';
 import { newRecord, type Body } from './body.ts';
 import { bind, type Endpoint } from './call.ts';
+import type { Context } from './context.ts';
 import { noContent, unstoredReply } from './replies.ts';
 
 const acceptanceFields = {
@@ -27,13 +27,7 @@ export const invitationRoutes = {
 /** Returns the path of an invitation. It is a fragment, which is in no log and no `Referer`. */
 export const invitationPath = (secret: string): string => `/#/invite/${secret}`;
 
-/** What invitations need of the app. */
-export interface InvitationServices {
-  readonly store: Store;
-  readonly invitations: Invitations;
-}
-
-export function invitationEndpoints({ store, invitations }: InvitationServices): Endpoint[] {
+export function invitationEndpoints({ store, invitations }: Context): Endpoint[] {
   return bind(invitationRoutes, {
     async inviteUser({ request, principal, id }) {
       const { address, caller, basePath } = request;

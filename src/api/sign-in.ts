@@ -1,25 +1,15 @@
 import { sessionEndsAt } from '../auth/secrets.ts';
-import type { Tokens } from '../auth/tokens.ts';
-import type { Client, Sessions } from '../accounts/sessions.ts';
-import type { SignIn } from '../accounts/sign-in.ts';
+import type { Client } from '../accounts/sessions.ts';
 import { userFields } from '../accounts/user-fields.ts';
 import type { Request } from '../http/message.ts';
 import { representationWriter } from '../schema/record.ts';
-import type { Store } from '../store/store.ts';
 import { checkSessionUser, readSessionCookies, setSessionCookie } from './authenticate.ts';
 import { bind, type Endpoint } from './call.ts';
+import type { Context } from './context.ts';
 import { noContent, unstoredReply } from './replies.ts';
 import { signInRoutes } from './routes.ts';
 
-/** What signing in and out needs of the app. */
-export interface SignInServices {
-  readonly store: Store;
-  readonly sessions: Sessions;
-  readonly signIn: SignIn;
-  readonly tokens: Tokens;
-}
-
-export function signInEndpoints({ store, sessions, signIn, tokens }: SignInServices): Endpoint[] {
+export function signInEndpoints({ store, sessions, signIn, tokens }: Context): Endpoint[] {
   const writeUser = representationWriter(userFields);
   return bind(signInRoutes, {
     async login({ request, body }) {

@@ -114,21 +114,22 @@ export class Application {
     this.listPool = new ListPool(clock, () => unready() === 'draining');
     store.onPublished(this.listPool.follow);
     const load = (): Load => this.load();
-    const services = { ...data, tokens, unready, load, listPool: this.listPool };
     const operated = { app: this, log, directory: options.directory };
-    const context = { settings, clock, data, tokens, operated };
+    const context = { ...data, tokens, listPool: this.listPool, settings, operated };
     const features = parts.features.map((module) => module.createFeature(context));
     this.#features = features;
     observers.push(...features);
     this.authenticators = {
-      ...services,
+      ...context,
       required: settings.auth === 'required',
       allowedOrigins: origins,
       checkLocal: local?.check,
     };
-    const endpoints = endpointsOf(this.operations, services, options, features, {
+    const endpoints = endpointsOf(this.operations, context, options, features, {
       dialect,
       singles,
+      load,
+      unready,
     });
     const alwaysServedTargets = new Set(
       endpoints.flatMap(({ route }) => (route.isAlwaysServed ? route.path : [])),

@@ -1,7 +1,7 @@
 import type { Audit } from '../accounts/events.ts';
 import type { AccountParts } from '../accounts/parts.ts';
 import { Invitations } from '../accounts/invitations.ts';
-import { accountRecords, type AccountRecords } from '../accounts/records.ts';
+import { accountRecords } from '../accounts/records.ts';
 import { Sessions } from '../accounts/sessions.ts';
 import { SignIn } from '../accounts/sign-in.ts';
 import { Users } from '../accounts/users.ts';
@@ -10,36 +10,29 @@ import { Throttle } from '../auth/throttle.ts';
 import { reasonOf } from '../base/errors.ts';
 import { servedCollections } from '../collections/served.ts';
 import { IdempotencyKeys } from '../collections/idempotency.ts';
-import {
-  registryOf,
-  usersAsTarget,
-  type TableRules,
-  type Registry,
-} from '../collections/registry.ts';
+import { registryOf, usersAsTarget, type TableRules } from '../collections/registry.ts';
 import { Writes } from '../collections/writes.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
+import { Tables } from '../store/memory/table.ts';
 import { openStore } from '../store/open-store.ts';
+import type { Store } from '../store/store.ts';
 import type { Writer } from '../store/writer.ts';
 import { Keys } from './key-file.ts';
 import type { CompleteOptions } from './options.ts';
+import type { Context } from '../api/context.ts';
 import type { SharedPlace } from '../api/shared-place.ts';
 
 /** The store with every collection registered, and the services that work on it. */
-export interface Data {
+export interface Data extends Omit<Context, 'tokens' | 'listPool'> {
   readonly keys: Keys;
   readonly store: Writer;
-  readonly registry: Registry;
-  readonly hasUsers: boolean;
-  readonly writes: Writes;
-  readonly records: AccountRecords;
-  /** What services of accounts are made of. */
-  readonly accounts: AccountParts;
   readonly passwords: Passwords;
-  readonly users: Users;
-  readonly sessions: Sessions;
-  readonly signIn: SignIn;
-  readonly invitations: Invitations;
 }
+
+/** Makes the tables of a server without users: they are empty, and in no store. */
+const emptyTables: Pick<Store, 'collection'> = {
+  collection: (definition) => new Tables().add(definition),
+};
 
 /**
  * Registers users, sessions and collections with a store that has not started. With
@@ -71,9 +64,8 @@ export function openData(
   const keys = new Keys({ files, secret: options.secret, clock, random, place, audit });
   const passwords = new Passwords({ random, clock, ...settings });
   const idempotencyKeys = new IdempotencyKeys({ store, clock });
-  // A store without users has no tables of them.
   const hasUsers = options.users !== false;
-  const records = accountRecords(hasUsers ? store : openStore({ clock, random }));
+  const records = accountRecords(hasUsers ? store : emptyTables);
   const asTarget = usersAsTarget(records.users);
   const { references } = options;
   const registry = registryOf(
@@ -102,6 +94,7 @@ export function openData(
   };
   const sessions = new Sessions(parts);
   return {
+    clock,
     keys,
     store,
     registry,

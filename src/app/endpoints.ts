@@ -4,25 +4,19 @@ import { batchEndpoints, collectionEndpoints } from '../api/collections.ts';
 import type { Endpoint } from '../api/call.ts';
 import { Operations } from '../api/operations.ts';
 import { declaredCollection, usersCollection, yieldedPaths } from '../api/routes.ts';
-import { accountEndpoints, type AccountServices } from '../api/account.ts';
+import { accountEndpoints } from '../api/account.ts';
+import type { Context } from '../api/context.ts';
 import { healthEndpoints, type HealthServices } from '../api/health.ts';
 import { invitationEndpoints, invitationRoutes } from '../api/invitations.ts';
-import { signInEndpoints, type SignInServices } from '../api/sign-in.ts';
+import { signInEndpoints } from '../api/sign-in.ts';
 import type { NewUser, UserDraft } from '../accounts/users.ts';
 import { version } from '../base/version.ts';
 import { CollectionResource, type EntryDraft, type NewEntry } from '../collections/resource.ts';
-import type { ListPool } from '../lists/list-pool.ts';
 import type { Load } from '../log/operated.ts';
 import type { Store } from '../store/store.ts';
 import type { Data } from './data.ts';
 import type { CompleteOptions } from './options.ts';
 import type { Feature, Parts } from './parts.ts';
-
-/** What was asked of a server beyond its bounds. */
-interface Pressed {
-  readonly listPool: ListPool;
-  readonly load: () => Load;
-}
 
 /** The operations on users, and on each declared collection by its name. */
 export interface AllOperations {
@@ -46,16 +40,20 @@ export function operationsOf(
   return { users: new Operations(ofUsers, users, store), declared: new Map(declared) };
 }
 
+/** The parts of the server that decide about routes, and what `/status` and `/readyz` tell. */
+type ServerState = Pick<Parts, 'dialect' | 'singles'> &
+  Pick<HealthServices, 'unready'> & { readonly load: () => Load };
+
 /** Returns the route table, with a handler for each operation. */
 export function endpointsOf(
   operations: AllOperations,
-  services: Data & SignInServices & AccountServices & Omit<HealthServices, 'status'> & Pressed,
+  context: Context,
   complete: CompleteOptions,
   features: readonly Feature[],
-  { dialect, singles }: Pick<Parts, 'dialect' | 'singles'>,
+  { dialect, singles, load, unready }: ServerState,
 ): Endpoint[] {
-  const { store, writes, hasUsers, registry } = services;
-  const options = { ...complete.settings, writes, listPool: services.listPool };
+  const { store, writes, hasUsers, registry, listPool } = context;
+  const options = { ...complete.settings, writes, listPool };
   const place = dialect === undefined ? (endpoint: Endpoint) => endpoint : yielding;
   const endpoints = [
     ...(hasUsers ? collectionEndpoints(operations.users, options) : []),
@@ -70,9 +68,11 @@ export function endpointsOf(
         return dialect.endpointsOf(declared, registry, options, { ...complete, store });
       return [...collectionEndpoints(each, options), ...batchEndpoints(each, options)];
     }),
-    ...(hasUsers ? [...signInEndpoints(services), ...accountEndpoints(services)] : []),
-    ...(hasUsers ? invitationsOf(services, complete) : []),
-    ...healthEndpoints({ ...services, status: statusOf(services, features, complete) }).map(place),
+    ...(hasUsers ? [...signInEndpoints(context), ...accountEndpoints(context)] : []),
+    ...(hasUsers ? invitationsOf(context, complete) : []),
+    ...healthEndpoints({ store, unready, status: statusOf(store, load, features, complete) }).map(
+      place,
+    ),
     ...(complete.ownEndpoints?.(registry) ?? []),
   ];
   for (const feature of features) {
@@ -90,16 +90,17 @@ function yielding(endpoint: Endpoint): Endpoint {
 }
 
 /** Returns the endpoints of invitations, unless a collection has their path. */
-function invitationsOf(services: Data, { log }: CompleteOptions): Endpoint[] {
+function invitationsOf(context: Context, { log }: CompleteOptions): Endpoint[] {
   const { path } = invitationRoutes.acceptInvitation;
-  if (!services.registry.has(path.slice(1))) return invitationEndpoints(services);
+  if (!context.registry.has(path.slice(1))) return invitationEndpoints(context);
   log.message('warn', `Nobody can be invited: a collection has the path ${path}`);
   return [];
 }
 
 /** Returns a function that writes the status of the server and its store. */
 function statusOf(
-  { store, load }: Pick<Pressed, 'load'> & { readonly store: Store },
+  store: Store,
+  load: () => Load,
   features: readonly Feature[],
   { clock, directory }: CompleteOptions,
 ): () => string {

@@ -3,9 +3,8 @@ import type { Authenticators } from '../api/authenticate.ts';
 import type { Endpoint, Route, RoutedCollection } from '../api/call.ts';
 import type { CollectionOptions } from '../api/collections.ts';
 import type { Operations as CollectionOperations } from '../api/operations.ts';
+import type { Context } from '../api/context.ts';
 import type { SharedPlace, SharedPurpose, SharedTools } from '../api/shared-place.ts';
-import type { Tokens } from '../auth/tokens.ts';
-import type { Clock } from '../base/system.ts';
 import type { CollectionDeclaration } from '../collections/declaration.ts';
 import type { Declared, ReferenceRules, Registry, TableRules } from '../collections/registry.ts';
 import type {
@@ -23,7 +22,6 @@ import type { Format, Observer } from '../log/log.ts';
 import type { Load, Operated } from '../log/operated.ts';
 import { referenceIn } from '../schema/field.ts';
 import type { Store } from '../store/store.ts';
-import type { Data } from './data.ts';
 import type { CompleteOptions } from './options.ts';
 
 /**
@@ -111,18 +109,15 @@ export interface Feature extends Observer {
 }
 
 /** What a feature is made of. */
-interface FeatureContext {
+interface FeatureContext extends Context {
   readonly settings: Settings;
-  readonly clock: Clock;
-  readonly data: Data;
-  readonly tokens: Tokens;
   readonly operated: Operated;
 }
 
 interface FeatureModule {
   createFeature(context: FeatureContext): Feature;
   /** Makes an API key of a user, and returns it. @throws CairnError */
-  makeKey?(data: Data, userId: number, name: string): Promise<string>;
+  makeKey?(data: Pick<Context, 'accounts'>, userId: number, name: string): Promise<string>;
 }
 
 export const options: Options = {

@@ -1,30 +1,12 @@
 import { requireUser } from '../../auth/access.ts';
-import type { Tokens } from '../../auth/tokens.ts';
-import type { AccountRecords } from '../../accounts/records.ts';
-import type { Sessions } from '../../accounts/sessions.ts';
-import type { Clock } from '../../base/system.ts';
-import type { Registry } from '../../collections/registry.ts';
 import { parseQuery } from '../../http/query.ts';
 import { onlyParameter } from '../../lists/filters.ts';
-import type { Store } from '../../store/store.ts';
 import { ChangeFeed } from './change-feed.ts';
 import { bearerToken } from '../../api/authenticate.ts';
 import { bind, type Call, type Endpoint, type Route } from '../../api/call.ts';
+import type { Context } from '../../api/context.ts';
 import { eventStream } from '../../api/replies.ts';
 import { usersCollection } from '../../api/routes.ts';
-
-/** What the change feed needs of the app. */
-interface FeedContext {
-  readonly clock: Clock;
-  readonly tokens: Tokens;
-  readonly data: {
-    readonly store: Store;
-    readonly records: AccountRecords;
-    readonly sessions: Sessions;
-    readonly registry: Registry;
-    readonly hasUsers: boolean;
-  };
-}
 
 export const routes = {
   changes: {
@@ -37,11 +19,10 @@ export const routes = {
 } as const satisfies { readonly [operation: string]: Route };
 
 /** The feed of the changes of all collections, at `/changes`. */
-export function createFeature(context: FeedContext) {
-  const { clock, data } = context;
-  const users = data.hasUsers ? [usersCollection({})] : [];
-  const collections = [...users, ...data.registry.values()];
-  const feed = new ChangeFeed(data.store, clock, collections);
+export function createFeature(context: Context) {
+  const { clock, store, registry, hasUsers } = context;
+  const collections = [...(hasUsers ? [usersCollection({})] : []), ...registry.values()];
+  const feed = new ChangeFeed(store, clock, collections);
   return {
     endpoints: (): Endpoint[] => feedEndpoints(feed, context),
     load: () => feed.load,
@@ -50,7 +31,7 @@ export function createFeature(context: FeedContext) {
   };
 }
 
-function feedEndpoints(feed: ChangeFeed, context: FeedContext): Endpoint[] {
+function feedEndpoints(feed: ChangeFeed, context: Context): Endpoint[] {
   return bind(routes, {
     changes(call) {
       const { request, principal } = call;
@@ -73,7 +54,7 @@ function feedEndpoints(feed: ChangeFeed, context: FeedContext): Endpoint[] {
  */
 function admission(
   { request, principal }: Call,
-  { tokens, data: { records, sessions } }: FeedContext,
+  { tokens, records, sessions }: Context,
 ): () => boolean {
   const { userId, role } = requireUser(principal);
   const authorization = request.fields.get('authorization') ?? '';

@@ -1,13 +1,11 @@
 import { requireUser } from '../../auth/access.ts';
-import type { Tokens } from '../../auth/tokens.ts';
-import type { AccountParts } from '../../accounts/parts.ts';
 import { checkPrincipal } from '../../accounts/principal.ts';
 import { apiKeyFields } from '../../accounts/records.ts';
-import type { Sessions } from '../../accounts/sessions.ts';
-import { wrongPassword, type Users } from '../../accounts/users.ts';
+import { wrongPassword } from '../../accounts/users.ts';
 import { askedUser } from '../../api/account.ts';
 import { newRecord } from '../../api/body.ts';
 import { bind, type Endpoint, type Route } from '../../api/call.ts';
+import type { Context } from '../../api/context.ts';
 import { noContent, unstoredReply } from '../../api/replies.ts';
 import { numberIn } from '../../base/record-id.ts';
 import { found } from '../../collections/resource.ts';
@@ -42,27 +40,15 @@ export const routes = {
   },
 } as const satisfies { readonly [operation: string]: Route };
 
-/** What API keys need of the app. */
-interface KeysContext {
-  readonly tokens: Tokens;
-  readonly data: KeysData;
-}
-
-interface KeysData {
-  readonly accounts: AccountParts;
-  readonly users: Users;
-  readonly sessions: Sessions;
-}
-
-export function createFeature({ tokens, data }: KeysContext) {
-  const keys = new ApiKeys(data.accounts);
-  tokens.verifyKey = (key) => keys.resume(key);
-  return { endpoints: (): Endpoint[] => keyEndpoints(keys, data) };
+export function createFeature(context: Context) {
+  const keys = new ApiKeys(context.accounts);
+  context.tokens.verifyKey = (key) => keys.resume(key);
+  return { endpoints: (): Endpoint[] => keyEndpoints(keys, context) };
 }
 
 /** Makes a key for a command, and returns it. @throws CairnError as `ApiKeys.make` */
 export async function makeKey(
-  { accounts }: KeysData,
+  { accounts }: Pick<Context, 'accounts'>,
   userId: number,
   name: string,
 ): Promise<string> {
@@ -72,7 +58,7 @@ export async function makeKey(
   return key;
 }
 
-function keyEndpoints(keys: ApiKeys, { accounts, users }: KeysData): Endpoint[] {
+function keyEndpoints(keys: ApiKeys, { accounts, users }: Context): Endpoint[] {
   const { store } = accounts;
   const write = representationWriter(apiKeyFields);
   return bind(routes, {
