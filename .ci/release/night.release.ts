@@ -18,7 +18,7 @@ test('does not start, and damaged: "cairn check" says what the last line says, a
   const [why = ''] = blocksBelow('### Does not start');
   const told = await machine.type(why);
   assert.equal(told.status, 78);
-  const [, problem = ''] = /Cannot open the store: (.*? \[S2\]).*\(see src\/README\.md#damaged\)"/.exec(told.out) ?? [];
+  const [, problem = ''] = /Cannot open the store: (.*? \[S2\]).*\(see src\/docs\/troubleshooting\.md#damaged\)"/.exec(told.out) ?? [];
   assert.ok(told.out.includes(`failure  ${problem}\n`), `${told.out} says ${problem} twice`);
 
   const [look = '', replace = ''] = blocksBelow('### Damaged');
@@ -66,7 +66,7 @@ test('503 and 429: who asks, and the counts are forgotten', async (t) => {
   const line = machine.logged().split('\n').find((each) => each.includes('"status":429')) ?? '';
   writeFileSync(join(machine.root, 'log'), `${line.replace('"status":429', '"status":503')}\n`);
   const [busy = ''] = blocksBelow('### 503');
-  assert.match((await machine.type(busy)).out, /^ready\n +1 "address":"127\.0\.0\.1"$/m);
+  assert.match((await machine.type(busy)).out, /^{"status":"ready"}\n +1 "address":"127\.0\.0\.1"$/m);
 });
 
 test('disk is full: what there is, and what grew', async (t) => {
