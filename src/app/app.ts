@@ -140,7 +140,7 @@ export class Application {
       isShared: place !== undefined,
       endpoints,
     });
-    const handle = dialect?.taking(pipeline, data.registry) ?? pipeline;
+    const handle = dialect?.translate(pipeline, data.registry) ?? pipeline;
     this.#pipeline = place?.onlyCurrent(handle, store, alwaysServedTargets) ?? handle;
     this.server = new HttpServer({
       clock,

@@ -60,12 +60,12 @@ export function endpointsOf(
     ...[...operations.declared.values()].flatMap((each) => {
       const { collection, resource } = each;
       if (collection.isSingle) {
-        const spoken = dialect && new Operations(dialect.spoken(collection), resource, store);
-        return singles?.singleEndpoints(spoken ?? each, options) ?? [];
+        const routed = dialect && new Operations(dialect.withBodies(collection), resource, store);
+        return singles?.singleEndpoints(routed ?? each, options) ?? [];
       }
       const declared = registry.get(collection.name);
       if (dialect !== undefined && declared !== undefined)
-        return dialect.endpointsOf(declared, registry, options, { ...complete, store });
+        return dialect.createEndpoints(declared, registry, options, { ...complete, store });
       return [...collectionEndpoints(each, options), ...batchEndpoints(each, options)];
     }),
     ...(hasUsers ? [...signInEndpoints(context), ...accountEndpoints(context)] : []),

@@ -70,18 +70,18 @@ interface Dialect {
   /** What it adds to the tables of declared collections. */
   readonly rules: TableRules;
   /** Returns a collection with bodies of the dialect. */
-  spoken(
+  withBodies(
     collection: RoutedCollection<NewEntry, EntryDraft>,
   ): RoutedCollection<NewEntry, EntryDraft>;
   /** Returns the endpoints of a declared collection. */
-  endpointsOf(
+  createEndpoints(
     declared: Declared,
     registry: Registry,
     options: CollectionOptions,
     tools: CollectionTools & { readonly store: Store },
   ): Endpoint[];
   /** Returns what takes requests before `handle`. */
-  taking(handle: Handle, registry: Registry): Handle;
+  translate(handle: Handle, registry: Registry): Handle;
 }
 
 /** Serves single resources. */

@@ -180,6 +180,14 @@ const share = toggle(
   'listen on all addresses, and serve devices on private networks too; needs --auth none',
 );
 
+const shareHosts = option(
+  'share-host',
+  'further names of this machine, under which --share serves',
+  list(text('NAME,…', 'host names without a port', (name) => /^[\w.-]+$/.test(name))),
+  [],
+  { needs: share },
+);
+
 /** The values of the options that the command line and `createApp` share. */
 export interface Settings {
   /** Who may create users: administrators only, or anyone. */
@@ -234,13 +242,7 @@ export const settings: { readonly [K in keyof Settings]: Option<Settings[K]> } =
     [],
   ),
   share,
-  shareHosts: option(
-    'share-host',
-    'further names of this machine, under which --share serves',
-    list(text('NAME,…', 'host names without a port', (name) => /^[\w.-]+$/.test(name))),
-    [],
-    { needs: share },
-  ),
+  shareHosts,
   trustedProxies: option(
     'trust-proxy',
     'proxies that are believed in X-Forwarded-For and X-Forwarded-Proto',

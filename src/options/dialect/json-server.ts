@@ -55,25 +55,25 @@ import {
 } from '../../schema/record.ts';
 import type { Store, StoredRecord, Transaction } from '../../store/store.ts';
 import { asJson, LargeBodies, parseLarge, recordBytesMax, toJson } from './bodies.ts';
-import { isForeign, namesIn, parseLeniently, readPart, readQuery, type Part } from './query.ts';
+import { isForeign, readNames, parseLeniently, readPart, readQuery, type Part } from './query.ts';
 import { knownIn, referenceTo, targetOf } from './relations.ts';
 
 /** The index of what records refer to: each member with a name that ends in `Id`, by its text. */
-const refers = '.refers';
-const keyOf = (name: string, id: Scalar): string => `${name} ${id}`;
+const referenceGroup = '.refers';
+const groupKey = (name: string, id: Scalar): string => `${name} ${id}`;
 
 /** What callers see of a collection: here everybody may do everything. */
-const seen = (declared: Declared): Reader => readerOf(declared, localAdministrator, 'list');
+const readerFor = (declared: Declared): Reader => readerOf(declared, localAdministrator, 'list');
 
 /** The indexes of the tables of declared collections, besides their own. */
 const groups = {
   // Every write runs this, several times.
-  [refers](entry: Entry): string[] {
+  [referenceGroup](entry: Entry): string[] {
     const keys: string[] = [];
     for (const members of [entry, moreOf(entry)]) {
       for (const name in members) {
         const value = members[name];
-        if (name.endsWith('Id') && isScalar(value)) keys.push(keyOf(name, value));
+        if (name.endsWith('Id') && isScalar(value)) keys.push(groupKey(name, value));
       }
     }
     return keys;
@@ -83,14 +83,14 @@ const groups = {
 export const rules: TableRules = { groups, recordBytesMax };
 
 /** Returns the filter by id that stands for one by what records refer to: an index answers both. */
-function referrersIn(declared: Declared, filters: readonly Filter[]): Filter[] {
+function toIdFilter(declared: Declared, filters: readonly Filter[]): Filter[] {
   for (const filter of filters) {
     const { name = '', operator, operands = [] } = onlyCondition(filter) ?? {};
     if (operator !== 'in' || !name.endsWith('Id')) continue;
     const member = name.replace(memberPrefix, '');
-    const keys = [...new Set(operands.map((operand) => keyOf(member, operand)))];
+    const keys = [...new Set(operands.map((operand) => groupKey(member, operand)))];
     const found = keys.flatMap((key) =>
-      seen(declared).members(refers, recordId(key), limits.pageRecordsMax + 1),
+      readerFor(declared).members(referenceGroup, recordId(key), limits.pageRecordsMax + 1),
     );
     if (found.length > limits.pageRecordsMax) continue;
     return [[{ name: 'id', operator, operands: found.map(idOf) }]];
@@ -99,37 +99,37 @@ function referrersIn(declared: Declared, filters: readonly Filter[]): Filter[] {
 }
 
 /** Returns a collection with bodies as json-server takes them. */
-export function spoken(collection: Spoken): Spoken {
+export function withBodies(collection: CollectionRoutes): CollectionRoutes {
   const { create, replace, patch } = collection.bodies;
   const { fields } = collection;
   const bodies = {
-    create: sentTo(create, (sent) => withoutId(sent, fields['id']?.kind !== 'integer')),
-    replace: sentTo(replace, (sent) => withoutId(sent, !Object.hasOwn(fields, 'id'))),
+    create: changeBody(create, (sent) => withoutId(sent, fields['id']?.kind !== 'integer')),
+    replace: changeBody(replace, (sent) => withoutId(sent, !Object.hasOwn(fields, 'id'))),
     patch: {
       ...patch,
       ...large,
       validate: (sent: JsonValue, by: Principal) => ({
         kind: 'patch' as const,
         against: (stored: object) =>
-          replace.validate(assigned(fields, stored, sent), by).against(stored),
+          replace.validate(assignMembers(fields, stored, sent), by).against(stored),
       }),
     },
   };
   return { ...collection, bodies };
 }
-type Spoken = RoutedCollection<NewEntry, EntryDraft>;
+type CollectionRoutes = RoutedCollection<NewEntry, EntryDraft>;
 
 /** Returns the endpoints of a declared collection. */
-export function endpointsOf(
+export function createEndpoints(
   declared: Declared,
   registry: Registry,
   options: CollectionOptions,
   tools: CollectionTools & { readonly store: Store },
 ): Endpoint[] {
-  const collection = spoken(declaredCollection(declared));
+  const collection = withBodies(declaredCollection(declared));
   const resource = new Resource(declared, tools, registry);
   const operations = new Operations(collection, resource, tools.store);
-  const others = handlersOf(declared, registry, options);
+  const others = dialectHandlers(declared, registry, options);
   const endpoints = collectionEndpoints(operations, options).map((own): Endpoint => {
     const { operation = 'create' } = own.route.of ?? {};
     const handle = others[operation]?.((call) => own.handle(call));
@@ -139,7 +139,7 @@ export function endpointsOf(
 }
 
 /** Returns a body that is changed before it is validated. */
-const sentTo = <T>(body: Body<T>, change: (sent: JsonValue) => JsonValue): Body<T> => ({
+const changeBody = <T>(body: Body<T>, change: (sent: JsonValue) => JsonValue): Body<T> => ({
   ...body,
   ...large,
   validate: (sent, by) => body.validate(change(sent), by),
@@ -154,7 +154,7 @@ function withoutId(sent: JsonValue, isGiven = false): JsonValue {
 }
 
 /** Returns a stored record with the members that were sent in the place of its own. */
-function assigned(fields: Shape, stored: object, sent: JsonValue): JsonValue {
+function assignMembers(fields: Shape, stored: object, sent: JsonValue): JsonValue {
   const before = Object.hasOwn(fields, valueName)
     ? fieldValue(stored, valueName)
     : representationOf(fields, stored);
@@ -186,10 +186,12 @@ class Resource extends CollectionResource {
     const removed: [Declared, RecordId][] = [[this.collection, target.id]];
     const referring = new Map<Declared, readonly (readonly [from: Declared, name: string])[]>();
     for (const [to, id] of removed) {
-      const found = referring.get(to) ?? referencesTo(to, this.#registry);
+      const found = referring.get(to) ?? findReferences(to, this.#registry);
       referring.set(to, found);
       for (const [from, name] of found) {
-        for (const referrer of [...tx.of(from.records).referring(refers, keyOf(name, id))]) {
+        for (const referrer of [
+          ...tx.of(from.records).referring(referenceGroup, groupKey(name, id)),
+        ]) {
           const other = idOf(referrer);
           if (removed.push([from, other]) > limits.referrersMax) throw tooMany;
           new CollectionResource(from, this.#tools).remove(tx, localTarget(other));
@@ -200,7 +202,7 @@ class Resource extends CollectionResource {
 }
 
 /** Returns the members that refer to a collection and have no rule of their own. */
-const referencesTo = (to: Declared, registry: Registry) =>
+const findReferences = (to: Declared, registry: Registry) =>
   [...registry.values()]
     .map((from) => [from, referenceTo(to, from)] as const)
     .filter(([{ fields }, name]) => {
@@ -215,7 +217,7 @@ const tooMany = new CairnError(
 );
 
 /** Returns the handlers of the operations that are answered in another way than Cairn's. */
-function handlersOf(
+function dialectHandlers(
   declared: Declared,
   registry: Registry,
   { listPool: pool }: CollectionOptions,
@@ -234,9 +236,9 @@ function handlersOf(
         names.some(isOwnName) && !names.some((name) => isForeign(name) || isTaken(name));
       if (isOwn || names.length === 0) return listed(call);
       const asked = readQuery(declared, query, isKnown);
-      const filters = [...referrersIn(declared, asked.filters), ...asked.filters];
+      const filters = [...toIdFilter(declared, asked.filters), ...asked.filters];
       const part = readPart(query);
-      const embed = embeddingIn(declared, registry, query);
+      const embed = createEmbedding(declared, registry, query);
       const read = async (offset = part?.offset): Promise<List> =>
         readList(
           { fields, records, pool },
@@ -250,14 +252,14 @@ function handlersOf(
       const list = await read();
       return part === undefined
         ? shown(200, undefined, list.body)
-        : partReply(call.request, part, list, read);
+        : partResponse(call.request, part, list, read);
     },
 
     read: (one) => (call) => {
       const query = parseLeniently(call.query);
-      const embed = embeddingIn(declared, registry, query);
+      const embed = createEmbedding(declared, registry, query);
       if (embed !== undefined) {
-        const record = found(seen(declared).withId(call.id));
+        const record = found(readerFor(declared).withId(call.id));
         return shown(200, undefined, readRecord(pool, record, { caller: call.request, embed }));
       }
       const isMeant = [...query.keys()].some(isOwnName);
@@ -272,7 +274,7 @@ function handlersOf(
 }
 
 /** Returns the reply with a part of a list. `read` reads another one. */
-async function partReply(
+async function partResponse(
   request: Request,
   { limit, page, isEnvelope }: Part,
   list: List,
@@ -284,17 +286,20 @@ async function partReply(
   if (page === undefined) return shown(200, undefined, body, count);
   if (!isEnvelope) {
     const isOne = last < 2 || page > last;
-    return shown(200, undefined, body, [...(isOne ? [] : linksTo(request, page, last)), ...count]);
+    return shown(200, undefined, body, [
+      ...(isOne ? [] : pageLinks(request, page, last)),
+      ...count,
+    ]);
   }
   const pages = Math.max(1, last);
   const at = Math.min(page, pages);
   const { body: data } = at === page ? list : await read((at - 1) * limit);
   const places = { first: 1, prev: at > 1 ? at - 1 : null, next: at < pages ? at + 1 : null };
   const envelope = JSON.stringify({ ...places, last: pages, pages, items: total });
-  return shown(200, undefined, wrapped(`${envelope.slice(0, -1)},"data":`, data), count);
+  return shown(200, undefined, wrapBody(`${envelope.slice(0, -1)},"data":`, data), count);
 }
 
-function wrapped(start: string, body: List['body']): List['body'] {
+function wrapBody(start: string, body: List['body']): List['body'] {
   if (typeof body === 'string') return `${start}${body}}`;
   const pieces = async function* () {
     yield start;
@@ -308,7 +313,7 @@ function wrapped(start: string, body: List['body']): List['body'] {
  * Returns the `Link` field of a page, as a name and a value, with whole addresses: pages of other
  * origins follow them.
  */
-function linksTo(request: Request, page: number, last: number): string[] {
+function pageLinks(request: Request, page: number, last: number): string[] {
   const { fields, basePath, target, encrypted } = request;
   const origin = `${encrypted ? 'https' : 'http'}://${fields.get('host') ?? ''}`;
   const numbers = { first: 1, prev: page - 1, next: page + 1, last };
@@ -326,14 +331,14 @@ function linksTo(request: Request, page: number, last: number): string[] {
  * Returns the writer of records with what a query embeds; `undefined` if it embeds nothing.
  * @throws CairnError `invalid_query` for what is no collection, nor one of its records
  */
-function embeddingIn(
+function createEmbedding(
   declared: Declared,
   registry: Registry,
   query: Query,
 ): PieceWriter | undefined {
   const { fields } = declared;
   const parts = ['_embed', '_expand'].flatMap((parameter) =>
-    [...new Set(namesIn(query, parameter))].map((member) => {
+    [...new Set(readNames(query, parameter))].map((member) => {
       const one = targetOf(`${member}Id`, registry);
       const isMeant = parameter === '_expand' || knownIn(declared)(`${member}Id`);
       const many = isMeant && one !== undefined ? undefined : registry.get(member);
@@ -343,10 +348,10 @@ function embeddingIn(
       const idIn = readerAt(fields, `${member}Id`);
       const read = (record: StoredRecord): StoredRecord[] =>
         many === undefined
-          ? [seen(of).withId(idFrom(of, String(idIn(record))))].flatMap((found) => found ?? [])
-          : seen(many).members(
-              refers,
-              recordId(keyOf(referenceTo(declared, many), idOf(record))),
+          ? [readerFor(of).withId(toId(of, String(idIn(record))))].flatMap((found) => found ?? [])
+          : readerFor(many).members(
+              referenceGroup,
+              recordId(groupKey(referenceTo(declared, many), idOf(record))),
               limits.pageRecordsMax,
             );
       return { member, isOne: many === undefined, read, write: representationWriter(of.fields) };
@@ -372,7 +377,7 @@ function embeddingIn(
  * Returns what takes requests before `handle`: `/posts/1/comments` is about the comments of a post,
  * `/posts/` is `/posts`, and bodies are those of json-server.
  */
-export function taking(handle: Handle, registry: Registry): Handle {
+export function translate(handle: Handle, registry: Registry): Handle {
   const largeBodies = new LargeBodies();
   // No two names differ only in case, and json-server does not tell the cases apart.
   const names = new Map([...registry.keys()].map((name) => [name.toLowerCase(), name]));
@@ -385,14 +390,15 @@ export function taking(handle: Handle, registry: Registry): Handle {
       .replace(/(?<=^\/[^/?]+\/[^/?]+\/)[^/?]+(?=\?|$)/, inCase);
     // json-server passes over the query of a write.
     const target = isSafe(method) ? whole : whole.replace(/\?.*/s, '');
-    const nested = nestedIn(target, registry);
+    const nested = readNestedPath(target, registry);
     const isRead = method === 'GET' || method === 'HEAD';
-    if (nested !== undefined && isRead) return handle(changed(request, { target: nested.list }));
+    if (nested !== undefined && isRead)
+      return handle(withChanges(request, { target: nested.list }));
     if (isSafe(method))
-      return handle(target === request.target ? request : changed(request, { target }));
+      return handle(target === request.target ? request : withChanges(request, { target }));
     let end = (): void => undefined;
     const reply = handle(
-      changed(request, {
+      withChanges(request, {
         fields: asJson(request.fields),
         target: nested?.path ?? target,
         async receiveBody(bytesMax) {
@@ -418,7 +424,7 @@ interface Nested {
   withReference(body: Buffer): Promise<Buffer>;
 }
 
-function nestedIn(target: string, registry: Registry): Nested | undefined {
+function readNestedPath(target: string, registry: Registry): Nested | undefined {
   const [, of = '', sent = '', below = '', query = ''] = nestedForm.exec(target) ?? [];
   const [parent, child] = [registry.get(of), registry.get(below)];
   if (!parent || !child || parent.isSingle || child.isSingle) return undefined;
@@ -431,7 +437,7 @@ function nestedIn(target: string, registry: Registry): Nested | undefined {
       const members = await parseLarge(body).catch(() => undefined);
       if (!isJsonObject(members)) return body;
       const [id = ''] = [...parseLeniently(condition).values()].flat();
-      const record = seen(parent).withId(idFrom(parent, id));
+      const record = readerFor(parent).withId(toId(parent, id));
       const value = record === undefined ? id : idOf(record);
       return Buffer.from(JSON.stringify({ ...members, [name]: value }));
     },
@@ -439,7 +445,7 @@ function nestedIn(target: string, registry: Registry): Nested | undefined {
 }
 
 /** Returns the id of a collection that a text stands for. */
-const idFrom = ({ ids }: Declared, text: string): RecordId =>
+const toId = ({ ids }: Declared, text: string): RecordId =>
   recordId(ids === undefined ? parseId(text) : text);
 
 /** The slash at the end of a path, which `/posts/` and `/posts/1/` have. */
@@ -447,7 +453,7 @@ const endForm = /^(\/[^?]*[^/?])\/(?=\?|$)/;
 const nestedForm = /^\/([^/?]+)\/([^/?]+)\/([^/?]+)(?:\?(.*))?$/s;
 
 /** Returns a request with other values. */
-function changed(request: Request, others: Partial<Request>): Request {
+function withChanges(request: Request, others: Partial<Request>): Request {
   const { id, method, basePath, address, fields, target } = request;
   return {
     ...{ id, method, basePath, address, fields, target },

@@ -64,13 +64,13 @@ export function parseLeniently(query: string): Query {
 }
 
 /** Returns the last value of a parameter; `undefined` for none, and for an empty one. */
-const valueOf = (query: Query, name: string): string | undefined =>
+const lastValue = (query: Query, name: string): string | undefined =>
   query.get(name)?.at(-1) || undefined;
 
 /** Returns the part of a list that is asked for. @throws CairnError `invalid_query` */
 export function readPart(query: Query): Part | undefined {
   const read = (name: string): number | undefined => {
-    const text = valueOf(query, name);
+    const text = lastValue(query, name);
     if (text === undefined) return undefined;
     if (/^\d{1,9}$/.test(text)) return Number(text);
     throw invalidParameter(name, 'must be a whole number from 0 on');
@@ -89,12 +89,12 @@ export function readPart(query: Query): Part | undefined {
 /** Returns the query of a list, without its part. @throws CairnError `invalid_query` */
 export function readQuery(subject: ListSubject, query: Query, isKnown: IsKnown): ListQuery {
   const { fields: shape } = subject;
-  const searched = valueOf(query, 'q');
-  const orders = valueOf(query, '_order')?.toLowerCase().split(',') ?? [];
-  const terms = valueOf(query, '_sort')?.split(',') ?? [];
+  const searched = lastValue(query, 'q');
+  const orders = lastValue(query, '_order')?.toLowerCase().split(',') ?? [];
+  const terms = lastValue(query, '_sort')?.split(',') ?? [];
   const sort = terms.flatMap((term, index): SortTerm[] => {
     const name = term.replace(/^-/, '');
-    const path = pathOf(shape, name);
+    const path = toPath(shape, name);
     const field = isKnown(name) ? fieldAt(shape, path) : undefined;
     if (field === undefined || !isSortable(field)) return [];
     return [{ name: path, descending: term !== name || orders[index] === 'desc' }];
@@ -116,23 +116,23 @@ export function readQuery(subject: ListSubject, query: Query, isKnown: IsKnown):
     const isOperated = name !== undefined && operator !== undefined;
     // Of a path only the first name is known: what ends it is taken for an operator.
     if (isKnown(parameter) && !(isOperated && name.includes('.')))
-      filters.push(...filtersOf(shape, parameter, 'eq', values));
+      filters.push(...toFilters(shape, parameter, 'eq', values));
     else if (isOperated) {
       const listed = operator === 'in' ? values.flatMap((value) => value.split(',')) : values;
-      filters.push(...filtersOf(shape, name, operator, listed));
+      filters.push(...toFilters(shape, name, operator, listed));
     }
   }
   return { ...asked, sort: [...sort, ...asked.sort], filters };
 }
 
 /** Returns the path of a member, also of one that is called as what the server stores. */
-const pathOf = (shape: Shape, name: string): string =>
+const toPath = (shape: Shape, name: string): string =>
   /^(?:revision|ownerId)(?:\.|$)/.test(name) && !Object.hasOwn(shape, name)
     ? memberPrefix + name
     : name;
 
 /** Returns the names that a parameter gives. */
-export const namesIn = (query: Query, parameter: string): readonly string[] =>
+export const readNames = (query: Query, parameter: string): readonly string[] =>
   (query.get(parameter) ?? []).flatMap((value) => value.split(',')).filter((name) => name !== '');
 
 /**
@@ -140,20 +140,20 @@ export const namesIn = (query: Query, parameter: string): readonly string[] =>
  * be is no mistake: no record passes.
  * @throws CairnError `invalid_query`
  */
-function filtersOf(
+function toFilters(
   shape: Shape,
   given: string,
   written: string,
   texts: readonly string[],
 ): Filter[] {
-  const name = pathOf(shape, given);
+  const name = toPath(shape, given);
   const field = fieldAt(shape, name);
   if (field === undefined) return [[]];
   if (!Object.hasOwn(operators, written))
     return combined(texts.map((text) => readCondition(shape, `${given}:${written}`, text, [])));
   const { [written]: operator = 'eq' } = operators;
   if (operator === 'search') return [searchOf(given, name, texts)];
-  const operands = texts.flatMap((text) => spelledBy(text, field));
+  const operands = texts.flatMap((text) => spelledValues(text, field));
   if (operator === 'ne')
     return [[{ name, operator: 'exists', operands: [true] }], [{ name, operator, operands }]];
   // An index answers one condition.
@@ -170,7 +170,7 @@ function searchOf(parameter: string, name: string, texts: readonly string[]): Fi
 }
 
 /** Returns the values of a field that a text spells. */
-function spelledBy(text: string, field: Field): Scalar[] {
+function spelledValues(text: string, field: Field): Scalar[] {
   if (field.kind !== 'json' && !isMixed(field)) {
     const operand = kindOf(field).operand(text, field);
     return isScalar(operand) ? [operand] : [];
