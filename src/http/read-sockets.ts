@@ -20,6 +20,11 @@ export class ReadSockets {
     this.#isProxy = isProxy;
   }
 
+  /** The sockets that are read, and those that will be again. */
+  get size(): number {
+    return this.#networks.size + this.#paused.size;
+  }
+
   /** Adds a socket from which requests come: with TLS, the one that has the plain bytes. */
   add(socket: Socket): void {
     const address = plainAddress(socket.remoteAddress ?? '');
