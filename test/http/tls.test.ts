@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { Agent, get } from 'node:https';
+import { connect as connectTcp } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text as readAll } from 'node:stream/consumers';
@@ -11,6 +13,7 @@ import { RawClient, createHandle, greetedBy, makeCertificate, startListener, tex
 import { temporaryDirectory } from '../support/cli/spawn.ts';
 import type { Handle } from '../../src/http/message.ts';
 import { createApp } from '../support/inside.ts';
+import { until } from '../support/until.ts';
 
 function statusOf(port: number, agent: Agent): Promise<number> {
   return new Promise((resolve, reject) => {
@@ -147,3 +150,66 @@ test('TLS: an app renews the certificate of all its TLS listeners', async (t) =>
   app.renewTls(second);
   assert.equal(await greetedBy(secure), 'second');
 });
+
+function connectFrom(localAddress: string, port: number): TLSSocket {
+  return connect({ socket: connectTcp({ port, host: '127.0.0.1', localAddress }), rejectUnauthorized: false });
+}
+
+test('TLS: handshakes of one network wait for each other, and those of others do not', async (t) => {
+  const tls = makeCertificate(temporaryDirectory(t), 'only');
+  if (tls === undefined) return t.skip('there is no openssl here');
+  const limits = { handshakesMax: 4, handshakesPerNetworkMax: 2 };
+  const { server, port } = await startListener({ limits }, tls);
+  t.after(() => server.drain(0));
+  const silent = Array.from({ length: 4 }, () => new RawClient(port));
+  await until(() => server.connections === 4, 'they do not connect');
+  const greet = (localAddress: string) => connectFrom(localAddress, port);
+  const waiting = greet('127.0.0.1');
+  let isGreeted = false;
+  waiting.once('secureConnect', () => (isGreeted = true));
+  const other = greet('127.0.0.2');
+  await once(other, 'secureConnect');
+  assert.equal(isGreeted, false);
+  for (const client of silent) client.socket.destroy();
+  await until(() => isGreeted, 'it waits for ever');
+  waiting.write('GET /items/1 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
+  assert.match(await readAll(waiting), /^HTTP\/1\.1 200 /);
+  other.destroy();
+});
+
+test('TLS: where all handshakes have begun, the network with the most loses its oldest', async (t) => {
+  const tls = makeCertificate(temporaryDirectory(t), 'only');
+  if (tls === undefined) return t.skip('there is no openssl here');
+  const { server, port } = await startListener({ limits: { handshakesMax: 2, handshakesPerNetworkMax: 2 } }, tls);
+  t.after(() => server.drain(0));
+  const silent = Array.from({ length: 2 }, () => new RawClient(port));
+  await until(() => server.connections === 2, 'they do not connect');
+  const other = connectFrom('127.0.0.2', port);
+  await once(other, 'secureConnect');
+  await until(() => server.connections === 2, 'nobody has lost its place');
+  for (const client of silent) client.socket.destroy();
+  other.destroy();
+});
+
+for (const [what, start] of [
+  ['a head', 'GET /items/1 HTTP/1.1\r\nHost: a\r\nX: '],
+  ['content that nobody reads', 'POST /ignore HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n'],
+] as const) {
+  test(`TLS: ${what} in thousands of records of one byte lets others go first, and ends its connection`, async (t) => {
+    const tls = makeCertificate(temporaryDirectory(t), 'only');
+    if (tls === undefined) return t.skip('there is no openssl here');
+    const { server, port } = await startListener({}, tls);
+    t.after(() => server.drain(0));
+    const pauses = t.mock.method(server.reading, 'pauseNetwork');
+    const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false }).on('error', () => undefined);
+    await once(socket, 'secureConnect');
+    socket.resume().write(start);
+    let sent = 0;
+    // One write is one record.
+    for (; sent < 10_000 && !socket.destroyed; sent += 1)
+      await new Promise((resolve) => socket.write(sent % 2 === 0 ? 'x' : 'y', resolve));
+    assert.ok(sent < 10_000, 'it is not ended');
+    assert.ok(pauses.mock.callCount() > 10);
+    await until(() => server.connections === 0, 'it stays open');
+  });
+}
