@@ -7,7 +7,6 @@ import { test, type TestContext } from 'node:test';
 import { cairn, temporaryDirectory, testProgram, type Running } from '../support/cli/spawn.ts';
 import { projectDirectory } from '../support/source.ts';
 
-const readme = readFileSync(join(projectDirectory, 'README.md'), 'utf8');
 const { scripts } = JSON.parse(readFileSync(join(projectDirectory, 'package.json'), 'utf8'));
 
 /** The command `cairn` in a shell, in any directory. */
@@ -21,9 +20,10 @@ interface Block {
   readonly text: string;
 }
 
-/** The blocks below one heading of the README. */
-function blocksBelow(heading: string): Block[] {
-  const [, section = ''] = new RegExp(`^## ${heading}\n(.*?)(?=^## )`, 'ms').exec(readme) ?? [];
+/** The blocks below one heading of the README, or of another page. */
+function blocksBelow(heading: string, page = 'README.md'): Block[] {
+  const text = readFileSync(join(projectDirectory, page), 'utf8');
+  const [, section = ''] = new RegExp(`^## ${heading}\n(.*?)(?=^## )`, 'ms').exec(text) ?? [];
   const blocks = [...section.matchAll(/^```(\w*)\n(.*?)^```$/gms)];
   assert.ok(blocks.length > 0, heading);
   return blocks.map(([, language = '', text = '']) => ({ language, text }));
@@ -44,8 +44,8 @@ class Newcomer {
   }
 
   /** Runs every shell block below a heading, and compares what it prints with the block after it. */
-  async follow(heading: string): Promise<void> {
-    const blocks = blocksBelow(heading);
+  async follow(heading: string, page?: string): Promise<void> {
+    const blocks = blocksBelow(heading, page);
     for (const [index, { language, text }] of blocks.entries()) {
       const file = text.includes('"collections"') ? 'books.json' : 'db.json';
       if (language === 'json') writeFileSync(join(this.directory, file), text);
@@ -119,16 +119,17 @@ test('the README goes from the first start to signing in, a collection and lists
   await newcomer.follow('Run it');
   assert.ok(!existsSync(join(directory, 'data', 'admin-password')), 'no password is shown before it is needed');
   await newcomer.follow('Sign in');
-  await newcomer.follow('Your own resources');
-  await newcomer.follow('Calling it');
+  await newcomer.follow('Your own collections');
+  await newcomer.follow('Try it', 'src/docs/querying.md');
+  await newcomer.follow('Coming from json-server');
   await newcomer.stop();
   assert.match(readFileSync(join(directory, 'data', 'items.json'), 'utf8'), /"name":"Desk"/, 'where it says');
 });
 
-test('the to-do list of the README is there for its maker alone, and the board for its members, too', async (t) => {
+test('the to-do list of the manual is there for its maker alone, and the board for its members, too', async (t) => {
   const directory = temporaryDirectory(t);
   const file = join(directory, 'shared.json');
-  writeFileSync(file, blocksBelow('Whose records').find(({ text }) => text.includes('"boards"'))?.text ?? '');
+  writeFileSync(file, blocksBelow('Private and shared records', 'src/docs/access.md').find(({ text }) => text.includes('"boards"'))?.text ?? '');
   const words = ['--collections', file, '--data', join(directory, 'data'), '--registration', 'open', '--port', '0'];
   const server = cairn(t, ['serve', ...words, '--log', 'none'], { CAIRN_SCRYPT_COST: '14' });
   const [, origin = ''] = await server.find(/^Cairn serves (http:\S+)$/m);
