@@ -1,6 +1,7 @@
-/** Writes the blocks of the manual that are made from the code: `node .ci/programs/manual.ts`. */
+/** Writes what is made from the code in the manual, the blocks and the picture of the floors: `node .ci/programs/manual.ts`. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { drawFloors } from '../../test/support/floors.ts';
 import { pageWith, partsOf, wantedBlocks } from '../../test/support/handbook.ts';
 import { projectDirectory } from '../../test/support/source.ts';
 
@@ -9,3 +10,4 @@ for (const [name, block] of await wantedBlocks()) {
   const [before = '', , after = ''] = partsOf(page, name) ?? [];
   writeFileSync(join(projectDirectory, page), before + block + after);
 }
+writeFileSync(join(projectDirectory, 'src', 'docs', 'architecture.svg'), drawFloors());

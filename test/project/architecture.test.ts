@@ -2,40 +2,14 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
-import { join, posix } from 'node:path';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { version } from '../../src/base/version.ts';
+import { floorOf, ownImports, parts, resolveImport, roomOf } from '../support/floors.ts';
 import {
-  filesBelow, handbook, projectDirectory, readSource, withoutLiterals, type SourceFile,
+  filesBelow, handbook, projectDirectory, readSource, withoutLiterals,
 } from '../support/source.ts';
 
-/**
- * The house: a file imports from a lower floor or from its own room. A room is one of these folders with all that is
- * below it, or one part of the options or features; rooms on one floor do not know each other. The store's inner rooms
- * are held by the test for cycles.
- */
-const floors: Readonly<Record<string, number>> = {
-  'src/base': 1,
-  'src/schema': 2,
-  'src/http': 2,
-  'src/auth': 2,
-  'src/store': 2,
-  'src/collections': 3,
-  'src/lists': 3,
-  'src/accounts': 4,
-  'src/api': 5,
-  'src/web': 6,
-  'src/config': 6,
-  'src/log': 6,
-  'src/options': 7,
-  'src/features': 7,
-  'src/app': 8,
-  'src/cli': 9,
-  'src/programs': 9,
-  src: 10,
-};
-
-const parts = /^src\/(options|features)\/./;
 const lineWidthMax = 120;
 
 /** What may stand in one file only, so that a test can put its own in that place. */
@@ -315,24 +289,6 @@ test('the top of the project holds what was agreed, and nothing else', (t) => {
   assert.deepEqual(names.filter((name) => !name.startsWith('.') && !agreed.includes(name)), []);
   assert.deepEqual(agreed.filter((name) => !names.includes(name)), []);
 });
-
-/** `src/store` for `src/store/disk/files.ts`, and `src/options/cluster` for what is below it. */
-function roomOf(path: string): string {
-  return posix.dirname(path).split('/').slice(0, parts.test(path) ? 3 : 2).join('/');
-}
-
-function floorOf(room: string): number | undefined {
-  return floors[parts.test(room) ? posix.dirname(room) : room];
-}
-
-function resolveImport(file: SourceFile, specifier: string): string {
-  return posix.join(posix.dirname(file.path), specifier);
-}
-
-function ownImports(file: SourceFile | undefined): string[] {
-  if (file === undefined) return [];
-  return file.imports.flatMap((specifier) => (specifier.startsWith('.') ? [resolveImport(file, specifier)] : []));
-}
 
 /** The first cycle of the graph as a path that ends where it began; empty where there is none. */
 function findCycle(edges: ReadonlyMap<string, readonly string[]>): string[] {

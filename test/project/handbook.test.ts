@@ -10,6 +10,7 @@ import { failureOf } from '../../src/cli/failure.ts';
 import { refusals, type RefusalLabel } from '../../src/store/recovery/cases.ts';
 import { StoreDamageError } from '../../src/store/recovery/damage-error.ts';
 import { loader, temporaryDirectory } from '../support/cli/spawn.ts';
+import { drawFloors } from '../support/floors.ts';
 import { examples, pageWith, partsOf, projectText, wantedBlocks } from '../support/handbook.ts';
 import { filesBelow, pages, projectDirectory } from '../support/source.ts';
 
@@ -34,6 +35,10 @@ for (const [name, block] of await wantedBlocks()) {
     assert.equal(withoutSizes(found), withoutSizes(block), 'renew it by "node .ci/programs/manual.ts"');
   });
 }
+
+test('the picture of the floors is made from the imports', () => {
+  assert.equal(projectText('src/docs/architecture.svg'), drawFloors(), 'renew it by "node .ci/programs/manual.ts"');
+});
 
 /** With the pages that are no part of the manual. */
 const linked = [...pages, 'src/README.md', 'test/README.md', '.github/CONTRIBUTING.md', '.github/SECURITY.md'];

@@ -129,7 +129,8 @@ test('the README goes from the first start to signing in, a collection and lists
 test('the to-do list of the manual is there for its maker alone, and the board for its members, too', async (t) => {
   const directory = temporaryDirectory(t);
   const file = join(directory, 'shared.json');
-  writeFileSync(file, blocksBelow('Private and shared records', 'src/docs/access.md').find(({ text }) => text.includes('"boards"'))?.text ?? '');
+  const blocks = blocksBelow('Private and shared records', 'src/docs/access.md');
+  writeFileSync(file, blocks.find(({ text }) => text.includes('"boards"'))?.text ?? '');
   const words = ['--collections', file, '--data', join(directory, 'data'), '--registration', 'open', '--port', '0'];
   const server = cairn(t, ['serve', ...words, '--log', 'none'], { CAIRN_SCRYPT_COST: '14' });
   const [, origin = ''] = await server.find(/^Cairn serves (http:\S+)$/m);
