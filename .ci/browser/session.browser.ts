@@ -49,7 +49,7 @@ visitTest('other sessions can be ended, one by one and all at once', { refusals:
   await visit.signIn('#/account');
   await shows('this one', '#record .rows');
   await browser.click('#record .rows button');
-  await says('The session has ended.');
+  await says('Revoked the session.');
   await browser.until('return document.querySelector("#record .rows").children.length === 1');
   assert.equal((await fetch(`${server.url}/dashboard`, { headers: { Cookie: `${name}=${value}` } })).status, 401);
 
@@ -72,7 +72,7 @@ visitTest('an administrator sees and ends the sessions of another user', {}, asy
   await visit.signIn('#users/2');
   await shows('Firefox/140', '#drawer .rows');
   await browser.click('#drawer .rows button');
-  await says('The session has ended.');
+  await says('Revoked the session.');
   assert.deepEqual((await server.as('grace', 'GET', '/sessions')).data, []);
 });
 
@@ -336,10 +336,10 @@ visitTest('API keys are made in the account, shown once and ended', { refusals: 
   assert.equal(await call(), 200);
   await visit.visit('#/');
   await visit.visit('#/account');
-  await shows('The script reads only', '#record');
+  await shows('The script read-only', '#record');
   assert.equal(await browser.run('return document.querySelector("#record").innerText.includes("cairn_")'), false);
-  await browser.click('[aria-label="End the key The script"]');
-  await says('The key The script has ended.');
+  await browser.click('[aria-label="Revoke the key The script"]');
+  await says('Revoked the key The script.');
   assert.equal(await call(), 401);
 });
 
@@ -383,4 +383,28 @@ visitTest('the list shows its own records after a visit to the account', {
   await browser.back();
   await visit.idle();
   assert.match(await visit.text('#list tbody'), /Dear diary/);
+});
+
+visitTest('an invited user chooses a password at an address that is shown once', {}, async (visit) => {
+  const { browser, server, shows } = visit;
+  await server.as('ada', 'POST', '/users', { name: 'Alan', email: 'alan@example.org' });
+  await visit.signIn('#/users/3');
+  await browser.until('return [...document.querySelectorAll("#record button")].some((at) => at.innerText.startsWith("Invite"))');
+  await browser.run('[...document.querySelectorAll("#record button")].find((at) => at.innerText.startsWith("Invite")).click()');
+  await shows('/#/invite/', '#record');
+  const url: string = await browser.run('return document.querySelector("#record .note code").innerText');
+  await browser.run('[...document.querySelectorAll("#record .note button")][1].click()');
+  await browser.until('return !document.querySelector("#record .note")');
+  await browser.devtools('Network.clearBrowserCookies');
+  await browser.open('about:blank');
+  await browser.open(url);
+  await browser.until('return document.querySelector("#invitation[open]")');
+  assert.equal(await browser.run('return location.hash'), '');
+  await browser.type('#chosen', password);
+  await browser.click('#choose-password button');
+  await shows('Your password is set.', '#reason');
+  await browser.type('#email', 'alan@example.org');
+  await browser.type('#password', password);
+  await browser.click('#enter');
+  await shows('Alan', '#who');
 });

@@ -117,6 +117,13 @@ window.onbeforeunload = (event) => {
 
 async function start() {
   failure = '';
+  if (!route.view && route.id === 'invite' && route.of) {
+    const token = route.of;
+    // The secret stays in no history.
+    history.replaceState(null, '', './');
+    Object.assign(route, readRoute(''));
+    return (await signing()).acceptInvitation(token);
+  }
   try {
     // The list can load while the description is still on its way.
     if (route.view && !route.isPage && route.id !== 'value') void loadList(true);

@@ -121,7 +121,7 @@ function fieldOf(name, shapes, sortable) {
   return {
     name,
     schema,
-    label: schema['x-hints']?.label ?? capitalized(labelOf(name, schema)),
+    label: schema['x-hints']?.label ?? labels[name] ?? capitalized(labelOf(name, schema)),
     // An id may be of any kind.
     kind: name === 'id' && !schema.type ? 'text' : kindOf(schema),
     shown: !!shown,
@@ -132,6 +132,9 @@ function fieldOf(name, shapes, sortable) {
     isSortable: !!sortable?.includes(name),
   };
 }
+
+/** Labels of the server's own fields. @type {{ [name: string]: string | undefined }} */
+const labels = Object.assign(Object.create(null), { keepKeys: 'Keep my API keys working' });
 
 /**
  * The words for a field: `customerId` is a customer, `itemIds` are items, and `relatedIds` are what is related.

@@ -3,11 +3,14 @@
 import { call } from '../api/call.js';
 import { ask } from '../lib/dialog.js';
 import { bdi, button, h } from '../lib/dom.js';
+import { state } from '../state/me.js';
 import { say } from '../state/news.js';
 import { isAccount } from '../state/route.js';
 import { credentials, loadSessions } from '../state/sessions.js';
 import { copy, line, section } from './parts.js';
 import { age } from './values.js';
+
+/** @import { Child } from '../types.js' */
 
 /**
  * Ends a session or a key, which may have ended by itself.
@@ -17,9 +20,34 @@ const end = (path, what) => async () => {
   await call('DELETE', path).catch((error) => {
     if (error.status !== 404) throw error;
   });
-  say(`The ${what} has ended.`);
+  say(`Revoked the ${what}.`);
   await loadSessions(credentials.userId);
 };
+
+/** Makes the address at which a user chooses a password, once. @param {string} userId */
+async function invite(userId) {
+  const { data } = await call('POST', `users/${userId}/invitation`);
+  credentials.made = new URL(`.${data.path}`, location.href).href;
+}
+
+/** Shows a secret until the person has kept it. @type {(made: string, userId: string) => Child} */
+const secretView = (made, userId) =>
+  h(
+    'div.note stack tight pad',
+    { role: 'status' },
+    h(
+      'p',
+      isAccount()
+        ? 'This key is shown once. Keep it where your script finds it.'
+        : 'Give this address to the user, who chooses a password there. It is good once, for 24 hours.',
+    ),
+    h('code', made),
+    h(
+      'div.row',
+      button('Copy', () => copy(made)),
+      button('Done', () => loadSessions(userId)),
+    ),
+  );
 
 /** @param {Event} event */
 async function make(event) {
@@ -39,14 +67,15 @@ async function make(event) {
 
 /** @param {import('../state/sessions.js').Session} session */
 function sessionView({ id, kind, agent, address, lastSeenAt, expiresAt, current }) {
-  const client =
-    /(?:Edg|Firefox|Chrome|Safari)\/\d+/u.exec(agent)?.[0] ?? (agent || 'Uncredentials');
-  const label = { 'aria-label': `End the session of ${client}` };
+  const client = /(?:Edg|Firefox|Chrome|Safari)\/\d+/u.exec(agent)?.[0] ?? (agent || 'Unknown');
+  const label = { 'aria-label': `Revoke the session of ${client}` };
   return line(
     id,
     h('span', { title: agent }, kind === 'refresh' ? `${client}, by token` : client),
-    current ? h('span.quiet', 'this one') : button('End', end(`sessions/${id}`, 'session'), label),
-    h('small', `${address} · seen `, age(lastSeenAt), ' · ends ', age(expiresAt)),
+    current
+      ? h('span.quiet', 'this one')
+      : button('Revoke', end(`sessions/${id}`, 'session'), label),
+    h('small', `${address} · seen `, age(lastSeenAt), ' · expires ', age(expiresAt)),
   );
 }
 
@@ -54,10 +83,10 @@ function sessionView({ id, kind, agent, address, lastSeenAt, expiresAt, current 
 function keyView({ id, name, readOnly, createdAt, lastUsedAt, expiresAt }) {
   return line(
     id,
-    h('span', bdi(name), readOnly && h('small', ' reads only')),
-    button('End', end(`keys/${id}`, `key ${name}`), { 'aria-label': `End the key ${name}` }),
+    h('span', bdi(name), readOnly && h('small', ' read-only')),
+    button('Revoke', end(`keys/${id}`, `key ${name}`), { 'aria-label': `Revoke the key ${name}` }),
     h('small', 'made ', age(createdAt), ' · used ', lastUsedAt ? age(lastUsedAt) : 'never'),
-    expiresAt && h('small', 'ends ', age(expiresAt)),
+    expiresAt && h('small', 'expires ', age(expiresAt)),
   );
 }
 
@@ -71,14 +100,14 @@ function keyForm() {
     'form.stack',
     { onsubmit: make },
     input('Name of the new key', { name: 'name', required: true }),
-    input('Ends (optional)', { name: 'expiresAt', type: 'datetime-local' }),
+    input('Expires (optional)', { name: 'expiresAt', type: 'datetime-local' }),
     input('Current password', {
       name: 'currentPassword',
       type: 'password',
       required: true,
       autocomplete: 'current-password',
     }),
-    h('label', h('input', { name: 'readOnly', type: 'checkbox' }), 'Reads only'),
+    h('label', h('input', { name: 'readOnly', type: 'checkbox' }), 'Read-only'),
     h('button', 'Make a key'),
   );
 }
@@ -95,14 +124,10 @@ export function sessionsView(userId) {
     section('Sessions', sessions.map(sessionView), none),
     isAccount() && button('Sign out everywhere', everywhere),
     keys && section('API keys', keys.map(keyView), none),
-    made &&
-      h(
-        'div.note stack tight pad',
-        { role: 'status' },
-        h('p', 'This key is shown once. Keep it where your script finds it.'),
-        h('code', made),
-        button('Copy', () => copy(made)),
-      ),
+    made && secretView(made, userId),
+    !isAccount() &&
+      state.me?.role === 'admin' &&
+      button('Invite to choose a password', () => invite(userId)),
     isAccount() &&
       keys &&
       h('details', h('summary', 'Make a key for a script or a device'), keyForm()),

@@ -1,6 +1,6 @@
 // @ts-check
 /** Chooses, orders and sizes the columns of a list. This browser keeps them. */
-import { button, draw, h, inputOf, part, set } from '../lib/dom.js';
+import { button, draw, h, part, set } from '../lib/dom.js';
 import { columnsOf, keptColumns } from '../state/list.js';
 import { storage } from '../state/me.js';
 
@@ -52,7 +52,6 @@ export function drawColumns(collection) {
   if (!part('columns', HTMLElement).matches(':popover-open')) return;
   const { name, nameField, fields } = collection;
   const chosen = columnsOf(collection);
-  const widths = widthsOf(collection);
   const others = fields.filter((each) => each.shown && !chosen.includes(each));
   const rows = [...chosen, ...others].map((field, index) => {
     const { label } = field;
@@ -73,16 +72,6 @@ export function drawColumns(collection) {
         label,
       ),
       checked &&
-        h('input', {
-          type: 'range',
-          min: widthMin,
-          max: widthMax,
-          step: 8,
-          value: `${widths.get(field.name)}`,
-          'aria-label': `Width of ${label}`,
-          oninput: (event) => resize(collection, field.name, Number(inputOf(event))),
-        }),
-      checked &&
         index > 0 &&
         button('↑', () => keep(collection, swapped()), {
           'aria-label': `Move ${label} to the left`,
@@ -92,6 +81,6 @@ export function drawColumns(collection) {
   set(
     'columns',
     h('ul.stack tight', rows),
-    button('As at first', () => delete storage[`columns of ${name}`]),
+    button('Reset columns', () => delete storage[`columns of ${name}`]),
   );
 }

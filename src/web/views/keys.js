@@ -38,6 +38,8 @@ document.onkeydown = (event) => {
   const isCharacter = key.length === 1 && !isTyping && !isCommand && useKeys.checked;
   if (!(isCharacter || isArrow || key === 'Escape' || (isCommand && 'Enterk'.includes(key))))
     return;
+  const form = target instanceof Element && target.closest('form.record');
+  if (isCommand && key === 'Enter' && form instanceof HTMLFormElement) return form.requestSubmit();
   // Ctrl+K goes anywhere; k goes to the row before.
   const found = targetOf(isCommand && key === 'k' ? 'Ctrl K' : key);
   if (!(found instanceof HTMLElement) || found.closest('[hidden]')) return;

@@ -95,6 +95,25 @@ set('credentials', {
   },
 });
 
+/** Lets an invited person choose a password, then sign in with it. @param {string} token */
+export async function acceptInvitation(token) {
+  const form = part('choose-password', HTMLFormElement);
+  const chosen = part('chosen', HTMLInputElement);
+  form.onsubmit = async (event) => {
+    event.preventDefault();
+    try {
+      await call('POST', 'invitations', { body: { token, password: chosen.value } });
+      tabStorage['news'] = 'Your password is set. Sign in with it.';
+      location.reload();
+    } catch (error) {
+      const { issues } = error instanceof Problem ? error : new Problem();
+      const all = issues.map(({ detail }) => `The password ${detail}.`);
+      set('invitation-problem', all.join(' ') || explain(error));
+    }
+  };
+  part('invitation', HTMLDialogElement).showModal();
+}
+
 /** Undoes all removals that still can be undone; returns what was kept. */
 function endRemovals() {
   const { removals } = state;
