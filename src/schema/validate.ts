@@ -107,43 +107,68 @@ export function validateBody<S extends Shape>(
     ? keepUnsettable(shape, stored, sentDocument, { kind, sender, stored: mode.stored, refuse })
     : sentDocument;
   const value: { [name: string]: JsonValue } = {};
-  const report = (name: string, code: string, detail: string, place = ''): void => {
-    issues.push({ pointer: pointerTo(name) + place, code, detail });
-  };
+  const sent: SentBody = { kind, body, document, stored };
   // Every write runs these loops; `Object.entries` would make them three times as slow.
   for (const name in shape) {
     const field: Field | undefined = shape[name];
     if (field === undefined || name === moreName) continue;
-    const before = member(stored, name);
-    // A write-only field is not part of the stored resource: null in a patch cannot
-    // remove it.
-    const sent = member(field.writeOnly ? body : document, name);
-    if (field.kind === 'id' && kind === 'create') {
-      if (sent === undefined) continue;
-      value[name] = withoutMinusZero(sent);
-      for (const { code, detail } of violationsOf(field, sent)) report(name, code, detail);
-      continue;
-    }
-    if (field.readOnly) {
-      if (Object.hasOwn(body, name) && !isSameValue(sent, before)) {
-        report(name, 'read_only', 'must not be changed');
-      }
-      continue;
-    }
-    // An absent field with a default keeps its value, except in a patch, which removed
-    // it.
-    const isKept = sent === undefined && field.default !== undefined && kind !== 'patch';
-    const next = isKept ? before : sent;
-    if (next === undefined) {
-      if (!field.optional) report(name, required.code, required.detail);
-    } else {
-      value[name] = withoutMinusZero(next);
-      if (isSameValue(next, before)) continue;
-      for (const { code, detail, place } of violationsOf(field, next)) {
-        report(name, code, detail, place);
-      }
-    }
+    const next = nextValue(field, name, sent, issues);
+    if (next !== undefined) value[name] = next;
   }
+  const more = additionalMembers(shape, sent, issues);
+  if (more.length > 0) value[moreName] = Object.fromEntries(more);
+  const further = furtherIssues?.(body, mode.stored, sender) ?? [];
+  issues.push(
+    ...further.filter(({ pointer }) => issues.every((issue) => issue.pointer !== pointer)),
+  );
+  if (issues.length > 0) throw validationFailed(issues);
+  // A field is missing or of another type only where there is an issue.
+  return value as Input<S>;
+}
+
+/** A body with what it is held against. */
+interface SentBody {
+  readonly kind: Mode['kind'];
+  readonly body: JsonObject;
+  /** The whole resource after the change: a patch is merged. */
+  readonly document: JsonObject;
+  /** What callers see of the stored record; the defaults of a new one. */
+  readonly stored: JsonObject;
+}
+
+/** Returns the value of a field after the change; `undefined` if it is absent or read-only. */
+function nextValue(
+  field: Field,
+  name: string,
+  { kind, body, document, stored }: SentBody,
+  issues: Issue[],
+): JsonValue | undefined {
+  const before = member(stored, name);
+  // A write-only field is not part of the stored resource: null in a patch cannot remove it.
+  const sent = member(field.writeOnly ? body : document, name);
+  const isNewId = field.kind === 'id' && kind === 'create';
+  if (field.readOnly && !isNewId) {
+    if (Object.hasOwn(body, name) && !isSameValue(sent, before))
+      report(issues, name, [{ code: 'read_only', detail: 'must not be changed' }]);
+    return undefined;
+  }
+  // An absent field with a default keeps its value, except in a patch, which removed it.
+  const isKept = sent === undefined && field.default !== undefined && kind !== 'patch';
+  const next = isKept ? before : sent;
+  if (next === undefined) {
+    if (!field.optional && !isNewId) report(issues, name, [required]);
+    return undefined;
+  }
+  if (!isSameValue(next, before)) report(issues, name, violationsOf(field, next));
+  return withoutMinusZero(next);
+}
+
+/** Returns the members that no field declares, with issues for those that may not be there. */
+function additionalMembers(
+  shape: Shape,
+  { body, document }: SentBody,
+  issues: Issue[],
+): [string, JsonValue][] {
   const hasMore = Object.hasOwn(shape, moreName);
   const others = hasMore ? document : body;
   // The next start would take a member with the former name of a field for the field.
@@ -154,18 +179,15 @@ export function validateBody<S extends Shape>(
     if (Object.hasOwn(shape, name) && name !== moreName) continue;
     const one = others[name] ?? null;
     if (hasMore) more.push([name, withoutMinusZero(one)]);
-    const found: readonly Placed[] =
-      hasMore && !formers.includes(name) ? violationsOf(anyJson, one) : [unknownField];
-    for (const { code, detail, place } of found) report(name, code, detail, place);
+    const isAllowed = hasMore && !formers.includes(name);
+    report(issues, name, isAllowed ? violationsOf(anyJson, one) : [unknownField]);
   }
-  if (more.length > 0) value[moreName] = Object.fromEntries(more);
-  const further = furtherIssues?.(body, mode.stored, sender) ?? [];
-  issues.push(
-    ...further.filter(({ pointer }) => issues.every((issue) => issue.pointer !== pointer)),
-  );
-  if (issues.length > 0) throw validationFailed(issues);
-  // A field is missing or of another type only where there is an issue.
-  return value as Input<S>;
+  return more;
+}
+
+function report(issues: Issue[], name: string, violations: readonly Placed[]): void {
+  for (const { code, detail, place = '' } of violations)
+    issues.push({ pointer: pointerTo(name) + place, code, detail });
 }
 
 /** Returns the values that fields have if nothing was written yet. */
@@ -243,13 +265,20 @@ export function validateElements<T>(body: JsonValue, validate: (element: JsonVal
 export const atElement = <T>(index: number, work: () => T): T =>
   pointing((pointer) => `/${index}${pointer}`, work);
 
+/** Returns a value with 0 for each -0, as JSON has it after a start. Values without it are not copied. */
 function withoutMinusZero(value: JsonValue): JsonValue {
+  if (!hasMinusZero(value)) return value;
   if (Array.isArray(value)) return value.map(withoutMinusZero);
-  if (isJsonObject(value))
-    return Object.fromEntries(
-      Object.entries(value).map(([name, one]) => [name, withoutMinusZero(one)]),
-    );
-  return Object.is(value, -0) ? 0 : value;
+  if (!isJsonObject(value)) return 0;
+  const members = Object.entries(value).map(([name, one]) => [name, withoutMinusZero(one)]);
+  return Object.fromEntries(members);
+}
+
+function hasMinusZero(value: JsonValue): boolean {
+  if (Array.isArray(value)) return value.some(hasMinusZero);
+  if (!isJsonObject(value)) return Object.is(value, -0);
+  for (const name in value) if (hasMinusZero(value[name] ?? null)) return true;
+  return false;
 }
 
 const member = (object: JsonObject, name: string): JsonValue | undefined =>
