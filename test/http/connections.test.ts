@@ -1105,6 +1105,37 @@ test('draining lets a slow reader have the rest of its reply', async (context) =
   assert.equal(await drained, 0);
 });
 
+test('a port that closes first does not end the wait for a reply on another', async (context) => {
+  const big = text('y'.repeat(8 * 1024 * 1024));
+  const { server, port } = await start(context, {}, { 'GET /big': () => big });
+  await server.listen({ port: 0, host: '127.0.0.1' });
+  const client = new RawClient(port);
+  await once(client.socket, 'connect');
+  client.socket.pause();
+  client.send(`GET /big ${host}\r\n`);
+  await until(() => server.openExchanges === 1, 'the reply is not begun');
+  const drained = server.drain(20_000);
+  await delay(50);
+  client.socket.resume();
+  await within(client.closed, 'the connection does not end');
+  await assertLast(client, { length: 8 * 1024 * 1024 });
+  assert.equal(await drained, 0);
+});
+
+test('a port that is bound during a stop cuts nothing, and serves nobody', async (context) => {
+  const { wait, open } = gatedHandler();
+  const { server, port } = await start(context, {}, { 'GET /wait': wait });
+  const client = new RawClient(port).send(`GET /wait ${host}\r\n`);
+  await until(() => server.unanswered === 1, 'it does not arrive');
+  const bound = server.listen({ port: 0, host: '127.0.0.1' });
+  const drained = server.drain(20_000);
+  const late = new RawClient(await bound);
+  await late.closed;
+  open();
+  await assertLast(client, { body: 'waited', connection: 'close' });
+  assert.equal(await drained, 0);
+});
+
 test('draining ends at its deadline and returns the number of connections that it cut off', async (context) => {
   const listener = await start(context, {}, { 'GET /wait': () => new Promise<Reply>(() => undefined) });
   const client = new RawClient(listener.port).send(`GET /wait ${host}\r\n`);
