@@ -57,7 +57,6 @@ describe('check', () => {
     const { damage } = await makeStore({ ...options, files: new SimulatedDisk(content) }).check();
     assert.deepEqual(damage.map(({ label, file }) => `${label} ${file}`).sort(), [
       `J2 ${journalOf(content)}`,
-      `J2 ${journalOf(content)}`,
       'S2 notes.json',
       'S2 people.json',
     ]);
@@ -174,8 +173,8 @@ describe('repair', () => {
       [
         'a line of the journal',
         edit(content, journal, (text) => text.replace('"d"', '"x"')),
-        'abce',
-        new RegExp(`^J2 ${journal}: .*byte ${offset}: .*,J2 .*: 5 follows 3 \\[J2\\]$`),
+        'abc',
+        new RegExp(`^J2 ${journal}: .*byte ${offset}: .*: it does not fit, before 1 line and 0 journals \\[J2\\]$`),
       ],
       [
         'a line of the snapshot',
@@ -284,6 +283,35 @@ describe('repair', () => {
     const opened = await repaired(newer);
     assert.match(opened.told.join(), /^S5 people\.json: /);
     assert.equal(opened.store.status().sequence, 6);
+  });
+
+  it('keeps of several journals what comes before the first line that does not fit', async () => {
+    const { disk, ...opening } = await start(await killedAfter(write('a', 'b', 'c')));
+    disk.fault = ({ operation, name }) =>
+      operation === 'open' && name.endsWith('.tmp') ? { code: 'ENOSPC' } : undefined;
+    await write('d', 'e')(opening);
+    await opening.store.checkpoint();
+    await write('f')(opening);
+    const all = without(disk.content(), 'lock');
+    const damaged = edit(all, 'journal-2.jsonl', (text) => text.replace('"d"', '"x"'));
+    const opened = await repaired(damaged);
+    assert.equal(names(opened), 'abc');
+    assert.match(opened.told.join(), /^J2 journal-2\.jsonl: .*: it does not fit, before 0 lines and 2 journals \[J2\]$/);
+    assert.ok(opened.report.isLossy);
+    const gap = await repaired(without(all, 'journal-2.jsonl'));
+    assert.equal(names(gap), 'abc');
+    assert.match(gap.told.join(), /^J7 journal-3\.jsonl: .*it follows commit 4, and the last one is 3 \[J7\]$/);
+  });
+
+  it('keeps a snapshot that is ahead of the journal that can be read', async () => {
+    const content = await inBoth();
+    const ahead = await start(content);
+    await ahead.store.checkpoint();
+    const snapshot = ahead.disk.content().get('people.json') ?? Buffer.alloc(0);
+    const mixed = new Map(content).set('people.json', snapshot);
+    const opened = await repaired(edit(mixed, journalOf(content), (text) => text.replace('"c"', '"x"')));
+    assert.equal(names(opened), 'abcde');
+    assert.equal(opened.store.status().sequence, 5);
   });
 
   it('mixes in nothing of a journal of another store', async () => {

@@ -38,7 +38,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.t
 import { readLines, type Files, type Line } from '../disk/files.ts';
 import type { ReadGroup } from '../log.ts';
 import { isCollectionName, isCount, isServerTable, type AnyTable } from '../memory/table.ts';
-import { FoundDamage, type Report } from './damage.ts';
+import { FoundDamage } from './damage.ts';
 
 const journalFormat = 2;
 
@@ -180,109 +180,102 @@ export function parseObject(text: string | Buffer): JsonObject | undefined {
   }
 }
 
-/** A journal that is being read. Its last members describe its end once it was read. */
-export interface Journal {
-  readonly name: string;
-  /** `undefined` where the first line is damaged. */
-  readonly manifest: Manifest | undefined;
-  /** Whether it is a part of a manifest, as one is that was cut short while it was made. */
-  readonly isUnfinished: boolean;
-  /** Sequence number of the last commit so far. */
-  sequence: number;
-  /** The CRC-32 of the last line so far. */
-  chain: number;
-  /** The last group so far. */
-  last: Line | undefined;
-  /**
-   * A last line that does not fit, and does not show more than one write. In the newest journal,
-   * it is taken for a write that was cut short.
-   */
-  badLastLine: Line | undefined;
-}
-
-/** Reads the first line of a journal. @throws FoundDamage for a newer format */
-export async function openJournal(files: Files, number: number): Promise<Journal> {
-  const name = journalName(number);
-  let first: Buffer = Buffer.alloc(0);
-  let isAlone = true;
-  for await (const { offset, bytes } of readLines(files, name)) {
-    isAlone = offset === 0;
-    if (!isAlone) break;
-    first = bytes;
-  }
-  refuseNewer(name, first, journalFormat);
-  const read = parseManifest(decodeLine(first, 0)?.value);
-  const manifest = read?.journal === number ? read : undefined;
-  const { after: sequence = 0 } = manifest ?? {};
-  // Room or the end of a group means that the manifest was whole once.
-  const isUsed = first.at(-1) === 0x20 || first.includes('],"crc":"');
-  const isUnfinished = manifest === undefined && isAlone && !isUsed;
-  return {
-    name,
-    manifest,
-    isUnfinished,
-    sequence,
-    chain: statedChain(first),
-    last: undefined,
-    badLastLine: undefined,
-  };
-}
-
 /** A group, and the byte at which its line begins. */
 interface JournalGroup extends ReadGroup {
   readonly offset: number;
 }
 
-/**
- * Reads the lines after the first one, and reports their damage. Stops after the commit `end`,
- * with which the next journal begins: what follows was never answered.
- */
-export async function* readGroups(
-  files: Files,
-  journal: Journal,
-  end: number,
-  report: Report,
-): AsyncGenerator<JournalGroup, void, undefined> {
-  const { name, manifest } = journal;
-  for await (const line of readLines(files, name)) {
-    const { offset, bytes } = line;
-    if (journal.sequence >= end) return;
-    if (offset === 0) continue;
-    if (manifest?.closed === true) report({ label: 'J2', file: name, offset });
-    if (bytes.every((byte) => byte === 0x20)) break;
-    reportBadLine(journal, report);
-    const decoded = decodeLine(bytes, journal.chain);
-    if (decoded === undefined) {
-      journal.badLastLine = line;
-      continue;
-    }
-    journal.chain = decoded.chain;
-    const { sequence: first, commits } = decoded.value;
-    if (!isCount(first) || !Array.isArray(commits) || commits.length === 0) {
-      report({ label: 'J2', file: name, offset, detail: 'it is no group' });
-      continue;
-    }
-    if (first !== journal.sequence + 1) {
-      const detail = `${first} follows ${journal.sequence}`;
-      report({ label: 'J2', file: name, offset, detail });
-    }
-    journal.sequence = first + commits.length - 1;
-    journal.last = line;
-    yield { offset, first, commits };
-  }
-  const { badLastLine, chain } = journal;
-  if (badLastLine !== undefined && holdsLine(badLastLine.bytes, chain)) {
-    reportBadLine(journal, report);
-  }
+/** The first line after the manifest that does not fit. Nothing after it is believed. */
+interface BadLine {
+  readonly offset: number;
+  readonly detail: string | undefined;
+  /** True if it may be a write that was cut short: the last line, which does not show several. */
+  isTorn: boolean;
+  /** How many lines follow it. */
+  following: number;
 }
 
-/** Reports a bad line that is no write that was cut short. */
-export function reportBadLine(journal: Journal, report: Report): void {
-  const { name, badLastLine } = journal;
-  if (badLastLine === undefined) return;
-  report({ label: 'J2', file: name, offset: badLastLine.offset });
-  journal.chain = statedChain(badLastLine.bytes);
-  journal.badLastLine = undefined;
+/** Reads a journal: its manifest first, and then its groups up to a line that does not fit. */
+export class JournalReader {
+  readonly name: string;
+  /** `undefined` if the first line is damaged. */
+  readonly manifest: Manifest | undefined;
+  /** True for a part of a manifest, as one is that was cut short while it was made. */
+  readonly isUnfinished: boolean;
+  /** Sequence number of the last commit so far. */
+  sequence: number;
+  /** The last group so far. */
+  last: Line | undefined;
+  badLine: BadLine | undefined;
+  readonly #files: Files;
+  /** The CRC-32 of the last good line. */
+  #chain: number;
+
+  private constructor(files: Files, number: number, first: Buffer, isAlone: boolean) {
+    this.#files = files;
+    this.name = journalName(number);
+    const decoded = decodeLine(first, 0);
+    const manifest = parseManifest(decoded?.value);
+    this.manifest = manifest?.journal === number ? manifest : undefined;
+    this.sequence = this.manifest?.after ?? 0;
+    this.#chain = decoded?.chain ?? 0;
+    // Room or the end of a group means that the manifest was whole once.
+    const isUsed = first.at(-1) === 0x20 || first.includes('],"crc":"');
+    this.isUnfinished = this.manifest === undefined && isAlone && !isUsed;
+  }
+
+  /** Reads the first line. @throws FoundDamage for a newer format */
+  static async open(files: Files, number: number): Promise<JournalReader> {
+    const name = journalName(number);
+    let first: Buffer = Buffer.alloc(0);
+    let isAlone = true;
+    for await (const { offset, bytes } of readLines(files, name)) {
+      isAlone = offset === 0;
+      if (!isAlone) break;
+      first = bytes;
+    }
+    refuseNewer(name, first, journalFormat);
+    return new JournalReader(files, number, first, isAlone);
+  }
+
+  /**
+   * Reads the lines after the first one. Stops after the commit `end`, with which the next journal
+   * begins: what follows was never answered.
+   */
+  async *groups(end: number): AsyncGenerator<JournalGroup, void, undefined> {
+    for await (const line of readLines(this.#files, this.name)) {
+      if (this.sequence >= end) return;
+      if (line.offset === 0) continue;
+      if (this.badLine === undefined) {
+        const isRoom = line.bytes.every((byte) => byte === 0x20);
+        if (isRoom && this.manifest?.closed === false) return;
+        const group = this.#parse(line);
+        if (group !== undefined) yield group;
+      } else {
+        this.badLine.following += 1;
+        this.badLine.isTorn = false;
+      }
+    }
+  }
+
+  /** Returns the group of a line, or notes that it does not fit. */
+  #parse(line: Line): JournalGroup | undefined {
+    const { offset, bytes } = line;
+    const decoded = this.manifest?.closed === true ? undefined : decodeLine(bytes, this.#chain);
+    const { sequence: first, commits } = decoded?.value ?? {};
+    const isGroup = isCount(first) && Array.isArray(commits) && commits.length > 0;
+    if (decoded !== undefined && isGroup && first === this.sequence + 1) {
+      this.#chain = decoded.chain;
+      this.sequence += commits.length;
+      this.last = line;
+      return { offset, first, commits };
+    }
+    const gap = isGroup ? `${first} follows ${this.sequence}` : 'it is no group';
+    const isCutShort = this.manifest?.closed === false && !holdsLine(bytes, this.#chain);
+    const isTorn = decoded === undefined && isCutShort;
+    this.badLine = { offset, detail: decoded && gap, isTorn, following: 0 };
+    return undefined;
+  }
 }
 
 /**
@@ -302,10 +295,4 @@ function holdsLine(line: Buffer, before: number): boolean {
     return !/^\}?[ \0]*\n?$/.test(line.toString('latin1', end));
   }
   return false;
-}
-
-/** The `crc` that a line claims to have. The chain goes on from it after a damaged line. */
-function statedChain(line: Buffer): number {
-  const digits = line.toString('latin1', Math.max(0, line.length - 11), line.length - 3);
-  return Number.parseInt(digits, 16) || 0;
 }

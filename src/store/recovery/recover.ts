@@ -1,11 +1,5 @@
 import type { Files, Line } from '../disk/files.ts';
-import {
-  journalNumbers,
-  openJournal,
-  readGroups,
-  reportBadLine,
-  type Journal,
-} from '../format/journal.ts';
+import { journalNumbers, JournalReader } from '../format/journal.ts';
 import { conflictsIn, tableOf, type AnyTable, type Tables, type Misfit } from '../memory/table.ts';
 import type { ReadGroup } from '../log.ts';
 import { applyChange, changesOf } from '../memory/transaction.ts';
@@ -70,6 +64,44 @@ export async function recover(files: Files, tables: Tables, report = raise): Pro
 
 async function read(files: Files, tables: Tables, report: Report): Promise<Recovered> {
   const names = await files.list();
+  checkMarks(names, report);
+  const numbers = journalNumbers(names);
+  const journals: JournalReader[] = [];
+  for (const number of numbers) {
+    const journal = await JournalReader.open(files, number);
+    if (!journal.isUnfinished) journals.push(journal);
+  }
+  const newest = journals.at(-1);
+  const [snapshot] = snapshotsOf(names, tables);
+  if (newest === undefined && snapshot !== undefined) report({ label: 'N2', file: snapshot });
+  for (const journal of journals) checkManifest(journal, newest?.manifest?.epoch, tables, report);
+  const snapshots = new Map<string, Snapshot>();
+  for (const table of tables.values()) {
+    const isThere = names.includes(snapshotName(table.name));
+    snapshots.set(table.name, await recoverSnapshot(files, table, newest, isThere, report));
+  }
+  const [after, needed] = neededOf(journals, snapshots);
+  const { sequence, replayed } = await replay(needed, after, tables, snapshots, report);
+  for (const { label, name, problem } of conflictsIn(tables)) {
+    report({ label, file: snapshotName(name), detail: problem });
+  }
+  const { manifest, name = '', badLine } = newest ?? {};
+  return {
+    epoch: manifest?.epoch,
+    sequence,
+    replayed,
+    closed: manifest?.closed ?? newest === undefined,
+    snapshots,
+    through: after,
+    needed: needed.flatMap(({ name, last }) => (last === undefined ? [] : [{ name, last }])),
+    badLastLine: badLine?.isTorn === true ? { file: name, offset: badLine.offset } : undefined,
+    temporary: names.filter((each) => temporaryPattern.test(each)),
+    journals: numbers,
+  };
+}
+
+/** Reports files that say that what is there must not be used. */
+function checkMarks(names: readonly string[], report: Report): void {
   if (names.includes(formerImport)) {
     report({ label: 'J2', file: formerImport, detail: 'start the former version once' });
   }
@@ -78,61 +110,43 @@ async function read(files: Files, tables: Tables, report: Report): Promise<Recov
     const detail = `${again}, or remove this file for an empty store`;
     report({ label: 'N2', file: unfinishedName, detail });
   }
-  const numbers = journalNumbers(names);
-  const journals: Journal[] = [];
-  for (const number of numbers) {
-    const journal = await openJournal(files, number);
-    if (!journal.isUnfinished) journals.push(journal);
+}
+
+/** Adds the collections that a journal lists, and reports those of others, and of another store. */
+function checkManifest(
+  { name, manifest }: JournalReader,
+  epoch: string | undefined,
+  tables: Tables,
+  report: Report,
+): void {
+  for (const [collection, { server }] of manifest?.collections ?? []) {
+    if (tableOf(tables, collection, server).isServers === server) continue;
+    const [owner, other] = server
+      ? ['the server itself', 'a collection has its name']
+      : ['a collection', 'this server keeps its own under that name'];
+    const detail = `"${collection}" has those of ${owner}, and ${other}`;
+    report({ label: 'D1', file: name, detail });
   }
-  const newest = journals.at(-1);
-  const [snapshot] = snapshotsOf(names, tables);
-  if (newest === undefined && snapshot !== undefined) {
-    report({ label: 'N2', file: snapshot });
+  // Also if nothing needs it: somebody has mixed the files of two stores.
+  if (manifest && epoch !== undefined && manifest.epoch !== epoch) {
+    report({ label: 'S3', file: name });
   }
-  const epoch = newest?.manifest?.epoch;
-  for (const { name, manifest } of journals) {
-    for (const [collection, { server }] of manifest?.collections ?? []) {
-      if (tableOf(tables, collection, server).isServers === server) continue;
-      const [owner, other] = server
-        ? ['the server itself', 'a collection has its name']
-        : ['a collection', 'this server keeps its own under that name'];
-      const detail = `"${collection}" has those of ${owner}, and ${other}`;
-      report({ label: 'D1', file: name, detail });
-    }
-    // Also where nothing needs it: somebody has mixed the files of two stores.
-    if (manifest && epoch !== undefined && manifest.epoch !== epoch) {
-      report({ label: 'S3', file: name });
-    }
-  }
-  const snapshots = new Map<string, Snapshot>();
-  for (const table of tables.values()) {
-    const isThere = names.includes(snapshotName(table.name));
-    snapshots.set(table.name, await recoverSnapshot(files, table, newest, isThere, report));
-  }
-  const isOfStore = (journal: Journal): boolean =>
-    epoch === undefined || (journal.manifest?.epoch ?? epoch) === epoch;
-  const own = journals.filter(isOfStore);
-  // The journals are needed from the first commit that some snapshot does not hold.
+}
+
+/** Returns the last commit that every snapshot holds, and the journals from there on. */
+function neededOf(
+  journals: readonly JournalReader[],
+  snapshots: ReadonlyMap<string, Snapshot>,
+): [after: number, needed: readonly JournalReader[]] {
+  const newest = journals.at(-1)?.manifest;
+  const own = newest
+    ? journals.filter(({ manifest }) => (manifest?.epoch ?? newest.epoch) === newest.epoch)
+    : journals;
   const throughs = Array.from(snapshots.values(), ({ through }) => through);
-  const after = Math.min(newest?.manifest?.after ?? throughs[0] ?? 0, ...throughs);
+  if (newest !== undefined) throughs.push(newest.after);
+  const after = throughs.length === 0 ? 0 : Math.min(...throughs);
   const begin = own.findLastIndex(({ manifest }) => (manifest?.after ?? Infinity) <= after);
-  const needed = own.slice(Math.max(0, begin));
-  const { sequence, replayed } = await replay(files, needed, after, tables, snapshots, report);
-  for (const { label, name, problem } of conflictsIn(tables)) {
-    report({ label, file: snapshotName(name), detail: problem });
-  }
-  return {
-    epoch,
-    sequence,
-    replayed,
-    closed: newest?.manifest?.closed ?? newest === undefined,
-    snapshots,
-    through: after,
-    needed: needed.flatMap(({ name, last }) => (last === undefined ? [] : [{ name, last }])),
-    badLastLine: newest?.badLastLine && { file: newest.name, offset: newest.badLastLine.offset },
-    temporary: names.filter((name) => temporaryPattern.test(name)),
-    journals: numbers,
-  };
+  return [after, own.slice(Math.max(0, begin))];
 }
 
 /** True if the directory holds a store of these collections, or parts of one. */
@@ -154,7 +168,7 @@ type Snapshot = Pick<ReadSnapshot, 'through' | 'size'>;
 async function recoverSnapshot(
   files: Files,
   table: AnyTable,
-  newest: Journal | undefined,
+  newest: JournalReader | undefined,
   isThere: boolean,
   onDamage: Report,
 ): Promise<Snapshot> {
@@ -189,10 +203,12 @@ async function readAny(
   return salvaged && { ...salvaged, size: 0 };
 }
 
-/** Replays the commits that the snapshots do not hold. */
+/**
+ * Replays the commits that the snapshots do not hold. If the reading goes on after damage, it goes
+ * on with what is intact: of the journals, what comes before the first line that does not fit.
+ */
 async function replay(
-  files: Files,
-  journals: readonly Journal[],
+  journals: readonly JournalReader[],
   after: number,
   tables: ReadonlyMap<string, AnyTable>,
   snapshots: ReadonlyMap<string, Snapshot>,
@@ -200,16 +216,22 @@ async function replay(
 ): Promise<{ sequence: number; replayed: number }> {
   let sequence = after;
   let replayed = 0;
+  let isBroken = false;
   for (const [index, journal] of journals.entries()) {
     const { name, manifest } = journal;
-    if (manifest === undefined) report({ label: 'J2', file: name });
     const start = manifest?.after ?? sequence;
     if (index > 0 ? start !== sequence : start > sequence) {
       const detail = `it follows commit ${start}, and the last one is ${sequence}`;
       report({ label: 'J7', file: name, detail });
+      isBroken = index > 0;
     }
+    if (manifest === undefined) {
+      report({ label: 'J2', file: name });
+      isBroken = true;
+    }
+    if (isBroken) break;
     const end = journals[index + 1]?.manifest?.after ?? Infinity;
-    for await (const group of readGroups(files, journal, end, report)) {
+    for await (const group of journal.groups(end)) {
       if (journal.sequence <= after) continue;
       const { offset, first, commits } = group;
       if (first <= after) report({ label: 'J2', file: name, offset });
@@ -219,16 +241,26 @@ async function replay(
         report({ label, file: name, offset, detail: problem });
       }
     }
-    if (index < journals.length - 1) reportBadLine(journal, report);
     sequence = Math.max(sequence, journal.sequence);
+    const { badLine } = journal;
+    const later = journals.length - index - 1;
+    if (badLine === undefined || (badLine.isTorn && later === 0)) continue;
+    const { offset, detail = 'it does not fit', following } = badLine;
+    const rest = `${counted(following, 'line')} and ${counted(later, 'journal')}`;
+    report({ label: 'J2', file: name, offset, detail: `${detail}, before ${rest}` });
+    isBroken = true;
+    break;
   }
   for (const [name, { through }] of snapshots) {
     if (through <= sequence) continue;
-    report({ label: 'S5', file: snapshotName(name) });
+    if (!isBroken) report({ label: 'S5', file: snapshotName(name) });
     sequence = through;
   }
   return { sequence, replayed };
 }
+
+const counted = (count: number, what: string): string =>
+  `${count} ${what}${count === 1 ? '' : 's'}`;
 
 /** Applies the changes that the snapshots do not hold. Yields what is wrong with them. */
 function* replayGroup(
