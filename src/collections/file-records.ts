@@ -1,10 +1,17 @@
 import { localAdministrator } from '../auth/access.ts';
 import { CairnError } from '../base/errors.ts';
-import { isScalar, pointerTo, type JsonObject, type JsonValue, type Scalar } from '../base/json.ts';
+import {
+  isJsonObject,
+  isScalar,
+  pointerTo,
+  type JsonObject,
+  type JsonValue,
+  type Scalar,
+} from '../base/json.ts';
 import { idOf, recordId, type RecordId } from '../base/record-id.ts';
 import { moreName, valueName, type Value } from '../schema/field.ts';
 import { ruleViolation } from '../schema/kinds.ts';
-import { representationOf } from '../schema/record.ts';
+import { toShown } from '../schema/record.ts';
 import { atValue, creation, validateBody } from '../schema/validate.ts';
 import type { AnyTable } from '../store/memory/table.ts';
 import type { CollectionDeclaration } from './declaration.ts';
@@ -53,11 +60,11 @@ export function brokenRules(
   for (const collection of registry.values()) {
     const { name, fields, isSingle } = collection;
     for (const stored of tables.get(name)?.view().blocks.flat() ?? []) {
-      const shown = representationOf(fields, stored);
+      const shown = toShown(fields, stored);
       addIssues(mistakes, name, isSingle ? '' : pointerTo(String(idOf(stored))), () =>
-        Object.hasOwn(fields, valueName)
-          ? valueOf(collection, shown[valueName] ?? null)
-          : recordOf(collection, shown),
+        isJsonObject(shown) && !Object.hasOwn(fields, valueName)
+          ? recordOf(collection, shown)
+          : valueOf(collection, shown),
       );
     }
   }

@@ -12,8 +12,7 @@ import { OptionError } from '../config/options.ts';
 import { findPage } from '../lists/list.ts';
 import type { ListPool } from '../lists/list-pool.ts';
 import { parseListQuery, type ListQuery } from '../lists/query.ts';
-import { valueName } from '../schema/field.ts';
-import { representationOf } from '../schema/record.ts';
+import { toShown } from '../schema/record.ts';
 import { validateElements } from '../schema/validate.ts';
 import type { StoredRecord, Transaction } from '../store/store.ts';
 import { principalOf, type As } from './callers.ts';
@@ -191,8 +190,7 @@ export class ProgramOperations {
 
   /** Returns a record as programs see it. If it is an object, it has a version. */
   shown(record: StoredRecord): JsonValue {
-    const shown = representationOf(this.served.collection.fields, record);
-    const { [valueName]: value = shown } = shown;
+    const value = toShown(this.served.collection.fields, record);
     if (typeof value === 'object' && value !== null)
       this.program.versions.set(value, this.served.tagOf(record.revision));
     return value;

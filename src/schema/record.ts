@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, type Scalar } from '../base/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue, type Scalar } from '../base/json.ts';
 import { keyName } from '../base/record-id.ts';
 import { anyJson, moreName, valueName, type Field, type Shape, type Value } from './field.ts';
 
@@ -162,6 +162,12 @@ export function representationOf(shape: Shape, record: object): JsonObject {
   return Object.hasOwn(shape, moreName)
     ? Object.fromEntries([...Object.entries(shown), ...Object.entries(moreOf(record))])
     : shown;
+}
+
+/** Returns a record as callers see it: its fields, or the value of a single resource. */
+export function toShown(shape: Shape, record: object): JsonValue {
+  if (Object.hasOwn(shape, valueName)) return fieldValue(record, valueName) ?? null;
+  return representationOf(shape, record);
 }
 
 /** Whether both have equal values in all fields that callers can set and see. */

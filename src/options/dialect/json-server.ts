@@ -44,14 +44,14 @@ import type { Query } from '../../http/query.ts';
 import { invalidParameter, onlyCondition, type Filter } from '../../lists/filters.ts';
 import { readList, readRecord, type List, type PieceWriter } from '../../lists/list.ts';
 import { listParameters } from '../../lists/query.ts';
-import { anyJson, referenceIn, valueName, type Field, type Shape } from '../../schema/field.ts';
+import { anyJson, referenceIn, type Field, type Shape } from '../../schema/field.ts';
 import {
-  fieldValue,
   memberPrefix,
   moreOf,
   readerAt,
   representationOf,
   representationWriter,
+  toShown,
 } from '../../schema/record.ts';
 import type { Store, StoredRecord, Transaction } from '../../store/store.ts';
 import { asJson, LargeBodies, parseLarge, recordBytesMax, toJson } from './bodies.ts';
@@ -155,9 +155,7 @@ function withoutId(sent: JsonValue, isGiven = false): JsonValue {
 
 /** Returns a stored record with the members that were sent in the place of its own. */
 function assignMembers(fields: Shape, stored: object, sent: JsonValue): JsonValue {
-  const before = Object.hasOwn(fields, valueName)
-    ? fieldValue(stored, valueName)
-    : representationOf(fields, stored);
+  const before = toShown(fields, stored);
   if (!isJsonObject(sent) || !isJsonObject(before)) return sent;
   const members = new Map(Object.entries(before));
   for (const [name, value] of Object.entries(sent)) {
