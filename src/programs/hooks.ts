@@ -13,7 +13,7 @@ import { checkMembers, idGiven, inTime, isPlain, jsonOf, nameGiven } from './giv
 import type { Declared, Registry } from '../collections/registry.ts';
 import type { Observe } from '../collections/writes.ts';
 import type { Shape } from '../schema/field.ts';
-import { representationOf } from '../schema/record.ts';
+import { toShown } from '../schema/record.ts';
 import type { RecordChange, StoredRecord, Transaction } from '../store/store.ts';
 import { callerOf, type Caller } from './callers.ts';
 import type { NoPromise, Output, ReferenceName } from './types.ts';
@@ -148,8 +148,8 @@ function changeOf(
     operation: after === undefined ? 'remove' : written,
     id: idOf(after ?? before ?? { id }),
     caller: callerOf(principal),
-    before: before && frozen(representationOf(shape, before)),
-    after: after && frozen(representationOf(shape, after)),
+    before: before && frozen(toShown(shape, before)),
+    after: after && frozen(toShown(shape, after)),
     of: (one: unknown) => (nameGiven(one) === collection.name ? change : undefined),
   };
   // Its records are as the declaration of its collection says.
@@ -199,11 +199,11 @@ function readerOf(tx: Transaction, registry: Registry): Read {
     get(collection: unknown, id: unknown) {
       const { records, fields } = of(collection);
       const record = tx.of(records).withId(idGiven(id));
-      return record && representationOf(fields, record);
+      return record && toShown(fields, record);
     },
     referring(collection: unknown, field: string, id: number | string) {
       const declared = of(collection);
-      const shown = (record: StoredRecord) => representationOf(declared.fields, record);
+      const shown = (record: StoredRecord) => toShown(declared.fields, record);
       return membersOf(tx, declared, field, id, shown);
     },
   };

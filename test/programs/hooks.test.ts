@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CairnError, createApp, type Change } from '../../src/index.ts';
+import { CairnError, createApp, defineCollection, type Change, type Hooks } from '../../src/index.ts';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
 import { fakeTimers } from '../support/until.ts';
 
@@ -172,4 +172,17 @@ test('a hook that throws undoes the transaction, even if its work catches the er
   assert.equal(JSON.stringify((await again.collection(posts).list()).records), before);
   assert.equal(again.collection(posts).count(), 6);
   await again.close();
+});
+
+test('a hook gets the value of a single resource as callers see it', async (t) => {
+  const title = defineCollection({ name: 'title', single: true, value: { kind: 'text' } });
+  const seen: unknown[] = [];
+  const hooks: Hooks = { beforeWrite: ({ before, after }) => {
+    seen.push([before, after]);
+  } };
+  const app = await createApp({ auth: 'none', collections: [title], hooks });
+  t.after(() => app.close());
+  await app.single(title).replace('one');
+  await app.single(title).replace('two');
+  assert.deepEqual(seen, [[undefined, 'one'], ['one', 'two']]);
 });
