@@ -47,14 +47,6 @@ export interface CollectionHints {
   readonly hidden?: boolean | undefined;
 }
 
-/** Returns the names of the fields in a `display`; `undefined` if a brace is not closed. */
-export function displayedFields(display: string): string[] | undefined {
-  const names = Array.from(display.matchAll(displayPart), ([, name]) => name);
-  const rest = display.replaceAll(displayPart, '');
-  return rest.includes('{') ? undefined : names.flatMap((name) => name ?? []);
-}
-const displayPart = /\{\{|\{([^{}]+)\}/g;
-
 /**
  * A collection as data. Routes, validation, storage and the OpenAPI document are derived
  * from it.

@@ -18,7 +18,6 @@ import { referenceIn, type Field, type Shape } from '../schema/field.ts';
 import {
   anyAccess,
   declare,
-  displayedFields,
   standardAccess,
   timestampFields,
   type CollectionDeclaration,
@@ -136,6 +135,14 @@ export function collectionMistakes(
   // The definition has its members, since there is no mistake.
   return setterMistakes(value as unknown as CollectionDefinition, at, roles);
 }
+
+/** Returns the names of the fields in a `display`; `undefined` if a brace is not closed. */
+function displayedFields(display: string): string[] | undefined {
+  const names = Array.from(display.matchAll(displayPart), ([, name]) => name);
+  const rest = display.replaceAll(displayPart, '');
+  return rest.includes('{') ? undefined : names.flatMap((name) => name ?? []);
+}
+const displayPart = /\{\{|\{([^{}]+)\}/g;
 
 /** Returns the mistakes of the name of a record: its braces name fields. */
 function displayMistakes({ fields, timestamps, display }: JsonObject, at: string): Mistake[] {
