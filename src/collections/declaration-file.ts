@@ -24,11 +24,11 @@ import type { Served } from './served.ts';
  *       "access": { "list": "public", "read": "public", "create": "editor" } }] }
  */
 export interface Declarations {
-  /** Whether the collection `items` exists, which is the default. */
+  /** True if the collection `items` exists, which is the default. */
   readonly items: boolean;
-  /** Whether there are users, sessions and tokens, which is the default. */
+  /** True if there are users, sessions and tokens, which is the default. */
   readonly users: boolean;
-  /** The roles of users beside `admin` and `member`. */
+  /** The roles of users in addition to `admin` and `member`. */
   readonly roles: readonly string[];
   readonly collections: readonly CollectionDeclaration[];
 }

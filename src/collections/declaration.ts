@@ -59,7 +59,7 @@ export interface CollectionDeclaration extends CollectionHints {
   /** All fields of a record, in the order in which they are shown. */
   readonly fields: Shape;
   readonly access: CollectionAccess;
-  /** Whether the server maintains `createdAt` and `updatedAt`, the last two fields. */
+  /** True if the server maintains `createdAt` and `updatedAt`, the last two fields. */
   readonly timestamps: boolean;
   /** `remove`: records are removed with the user who owns them. Absent: they are kept. */
   readonly ownerRemoved?: 'remove';
@@ -69,31 +69,31 @@ export interface CollectionDeclaration extends CollectionHints {
   readonly isBuiltIn?: true;
 }
 
-/** What a program gives to `defineCollection`, and a file of declarations contains. */
+/** A definition as `defineCollection` takes it, and as a file of declarations has it. */
 export interface CollectionDefinition extends Pick<CollectionDeclaration, 'name'>, CollectionHints {
   /**
-   * Whether it is one value for the whole server, and no collection. Users can read it by default,
+   * True if it is one value for the whole server, instead of a collection. Users can read it by default,
    * and administrators replace and patch it.
    */
   readonly single?: boolean | undefined;
-  /** What a single resource is, instead of an object with `fields`. */
+  /** The field of a single resource that is not an object with `fields`. */
   readonly value?: Field | undefined;
   /** Absent: it follows from the name. */
   readonly singular?: string | undefined;
-  /** What ids are. By default the server makes them: integers from 1 on. */
+  /** The kind of ids. By default the server makes them: integers from 1 on. */
   readonly id?: IdDefinition | undefined;
-  /** The fields after `id`. Absent beside `value` alone. */
+  /** The fields after `id`. Absent only with `value`. */
   readonly fields?: Shape | undefined;
   /** By default users can list, create and read, and owners can change and remove. */
   readonly access?: Partial<CollectionAccess> | undefined;
   readonly timestamps?: boolean | undefined;
-  /** What a removal of the user who owns a record does to it: `keep` by default. */
+  /** The effect of removing the user who owns a record: `keep` by default. */
   readonly ownerRemoved?: 'keep' | 'remove' | undefined;
-  /** Whether records may have further members, each of which is like a `json` field. */
+  /** True if records may have further members, each of which is like a `json` field. */
   readonly additional?: boolean | undefined;
 }
 
-/** The ids of a collection. Callers may always give texts, and integers where they are `given`. */
+/** The ids of a collection. Callers may always give texts, and integers if they are `given`. */
 export interface IdDefinition {
   readonly kind: IdKind;
   readonly given?: boolean | undefined;
@@ -149,7 +149,7 @@ const accessOf = (access: CollectionAccess): CollectionAccess => ({
   remove: cellOf(access.remove),
 });
 
-/** Returns who is shown lists: where roles alone may read, nobody else. */
+/** Returns the effective `list` access, which is never wider than a roles-only `read`. */
 function listCell({ list, read }: CollectionAccess): Cell {
   const roles = wordsOf(read);
   if (roles.some((word) => isOpen(word) || isByRecord(word))) return list;

@@ -44,7 +44,7 @@ export function defineCollection<const D extends CollectionDefinition>(
   refuseMistakes(subject, collectionMistakes(json, ''));
   const [named] = withSingulars({ items: false, users: false, collections: [definition] });
   invariant(named !== undefined, 'each definition is named');
-  // It has its definition, of which the name is.
+  // The name is a part of its definition.
   return declare(named) as DefinedCollection<D>;
 }
 
@@ -256,7 +256,7 @@ function setterMistakes(
 
 /** Singulars with schemas or operations that are already in the OpenAPI document. */
 const reservedSingulars = ['health', 'status', 'minute', 'issue', 'problem'];
-/** Those of a server with users. */
+/** Singulars that a server with users has taken. */
 const accountSingulars = [
   'user',
   'userName',
@@ -277,7 +277,7 @@ const derivedStart = /^(?:new|many)[A-Z]/;
 const derivedEnd = /[a-z0-9](?:Replacement|Patch|WithEmbedded)$/;
 const reservedFields = ['id', 'revision', 'ownerId'];
 
-/** Whether the API uses a singular for something else, on a server with or without users. */
+/** True if the API uses a singular for something else, on a server with or without users. */
 function isReserved(singular: string, hasUsers: boolean): boolean {
   const reserved = hasUsers ? [...reservedSingulars, ...accountSingulars] : reservedSingulars;
   return reserved.includes(singular) || derivedStart.test(singular) || derivedEnd.test(singular);
@@ -286,7 +286,7 @@ function isReserved(singular: string, hasUsers: boolean): boolean {
 /** A definition with its singular. */
 type NamedDefinition = CollectionDefinition & Pick<CollectionDeclaration, 'singular'>;
 
-/** Returns what is served, where singulars that were left out follow from the names. */
+/** Returns what is served. Singulars that were left out follow from the names. */
 export function withSingulars({
   items: hasItems = true,
   users = true,
@@ -309,7 +309,7 @@ export function withSingulars({
 /** Returns a name as a word of letters and digits. */
 const wordOf = (name: string): string => camelCase(name).replace(/^\d*$|^(?=\d)/, 'entry$&');
 
-/** How the name of such a field ends: what it refers to is embedded by the rest of the name. */
+/** Returns the required ending of a field's name. The rest names what is embedded. */
 function endingOf(field: JsonValue): string {
   if (targetOf(field) === undefined) return '';
   return isJsonObject(field) && field['kind'] === 'list' ? 'Ids' : 'Id';
@@ -323,7 +323,7 @@ function fieldsMistakes({ fields, timestamps, single }: JsonObject, above: strin
     ...reservedFields,
     ...(timestamps === true ? Object.keys(timestampFields) : []),
   ];
-  /** The names of all fields, and the former ones of the fields so far. */
+  /** The names of all fields, and the earlier names of the fields so far. */
   const taken = new Set<JsonValue>([...reserved, ...Object.keys(fields)]);
   return Object.entries(fields).flatMap(([name, field]): Mistake[] => {
     const place = at + pointerTo(name);

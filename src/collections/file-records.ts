@@ -94,7 +94,7 @@ export function issue(pointer: string, detail: string): CairnError {
 }
 
 /**
- * Returns a record of a file as it is stored. A null is an absent value where it is no other.
+ * Returns a record of a file as it is stored. A null is an absent value, unless null is a value.
  * @throws CairnError `validation_failed` with all issues
  */
 export function recordOf(

@@ -57,7 +57,7 @@ class IndexedReader extends Reader {
   }
 
   /**
-   * Whether records of a block may be seen: so a list passes over other users' records, wherever in
+   * True if records of a block may be seen: so a list passes over other users' records, wherever in
    * an order its own lie.
    */
   override mayBeIn(block: readonly StoredRecord[]): boolean {
@@ -65,7 +65,7 @@ class IndexedReader extends Reader {
     return mayName(block, this.#userId, () => decidingNames(this.#access));
   }
 
-  /** How many records the indexes have of which the caller may see some. */
+  /** The number of records that the indexes have, some of which the caller may see. */
   get #countAtMost(): number {
     let count = 0;
     for (const name of this.#indexes) count += this.records.countAtMost(name, this.#userId);

@@ -1,7 +1,7 @@
 import { fieldValue } from '../schema/record.ts';
 import type { StoredRecord } from '../store/store.ts';
 
-/** The users that decide in a block, by their ids: several share a place where there are many. */
+/** The users that a block names, by their ids. If there are many, several share a place. */
 const usersIn = new WeakMap<readonly StoredRecord[], Uint8Array>();
 const usersBits = 4096;
 const placeOf = (userId: number): readonly [byte: number, bit: number] => [
@@ -10,7 +10,7 @@ const placeOf = (userId: number): readonly [byte: number, bit: number] => [
 ];
 
 /**
- * Whether records of a block may name a user, or another one with the same place. What was found of
+ * True if records of a block may name a user, or another one with the same place. What was found of
  * a block is remembered, since no block is ever changed. `namesOf` returns the names of the values.
  */
 export function mayName(

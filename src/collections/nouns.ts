@@ -95,7 +95,7 @@ const irregulars = new Map([
 ]);
 
 /**
- * What an ending becomes. With stems, only after one of them; `^` means that the stem is the whole
+ * The replacement of an ending. With stems, only after one of them; `^` means that the stem is the whole
  * beginning of the word. The first row that fits decides.
  */
 const endings: readonly (readonly [plural: string, singular: string, stems?: string])[] = [

@@ -14,17 +14,17 @@ import type { CollectionAccess } from './declaration.ts';
  * references, embedding, the feed and programs ask here.
  */
 
-/** What is done with records that are there. `list` stands for all ways to find several of them. */
+/** The operations on records that exist. `list` stands for all ways to find several of them. */
 export type RecordOperation = 'list' | 'read' | 'replace' | 'patch' | 'remove';
 
 /** The rules of access of a collection, or those of its rules that reading takes. */
 export type AccessRules = Pick<CollectionAccess, 'list' | 'read'> & Partial<CollectionAccess>;
 
-/** What a caller may do by one operation. */
+/** The permission of a caller for one operation. */
 export interface Permission {
-  /** Whether the rule of the operation refuses the caller. */
+  /** True if the rule of the operation refuses the caller. */
   readonly isRefused: boolean;
-  /** Whether the caller may do it to a record. Absent: to all. */
+  /** True if the caller may do it to a record. Absent: to all. */
   readonly test?: (record: object) => boolean;
   /**
    * The values by which records decide, each of which has an index: in each group, one must name the
@@ -51,7 +51,7 @@ export function permissionOf(
   return { isRefused: false, names, test: testBy(names, principal.userId ?? 0) };
 }
 
-/** Whether a permission includes a record. */
+/** True if a permission includes a record. */
 export const includes = ({ test }: Permission, record: object): boolean => test?.(record) ?? true;
 
 /**
@@ -77,7 +77,7 @@ const namesIn = (rule: Cell): string[] =>
 export const decidingNames = ({ list, read }: AccessRules): string[] =>
   [...new Set([...namesIn(list), ...namesIn(read)])].filter((name) => name !== 'id');
 
-/** Whether a value of a record names a user, or another record. */
+/** True if a value of a record names a user, or another record. */
 export function isNamed(record: object, name: string, id: number | string): boolean {
   const value = fieldValue(record, name);
   return Array.isArray(value) ? value.some((one: unknown) => one === id) : value === id;

@@ -4,13 +4,13 @@ import type { RecordId } from '../base/record-id.ts';
 import type { Collection, From, StoredRecord, Transaction } from '../store/store.ts';
 import { includes, permissionOf, type AccessRules, type Permission } from './permissions.ts';
 
-/** What decides who sees the records of a collection. */
+/** Records with the rules of who sees them. */
 export interface Readable<R extends StoredRecord = StoredRecord> {
   readonly records: Collection<R>;
   readonly access: AccessRules;
 }
 
-/** What a caller sees: single records, or what lists, embedded arrays and the feed show. */
+/** The purpose of reading: a single record, or lists, embedded arrays and the feed. */
 export type Purpose = 'read' | 'list';
 
 /** Returns a record as a transaction leaves it, if the caller may read it. */
@@ -82,7 +82,7 @@ export class Reader {
     return this.found(most);
   }
 
-  /** Whether records of a block may be seen. */
+  /** True if records of a block may be seen. */
   mayBeIn(_block: readonly StoredRecord[]): boolean {
     return this.test === undefined;
   }

@@ -45,9 +45,9 @@ export interface Entry extends StoredRecord {
  */
 export interface Declared extends CollectionDeclaration {
   readonly records: Collection<Entry>;
-  /** How large a record may be, as JSON. */
+  /** The largest record, in bytes of JSON. */
   readonly recordBytesMax: number;
-  /** What ids callers may give. Absent: the store makes all. */
+  /** The ids that callers may give. Absent: the store makes all. */
   readonly ids: IdKind | undefined;
   /** The name as a part of operation ids, which no other collection has. */
   readonly noun: string;
@@ -58,11 +58,11 @@ export interface Declared extends CollectionDeclaration {
   readonly incoming: Reference[];
   /** The rules of references. Absent: no field of the app refers. */
   readonly references: ReferenceRules | undefined;
-  /** What `embed` can add to the records. */
+  /** The values of `embed` for the records. */
   readonly embeddables: readonly Embeddable[];
-  /** Whether callers can list their own records: lists need credentials. */
+  /** True if callers can list their own records: lists need credentials. */
   readonly hasOwners: boolean;
-  /** Part of each entity tag, where the declaration decides what a record looks like. */
+  /** Part of each entity tag, because the declaration decides what a record looks like. */
   readonly shapeTag: string;
   /**
    * Checks that a caller was not removed, and may own one more record in the app.
@@ -71,7 +71,7 @@ export interface Declared extends CollectionDeclaration {
   readonly checkOwner: (tx: Transaction, principal: Principal) => void;
 }
 
-/** Returns the key of a record in a unique index; `undefined` where it takes no part. */
+/** Returns the key of a record in a unique index; `undefined` if it takes no part. */
 export type KeyOf = (record: object) => string | undefined;
 
 /** To what references lead: a declared collection, or the users. */
@@ -106,13 +106,13 @@ export interface Reference {
 }
 
 /**
- * What `embed` adds to the records of a collection:
+ * One value of `embed`, and the member that it adds to records:
  *
- *   authorId          a reference: the record, as `author`; absent where the field is
- *   tagIds            a list of references: the records in its order, as `tag`, or, where `tag`
- *                     is the singular of their collection, as `tags`; absent where the field is
+ *   authorId          a reference: the record, as `author`; absent if the field is
+ *   tagIds            a list of references: the records in its order, as `tag`, or, if `tag`
+ *                     is the singular of their collection, as `tags`; absent if the field is
  *   comments          a collection that refers here: its records by id, as `comments`
- *   comments:postId   the same, where several of its fields refer here, or the name is taken
+ *   comments:postId   the same, if several of its fields refer here, or the name is taken
  *
  * A field with the short name of another field cannot be embedded. No array has more than
  * `embeddedMax` records.
@@ -122,35 +122,35 @@ export interface Embeddable {
   readonly name: string;
   /** The member that it adds. */
   readonly member: string;
-  /** What the embedded records are of. */
+  /** The collection of the embedded records. */
   readonly of: Target;
   /** The field that refers: of the record, or, if it is `referring`, of the embedded ones. */
   readonly field: string;
   readonly kind: 'one' | 'list' | 'referring';
 }
 
-/** What a request embeds. */
+/** The records that a request embeds. */
 export interface Embedded {
   /** The part of the entity tag that stands for what is embedded; empty for nothing. */
   readonly selection: string;
   /** Returns the revision of records of this revision together with what is embedded. */
   readonly revisionWith: (own: number) => number;
   /**
-   * Names the records that are embedded in one, with their revisions. Present where these depend on
+   * Names the records that are embedded in one, with their revisions. Present if these depend on
    * the caller: then the revisions of their collections would tell of others.
    */
   readonly marksIn?: ((record: StoredRecord) => string) | undefined;
-  /** Returns the writer of records that `write` writes alone. Absent: nothing is embedded. */
+  /** Returns the writer of records with what is embedded. Absent: nothing is embedded. */
   readonly writer?: (write: Write) => (record: StoredRecord) => Iterable<string>;
 }
 
-/** What is done where a declared field refers to records. Apps without such a field load none of it. */
+/** The rules of references. Apps without a field that refers to records do not load them. */
 export interface ReferenceRules {
   /** Returns what can be embedded in the records of a collection. */
   embeddablesOf(declared: Declared): readonly Embeddable[];
   /**
-   * Returns what `names`, of which there is one, embed.
-   * @throws CairnError `insufficient_scope` where the caller may not read or list them
+   * Returns what `names`, at least one, embed.
+   * @throws CairnError `insufficient_scope` if the caller may not read or list them
    */
   embed(
     names: readonly string[],
@@ -187,7 +187,7 @@ export type Groups = NonNullable<TableDefinition<Entry>['groups']>;
 
 /** What a dialect adds to all tables of declared collections. */
 export interface TableRules {
-  /** Indexes besides their own. */
+  /** Indexes in addition to their own. */
   readonly groups?: Groups;
   /** Absent: `limits.recordBytesMax`. */
   readonly recordBytesMax?: number;
@@ -314,8 +314,8 @@ function referencesOf(fields: Shape): [name: string, field: ReferenceField][] {
 }
 
 /**
- * Returns a record as it is stored without some values of a field; `undefined` where the field is
- * required, and is no list.
+ * Returns a record as it is stored without some values of a field; `undefined` if the field is
+ * required and not a list.
  */
 export function without(
   record: Entry,
@@ -332,12 +332,12 @@ export function without(
   return changed;
 }
 
-/** The group of the records with texts as ids, where they can be numbers, too. */
+/** The group of the records with texts as ids, in a collection that also has numbers. */
 export const textsName = '.texts';
 const hasTextId = (entry: Entry): number | undefined =>
   typeof entry[keyName] === 'string' ? 1 : undefined;
 
-/** Returns what ids callers may give, where they may. */
+/** Returns the kind of the ids that callers may give, if they may. */
 export function idsOf({ id }: Shape): IdKind | undefined {
   return id?.kind === 'id' ? id.of : undefined;
 }

@@ -53,7 +53,7 @@ export function found<R extends StoredRecord>(record: R | undefined): R {
   return record;
 }
 
-/** What operations need to set times and to make ids. */
+/** The tools with which operations set times and make ids. */
 export interface CollectionTools {
   readonly clock: Clock;
   readonly random: Random;
@@ -131,8 +131,8 @@ export class CollectionResource {
   }
 
   /**
-   * The members of a record that are no fields: its owner, and what a former declaration, or
-   * that of another process, has and this one has not.
+   * The members of a record that are not fields: its owner, and those that only an earlier
+   * declaration, or the declaration of another process, has.
    */
   protected undeclared(before: Entry): Unstored<Entry> {
     const kept: { [name: string]: Value } = {};

@@ -2,11 +2,11 @@ import { referenceIn, type Field, type IdKind } from '../schema/field.ts';
 import type { CollectionDeclaration } from './declaration.ts';
 import { items as itemsCollection } from './items.ts';
 
-/** What is served together, as an app or a file says it. */
+/** The collections that are served together, as an app or a file says it. */
 export interface Served<C = CollectionDeclaration> {
   readonly items?: boolean | undefined;
   readonly users?: boolean | undefined;
-  /** The roles of users beside `admin` and `member`. */
+  /** The roles of users in addition to `admin` and `member`. */
   readonly roles?: readonly string[] | undefined;
   readonly collections?: readonly C[] | undefined;
 }

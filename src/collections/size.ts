@@ -36,7 +36,7 @@ export function sizerOf(fields: Shape): SizeOf {
   };
 }
 
-/** Whether values of a field have members that are not declared. */
+/** True if values of a field have members that are not declared. */
 function isOpen(field: Field | undefined): boolean {
   if (field?.kind === 'list') return isOpen(field.of);
   if (field?.kind !== 'object') return field?.kind === 'json';

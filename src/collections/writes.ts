@@ -20,7 +20,7 @@ interface WritesOptions {
  * of the transaction. Sessions are written without it: no hook observes them.
  */
 export class Writes {
-  /** Whether the work of a transaction runs, and with it rules of a program. */
+  /** True if the work of a transaction runs, and with it rules of a program. */
   isWorking = false;
   readonly #options: WritesOptions;
 

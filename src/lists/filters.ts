@@ -112,7 +112,7 @@ export function readCondition(
   return { name, operator: operator === 'eq' && operands.length > 1 ? 'in' : operator, operands };
 }
 
-/** Whether values can be of several types, so that a text spells several of them. */
+/** True if values can be of several types, so that a text spells several of them. */
 export function isMixed(field: Field | undefined): boolean {
   if (field?.kind === 'list') return isMixed(field.of);
   if (field?.kind === 'json') return field.like === undefined;
@@ -126,11 +126,11 @@ export function operatorsOf(path: string, field: Field): readonly (Operator | 'e
   return mayBeAbsent(path, field) ? [...operators, 'exists'] : operators;
 }
 
-/** Whether a record may have no value at a path, or null. */
+/** True if a record may have no value at a path, or null. */
 export const mayBeAbsent = (path: string, { optional, nullable, kind }: Field): boolean =>
   optional === true || nullable === true || kind === 'json' || path.includes('.');
 
-/** What `or` needs. */
+/** The form of `or`. */
 const alternativesForm =
   'must be (field:operator:value,…) with up to 20 parts, not nested; ' +
   'in a value, write "\\" before "," "(" ")" and "\\"';
@@ -220,12 +220,12 @@ function splitValues(list: string, escaped = ',\\'): string[] {
 export type Test = (record: object) => boolean;
 type Passes = (value: Scalar) => boolean;
 
-/** How many characters were examined since the last pause. */
+/** The number of characters that were examined since the last pause. */
 interface Examined {
   characters: number;
 }
 
-/** How many characters are examined between two pauses, and what a value counts at least. */
+/** The characters that are examined between two pauses, and the least that a value counts. */
 const charactersPerStep = 8192;
 const valueMin = 32;
 
@@ -264,7 +264,7 @@ export function searcher(
   };
 }
 
-/** Whether a filter examines all of a value, however long it is. */
+/** True if a filter examines all of a value, however long it is. */
 const isLong = (filter: Filter): boolean =>
   filter.some(({ operator }) => ['contains', 'has', 'search'].includes(operator));
 

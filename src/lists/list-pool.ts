@@ -33,7 +33,7 @@ export interface ListWork {
 const freeSteps = 2;
 
 /**
- * What the lists of all collections share: the places for long ones, their slices of the
+ * The parts that the lists of all collections share: the places for long ones, their slices of the
  * event loop, and the orders that are kept.
  */
 export class ListPool {
@@ -43,7 +43,7 @@ export class ListPool {
   readonly places = new Budget(limits.listsMax, limits.listsPerCallerMax);
   /** The long lists that are being sent, the oldest first, with `#replacedBytes` when they began. */
   readonly #sending = new Map<Caller, number>();
-  /** What was replaced and removed while lists were sent: they keep the records of their moment. */
+  /** The bytes replaced and removed while lists were sent, which keep the records of their moment. */
   #replacedBytes = 0;
 
   /** `isStopping`: pages that are still searched for are not waited for. */

@@ -17,7 +17,7 @@ import {
   type Stretch,
 } from './sorted-blocks.ts';
 
-/** What a list is made of. */
+/** The records of a list, and the pool that its work belongs to. */
 interface ListSource {
   readonly fields: Shape;
   readonly records: Collection<StoredRecord>;
@@ -30,9 +30,9 @@ export type PieceWriter = (record: StoredRecord) => Iterable<string>;
 /** A request for a list. */
 interface ListRequest {
   readonly query: ListQuery;
-  /** What the caller may see of the records. Absent: all. */
+  /** The records that the caller may see. Absent: all. */
   readonly reader?: ListReader | undefined;
-  /** Whether to count all records that pass the filters. */
+  /** True to count all records that pass the filters. */
   readonly withTotal: boolean;
   readonly caller: Caller;
   /** Writes records with what is embedded in them. Absent: nothing is embedded. */
@@ -169,7 +169,7 @@ function* pageOf(
   return { records: shown, total, next: last && writeCursor(source.fields, query, last) };
 }
 
-/** Whether each record that is read is shown, and in the order in which it is read. */
+/** True if each record that is read is shown, and in the order in which it is read. */
 const isFoundAtOnce = (chosen: Plan): boolean => chosen.isOrdered && isUntested(chosen);
 
 const isUntested = ({ isSeen, filters }: Plan): boolean =>
@@ -215,7 +215,7 @@ function* inOrder(
   yield* isFar ? sorted(candidates, compare) : firstInOrder(candidates, wanted, compare);
 }
 
-/** The records that may pass, from where one test begins to hold to where another does. */
+/** The records that may pass, from the first for which one test holds to the first of another. */
 function between(
   { blocks, isOrdered, range }: Plan,
   hasBegun: Test = () => true,
@@ -245,7 +245,7 @@ function* passing(
   }
 }
 
-/** How many records are tested in a step. */
+/** The number of records that are tested in a step. */
 const testsPerStep = 64;
 
 /**

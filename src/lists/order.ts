@@ -58,7 +58,7 @@ export function comparatorTo(
   };
 }
 
-/** Whether a value comes before another one that is not equal. */
+/** True if a value comes before another one that is not equal. */
 function isBefore(x: Scalar | object | undefined, y: Scalar | object | undefined): boolean {
   if (x === undefined || y === undefined) return y === undefined;
   return typeof x === typeof y ? x < y : rankOf(x) < rankOf(y);
@@ -67,7 +67,7 @@ function isBefore(x: Scalar | object | undefined, y: Scalar | object | undefined
 const rankOf = (value: Scalar | object): number => types.indexOf(typeof value);
 const types = ['boolean', 'number', 'string', 'object'];
 
-/** What all lists and objects are compared by. */
+/** The key that all lists and objects are compared by. */
 const noScalar = {};
 
 /**
@@ -95,18 +95,18 @@ function keyMaker(
   };
 }
 
-/** Returns the function of the part of a field's value by which records are sorted. Ids count whole. */
+/** Returns the function that cuts a value to the part that sorts it. Ids count whole. */
 export const partOf = (field: Field | undefined): ((value: Scalar) => Scalar) =>
   field?.kind === 'id' ? (value) => value : sortedPart;
 
-/** Returns the part of a value by which records are sorted: of a long text, the beginning. */
+/** Returns the part of a value that sorts records: the beginning of a long text. */
 function sortedPart(value: Scalar): Scalar {
   return typeof value === 'string' && value.length > limits.sortedTextMax
     ? value.slice(0, limits.sortedTextMax)
     : value;
 }
 
-/** Returns the function of the value by which values of a field are compared. */
+/** Returns the function of the key that values of a field are compared by. */
 export function comparedBy(field: Field | undefined): (value: Scalar) => Scalar {
   const one = field?.kind === 'list' ? field.of : field;
   return (one && kindOf(one).compared) ?? ((value) => value);

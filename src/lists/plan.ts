@@ -16,7 +16,7 @@ export interface Table {
   readonly keptOrder: (sort: readonly SortTerm[], compare: Compare) => readonly Block[] | undefined;
 }
 
-/** What a caller may see of the records. */
+/** The records that a caller may see. */
 export interface ListReader {
   /** Absent: the caller sees all. */
   readonly test?: Test | undefined;
@@ -24,11 +24,11 @@ export interface ListReader {
   found(most: number): Block | undefined;
   /** The first `most` that are seen from an id on, by ascending id, if one index has them. */
   foundFrom(place: From, most: number): Block | undefined;
-  /** Whether records of a block may be seen. */
+  /** True if records of a block may be seen. */
   mayBeIn(block: Block): boolean;
 }
 
-/** How the records of a list are found. */
+/** The way to the records of a list. */
 export interface Plan {
   /**
    * `own`: an index has what the caller may see. `filter`: an index answers a filter. `order`: all
@@ -38,17 +38,17 @@ export interface Plan {
   readonly blocks: readonly Block[];
   /** An order that begins with an ascending field: that of the list, or its reverse. */
   readonly compare: Compare;
-  /** Whether the list has the records in that order, or from its end. */
+  /** True if the list has the records in that order, or from its end. */
   readonly direction: Direction;
-  /** Whether the blocks are in that order. */
+  /** True if the blocks are in that order. */
   readonly isOrdered: boolean;
-  /** What the filters leave of that order. */
+  /** The part of that order that the filters leave. */
   readonly range: Range;
-  /** Whether a record is behind the place of the cursor, in that order. */
+  /** True if a record is behind the place of the cursor, in that order. */
   readonly isPast: Test | undefined;
-  /** Whether the caller may see a record; `undefined` if all that are read may be seen. */
+  /** True if the caller may see a record; `undefined` if all that are read may be seen. */
   readonly isSeen: Test | undefined;
-  /** Whether a block has nothing that the caller may see. */
+  /** True if a block has nothing that the caller may see. */
   readonly isPassedOver: ((block: Block) => boolean) | undefined;
   /** The filters that are still to be asked. */
   readonly filters: readonly Filter[];

@@ -30,13 +30,13 @@ import { withoutAccents } from './search.ts';
 /** The records that can be listed. */
 export interface ListSubject {
   readonly fields: Shape;
-  /** Whether records have owners, and callers are authenticated. */
+  /** True if records have owners, and callers are authenticated. */
   readonly hasOwners?: boolean;
-  /** What `embed` takes; nothing if absent. */
+  /** The values of `embed`; none if absent. */
   readonly embeddables?: readonly { readonly name: string }[];
 }
 
-/** What a query asks to be shown of records. */
+/** The parts of records that a query asks for. */
 interface RecordQuery {
   /** The names of the fields to show; `undefined`: all. */
   readonly fields: readonly string[] | undefined;
@@ -51,7 +51,7 @@ export interface ListQuery extends RecordQuery {
   /** Ends with `id` or with the number of the record, so that no two records are equal. */
   readonly sort: readonly SortTerm[];
   readonly filters: readonly Filter[];
-  /** Whether the list depends on the caller. */
+  /** True if the list depends on the caller. */
   readonly isPersonal: boolean;
   /** The list starts after the place of a record with these values of the sort fields. */
   readonly after: readonly JsonValue[] | undefined;
@@ -158,7 +158,7 @@ const ownParameters = [
 ] as const;
 export type OwnParameter = (typeof ownParameters)[number];
 
-/** Whether lists of such records have a parameter. Those that are left out are in all lists. */
+/** True if lists of such records have a parameter. Those that are left out are in all lists. */
 const isOffered: { readonly [name in OwnParameter]?: (subject: ListSubject) => boolean } = {
   embed: ({ embeddables = [] }) => embeddables.length > 0,
   q: ({ fields }) => searchedNames(fields).length > 0,
@@ -221,7 +221,7 @@ function readNames(
   throw invalidParameter(parameter, `must name ${choice}, separated by commas, each once`);
 }
 
-/** Whether each of `names` is allowed and occurs once. */
+/** True if each of `names` is allowed and occurs once. */
 function isSelection(names: readonly string[], allowed: readonly string[]): boolean {
   if (names.length > allowed.length) return false;
   return names.every((name) => allowed.includes(name)) && new Set(names).size === names.length;

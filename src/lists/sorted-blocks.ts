@@ -54,7 +54,7 @@ function placeAt({ blocks, start, end }: Stretch, nth: number): Place {
   return { block: end.block, index: Math.min(index, end.index) };
 }
 
-/** Yields the records of a stretch, `length` of them in a step, but for blocks that are passed over. */
+/** Yields the records of a stretch, `length` of them in a step, without blocks that are passed over. */
 export function* stepsThrough(
   { blocks, start, end }: Stretch,
   direction: Direction,
@@ -94,7 +94,7 @@ export const blockLengthMax = 1024;
 export class SortedBlocks {
   readonly #compare: Compare;
   #blocks: Block[] = [];
-  /** Whether a view shares the array of the blocks. */
+  /** True if a view shares the array of the blocks. */
   #isShared = false;
 
   /** No two records may be equal by `compare`. */

@@ -83,7 +83,7 @@ const inObject: Shape = {
 };
 const inRecord: Shape = { ...inObject, default: anything, example: anything, renamedFrom: word };
 
-/** What people write who know JSON Schema or another server, and what it is called here. */
+/** Words of JSON Schema and of other servers, with the words that mean the same here. */
 const foreign = new Map(
   Object.entries({
     string: 'text',
@@ -200,7 +200,7 @@ function colorMistakes({ values, colors }: JsonObject, at: string): Mistake[] {
 const hasSettersWithin = (field: Field): boolean =>
   field.kind === 'list' ? hasSettersWithin(field.of) : hasSetters({ field });
 
-/** Whether a reference is deeper in a field than an element of a list: it could not be kept. */
+/** True if a reference is deeper in a field than an element of a list: it could not be kept. */
 function refersWithin(field: Field, depth = 0): boolean {
   if (field.kind === 'reference') return depth > 1;
   if (field.kind === 'list') return refersWithin(field.of, depth + 1);

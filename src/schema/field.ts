@@ -64,10 +64,10 @@ export function hintsOf({ label, format, colors }: FieldHints): FieldHints | und
 
 /** The members of every field, with values of type `T`. */
 interface FieldOf<T extends Value> extends FieldHints {
-  /** Whether the field may be left out, and is then absent. */
+  /** True if the field may be left out, and is then absent. */
   readonly optional?: boolean;
   /**
-   * Whether null is a value. A patch with null stores it, and a PUT without an optional field
+   * True if null is a value. A patch with null stores it, and a PUT without an optional field
    * removes that. Filters, sorting and `unique` take it for an absent value.
    */
   readonly nullable?: boolean;
@@ -76,7 +76,7 @@ interface FieldOf<T extends Value> extends FieldHints {
    * stored one. Stored records without the field get it too.
    */
   readonly default?: T;
-  /** The former name of the field. Records stored under it are read as the new one. */
+  /** The earlier name of the field. Records stored under it are read as the new one. */
   readonly renamedFrom?: string;
   /** Set by the server. It can be sent back as it was read; another value is an issue. */
   readonly readOnly?: boolean;
@@ -153,15 +153,15 @@ export interface ChoiceField extends FieldOf<string> {
 export interface ReferenceField extends FieldOf<number | string>, Unique {
   readonly kind: 'reference';
   readonly to: string;
-  /** What ids are there, where they are no numbers of records. A declaration does not say it. */
+  /** The kind of the ids if they are not the numbers of records. Filled in from the target's declaration. */
   readonly ids?: IdKind;
   /**
-   * What happens when the record that is referred to is removed. `refuse`, the default: it
-   * cannot be. `remove`: this record is removed, too. `clear`: this field is, which must be
-   * optional. It must be said where the field refers to users.
+   * The effect of removing the record that is referred to. `refuse`, the default: it cannot be
+   * removed. `remove`: this record is removed with it. `clear`: this field, which must be optional,
+   * is removed. Required if the field refers to users.
    */
   readonly onDelete?: 'refuse' | 'remove' | 'clear';
-  /** What `embed` shows of a user beside the id. Absent: the field embeds nothing of users. */
+  /** The fields of a user that `embed` shows with the id. Absent: the field embeds no users. */
   readonly show?: 'name';
 }
 
@@ -210,16 +210,16 @@ export interface JsonField extends FieldOf<JsonValue> {
   readonly like?: LikeKind;
 }
 
-/** The field of a member that is not declared: the record alone bounds it. */
+/** The field of a member that is not declared. Only the record bounds it. */
 export const anyJson = {
   kind: 'json',
   bytesMax: limits.recordBytesMax,
 } as const satisfies JsonField;
 
 /**
- * The field of the additional members of a record. They are shown and sent beside the others, and
- * stored apart, so that none of them can be taken for what the server stores. A name with a dot is
- * that of no other field.
+ * The field of the additional members of a record. They are shown and sent next to the others, and
+ * stored apart, so that none of them can be taken for a member that the server stores. No other field
+ * has a name with a dot.
  */
 export const moreName = '.more';
 export const moreField = {

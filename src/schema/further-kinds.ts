@@ -87,7 +87,7 @@ const id: Kind<IdField> = {
   operand: (text, { of }) => (of === 'integer' ? number.operand(text, { kind: of }) : text),
 };
 const idLengthMax = 128;
-/** What is another path below that of the collection, or is resolved as one. */
+/** Texts that are another path below the collection, or are resolved as one. */
 const notIds = /^(?:\.\.?|batch)$/;
 const idWords = { integer: 'whole number', text: 'string', any: 'string or number' } as const;
 

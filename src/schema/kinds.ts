@@ -43,7 +43,7 @@ export interface Kind<F extends Field = Field> {
   violation(value: JsonValue, field: F): Placed | undefined;
   /** Returns how the elements or members of a value violate their rules. Absent: it has none. */
   violationsWithin?(value: JsonValue, field: F): readonly Placed[];
-  /** Whether a value has the type: it fits the rule, apart from bounds. */
+  /** True if a value has the type: it fits the rule, apart from bounds. */
   hasType(value: unknown, field: F): boolean;
   /** Returns the JSON Schema without bounds. */
   type(field: F): TypeSchema;
@@ -51,7 +51,7 @@ export interface Kind<F extends Field = Field> {
   bounds?(field: F, isPatch?: boolean): JsonObject;
   /** Returns a value that the bounds allow. */
   example(field: F): Value;
-  /** Whether values can be unique. */
+  /** True if values can be unique. */
   readonly isUnique?: true;
   readonly operators: readonly Operator[];
   /**
@@ -59,9 +59,9 @@ export interface Kind<F extends Field = Field> {
    * text that is no such value.
    */
   operand(text: string, field: F): Scalar | Violation;
-  /** Returns the value by which one is compared. Absent: the value itself. */
+  /** Returns the key that a value is compared by. Absent: the value itself. */
   readonly compared?: (value: Scalar) => Scalar;
-  /** Whether values have texts that are searched. Absent: they have none. */
+  /** True if values have texts that are searched. Absent: they have none. */
   isSearched?(field: F): boolean;
 }
 
@@ -90,7 +90,7 @@ export const textBy =
   (value: JsonValue, field: F): Violation | undefined =>
     isText(value) ? rule(value, field) : notA('string');
 
-/** What the rows of texts share. */
+/** The members that the rows of texts share. */
 export const texts = {
   hasType: isText,
   type: () => ({ type: 'string' }),
@@ -123,7 +123,7 @@ const text: Kind<TextField> = {
   isSearched: () => true,
 };
 
-/** What a pattern only approximates. */
+/** Says what the pattern only approximates. */
 const visible = {
   $comment: 'One character must be visible: no white space, mark or format character.',
 };
@@ -272,7 +272,7 @@ export const notFinite = violation('not_finite', 'must be a finite number');
 /** A violation with its place, a JSON Pointer into the value. */
 export type Placed = Violation & { readonly place?: string };
 
-/** The most elements of a list where its declaration does not say it. */
+/** The most elements of a list without a declared `max`. */
 const listLengthMax = 50;
 
 /** The rows of all kinds. */
@@ -333,10 +333,10 @@ export function ruleViolation(field: Field, value: JsonValue): Violation | undef
   return violationsOf(field, value)[0];
 }
 
-/** Whether `q` searches the values of a field. */
+/** True if `q` searches the values of a field. */
 export const isSearched = (field: Field): boolean => kindOf(field).isSearched?.(field) ?? false;
 
-/** Whether a value has the type of a field: it fits its rule, apart from its bounds. */
+/** True if a value has the type of a field: it fits its rule, apart from its bounds. */
 export function hasType(field: Field, value: unknown): boolean {
   return (value === null && field.nullable === true) || kindOf(field).hasType(value, field);
 }

@@ -46,13 +46,12 @@ export function fieldAt(shape: Shape, path: string): Field | undefined {
 /** Begins the path of an additional member, whatever its name is: `.more.ownerId`. */
 export const memberPrefix = `${moreName}.`;
 
-/** Whether a name can be that of an additional member, which is not what the server stores. */
+/** True if an additional member can have a name: the server stores nothing else under it. */
 const isMember = (name: string): boolean =>
   name !== 'revision' && name !== 'ownerId' && name !== '';
 
 /**
- * The name by which the numbers of records are sorted, where `id` is an id that callers gave. No
- * query can have it.
+ * Sorts by the numbers of records if `id` is an id that callers gave. No query can have this name.
  */
 export const numberName = '.number';
 
@@ -170,7 +169,7 @@ export function toShown(shape: Shape, record: object): JsonValue {
   return representationOf(shape, record);
 }
 
-/** Whether both have equal values in all fields that callers can set and see. */
+/** True if both have equal values in all fields that callers can set and see. */
 export function looksSame(shape: Shape, one: object, other: object): boolean {
   return Object.entries(shape).every(
     ([name, { readOnly, writeOnly }]) =>
@@ -180,10 +179,10 @@ export function looksSame(shape: Shape, one: object, other: object): boolean {
   );
 }
 
-/** Whether a value in a template literal is its JSON. */
+/** True if a value in a template literal is its JSON. */
 const isPlain = (value: Value): boolean => typeof value === 'number' || typeof value === 'boolean';
 
-/** Whether two values are equal, with the members of objects in the same order. */
+/** True if two values are equal, with the members of objects in the same order. */
 export function isSameValue(one: unknown, other: unknown): boolean {
   if (one === other) return true;
   if (typeof one !== 'object' || typeof other !== 'object') return false;

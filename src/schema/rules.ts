@@ -5,7 +5,7 @@ import type { Issue } from '../base/errors.ts';
  * quotes a value.
  */
 
-/** How a value violates a rule: an issue without a pointer. */
+/** The violation of a rule: an issue without a pointer. */
 export type Violation = Omit<Issue, 'pointer'>;
 
 /** The longest address that SMTP carries (RFC 5321 §4.5.3.1.3). */
@@ -50,12 +50,13 @@ const forbidden = forbiddenWith(controls);
 const forbiddenInLines = forbiddenWith(otherControls);
 
 /**
- * Combining marks alone are not visible, nor are the two symbols that look like spaces.
+ * Combining marks by themselves are not visible, and neither are the two symbols that look like
+ * spaces.
  */
 const visibleCharacter =
   /[^\p{White_Space}\p{Cc}\p{Cf}\p{M}\p{Default_Ignorable_Code_Point}\u2800\u{1d159}]/u;
 
-/** The same up to U+FFFF, but for white space and most of the marks, which are in many ranges. */
+/** The same up to U+FFFF, except white space and most of the marks, which are in many ranges. */
 const invisibles =
   '\\u00ad\\u0300-\\u036f\\u0600-\\u0605\\u06dd\\u070f\\u0890\\u0891\\u08e2\\u115f\\u1160\\u17b4\\u17b5' +
   '\\u180b-\\u180f\\u200b-\\u200d\\u2060-\\u206f\\u2800\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffb';
@@ -87,7 +88,7 @@ export function lengthViolation(value: string, min: number, max: number): Violat
   return isShorter(value, max + 1) ? undefined : tooLong(characters(max));
 }
 
-/** Whether `value` has fewer than `points` code points. Counts them only if necessary. */
+/** True if `value` has fewer than `points` code points. Counts them only if necessary. */
 function isShorter(value: string, points: number): boolean {
   if (value.length < points) return true;
   if (value.length >= 2 * points) return false;

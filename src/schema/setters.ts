@@ -20,7 +20,7 @@ function maySet({ set }: Field, { userId, role = '' }: Sender, ownerId = userId)
   return set.includes('owner') && userId !== undefined && userId > 0 && userId === ownerId;
 }
 
-/** What a body does to a record. */
+/** The change that a body makes of a record. */
 interface Change {
   readonly kind: 'create' | 'replace' | 'patch';
   readonly sender: Sender;

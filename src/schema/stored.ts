@@ -9,7 +9,7 @@ import { fieldValue, readableFields } from './record.ts';
  * sound, it returns the problem, worded to follow the record's name. It checks types and not
  * rules, which may have been different when the record was written, and fills in missing fields
  * that have a default. A field that was an additional member before it was declared has its value,
- * which is newer than what a former declaration of the field has left.
+ * which is newer than what an earlier declaration of the field has left.
  */
 export function storedRecordParser<S extends Shape>(
   shape: S,
@@ -57,7 +57,7 @@ export function storedRecordParser<S extends Shape>(
   };
 }
 
-/** Returns a record with its additional members of these names beside its fields. */
+/** Returns a record with its additional members of these names next to its fields. */
 function withDeclared<R extends JsonObject>(record: R, names: readonly string[]): R {
   const more = record[moreName];
   if (!isJsonObject(more) || !names.some((name) => Object.hasOwn(more, name))) return record;

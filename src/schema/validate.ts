@@ -12,7 +12,7 @@ import { required, unknownField, violationsOf, type Placed } from './kinds.ts';
 import { isSameValue, representationOf } from './record.ts';
 import { hasSetters, keepUnsettable, type Sender } from './setters.ts';
 
-/** What a body may contain. */
+/** The rules of a body. */
 export interface BodyRules<S extends Shape> {
   readonly shape: S;
   /**
@@ -23,7 +23,7 @@ export interface BodyRules<S extends Shape> {
 }
 
 /**
- * What a body does: it creates a record, replaces the record `stored` (PUT), or is a
+ * The effect of a body: it creates a record, replaces the record `stored` (PUT), or is a
  * merge patch for it (PATCH, RFC 7396). Only the members of `stored` that the shape shows
  * are part of the resource.
  */
@@ -122,7 +122,7 @@ export function validateBody<S extends Shape>(
     ...further.filter(({ pointer }) => issues.every((issue) => issue.pointer !== pointer)),
   );
   if (issues.length > 0) throw validationFailed(issues);
-  // A field is missing or of another type only where there is an issue.
+  // A field is missing or of another type only if there is an issue.
   return value as Input<S>;
 }
 
@@ -132,7 +132,7 @@ interface SentBody {
   readonly body: JsonObject;
   /** The whole resource after the change: a patch is merged. */
   readonly document: JsonObject;
-  /** What callers see of the stored record; the defaults of a new one. */
+  /** The stored record as callers see it; the defaults of a new one. */
   readonly stored: JsonObject;
 }
 
@@ -171,7 +171,7 @@ function additionalMembers(
 ): [string, JsonValue][] {
   const hasMore = Object.hasOwn(shape, moreName);
   const others = hasMore ? document : body;
-  // The next start would take a member with the former name of a field for the field.
+  // The next start would take a member with the earlier name of a field for the field.
   const formers = hasMore ? Object.values(shape).map(({ renamedFrom }) => renamedFrom) : [];
   const more: [string, JsonValue][] = [];
   for (const name in others) {
@@ -200,7 +200,7 @@ export function defaultsOf(shape: Shape): JsonObject {
   return defaults;
 }
 
-/** Applies a merge patch (RFC 7396), in which null is stored where it is a value. */
+/** Applies a merge patch (RFC 7396), in which null is stored if the field is nullable. */
 function patched(fields: Shape, before: JsonValue, patch: JsonValue): JsonValue {
   const merged = mergePatch(before, patch);
   if (!isJsonObject(merged) || !isJsonObject(patch)) return merged;
