@@ -158,3 +158,30 @@ visitTest('a removal says at once what refers to the record, and counts what goe
   await browser.click('.record .danger');
   await says('Removing 1 order and 3 order lines');
 });
+
+visitTest('selected rows are changed together, and that is taken back', { collections }, async (visit) => {
+  const { browser, server, says } = visit;
+  await fill(server);
+  await visit.signIn('#orders?sort=id');
+  const box = 'document.querySelectorAll("#list tbody input[type=checkbox]")';
+  await browser.run(`${box}[1].click()`);
+  await browser.run(`${box}[4].dispatchEvent(new MouseEvent('click', { bubbles: true, shiftKey: true }))`);
+  await visit.shows('4 orders selected', '.footer');
+  await browser.click('#bulk-set');
+  await browser.until('return document.querySelector("#set-field[open]")');
+  await browser.click('#set-body select option:nth-child(2)');
+  await browser.until('return document.querySelector("select#set-value")');
+  await browser.click('#set-value option:nth-child(4)');
+  await browser.click('#set-field .primary');
+  await says('Changed 4 orders.');
+  const states = async (): Promise<string> =>
+    (await server.as('ada', 'GET', '/orders?sort=id&limit=6')).data.map(({ state }: any) => state).join();
+  assert.equal(await states(), 'paid,shipped,shipped,shipped,shipped,shipped');
+  await browser.click('#status button');
+  await browser.until('return document.querySelector("#status").innerText.includes("Changed 4 orders")');
+  await browser.until('return document.querySelectorAll("#list tbody tr")[2].innerText.includes("cancelled")');
+  assert.equal(await states(), 'paid,shipped,cancelled,new,paid,shipped');
+  await browser.click('#bulk-copy');
+  await says('Duplicated 4 orders.');
+  assert.equal((await server.as('ada', 'GET', '/orders')).data.length, 16);
+});

@@ -23,7 +23,7 @@ const files = [
   'api/call.js', 'api/cells.js', 'api/feed.js', 'api/model.js', 'api/texts.js', 'app.js', 'lib/combobox.js',
   'lib/csv.js', 'lib/dialog.js', 'lib/dom.js', 'state/change.js', 'state/changes.js', 'state/draft.js',
   'state/list.js', 'state/me.js', 'state/names.js', 'state/news.js', 'state/places.js', 'state/related.js',
-  'state/route.js', 'state/server.js', 'state/sessions.js', 'views/account.js', 'views/cell.js',
+  'state/route.js', 'state/server.js', 'state/sessions.js', 'views/account.js', 'views/bulk.js', 'views/cell.js',
   'views/columns.js', 'views/control.js', 'views/filter.js', 'views/frame.js', 'views/guide.js', 'views/home.js',
   'views/keys.js', 'views/list.js', 'views/palette.js', 'views/parts.js', 'views/record.js', 'views/reference.js',
   'views/refused.js', 'views/related.js', 'views/removal.js', 'views/schema.js', 'views/server.js',

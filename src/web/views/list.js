@@ -63,6 +63,14 @@ export function drawRecords(collection) {
   set('list', rows.length > 0 || isBusy ? table(collection) : !problem && nothing(collection));
   set('selection', { hidden: selected.length === 0 });
   set('selected', `${count(selected, collection)} selected`);
+  const mayChange = allows(collection, 'change');
+  set(
+    'bulk-all',
+    { hidden: selected.length >= list.total },
+    `Select all ${showNumber(list.total)}`,
+  );
+  set('bulk-set', { hidden: !mayChange });
+  set('bulk-copy', { hidden: !mayCreate });
   set('size', { value: `${pageSize()}` });
   drawPages();
 }
@@ -226,6 +234,8 @@ function openRow({ target, currentTarget }) {
   if (link instanceof HTMLElement) link.click();
 }
 
+/** The row that was selected last, where a range begins. */ let lastId = NaN;
+
 /** @param {Collection} collection */
 function table(collection) {
   const { rows, selected } = list;
@@ -238,12 +248,21 @@ function table(collection) {
     );
   const chosen = new Set(selected.map(({ id }) => id));
   const box = (/** @type {string} */ label, /** @type {readonly Row[]} */ all) => {
-    const of = all.filter((row) => may('remove', row));
+    const of = all.filter((row) => may('remove', row) || may('change', row));
     const checked = of.every(({ id }) => chosen.has(id));
-    const onchange = () => select(collection.name, of, !checked);
-    return (
-      of.length > 0 && h('input', { type: 'checkbox', 'aria-label': label, checked, onchange })
-    );
+    const onclick = (/** @type {Event} */ event) => {
+      const [one] = all;
+      const [from, to] = [
+        rows.findIndex(({ id }) => id === lastId),
+        rows.findIndex(({ id }) => id === one?.id),
+      ];
+      const isRange =
+        event instanceof MouseEvent && event.shiftKey && from >= 0 && all.length === 1;
+      const range = isRange ? rows.slice(Math.min(from, to), Math.max(from, to) + 1) : of;
+      if (all.length === 1) lastId = one?.id ?? NaN;
+      select(collection.name, range, !checked);
+    };
+    return of.length > 0 && h('input', { type: 'checkbox', 'aria-label': label, checked, onclick });
   };
   const leaving = new Set(
     state.removals
@@ -337,6 +356,8 @@ set('size', { onchange: (event) => go(withQuery({ limit: inputOf(event) })) });
 for (const id of ['show-changes', 'refresh', 'retry']) onClick(id, () => loadList(true));
 for (const id of ['csv', 'json', 'import'])
   onClick(id, async () => (await import('./transfer.js')).transfer(id));
+for (const what of ['set', 'copy', 'export', 'all'])
+  onClick(`bulk-${what}`, async () => (await import('./bulk.js')).withSelected(what));
 onClick('clear-selected', () => select(list.collection, list.selected, false));
 onClick('remove-selected', async () => {
   const collection = collectionNow();

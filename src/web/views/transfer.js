@@ -40,10 +40,14 @@ export async function transfer(what) {
  * @type {(collection: Collection, format: string) => Promise<void>}
  */
 async function exportList(collection, format) {
+  saveRecords(collection, (await call('GET', listPath())).data, format);
+}
+
+/** @type {(collection: Collection, records: readonly Row[], format?: string) => void} */
+export function saveRecords(collection, records, format = 'csv') {
   const { name, fields } = collection;
-  const { data } = await call('GET', listPath());
-  save(name, format, format === 'json' ? data : toTable(fields, data));
-  say(`Exported ${count(data, collection)} to ${name}.${format}.`);
+  save(name, format, format === 'json' ? records : toTable(fields, records));
+  say(`Exported ${count(records, collection)} to ${name}.${format}.`);
 }
 
 /**

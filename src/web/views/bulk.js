@@ -1,0 +1,82 @@
+// @ts-check
+/** Changes the selected records together. */
+import { call } from '../api/call.js';
+import { fromText } from '../api/texts.js';
+import { ask } from '../lib/dialog.js';
+import { h, inputOf, set } from '../lib/dom.js';
+import { setField } from '../state/change.js';
+import { collectionNow, list, listPath, loadList, select } from '../state/list.js';
+import { count } from '../state/me.js';
+import { say } from '../state/news.js';
+import { control } from './control.js';
+import { report } from './refused.js';
+
+/** @import { Collection, Row } from '../types.js' */
+
+const requestsMax = 1000;
+
+/** Does `set`, `copy`, `export` or `all` with the selected records. @param {string} what */
+export async function withSelected(what) {
+  const collection = collectionNow();
+  const { selected } = list;
+  if (!collection) return;
+  if (what === 'set') await askField(collection, selected);
+  else if (what === 'copy') await duplicate(collection, selected);
+  else if (what === 'export') (await import('./transfer.js')).saveRecords(collection, selected);
+  else select(collection.name, (await call('GET', listPath())).data, true);
+}
+
+/**
+ * Asks for a field and its value, and sets it in all of the records.
+ * @type {(of: Collection, rows: readonly Row[]) => Promise<void>}
+ */
+async function askField(collection, rows) {
+  const fields = collection.fields.filter(({ changed, kind }) => changed && kind !== 'password');
+  let [field] = fields;
+  let text = '';
+  const show = () => {
+    if (!field) return;
+    const option = ({ name = '', label = '' }) => h('option', { value: name }, label);
+    const onchange = (/** @type {Event} */ event) => {
+      field = fields.find(({ name }) => name === inputOf(event));
+      text = '';
+      show();
+    };
+    const type = (/** @type {string} */ typed) => {
+      text = typed;
+      show();
+    };
+    set(
+      'set-body',
+      h('select', { 'aria-label': 'Field', value: field.name, onchange }, fields.map(option)),
+      control(field, text, type, { id: 'set-value', 'aria-label': 'Value', key: field.name }),
+    );
+  };
+  show();
+  if (!(await ask('set-field', count(rows, collection))) || !field) return;
+  const { name, label } = field;
+  const { value, problem } = fromText(field, text);
+  if (problem) return say(`${label} ${problem}.`);
+  const refusals = await setField(collection, rows, name, () => value);
+  if (refusals.length > 0) await report(`Not all of ${count(rows, collection)} changed`, refusals);
+}
+
+/**
+ * Creates the records again, under ids of their own.
+ * @type {(of: Collection, rows: readonly Row[]) => Promise<void>}
+ */
+async function duplicate(collection, rows) {
+  const names = collection.fields.flatMap(({ name, created }) =>
+    created && name !== 'id' ? name : [],
+  );
+  const copies = rows
+    .slice(0, requestsMax)
+    .map((row) => Object.fromEntries(Object.entries(row).filter(([name]) => names.includes(name))));
+  const { name, bulkMax } = collection;
+  const fields = { 'Idempotency-Key': `"${crypto.randomUUID()}"` };
+  if (bulkMax > 1) await call('POST', `${name}/batch`, { body: copies, fields });
+  else for (const body of copies) await call('POST', name, { body });
+  say(`Duplicated ${count(copies, collection)}.`);
+  select(name, rows, false);
+  await loadList(true);
+}
