@@ -138,14 +138,15 @@ visitTest('filters come from the fields, show as chips and are removed one by on
   await ranges(visit, '1–2 of 2');
   // A view is kept by this browser, until it is forgotten.
   await browser.run('[...document.querySelectorAll("#chips button")].at(-1).click()');
+  await browser.click('#save-view .primary');
   const view = 'Price is at least 70, Price is at most 71.25';
-  await browser.until('return document.querySelector("#chips a")?.innerText === arguments[0]', view);
+  await browser.until('return document.querySelector("#tabs .chip a")?.innerText === arguments[0]', view);
   await visit.visit('#items');
   await ranges(visit, '1–50 of 60');
-  await browser.click('#chips a');
+  await browser.click('#tabs a:last-child');
   await ranges(visit, '1–2 of 2');
   await browser.click(`[aria-label="Forget the view: ${view}"]`);
-  await browser.until('return document.querySelectorAll("#chips a").length === 0');
+  await browser.until('return document.querySelectorAll("#tabs a").length === 0');
   await browser.click('[aria-label="Remove the filter: Price is at least 70"]');
   await ranges(visit, '1–50 of 57');
   assert.equal(await hash(), '#items?price%3Alte=71.25');

@@ -17,7 +17,17 @@ const operators = {
   ne: 'is not',
   gte: 'is at least',
   lte: 'is at most',
+  gt: 'is after',
+  lt: 'is before',
+  in: 'is any of',
+  exists: 'is filled in',
 };
+
+/** Operators for times alone. */
+const forTimes = ['gt', 'lt'];
+
+/** What the operand of an operator is. @type {{ [operator: string]: Kind }} */
+const operands = { in: 'text', exists: 'boolean', last: 'integer' };
 
 /** @param {ApiDescription} description @returns {Collection[]} */
 export function collectionsOf({ paths, components: { schemas }, ...description }) {
@@ -36,20 +46,26 @@ export function collectionsOf({ paths, components: { schemas }, ...description }
       : [schemas[record], input, schemas[`${record}Patch`]];
     const names = new Set(shapes.flatMap((shape) => Object.keys(shape?.properties ?? {})));
     const fields = [...names].map((name) => fieldOf(name, shapes, sort?.items?.enum));
-    const filters = fields.flatMap((field) =>
-      Object.entries(operators).flatMap(([operator, text]) => {
-        const name = operator === 'eq' ? field.name : `${field.name}:${operator}`;
-        return parameters.has(name) && field.name !== 'id'
-          ? [
-              {
-                name,
-                field: operator === 'has' ? elementOf(field) : field,
-                operator: text,
-              },
-            ]
-          : [];
-      }),
-    );
+    const filters = fields.flatMap((field) => {
+      const isTime = field.kind === 'time';
+      const all = Object.entries(operators).filter(
+        ([operator]) =>
+          field.name !== 'id' &&
+          parameters.has(operator === 'eq' ? field.name : `${field.name}:${operator}`) &&
+          (isTime || !forTimes.includes(operator)),
+      );
+      // The page itself knows this one.
+      if (isTime && all.length > 0) all.unshift(['last', 'is in the last days']);
+      return all.map(([operator, text]) => {
+        const kind = operands[operator];
+        const plain = { ...field, kind: kind ?? field.kind, schema: {} };
+        return {
+          name: operator === 'eq' ? field.name : `${field.name}:${operator}`,
+          field: kind ? plain : operator === 'has' ? elementOf(field) : field,
+          operator: text,
+        };
+      });
+    });
     const name = path.slice(1);
     const declaration = description['x-collections'].find((each) => each.name === name);
     return [

@@ -36,9 +36,17 @@ export const pageSize = () => Number(parameter('limit')) || 50;
 /** Filters of the address, without the search text. */
 export const filtersOf = () => [...route.query].filter(([name]) => !ownParameters.includes(name));
 
+const dayMs = 86_400_000;
+
+/** Turns `createdAt:last=7` into the time seven days ago. @param {[string, string]} parameter @returns {[string, string]} */
+const absolute = ([name, value]) =>
+  name.endsWith(':last')
+    ? [name.replace(/last$/u, 'gte'), new Date(Date.now() - Number(value) * dayMs).toISOString()]
+    : [name, value];
+
 /** Returns the API's path for the list that the address names: for all of its pages, unless parameters name one. */
 export const listPath = (/** @type {{ [name: string]: number | string }} */ page = wholeList) =>
-  `${route.view}?${changed(route.query, page)}`;
+  `${route.view}?${changed(new URLSearchParams([...route.query].map(absolute)), page)}`;
 
 /** The order of the list: the newest first, unless the address names another. @param {Collection} [collection] */
 export const orderOf = (collection) => parameter('sort') || collection?.newestFirst || '';

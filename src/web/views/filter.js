@@ -1,14 +1,24 @@
 // @ts-check
 /** The form that adds a filter to the address of a list. */
-import { fromText } from '../api/texts.js';
-import { h, inputOf, onClick, part, set } from '../lib/dom.js';
+import { fromText, toText } from '../api/texts.js';
+import { draw, h, inputOf, onClick, part, set } from '../lib/dom.js';
 import { go, withQuery } from '../state/route.js';
 import { control } from './control.js';
 
-/** The filter being entered: a parameter of the list, and the text of its value. */
-const filter = { parameter: '', text: '', problem: '' };
+/** @import { Collection } from '../types.js' */
 
-/** Draws the form. @param {import('../types.js').Collection} collection */
+/** The filter being entered: a parameter of the list, and the text of its value. */
+const filter = { parameter: '', text: '', problem: '', replaced: '' };
+
+/** Begins with a filter that is there. @type {(of: Collection, name: string, value: string) => void} */
+export function edit({ filters }, name, value) {
+  const field = filters.find((each) => each.name === name)?.field;
+  const text = field?.kind === 'time' ? toText(field, value) : value;
+  Object.assign(filter, { parameter: name, text, problem: '', replaced: name });
+  draw('#filter-value input, #filter-value select');
+}
+
+/** Draws the form. @param {Collection} collection */
 export function drawFilter({ filters, hasOwners }) {
   const { parameter, text, problem } = filter;
   const { name = '', field } = filters.find((each) => each.name === parameter) ?? filters[0] ?? {};
@@ -36,9 +46,12 @@ export function drawFilter({ filters, hasOwners }) {
       event.preventDefault();
       const read = fromText(field, filter.text, true);
       filter.problem = read.problem ? `The value ${read.problem}.` : '';
-      return !read.problem && add({ [name]: `${read.value}` });
+      return !read.problem && add({ [filter.replaced]: '', [name]: `${read.value}` });
     },
-    ontoggle: () => Object.assign(filter, { text: '', problem: '' }),
+    ontoggle: (event) =>
+      event instanceof ToggleEvent &&
+      event.newState === 'closed' &&
+      Object.assign(filter, { text: '', problem: '', replaced: '' }),
   });
 }
 

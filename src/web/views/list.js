@@ -14,6 +14,7 @@ import {
   toShow,
   wordsOf,
 } from '../api/model.js';
+import { ask } from '../lib/dialog.js';
 import { bdi, button, chip, h, inputOf, onClick, part, set } from '../lib/dom.js';
 import {
   collectionNow,
@@ -138,28 +139,48 @@ function drawFilters(collection) {
     const text = field ? `${field.label} ${operator}` : name;
     return { name, words: name === 'owner' ? 'Created by me' : `${text} ${shown}` };
   });
-  const chips = filters.map(({ name, words }) =>
-    chip(name, `Remove the filter: ${words}`, () => go(withQuery({ [name]: '' })), bdi(words)),
-  );
+  const chips = filters.map(({ name, words }) => {
+    const edit = async () =>
+      (filter ??= await import('./filter.js')).edit(collection, name, parameter(name));
+    const look = { class: 'plain', popovertarget: 'filter', title: 'Edit this filter' };
+    const remove = () => go(withQuery({ [name]: '' }));
+    return chip(name, `Remove the filter: ${words}`, remove, button(bdi(words), edit, look));
+  });
   const { me } = state;
   const place = `views ${me?.id} ${collection.name}`;
   /** @type {readonly [words: string, query: string][]} */
   const views = JSON.parse(storage[place] ?? '[]');
   const keep = (/** @type {typeof views} */ all) => void (storage[place] = JSON.stringify(all));
   const here = `${changed(route.query, { offset: '' })}`;
-  const saved = views.map(([words, query]) => {
-    const href = address(collection.name, '', new URLSearchParams(query));
-    const forget = () => keep(views.filter((each) => each[1] !== query));
-    const link = h('a', { href, 'aria-current': query === here && 'page' }, words);
-    return chip(query, `Forget the view: ${words}`, forget, link);
-  });
-  const words = [parameter('q'), ...filters.map(({ words }) => words)].filter(Boolean).join(', ');
-  const isNew = words && !views.some(([, query]) => query === here);
-  const save = button('Save this view', () => keep([...views, [words, here]]), {
-    key: 'save',
-    class: 'plain quiet',
-  });
-  set('chips', false, ...saved, ...chips, isNew && save);
+  const tab = (/** @type {string} */ words, /** @type {string} */ query) =>
+    h(
+      'a',
+      {
+        key: query,
+        href: address(collection.name, '', new URLSearchParams(query)),
+        'aria-current': query === here && 'page',
+      },
+      words,
+    );
+  const saved = views.map(([words, query]) =>
+    query === here
+      ? chip(
+          query,
+          `Forget the view: ${words}`,
+          () => keep(views.filter((each) => each[1] !== query)),
+          tab(words, query),
+        )
+      : tab(words, query),
+  );
+  const isNew = here && !views.some(([, query]) => query === here);
+  const save = async () => {
+    const input = part('view-name', HTMLInputElement);
+    input.value = [parameter('q'), ...filters.map(({ words }) => words)].filter(Boolean).join(', ');
+    if (await ask('save-view')) keep([...views, [input.value, here]]);
+  };
+  const saving = isNew && button('Save this view', save, { key: 'save', class: 'plain quiet' });
+  set('tabs', { hidden: views.length === 0 }, views.length > 0 && tab('All', ''), saved);
+  set('chips', false, ...chips, saving);
   filter?.drawFilter(collection);
   columns?.drawColumns(collection);
 }
