@@ -41,7 +41,7 @@ visitTest('sessions that are listed exist, and one that has ended meanwhile is e
   await signOutElsewhere(other);
   server.requests.length = 0;
   await browser.click('#record .rows button');
-  await says('The session has ended.');
+  await says('Revoked the session.');
   await browser.until(`${listed.replace('return', 'return 1 ===')}`);
   assert.deepEqual(server.requests.map((line) => line.split(' ')[0]), ['DELETE', 'GET', 'GET']);
 });
