@@ -185,3 +185,32 @@ visitTest('selected rows are changed together, and that is taken back', { collec
   await says('Duplicated 4 orders.');
   assert.equal((await server.as('ada', 'GET', '/orders')).data.length, 16);
 });
+
+const loose = { kind: 'json', optional: true } as const;
+const posts = defineCollection({
+  name: 'posts', singular: 'post', additional: true, id: { kind: 'any', given: true },
+  fields: {
+    title: { ...loose, like: 'text' }, views: { ...loose, like: 'number' }, done: { ...loose, like: 'boolean' },
+  },
+  access: { list: 'public', read: 'public', create: 'public', replace: 'public', patch: 'public', remove: 'public' },
+});
+
+for (const width of [390, 1440])
+  visitTest(`the records of a db.json have controls of their likely kinds, at ${width} pixels`, {
+    collections: [posts], auth: 'none', users: false, items: false, dialect: 'json-server',
+  }, async (visit) => {
+    const { browser, server, says } = visit;
+    await server.as('ada', 'POST', '/posts', { id: 'a', title: 'json-server', views: 100, done: true, extra: [1] });
+    await browser.resize(width, 844);
+    await browser.open(`${server.url}/#/posts/a`);
+    await browser.until('return document.querySelector("#field-title")');
+    const kinds = 'return ["title", "views", "done"].map((name) => document.querySelector(`#field-${name}`).tagName).join()';
+    assert.equal(await browser.run(kinds), 'INPUT,INPUT,SELECT');
+    await visit.fill('views', '101');
+    await browser.click('#field-done option:last-child');
+    await browser.press(keys.enter, keys.control);
+    await says('Saved post a.');
+    const { data } = await server.as('ada', 'GET', '/posts/a');
+    assert.deepEqual(data, { id: 'a', title: 'json-server', views: 101, done: false, extra: [1] });
+    assert.equal(await browser.run('return document.documentElement.scrollWidth <= innerWidth'), true);
+  });

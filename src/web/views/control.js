@@ -21,7 +21,10 @@ export function control(field, value, onText, more) {
   const { name, kind, schema, isOptional } = field;
   const take = (/** @type {Event} */ event) => onText(inputOf(event));
   const common = { name, value, oninput: take, onchange: take, ...more };
-  const values = kind === 'boolean' ? ['true', 'false'] : schema.enum?.map(String);
+  // What a file without a declaration has is of a likely kind: a short value has the control of that kind.
+  const like = kind === 'json' && !/[\n{[]/u.test(value) ? schema['x-like'] : undefined;
+  const isTruth = kind === 'boolean' || (like === 'boolean' && /^(?:true|false|)$/u.test(value));
+  const values = isTruth ? ['true', 'false'] : schema.enum?.map(String);
   if (values) {
     const offered = value && !isOptional ? values : ['', ...values];
     return h(
@@ -32,12 +35,12 @@ export function control(field, value, onText, more) {
   }
   if (kind === 'json' && !schema['x-like'])
     return h('textarea.code', { spellcheck: 'false', rows: 3, ...common, autocomplete: 'off' });
-  if (['json', 'list', 'long'].includes(kind))
+  if (!like && ['json', 'list', 'long'].includes(kind))
     return h('textarea', { dir: 'auto', rows: 3, ...common });
-  const isNumber = kind === 'number' || kind === 'integer';
+  const isNumber = [kind, like].some((each) => each === 'number' || each === 'integer');
   return h('input', {
     type: types[kind] ?? 'text',
-    dir: kind === 'text' && 'auto',
+    dir: (kind === 'text' || !!like) && 'auto',
     inputmode: isNumber && 'decimal',
     autocomplete: completions[name] ?? 'off',
     ...common,
