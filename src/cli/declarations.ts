@@ -1,5 +1,5 @@
 import { readFileSync, statSync } from 'node:fs';
-import { takenNames } from '../api/route-table.ts';
+import { takenNames } from '../api/taken-names.ts';
 import { CairnError } from '../base/errors.ts';
 import { parseJsonBytes } from '../base/json.ts';
 import { DeclarationError } from '../collections/define.ts';

@@ -1,5 +1,5 @@
 import { userFields } from '../accounts/user-fields.ts';
-import { takenNames } from '../api/route-table.ts';
+import { takenNames } from '../api/taken-names.ts';
 import { yieldedPaths } from '../api/routes.ts';
 import { openData, type Data } from '../app/data.ts';
 import { defaultOptions } from '../app/options.ts';

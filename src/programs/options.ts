@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { defaultOptions, type BasicOptions, type CompleteOptions } from '../app/options.ts';
-import { takenNames } from '../api/route-table.ts';
+import { takenNames } from '../api/taken-names.ts';
 import type { CollectionDeclaration, CollectionDefinition } from '../collections/declaration.ts';
 import { parseDeclarations } from '../collections/declaration-file.ts';
 import { reasonOf } from '../base/errors.ts';

@@ -403,10 +403,13 @@ test('HEAD keeps no place of a listener, nor does a reader of app.fetch that lea
   // One connection, which stays open.
   const socket = connect(port, '127.0.0.1').setEncoding('utf8');
   let heads = 0;
-  socket.on('data', (text: string) => (heads += text.split('HTTP/1.1 200').length - 1));
   const head = `HEAD /changes HTTP/1.1\r\nHost: localhost:${port}\r\n\r\n`;
   const times = Array.from({ length: limits.listenersPerCallerMax + 1 });
-  socket.write(head.repeat(times.length));
+  socket.on('data', (text: string) => {
+    heads += text.split('HTTP/1.1 200').length - 1;
+    if (heads < times.length) socket.write(head);
+  });
+  socket.write(head);
   await until(() => heads === times.length, 'each HEAD is answered 200');
   for (const _ of times) {
     assert.equal((await app.fetch(new Request('http://cairn/changes', { method: 'HEAD' }))).status, 200);

@@ -3,6 +3,8 @@ import { readdirSync } from 'node:fs';
 import { test, type TestContext } from 'node:test';
 import { parseDeclarations } from '../../src/collections/declaration-file.ts';
 import { defineCollection } from '../../src/index.ts';
+import { takenNames } from '../../src/api/taken-names.ts';
+import { allRoutes } from '../support/contract.ts';
 import { openTestApp } from '../support/app.ts';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
 import { createApp } from '../support/inside.ts';
@@ -96,3 +98,17 @@ test('files of collections differ in more than case, and a table does not change
   const own = /: "users" has those of the server itself, and a collection has its name \[D1\]/;
   await assert.rejects(users, { label: 'D1', message: own });
 });
+
+test('the names that no collection can have are those of the paths and tables of the server', () => {
+  // These are left to a collection of their name, with a line in the log; two more are files.
+  const free = ['metrics', 'invitations', 'openapi.json'];
+  for (const users of [true, false]) {
+    const segments = allRoutes([], { users }).map(({ path }) => path.split('/')[1] ?? '');
+    const paths = new Set(segments.filter((name) => !free.includes(name) && (users || !accounts.includes(name))));
+    const tables = ['page', 'idempotency-keys', ...(users ? ['api-keys', 'apiKeys'] : [])];
+    assert.deepEqual([...takenNames(users)].sort(), [...paths, ...tables].sort());
+  }
+});
+
+/** Without users these are served elsewhere, or not at all. */
+const accounts = ['status', 'changes', 'keys'];

@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import { accountRecords } from '../../src/accounts/records.ts';
 import type { Route } from '../../src/api/call.ts';
-import { routeTable } from '../../src/api/route-table.ts';
-import type { RouteOptions } from '../../src/api/routes.ts';
+import { invitationRoutes } from '../../src/api/invitations.ts';
+import {
+  accountRoutes, batchRoutes, collectionRoutes, declaredCollection, healthRoutes, signInRoutes, singleRoutes,
+  usersCollection, type RouteOptions,
+} from '../../src/api/routes.ts';
 import { type JsonObject, type JsonValue, isJsonObject, parseJson } from '../../src/base/json.ts';
 import { systemClock, systemRandom } from '../../src/base/system.ts';
 import type { CollectionDeclaration } from '../../src/collections/declaration.ts';
@@ -233,7 +236,15 @@ export const vectors: readonly [target: JsonValue, patch: JsonValue, result: Jso
 export function allRoutes(declarations: readonly CollectionDeclaration[] = [items], options: RouteOptions = {}) {
   const store = openStore({ clock: systemClock, random: systemRandom });
   const registry = registryOf(store, declarations, usersAsTarget(accountRecords(store).users));
-  const table = routeTable([...registry.values()], options);
+  const { users = true } = options;
+  const tables: readonly object[] = [
+    ...(users ? [collectionRoutes(usersCollection(options), options)] : []),
+    ...[...registry.values()].map(declaredCollection).map((each): object =>
+      each.isSingle ? singleRoutes(each, options) : { ...collectionRoutes(each, options), ...batchRoutes(each) }),
+    ...(users ? [signInRoutes, accountRoutes, invitationRoutes] : []),
+    healthRoutes,
+  ];
+  const table = tables.flatMap((each) => Object.values<Route>({ ...each }));
   const features = [feedRoutes, keyRoutes, metricsRoutes, openApiRoutes];
   return [...table, ...features.flatMap((each): Route[] => Object.values(each))];
 }
