@@ -13,7 +13,7 @@ import { checkPrincipal } from './principal.ts';
 import type { SessionRecord, UserRecord } from './records.ts';
 import type { Sessions } from './sessions.ts';
 
-/** What accepts an invitation: its secret, and the password that the user chooses. */
+/** Accepts an invitation: its secret, and the password that the user chooses. */
 export interface Acceptance {
   readonly token: string;
   readonly password: string;

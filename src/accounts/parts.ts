@@ -9,7 +9,7 @@ import type { Store } from '../store/store.ts';
 import type { Audit } from './events.ts';
 import type { AccountRecords } from './records.ts';
 
-/** What users, sessions and sign-in depend on. */
+/** The dependencies of users, sessions and sign-in. */
 export interface AccountParts extends AccountRecords {
   readonly store: Store;
   readonly writes: Writes;
@@ -24,7 +24,7 @@ export interface AccountParts extends AccountRecords {
   readonly references?: ReferenceRules | undefined;
   /** The users as references have them. */
   readonly asTarget: Target;
-  /** The roles beside `admin` and `member` that users may be given. */
+  /** The roles besides `admin` and `member` that users may be given. */
   readonly roles: readonly Role[];
   /** The minimum length of a new password, in characters. */
   readonly passwordLengthMin: number;

@@ -76,7 +76,7 @@ export const apiKeyFields = {
   id: idField,
   userId: { kind: 'integer', min: 1 },
   name: { kind: 'text', min: 1, example: 'Backup script' },
-  readOnly: { kind: 'boolean', default: false, description: 'Whether it is for GET alone.' },
+  readOnly: { kind: 'boolean', default: false, description: 'True if it is for GET only.' },
   createdAt: { kind: 'timestamp' },
   expiresAt: { kind: 'timestamp', optional: true },
   lastUsedAt: { kind: 'timestamp', optional: true, description: 'To the hour.' },

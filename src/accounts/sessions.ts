@@ -22,7 +22,7 @@ import type { AccountParts } from './parts.ts';
 import { checkPrincipal } from './principal.ts';
 import type { SessionKind, SessionRecord, UserRecord } from './records.ts';
 
-/** What uses a session, so that its user can recognise it. */
+/** The client of a session, so that its user can recognise it. */
 export interface Client {
   readonly address: string;
   readonly agent: string;
@@ -184,7 +184,7 @@ export class Sessions {
     return this.#parts.sessions.members('user', userId).filter(this.#isSession);
   }
 
-  /** Whether a user has a live session from the network of this address. */
+  /** Returns true if a user has a live session from the network of this address. */
   hasLiveFrom(userId: number, address: string): boolean {
     const network = networkOf(address);
     return this.list(userId).some((session) => networkOf(session.address) === network);
@@ -205,7 +205,7 @@ export class Sessions {
     return written[session.id === currentId ? 1 : 0];
   }
 
-  /** Whether the session with this id has not ended. */
+  /** Returns true if the session with this id has not ended. */
   isOpen(id: number): boolean {
     const session = this.#parts.sessions.get(id);
     return session !== undefined && this.#isLive(session);

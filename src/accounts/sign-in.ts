@@ -7,7 +7,7 @@ import type { AccountParts } from './parts.ts';
 import type { SessionKind, UserRecord } from './records.ts';
 import type { Client, Sessions, SignedIn } from './sessions.ts';
 
-/** What a person signs in with. */
+/** The credentials that a person signs in with. */
 export interface Credentials {
   readonly email: string;
   readonly password: string;
@@ -103,7 +103,7 @@ export class SignIn {
 }
 
 /**
- * Whether this is the user's password, and settles the attempt. An unknown user takes as long
+ * Returns true if this is the user's password, and settles the attempt. An unknown user takes as long
  * as a wrong password.
  * @throws CairnError `overloaded`
  */

@@ -14,7 +14,7 @@ export const userFields = {
   role: { kind: 'choice', values: roles, default: 'member', example: 'member' },
 } as const satisfies Shape;
 
-/** Returns these fields where users may have further roles. */
+/** Returns these fields with further roles that users may have. */
 export function withRoles<S extends typeof userFields>(fields: S, more: readonly Role[]): S {
   return { ...fields, role: { ...fields.role, values: [...roles, ...more] } };
 }
@@ -90,7 +90,7 @@ export function userChangeRules(
 }
 
 /**
- * Whether a user changes the own password or e-mail address, which requires the current
+ * Returns true if a user changes the own password or e-mail address, which requires the current
  * password.
  */
 export function needsProof({ userId }: Sender, stored: object, sent: object): boolean {

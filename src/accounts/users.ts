@@ -33,7 +33,7 @@ export type NewUser = Input<NewUserFields>;
 /** A change of a user. `draft` makes it from a body. */
 export type UserDraft = Draft<Input<UserChangeFields>>;
 
-/** What takes time, and is done before the transaction of a write. */
+/** The results of slow work that is done before the transaction of a write. */
 export interface Prepared {
   /** Of the new password. */
   readonly passwordHash?: string | undefined;
@@ -138,7 +138,7 @@ export class Users {
   }
 
   /**
-   * Proves the current password and hashes the new one, where a change needs that.
+   * Proves the current password and hashes the new one, if a change needs that.
    * @throws CairnError as `change`; also `too_many_requests`, `overloaded`
    */
   async prepareChange(target: Target, draft: UserDraft): Promise<Prepared> {

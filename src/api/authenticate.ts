@@ -15,7 +15,7 @@ import { isSafe, type Request } from '../http/message.ts';
 import type { Sessions } from '../accounts/sessions.ts';
 import type { Route } from './call.ts';
 
-/** What checks credentials. */
+/** The services that check credentials. */
 export interface Authenticators {
   readonly tokens: Tokens;
   readonly sessions: Sessions;
@@ -30,7 +30,7 @@ export interface Authenticators {
   readonly checkLocal?: ((request: LocalCall) => void) | undefined;
 }
 
-/** What of a route decides who its callers are, who may call it, and whether API keys are good. */
+/** The members of a route that decide who its callers are, who may call it, and if API keys are good. */
 type ForCallers = Pick<Route, 'access' | 'pages'>;
 type ForKeys = Pick<Route, 'method' | 'refusesKeys' | 'of'>;
 type ForAccess = ForKeys & Pick<Route, 'access'>;
@@ -62,8 +62,8 @@ export function setSessionCookie({ basePath }: Request, secret: string): readonl
 }
 
 /**
- * Authenticates the caller. If `Authorization` is sent, it alone counts: a bad token is
- * refused even beside a good cookie.
+ * Authenticates the caller. If `Authorization` is sent, only it counts: a bad token is
+ * refused even with a good cookie.
  * @throws CairnError `invalid_token`, `invalid_session`, `cross_site`,
  *   `other_user`, `malformed_request`
  */
@@ -71,7 +71,7 @@ export function authenticate(route: ForCallers, request: Request, by: Authentica
   const isGuarded = route.pages !== undefined || (!by.required && !isSafe(request.method));
   if (isGuarded) checkSite(request, route.pages === 'own' ? noOrigins : by.allowedOrigins);
   if (route.access === 'public') return anonymous;
-  // A session always belongs to a user who has signed in, even where signing in is not required.
+  // A session always belongs to a user who has signed in, even if signing in is not required.
   if (!by.required && route.access !== 'session') return localAdministrator;
   const authorization = request.fields.get('authorization');
   if (authorization !== undefined) return by.tokens.verify(bearerToken(authorization));
@@ -108,7 +108,7 @@ function authorizeKey(route: ForKeys, { isReadOnly }: KeyPrincipal): void {
   throw new CairnError('insufficient_scope', `Cannot authorize the request: ${reason}`);
 }
 
-/** Whether there are API keys that are good for a route. */
+/** Returns true if there are API keys that are good for a route. */
 export function takesKeys({ method, refusesKeys, of }: ForKeys): boolean {
   return refusesKeys !== true && (method === 'GET' || of?.collection.isUsers !== true);
 }

@@ -14,7 +14,7 @@ import type { Input, Shape } from '../schema/field.ts';
 /** The body of a route, and its validation to a value of type `T`. */
 export interface Body<T> {
   readonly mediaTypes: readonly string[];
-  /** Whether it may be absent. It is then `{}`. */
+  /** True if it may be absent. It is then `{}`. */
   readonly optional?: boolean;
   /** The most bytes of it on one machine. Absent: `limits.bodyBytesMax`. */
   readonly bytesMax?: number;

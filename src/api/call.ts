@@ -14,19 +14,19 @@ import type { Body } from './body.ts';
 export interface Route<B = unknown> {
   /** The name of the operation, such as `listItems`. Absent: a file of the page. */
   readonly operationId?: string;
-  /** Whether API keys are refused, because the route is for credentials. */
+  /** True if API keys are refused, because the route is for credentials. */
   readonly refusesKeys?: true;
   /** The collection to which the route belongs, and the operation on it. Absent: none. */
   readonly of?: { readonly collection: RoutedCollection; readonly operation: Operation };
-  /** What a program says of a route of its own. Absent: it is the server's. */
+  /** The description of a program's own route. Absent: it is the server's. */
   readonly own?: {
     readonly summary: string;
     readonly query?: Shape | undefined;
     readonly reply?: Shape | undefined;
-    /** Whether the reply is kept for an `Idempotency-Key`. */
+    /** True if the reply is kept for an `Idempotency-Key`. */
     readonly isKept: boolean;
   };
-  /** What the `{id}` of the path is; absent: the number of a record. */
+  /** The kind of the `{id}` in the path; absent: the number of a record. */
   readonly ids?: IdKind | undefined;
   readonly method: Method;
   readonly path: string;
@@ -37,9 +37,9 @@ export interface Route<B = unknown> {
   readonly body?: Body<B>;
   /** Absent: a query is refused. `ignored`: any query is, as for a page. */
   readonly query?: 'read' | 'ignored' | undefined;
-  /** Whether entity tags and preconditions apply. */
+  /** True if entity tags and preconditions apply. */
   readonly conditional?: boolean;
-  /** Whether a write must name the version that it changes (428). */
+  /** True if a write must name the version that it changes (428). */
   readonly requireIfMatch?: boolean | undefined;
   /**
    * The sites with pages that may call even without a cookie: only this one, because the route
@@ -87,7 +87,7 @@ export interface Call<B = unknown> {
   readonly route: Route;
   readonly principal: Principal;
   /**
-   * The `{id}` of the path; that of no record, if it is not an id or the path has none. Where ids
+   * The `{id}` of the path; that of no record, if it is not an id or the path has none. If ids
    * may be texts, it is the text of one.
    */
   readonly id: RecordId;

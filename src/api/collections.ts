@@ -226,7 +226,7 @@ function listHandler<N, C>(operations: Operations<N, C>, options: CollectionOpti
   };
 }
 
-/** Whether the caller prefers to get the number of all records (RFC 7240). */
+/** Returns true if the caller prefers to get the number of all records (RFC 7240). */
 function prefersCount({ fields }: Request): boolean {
   const preferences = fields.get('prefer')?.toLowerCase().split(',') ?? [];
   return preferences.some((preference) => preference.trim() === 'count=exact');

@@ -11,7 +11,7 @@ import type { Writes } from '../collections/writes.ts';
 import type { ListPool } from '../lists/list-pool.ts';
 import type { Store } from '../store/store.ts';
 
-/** What the handlers of requests work with: the store, and the services on it. */
+/** The store and the services on it, with which the handlers of requests work. */
 export interface Context {
   readonly clock: Clock;
   readonly store: Store;
@@ -19,7 +19,7 @@ export interface Context {
   readonly registry: Registry;
   readonly hasUsers: boolean;
   readonly records: AccountRecords;
-  /** What the services of accounts are made of. */
+  /** The parts of the services of accounts. */
   readonly accounts: AccountParts;
   readonly users: Users;
   readonly sessions: Sessions;

@@ -4,7 +4,7 @@ import { bind, type Endpoint } from './call.ts';
 import { unstoredReply } from './replies.ts';
 import { healthRoutes } from './routes.ts';
 
-/** What the state of the server is asked of. */
+/** The sources of the server's state. */
 export interface HealthServices {
   /** Returns the state of the server and its store: a `Status`, as JSON text. */
   readonly status: () => string;

@@ -9,10 +9,10 @@ import { authorizeRoute } from './authenticate.ts';
 import type { Operation, RoutedCollection } from './call.ts';
 import { entityTag } from './versions.ts';
 
-/** How the records of a collection are written: `Users` and `CollectionResource` offer it. */
+/** Writes the records of a collection: `Users` and `CollectionResource` implement it. */
 export interface Resource<N, C> {
   readonly records: Collection<StoredRecord>;
-  /** What takes time before a record is created or changed; nothing if absent. */
+  /** Does slow work before a record is created or changed; absent if there is none. */
   prepareCreate?(principal: Principal, input: N, address: string): Promise<Prepared>;
   prepareChange?(target: Target, draft: C): Promise<Prepared>;
   create(tx: Transaction, principal: Principal, input: N, prepared?: Prepared): StoredRecord;

@@ -18,7 +18,7 @@ interface PipelineOptions extends Authenticators {
   readonly endpoints: readonly Endpoint[];
   /** Absent: only pages of this site may read replies. */
   readonly cors: Cors | undefined;
-  /** Whether several processes share the data. A kept reply is sent to the others, too. */
+  /** True if several processes share the data. A kept reply is also sent to the others. */
   readonly isShared: boolean;
 }
 
@@ -106,7 +106,7 @@ function bytesMaxOf(
   { request, principal }: Call,
   { isShared, required }: PipelineOptions,
 ): number {
-  // Where nobody signs in, those who reach a public route are on this machine, too.
+  // Without authentication every caller is local, so the anonymous limit does not apply.
   if (principal.kind === 'anonymous' && required) return limits.anonymousBodyBytesMax;
   const isKept = isShared && request.fields.get('idempotency-key') !== undefined;
   if (isKept) return limits.keyedBodyBytesMax;

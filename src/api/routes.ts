@@ -73,7 +73,7 @@ export const healthRoutes = {
 } as const;
 
 /**
- * The server's own paths that a collection may have instead, where nobody signs in and a dialect is
+ * The server's own paths that a collection may have instead, if nobody signs in and a dialect is
  * spoken: then `/status` is at `/-/status`.
  */
 export const yieldedPaths: readonly string[] = ['/status', '/changes', '/metrics'];
@@ -85,7 +85,7 @@ export interface RouteOptions {
   /** The name of another server: its clients may ask in its way. */
   readonly dialect?: string | undefined;
   readonly passwordLengthMin?: number | undefined;
-  /** The roles that users may have beside `admin` and `member`. */
+  /** The roles that users may have besides `admin` and `member`. */
   readonly roles?: readonly Role[] | undefined;
   /** False: nobody signs in, and there are no users. */
   readonly users?: boolean | undefined;

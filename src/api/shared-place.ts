@@ -11,38 +11,38 @@ export interface SharedPlace {
   readonly prefix: string;
   /** Makes the log of the store. */
   log(tables: Tables): CommitLog;
-  /** Calls `onRing` with the key ring, and makes it where there is none. @throws KeyRingError */
+  /** Calls `onRing` with the key ring, and makes it if there is none. @throws KeyRingError */
   loadKeys(): Promise<void>;
   /** Called with each ring, and never with an earlier one afterwards. */
   onRing: (ring: KeyRing) => void;
   /**
    * Replaces the key ring by what `change` makes of it, and returns the result. `change` is
-   * called again where another process replaces it meanwhile. @throws KeyRingError
+   * called again if another process replaces it meanwhile. @throws KeyRingError
    */
   changeKeys<R extends KeyRing | undefined>(change: (ring?: KeyRing) => R): Promise<R>;
   /**
    * Makes a handler that answers with `handle` only what `store` has published recently, and
-   * that first fetches the commits of others where the answer may depend on them. The targets
+   * that first fetches the commits of others if the answer may depend on them. The targets
    * `alwaysServed` are answered from what there is.
    */
   onlyCurrent(handle: Handle, store: Store, alwaysServed: ReadonlySet<string>): Handle;
 }
 
 /**
- * What a process does there: it serves, or runs a command. Only servers prepare the place, and
+ * The purpose of a process there: it serves, or runs a command. Only servers prepare the place, and
  * add to its declaration; `check` compares its own.
  */
 export type SharedPurpose = 'serve' | 'check' | 'command';
 
-/** Where the generated password of the first administrator is kept until it is changed. */
+/** Keeps the generated password of the first administrator until it is changed. */
 export interface PasswordPlace {
-  /** Keeps a password unless another process has kept one; returns the one that is, and where. */
+  /** Keeps a password unless another process has kept one; returns the kept one and its place. */
   keep(password: string): Promise<{ readonly password: string; readonly where: string }>;
-  /** Removes the password. May reject where none is kept. */
+  /** Removes the password. May reject if none is kept. */
   forget(): Promise<unknown>;
 }
 
-/** What commands do in a shared place. */
+/** The tools of commands for a shared place. */
 export interface SharedTools extends SharedPlace, PasswordPlace {
   /** Reads all records and the key ring, as a server does that starts now. */
   read(): Promise<{ readonly image: Image; readonly keys: Buffer | undefined }>;
@@ -50,6 +50,6 @@ export interface SharedTools extends SharedPlace, PasswordPlace {
   write(image: Image): Promise<void>;
   /** Gives the data a new epoch: running servers end, and the next one declares anew. */
   renewEpoch(): Promise<void>;
-  /** Rejects where no write succeeds. */
+  /** Rejects if no write succeeds. */
   testRoom(): Promise<void>;
 }

@@ -20,7 +20,7 @@ export function entityTag(epoch: string, revision: number, shapeTag = '', select
 }
 
 /**
- * Whether the caller has this representation already (304). `version` is the tag of
+ * Returns true if the caller has this representation already (304). `version` is the tag of
  * another representation of the same version, which `If-Match` may name too.
  * @throws CairnError `precondition_failed`
  */

@@ -82,9 +82,9 @@ export class Application {
   readonly #pipeline: Handle;
   /** Shared by the lists of all collections. */
   readonly listPool: ListPool;
-  /** What requests and programs do with the records. */
+  /** The operations of requests and programs on the records. */
   readonly operations: AllOperations;
-  /** What checks credentials. */
+  /** The services that check credentials. */
   readonly authenticators: Authenticators;
   /** Writes refused for lack of memory, and of a disk. */
   readonly #full = { memoryFull: 0, diskFull: 0 };
@@ -245,7 +245,7 @@ export class Application {
     this.#full[isDisk ? 'diskFull' : 'memoryFull'] += 1;
   }
 
-  /** What the app is busy with. */
+  /** Returns the load of the app. */
   load(): Load {
     const { unanswered, connections, refused, exchanges, memory } = this.server;
     const refusals = { ownShare: 0, usedUp: 0, brokenOff: 0, ...this.#full };

@@ -21,7 +21,7 @@ import type { SharedPlace } from '../api/shared-place.ts';
  */
 export const keyFile = 'keys.json';
 
-/** Where an app gets its keys. */
+/** The sources of an app's keys. */
 interface KeyOptions {
   /** The files of the data directory. Absent: the data is in memory, or in a shared place. */
   readonly files: Files | undefined;

@@ -4,7 +4,7 @@ import { Fields } from '../http/fields.ts';
 import type { Request } from '../http/message.ts';
 import type { HttpServerOptions } from '../http/server-options.ts';
 
-/** What a request without a connection is made of. */
+/** The parts of a request without a connection. */
 interface LocalRequestOptions {
   readonly method: string;
   readonly target: string;
@@ -12,7 +12,7 @@ interface LocalRequestOptions {
   readonly address?: string | undefined;
   readonly receive: (bytesMax: number) => Buffer | Promise<Buffer>;
   readonly signal?: AbortSignal | undefined;
-  /** Its signal is asked for only where it is needed. */
+  /** Its signal is asked for only if it is needed. */
   readonly request?: { readonly signal: AbortSignal };
 }
 

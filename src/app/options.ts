@@ -8,7 +8,7 @@ import { errorLog, type Log } from '../log/log.ts';
 import type { Endpoint } from '../api/call.ts';
 import type { Administrator } from './administrator.ts';
 
-/** What an app is opened with beside its settings. Every member may be left out. */
+/** The options of an app besides its settings. Every member may be left out. */
 export interface BasicOptions {
   /** The directory of the data files. Absent: everything is in memory. */
   readonly directory?: string | undefined;
@@ -23,7 +23,7 @@ export interface BasicOptions {
   readonly collections?: readonly CollectionDeclaration[] | undefined;
   /** False: there is no collection `items`. */
   readonly items?: boolean | undefined;
-  /** The roles that users may have beside `admin` and `member`; cells of `access` name them. */
+  /** The roles that users may have besides `admin` and `member`; cells of `access` name them. */
   readonly roles?: readonly Role[] | undefined;
   /** False: there are no users, and nobody signs in. It requires `auth: 'none'`. */
   readonly users?: boolean | undefined;
@@ -54,7 +54,7 @@ export interface CompleteOptions extends BasicOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
-  /** The rules of references. `openApp` loads them where a declared field refers. */
+  /** The rules of references. `openApp` loads them if a declared field refers. */
   readonly references?: ReferenceRules | undefined;
   /** Returns the endpoints of a program's own routes. */
   readonly ownEndpoints?: ((registry: Registry) => readonly Endpoint[]) | undefined;

@@ -25,7 +25,7 @@ import type { Store } from '../store/store.ts';
 import type { CompleteOptions } from './options.ts';
 
 /**
- * What a server can do without: options, which a flag asks for, and features, which are on.
+ * The parts that a server can do without: options, which a flag asks for, and features, which are on.
  * Each part lies in a folder of its own, is loaded by its line below before the server says that
  * it serves, and nothing else imports it. Who does not want a part removes it and its line.
  */
@@ -67,7 +67,7 @@ interface Local {
 
 /** Lets clients of another server ask in their own way. */
 interface Dialect {
-  /** What it adds to the tables of declared collections. */
+  /** Rules that it adds to the tables of declared collections. */
   readonly rules: TableRules;
   /** Returns a collection with bodies of the dialect. */
   withBodies(
@@ -102,13 +102,13 @@ export interface Feature extends Observer {
   readonly status?: () => object;
   /** Returns what it adds to the load of the app. */
   readonly load?: () => Partial<Load>;
-  /** What it bounds, to count what is refused. */
+  /** The budget that it uses, to count refusals. */
   readonly places?: Budget;
   /** Called when the app stops. */
   readonly close?: () => void;
 }
 
-/** What a feature is made of. */
+/** The context of a feature. */
 interface FeatureContext extends Context {
   readonly settings: Settings;
   readonly operated: Operated;
@@ -140,7 +140,7 @@ const features: Readonly<Record<string, () => Promise<FeatureModule>>> = {
   page: () => import('../features/page/page.ts'),
 };
 
-/** What an app is made of beside its core. */
+/** The parts of an app besides its core. */
 export interface Parts {
   readonly features: readonly FeatureModule[];
   readonly dialect: Dialect | undefined;
@@ -152,7 +152,7 @@ export interface Parts {
   readonly singles: Singles | undefined;
 }
 
-/** Loads the parts that an app needs. @throws OptionError where one was removed */
+/** Loads the parts that an app needs. @throws OptionError if one was removed */
 export async function loadParts(chosen: CompleteOptions): Promise<Parts> {
   const { cluster, collections, settings } = chosen;
   const { auth, corsOrigins, dialect, share, shareHosts, trustedProxies } = settings;
@@ -201,7 +201,7 @@ export async function loadParts(chosen: CompleteOptions): Promise<Parts> {
 }
 
 /**
- * Loads the features but for those that are false in `chosen`: one after the other, because Jest
+ * Loads the features except those that are false in `chosen`: one after the other, because Jest
  * links modules wrongly that have one in common and are imported at once.
  */
 export async function loadFeatures(chosen: object): Promise<readonly FeatureModule[]> {
@@ -211,7 +211,7 @@ export async function loadFeatures(chosen: object): Promise<readonly FeatureModu
   return loaded;
 }
 
-/** Loads the rules of references where a field of these collections refers, or an owner counts. */
+/** Loads the rules of references if a field of these collections refers, or an owner counts. */
 export async function loadReferences(
   collections: readonly CollectionDeclaration[],
 ): Promise<ReferenceRules | undefined> {
@@ -223,7 +223,7 @@ export async function loadReferences(
   return (await loadOption(options.references, 'a field that refers to records')).references;
 }
 
-/** Loads a part that an option asks for. @throws OptionError where the part was removed */
+/** Loads a part that an option asks for. @throws OptionError if the part was removed */
 export function loadOption<P>(part: (() => Promise<P>) | undefined, option: string): Promise<P> {
   if (part !== undefined) return part();
   throw new OptionError(`Cannot use ${option}: this installation has been built without it`);

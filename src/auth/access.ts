@@ -2,14 +2,14 @@ import { CairnError } from '../base/errors.ts';
 
 /**
  * The role of a user: `admin` manages the installation, `member` uses it, and a declaration may name
- * others, which give access where it names them.
+ * others, which give access if it names them.
  */
 export type Role = string;
 
 /** The roles that every installation has. */
 export const roles: readonly Role[] = ['admin', 'member'];
 
-/** Whether a value can be a role: a word that means nothing else as an `Access`. */
+/** Returns true if a value can be a role: a word that means nothing else as an `Access`. */
 export function isRole(value: unknown): value is Role {
   if (typeof value !== 'string' || !/^[a-z][a-z0-9-]{0,39}$/.test(value)) return false;
   return !['public', 'optional', 'user', 'self', 'owner', 'session'].includes(value);
@@ -37,21 +37,21 @@ export interface KeyPrincipal {
   readonly kind: 'key';
   readonly userId: number;
   readonly role: Role;
-  /** Whether the key is good for GET and HEAD alone. */
+  /** True if the key is good for GET and HEAD only. */
   readonly isReadOnly: boolean;
 }
 
 /** The caller of commands, and of all requests with `auth=none`. No user has its id. */
 export const localAdministrator = { kind: 'local', userId: 0, role: 'admin' } as const;
 
-/** Who is signed in, or may do as much. */
+/** A caller who is signed in, or may do as much. */
 type UserPrincipal = TokenPrincipal | SessionPrincipal | KeyPrincipal | typeof localAdministrator;
 
 /** A caller without credentials, or on a route that ignores credentials. */
 export const anonymous = { kind: 'anonymous', userId: undefined, role: undefined } as const;
 
 /**
- * Who is signed in, as far as credentials tell. The caller is who sends a request: an address,
+ * The caller as far as credentials tell. A caller sends a request: an address,
  * and the user if there is one.
  */
 export type Principal = UserPrincipal | typeof anonymous;
@@ -85,10 +85,10 @@ export type Cell = Access | readonly Access[];
 export const wordsOf = (cell: Cell): readonly Access[] =>
   typeof cell === 'string' ? [cell] : cell;
 
-/** Whether a word depends on a record: `owner`, and the name of a field that refers to users. */
+/** Returns true if a word depends on a record: `owner`, and the name of a field that refers to users. */
 export const isByRecord = (word: string): boolean => word === 'owner' || /Ids?$/.test(word);
 
-/** Whether a word asks for no role, and for nothing of a record. */
+/** Returns true if a word asks for no role, and for nothing of a record. */
 export const isOpen = (word: string): boolean =>
   ['public', 'optional', 'user', 'session'].includes(word);
 
@@ -100,7 +100,7 @@ const refusals = {
   not_found: 'Cannot find the record: no record has this id',
 } as const;
 
-/** What a rule says of a caller: `undefined` for access, else why not, or that a record decides. */
+/** A rule's verdict on a caller: `undefined` for access, else why not, or that a record decides. */
 type Verdict = keyof typeof refusals | 'by_record' | undefined;
 
 function verdictOfWord(access: Access, principal: Principal, id?: number | string): Verdict {

@@ -26,7 +26,7 @@ export function parseClaims(payload: Buffer): Claims | undefined {
   return { bearer, from: Math.max(iat, nbf) - limits.clockSkewSecondsMax, until: exp };
 }
 
-/** Whether this is a NumericDate (RFC 7519 §2): seconds since the epoch, with fractions. */
+/** Returns true if this is a NumericDate (RFC 7519 §2): seconds since the epoch, with fractions. */
 function isNumericDate(value: JsonValue | undefined): value is number {
   return typeof value === 'number' && Number.isFinite(value) && value >= 0;
 }

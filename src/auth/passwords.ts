@@ -77,7 +77,7 @@ export class Passwords {
     return isEqual && own !== undefined;
   }
 
-  /** Whether `phc` has a different cost than the configured one. */
+  /** Returns true if `phc` has a different cost than the configured one. */
   needsRehash(phc: string): boolean {
     return !phc.startsWith(this.#head);
   }

@@ -4,8 +4,8 @@ import { callerKey, networkOf, siteOf } from '../base/network.ts';
 import type { Clock } from '../base/system.ts';
 
 /**
- * What is counted, with how many are admitted at once, and then one in how many seconds. A pair is
- * an account and an address. Where a pair has signed in before or has a session, only its own
+ * The rates: what is counted, with how many are admitted at once, and then one in how many seconds. A pair is
+ * an account and an address. If a pair has signed in before or has a session, only its own
  * failures count: failures of others cannot lock the owner out.
  */
 const policy = {

@@ -33,7 +33,7 @@ export function lastSignOut(now: number, signedOutAt = 0): number {
   return signedOutAt > now + limits.clockSkewSecondsMax * 1000 ? 0 : signedOutAt;
 }
 
-/** What API keys begin with. They are bearer tokens, too, and no JWTs. */
+/** The beginning of all API keys. They are also bearer tokens, but not JWTs. */
 export const apiKeyPrefix = 'cairn_';
 
 /** Returns the refusal of a bearer token, which never says why. */

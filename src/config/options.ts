@@ -14,7 +14,7 @@ export interface Kind<T> {
   readonly placeholder: string;
   /** Which values are allowed, in words. */
   readonly allowed: string;
-  /** Returns the value of a text; `undefined` where it is not allowed. */
+  /** Returns the value of a text; `undefined` if it is not allowed. */
   readonly parse: (text: string) => T | undefined;
 }
 
@@ -31,7 +31,7 @@ export interface Option<T> extends Kind<T> {
   readonly defaultText: string;
   /** The option without which this one has no effect. */
   readonly needs?: Option<unknown>;
-  /** What a program may give, where it may give more than a person. */
+  /** The values that a program may give, if they are more than a person's. */
   readonly inPrograms?: Kind<T>;
 }
 
@@ -46,7 +46,7 @@ export type ValuesOf<T> = {
  */
 export class OptionError extends FatalError {
   override readonly name = 'OptionError';
-  /** The name of the option. Absent where several are wrong together. */
+  /** The name of the option. Absent if several are wrong together. */
   readonly option: string | undefined;
 
   constructor(message: string, option?: string) {
@@ -129,7 +129,7 @@ function list(entry: Kind<string>): Kind<readonly string[]> {
 }
 
 /**
- * Whether a text is an origin as browsers send it: scheme, host, and no default port. One on
+ * Returns true if a text is an origin as browsers send it: scheme, host, and no default port. One on
  * loopback may have any port.
  */
 function isOrigin(entry: string): boolean {
@@ -139,7 +139,7 @@ function isOrigin(entry: string): boolean {
   return isOne && (origin === entry || isLoopback(hostOf(new URL(origin).host)));
 }
 
-/** Whether a text is an address to which passwords and keys may be sent. */
+/** Returns true if a text is an address to which passwords and keys may be sent. */
 function isMember(line: string): boolean {
   if (!URL.canParse(line)) return false;
   const { protocol, host, origin } = new URL(line);
@@ -190,7 +190,7 @@ const shareHosts = option(
 
 /** The values of the options that the command line and `createApp` share. */
 export interface Settings {
-  /** Who may create users: administrators only, or anyone. */
+  /** Lets administrators only, or anyone, create users. */
   readonly registration: 'closed' | 'open';
   /** `none` makes every caller an administrator, for prototypes on loopback. */
   readonly auth: 'required' | 'none';
@@ -395,7 +395,7 @@ export interface ClusterOptions {
   readonly user?: { readonly name: string; readonly password: string } | undefined;
   /** The beginning of all keys in etcd, which ends in a slash; `cairn/` if absent. */
   readonly prefix?: string;
-  /** How long a node serves reads while etcd does not answer; 5,000 if absent. */
+  /** The time for which a node serves reads while etcd does not answer; 5,000 if absent. */
   readonly maxAgeMs?: number;
   /**
    * `confirmed` asks etcd at each request with a cookie whether another node has ended its

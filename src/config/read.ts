@@ -19,7 +19,7 @@ import {
 /** Variables by name, as in `process.env`. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Where options are read: the flags, by their names without dashes, and the variables. */
+/** The sources of options: the flags, by their names without dashes, and the variables. */
 export interface Given {
   readonly flags: ReadonlyMap<string, string>;
   readonly environment: Environment;
@@ -51,7 +51,7 @@ export type SecretName = keyof typeof secrets;
 
 /** The options and secrets of a server, checked. */
 export interface Config extends ValuesOf<typeof options> {
-  /** Those that an app takes. */
+  /** The settings that an app takes. */
   readonly settings: Settings;
   /** The files of the certificate and its key. */
   readonly tls: readonly [cert: string, key: string] | undefined;
@@ -92,8 +92,8 @@ function everyAddress(): string {
 }
 
 /**
- * Whether `--data` is typed. Then that directory is meant, also beside the variables of a cluster.
- * @throws OptionError where `--cluster` is typed, too
+ * Returns true if `--data` is typed. Then that directory is meant, also with the variables of a cluster.
+ * @throws OptionError if `--cluster` is also typed
  */
 export function namesDirectory({ flags }: Given): boolean {
   const isTyped = flags.has(options.directory.name);
@@ -104,7 +104,7 @@ export function namesDirectory({ flags }: Given): boolean {
 }
 
 /**
- * Reads the options of a node; `undefined` without `--cluster`, and where `--data` is typed.
+ * Reads the options of a node; `undefined` without `--cluster`, and if `--data` is typed.
  * @throws OptionError
  */
 export function readCluster(given: Given): ClusterOptions | undefined {
@@ -127,7 +127,7 @@ export function readCluster(given: Given): ClusterOptions | undefined {
 }
 
 /**
- * Returns two values of which neither is of use alone; `undefined` without them.
+ * Returns two values that need each other; `undefined` without them.
  * @throws OptionError if only one is given
  */
 function both(
