@@ -28,7 +28,7 @@ const rows: readonly [body: string | Buffer, status: number, ...codes: string[]]
   [Buffer.from('{"name":"a","price":1}', 'utf16le'), 400, 'malformed_json'],
   ["{'name':'a','price':1}", 400, 'malformed_json'],
   ['{"name":"a","price":NaN}', 400, 'malformed_json'],
-  ['{"name":"a","price":0.12345678901234567890}', 400, 'malformed_json'],
+  ['{"name":"a","price":9007199254740993}', 400, 'malformed_json'],
   ['{"name":"a","price":01}', 400, 'malformed_json'],
   [deep(32), 422, 'unknown_field'],
   ['{"name":"a","price":1,"__proto__":{"price":2}}', 422, 'unknown_field'],

@@ -75,7 +75,7 @@ test('every reply names in one field what it varies by', async (t) => {
 test('an origin on loopback may be allowed with every port, and no other is', async (t) => {
   const { ask } = await openTestApp(t, { corsOrigins: ['http://localhost:*', 'https://a.example'], auth: 'none' });
   const allowed = ['http://localhost', 'http://localhost:1', 'http://localhost:65535', 'https://a.example'];
-  const refused = ['http://localhost:', 'http://localhost:1:2', 'http://localhost.evil:1', 'https://localhost:1',
+  const refused = ['http://localhost:1:2', 'http://localhost.evil:1', 'https://localhost:1',
     'http://evil/http://localhost:1', 'http://localhost@evil:1', 'https://a.example:1', 'null', 'http://[::1]:80'];
   for (const origin of [...allowed, ...refused]) {
     const json = { name: 'Lamp', price: 1 };
