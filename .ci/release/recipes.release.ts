@@ -22,7 +22,9 @@ const recipes = {
 };
 
 test('every recipe that imports packages has a test here', () => {
-  const titles = examples.filter(({ packages }) => packages.length > 0).map(({ title }) => title);
+  // Those of the guide are files, which have a test of their own.
+  const own = examples.filter(({ packages, title }) => packages.length > 0 && !title.endsWith('.ts'));
+  const titles = own.map(({ title }) => title);
   assert.deepEqual(titles, Object.keys(recipes));
 });
 
