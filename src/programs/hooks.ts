@@ -122,15 +122,19 @@ function settled(running: ReadonlySet<Promise<void>>): Promise<void> {
 function observerOf(hooks: Hooks, registry: Registry, begin: (change: Change) => void): Observe {
   return (tx, principal) => {
     const read = readerOf(tx, registry);
-    tx.onChange((written) => {
-      const { name } = written.collection;
+    tx.onChange((pending) => {
+      const { name } = pending.collection;
       const declared = registry.get(name);
       const shape = declared?.fields ?? (name === 'users' ? userFields : undefined);
+      // Sessions, API keys and kept replies reach no hook.
       if (shape === undefined) return undefined;
-      const first = changeOf(written, shape, principal);
-      const set = runBeforeWrite(hooks, first, read);
-      const record = set && amended(tx, principal, declared, written, set);
-      const change = record ? changeOf({ ...written, record }, shape, principal) : first;
+      // First beforeWrite sees the change as it was asked for, and refuses it by throwing.
+      const asked = changeOf(pending, shape, principal);
+      const fields = runBeforeWrite(hooks, asked, read);
+      // Then the fields that it returned are validated; their record replaces the pending one.
+      const record = fields && amend(tx, principal, declared, pending, fields);
+      // Once the commit is durable, afterWrite sees the change as it was written.
+      const change = record ? changeOf({ ...pending, record }, shape, principal) : asked;
       if (hooks.afterWrite !== undefined) tx.onCommit(() => begin(change));
       return record;
     });
@@ -167,7 +171,7 @@ function frozen<T extends JsonValue>(value: T): T {
  * Returns the record that a change has put, with the fields that a hook sets.
  * @throws CairnError `validation_failed`, `not_unique`
  */
-function amended(
+function amend(
   tx: Transaction,
   principal: Principal,
   declared: Declared | undefined,
