@@ -312,7 +312,7 @@ test('a file of collections: a mistake is one line with its place, and a misfit 
   declare({ line: { kind: 'text' }, more: { kind: 'text' } });
   const misfit = await refused(t, words);
   assert.equal(misfit.code, 78);
-  assert.match(misfit.err, /record 1 has no "more".* \[D1\]; go back to the former declaration, or make the new /);
+  assert.match(misfit.err, /record 1 has no "more".* \[D1\]; go back to the earlier declaration, and correct the/);
   declare({ line: { kind: 'text' }, more: { kind: 'text', default: '' } });
   const last = serveHere(t, words);
   await last.find(/^Cairn serves/);
