@@ -123,13 +123,17 @@ test('(e) a file system of 16 MiB: filled, freed, resumed', async (t) => {
       first.store.write((tx) => {
         for (let n = 0; n < 10; n += 1) tx.of(first.notes).insert({ person: n, text: 'x'.repeat(400) });
       });
-    let refused: unknown;
-    while (refused === undefined) await insert().catch((error: unknown) => (refused = error));
-    assert.ok(refused instanceof Error && 'code' in refused && refused.code === 'storage_full', String(refused));
-    const filled = first.notes.size;
+    const fill = async (): Promise<number> => {
+      let refused: unknown;
+      while (refused === undefined) await insert().catch((error: unknown) => (refused = error));
+      assert.ok(refused instanceof Error && 'code' in refused && refused.code === 'storage_full', String(refused));
+      return first.notes.size;
+    };
+    const filled = await fill();
     for (let id = 1; id <= 200; id += 1) await first.store.write((tx) => tx.of(first.notes).remove(id));
     assert.equal(first.notes.size, filled - 200);
-    await assert.rejects(insert(), { code: 'storage_full' });
+    // A checkpoint may have made room by now.
+    const left = await fill();
     // As if it were killed: it starts without more room, and goes on when there is.
     rmSync(join(directory, 'data', 'lock'));
     const late = first.store.write((tx) => tx.of(first.notes).remove(201));
@@ -137,18 +141,19 @@ test('(e) a file system of 16 MiB: filled, freed, resumed', async (t) => {
     await first.store.close();
     rmSync(join(directory, 'data', 'lock'), { force: true });
     const second = await start();
-    assert.equal(second.notes.size, filled - 200);
+    const found = second.notes.size;
+    assert.ok(found === left || found === left - 1, `${found} of ${left}`);
     rmSync(join(directory, 'ballast'));
-    await delay(1100);
     await second.store.write((tx) => tx.of(second.notes).insert({ person: 1, text: 'x' }));
     assert.equal(second.store.status().state, 'writable');
     await second.store.close();
     const third = await start();
-    assert.deepEqual(all(third.notes).length, filled - 199);
+    assert.deepEqual(all(third.notes).length, found + 1);
     await third.store.close();
     t.diagnostic(`full at ${filled} records; removals taken, started, writes resumed, nothing lost`);
   } finally {
-    assert.equal(spawnSync('umount', [directory]).status, 0);
+    // What failed before is told, and not that the file system is in use.
+    spawnSync('umount', ['-l', directory]);
   }
 });
 
