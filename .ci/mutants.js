@@ -40,7 +40,13 @@ const covered = {
   ],
   'accounts/sessions': ['accounts/accounts', 'api/sessions', 'auth/refresh', 'auth/sessions'],
   'accounts/sign-in': ['api/sign-in', 'accounts/accounts', 'auth/throttle'],
-  'accounts/users': ['accounts/accounts', 'api/secrets', 'api/access', 'api/user-references'],
+  'accounts/users': [
+    'api/api',
+    'accounts/accounts',
+    'api/secrets',
+    'api/access',
+    'api/user-references',
+  ],
   'collections/reader': ['api/whose', 'api/owners', 'lists/list', 'api/whose-chance'],
   'collections/resource': [
     'api/whose',
@@ -58,6 +64,7 @@ const covered = {
   'options/local/local': ['api/local'],
   'store/writer': ['store/writer', 'store/store', 'store/thrown', 'store/faults'],
   'store/memory/transaction': [
+    'store/faults',
     'store/store',
     'store/thrown',
     'store/record-index',

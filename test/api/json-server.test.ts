@@ -411,6 +411,15 @@ test('a body that is no JSON is refused, whatever its type says', async (t) => {
   }
 });
 
+test('numbers are taken as C and PHP print them, and an integer that a double cannot hold is refused', async (t) => {
+  const { app } = await opened(t);
+  const post = async (body: string) => app.inject({ method: 'POST', target: '/posts', body });
+  assert.equal((await post('{"price":0.10000000000000001}')).body, '{"id":1,"price":0.1}');
+  const refused = await post('{"count":9007199254740993}');
+  assert.equal(refused.status, 400);
+  assert.match(refused.body, /line 1, column 10/);
+});
+
 test('values of 3 MiB, 6,000 members and 160,000 numbers are taken and kept, and depth is bounded', async (t) => {
   const { send } = await opened(t);
   const picture = 'x'.repeat(3 * 2 ** 20);

@@ -81,6 +81,13 @@ for (const [kind, options] of kinds) {
       await store.close();
     });
 
+    it('starts once, with all its collections', async () => {
+      const { store } = await startStore(options());
+      await assert.rejects(store.start(), InvariantError);
+      assert.throws(() => store.collection({ ...notes, name: 'late' }), InvariantError);
+      await store.close();
+    });
+
     it('takes every change back when the work throws', async () => {
       const { store, people, notes } = await startStore(options());
       await store.write((tx) => tx.of(people).insert(person('ann')));
