@@ -33,7 +33,6 @@ export const habits: Readonly<Record<string, string>> = {
   '--foreignKeySuffix': keys,
   '-S': 'copy the directory with cairn backup',
   '--snapshots': 'copy the directory with cairn backup',
-  '--again': 'rename the directory with the data, and the next start imports the file',
   '--ro': access,
   '--read-only': access,
 };

@@ -69,7 +69,7 @@ for (const [what, [content, notes, expected]] of Object.entries(changed)) {
 
 test('what no request could carry is refused with its place', async (t) => {
   for (const [text, problem] of [
-    ['{"a":[{"id":1,"x":1,"x":2}]}', /line 1, column \d+/], ['{"a":[{"id":1,"x":0.12345678901234567891}]}', /line 1/],
+    ['{"a":[{"id":1,"x":1,"x":2}]}', /line 1, column \d+/], ['{"a":[{"id":1,"x":12345678901234567891}]}', /line 1/],
     ['{"a":[', /line 1/], ['"text"', /must be an object/], ['', /line 1/],
   ] as const) {
     const file = join(temporaryDirectory(t), 'db.json');
@@ -215,7 +215,7 @@ test('a file that is not there, an address and a cluster are refused', { skip },
 for (const [option, hint] of Object.entries({
   '-w': 'leave it out', '-p': 'type --port', '--delay': "developer tools", '--id': 'rename the member to id',
   '--routes': 'the proxy of your front end', '--static': 'the server of your front end',
-  '--again': 'rename the directory',
+  '--again': 'db.data aside',
 })) {
   test(`${option} is answered with what to do instead`, async () => {
     const { code, err } = await runCommand(await allCommands(), ['db.json', option, '1']);

@@ -28,10 +28,12 @@ import { person, startStore } from '../support/store/fixtures.ts';
 import { SimulatedDisk } from '../support/store/simulated-disk.ts';
 import { createApp } from '../support/inside.ts';
 
-test('a data directory is made with all that is missing above it, for its owner alone', async (t) => {
+test('a data directory is made for its owner alone, and nothing above it', async (t) => {
   const base = mkdtempSync(join(tmpdir(), 'cairn-files-'));
   t.after(() => rmSync(base, { recursive: true }));
-  const directory = join(base, 'a', 'b c');
+  const mistyped = new NodeFiles(join(base, 'a', 'b c'));
+  await assert.rejects(mistyped.prepare(), /^Error: Cannot make .*: there is no directory .*; make it first$/);
+  const directory = join(base, 'b c');
   for (const _ of [1, 2]) {
     const files = new NodeFiles(directory);
     await files.prepare();
@@ -75,10 +77,10 @@ test('the system is asked to sync data, the directory and each write of a journa
   const expected = (...lines: string[]) => lines.map((line) => (isNamed ? line.trim() : line.split(' ')[0]));
   const directorySync = process.platform === 'win32' ? [] : ['sync '];
 
-  const below = new NodeFiles(join(directory, 'a', 'b'));
+  const below = new NodeFiles(join(directory, 'a'));
   await below.prepare();
-  const parents = directorySync.length === 0 ? [] : ['sync ', 'sync /a', 'sync /a/b'];
-  assert.deepEqual(done(), expected(...parents), 'each new name, and the directory itself');
+  const parents = directorySync.length === 0 ? [] : ['sync ', 'sync /a'];
+  assert.deepEqual(done(), expected(...parents), 'the new name, and the directory itself');
   await below.close();
   const files = new NodeFiles(directory);
   await files.prepare();

@@ -1,4 +1,4 @@
-import { constants, lstatSync, readdir, statSync, write } from 'node:fs';
+import { constants, existsSync, lstatSync, readdir, statSync, write } from 'node:fs';
 import { type FileHandle, mkdir, open, rename, statfs, unlink } from 'node:fs/promises';
 import { dirname, join, resolve, sep } from 'node:path';
 import { promisify } from 'node:util';
@@ -31,26 +31,20 @@ const writeTo = promisify(write);
 const listDirectory = promisify(readdir);
 
 /**
- * Makes a directory and those above it, and syncs the names that it makes. Where a file system
- * such as /proc takes none, the recursive `mkdir` of Node.js never ends.
+ * Makes a directory, and syncs its name. The directory above it must be there, so that a path that is
+ * mistyped makes nothing.
  */
 async function makeDirectory(path: string): Promise<void> {
   const parent = dirname(path);
-  const make = async (): Promise<void> => {
-    await mkdir(path, { mode: 0o700 });
-    await syncName(parent);
-  };
   try {
-    await make();
+    await mkdir(path, { mode: 0o700 });
   } catch (error) {
     const code = errorCode(error);
     if (code === 'EEXIST') return;
-    if (code !== 'ENOENT' || parent === path) throw error;
-    await makeDirectory(parent);
-    await make().catch((second: unknown) => {
-      if (errorCode(second) !== 'EEXIST') throw second;
-    });
+    if (code !== 'ENOENT' || existsSync(parent)) throw error;
+    throw new FatalError(64, `Cannot make ${path}: there is no directory ${parent}; make it first`);
   }
+  await syncName(parent);
 }
 
 /** Makes a new name in a directory durable, where Node.js and the system allow that. */
