@@ -110,3 +110,30 @@ test('a session without a valid user id or time is refused at the start', async 
   }
   assert.match(await starts(1_900_000_000_000, 1.5), /it does not fit the declaration of sessions/);
 });
+
+test('of two users that are created at once with one e-mail address, one is refused', async (t) => {
+  const { as } = await openTestApp(t);
+  const admin = await as('admin');
+  const json = { name: 'Bob', email: 'bob@example.org', password: 'correct horse battery' };
+  const both = await Promise.all([admin('POST', '/users', { json }), admin('POST', '/users', { json })]);
+  assert.deepEqual(both.map(({ status }) => status).sort(), [201, 409]);
+  assert.deepEqual(both.flatMap(({ code }) => code ?? []), ['email_taken']);
+});
+
+test('a sign-in hashes the password anew only if the configured cost has changed', async (t) => {
+  const directory = temporaryDirectory(t);
+  const administrator = { email: 'ada@example.org', password: 'correct horse battery' };
+  const signIn = async (scryptCost: number): Promise<string | undefined> => {
+    const app = await createApp({ directory, administrator, scryptCost });
+    const body = JSON.stringify(administrator);
+    const fields = { 'content-type': 'application/json' };
+    assert.equal((await app.inject({ method: 'POST', target: '/tokens', fields, body })).status, 201);
+    const hash = app.users.records.get(1)?.passwordHash;
+    await app.close();
+    return hash;
+  };
+  const [first, second, third] = [await signIn(1), await signIn(1), await signIn(2)];
+  assert.equal(second, first);
+  assert.match(first ?? '', /ln=1,/);
+  assert.match(third ?? '', /ln=2,/);
+});
