@@ -72,7 +72,12 @@ const covered = {
   ],
   'store/memory/table': ['store/store', 'store/record-index', 'store/memory', 'api/ids'],
   'store/format/journal': ['store/recovery', 'store/store', 'store/editions', 'store/crash'],
-  'store/format/snapshot': ['store/recovery', 'store/editions', 'store/first-edition'],
+  'store/format/snapshot': [
+    'store/snapshot',
+    'store/recovery',
+    'store/editions',
+    'store/first-edition',
+  ],
   'store/disk/file-log': ['store/faults', 'store/store', 'store/log', 'store/crash'],
   'store/recovery/recover': ['store/recovery', 'store/crash', 'store/settle'],
 };
@@ -101,6 +106,14 @@ const faults = [
   ['one is not subtracted', / - 1\b/, ''],
 ];
 
+/** Lines where a fault changes nothing that anybody can see, by their file, with the reason. */
+const harmless = {
+  'auth/jws': [
+    ['if (own !== undefined) return [own];', 'a short cut: the header is parsed otherwise'],
+  ],
+  'lists/order': [['last = found[count - 1];', 'a short cut: more records are sorted otherwise']],
+};
+
 const { values, positionals } = parseArgs({
   options: { count: { type: 'string', default: '120' }, seed: { type: 'string', default: '1' } },
   allowPositionals: true,
@@ -115,6 +128,7 @@ function placesIn(file) {
       /^\s*(?:\/\/|\*|\/\*|import|export (?:type|interface)|type |interface |readonly )/.test(line)
     )
       return [];
+    if (harmless[file]?.some(([text]) => text === line.trim())) return [];
     const code = line.replace(/ \/\/ .*/, '');
     return faults.flatMap(([what, wanted, instead]) => {
       const changed = code.replace(wanted, instead);

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { Passwords } from '../../src/auth/passwords.ts';
+import { CairnError } from '../../src/base/errors.ts';
 import { systemClock, systemRandom } from '../../src/base/system.ts';
 import { limits } from '../../src/base/limits.ts';
 import { silentLog, type LogDetails, type SecurityEvent } from '../../src/log/log.ts';
@@ -136,4 +138,30 @@ test('a sign-in hashes the password anew only if the configured cost has changed
   assert.equal(second, first);
   assert.match(first ?? '', /ln=1,/);
   assert.match(third ?? '', /ln=2,/);
+});
+
+test('a sign-in goes on if the server is too busy to hash the password anew', async (t) => {
+  const { ask, credentials } = await openTestApp(t);
+  t.mock.method(Passwords.prototype, 'needsRehash', () => true);
+  t.mock.method(Passwords.prototype, 'hash', () => Promise.reject(new CairnError('overloaded', 'Busy')));
+  assert.equal((await ask('POST', '/tokens', { json: credentials('admin') })).status, 201);
+});
+
+test('the log has the user of a request who is signed in', async (t) => {
+  const administrator = { email: 'ada@example.org', password: 'correct horse battery' };
+  let resolve: (users: readonly (number | undefined)[]) => void = () => undefined;
+  const answered = new Promise<readonly (number | undefined)[]>((settle) => (resolve = settle));
+  const users: (number | undefined)[] = [];
+  const request = ({ userId }: { readonly userId: number | undefined }): void => {
+    if (users.push(userId) === 3) resolve(users);
+  };
+  const app = await createApp({ administrator, scryptCost: 1, log: { ...silentLog, request } });
+  t.after(app.close);
+  const url = `http://127.0.0.1:${await app.listen({ port: 0 })}`;
+  const headers = { 'Content-Type': 'application/json' };
+  const body = JSON.stringify(administrator);
+  const tokens = await (await fetch(`${url}/tokens`, { method: 'POST', headers, body })).json();
+  await fetch(`${url}/items`, { headers: { Authorization: `Bearer ${Object(tokens).access_token}` } });
+  await fetch(`${url}/items`);
+  assert.deepEqual(await answered, [undefined, 1, undefined]);
 });
