@@ -4,7 +4,8 @@
  * `import`. The test of the interface holds the list of both.
  *
  * It goes by how tsc prints declarations: each begins in the first column behind its comment, and all types have names
- * with a capital, constants are reached by `typeof`. A name that means two things, or an inferred type, is an error.
+ * with a capital; constants are reached by `typeof`, or as the name of a member in brackets. A name that means two
+ * things, or an inferred type, is an error.
  */
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -16,8 +17,10 @@ const link = /^(?:import|export)(?: type)? \{(.*)\} from '(.*)';$/;
 /** The names in a text, but for its comments, texts and members. */
 function namesIn(text) {
   const code = text.replace(/\/\*.*?\*\//gs, '').replace(/'[^'\n]*'|"[^"\n]*"/g, '""');
-  const found = code.matchAll(/(?<![.\w])(?:typeof (\w+)|([A-Z]\w*))(?!\w|\??:)/g);
-  return new Set(Array.from(found, ([, constant, type]) => constant ?? type));
+  const found = code.matchAll(
+    /(?<![.\w])(?:(?:typeof (\w+)|([A-Z]\w*))(?!\w|\??:)|\[([a-z]\w*)\]\??:)/g,
+  );
+  return new Set(Array.from(found, ([, constant, type, symbol]) => constant ?? type ?? symbol));
 }
 
 /** A file of declarations: the text of each, and from where it takes other names. */

@@ -28,4 +28,5 @@ if (!existsSync(prettier)) {
 }
 const flags = process.argv.slice(2);
 process.exitCode =
-  spawnSync(process.execPath, [prettier, '--log-level=warn', ...flags, '.'], { stdio: 'inherit' }).status ?? 1;
+  spawnSync(process.execPath, [prettier, '--log-level=warn', ...flags, '.'], { stdio: 'inherit' })
+    .status ?? 1;

@@ -39,8 +39,7 @@ export const systemRandom: Random = (size) => randomBytes(size);
  * What is used of `node:http`. An import reads all that it exports; from Node.js 22 on, this loads
  * a WebSocket client, which takes 6 MB.
  */
-export const { createServer, METHODS, STATUS_CODES } =
-  process.getBuiltinModule('node:http');
+export const { createServer, METHODS, STATUS_CODES } = process.getBuiltinModule('node:http');
 
 /** Returns how many files and sockets the process may have open; Infinity if the system does not say. */
 export function descriptorsMax(): number {

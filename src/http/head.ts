@@ -93,8 +93,7 @@ const originForm =
  */
 function otherForm(method: string, target: string, host: string | undefined): string {
   if (target === '*' && method === 'OPTIONS') return target;
-  const [, scheme = '', named, rest = ''] =
-    /^(https?):\/\/([^/?#]*)(.*)$/i.exec(target) ?? [];
+  const [, scheme = '', named, rest = ''] = /^(https?):\/\/([^/?#]*)(.*)$/i.exec(target) ?? [];
   const inner = rest.startsWith('/') ? rest : `/${rest}`;
   if (named === undefined || !originForm.test(inner)) throw malformed('its target is malformed');
   const own = withoutDefaultPort(scheme, host ?? named);

@@ -40,7 +40,7 @@ const reachedOnly: Readonly<Record<string, string>> = {
   'api/call.ts': 'Method',
   'auth/access.ts': 'Access AccessWord Cell Role',
   'accounts/events.ts': 'AuditEvent auditEvents',
-  'base/record-id.ts': 'RecordId RecordNumber',
+  'base/record-id.ts': 'RecordId RecordNumber isId',
   'collections/declaration.ts': 'CollectionHints IdDefinition',
   'schema/field.ts': 'BooleanField ChoiceField EmailField FieldHints FieldOf IdField IdKind JsonField LikeKind ' +
     'ListField NumberField ObjectField PasswordField ReferenceField TextField TimestampField Unique UrlField Value ' +

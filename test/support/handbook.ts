@@ -164,7 +164,8 @@ export interface Example {
   readonly packages: readonly string[];
 }
 
-const fences = handbook.matchAll(/^```[tj]s\n(\/\/ .*?)^```$/gms);
+/** The files of the guide are compiled and run together, by the release suite. */
+const fences = handbook.matchAll(/^```[tj]s\n(\/\/ (?![\w.]+\.ts\n).*?)^```$/gms);
 
 export const examples: readonly Example[] = Array.from(fences, ([, code = '']) => ({
   title: code.split('\n')[0]?.replace('// ', '') ?? '',
