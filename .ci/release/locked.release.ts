@@ -31,6 +31,7 @@ const outside: Readonly<Record<string, string>> = {
   'test/cluster/alerts.test.ts': 'starts promtool, without a server',
   'test/project/bench.test.ts': 'starts the bench, without a server',
   'test/project/suite.test.ts': 'reads the tests: nothing is served',
+  'test/project/examples.test.ts': 'starts the examples as a reader does, and their tests',
   'test/project/handbook.test.ts': 'reads the source: nothing is served',
   'test/project/handbook-trusted-path.test.ts': 'reads the source: nothing is served',
   'test/project/loaded.test.ts': 'asks for coverage, which is written outside of the data',
@@ -58,7 +59,8 @@ for (const path of ['package.json', 'README.md', 'src/docs', 'src/web']) {
 }
 cpSync(join(projectDirectory, 'test/store/first-edition.json'), join(built, 'test/store/first-edition.json'));
 const flags = lockedFlags(join(built, 'src'), data);
-const suiteFlags = [...flags, ...['test', 'README.md'].map((path) => `--allow-fs-read=${join(built, path)}`)];
+const readable = ['test', 'README.md', 'package.json'];
+const suiteFlags = [...flags, ...readable.map((path) => `--allow-fs-read=${join(built, path)}`)];
 
 test('a locked server cannot reach what it does not need', () => {
   const attempts = {
