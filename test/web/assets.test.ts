@@ -89,6 +89,17 @@ test('the policy allows this server alone and no script sinks', () => {
   assert.doesNotMatch(contentSecurityPolicy, /unsafe|\*|data:|blob:|https?:/);
 });
 
+test('only a declaration with images lets the page load them from other hosts', async (t) => {
+  const policyOf = async (format: 'image' | undefined): Promise<string | undefined> => {
+    const photo = { kind: 'url', optional: true, ...(format && { format }) } as const;
+    const app = await createApp({ collections: [{ name: 'photos', fields: { photo } }] });
+    t.after(() => app.close());
+    return (await app.inject({ target: '/' })).fields.get('content-security-policy');
+  };
+  assert.match((await policyOf('image')) ?? '', /img-src 'self' https:;/);
+  assert.equal(await policyOf(undefined), contentSecurityPolicy);
+});
+
 test('the files of the first view stay small', () => {
   const needed = new Set(['index.html', 'page.css', 'icon.svg', 'app.js', 'views/keys.js']);
   for (const name of needed) {

@@ -6,6 +6,7 @@ import type { Endpoint } from '../../api/call.ts';
 /**
  * Content security policy of the page (CSP Level 3, Trusted Types): it loads from and calls this server alone, and
  * never turns a string into markup or script. No form may navigate, so a password cannot end up in an address.
+ * Only a declaration with images lets it load images from other hosts.
  */
 export const contentSecurityPolicy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +
@@ -35,7 +36,10 @@ const files = [
  * and the same for every caller. A file is read when it is first asked for. Browsers revalidate it on each use,
  * since it changes with the server. `isOpen` tells the page that signing in is not required.
  */
-export function pageEndpoints(isOpen: boolean): Endpoint[] {
+export function pageEndpoints(isOpen: boolean, hasImages = false): Endpoint[] {
+  const fields = hasImages
+    ? fixedFields.map((field) => field.replace("img-src 'self'", "img-src 'self' https:"))
+    : fixedFields;
   return files.map((name) => {
     const path = name === 'index.html' ? '/' : `/page/${name}`;
     let file: FixedContent | undefined;
@@ -43,7 +47,7 @@ export function pageEndpoints(isOpen: boolean): Endpoint[] {
       route: { method: 'GET', path, access: 'public', query: 'ignored' },
       handle({ request }) {
         file ??= load(name, isOpen);
-        return file.answer(request, types[extname(name)] ?? '', fixedFields);
+        return file.answer(request, types[extname(name)] ?? '', fields);
       },
     };
   });

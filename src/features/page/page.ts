@@ -9,10 +9,13 @@ interface PageContext extends Context {
 }
 
 /** The page for browsers at `/`, and the figures of the last hour that it draws. */
-export function createFeature({ settings, clock, store }: PageContext) {
+export function createFeature({ settings, clock, store, registry }: PageContext) {
+  const hasImages = [...registry.values()].some(({ fields }) =>
+    Object.values(fields).some(({ format }) => format === 'image'),
+  );
   const minutes = new Minutes(clock, () => store.size);
   return {
-    endpoints: (): Endpoint[] => pageEndpoints(settings.auth === 'none'),
+    endpoints: (): Endpoint[] => pageEndpoints(settings.auth === 'none', hasImages),
     request: (entry: RequestEntry): void => minutes.request(entry),
     status: (): { readonly minutes: Minute[] } => ({ minutes: minutes.recent() }),
   };

@@ -38,7 +38,10 @@ export const filtersOf = () => [...route.query].filter(([name]) => !ownParameter
 
 const dayMs = 86_400_000;
 
-/** Turns `createdAt:last=7` into the time seven days ago. @param {[string, string]} parameter @returns {[string, string]} */
+/**
+ * Turns `createdAt:last=7` into the time seven days ago.
+ * @param {[string, string]} parameter @returns {[string, string]}
+ */
 const absolute = ([name, value]) =>
   name.endsWith(':last')
     ? [name.replace(/last$/u, 'gte'), new Date(Date.now() - Number(value) * dayMs).toISOString()]
