@@ -23,7 +23,8 @@ const meanings = new Map([
   [/^(?:cancel|fail|reject|refus|block|error|overdue|lost|spam|critical|urgent|expired)/iu, 'red'],
   [/^(?:paid|done|complet|deliver|active|approv|success|accept|publish|resolved|open)/iu, 'green'],
   [/^(?:pending|wait|hold|draft|review|partial|warn|medium|unpaid)/iu, 'yellow'],
-  [/^(?:new|sent|ship|progress|running|processing|in[ _-])/iu, 'blue'],
+  [/^(?:new|progress|running|processing|in[ _-])/iu, 'blue'],
+  [/^(?:sent|ship)/iu, 'teal'],
   [/^(?:return|refund|high)/iu, 'orange'],
   [/^(?:archiv|closed|inactive|none|low|off)/iu, ''],
 ]);
