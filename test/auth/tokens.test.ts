@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { test } from 'node:test';
 import { keyRingOfSecret, newKeyRing, type KeyRing } from '../../src/auth/keys.ts';
-import { Tokens } from '../../src/auth/tokens.ts';
+import { nextSignOut, Tokens } from '../../src/auth/tokens.ts';
 import { CairnError } from '../../src/base/errors.ts';
 import { rotateKeyRing } from '../../src/cli/keys.ts';
 import { TestClock, base64url, testRandom } from '../support/auth/helpers.ts';
@@ -335,4 +335,10 @@ test('many tokens are verified, some of them repeatedly', () => {
     assert.equal(tokens.verify(tokens.issue({ userId, role: 'member' }).token).userId, userId);
     assert.equal(tokens.verify(often).userId, 1);
   }
+});
+
+test('sessions end now, or after the second of the tokens that were issued since they last ended', () => {
+  assert.equal(nextSignOut(10_500), 10_500);
+  assert.equal(nextSignOut(10_500, 3000), 10_500);
+  assert.equal(nextSignOut(10_500, 10_200), 11_000);
 });
