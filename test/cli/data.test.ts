@@ -345,7 +345,7 @@ test('a configured key that is too short is refused', async (t) => {
   assert.match((await withSecret('abcdefgh'.repeat(4))).out, /^ok {7}The key is configured/m);
 });
 
-test('what is no store, or in use, is one line', async (t) => {
+test('what is no store, or in use, is one line', { skip: isLockedRun }, async (t) => {
   const { directory, app } = await running(t);
   const inUse = await cairn(directory, 'repair', `${directory}-never`);
   assert.equal(inUse.code, 75);
