@@ -80,13 +80,14 @@ test('a role that is not declared any more is only signed in', async (t) => {
 
   const collections = [{ name: 'plans', fields, access: { list: 'member', create: 'user' } }];
   const fewer = parseDeclarations({ roles: ['viewer'], collections }, []);
-  const { asMember, give, app, token } = await setUp(t, { ...fewer, directory, withoutPort: true });
+  const { asMember, give, as } = await setUp(t, { ...fewer, directory });
   const former = await asMember();
   assert.equal((await former('GET', '/plans')).status, 403, 'it is no member either');
   assert.equal((await former('POST', '/plans', { json })).status, 201);
-  // The description of the API names declared roles only.
-  const sent = { target: '/me', fields: { authorization: `Bearer ${await token('member')}` } };
-  assert.equal(JSON.parse((await app.inject(sent)).body).role, 'editor');
+  // What is answered is checked against the description of the API.
+  for (const target of ['/me', '/users/2']) assert.equal(Object((await former('GET', target)).json).role, 'editor');
+  const listed = await (await as('admin'))('GET', '/users?fields=role');
+  assert.deepEqual(Object(listed.json), [{ role: 'admin' }, { role: 'editor' }]);
   assert.equal(await give('member'), 200);
   assert.equal(await give('editor'), 422);
 });
@@ -116,7 +117,7 @@ test('what the page and clients are told: the roles that can be given, and who m
   const { app } = await setUp(t);
   const { components, paths } = JSON.parse((await app.inject({ target: '/openapi.json' })).body);
   const known = ['admin', 'member', 'editor', 'viewer'];
-  for (const name of ['User', 'NewUser', 'UserReplacement'])
+  for (const name of ['NewUser', 'UserReplacement', 'UserPatch'])
     assert.deepEqual(components.schemas[name].properties.role.enum, known, name);
   const { post } = paths['/pages'];
   assert.deepEqual([post['x-access'], post.description], ['editor', 'Access: editor.']);

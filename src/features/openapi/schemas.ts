@@ -10,7 +10,14 @@ import { objectSchema, resourceSchema } from './json-schema.ts';
  * dashboard.
  */
 
-export const userSchema: JsonObject = resourceSchema('User', userFields);
+export const userSchema: JsonObject = resourceSchema('User', {
+  ...userFields,
+  role: {
+    kind: 'text',
+    example: 'member',
+    description: 'A declared role, or one that was declared when it was given.',
+  },
+});
 
 export const sessionSchema: JsonObject = resourceSchema('Session', sessionFields);
 

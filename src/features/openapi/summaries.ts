@@ -292,13 +292,15 @@ function content(
   return { status, description, schema, headers };
 }
 
+type Described = Pick<RoutedCollection, 'singular' | 'fields' | 'display' | 'isUsers'>;
+
 /** Returns the schema of a record, with what people call it, and what is embedded in it. */
 const recordSchema = (
-  { singular, fields, display }: Pick<RoutedCollection, 'singular' | 'fields' | 'display'>,
+  { singular, fields, display, isUsers }: Described,
   title = capitalized(singular),
   embedded: JsonObject = {},
 ): JsonObject => ({
-  ...resourceSchema(title, fields, 'representation', embedded),
+  ...(isUsers ? userSchema : resourceSchema(title, fields, 'representation', embedded)),
   ...(display !== undefined && { 'x-display': display }),
 });
 
@@ -314,7 +316,7 @@ function readSchemaOf(collection: RoutedCollection): JsonObject {
   const { singular, embeddables } = collection;
   const title = capitalized(singular) + (embeddables.length > 0 ? 'WithEmbedded' : '');
   const members = embeddables.map(({ member, of, kind }) => {
-    const record = recordSchema(of.isUsers ? { ...of, singular: 'userName' } : of);
+    const record = of.isUsers ? resourceSchema('UserName', of.fields) : recordSchema(of);
     const many = { type: 'array', items: record, maxItems: limits.embeddedMax };
     return [member, kind === 'one' ? record : many];
   });
