@@ -258,6 +258,18 @@ test('the document has the form of an Idempotency-Key, which the server checks',
   }
 });
 
+test('the document says that a new user with a password takes no Idempotency-Key', async (t) => {
+  const described = ['users', 'items'].map((name) => {
+    const { parameters } = Object(resolve(document, `#/paths/~1${name}/post`));
+    const key = parameters.find((one: { name: string }) => one.name === 'Idempotency-Key');
+    return /password.* 400/.test(key.description);
+  });
+  assert.deepEqual(described, [true, false]);
+  const admin = await (await openTestApp(t)).as('admin');
+  const json = { name: 'Eve', email: 'eve@example.org', password: 'a new password of some length' };
+  assert.equal((await admin('POST', '/users', { json, fields: { 'idempotency-key': 'a' } })).status, 400);
+});
+
 test('every response has the id of its request', () => {
   const responses = all.filter(([way]) => /\/responses\/\w+$/.test(way)).map(([, response]) => response);
   assert.ok(responses.length > 50);

@@ -196,7 +196,9 @@ function parametersOf(route: DescribedRoute): JsonObject[] {
     method,
     reply,
     ids,
+    of,
   } = route;
+  const keyNotes = of?.collection.isUsers ? `${retries} ${withoutPassword}` : retries;
   const isConditional = conditional === true;
   const header = (name: string, description: string, more: JsonObject = {}): JsonObject => ({
     name,
@@ -230,7 +232,7 @@ function parametersOf(route: DescribedRoute): JsonObject[] {
       header('If-Match', 'If this ETag is not current, you get 412.', { required: requireIfMatch }),
     access !== 'public' && header(sessionUserField, sessionUsers),
     reply.headers?.includes('Idempotency-Replayed') === true &&
-      header('Idempotency-Key', retries, { schema: { ...text, pattern: idempotencyKeyPattern } }),
+      header('Idempotency-Key', keyNotes, { schema: { ...text, pattern: idempotencyKeyPattern } }),
     reply.headers?.includes('Preference-Applied') === true &&
       header('Prefer', '`count=exact` is supported (RFC 7240).'),
   ];
@@ -242,6 +244,7 @@ const sessionUsers =
 
 const retries =
   'A key of your choice. For 24 hours, the same key and body get the same response again.';
+const withoutPassword = 'With a `password` in the body, you get 400.';
 
 function requestBody({ body, titles = [], method, of }: DescribedRoute): JsonObject {
   const { mediaTypes = [], optional = false, shapes = [] } = body ?? {};
