@@ -163,7 +163,8 @@ function givenFor(
   return flag === undefined ? [environment[variable] || undefined, variable] : [flag, `--${name}`];
 }
 
-const oneListener = 'read /metrics, /livez and /readyz at the port of the server';
+const oneListener =
+  'read /metrics (with a key of "cairn user key"), /livez and /readyz at the port of the server';
 
 /** Options of earlier versions, and what to write instead. */
 export const withdrawn: { readonly [name: string]: string } = {

@@ -145,6 +145,15 @@ test('a variable that looks like an option and is none is reported, with the one
   ]);
 });
 
+test('a variable of an option that was withdrawn is reported, with what to do instead', () => {
+  const metrics = 'read /metrics (with a key of "cairn user key"), /livez and /readyz at the port of the server';
+  assert.deepEqual(unknownVariables({ CAIRN_OPS_PORT: '9464', CAIRN_OPS_HOST: '::1', CAIRN_AT_REST: 'off' }), [
+    'The variable CAIRN_AT_REST is not an option; leave it out: an idle server writes small JSON files by itself',
+    `The variable CAIRN_OPS_HOST is not an option; ${metrics}`,
+    `The variable CAIRN_OPS_PORT is not an option; ${metrics}`,
+  ]);
+});
+
 test('secrets leave the environment once it is read', () => {
   process.env['CAIRN_SECRET'] = 'a secret that nobody else may see';
   try {
