@@ -23,7 +23,7 @@ const print = (code) =>
 
 function stripped(path) {
   const code = stripTypeScriptTypes(read('src', path));
-  return code.replace(/((?:\bfrom|\bimport\() ?'[.][^']*[.])ts'/g, "$1js'");
+  return code.replace(/((?:\bfrom|\bimport\(?) ?'[.][^']*[.])ts'/g, "$1js'");
 }
 
 const compiled = filesOf('src', '.ts').map((path) => [

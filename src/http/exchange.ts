@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 import { Reservation } from '../base/budget.ts';
-import { CairnError, invariant } from '../base/errors.ts';
+import { CairnError, invariant, toError } from '../base/errors.ts';
 import { callerKey } from '../base/network.ts';
 import { Fields } from './fields.ts';
 import type { Head } from './head.ts';
@@ -21,10 +21,11 @@ const internal = new CairnError(
 
 /** Returns the reply to a request that failed. A bug is reported, and not shown. */
 export function problemOf(
-  error: unknown,
+  thrown: unknown,
   request: Request,
   { problemReply, onError }: Pick<HttpServerOptions, 'problemReply' | 'onError'>,
 ): Reply {
+  const error = toError(thrown);
   if (error instanceof CairnError) return problemReply(error, request);
   onError?.(error, request);
   return problemReply(internal, request);
