@@ -79,7 +79,12 @@ test('without the page, /status is as the document says', async (t) => {
   assert.equal((await ask('GET', '/livez')).status, 200);
 });
 
-test('with the dialect, a removal is described as it is answered', async (t) => {
+/** For tests of an app without users. */
+const withoutUsers = {
+  skip: process.env['CAIRN_TEST_STORE'] === 'cluster' && 'a cluster always has users',
+};
+
+test('with the dialect, a removal is described as it is answered', withoutUsers, async (t) => {
   const notes = defineCollection({ name: 'notes', fields: {} });
   const options = { auth: 'none', users: false, dialect: 'json-server', collections: [notes] } as const;
   const { ask } = await openTestApp(t, options);
@@ -136,9 +141,7 @@ test('x-collections has exactly what a list takes', async (t) => {
     assert.equal((await ask('GET', `/notes?${query}`)).status, 200, query);
 });
 
-test('the document has the declarations of all collections, as a file has them', {
-  skip: process.env['CAIRN_TEST_STORE'] === 'cluster' && 'a cluster always has users',
-}, async (t) => {
+test('the document has the declarations of all collections, as a file has them', withoutUsers, async (t) => {
   const note = { kind: 'text', min: 1 } as const;
   const access = { list: ['owner', 'session'], read: ['owner', 'session'] } as const;
   const collections = [
