@@ -42,6 +42,16 @@ describe('what a start makes of what it finds', () => {
     assert.deepEqual(opened.notices, []);
   });
 
+  it('a directory with only snapshots, or only a journal, holds parts of a store', async () => {
+    const whole = await stoppedAfter(write('a'));
+    const journal = journalOf(whole);
+    const isThere = (content: Content): Promise<boolean> =>
+      makeStore({ ...options, files: new SimulatedDisk(content) }).store.exists();
+    assert.equal(await isThere(new Map([...whole].filter(([name]) => name !== journal))), true);
+    assert.equal(await isThere(new Map([...whole].filter(([name]) => name === journal))), true);
+    assert.equal(await isThere(new Map()), false);
+  });
+
   it('N2: snapshots without a journal are refused', async () => {
     const content = await stoppedAfter(write('a'));
     content.delete(journalOf(content));
