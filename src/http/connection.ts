@@ -139,7 +139,13 @@ export class Connection {
 
   /** Answers a GET or HEAD whose chunked body has to be empty. */
   async #answerChunkedRead(exchange: Exchange): Promise<Reply> {
-    await exchange.receiveBody(0).catch(() => Promise.reject(contentOfRead));
+    try {
+      await exchange.receiveBody(0);
+    } catch {
+      // The connection ends, as it does after Content-Length, even if all of it has arrived.
+      exchange.head = undefined;
+      throw contentOfRead;
+    }
     return this.#shared.options.handle(exchange);
   }
 

@@ -13,10 +13,25 @@ const password = 'administrator of the tests';
 const { bodyBytesMax } = limits;
 const lines: string[] = [];
 
-let app: App;
-let port: number;
-let token: string;
-let cookie: string;
+/** A server, and an administrator's credentials for it. */
+interface Served {
+  readonly app: App;
+  readonly port: number;
+  readonly basePath: string;
+  /** Fields that a proxy adds. */
+  readonly added: string;
+  token: string;
+  cookie: string;
+}
+const proxy = 'X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Proto: https\r\n';
+/** Every table runs in each of these. */
+const configurations = {
+  alone: { options: {}, added: '' },
+  'below /api, behind a proxy': { options: { basePath: '/api', trustedProxies: ['127.0.0.1'] }, added: proxy },
+};
+const configurationNames = Object.keys(configurations);
+const servers = new Map<string, Served>();
+let alone: Served;
 
 before(async () => {
   const sink = new Writable({
@@ -26,38 +41,53 @@ before(async () => {
     },
   });
   const log = createLog({ level: 'info', clock: systemClock, sink });
-  app = await createApp({ scryptCost: 1, clock: systemClock, log });
-  await app.users.add({ name: 'Ada', role: 'admin', email, password });
-  port = await app.listen({ port: 0, host: '127.0.0.1' });
-  const signIn = `Content-Type: application/json\r\n`;
-  const { body } = await ask(`POST /tokens ${host}${signIn}`, JSON.stringify({ email, password }));
-  token = /"access_token":"([^"]+)/.exec(body)?.[1] ?? '';
-  const { fields } = await ask(`POST /login ${host}${signIn}`, JSON.stringify({ email, password }));
-  cookie = /sid=([^;]+)/.exec(fields.get('set-cookie') ?? '')?.[1] ?? '';
-  assert.equal((await createItem('{"name":"a","price":1}')).status, 201);
+  for (const [name, { options, added }] of Object.entries(configurations)) {
+    const app = await createApp({ ...options, scryptCost: 1, clock: systemClock, log });
+    await app.users.add({ name: 'Ada', role: 'admin', email, password });
+    const port = await app.listen({ port: 0, host: '127.0.0.1' });
+    const basePath = 'basePath' in options ? options.basePath : '';
+    const server: Served = { app, port, basePath, added, token: '', cookie: '' };
+    const { body } = await ask(`POST /tokens ${host}${json}`, JSON.stringify({ email, password }), server);
+    server.token = /"access_token":"([^"]+)/.exec(body)?.[1] ?? '';
+    const { fields } = await ask(`POST /login ${host}${json}`, JSON.stringify({ email, password }), server);
+    server.cookie = /sid=([^;]+)/.exec(fields.get('set-cookie') ?? '')?.[1] ?? '';
+    assert.equal((await createItem('{"name":"a","price":1}', json, server)).status, 201);
+    servers.set(name, server);
+  }
+  alone = served('alone');
 });
-after(() => app.close());
+after(() => Promise.all([...servers.values()].map(({ app }) => app.close())));
+
+function served(name: string): Served {
+  return servers.get(name) ?? assert.fail(name);
+}
 
 const host = 'HTTP/1.1\r\nHost: a\r\n';
 const json = 'Content-Type: application/json\r\n';
 
 /** Sends a head without its end, and a body with its length, on a connection of its own. */
-async function ask(head: string, body?: string | Buffer): Promise<RawReply> {
+async function ask(head: string, body?: string | Buffer, { port, basePath, added } = alone): Promise<RawReply> {
   const bytes = body === undefined ? undefined : Buffer.from(body);
   const length = bytes === undefined ? '' : `Content-Length: ${bytes.length}\r\n`;
-  const client = new RawClient(port).send(`${head}${length}\r\n`);
+  const sent = head.replace(' /', ` ${basePath}/`);
+  const client = new RawClient(port).send(`${sent}${added}${length}\r\n`);
   if (bytes !== undefined) client.send(bytes);
   const reply = await client.reply(head.slice(0, head.indexOf(' ')));
   client.socket.destroy();
   return reply;
 }
 
-function bearer(): string {
+function bearer({ token } = alone): string {
   return `Authorization: Bearer ${token}\r\n`;
 }
 
-function createItem(body: string | Buffer, fields = json): Promise<RawReply> {
-  return ask(`POST /items ${host}${bearer()}${fields}`, body);
+function createItem(body: string | Buffer, fields = json, server = alone): Promise<RawReply> {
+  return ask(`POST /items ${host}${bearer(server)}${fields}`, body, server);
+}
+
+/** Returns each row with the name of each configuration. */
+function everywhere<Row>(rows: readonly Row[]): (readonly [configuration: string, row: Row])[] {
+  return configurationNames.flatMap((name) => rows.map((row) => [name, row] as const));
 }
 
 function codeOf({ status, fields, body }: RawReply): string {
@@ -73,7 +103,7 @@ function codeOf({ status, fields, body }: RawReply): string {
 const good = '{"name":"a","price":1}';
 const nested = (depth: number): string => `${'['.repeat(depth)}${']'.repeat(depth)}`;
 
-for (const [what, body, fields, expected] of [
+const bodies = [
   ['no Content-Type', good, '', '415 unsupported_media_type'],
   ['another Content-Type', good, 'Content-Type: text/plain\r\n', '415 unsupported_media_type'],
   ['a form', 'name=a&price=1', 'Content-Type: application/x-www-form-urlencoded\r\n', '415 unsupported_media_type'],
@@ -111,16 +141,20 @@ for (const [what, body, fields, expected] of [
   ['a lone surrogate', '{"name":"\\ud800","price":1}', json, '422 validation_failed'],
   ['a control character', '{"name":"a\\u0007","price":1}', json, '422 validation_failed'],
   ['a bidi override', '{"name":"a\u202eb","price":1}', json, '422 validation_failed'],
-] as const) {
-  test(`body: ${what}`, async () => {
-    const count = app.store.status().collections.find(({ name }) => name === 'items')?.records;
-    assert.equal(codeOf(await createItem(body, fields)), expected);
-    assert.equal(app.store.status().collections.find(({ name }) => name === 'items')?.records, count);
-    assert.equal((await ask(`GET /items/1 ${host}${bearer()}`)).status, 200);
+] as const;
+for (const [name, [what, body, fields, expected]] of everywhere(bodies)) {
+  test(`body: ${what} (${name})`, async () => {
+    const server = served(name);
+    const countItems = () =>
+      server.app.store.status().collections.find(({ name: collection }) => collection === 'items')?.records;
+    const count = countItems();
+    assert.equal(codeOf(await createItem(body, fields, server)), expected);
+    assert.equal(countItems(), count);
+    assert.equal((await ask(`GET /items/1 ${host}${bearer(server)}`, undefined, server)).status, 200);
   });
 }
 
-for (const [target, expected] of [
+const targets = [
   ['/items/1', '200'],
   ...['1e3', '0x1', '+1', '01', '-1', '0', '1.0', '%EF%BC%91', '9007199254740992', '%00', '%2f', '%5c', '1%20', '..']
     .map((id) => [`/items/${id}`, '404 not_found'] as const),
@@ -136,40 +170,45 @@ for (const [target, expected] of [
   ['/items?__proto__=1', '400 invalid_query'],
   ['/items?cursor=AAAA', '400 invalid_query'],
   ['/items/%', '400 malformed_request'],
-] as const) {
-  test(`target: ${target}`, async () => {
-    assert.equal(codeOf(await ask(`GET ${target} ${host}${bearer()}`)), expected);
+] as const;
+for (const [name, [target, expected]] of everywhere(targets)) {
+  test(`target: ${target} (${name})`, async () => {
+    const server = served(name);
+    assert.equal(codeOf(await ask(`GET ${target} ${host}${bearer(server)}`, undefined, server)), expected);
   });
 }
 
-for (const [what, fields, expected] of [
+const credentials = [
   ['none', () => '', '401 authentication_required'],
   ['the token', bearer, '200'],
-  ['another case of the scheme', () => `Authorization: bEaReR ${token}\r\n`, '200'],
-  ['the token twice', () => bearer() + bearer(), '400 malformed_request'],
-  ['two spaces', () => `Authorization: Bearer  ${token}\r\n`, '200'],
-  ['a comma', () => `Authorization: Bearer ${token}, Bearer ${token}\r\n`, '401 invalid_token'],
+  ['another case of the scheme', ({ token }: Served) => `Authorization: bEaReR ${token}\r\n`, '200'],
+  ['the token twice', (server: Served) => bearer(server) + bearer(server), '400 malformed_request'],
+  ['two spaces', ({ token }: Served) => `Authorization: Bearer  ${token}\r\n`, '200'],
+  ['a comma', ({ token }: Served) => `Authorization: Bearer ${token}, Bearer ${token}\r\n`, '401 invalid_token'],
   ['Basic', () => 'Authorization: Basic YTpi\r\n', '401 invalid_token'],
   ['an empty field', () => 'Authorization:\r\n', '401 invalid_token'],
-  ['a bad token, a good cookie', () => `Authorization: Bearer x\r\nCookie: sid=${cookie}\r\n`, '401 invalid_token'],
-  ['the cookie', () => `Cookie: a=b; sid=${cookie}\r\n`, '200'],
-  ['the cookie twice', () => `Cookie: sid=${cookie}; sid=${cookie}\r\n`, '200'],
-  ['two Cookie fields', () => `Cookie: sid=${cookie}\r\nCookie: a=b\r\n`, '200'],
+  ['a bad token, a good cookie', ({ cookie }: Served) => `Authorization: Bearer x\r\nCookie: sid=${cookie}\r\n`,
+    '401 invalid_token'],
+  ['the cookie', ({ cookie }: Served) => `Cookie: a=b; sid=${cookie}\r\n`, '200'],
+  ['the cookie twice', ({ cookie }: Served) => `Cookie: sid=${cookie}; sid=${cookie}\r\n`, '200'],
+  ['two Cookie fields', ({ cookie }: Served) => `Cookie: sid=${cookie}\r\nCookie: a=b\r\n`, '200'],
   ['an unknown cookie', () => 'Cookie: sid=x\r\n', '401 invalid_session'],
   ['a cookie of 8 KB', () => `Cookie: sid=${'x'.repeat(8000)}\r\n`, '401 invalid_session'],
-] as const) {
-  test(`credentials: ${what}`, async () => {
-    assert.equal(codeOf(await ask(`GET /items/1 ${host}${fields()}`)), expected);
+] as const;
+for (const [name, [what, fields, expected]] of everywhere(credentials)) {
+  test(`credentials: ${what} (${name})`, async () => {
+    const server = served(name);
+    assert.equal(codeOf(await ask(`GET /items/1 ${host}${fields(server)}`, undefined, server)), expected);
   });
 }
 
 test('a token in the query is ignored', async () => {
-  assert.equal(codeOf(await ask(`GET /items/1?access_token=${token} ${host}`)), '401 authentication_required');
+  assert.equal(codeOf(await ask(`GET /items/1?access_token=${alone.token} ${host}`)), '401 authentication_required');
 });
 
 test('an optional body may be absent, empty, or chunked and empty', async () => {
   for (const fields of ['', 'Content-Length: 0\r\n', 'Transfer-Encoding: chunked\r\n']) {
-    const client = new RawClient(port).send(`POST /logout ${host}${fields}\r\n`);
+    const client = new RawClient(alone.port).send(`POST /logout ${host}${fields}\r\n`);
     if (fields.startsWith('T')) client.send('0\r\n\r\n');
     assert.equal((await client.reply()).status, 204, fields);
     client.socket.destroy();
@@ -214,19 +253,20 @@ test('every reply of the API has the fields that protect it in browsers', async 
 });
 
 test('a caller that leaves in mid content changes nothing', async () => {
-  const before = app.store.status().commits;
-  const client = new RawClient(port).send(`POST /items ${host}${bearer()}${json}Content-Length: 23\r\n\r\n${good}`);
+  const before = alone.app.store.status().commits;
+  const head = `POST /items ${host}${bearer()}${json}Content-Length: 23\r\n\r\n`;
+  const client = new RawClient(alone.port).send(head + good);
   client.socket.end();
   assert.equal((await client.reply()).status, 400);
-  assert.equal(app.store.status().commits, before);
+  assert.equal(alone.app.store.status().commits, before);
 });
 
 test('the log has one JSON object per line, and neither tokens nor cookies', async () => {
   await ask(`GET /items/1%0d%0a%7b?a=%0d%0a\t ${host}${bearer()}`);
-  await ask(`GET /items/1%0a ${host}Cookie: sid=${cookie}\r\nUser-Agent: a\tb\xff\r\n`);
+  await ask(`GET /items/1%0a ${host}Cookie: sid=${alone.cookie}\r\nUser-Agent: a\tb\xff\r\n`);
   await new Promise((resolve) => setTimeout(resolve, 20));
   const all = lines.join('').trimEnd().split('\n');
   assert.ok(all.length > 50);
   for (const line of all) assert.equal(typeof JSON.parse(line), 'object');
-  for (const hidden of [token, cookie, password]) assert.ok(!lines.join('').includes(hidden));
+  for (const hidden of [alone.token, alone.cookie, password]) assert.ok(!lines.join('').includes(hidden));
 });

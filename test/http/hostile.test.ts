@@ -1,16 +1,45 @@
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { connect as connectTls } from 'node:tls';
 import { Fields } from '../../src/http/fields.ts';
 import { checkHead } from '../../src/http/head.ts';
-import { type Listener, RawClient, startListener } from '../support/http/raw.ts';
+import { createProxies } from '../../src/options/proxies/proxies.ts';
+import { type Listener, RawClient, makeCertificate, startListener } from '../support/http/raw.ts';
 
+const directory = mkdtempSync(join(tmpdir(), 'cairn-hostile-'));
+const tls = makeCertificate(directory, 'localhost');
+rmSync(directory, { recursive: true });
+
+/** Every table runs in each of these, since none of them may change how a request is framed and read. */
+const configurations = ['gathered', 'behind a proxy, beside a body'];
+if (tls !== undefined) configurations.push('over TLS');
+const listeners = new Map<string, Listener>();
 let listener: Listener;
+/** Its body is under way while the tables of its configuration run. */
+let slow: RawClient;
+
 before(async () => {
-  listener = await startListener({ limits: { lingerTimeoutMs: 50, gatheringConnectionsMin: 0 } });
+  const limits = { lingerTimeoutMs: 50, gatheringConnectionsMin: 100, requestTimeoutMs: 600_000 };
+  listener = await startListener({ limits: { ...limits, gatheringConnectionsMin: 0 } });
+  const proxied = await startListener({ limits, proxies: createProxies(['127.0.0.1']) });
+  slow = new RawClient(proxied.port).send(`${post}Content-Length: 8\r\n\r\nhalf`);
+  const encrypted = await startListener({ limits }, tls);
+  [listener, proxied, encrypted].forEach((one, index) => listeners.set(configurations[index] ?? '', one));
 });
 after(async () => {
-  assert.equal(await listener.server.drain(2000), 0);
+  assert.equal((await slow.send('done').reply()).body, 'halfdone', 'no byte of another request');
+  slow.socket.destroy();
+  for (const { server } of listeners.values()) assert.equal(await server.drain(2000), 0);
 });
+
+function connect(configuration: string): RawClient {
+  const port = listeners.get(configuration)?.port ?? assert.fail(configuration);
+  if (configuration !== 'over TLS') return new RawClient(port);
+  return new RawClient(connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false }));
+}
 
 /** The mistake, the request's bytes, and the status that it must get, or several of which it must get one. */
 type Row = readonly [what: string, bytes: string, ...statuses: number[]];
@@ -20,8 +49,8 @@ const post = 'POST /echo HTTP/1.1\r\nHost: a\r\n';
 const chunked = `${post}Transfer-Encoding: chunked\r\n\r\n`;
 
 /** After every row, another caller is served as if nothing had been. */
-async function assertServes(): Promise<void> {
-  const client = new RawClient(listener.port).send(`${get}Connection: close\r\n\r\n`);
+async function assertServes(configuration: string): Promise<void> {
+  const client = connect(configuration).send(`${get}Connection: close\r\n\r\n`);
   const reply = await client.reply();
   assert.equal(reply.status, 200);
   assert.equal(reply.body, 'item /items/1');
@@ -43,11 +72,16 @@ function assertRefusal(reply: Parameters<typeof assertProblem>[0]): void {
   assert.ok(Math.abs(Date.parse(reply.fields.get('date') ?? '') - Date.now()) < 60_000, 'RFC 9110 §6.6.1');
 }
 
+/** Returns each row with each configuration. */
+function everywhere(rows: readonly Row[]): (readonly [configuration: string, row: Row])[] {
+  return configurations.flatMap((configuration) => rows.map((row) => [configuration, row] as const));
+}
+
 /** Each row gets problem details or a bare reply, and the connection is closed without a second one. */
 function refuses(name: string, rows: readonly Row[]): void {
-  for (const [what, bytes, ...statuses] of rows) {
-    test(`${name}: ${what}`, async () => {
-      const client = new RawClient(listener.port).send(bytes);
+  for (const [configuration, [what, bytes, ...statuses]] of everywhere(rows)) {
+    test(`${name}: ${what} (${configuration})`, async () => {
+      const client = connect(configuration).send(bytes);
       // What follows must never be taken for a request of its own.
       client.send(`\r\n${get}\r\n`);
       const reply = await client.reply();
@@ -55,7 +89,7 @@ function refuses(name: string, rows: readonly Row[]): void {
       assertRefusal(reply);
       assert.equal(reply.fields.get('connection'), 'close');
       assert.equal(await client.rest(), '');
-      await assertServes();
+      await assertServes(configuration);
     });
   }
 }
@@ -132,10 +166,10 @@ refuses('request line and Host (RFC 9112 §2, §3)', [
 
 /** Each row gets a reply of its own, and the connection stays open. */
 function answers(name: string, rows: readonly Row[]): void {
-  for (const [what, bytes, ...statuses] of rows) {
-    test(`${name}: ${what}`, async () => {
+  for (const [configuration, [what, bytes, ...statuses]] of everywhere(rows)) {
+    test(`${name}: ${what} (${configuration})`, async () => {
       const method = bytes.slice(0, bytes.indexOf(' '));
-      const client = new RawClient(listener.port).send(bytes);
+      const client = connect(configuration).send(bytes);
       for (const status of statuses) {
         const reply = await client.reply(method);
         assert.equal(reply.status, status, reply.body);

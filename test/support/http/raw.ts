@@ -32,8 +32,10 @@ export class RawClient {
   #ended = false;
   #wake: (() => void) | undefined;
 
-  constructor(port: number) {
-    this.socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true, noDelay: true });
+  /** Opens a connection to a port, or uses this one, which may be encrypted. */
+  constructor(target: number | Socket) {
+    const plain = { host: '127.0.0.1', allowHalfOpen: true, noDelay: true };
+    this.socket = typeof target === 'number' ? connect({ port: target, ...plain }) : target;
     this.socket.setEncoding('latin1');
     this.socket.on('data', (text) => {
       this.#received += String(text);
