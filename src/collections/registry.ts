@@ -27,7 +27,6 @@ import type {
 import { decidingNames } from './permissions.ts';
 import type { Readable } from './reader.ts';
 import { capitalized, shapeTagOf, type CollectionDeclaration } from './declaration.ts';
-import { sizerOf } from './size.ts';
 
 /**
  * A record of a declared collection: its fields, and the id of the user who created it,
@@ -289,7 +288,6 @@ function tableOf(
   return {
     name,
     hasKeys: ids !== undefined,
-    sizeOf: sizerOf(fields),
     parse: isSingle ? (record) => (record.id === singleNumber ? parse(record) : notSingle) : parse,
     unique: Object.fromEntries(unique),
     groups: {

@@ -33,17 +33,12 @@ export type Key = string | number;
 /** The key of a record in an index, or its keys; `undefined` where it takes no part. */
 export type Keys = Key | readonly Key[] | undefined;
 
-/** Returns about how much memory a record takes, in bytes; 0 for none. */
-export type SizeOf = (record: object | undefined) => number;
-
 /** Declares a collection. The store does not know the meaning of its records. */
 export interface TableDefinition<R extends StoredRecord> {
   /** 1 to 63 letters of either case, digits, `_` and `-`. */
   readonly name: string;
   /** True for a table of the server itself, such as that of sessions: it is no collection. */
   readonly isServers?: true;
-  /** Returns about how much memory a record takes. Absent: all have the same few names. */
-  readonly sizeOf?: SizeOf;
   /** True where records can have ids that are not their numbers. */
   readonly hasKeys?: boolean;
   /** Returns a stored record with its type, or the reason why it does not fit the declaration. */

@@ -9,11 +9,10 @@ import { firstIndex } from '../../base/search.ts';
 import { type Clock, timers } from '../../base/system.ts';
 import { createSlices, type YieldToEventLoop } from '../../base/turns.ts';
 import { decidingNames, permissionOf } from '../../collections/permissions.ts';
-import { sizerOf } from '../../collections/size.ts';
 import { leavable, type StreamedBody } from '../../http/message.ts';
 import { fieldValue, representationWriter, type Write } from '../../schema/record.ts';
 import { sizeOf } from '../../store/memory/size.ts';
-import type { RecordChange, SizeOf, Store, StoredRecord } from '../../store/store.ts';
+import type { RecordChange, Store, StoredRecord } from '../../store/store.ts';
 
 /** A collection with changes that the feed reports to callers who may list it. */
 type Reported = Pick<RoutedCollection, 'name' | 'fields' | 'access' | 'isSingle'>;
@@ -30,7 +29,6 @@ type Followed = ReadonlyMap<Source, Sees>;
 interface Source extends Reported {
   /** Writes a record as callers see it. */
   readonly write: Write;
-  readonly sizeOf: SizeOf;
   /** The names of the values that decide who sees a record; empty where callers alone do. */
   readonly deciding: readonly string[];
 }
@@ -151,7 +149,7 @@ export class ChangeFeed {
         const { name, fields, access } = each;
         const deciding = decidingNames(access);
         const write = representationWriter(fields);
-        return [name, { ...each, write, sizeOf: sizerOf(fields), deciding }];
+        return [name, { ...each, write, deciding }];
       }),
     );
     store.onPublished((changes) => this.#remember(changes));
@@ -407,7 +405,7 @@ function eventOf(change: RecordChange, source: Source): Event {
   const kind = record === undefined ? 'removed' : written;
   const earlier = decidingIn(before, source.deciding);
   const after = decidingIn(record, source.deciding);
-  const bytes = source.sizeOf(record) + source.sizeOf(earlier) + source.sizeOf(after);
+  const bytes = sizeOf(record) + sizeOf(earlier) + sizeOf(after);
   return { sequence, source, kind, id, bytes, record, before: earlier, after };
 }
 
@@ -448,7 +446,7 @@ function textOf(event: Event): string {
   const shown = record === undefined ? '' : `,"record":${source.write(record)}`;
   event.text = `${headOf(event, kind)}${shown}}\n`;
   // A text may be several times as long as its record, with characters that JSON escapes.
-  event.bytes += sizeOf(event.text) - source.sizeOf(record);
+  event.bytes += sizeOf(event.text) - sizeOf(record);
   event.record = undefined;
   return event.text;
 }

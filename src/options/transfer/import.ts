@@ -20,9 +20,10 @@ import {
   type Registry,
   type Target,
 } from '../../collections/registry.ts';
-import { checkSize, sizerOf } from '../../collections/size.ts';
+import { checkSize } from '../../collections/size.ts';
 import { valueName } from '../../schema/field.ts';
 import { looksSame, representationOf } from '../../schema/record.ts';
+import { sizeOf } from '../../store/memory/size.ts';
 import type { Store, Transaction } from '../../store/store.ts';
 import { inMiB } from './file.ts';
 import { areRecords, withUsableIds, type Named } from './declare.ts';
@@ -87,7 +88,6 @@ export function checkMembers(
   let memoryBytes = 0;
   for (const { collection, records, ids, highest } of arrivals) {
     const { name } = collection;
-    const sizeOf = sizerOf(collection.fields);
     for (const { fields } of records) {
       bytes += Buffer.byteLength(JSON.stringify(fields)) + name.length + entryBytes;
       memoryBytes += sizeOf({ id: 0, revision: 0, ownerId: 0, ...fields });

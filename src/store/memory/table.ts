@@ -10,7 +10,6 @@ import {
   type MisfitCause,
   type RecordChange,
   type Referring,
-  type SizeOf,
   type StoredRecord,
   type View,
 } from '../store.ts';
@@ -74,7 +73,6 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   /** The id that the next new record gets, after those of the batch. */
   #nextPendingId = 1;
   readonly #sum: { bytes: number };
-  readonly #sizeOf: SizeOf;
 
   /** `sum` counts the memory that the records and the indexes take, as the batch leaves them. */
   constructor(definition: TableDefinition<R>, sum: { bytes: number }) {
@@ -87,7 +85,6 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     this.whenFull = whenFull;
     this.#definition = definition;
     this.#sum = sum;
-    this.#sizeOf = definition.sizeOf ?? sizeOf;
     this.#blocks = new Blocks(sum);
     this.#unique = indexesOf(unique ?? {}, sum);
     this.#keys = this.#unique.get(keyName);
@@ -276,9 +273,9 @@ export class Table<R extends StoredRecord> implements Collection<R> {
       const problem = `it does not fit the declaration of ${this.name}: record ${named} ${record}`;
       return { problem, cause: { id: idOf(stored), reason: record } };
     }
-    const bytes = this.#sizeOf(record);
+    const bytes = sizeOf(record);
     if (bytes === Infinity) return { problem: `a record is nested more than ${levelsMax} deep` };
-    this.#sum.bytes += bytes - this.#sizeOf(this.get(id));
+    this.#sum.bytes += bytes - sizeOf(this.get(id));
     this.#publish(id, record);
     this.advance(0, id + 1);
     return undefined;
@@ -313,7 +310,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
 
   /** Counts a record in the place of another. */
   #count(before: R | undefined, record: R | undefined): void {
-    this.#sum.bytes += this.#sizeOf(record) - this.#sizeOf(before);
+    this.#sum.bytes += sizeOf(record) - sizeOf(before);
   }
 
   #publish(id: number, record: R | undefined): void {
