@@ -23,7 +23,7 @@ test('an index has the ids of a key in ascending order, or from one on, however 
   };
   // Enough ids with one key for several blocks; the first are added in order, as new records are.
   for (let id = 5000; id < 8000; id += 1) {
-    index.add(id, 1, undefined);
+    index.publish(id, undefined, 1);
     model.get(1)?.add(id);
   }
   check();
@@ -34,8 +34,8 @@ test('an index has the ids of a key in ascending order, or from one on, however 
       const keys = random.pick([key, [key], [key, 2]]);
       const others = random.pick([0, 0, 2]);
       const isAdded = round < 4 ? random.below(3) > 0 : random.below(3) === 0;
-      if (isAdded) index.add(id, keys, others);
-      else index.remove(id, keys, others);
+      if (isAdded) index.stage(id, others, undefined, keys);
+      else index.stage(id, others, keys, undefined);
       for (const each of new Set([keys].flat())) {
         if (each === others) continue;
         if (isAdded) model.get(each)?.add(id);
@@ -44,7 +44,7 @@ test('an index has the ids of a key in ascending order, or from one on, however 
     }
     check();
   }
-  for (let id = 1; id <= 9000; id += 1) index.remove(id, [1, 2, 3], undefined);
+  for (let id = 1; id <= 9000; id += 1) index.publish(id, [1, 2, 3], undefined);
   for (const ids of model.values()) ids.clear();
   check();
 });
@@ -52,10 +52,9 @@ test('an index has the ids of a key in ascending order, or from one on, however 
 test('keys of a record that are many on both sides of a change take one pass', () => {
   const index = new RecordIndex<Holder>(({ keys }) => keys, { bytes: 0 });
   const [before, after] = [0, 100_000].map((first) => Array.from({ length: 100_000 }, (_, at) => first + at));
-  index.add(1, before, undefined);
+  index.publish(1, undefined, before);
   const begun = process.cpuUsage();
-  index.add(1, after, before);
-  index.remove(1, before, after);
+  index.publish(1, before, after);
   const { user } = process.cpuUsage(begun);
   // A look at each of the others for each key takes 20 s.
   assert.ok(user < 2_000_000, `${user} us`);
@@ -71,11 +70,13 @@ test('of long lists that differ, an index changes what differs alone', () => {
     const some = () => Array.from({ length: random.below(12) }, id);
     const before = some();
     const after = random.below(2) === 0 ? before.filter((_, at) => at !== 3) : some();
-    index.add(1, before, undefined);
-    index.remove(1, before, after);
-    index.add(1, after, before);
+    index.publish(1, undefined, before);
+    index.stage(1, before, before, after);
+    const staged = new Set([...before, ...after]);
+    assert.deepEqual(new Set(index.keys(() => true)), staged, 'the published keys stay');
+    index.publish(1, before, after);
     assert.deepEqual(new Set(index.keys(() => true)), new Set(after));
-    index.remove(1, after, undefined);
+    index.publish(1, after, undefined);
     assert.deepEqual([...index.keys(() => true)], []);
   }
 });

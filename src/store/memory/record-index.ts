@@ -4,12 +4,14 @@ import { sizeOf } from './size.ts';
 
 export type KeyOf<R> = (record: R) => Keys;
 
-/** Whether a key is among `keys`. */
+/** True if a key is among `keys`. */
 export const hasKey = (keys: Keys, key: Key): boolean =>
   typeof keys === 'object' ? keys.includes(key) : keys === key;
 
 /** The keys that are not among `others`. Both may be many; most often they differ in one place. */
-function without(keys: readonly Key[], others: Keys): readonly Key[] {
+function without(keys: Keys, others: Keys): readonly Key[] {
+  if (keys === undefined) return [];
+  if (typeof keys !== 'object') return hasKey(others, keys) ? [] : [keys];
   if (typeof others !== 'object') return keys.filter((key) => key !== others);
   let [start, end, otherEnd] = [0, keys.length, others.length];
   while (start < end && keys[start] === others[start]) start += 1;
@@ -125,41 +127,43 @@ export class RecordIndex<R> {
     return Array.from(keys, (key) => [...this.ids(key)].slice(skipped)).flat();
   }
 
-  /** Adds an id to the keys that are not among `others`. */
-  add(id: number, keys: Keys, others: Keys): void {
-    if (keys === undefined) return;
-    if (typeof keys === 'object') {
-      for (const key of without(keys, others)) this.add(id, key, undefined);
-      return;
-    }
-    if (hasKey(others, keys)) return;
-    const ids = this.#ids.get(keys);
+  /**
+   * Replaces the keys of a pending version by those of the next one. The keys of the published
+   * version stay until the next one is published.
+   */
+  stage(id: number, published: Keys, pending: Keys, next: Keys): void {
+    for (const key of without(pending, published)) this.#remove(id, key);
+    for (const key of without(next, published)) this.#add(id, key);
+  }
+
+  /** Replaces the keys of the published version by those of the next one. */
+  publish(id: number, published: Keys, next: Keys): void {
+    for (const key of without(published, next)) this.#remove(id, key);
+    // If the version was pending, its keys are there.
+    for (const key of without(next, published)) this.#add(id, key);
+  }
+
+  #add(id: number, key: Key): void {
+    const ids = this.#ids.get(key);
     if (typeof ids === 'object') {
       if (ids.add(id)) this.#sum.bytes += idBytes;
     } else if (ids === undefined) {
-      this.#ids.set(keys, id);
-      this.#sum.bytes += sizeOfKey(keys);
+      this.#ids.set(key, id);
+      this.#sum.bytes += sizeOfKey(key);
     } else if (ids !== id) {
-      this.#ids.set(keys, new SortedIds(ids, id));
+      this.#ids.set(key, new SortedIds(ids, id));
       this.#sum.bytes += idsBytes + idBytes;
     }
   }
 
-  /** Removes an id from the keys that are not among `others`. */
-  remove(id: number, keys: Keys, others: Keys): void {
-    if (keys === undefined) return;
-    if (typeof keys === 'object') {
-      for (const key of without(keys, others)) this.remove(id, key, undefined);
-      return;
-    }
-    if (hasKey(others, keys)) return;
-    const ids = this.#ids.get(keys);
+  #remove(id: number, key: Key): void {
+    const ids = this.#ids.get(key);
     if (typeof ids === 'object') {
       if (ids.delete(id)) this.#sum.bytes -= idBytes;
       if (ids.size > 0) return;
       this.#sum.bytes -= idsBytes - idBytes;
     } else if (ids !== id) return;
-    this.#ids.delete(keys);
-    this.#sum.bytes -= sizeOfKey(keys);
+    this.#ids.delete(key);
+    this.#sum.bytes -= sizeOfKey(key);
   }
 }

@@ -184,14 +184,12 @@ export class Table<R extends StoredRecord> implements Collection<R> {
 
   /** Puts a pending record, or removes it where `record` is `undefined`. */
   putPending(id: number, record: R | undefined): void {
-    const [published, before] = [this.get(id), this.getPending(id)];
-    this.#count(before, record);
+    const published = this.get(id);
+    const pending = this.getPending(id);
+    this.#count(pending, record);
     for (const index of this.#indexes) {
-      const keyOf = (version: R | undefined) => version && index.keyOf(version);
-      const [kept, from, to] = [keyOf(published), keyOf(before), keyOf(record)];
-      if (from === to) continue;
-      index.remove(id, from, kept);
-      index.add(id, to, kept);
+      const keysOf = (version: R | undefined) => version && index.keyOf(version);
+      index.stage(id, keysOf(published), keysOf(pending), keysOf(record));
     }
     if (record === published) this.#pending.delete(id);
     else this.#pending.set(id, record);
@@ -317,10 +315,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     const needsBefore = this.#indexes.length > 0 || this.#followers.size > 0;
     const before = needsBefore ? this.get(id) : undefined;
     for (const index of this.#indexes) {
-      const from = before && index.keyOf(before);
-      const to = record && index.keyOf(record);
-      index.remove(id, from, to);
-      index.add(id, to, from);
+      index.publish(id, before && index.keyOf(before), record && index.keyOf(record));
     }
     this.#blocks.set(id, record);
     for (const listener of this.#followers) listener(before, record);
