@@ -1,25 +1,12 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { test, type TestContext } from 'node:test';
+import { test } from 'node:test';
 
-import { isLockedRun } from '../support/locked.ts';
 import { defineCollection } from '../../src/index.ts';
 import { silentLog } from '../../src/log/log.ts';
 import { openTestApp } from '../support/app.ts';
-
-/** Mounts a file system of this size; `undefined` if that is not allowed here. */
-function smallDisk(t: TestContext, size: string): string | undefined {
-  const disk = mkdtempSync(join(tmpdir(), 'cairn-disk-'));
-  const mounted = isLockedRun ? undefined : spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'none', disk]);
-  t.after(() => {
-    if (mounted?.status === 0) spawnSync('umount', ['-l', disk]);
-    rmSync(disk, { recursive: true });
-  });
-  return mounted?.status === 0 ? disk : undefined;
-}
+import { smallDisk } from '../support/small-disk.ts';
 
 test('a start on a disk without a free byte serves who is signed in, and goes on when there is room', async (t) => {
   const disk = smallDisk(t, '4m');

@@ -1,0 +1,17 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { isLockedRun } from './locked.ts';
+
+/** Mounts a file system of this size; `undefined` if that is not allowed here. */
+export function smallDisk(t: TestContext, size: string): string | undefined {
+  const disk = mkdtempSync(join(tmpdir(), 'cairn-disk-'));
+  const mounted = isLockedRun ? undefined : spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'none', disk]);
+  t.after(() => {
+    if (mounted?.status === 0) spawnSync('umount', ['-l', disk]);
+    rmSync(disk, { recursive: true });
+  });
+  return mounted?.status === 0 ? disk : undefined;
+}
