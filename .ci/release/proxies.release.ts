@@ -10,10 +10,12 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { limits } from '../../src/base/limits.ts';
 import { createLog } from '../../src/log/log.ts';
 import { makeCertificate } from '../../test/support/http/raw.ts';
 import { handbook } from '../../test/support/source.ts';
-import { createApp } from '../../test/support/inside.ts';
+import { createApp, type App } from '../../test/support/inside.ts';
+import { smallDisk } from '../../test/support/small-disk.ts';
 import { until } from '../../test/support/until.ts';
 
 const administrator = { email: 'ada@example.org', password: 'correct horse battery staple' };
@@ -25,6 +27,7 @@ interface Answer {
 }
 
 interface Proxied {
+  readonly app: App;
   readonly port: number;
   ask(method: string, path: string, headers?: Record<string, string>, body?: string): Promise<Answer>;
   /** The lines of Cairn's log. */
@@ -61,14 +64,16 @@ const programs: Readonly<Record<string, Configure>> = {
 };
 
 /** Starts Cairn and a proxy before it. The caller comes from 127.0.0.5, the proxy from 127.0.0.1. */
-async function startProxied(t: TestContext, name: string, configure: Configure): Promise<Proxied> {
+async function startProxied(
+  t: TestContext, name: string, configure: Configure, data?: string,
+): Promise<Proxied> {
   const directory = mkdtempSync(join(tmpdir(), 'cairn-proxy-'));
   const logged: string[] = [];
   const sink = { write: (bytes: Uint8Array, done: () => void) => (logged.push(String(bytes)), done()) };
   const log = createLog({ level: 'info', sink });
-  const notes = { name: 'notes', fields: { content: { kind: 'json', bytesMax: 2_000_000 } } } as const;
+  const notes = { name: 'notes', fields: { content: { kind: 'json', bytesMax: limits.recordBytesMax } } } as const;
   const own = { basePath: '/api', trustedProxies: ['127.0.0.1'], collections: [notes] };
-  const options = { ...own, administrator, scryptCost: 1, log };
+  const options = { ...own, administrator, scryptCost: 1, log, ...(data !== undefined && { directory: data }) };
   const app = await createApp(options);
   const cairnPort = await app.listen({ port: 0, host: '127.0.0.1' });
   const port = await freePort();
@@ -110,7 +115,7 @@ async function startProxied(t: TestContext, name: string, configure: Configure):
   }
   const lines = (): Record<string, unknown>[] =>
     logged.join('').trimEnd().split('\n').map((line): Record<string, unknown> => JSON.parse(line));
-  return { port, ask, lines };
+  return { app, port, ask, lines };
 }
 
 for (const [name, configure] of Object.entries(programs)) {
@@ -134,8 +139,11 @@ for (const [name, configure] of Object.entries(programs)) {
       assert.deepEqual([made.status, made.headers['location']], [201, `/api/items/${id}`]);
     }
 
-    const large = JSON.stringify({ content: 'x'.repeat(1_900_000) });
+    // The record is stored with its id and its owner; white space makes the body as large as bodies may be.
+    const large = JSON.stringify({ content: 'x'.repeat(limits.recordBytesMax - 100) }).padEnd(limits.recordBytesMax);
     assert.equal((await ask('POST', '/api/notes', { ...json, ...cookie, ...origin }, large)).status, 201);
+    const larger = await ask('POST', '/api/notes', { ...json, ...cookie, ...origin }, `${large} `);
+    assert.deepEqual([larger.status, larger.headers['content-type']], [413, 'application/problem+json']);
     const withoutSlash = await ask('GET', '/api');
     assert.ok([301, 303].includes(withoutSlash.status), String(withoutSlash.status));
     assert.match(String(withoutSlash.headers['location']), /\/api\/$/);
@@ -163,5 +171,30 @@ for (const [name, configure] of Object.entries(programs)) {
     await until(() => lines().some((line) => line['id'] === id));
     assert.equal(lines().find(({ event }) => event === 'login_failed')?.['address'], '127.0.0.5');
     assert.ok(lines().some((line) => line['id'] === id && line['status'] === 401), 'the log has the id of the answer');
+  });
+
+  test(`behind ${name}, reads and removals go on while the disk is full`, async (t) => {
+    if (spawnSync(name, ['-v']).error !== undefined) return t.skip(`${name} is not installed here`);
+    const disk = smallDisk(t, '6m');
+    if (disk === undefined) return t.skip('no file system can be mounted here');
+    const { app, port, ask, lines } = await startProxied(t, name, configure, join(disk, 'data'));
+    const json = { 'Content-Type': 'application/json', Origin: `https://localhost:${port}` };
+    const { headers } = await ask('POST', '/api/login', json, JSON.stringify(administrator));
+    const signedIn = { ...json, Cookie: headers['set-cookie']?.[0]?.split(';')[0] ?? '' };
+    const note = JSON.stringify({ content: 'x'.repeat(50_000) });
+    const statuses: number[] = [];
+    do statuses.push((await ask('POST', '/api/notes', signedIn, note)).status);
+    while (statuses.at(-1) === 201 && statuses.length < 500);
+    assert.deepEqual([statuses.at(-1), app.store.state], [507, 'full']);
+
+    // haproxy takes a server away after three probes that fail.
+    const countProbes = () => lines().filter(({ route }) => route === '/readyz').length;
+    const probes = countProbes();
+    if (name === 'haproxy') await until(() => countProbes() > probes + 3);
+    const ready = await ask('GET', '/api/readyz');
+    assert.deepEqual([ready.status, JSON.parse(ready.body)], [200, { status: 'ready', writes: 'full' }]);
+    assert.equal((await ask('GET', '/api/notes/1', signedIn)).status, 200);
+    assert.equal((await ask('DELETE', '/api/notes/1', signedIn)).status, 204);
+    await app.close();
   });
 }
