@@ -33,8 +33,9 @@ const unit = new Map(
 const manifest = JSON.parse(readFileSync(join(projectDirectory, 'package.json'), 'utf8'));
 /** The reference's line for a program in `/opt/cairn`, and data in this directory. */
 function lockedWords(data: string): string[] {
-  const [, common = ''] = /^FLAGS="(.*)"$/m.exec(handbook) ?? [];
-  const flags = common.replace('$PWD', '/opt/cairn/node_modules/cairn-api').replaceAll('$CAIRN_DATA', data).split(' ');
+  const [, common = ''] = /^FLAGS="(.*?)"$/ms.exec(handbook) ?? [];
+  const placed = joined(common).replace('$PWD', '/opt/cairn/node_modules/cairn-api').replaceAll('$CAIRN_DATA', data);
+  const flags = placed.split(' ');
   return ['node', '--permission', ...flags, 'node_modules/cairn-api/dist/main.js', 'serve'];
 }
 /** The user `node` of the image, and the dynamic user of the systemd unit. */

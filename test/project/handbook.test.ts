@@ -43,6 +43,12 @@ test('the picture of the floors is made from the imports', () => {
 /** With the pages that are no part of the manual. */
 const linked = [...pages, 'src/README.md', 'test/README.md', '.github/CONTRIBUTING.md', '.github/SECURITY.md'];
 
+test('no line of a page is wider than 140 columns, but for rows of tables and answers of the server', () => {
+  const wide = linked.flatMap((page) => projectText(page).split('\n').flatMap((line, index) =>
+    line.length > 140 && !/^ *\||^\[\{"/.test(line) ? [`${page}:${index + 1}`] : []));
+  assert.deepEqual(wide, []);
+});
+
 test('every file, test and link that the pages name is there', () => {
   const wrong: string[] = [];
   for (const page of linked) {
