@@ -24,12 +24,12 @@ visitTest('a collection has an API tab with samples for its filters, fields, and
   assert.deepEqual(
     await browser.run('return [...document.querySelectorAll(".operation summary")].map((at) => at.innerText)'),
     [
-      'GET\n/items\nList items\nsigned in', 'POST\n/items\nCreate a new item\nsigned in',
-      'GET\n/items/{id}\nRead the item with this id\nsigned in',
-      'PUT\n/items/{id}\nReplace the item with this id\nadmin, owner',
-      'PATCH\n/items/{id}\nChange some fields of the item with this id\nadmin, owner',
-      'DELETE\n/items/{id}\nDelete the item with this id\nadmin, owner',
-      'POST\n/items/batch\nCreate many items at once, all or none\nsigned in',
+      'GET\n/items\nList items\nFor everyone signed in.', 'POST\n/items\nCreate a new item\nFor everyone signed in.',
+      'GET\n/items/{id}\nRead the item with this id\nFor everyone signed in.',
+      'PUT\n/items/{id}\nReplace the item with this id\nFor the owner, administrators.',
+      'PATCH\n/items/{id}\nChange some fields of the item with this id\nFor the owner, administrators.',
+      'DELETE\n/items/{id}\nDelete the item with this id\nFor the owner, administrators.',
+      'POST\n/items/batch\nCreate many items at once, all or none\nFor everyone signed in.',
     ],
   );
   await browser.click('.operation summary');
@@ -91,7 +91,7 @@ visitTest('the documentation is read, searched and linked by people who may not 
   await visit.visit('#/api/books/createBook');
   await shows('For administrators.', '#createBook');
   const unfold = 'for (const at of document.querySelectorAll("details")) at.open = true; ';
-  const words = 'Only records that contain this text';
+  const words = 'Only records where title contains this text';
   await browser.until(`${unfold} return document.querySelector("#home").innerText.includes(arguments[0])`, words);
   await shows('required', '#home');
   await shows('new | used', '#home');

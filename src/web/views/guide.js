@@ -249,8 +249,6 @@ function bodyView(entry) {
     'div.stack',
     h(
       'p',
-      prose(of.description),
-      ' ',
       h('a', { href: address('', `api/${entry.tag}/${operationId}`, route.query) }, 'Link to this'),
     ),
     h(
@@ -308,20 +306,29 @@ function bodyView(entry) {
 const problemOf = (ref = '') =>
   state.description?.components.responses?.[ref.split('/').at(-1) ?? '']?.description ?? '';
 
-/** @type {{ [access: string]: string }} */
-const who = {
+/** People by the word of access that lets them in. @type {{ [word: string]: string }} */
+const people = {
   public: 'everyone',
   optional: 'everyone',
-  user: 'signed in',
-  self: 'admin, self',
-  owner: 'admin, owner',
+  user: 'everyone signed in',
+  session: 'everyone signed in',
+  self: 'the user',
+  owner: 'the owner',
+  member: 'members',
+  admin: 'administrators',
 };
+
+/** Says who may carry out an operation. @param {Operation} operation */
+function audience({ 'x-access': access = '' }) {
+  const all = access.split(' or ').map((word) => people[word] ?? word);
+  const isForAll = all.some((each) => each.startsWith('everyone'));
+  return `For ${[...new Set(isForAll ? all : [...all, 'administrators'])].join(', ')}.`;
+}
 
 /** @param {Entry} entry */
 function entryView(entry) {
   const { method, path, of } = entry;
   const { operationId: id, summary = '' } = of;
-  const access = of['x-access'] ?? '';
   const ontoggle = (/** @type {Event} */ { target }) =>
     opened[target instanceof HTMLDetailsElement && target.open ? 'add' : 'delete'](id);
   const isOpen = opened.has(id);
@@ -333,7 +340,7 @@ function entryView(entry) {
       h('code.pill', method),
       h('code', path),
       h('span.grow', summary),
-      h('span.quiet', who[access] ?? access),
+      h('span.quiet', audience(of)),
     ),
     isOpen && bodyView(entry),
   );
@@ -356,9 +363,11 @@ export function view() {
   };
   const all = entries().toSorted((one, other) => isShut(one) - isShut(other));
   const words = search.toLowerCase();
-  const shown = all.filter(({ method, path, tag, of: { summary, description } }) =>
+  const shown = all.filter(({ method, path, tag, of: operation }) =>
     words
-      ? `${method} ${path} ${summary} ${description}`.toLowerCase().includes(words)
+      ? `${method} ${path} ${operation.summary} ${audience(operation)}`
+          .toLowerCase()
+          .includes(words)
       : !of || tag === of,
   );
   const collection = collectionOf(of);
