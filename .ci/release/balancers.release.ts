@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { limits } from '../../src/base/limits.ts';
 import { freePorts, noEtcd, RealEtcd } from '../../test/support/cluster/real-etcd.ts';
 import { handbook, projectDirectory } from '../../test/support/source.ts';
 
@@ -30,7 +31,9 @@ const programs: Readonly<Record<string, (recipe: string, directory: string) => r
     const file = join(directory, 'nginx.conf');
     const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((name) =>
       `${name}_temp_path ${join(directory, name)};`);
-    writeFileSync(file, `daemon off; pid ${join(directory, 'pid')}; error_log stderr crit; events {}
+    // Its workers write large bodies below the directory of this user.
+    const user = process.getuid?.() === 0 ? 'user root;' : '';
+    writeFileSync(file, `${user} daemon off; pid ${join(directory, 'pid')}; error_log stderr crit; events {}
       http { access_log off; ${temporary.join(' ')} ${recipe} }`);
     return ['-p', directory, '-c', file];
   },
@@ -86,6 +89,14 @@ for (const [name, configure] of Object.entries(programs)) {
     const forged = { ...authorization, 'X-Request-Id': 'forged' };
     const { headers } = await fetch(`http://127.0.0.1:${port}/items?limit=1`, { headers: forged });
     assert.match(headers.get('x-request-id') ?? '', /^[0-9a-f-]{32,36}$/, 'the balancer makes the id');
+    const largest = lamp.padEnd(limits.bodyBytesMax);
+    for (const [body, status] of [[largest, 201], [`${largest} `, 413]] as const) {
+      const large = await fetch(`http://127.0.0.1:${port}/items`, {
+        method: 'POST', headers: { ...json, ...authorization }, body,
+      });
+      const isOwn = /^application\/(?:problem\+)?json$/.test(large.headers.get('content-type') ?? '');
+      assert.deepEqual([large.status, isOwn], [status, true], 'Cairn, and not the balancer, says what is too large');
+    }
 
     assert.deepEqual(before.filter(({ status }) => status >= 300 || status === 0), []);
     // A machine that is slow without a kill is slow with it.
