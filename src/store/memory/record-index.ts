@@ -10,8 +10,9 @@ export const hasKey = (keys: Keys, key: Key): boolean =>
 
 /** The keys that are not among `others`. Both may be many; most often they differ in one place. */
 function without(keys: Keys, others: Keys): readonly Key[] {
-  if (keys === undefined) return [];
-  if (typeof keys !== 'object') return hasKey(others, keys) ? [] : [keys];
+  if (keys === undefined || keys === others) return none;
+  if (typeof keys !== 'object') return hasKey(others, keys) ? none : [keys];
+  if (others === undefined) return keys;
   if (typeof others !== 'object') return keys.filter((key) => key !== others);
   let [start, end, otherEnd] = [0, keys.length, others.length];
   while (start < end && keys[start] === others[start]) start += 1;
@@ -22,6 +23,8 @@ function without(keys: Keys, others: Keys): readonly Key[] {
   const known = new Set(others);
   return rest.filter((key) => !known.has(key));
 }
+
+const none: readonly Key[] = [];
 
 /** So many are found sooner one by one than by a set of all. */
 const few = 4;
