@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { defineCollection } from '../../src/index.ts';
-import { visitTest } from './visit.ts';
+import { keys, visitTest } from './visit.ts';
 
 /** An existing folder for pictures of all states, to be looked at. */
 const folder = process.env['SCREENSHOTS'];
@@ -47,7 +47,8 @@ const auditScript = `
       wrong.push('edge ' + node.outerHTML.slice(0, 80));
     }
     const own = [...node.childNodes].some((child) => child.nodeType === 3 && child.data.trim() !== '');
-    if (node.matches(':disabled') || !own && !node.matches('input, select')) continue;
+    const hasText = own || node.matches('input:not([type=checkbox]), select');
+    if (node.matches(':disabled') || !hasText) continue;
     const contrast = ratio(channels(color), ground(node));
     if (contrast < 4.5) wrong.push(contrast.toFixed(2) + ' ' + node.outerHTML.slice(0, 80));
   }
@@ -62,10 +63,21 @@ const suppliers = defineCollection({
   fields: Object.fromEntries(parts.map((part) => [part, { kind: 'text' }] as const)),
   access: { list: 'owner', read: 'owner' },
 });
+const reviews = defineCollection({
+  name: 'reviews', singular: 'review', timestamps: true,
+  fields: {
+    itemId: { kind: 'reference', to: 'items', onDelete: 'remove' },
+    state: { kind: 'choice', values: ['new', 'approved', 'rejected'], default: 'new' },
+    stars: { kind: 'integer', min: 1, max: 5 },
+    text: { kind: 'text', optional: true },
+    isPublic: { kind: 'boolean', default: true },
+  },
+  access: { replace: 'user', patch: 'user', remove: 'user' },
+});
 const motto = defineCollection({ name: 'motto', single: true, value: { kind: 'text', multiline: true } });
 
 visitTest('the page is readable and fits from 320 to 2,560 px, light and dark', {
-  things: 60, people: 30, isNoisy: true, collections: [suppliers, motto],
+  things: 60, people: 30, isNoisy: true, collections: [suppliers, motto, reviews],
 }, async ({ browser, server, signIn, visit, fill, shows, idle }) => {
   await server.as('ada', 'POST', '/items', { name: `A name with no end${'!'.repeat(182)}`, price: 1e12 });
   await server.as('ada', 'POST', '/items', { name: 'كرسي خشبي', price: 0 });
@@ -112,6 +124,14 @@ visitTest('the page is readable and fits from 320 to 2,560 px, light and dark', 
   await look('missing');
   await visit('#users/2');
   await look('user');
+  const review = { itemId: 38, stars: 4, text: 'A chair that everyone in the house wants to sit on' };
+  for (const state of ['new', 'approved', 'rejected']) await server.as('ada', 'POST', '/reviews', { ...review, state });
+  await visit('#/items/38');
+  await shows('Open as a list', '.related');
+  await look('record');
+  await browser.click('.related td.choice button');
+  await look('record with an open cell');
+  await browser.press(keys.escape);
   await visit('#items/39');
   await fill('name', 'Mine');
   await server.as('ada', 'PATCH', '/items/39', { name: 'Theirs' });
@@ -138,6 +158,26 @@ visitTest('the page is readable and fits from 320 to 2,560 px, light and dark', 
   await browser.open(`${server.url}/#nothing`);
   await idle();
   await look('nowhere');
+});
+
+visitTest('the actions of a related record stay in view at 390 px, and are large enough to touch', {
+  things: 1, collections: [reviews],
+}, async ({ browser, server, signIn, shows }) => {
+  await server.as('ada', 'POST', '/reviews', { itemId: 1, stars: 4, text: 'A chair that everyone wants to sit on' });
+  await browser.resize(390, 844);
+  await signIn('#/items/1');
+  await shows('Open as a list', '.related');
+  const actions: Record<'left' | 'right' | 'width' | 'height', number>[] = await browser.run(`
+    return [...document.querySelectorAll('.related .actions > *')].map((at) => at.getBoundingClientRect().toJSON());
+  `);
+  const card = await browser.run('return document.querySelector(".related .card").getBoundingClientRect().right');
+  assert.equal(actions.length, 2);
+  // WCAG 2.2 §2.5.8: a target has at least 24 px each way.
+  for (const { right, width, height } of actions) {
+    assert.ok(right <= card - 8, `ends at ${right} px of ${card} px`);
+    assert.ok(width >= 24 && height >= 24, `${width} × ${height} px`);
+  }
+  await browser.resize(1280, 800);
 });
 
 visitTest('forced colours keep the current view, row and controls distinguishable', {
