@@ -72,7 +72,7 @@ const mutants: readonly (readonly [string, string, string, string, string])[] = 
 suite('the cases of the shared log', () => {
   const copy = mkdtempSync(join(tmpdir(), 'cairn-mutants-'));
   after(() => rmSync(copy, { recursive: true, force: true }));
-  for (const name of ['src', 'test', 'package.json', 'tsconfig.json']) {
+  for (const name of ['src', 'test', 'README.md', 'package.json', 'tsconfig.json']) {
     cpSync(join(projectDirectory, name), join(copy, name), { recursive: true });
   }
   symlinkSync(join(projectDirectory, 'node_modules'), join(copy, 'node_modules'));

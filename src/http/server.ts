@@ -46,6 +46,7 @@ export class HttpServer extends Shared {
     const server = await createNodeServer(tls, this.options.limits);
     server
       .on('request', this.receive)
+      .on('checkContinue', this.#receiveExpecting)
       .on('connect', (_, socket: Socket) => this.#failTunnel(socket))
       .on('clientError', (error: NodeJS.ErrnoException, socket: Socket) =>
         this.#failMalformed(error, socket),
@@ -80,6 +81,15 @@ export class HttpServer extends Shared {
   /** Answers a request that has just arrived at a `node:http` or `node:https` server. */
   readonly receive = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
     this.#connection(incoming.socket).receive({ incoming, outgoing });
+  };
+
+  /**
+   * Answers a request that waits for `100 Continue`. Behind an earlier reply it gets none, and is
+   * answered all the same (RFC 9110 §10.1.1): Node would write it between a reply and its content.
+   */
+  readonly #receiveExpecting = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
+    if (outgoing.socket !== null) outgoing.writeContinue();
+    this.receive(incoming, outgoing);
   };
 
   /**

@@ -641,6 +641,17 @@ test('a reply with a malformed field breaks its connection, and no other', async
   await assertServes(listener);
 });
 
+test('a request that waits for 100 Continue behind another gets no such line in a reply', async (context) => {
+  const bytes: Handle = () => ({ status: 200, fields: ['Content-Type', 'text/plain'], body: Buffer.from('bytes') });
+  const listener = await start(context, {}, { 'GET /bytes': bytes });
+  const client = new RawClient(listener.port);
+  client.send(`${get}GET /bytes ${host}Expect: 100-continue\r\n\r\n${last}`);
+  assert.equal((await client.reply()).body, 'item /items/1');
+  const { status, body } = await client.reply();
+  assert.deepEqual([status, body], [200, 'bytes']);
+  await assertLast(client, { status: 200 });
+});
+
 test('content over the limit is refused before it is read, or as soon as it is too long', async (context) => {
   const listener = await start(context, { lingerTimeoutMs: 50 });
   const announced = new RawClient(listener.port).send(`POST /echo ${host}Content-Length: 100000\r\n\r\n`);
