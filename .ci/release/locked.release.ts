@@ -57,7 +57,7 @@ for (const path of ['package.json', 'README.md', 'src/docs', 'src/web']) {
   const isAsset = (name: string): boolean => !/\.(ts|json)$/.test(name) || name.endsWith('package.json');
   cpSync(join(projectDirectory, path), join(built, path), { recursive: true, filter: isAsset });
 }
-cpSync(join(projectDirectory, 'test/store/first-edition.json'), join(built, 'test/store/first-edition.json'));
+for (const path of filesBelow('test', '.json')) cpSync(join(projectDirectory, path), join(built, path));
 const flags = lockedFlags(join(built, 'src'), data);
 const readable = ['test', 'README.md', 'package.json'];
 const suiteFlags = [...flags, ...readable.map((path) => `--allow-fs-read=${join(built, path)}`)];

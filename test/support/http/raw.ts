@@ -13,6 +13,7 @@ import { createRequestIds } from '../../../src/http/request-ids.ts';
 import { Router } from '../../../src/http/router.ts';
 import type { HttpServerOptions } from '../../../src/http/server-options.ts';
 import { HttpServer, type TlsTexts } from '../../../src/http/server.ts';
+import { isLockedRun } from '../locked.ts';
 import { within } from '../until.ts';
 
 /** One reply as it came over a socket. */
@@ -146,10 +147,11 @@ function parseChunks(
   }
 }
 
-/** A certificate of its own for `name`, by the system's openssl; `undefined` where there is none. */
+/** A certificate of its own for `name`, by openssl; `undefined` where there is none, or it may not be started. */
 export function makeCertificate(
   directory: string, name: string, keyOptions = ['ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1'],
 ): TlsTexts | undefined {
+  if (isLockedRun) return undefined;
   const [keyFile, certFile] = [join(directory, `${name}.key`), join(directory, `${name}.crt`)];
   const made = spawnSync('openssl', [
     'req', '-x509', '-newkey', ...keyOptions, '-nodes', '-days', '2',
