@@ -7,7 +7,7 @@ import { mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
-import { RealEtcd } from '../../test/support/cluster/real-etcd.ts';
+import { RealEtcd } from '../torture/real-etcd.ts';
 import type { BenchOrder, BenchReport } from './cluster-node.ts';
 import { ask, email, load, password, secret, startCairn, stop } from './processes.ts';
 

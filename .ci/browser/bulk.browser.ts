@@ -7,7 +7,7 @@ import type { ServerResponse } from 'node:http';
 import { defineCollection } from '../../src/index.ts';
 import { describing } from './server.ts';
 import { visitTest, type Visit } from './visit.ts';
-import { until } from '../../test/support/until.ts';
+import { until } from '../../test/support/basics.ts';
 
 /** A directory that goes with the test; the browser saves its downloads there. */
 async function folder({ browser, t }: Visit): Promise<string> {

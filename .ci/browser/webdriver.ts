@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { patienceMs } from '../../test/support/until.ts';
+import { patienceMs } from '../../test/support/basics.ts';
 
 /** Whether this machine has what a browser test needs (Debian: `chromium`, `chromium-driver`). */
 export const browserIsThere = ['chromium', 'chromedriver'].every(

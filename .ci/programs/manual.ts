@@ -1,9 +1,8 @@
 /** Writes what is made from the code in the manual, the blocks and the picture of the floors: `node .ci/programs/manual.ts`. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { drawFloors } from '../../test/support/floors.ts';
+import { drawFloors, projectDirectory } from '../../test/support/source.ts';
 import { pageWith, partsOf, wantedBlocks } from '../../test/support/handbook.ts';
-import { projectDirectory } from '../../test/support/source.ts';
 
 for (const [name, block] of await wantedBlocks()) {
   const page = pageWith(name);

@@ -9,7 +9,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
 
-import { freePorts, noEtcd, RealEtcd } from '../../test/support/cluster/real-etcd.ts';
+import { freePorts, noEtcd, RealEtcd } from '../torture/real-etcd.ts';
 
 if (noEtcd !== undefined) {
   process.stderr.write(`Cannot try a cluster: ${noEtcd}\n`);

@@ -10,7 +10,7 @@ import { text } from 'node:stream/consumers';
 import { test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { limits } from '../../src/base/limits.ts';
-import { freePorts, noEtcd, RealEtcd } from '../../test/support/cluster/real-etcd.ts';
+import { freePorts, noEtcd, RealEtcd } from '../torture/real-etcd.ts';
 import { handbook, projectDirectory } from '../../test/support/source.ts';
 
 const callers = 24;

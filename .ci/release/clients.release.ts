@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { defineCollection } from '../../src/collections/define.ts';
-import { bring } from '../../test/support/packages.ts';
+import { bring } from '../../test/support/handbook.ts';
 import { createApp } from '../../test/support/inside.ts';
 
 /** Cairn as `cairn db.json` serves a file. */

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { temporaryDirectory } from '../../test/support/cli/spawn.ts';
-import { freePorts, noEtcd } from '../../test/support/cluster/real-etcd.ts';
+import { freePorts, noEtcd } from '../torture/real-etcd.ts';
 import { handbook, projectDirectory } from '../../test/support/source.ts';
 import { blocksBelow } from './machine.ts';
 

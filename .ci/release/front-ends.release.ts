@@ -7,7 +7,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { cairn, temporaryDirectory } from '../../test/support/cli/spawn.ts';
-import { type Load, type Loaded, bring, fileOfReference, openBlog } from '../../test/support/packages.ts';
+import { bring, fileOfReference, type Load, type Loaded, openBlog } from '../../test/support/handbook.ts';
 import { openWindow, shown, type, type Page } from './window.ts';
 
 const skip = process.env['CAIRN_FRONT_ENDS'] === undefined && 'CAIRN_FRONT_ENDS=1 runs it: see above';

@@ -12,7 +12,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { defineCollection } from '../../src/collections/define.ts';
 import { cairn, temporaryDirectory } from '../../test/support/cli/spawn.ts';
 import { projects } from './projects.ts';
-import { bring, type Load } from '../../test/support/packages.ts';
+import { bring, type Load } from '../../test/support/handbook.ts';
 import { createApp } from '../../test/support/inside.ts';
 
 const data = {

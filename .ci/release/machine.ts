@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { freePorts } from '../../test/support/cluster/real-etcd.ts';
+import { freePorts } from '../torture/real-etcd.ts';
 import { source, temporaryDirectory } from '../../test/support/cli/spawn.ts';
 import { handbook, projectDirectory } from '../../test/support/source.ts';
 

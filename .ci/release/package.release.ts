@@ -5,7 +5,7 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, syml
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { install } from '../../test/support/packages.ts';
+import { install } from '../../test/support/handbook.ts';
 import { projectDirectory } from '../../test/support/source.ts';
 import { run as start } from '../../test/support/cli/spawn.ts';
 import { clone, pack, run } from './clone.ts';

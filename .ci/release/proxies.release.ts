@@ -16,7 +16,7 @@ import { makeCertificate } from '../../test/support/http/raw.ts';
 import { handbook } from '../../test/support/source.ts';
 import { createApp, type App } from '../../test/support/inside.ts';
 import { smallDisk } from '../../test/support/small-disk.ts';
-import { until } from '../../test/support/until.ts';
+import { until } from '../../test/support/basics.ts';
 
 const administrator = { email: 'ada@example.org', password: 'correct horse battery staple' };
 

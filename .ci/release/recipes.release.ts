@@ -4,8 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { exampleOf, examples } from '../../test/support/handbook.ts';
-import { install } from '../../test/support/packages.ts';
+import { exampleOf, examples, install } from '../../test/support/handbook.ts';
 import { handbook, projectDirectory } from '../../test/support/source.ts';
 import { clone, pack, run } from './clone.ts';
 

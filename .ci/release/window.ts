@@ -1,4 +1,4 @@
-import type { Load } from '../../test/support/packages.ts';
+import type { Load } from '../../test/support/handbook.ts';
 
 /** An element of a page, as `jsdom` has it. */
 export type Page = ReturnType<typeof Object>;

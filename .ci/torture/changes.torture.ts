@@ -10,9 +10,8 @@ import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 
 import { temporaryDirectory } from '../../test/support/cli/spawn.ts';
-import { generator } from '../../test/support/random.ts';
+import { generator, until } from '../../test/support/basics.ts';
 import { createApp, type App } from '../../test/support/inside.ts';
-import { until } from '../../test/support/until.ts';
 
 const cutsWanted = Number(process.env['CAIRN_FEED_CUTS'] ?? 250);
 const listeners = 8;

@@ -2,14 +2,13 @@ import assert from 'node:assert/strict';
 import { cpSync, rmSync } from 'node:fs';
 import { test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { codeIs, conform, refusedWith } from '../../test/support/cluster/cases.ts';
-import { makeNode, sharedLog, startNode } from '../../test/support/cluster/nodes.ts';
+import { codeIs, conform, makeNode, refusedWith, sharedLog, startNode } from '../../test/support/cluster/nodes.ts';
 import { Proxy } from './proxy.ts';
-import { healthy, noEtcd, RealEtcd, type RealEtcdOptions } from '../../test/support/cluster/real-etcd.ts';
-import { makeBlog } from '../../test/support/store/blog.ts';
+import { healthy, noEtcd, RealEtcd, type RealEtcdOptions } from './real-etcd.ts';
+import { makeBlog } from '../../test/support/store/crashes.ts';
 import { seeded } from '../../test/support/store/fixtures.ts';
 import { askBlogs } from '../../test/support/store/histories.ts';
-import { until } from '../../test/support/until.ts';
+import { until } from '../../test/support/basics.ts';
 
 /** The cases that depend on etcd itself. `cases.test.ts` has all cases, over the small etcd. */
 

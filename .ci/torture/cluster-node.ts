@@ -13,7 +13,7 @@ import { systemClock } from '../../src/base/system.ts';
 import { ClusterError } from '../../src/options/cluster/etcd.ts';
 import type { Transaction } from '../../src/store/store.ts';
 import { figure, makeNode } from '../../test/support/cluster/nodes.ts';
-import { generator, type Generator } from '../../test/support/random.ts';
+import { type Generator, generator } from '../../test/support/basics.ts';
 import { hashOf, type Ended, type Kind, type Started } from './cluster-judge.ts';
 
 export interface NodeOrder {

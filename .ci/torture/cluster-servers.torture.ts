@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 
-import { noEtcd, RealEtcd } from '../../test/support/cluster/real-etcd.ts';
+import { noEtcd, RealEtcd } from './real-etcd.ts';
 import { cairn, loader, run, temporaryDirectory, type Running } from '../../test/support/cli/spawn.ts';
 import { projectDirectory } from '../../test/support/source.ts';
 

@@ -17,8 +17,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 import { Proxy, type ProxyMode } from './proxy.ts';
 import { makeNode, startNode, type Node } from '../../test/support/cluster/nodes.ts';
-import { noEtcd, RealEtcd } from '../../test/support/cluster/real-etcd.ts';
-import { generator, type Generator } from '../../test/support/random.ts';
+import { noEtcd, RealEtcd } from './real-etcd.ts';
+import { type Generator, generator } from '../../test/support/basics.ts';
 import { hashOf, judge, Witness } from './cluster-judge.ts';
 import type { NodeOrder, NodeReport } from './cluster-node.ts';
 

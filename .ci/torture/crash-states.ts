@@ -3,7 +3,7 @@
  * dear. Takes a seed and a count as arguments, and prints what it explored.
  */
 import { seeded } from '../../test/support/store/fixtures.ts';
-import { blogs, exploreCrashes, peopleAndNotes, runWorkload } from '../../test/support/store/model.ts';
+import { blogs, exploreCrashes, peopleAndNotes, runWorkload } from '../../test/support/store/crashes.ts';
 
 const [seed = 1, count = 1000] = process.argv.slice(2).map(Number);
 const perWorkload = 4000;

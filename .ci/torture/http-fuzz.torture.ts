@@ -12,9 +12,8 @@ import { runInNewContext } from 'node:vm';
 import { problems } from '../../src/base/errors.ts';
 import { systemClock } from '../../src/base/system.ts';
 import { parseReply, RawClient } from '../../test/support/http/raw.ts';
-import { generator, type Generator } from '../../test/support/random.ts';
+import { type Generator, generator, until } from '../../test/support/basics.ts';
 import { createApp } from '../../test/support/inside.ts';
-import { until } from '../../test/support/until.ts';
 
 const requestsCount = Number(process.env['CAIRN_FUZZ_REQUESTS'] ?? 25_000);
 const workersCount = 32;

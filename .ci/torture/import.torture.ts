@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { cairn, temporaryDirectory } from '../../test/support/cli/spawn.ts';
-import { explored } from '../../test/support/random.ts';
+import { explored } from '../../test/support/basics.ts';
 import { seeded } from '../../test/support/store/fixtures.ts';
-import { crashImports } from '../../test/support/store/faults.ts';
+import { crashImports } from '../../test/support/store/crashes.ts';
 
 const kills = Number(process.env['CAIRN_IMPORT_KILLS'] ?? 40);
 const seed = Number(process.env['CAIRN_TEST_SEED'] ?? 1);

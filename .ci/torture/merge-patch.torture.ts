@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { defineCollection } from '../../src/index.ts';
 import type { JsonObject, JsonValue } from '../../src/base/json.ts';
 import { createApp } from '../../test/support/inside.ts';
-import { generator, type Generator } from '../../test/support/random.ts';
+import { type Generator, generator } from '../../test/support/basics.ts';
 
 const count = Number(process.env['CAIRN_MERGE_PATCHES'] ?? 10_000);
 const names = ['a', 'b', 'c', '', '1', '10', 'é', '__proto__', 'constructor', 'toJSON'];

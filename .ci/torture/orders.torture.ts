@@ -1,7 +1,7 @@
 /** Thousands of random histories of lists, pages and kept orders beside writes, against a simple model. */
 import { test } from 'node:test';
 import { runHistory, runSortedHistory } from '../../test/support/lists.ts';
-import { generator } from '../../test/support/random.ts';
+import { generator } from '../../test/support/basics.ts';
 
 const count = Number(process.env['CAIRN_TEST_HISTORIES'] ?? 3000);
 

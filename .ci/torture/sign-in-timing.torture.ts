@@ -7,7 +7,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { systemClock } from '../../src/base/system.ts';
-import { generator } from '../../test/support/random.ts';
+import { generator } from '../../test/support/basics.ts';
 import { openTestApp } from '../../test/support/app.ts';
 
 const rounds = Number(process.env['CAIRN_TIMING_ROUNDS'] ?? 180);

@@ -21,9 +21,10 @@ import { projectDirectory } from '../../test/support/source.ts';
 import {
   type Opened, all, damageAfterCrash, damageAfterStop, seeded, startStore,
 } from '../../test/support/store/fixtures.ts';
-import { crashWhileFull, deletingBlog, failEveryCall, faults, writingPeople } from '../../test/support/store/faults.ts';
+import {
+  blogs, crashWhileFull, deletingBlog, failEveryCall, faults, peopleAndNotes, writingPeople,
+} from '../../test/support/store/crashes.ts';
 import { checkBlogHistory, checkHistory } from '../../test/support/store/histories.ts';
-import { blogs, peopleAndNotes } from '../../test/support/store/model.ts';
 
 const count = (name: string, standard: number): number => Number(process.env[name] ?? standard);
 const seed = count('CAIRN_TEST_SEED', 1);

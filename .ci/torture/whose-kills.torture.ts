@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 
 import { cheap, run, temporaryDirectory, type Running } from '../../test/support/cli/spawn.ts';
-import { generator } from '../../test/support/random.ts';
+import { generator } from '../../test/support/basics.ts';
 import { projectDirectory } from '../../test/support/source.ts';
 
 const kills = Number(process.env['CAIRN_KEY_KILLS'] ?? 20);

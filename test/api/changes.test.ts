@@ -10,8 +10,7 @@ import type { Change } from '../../src/programs/hooks.ts';
 import { defineCollection } from '../../src/index.ts';
 import { run, temporaryDirectory, testProgram } from '../support/cli/spawn.ts';
 import { openTestApp } from '../support/app.ts';
-import { fakeTimers, patienceMs, until } from '../support/until.ts';
-import { isLockedRun } from '../support/locked.ts';
+import { fakeTimers, isLockedRun, patienceMs, until } from '../support/basics.ts';
 import { createApp, type App } from '../support/inside.ts';
 
 interface Event {

@@ -15,7 +15,7 @@ import { openStore } from '../../src/store/open-store.ts';
 import type { Collection } from '../../src/store/store.ts';
 import { openTestApp } from '../support/app.ts';
 import { restlessClock } from '../support/lists.ts';
-import { generator, type Generator } from '../support/random.ts';
+import { type Generator, generator } from '../support/basics.ts';
 
 const declare = (name: string, singular: string, fields: Shape, more = {}) =>
   defineCollection({ name, singular, fields, ...more });

@@ -7,7 +7,7 @@ import { secretHash } from '../../src/auth/secrets.ts';
 import { defineCollection } from '../../src/collections/define.ts';
 import { silentLog } from '../../src/log/log.ts';
 import { openTestApp, type Answer, type AskOptions, type TestAppOptions } from '../support/app.ts';
-import { TestClock } from '../support/auth/helpers.ts';
+import { TestClock } from '../support/basics.ts';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
 
 const eve = { name: 'Eve', email: 'eve@example.org' };

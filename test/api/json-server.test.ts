@@ -12,7 +12,7 @@ import type { CollectionDeclaration } from '../../src/collections/declaration.ts
 import { temporaryDirectory } from '../support/cli/spawn.ts';
 import { makeCertificate } from '../support/http/raw.ts';
 import { createApp } from '../support/inside.ts';
-import { isLockedRun } from '../support/locked.ts';
+import { isLockedRun } from '../support/basics.ts';
 
 const open = ['posts', 'comments', 'likes', 'empty'].map((name) =>
   defineCollection({ name, fields: {}, additional: true }));

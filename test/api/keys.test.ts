@@ -8,11 +8,10 @@ import { hmacSha256 } from '../../src/auth/jws.ts';
 import { secretHash } from '../../src/auth/secrets.ts';
 import { limits } from '../../src/base/limits.ts';
 import { silentLog } from '../../src/log/log.ts';
-import { TestClock } from '../support/auth/helpers.ts';
+import { isLockedRun, TestClock } from '../support/basics.ts';
 import { openTestApp, type Answer, type Ask, type TestAppOptions, type Who } from '../support/app.ts';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
 import { RawClient } from '../support/http/raw.ts';
-import { isLockedRun } from '../support/locked.ts';
 import { allRoutes } from '../support/contract.ts';
 
 const start = '2026-01-02T03:04:05.000Z';

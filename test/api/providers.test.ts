@@ -1,7 +1,7 @@
 /** The providers of the reference, without the packages that they are for: a release test has these. */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
-import { fileOfReference, openBlog } from '../support/packages.ts';
+import { fileOfReference, openBlog } from '../support/handbook.ts';
 
 async function opened(t: TestContext, of: 'reactAdmin' | 'refine') {
   const blog = await openBlog(t);

@@ -6,9 +6,8 @@ import { test, type TestContext } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { parseKeyRing, serialiseKeyRing } from '../../src/auth/keys.ts';
 import { rotateKeyRing } from '../../src/cli/keys.ts';
-import { TestClock, testRandom } from '../support/auth/helpers.ts';
+import { generator, TestClock, testRandom } from '../support/basics.ts';
 import { RawClient } from '../support/http/raw.ts';
-import { generator } from '../support/random.ts';
 import { cookieIn, openTestApp, type Answer, type TestAppOptions } from '../support/app.ts';
 import { createApp } from '../support/inside.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { Passwords } from '../../src/auth/passwords.ts';
-import { TestClock } from '../support/auth/helpers.ts';
+import { TestClock } from '../support/basics.ts';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
 import { cookieIn, openTestApp, type TestAppOptions } from '../support/app.ts';
 

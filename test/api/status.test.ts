@@ -3,8 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { isLockedRun } from '../support/locked.ts';
-import { TestClock } from '../support/auth/helpers.ts';
+import { isLockedRun, TestClock } from '../support/basics.ts';
 import { Passwords } from '../../src/auth/passwords.ts';
 import { openTestApp } from '../support/app.ts';
 

@@ -4,7 +4,7 @@ import { limits } from '../../src/base/limits.ts';
 import { defineCollection } from '../../src/collections/define.ts';
 import { createApp } from '../../src/index.ts';
 import { openTestApp } from '../support/app.ts';
-import { generator } from '../support/random.ts';
+import { generator } from '../support/basics.ts';
 
 const text = { kind: 'text' } as const;
 const userIds = (onDelete: 'clear' | 'remove') =>

@@ -4,7 +4,7 @@ import { test, type TestContext } from 'node:test';
 import { CairnError, defineCollection, type AppOptions, type Change, type Hooks, type Read } from '../../src/index.ts';
 import { silentLog } from '../../src/log/log.ts';
 import { createApp, type App } from '../support/inside.ts';
-import { until } from '../support/until.ts';
+import { until } from '../support/basics.ts';
 
 const fields = { 'Content-Type': 'application/json' };
 const lamp = { method: 'POST', target: '/items', fields, body: '{"name":"Lamp","price":24.5}' };

@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
-import { isLockedRun } from '../support/locked.ts';
+import { isLockedRun } from '../support/basics.ts';
 import { createApp } from '../support/inside.ts';
 
 const skip = isLockedRun || process.getuid === undefined ? 'modes cannot be changed here' : false;

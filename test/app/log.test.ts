@@ -7,7 +7,7 @@ import type { RequestEntry } from '../../src/http/message.ts';
 import type { LogSink } from '../../src/log/line-queue.ts';
 import { createLog, type Log, type LogOptions } from '../../src/log/log.ts';
 import { readable } from '../../src/options/readable-log/format.ts';
-import { fakeTimers } from '../support/until.ts';
+import { fakeTimers } from '../support/basics.ts';
 
 const clock: Clock = { now: () => Date.UTC(2030, 0, 2, 3, 4, 5, 6), elapsed: () => 0 };
 const entry: RequestEntry = {

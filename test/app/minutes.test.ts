@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { RequestEntry } from '../../src/http/message.ts';
 import { Minutes } from '../../src/features/page/minutes.ts';
-import { TestClock } from '../support/auth/helpers.ts';
+import { TestClock } from '../support/basics.ts';
 
 const entry: RequestEntry = {
   id: '', method: 'GET', target: '/items', route: '/items', status: 200, durationMs: 1, bytes: 0, userId: undefined,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { test } from 'node:test';
 import { hmacSha256, jwsHeader, signJws, verifyJws } from '../../src/auth/jws.ts';
-import { base64url } from '../support/auth/helpers.ts';
+import { base64url } from '../support/basics.ts';
 
 const keyOf = (secret: Buffer, kid = 'a') => ({ kid, header: jwsHeader(kid), mac: hmacSha256(secret) });
 

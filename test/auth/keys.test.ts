@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { inspect } from 'node:util';
 import { keyRingOfSecret, newKeyRing, parseKeyRing, serialiseKeyRing } from '../../src/auth/keys.ts';
 import { rotateKeyRing } from '../../src/cli/keys.ts';
-import { testRandom } from '../support/auth/helpers.ts';
+import { testRandom } from '../support/basics.ts';
 
 const created = Date.UTC(2026, 0, 2);
 const hour = 3_600_000;

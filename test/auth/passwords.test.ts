@@ -3,7 +3,7 @@ import { createHook } from 'node:async_hooks';
 import { test } from 'node:test';
 import { passwordIssues } from '../../src/auth/password-rules.ts';
 import { parsePhc, Passwords, scrypt } from '../../src/auth/passwords.ts';
-import { TestClock, testRandom } from '../support/auth/helpers.ts';
+import { TestClock, testRandom } from '../support/basics.ts';
 
 const owner = 'a.sorglos@meadowlark.example';
 const setUp = (scryptCost = 1) =>

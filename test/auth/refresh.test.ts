@@ -5,7 +5,7 @@ import { rotateKeyRing } from '../../src/cli/keys.ts';
 import {
   decideRefresh, familyHash, newRefreshToken, secretHash, successorAgain, successorOf,
 } from '../../src/auth/secrets.ts';
-import { testRandom } from '../support/auth/helpers.ts';
+import { testRandom } from '../support/basics.ts';
 
 const rotatedAt = 1_000_000_000;
 const endsAfter = 14 * 24 * 3600_000;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isLive, lastSeenIsDue, newSessionId, secretHash, sessionEndsAt } from '../../src/auth/secrets.ts';
-import { testRandom } from '../support/auth/helpers.ts';
+import { testRandom } from '../support/basics.ts';
 
 const kind = 'cookie';
 const hour = 3600_000;

@@ -5,7 +5,7 @@ import { runInNewContext } from 'node:vm';
 import { Throttle } from '../../src/auth/throttle.ts';
 import { CairnError } from '../../src/base/errors.ts';
 import { limits } from '../../src/base/limits.ts';
-import { TestClock } from '../support/auth/helpers.ts';
+import { TestClock } from '../support/basics.ts';
 
 function setUp() {
   const clock = new TestClock();

@@ -5,7 +5,7 @@ import { keyRingOfSecret, newKeyRing, type KeyRing } from '../../src/auth/keys.t
 import { nextSignOut, Tokens } from '../../src/auth/tokens.ts';
 import { CairnError } from '../../src/base/errors.ts';
 import { rotateKeyRing } from '../../src/cli/keys.ts';
-import { TestClock, base64url, testRandom } from '../support/auth/helpers.ts';
+import { base64url, TestClock, testRandom } from '../support/basics.ts';
 
 const secret = 'a secret of thirty-two bytes, 1!';
 const now = Math.floor(new TestClock().time / 1000);

@@ -6,7 +6,7 @@ import {
 } from '../../src/base/json.ts';
 import { vectors } from '../support/contract.ts';
 import { limits } from '../../src/base/limits.ts';
-import { generator } from '../support/random.ts';
+import { generator } from '../support/basics.ts';
 
 /** What a text is refused for, or "accepted". */
 function refusalOf(text: string): string {

@@ -7,7 +7,7 @@ import { commands as dataCommands } from '../../src/cli/data.ts';
 import { parseDeclarations, type Declarations } from '../../src/collections/declaration-file.ts';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
 import { runCommand } from '../support/cli/terminal.ts';
-import { isLockedRun } from '../support/locked.ts';
+import { isLockedRun } from '../support/basics.ts';
 import { createApp } from '../support/inside.ts';
 
 /** "cairn check" says what a start would say, so nobody has to try one to find out. */

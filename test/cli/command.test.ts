@@ -11,7 +11,7 @@ import type { Environment } from '../../src/config/read.ts';
 import { version } from '../../src/base/version.ts';
 import { run, temporaryDirectory, testProgram } from '../support/cli/spawn.ts';
 import { runCommand, type Outcome } from '../support/cli/terminal.ts';
-import { isLockedRun } from '../support/locked.ts';
+import { isLockedRun } from '../support/basics.ts';
 
 const loud = flagOnly(toggle('loud', 'speak up'));
 

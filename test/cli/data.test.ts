@@ -13,10 +13,10 @@ import { allCommands } from '../../src/cli/commands.ts';
 import { commands as transferCommands } from '../../src/cli/transfer.ts';
 import { commands as keyCommands } from '../../src/cli/keys.ts';
 import { checkStore } from '../../src/options/offline/offline.ts';
-import { isLockedRun } from '../support/locked.ts';
+import { isLockedRun } from '../support/basics.ts';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
 import { runCommand, type Outcome } from '../support/cli/terminal.ts';
-import { SimulatedDisk } from '../support/store/simulated-disk.ts';
+import { SimulatedDisk } from '../support/store/fixtures.ts';
 import { createApp, type App, type PlainReply } from '../support/inside.ts';
 
 function cairn(directory: string, ...words: readonly string[]): Promise<Outcome> {

@@ -3,7 +3,7 @@ import { chmodSync, chownSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { checkDirectory, checkFileSystem } from '../../src/cli/findings.ts';
-import { isLockedRun } from '../support/locked.ts';
+import { isLockedRun } from '../support/basics.ts';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
 
 test('file systems that do not keep promises are told apart', () => {

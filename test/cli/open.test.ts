@@ -11,7 +11,7 @@ import { readDeclarations } from '../../src/cli/declarations.ts';
 import { changed, corpus } from '../support/corpus.ts';
 import { cairn, run, source, temporaryDirectory } from '../support/cli/spawn.ts';
 import { runCommand, type Outcome } from '../support/cli/terminal.ts';
-import { isLockedRun } from '../support/locked.ts';
+import { isLockedRun } from '../support/basics.ts';
 import { createApp } from '../support/inside.ts';
 
 const skip = isLockedRun && 'a locked run reads and writes what its flags name, and a prototype is not locked';

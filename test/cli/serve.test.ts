@@ -10,11 +10,10 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { greetedBy, makeCertificate } from '../support/http/raw.ts';
-import { parseExposition, sampleValue } from '../support/prometheus.ts';
-import { isLockedRun } from '../support/locked.ts';
+import { parseExposition, sampleValue } from '../support/contract.ts';
+import { isLockedRun, until } from '../support/basics.ts';
 import { cairn, cheap, run, source, temporaryDirectory } from '../support/cli/spawn.ts';
 import { serveHere } from '../support/cli/terminal.ts';
-import { until } from '../support/until.ts';
 
 const url = /Cairn serves (http:\/\/127\.0\.0\.1:\d+)/;
 

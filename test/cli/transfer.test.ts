@@ -13,7 +13,7 @@ import { parseDeclarations } from '../../src/collections/declaration-file.ts';
 import { defineCollection } from '../../src/collections/define.ts';
 import { silentLog } from '../../src/log/log.ts';
 import { runCommand, type Outcome } from '../support/cli/terminal.ts';
-import { isLockedRun } from '../support/locked.ts';
+import { isLockedRun } from '../support/basics.ts';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
 import { createApp } from '../support/inside.ts';
 

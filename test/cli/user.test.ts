@@ -13,7 +13,7 @@ import { completeOptions } from '../../src/programs/options.ts';
 import { Fence } from '../../src/store/disk/fence.ts';
 import { systemMachine } from '../../src/store/disk/lock.ts';
 import { NodeFiles } from '../../src/store/disk/node-files.ts';
-import { noticesOfDeniedSyncs } from '../support/locked.ts';
+import { noticesOfDeniedSyncs } from '../support/basics.ts';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
 import { runCommand, type Outcome } from '../support/cli/terminal.ts';
 import { createApp } from '../support/inside.ts';

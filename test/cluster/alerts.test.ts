@@ -6,12 +6,10 @@ import { test } from 'node:test';
 
 import { silentLog } from '../../src/log/log.ts';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
-import { noLeader, startEtcd } from '../support/cluster/cases.ts';
-import { SetClock } from '../support/cluster/nodes.ts';
-import { isLockedRun } from '../support/locked.ts';
+import { noLeader, SetClock, startEtcd } from '../support/cluster/nodes.ts';
+import { isLockedRun, until } from '../support/basics.ts';
 import { handbook } from '../support/source.ts';
 import { createApp, type App } from '../support/inside.ts';
-import { until } from '../support/until.ts';
 
 /** The series of a time in which a node is in trouble, and of one in which it is not. */
 interface Series {

@@ -2,15 +2,14 @@ import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 
 import {
-  assertEqual, codeIs, fail, groupsIn, isAppend, noLeader, putsPointer,
-  assertWatched, readsPart, refusedWith, startEtcd, startTwo,
-} from '../support/cluster/cases.ts';
-import { figure, makeNode, SetClock, sharedLog, startNode, type Node } from '../support/cluster/nodes.ts';
+  assertEqual, assertWatched, codeIs, fail, figure, groupsIn, isAppend, makeNode, type Node, noLeader, putsPointer,
+  readsPart, refusedWith, SetClock, sharedLog, startEtcd, startNode, startTwo,
+} from '../support/cluster/nodes.ts';
 import type { SmallEtcd } from '../support/cluster/small-etcd.ts';
-import { makeBlog } from '../support/store/blog.ts';
+import { makeBlog } from '../support/store/crashes.ts';
 import { seeded } from '../support/store/fixtures.ts';
 import { askBlogs } from '../support/store/histories.ts';
-import { until } from '../support/until.ts';
+import { until } from '../support/basics.ts';
 
 /** The cases of the table in `shared-log.ts` by their labels. `slow-cases.test.ts` has the others. */
 

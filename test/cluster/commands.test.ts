@@ -7,7 +7,7 @@ import { allCommands } from '../../src/cli/commands.ts';
 import { defineCollection } from '../../src/collections/define.ts';
 import { cairn, temporaryDirectory } from '../support/cli/spawn.ts';
 import { runCommand, type Outcome } from '../support/cli/terminal.ts';
-import { fail, putsOf, startEtcd } from '../support/cluster/cases.ts';
+import { fail, putsOf, startEtcd } from '../support/cluster/nodes.ts';
 import type { SmallEtcd, SmallRequest } from '../support/cluster/small-etcd.ts';
 import { createApp } from '../support/inside.ts';
 

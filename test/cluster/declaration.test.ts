@@ -7,11 +7,10 @@ import type { CollectionDefinition } from '../../src/collections/declaration.ts'
 import { defineCollection } from '../../src/collections/define.ts';
 import type { Field, Shape } from '../../src/schema/field.ts';
 import { runCommand } from '../support/cli/terminal.ts';
-import { isAppend, refusedWith, startEtcd } from '../support/cluster/cases.ts';
-import { startNode } from '../support/cluster/nodes.ts';
+import { isAppend, refusedWith, startEtcd, startNode } from '../support/cluster/nodes.ts';
 import type { SmallEtcd } from '../support/cluster/small-etcd.ts';
 import { createApp, type App } from '../support/inside.ts';
-import { until } from '../support/until.ts';
+import { until } from '../support/basics.ts';
 
 type Collections = Readonly<Record<string, Shape>>;
 

@@ -8,7 +8,7 @@ import { CairnError } from '../../src/base/errors.ts';
 import { ClusterError, Etcd, type EtcdOptions, isAt, put, range } from '../../src/options/cluster/etcd.ts';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
 import { makeCertificate } from '../support/http/raw.ts';
-import { isLockedRun } from '../support/locked.ts';
+import { isLockedRun } from '../support/basics.ts';
 import { SmallEtcd, type Fault } from '../support/cluster/small-etcd.ts';
 
 async function open(t: TestContext, members = 1, options: Partial<EtcdOptions> = {}) {

@@ -9,11 +9,10 @@ import { rotateKeyRing } from '../../src/cli/keys.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { defineCollection } from '../../src/collections/define.ts';
 import { silentLog } from '../../src/log/log.ts';
-import { noLeader, refusedWith, startEtcd } from '../support/cluster/cases.ts';
-import { SetClock } from '../support/cluster/nodes.ts';
+import { noLeader, refusedWith, SetClock, startEtcd } from '../support/cluster/nodes.ts';
 import type { SmallEtcd } from '../support/cluster/small-etcd.ts';
 import { createApp, type App, type PlainReply } from '../support/inside.ts';
-import { until } from '../support/until.ts';
+import { until } from '../support/basics.ts';
 
 const credentials = { email: 'admin@example.org', password: 'administrator of the cluster' };
 

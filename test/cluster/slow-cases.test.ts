@@ -6,12 +6,11 @@ import { commands as userCommands } from '../../src/cli/user.ts';
 import { Etcd, isAt, put } from '../../src/options/cluster/etcd.ts';
 import { runCommand } from '../support/cli/terminal.ts';
 import {
-  assertEqual, assertWatched, codeIs, fail, groupsIn, isAppend, noLeader, refusedWith, spaceExceeded, startEtcd,
-  startTwo,
-} from '../support/cluster/cases.ts';
-import { figure, startNode } from '../support/cluster/nodes.ts';
+  assertEqual, assertWatched, codeIs, fail, figure, groupsIn, isAppend, noLeader, refusedWith, spaceExceeded,
+  startEtcd, startNode, startTwo,
+} from '../support/cluster/nodes.ts';
 import type { SmallEtcd } from '../support/cluster/small-etcd.ts';
-import { patienceMs, until } from '../support/until.ts';
+import { patienceMs, until } from '../support/basics.ts';
 
 function openClient(t: TestContext, etcd: SmallEtcd): Etcd {
   const client = new Etcd({ members: etcd.addresses }, 0);

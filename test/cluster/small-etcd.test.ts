@@ -1,5 +1,5 @@
 import { test } from 'node:test';
-import { conform } from '../support/cluster/cases.ts';
+import { conform } from '../support/cluster/nodes.ts';
 import { SmallEtcd } from '../support/cluster/small-etcd.ts';
 
 test('the small etcd answers as etcd does', async (t) => {

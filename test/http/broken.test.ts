@@ -4,8 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 import type { Handle } from '../../src/http/message.ts';
 import { createHandle, RawClient, startListener, text } from '../support/http/raw.ts';
-import { generator } from '../support/random.ts';
-import { until } from '../support/until.ts';
+import { generator, until } from '../support/basics.ts';
 
 /** How many connections are broken; more with CAIRN_BROKEN_CONNECTIONS. */
 const connectionsCount = Number(process.env['CAIRN_BROKEN_CONNECTIONS'] ?? 400);

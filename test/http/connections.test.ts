@@ -19,9 +19,8 @@ import { createProxies } from '../../src/options/proxies/proxies.ts';
 import { inject } from '../../src/programs/inject.ts';
 import type { Handle, Reply, Request } from '../../src/http/message.ts';
 import { problemReply } from '../../src/api/replies.ts';
-import { until, within } from '../support/until.ts';
+import { isLockedRun, until, within } from '../support/basics.ts';
 import { type Listener, RawClient, createHandle, makeCertificate, startListener, text } from '../support/http/raw.ts';
-import { isLockedRun } from '../support/locked.ts';
 
 const host = 'HTTP/1.1\r\nHost: a\r\n';
 const get = `GET /items/1 ${host}\r\n`;

@@ -13,7 +13,7 @@ import { RawClient, createHandle, greetedBy, makeCertificate, startListener, tex
 import { temporaryDirectory } from '../support/cli/spawn.ts';
 import type { Handle } from '../../src/http/message.ts';
 import { createApp } from '../support/inside.ts';
-import { until } from '../support/until.ts';
+import { until } from '../support/basics.ts';
 
 function statusOf(port: number, agent: Agent): Promise<number> {
   return new Promise((resolve, reject) => {

@@ -11,7 +11,7 @@ import { readList, type List } from '../../src/lists/list.ts';
 import { idField, type Shape } from '../../src/schema/field.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { StoredRecord } from '../../src/store/store.ts';
-import { generator } from '../support/random.ts';
+import { generator } from '../support/basics.ts';
 import {
   assertList,
   bounds,

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { comparator, firstInOrder, sorted, type Block } from '../../src/lists/order.ts';
 import { idField, type Shape } from '../../src/schema/field.ts';
 import type { StoredRecord } from '../../src/store/store.ts';
-import { generator } from '../support/random.ts';
+import { generator } from '../support/basics.ts';
 
 const shape: Shape = {
   id: idField,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { placeOf, SortedBlocks, stepsThrough, wholeOf } from '../../src/lists/sorted-blocks.ts';
-import { generator } from '../support/random.ts';
+import { generator } from '../support/basics.ts';
 import { compare, runSortedHistory, type Priced } from '../support/lists.ts';
 
 test('sorted blocks agree with a sorted array in random histories, and views stay as they are', () => {

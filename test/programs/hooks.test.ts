@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CairnError, createApp, defineCollection, type Change, type Hooks } from '../../src/index.ts';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
-import { fakeTimers } from '../support/until.ts';
+import { fakeTimers } from '../support/basics.ts';
 
 const posts = {
   name: 'posts',

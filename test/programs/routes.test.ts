@@ -8,7 +8,7 @@ import { gzipSync } from 'node:zlib';
 import {
   CairnError, createApp, defineCollection, defineRoute, reply, type App, type AppOptions, type RouteReply,
 } from '../../src/index.ts';
-import { fakeTimers } from '../support/until.ts';
+import { fakeTimers } from '../support/basics.ts';
 
 const tasks = defineCollection({
   name: 'tasks',

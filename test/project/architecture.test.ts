@@ -5,9 +5,9 @@ import { isBuiltin } from 'node:module';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { version } from '../../src/base/version.ts';
-import { floorOf, ownImports, parts, resolveImport, roomOf } from '../support/floors.ts';
 import {
-  filesBelow, handbook, projectDirectory, readSource, withoutLiterals,
+  filesBelow, floorOf, handbook, ownImports, parts, projectDirectory, readSource, resolveImport, roomOf,
+  withoutLiterals,
 } from '../support/source.ts';
 
 const lineWidthMax = 120;

@@ -10,9 +10,8 @@ import { failureOf } from '../../src/cli/failure.ts';
 import { refusals, type RefusalLabel } from '../../src/store/recovery/cases.ts';
 import { StoreDamageError } from '../../src/store/recovery/damage-error.ts';
 import { loader, temporaryDirectory } from '../support/cli/spawn.ts';
-import { drawFloors } from '../support/floors.ts';
+import { drawFloors, filesBelow, pages, projectDirectory } from '../support/source.ts';
 import { examples, pageWith, partsOf, projectText, wantedBlocks } from '../support/handbook.ts';
-import { filesBelow, pages, projectDirectory } from '../support/source.ts';
 
 /** What README.md and the pages of the reference tell is held against the code. */
 const all = pages.map(projectText).join('\n');

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { cairn, cheap, temporaryDirectory } from '../support/cli/spawn.ts';
-import { isLockedRun } from '../support/locked.ts';
+import { isLockedRun } from '../support/basics.ts';
 
 const json = { 'content-type': 'application/json' };
 const administrator = { email: 'admin@localhost.localdomain', password: cheap.CAIRN_ADMIN_PASSWORD };

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { explored } from '../support/random.ts';
+import { explored } from '../support/basics.ts';
 import { seeded } from '../support/store/fixtures.ts';
-import { blogs, exploreCrashes, peopleAndNotes, runWorkload } from '../support/store/model.ts';
+import { blogs, exploreCrashes, peopleAndNotes, runWorkload } from '../support/store/crashes.ts';
 
 // A sample; the torture suite explores as many states as it is told to, of many workloads.
 const crashes = await Promise.all(Object.entries({ peopleAndNotes, blogs: blogs() }).map(async ([name, make]) => {

@@ -11,7 +11,7 @@ import { commands as dataCommands } from '../../src/cli/data.ts';
 import { defineCollection } from '../../src/collections/define.ts';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
 import { runCommand } from '../support/cli/terminal.ts';
-import { isLockedRun } from '../support/locked.ts';
+import { isLockedRun } from '../support/basics.ts';
 import { projectDirectory } from '../support/source.ts';
 import { createApp, type App } from '../support/inside.ts';
 

@@ -1,15 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { explored } from '../support/random.ts';
+import { explored } from '../support/basics.ts';
 import {
-  type Faults, crashWhileFull, deletingBlog, failEveryCall, faults, writingPeople,
-} from '../support/store/faults.ts';
+  blogs, crashWhileFull, deletingBlog, failEveryCall, faults, type Faults, peopleAndNotes, writingPeople,
+} from '../support/store/crashes.ts';
 import type { OpenFile } from '../../src/store/disk/files.ts';
 import {
-  all, machineWith, makeStore, notes, person, startStore, thisProcess, turns,
+  all, machineWith, makeStore, notes, person, SimulatedDisk, startStore, thisProcess, turns,
 } from '../support/store/fixtures.ts';
-import { blogs, peopleAndNotes } from '../support/store/model.ts';
-import { SimulatedDisk } from '../support/store/simulated-disk.ts';
 
 const failures: { title: string; outcomes: () => Faults }[] = [];
 for (const [at, [name, fault]] of Object.entries(faults).entries()) {

@@ -4,8 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { projectDirectory } from '../support/source.ts';
-import { all, machineWith, makeStore, person, startStore } from '../support/store/fixtures.ts';
-import { SimulatedDisk } from '../support/store/simulated-disk.ts';
+import { all, machineWith, makeStore, person, SimulatedDisk, startStore } from '../support/store/fixtures.ts';
 
 const left: { readonly [what: string]: { readonly [file: string]: string } } =
   JSON.parse(readFileSync(join(projectDirectory, 'test', 'store', 'first-edition.json'), 'utf8'));

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { explored } from '../support/random.ts';
-import { crashImports } from '../support/store/faults.ts';
+import { explored } from '../support/basics.ts';
+import { crashImports } from '../support/store/crashes.ts';
 
 const crashes = await explored(() => crashImports(2));
 

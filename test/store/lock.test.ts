@@ -5,12 +5,11 @@ import { describe, it } from 'node:test';
 import type { OpenFile, OpenMode } from '../../src/store/disk/files.ts';
 import { systemMachine, type ProcessIdentity } from '../../src/store/disk/lock.ts';
 import { LockedError } from '../../src/store/disk/lock.ts';
-import { isLockedRun } from '../support/locked.ts';
+import { isLockedRun } from '../support/basics.ts';
 import {
-  all, machineWith, makeStore, person, seeded, seededRandom, startStore, thisProcess, turns,
-  type Opened, type TestMachine,
+  all, machineWith, makeStore, type Opened, person, seeded, seededRandom, SimulatedDisk, startStore, type
+  TestMachine, thisProcess, turns,
 } from '../support/store/fixtures.ts';
-import { SimulatedDisk } from '../support/store/simulated-disk.ts';
 
 const options = { spareBytes: 4000 };
 

@@ -4,9 +4,9 @@ import { FileLog } from '../../src/store/disk/file-log.ts';
 import type { Group } from '../../src/store/log.ts';
 import { Tables } from '../../src/store/memory/table.ts';
 import {
-  all, machineWith, names, people, person, seededRandom, small, startStore, steppingClock, turns, write, type Opened,
+  all, machineWith, names, type Opened, people, person, seededRandom, SimulatedDisk, small, startStore,
+  steppingClock, turns, write,
 } from '../support/store/fixtures.ts';
-import { SimulatedDisk } from '../support/store/simulated-disk.ts';
 
 const client = {
   between: <T>(work: () => Promise<T>) => work(), onFailure() {}, published() {}, unavailable() {},

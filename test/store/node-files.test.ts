@@ -23,9 +23,8 @@ import { test } from 'node:test';
 
 import { readLines, replaceFile } from '../../src/store/disk/files.ts';
 import { NodeFiles } from '../../src/store/disk/node-files.ts';
-import { isLockedRun } from '../support/locked.ts';
-import { person, startStore } from '../support/store/fixtures.ts';
-import { SimulatedDisk } from '../support/store/simulated-disk.ts';
+import { isLockedRun } from '../support/basics.ts';
+import { person, SimulatedDisk, startStore } from '../support/store/fixtures.ts';
 import { createApp } from '../support/inside.ts';
 
 test('a data directory is made for its owner alone, and nothing above it', async (t) => {

@@ -5,11 +5,11 @@ import { encodeLine, manifestBody } from '../../src/store/format/journal.ts';
 import { readCopy, repairStore, writeCopy, type Copy, type CopyOptions } from '../../src/options/offline/offline.ts';
 import { LockedError } from '../../src/store/disk/lock.ts';
 import {
-  type Content, type Opened, all, dropLine, edit, inBoth, journalOf, killedAfter, machineWith, makeStore, names,
-  options, person, seeded, seededRandom, start, startStore, steppingClock, stoppedAfter, textOf, write,
+  afterCrash, all, type Content, dropLine, edit, inBoth, journalOf, killedAfter, machineWith, makeStore, names, type
+  Opened, options, person, seeded, seededRandom, SimulatedDisk, start, startStore, steppingClock, stoppedAfter,
+  textOf, write,
 } from '../support/store/fixtures.ts';
-import { crashStates, stateOf } from '../support/store/model.ts';
-import { afterCrash, SimulatedDisk } from '../support/store/simulated-disk.ts';
+import { crashStates, stateOf } from '../support/store/crashes.ts';
 
 const credentials = { collections: ['notes'], keyFile: 'keys.json' };
 const copying = (restores: boolean): CopyOptions => ({

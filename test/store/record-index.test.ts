@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { RecordIndex } from '../../src/store/memory/record-index.ts';
-import { generator } from '../support/random.ts';
+import { generator } from '../support/basics.ts';
 
 interface Holder {
   readonly keys: number | readonly number[] | undefined;

@@ -7,15 +7,13 @@ import { refusals } from '../../src/store/recovery/cases.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { StoreDamageError } from '../../src/store/recovery/damage-error.ts';
 import { projectDirectory } from '../support/source.ts';
-import { explored } from '../support/random.ts';
-import { isLockedRun } from '../support/locked.ts';
+import { explored, isLockedRun } from '../support/basics.ts';
 import {
-  type Content, damageAfterCrash, damageAfterStop, dropLine, edit, inBoth, journalOf, killedAfter,
-  machineWith, makeStore, names, notes, options, people, person, rehash, seededRandom, start, startStore,
-  steppingClock, stoppedAfter, textOf, write,
+  afterCrash, type Content, damageAfterCrash, damageAfterStop, dropLine, edit, inBoth, journalOf, killedAfter,
+  machineWith, makeStore, names, notes, options, people, person, rehash, seededRandom, SimulatedDisk, start,
+  startStore, steppingClock, stoppedAfter, textOf, unsynced, write,
 } from '../support/store/fixtures.ts';
-import { stateOf } from '../support/store/model.ts';
-import { afterCrash, SimulatedDisk, unsynced } from '../support/store/simulated-disk.ts';
+import { stateOf } from '../support/store/crashes.ts';
 
 const damagedAfterStop = await explored(() => damageAfterStop(5));
 const damagedAfterCrash = await explored(() => damageAfterCrash(11));

@@ -12,20 +12,10 @@ import { openStore, type StoreOptions } from '../../src/store/open-store.ts';
 import { UniqueKeyError, type Transaction } from '../../src/store/store.ts';
 import { sharedLog } from '../support/cluster/nodes.ts';
 import { SmallEtcd } from '../support/cluster/small-etcd.ts';
-import { noticesOfDeniedSyncs } from '../support/locked.ts';
+import { noticesOfDeniedSyncs } from '../support/basics.ts';
 import {
-  all,
-  makeStore,
-  notes,
-  people,
-  person,
-  machineWith,
-  seededRandom,
-  startStore,
-  steppingClock,
-  turns,
+  all, machineWith, makeStore, notes, people, person, seededRandom, SimulatedDisk, startStore, steppingClock, turns,
 } from '../support/store/fixtures.ts';
-import { SimulatedDisk } from '../support/store/simulated-disk.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'cairn-store-'));
 after(() => {

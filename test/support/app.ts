@@ -12,7 +12,7 @@ import { systemClock } from '../../src/base/system.ts';
 import { Fields } from '../../src/http/fields.ts';
 import { SmallEtcd } from './cluster/small-etcd.ts';
 import { checkAnswer } from './contract.ts';
-import { isLockedRun } from './locked.ts';
+import { isLockedRun } from './basics.ts';
 import { createApp, type App, type PlainReply, type PlainRequest } from './inside.ts';
 
 const passwords = { admin: 'administrator of the tests', member: 'member of the house' };

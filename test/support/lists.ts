@@ -13,7 +13,7 @@ import { SortedBlocks } from '../../src/lists/sorted-blocks.ts';
 import { type Shape, idField } from '../../src/schema/field.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { Collection, Store, StoredRecord } from '../../src/store/store.ts';
-import { type Generator, generator } from './random.ts';
+import { type Generator, generator } from './basics.ts';
 
 export const shape = {
   id: idField,

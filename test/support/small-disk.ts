@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { isLockedRun } from './locked.ts';
+import { isLockedRun } from './basics.ts';
 
 /** Mounts a file system of this size; `undefined` if that is not allowed here. */
 export function smallDisk(t: TestContext, size: string): string | undefined {

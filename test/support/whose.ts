@@ -6,7 +6,7 @@ import type { CollectionDefinition } from '../../src/collections/declaration.ts'
 import { defineCollection } from '../../src/collections/define.ts';
 import type { Caller } from '../../src/programs/callers.ts';
 import { type App, type PlainReply, createApp } from './inside.ts';
-import { type Generator, generator, numbersOf } from './random.ts';
+import { type Generator, generator, numbersOf } from './basics.ts';
 
 /** Who sees what, as the reference says it: answers are held against this model, which knows nothing of the source. */
 

@@ -7,7 +7,7 @@ import { extname, join, resolve } from 'node:path';
 import type { TestContext } from 'node:test';
 import { promisify } from 'node:util';
 import { handbook, projectDirectory } from '../source.ts';
-import { isLockedRun } from '../locked.ts';
+import { isLockedRun } from '../basics.ts';
 
 /** A `cairn` process and what it wrote so far. */
 export interface Running {

@@ -5,7 +5,7 @@ import type { Command, Terminal } from '../../../src/cli/command.ts';
 import { run } from '../../../src/cli/commands.ts';
 import { serve } from '../../../src/cli/serve.ts';
 import type { Environment } from '../../../src/config/read.ts';
-import { isLockedRun } from '../locked.ts';
+import { isLockedRun } from '../basics.ts';
 import { type Running, cairn, cheap, findIn } from './spawn.ts';
 
 export interface Outcome {

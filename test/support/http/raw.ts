@@ -13,8 +13,7 @@ import { createRequestIds } from '../../../src/http/request-ids.ts';
 import { Router } from '../../../src/http/router.ts';
 import type { HttpServerOptions } from '../../../src/http/server-options.ts';
 import { HttpServer, type TlsTexts } from '../../../src/http/server.ts';
-import { isLockedRun } from '../locked.ts';
-import { within } from '../until.ts';
+import { isLockedRun, within } from '../basics.ts';
 
 /** One reply as it came over a socket. */
 export interface RawReply {

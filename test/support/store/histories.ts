@@ -4,9 +4,10 @@ import { CairnError, InvariantError } from '../../../src/base/errors.ts';
 import type { App } from '../../../src/index.ts';
 import type { TableTransaction } from '../../../src/store/memory/transaction.ts';
 import { type RecordChange, type StoredRecord, type Transaction, UniqueKeyError } from '../../../src/store/store.ts';
-import { type Blog, BlogModel, type Operation, isFailure, makeBlog, randomOperation } from './blog.ts';
-import { type Opened, type Person, all, person, seeded, small, startStore, turns } from './fixtures.ts';
-import { type Fault, SimulatedDisk } from './simulated-disk.ts';
+import { type Blog, BlogModel, isFailure, makeBlog, type Operation, randomOperation } from './crashes.ts';
+import {
+  all, type Fault, type Opened, type Person, person, seeded, SimulatedDisk, small, startStore, turns,
+} from './fixtures.ts';
 
 /** One transaction as its caller saw it. */
 interface Observed {
