@@ -112,7 +112,7 @@ for (const [name, configure] of Object.entries(programs)) {
 }
 
 function recipeOf(name: string, port: number, nodePorts: readonly number[]): string {
-  const [, section = ''] = /\n### Load balancers\n([^]*?)\n##+ /.exec(handbook) ?? [];
+  const [, section = ''] = /\n### Load balancers\n([^]*?)\n##+ /.exec(handbook()) ?? [];
   const [, block = ''] = new RegExp(`\`\`\`${name}\n([^]*?)\`\`\``).exec(section) ?? [];
   assert.match(block, /10\.0\.0\.3:3000/, `there is a recipe for ${name}`);
   return nodePorts

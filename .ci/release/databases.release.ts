@@ -17,7 +17,7 @@ const records = [
 
 /** Returns the recipe that has this text. */
 function recipe(text: string): string {
-  const all = Array.from(handbook.matchAll(/^```sql\n(.*?)^```$/gms), ([, sql = '']) => sql);
+  const all = Array.from(handbook().matchAll(/^```sql\n(.*?)^```$/gms), ([, sql = '']) => sql);
   const found = all.find((sql) => sql.includes(text));
   assert.ok(found !== undefined, text);
   return found;

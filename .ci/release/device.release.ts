@@ -12,7 +12,7 @@ import { run, type Running } from '../../test/support/cli/spawn.ts';
 import { handbook } from '../../test/support/source.ts';
 import { clone, run as runToEnd } from './clone.ts';
 
-const [, section = ''] = /^## Devices\n(.*?)^## /ms.exec(handbook) ?? [];
+const [, section = ''] = /^## Devices\n(.*?)^## /ms.exec(handbook()) ?? [];
 const [, line = ''] = /^```sh\nnode (.*)\n```$/m.exec(section) ?? [];
 const administrator = { email: 'admin@localhost.localdomain', password: 'correct horse battery' };
 const environment = { CAIRN_ADMIN_PASSWORD: administrator.password };

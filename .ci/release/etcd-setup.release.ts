@@ -36,7 +36,7 @@ interface Commands {
 
 /** The commands of the reference; its machines are other addresses of this one's loopback. */
 function commandsFor(clientPort: number, peerPort: number): Commands {
-  const [, section = ''] = /\n### Setting up etcd\n([^]*?)\n##+ /.exec(handbook) ?? [];
+  const [, section = ''] = /\n### Setting up etcd\n([^]*?)\n##+ /.exec(handbook()) ?? [];
   const own = Array.from(section.matchAll(/```sh\n([^]*?)```/g), ([, block = '']) => block);
   const blocks = [...own, ...blocksBelow('### No etcd')].map(
     (block) => block.replaceAll('10.0.0.', '127.0.0.').replaceAll(':2379', `:${clientPort}`)
@@ -174,7 +174,7 @@ test('an etcd as the reference sets it up: its roles, a second cluster, a snapsh
 });
 
 test('the unit of a member is a unit', (t) => {
-  const [, section = ''] = /\n### Setting up etcd\n([^]*?)\n##+ /.exec(handbook) ?? [];
+  const [, section = ''] = /\n### Setting up etcd\n([^]*?)\n##+ /.exec(handbook()) ?? [];
   const [, unit = ''] = /^```ini\n(.*?)^```$/ms.exec(section) ?? [];
   const path = join(temporaryDirectory(t), 'etcd.service');
   writeFileSync(path, unit);

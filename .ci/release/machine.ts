@@ -10,7 +10,7 @@ import { handbook, projectDirectory } from '../../test/support/source.ts';
 
 /** The shell blocks of a section of the reference, by the line of its heading. */
 export function blocksBelow(heading: string): string[] {
-  const [, section = ''] = new RegExp(`^${heading}\n(.*?)(?=^##|$(?![^]))`, 'ms').exec(handbook) ?? [];
+  const [, section = ''] = new RegExp(`^${heading}\n(.*?)(?=^##|$(?![^]))`, 'ms').exec(handbook()) ?? [];
   const blocks = Array.from(section.matchAll(/^```sh\n(.*?)^```$/gms), ([, block = '']) => block);
   assert.ok(blocks.length > 0, heading);
   return blocks;

@@ -81,7 +81,7 @@ async function startProxied(
   assert.ok(tls !== undefined, 'openssl makes the certificate');
   writeFileSync(join(directory, 'localhost.pem'), tls.cert + tls.key);
   // Those of the cluster name other addresses.
-  const blocks = handbook.matchAll(new RegExp(`\`\`\`${name}\n([^]*?)\`\`\``, 'g'));
+  const blocks = handbook().matchAll(new RegExp(`\`\`\`${name}\n([^]*?)\`\`\``, 'g'));
   const block = Array.from(blocks, ([, found = '']) => found).find((one) => one.includes('127.0.0.1:3000')) ?? '';
   assert.notEqual(block, '', `there is a recipe for ${name}`);
   const recipe = block.replace('127.0.0.1:3000', `127.0.0.1:${cairnPort}`).replace('443', String(port))

@@ -54,7 +54,7 @@ test('the recipe of a test is run by Vitest', (t) => {
 test('the recipe of a test is run by Jest 29, as the text beside it says', (t) => {
   const directory = install(t, { jest: '29.7.0', 'cairn-api': `file:${packed.file}` });
   if (directory === undefined) return;
-  const told = /With Jest 29, import from `([^`]+)` instead, and run `node ([^`]+)`/.exec(handbook);
+  const told = /With Jest 29, import from `([^`]+)` instead, and run `node ([^`]+)`/.exec(handbook());
   const [, name = '', words = ''] = told ?? [];
   const code = exampleOf('Tests with Vitest').code.replace("'vitest'", `'${name}'`);
   writeFileSync(join(directory, 'package.json'), '{"type":"module"}');
@@ -62,7 +62,7 @@ test('the recipe of a test is run by Jest 29, as the text beside it says', (t) =
 });
 
 test('esbuild makes one file of a program, as the text says, and it runs alone', () => {
-  const [, command = ''] = /^ +npx (esbuild .*)$/m.exec(handbook) ?? [];
+  const [, command = ''] = /^ +npx (esbuild .*)$/m.exec(handbook()) ?? [];
   const [directory, alone] = [join(work, 'bundled'), join(work, 'alone')];
   for (const each of [directory, alone]) mkdirSync(each);
   run(directory, 'npm', 'install', '--offline', '--no-audit', '--no-fund', packed.file);

@@ -165,7 +165,7 @@ async function rows(t: TestContext, registration: 'open' | 'closed', only?: stri
 }
 
 test('who may do what is what the reference says, cell by cell', async (t) => {
-  const shown = /<!-- access -->\n(.*?)\n<!-- \/access -->/s.exec(handbook)?.[1];
+  const shown = /<!-- access -->\n(.*?)\n<!-- \/access -->/s.exec(handbook())?.[1];
   const expected = [
     `| | ${callers.join(' | ')} |`,
     `|---|${callers.map(() => '--:').join('|')}|`,

@@ -115,8 +115,8 @@ test('an app beside a server of its own closes in the documented order while a f
   const { body } = await fetch(`http://127.0.0.1:${port}/changes`);
   const reader = body?.getReader();
   assert.equal((await reader?.read())?.done, false);
-  const order = handbook.indexOf('new Promise((resolve) => server.close(resolve))');
-  const steps = ['await app.close();', 'await closed;'].map((step) => handbook.indexOf(step, order));
+  const order = handbook().indexOf('new Promise((resolve) => server.close(resolve))');
+  const steps = ['await app.close();', 'await closed;'].map((step) => handbook().indexOf(step, order));
   assert.ok(order > 0 && Number(steps[0]) < Number(steps[1]));
   const closed = new Promise((resolve) => server.close(resolve));
   await app.close();

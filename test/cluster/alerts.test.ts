@@ -32,7 +32,7 @@ function seriesOf(before: ReadonlyMap<string, number>, after: ReadonlyMap<string
 }
 
 test('the alerts of the reference fire while etcd has no room, or no majority, and no longer', async (t) => {
-  const rules = /^```yaml\n(groups:\n.*?)^```$/ms.exec(handbook)?.[1] ?? '';
+  const rules = /^```yaml\n(groups:\n.*?)^```$/ms.exec(handbook())?.[1] ?? '';
   if (isLockedRun || spawnSync('promtool', ['--version']).error !== undefined) {
     return t.skip('promtool is not to be had here');
   }

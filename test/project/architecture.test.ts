@@ -276,8 +276,8 @@ test('no packages at run time, and three to develop with', () => {
 test('the version in the code is the one of the package, of the README and of the newest changes', () => {
   const manifest: unknown = JSON.parse(readFileSync(join(projectDirectory, 'package.json'), 'utf8'));
   assert.equal(Object(manifest).version, version);
-  assert.ok(handbook.includes(`npm install ./cairn-api-${version}.tgz`));
-  assert.ok(handbook.includes(`\n## ${version}\n`));
+  assert.ok(handbook().includes(`npm install ./cairn-api-${version}.tgz`));
+  assert.ok(handbook().includes(`\n## ${version}\n`));
 });
 
 test('the top of the project holds what was agreed, and nothing else', (t) => {

@@ -14,7 +14,7 @@ import { drawFloors, filesBelow, pages, projectDirectory } from '../support/sour
 import { examples, pageWith, partsOf, projectText, wantedBlocks } from '../support/handbook.ts';
 
 /** What README.md and the pages of the reference tell is held against the code. */
-const all = pages.map(projectText).join('\n');
+const all = pages().map(projectText).join('\n');
 
 test('the table of what slows down attempts says what the code says', () => {
   const table = /\| Counted .*\n\|-.*\n((?:\|.*\n)+)/.exec(all)?.[1] ?? '';
@@ -40,7 +40,7 @@ test('the picture of the floors is made from the imports', () => {
 });
 
 /** With the pages that are no part of the manual. */
-const linked = [...pages, 'src/README.md', 'test/README.md', '.github/CONTRIBUTING.md', '.github/SECURITY.md'];
+const linked = [...pages(), 'src/README.md', 'test/README.md', '.github/CONTRIBUTING.md', '.github/SECURITY.md'];
 
 test('no line of a page is wider than 140 columns, but for rows of tables and answers of the server', () => {
   const wide = linked.flatMap((page) => projectText(page).split('\n').flatMap((line, index) =>

@@ -36,7 +36,7 @@ export function partsOf(page: string, name: string): readonly [string, block: st
 
 /** The only page with a block. */
 export function pageWith(name: string): string {
-  const [page, ...others] = pages.filter((each) => partsOf(each, name) !== undefined);
+  const [page, ...others] = pages().filter((each) => partsOf(each, name) !== undefined);
   assert.ok(page !== undefined && others.length === 0, `one page has the block "${name}"`);
   return page;
 }
@@ -171,7 +171,7 @@ export interface Example {
 }
 
 /** The files of the guide are compiled and run together, by the release suite. */
-const fences = handbook.matchAll(/^```[tj]s\n(\/\/ (?![\w.]+\.ts\n).*?)^```$/gms);
+const fences = handbook().matchAll(/^```[tj]s\n(\/\/ (?![\w.]+\.ts\n).*?)^```$/gms);
 
 export const examples: readonly Example[] = Array.from(fences, ([, code = '']) => ({
   title: code.split('\n')[0]?.replace('// ', '') ?? '',
@@ -446,7 +446,7 @@ export type Loaded = ReturnType<typeof Object>;
 
 /** Loads a file of the reference, which its first line names. */
 export async function fileOfReference(t: TestContext, name: string): Promise<Loaded> {
-  const blocks = Array.from(handbook.matchAll(/^```ts\n(.*?)^```$/gms), ([, block = '']) => block);
+  const blocks = Array.from(handbook().matchAll(/^```ts\n(.*?)^```$/gms), ([, block = '']) => block);
   const found = blocks.find((block) => block.startsWith(`// ${name}: `));
   assert.ok(found, name);
   const file = join(temporaryDirectory(t), name.replace(/js$/, 'mjs'));

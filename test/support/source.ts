@@ -5,10 +5,14 @@ import { dirname, join, posix } from 'node:path';
 export const projectDirectory = topOf(import.meta.dirname);
 
 /** The README and the pages of the manual. */
-export const pages = ['README.md', ...filesBelow('src/docs', '.md')];
+export const pages = (): string[] => ['README.md', ...filesBelow('src/docs', '.md')];
 
-/** Their text. */
-export const handbook = pages.map((page) => readFileSync(join(projectDirectory, page), 'utf8')).join('\n');
+let read: string | undefined;
+/** Their text, which is read once it is needed. */
+export function handbook(): string {
+  read ??= pages().map((page) => readFileSync(join(projectDirectory, page), 'utf8')).join('\n');
+  return read;
+}
 
 function topOf(directory: string): string {
   const isTop = ['README.md', 'package.json'].every((name) => existsSync(join(directory, name)));

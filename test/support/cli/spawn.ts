@@ -65,8 +65,8 @@ export function cairn(t: TestContext, words: readonly string[], environment: Nod
 
 /** The flags of the reference's line for this Node.js, for a program and its data in these directories. */
 export function lockedFlags(programDirectory: string, dataDirectory: string): string[] {
-  const [, common = ''] = /^FLAGS="(.*?)"$/ms.exec(handbook) ?? [];
-  const lines = [...handbook.matchAll(/^node (.*) \$FLAGS dist\/main\.js serve # Node\.js ([\d and]+)$/gm)];
+  const [, common = ''] = /^FLAGS="(.*?)"$/ms.exec(handbook()) ?? [];
+  const lines = [...handbook().matchAll(/^node (.*) \$FLAGS dist\/main\.js serve # Node\.js ([\d and]+)$/gm)];
   const major = String(Number.parseInt(process.versions.node, 10));
   const [, own = ''] = lines.find(([, , versions = '']) => versions.split(' and ').includes(major)) ?? [];
   assert.ok(common !== '' && own !== '' && lines.length === 3, 'the reference has the four lines');
