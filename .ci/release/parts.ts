@@ -18,12 +18,13 @@ interface Part {
 const table = readFileSync(join(projectDirectory, 'src/app/parts.ts'), 'utf8');
 const lines = [...table.matchAll(/^ {2}\w+: \(\) => import\('\.\.\/((?:options|features)\/[\w-]+)\/.*\n/gm)];
 const served = lines.map(([line, folder = '']): Part => ({ paths: [folder], file: 'app/parts.ts', line }));
-/** Parts that commands alone use go with the file of these commands. */
+/** Parts that commands alone use go with the files of these commands, and with what they share. */
 const ofCommands = [
-  ['options/transfer', 'open', 'transfer'], ['options/offline', 'data'],
-].map(([folder = '', ...names]): Part => ({
-  paths: [folder, ...names.map((name) => `cli/${name}.ts`)], file: 'cli/commands.ts',
-  line: names.map((name) => `    import('./${name}.ts'),\n`).join(''),
+  { folder: 'options/transfer', commands: ['open', 'transfer'], shared: [] },
+  { folder: 'options/offline', commands: ['user', 'data', 'keys'], shared: ['place'] },
+].map(({ folder, commands, shared }): Part => ({
+  paths: [folder, ...[...commands, ...shared].map((name) => `cli/${name}.ts`)], file: 'cli/commands.ts',
+  line: commands.map((name) => `    import('./${name}.ts'),\n`).join(''),
 }));
 
 export const parts: readonly Part[] = [...served, ...ofCommands];

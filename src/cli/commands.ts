@@ -29,7 +29,7 @@ export async function main(): Promise<void> {
  * Loads all commands, in the order of the help. A starting server does not wait for this.
  */
 export async function allCommands(): Promise<readonly Command[]> {
-  // A family can be removed with its line here, and with the part that it alone uses.
+  // Families can be removed with their lines here, and with the part that they alone use.
   const families = await Promise.all([
     import('./open.ts'),
     import('./transfer.ts'),

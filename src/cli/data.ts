@@ -37,7 +37,7 @@ import { storeOf, undeclared } from './store.ts';
 
 /**
  * The commands for the data directory as a whole. What they do without a server is in
- * `src/options/offline`, which only they load.
+ * `src/options/offline`.
  */
 export const commands: readonly Command[] = [
   {
