@@ -185,9 +185,23 @@ const isPlain = (value: Value): boolean => typeof value === 'number' || typeof v
 /** True if two values are equal, with the members of objects in the same order. */
 export function isSameValue(one: unknown, other: unknown): boolean {
   if (one === other) return true;
-  if (typeof one !== 'object' || typeof other !== 'object') return false;
-  return JSON.stringify(one) === JSON.stringify(other);
+  if (!isCompound(one) || !isCompound(other)) return false;
+  if (Array.isArray(one) || Array.isArray(other)) return isSameList(one, other);
+  const [names, others] = [Object.keys(one), Object.keys(other)];
+  return (
+    names.length === others.length &&
+    names.every((name, at) => name === others[at] && isSameValue(one[name], other[name]))
+  );
 }
+
+const isSameList = (one: unknown, other: unknown): boolean =>
+  Array.isArray(one) &&
+  Array.isArray(other) &&
+  one.length === other.length &&
+  one.every((each, at) => isSameValue(each, other[at]));
+
+const isCompound = (value: unknown): value is { readonly [name: string]: unknown } =>
+  typeof value === 'object' && value !== null;
 
 /**
  * Returns the value of a field; `undefined` if it is absent. Inherited members are no
