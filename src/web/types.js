@@ -34,7 +34,8 @@
  *   of?: Declared }} Declared
  * @typedef {{ parameters: string[], filters: { [path: string]: string[] }, sort: string[], fields: string[],
  *   embed: string[] }} Lists
- * @typedef {{ name: string, builtIn?: 'users' | 'items', additional?: boolean, display?: string,
+ * @typedef {{ name: string, singular: string, single?: boolean, value?: Declared, timestamps?: boolean,
+ *   builtIn?: 'users' | 'items', additional?: boolean, display?: string,
  *   group?: string, hidden?: boolean, fields?: { [name: string]: Declared }, lists?: Lists }} DescribedCollection
  * @typedef {{ paths: { [path: string]: Path }, 'x-collections': DescribedCollection[], info: { description: string },
  *   components: { schemas: { [name: string]: Schema }, responses?: { [name: string]: Answer } } }} ApiDescription
@@ -49,13 +50,15 @@
  *   changed: boolean, isRequired: boolean, isOptional: boolean, isSortable: boolean, within?: readonly string[] }} Field
  */
 
+/** @typedef {{ name: string, field: Field, operator: string }} Filter a parameter of a list, in words */
+
 /**
  * One collection. `nameField`: the field that names a record to people; `filters`: its filter parameters, in words;
  * `single`: whether it is one value for the server, of fields or of any kind; it has the id `value` in addresses.
  * `newestFirst`: the order by creation, if the server notes it. `isOpenEnded`: records may have further members; `bulkMax`: the most records in one request; `operations`: the operations it offers, each with its access rule.
  * @typedef {{ name: string, one: string, title: string, nameField: string, fields: readonly Field[], single: false | 'fields' | 'value', sortMax: number,
  *   isOpenEnded: boolean, newestFirst?: string | undefined, display?: string | undefined,
- *   group?: string | undefined, isHidden: boolean, hasSearch: boolean, filters: readonly { name: string, field: Field, operator: string }[], bulkMax: number,
+ *   group?: string | undefined, isHidden: boolean, hasSearch: boolean, filters: readonly Filter[], bulkMax: number,
  *   hasOwners: boolean, operations: { [name: string]: Operation | undefined } }} Collection
  */
 

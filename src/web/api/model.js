@@ -1,11 +1,10 @@
 // @ts-check
 /**
- * Reads the collections, fields and rules of this server from its OpenAPI document. A collection is a path that lists
- * records in an order, with `/{id}` below it; a single resource is a path that is put. Formats values in the reader's
- * language. Nothing here touches the DOM.
+ * Reads the collections of this server from the declarations in its OpenAPI document (`x-collections`), and the rules
+ * of their fields from its schemas. Formats values in the reader's language. Nothing here touches the DOM.
  */
 
-/** @import { ApiDescription, Collection, Field, Kind, Operation, Schema } from '../types.js' */
+/** @import { ApiDescription, Collection, Content, Field, Filter, Kind, Lists, Schema } from '../types.js' */
 
 /** The filter operators that are offered, in words. @type {{ [operator: string]: string }} */
 const operators = {
@@ -30,69 +29,69 @@ const forTimes = ['gt', 'lt'];
 const operands = { in: 'text', exists: 'boolean', last: 'integer' };
 
 /** @param {ApiDescription} description @returns {Collection[]} */
-export function collectionsOf({ paths, components: { schemas }, ...description }) {
-  return Object.entries(paths).flatMap(([path, { get: list, post: create, put, patch }]) => {
-    const isSingle = !!put && !path.includes('{');
-    const one = isSingle ? { get: list, patch, delete: undefined } : (paths[`${path}/{id}`] ?? {});
+export function collectionsOf({ paths, components: { schemas }, 'x-collections': all }) {
+  /** @type {(of?: Content) => Schema | undefined} */
+  const schemaOf = ({ content } = {}) => {
+    const { schema } = content?.['application/json'] ?? {};
+    return schema?.$ref ? schemas[schema.$ref.split('/').at(-1) ?? ''] : schema;
+  };
+  return all.map((declaration) => {
+    const { name, singular, single, value, timestamps, lists, display, group } = declaration;
+    const { get: list, post: create, put, patch } = paths[`/${name}`] ?? {};
+    const one = single ? { get: list, patch, delete: undefined } : (paths[`/${name}/{id}`] ?? {});
     const { get: read, patch: change, delete: remove } = one;
-    const parameters = new Map(list?.parameters?.map(({ name, schema }) => [name, schema]));
-    const sort = parameters.get('sort');
-    if (!list || !read || !(sort || isSingle)) return [];
-    const record = read.operationId.replace('read', '');
-    const isValue = isSingle && !schemas[record];
-    const input = schemas[isSingle ? `${record}Replacement` : `New${record}`];
-    const shapes = isValue
-      ? [1, 2, 3].map(() => shapeOfValue(put))
-      : [schemas[record], input, schemas[`${record}Patch`]];
+    const shapes = [
+      schemas[singular.replace(/./u, (first) => first.toUpperCase())],
+      schemaOf((create ?? put)?.requestBody),
+      schemaOf(change?.requestBody),
+    ].map((shape, _, [, input]) => (value ? shapeOfValue(input) : shape));
     const names = new Set(shapes.flatMap((shape) => Object.keys(shape?.properties ?? {})));
-    const fields = [...names].map((name) => fieldOf(name, shapes, sort?.items?.enum));
-    const filters = fields.flatMap((field) => {
-      const isTime = field.kind === 'time';
-      const all = Object.entries(operators).filter(
-        ([operator]) =>
-          field.name !== 'id' &&
-          parameters.has(operator === 'eq' ? field.name : `${field.name}:${operator}`) &&
-          (isTime || !forTimes.includes(operator)),
-      );
-      // The page itself knows this one.
-      if (isTime && all.length > 0) all.unshift(['last', 'is in the last days']);
-      return all.map(([operator, text]) => {
-        const kind = operands[operator];
-        const plain = { ...field, kind: kind ?? field.kind, schema: {} };
-        return {
-          name: operator === 'eq' ? field.name : `${field.name}:${operator}`,
-          field: kind ? plain : operator === 'has' ? elementOf(field) : field,
-          operator: text,
-        };
-      });
-    });
-    const name = path.slice(1);
-    const declaration = description['x-collections'].find((each) => each.name === name);
-    return [
-      {
-        name,
-        fields,
-        filters,
-        one: words(record),
-        title: capitalized(name),
-        nameField: nameFieldOf(fields, declaration?.display),
-        single: isSingle && (isValue ? 'value' : 'fields'),
-        sortMax: sort?.maxItems ?? 1,
-        bulkMax:
-          paths[`${path}/batch`]?.post?.requestBody?.content?.['application/json']?.schema
-            .maxItems ?? 1,
-        isOpenEnded: !!declaration?.additional,
-        newestFirst: sort?.items?.enum?.includes('createdAt') ? '-createdAt' : undefined,
-        display: declaration?.display,
-        group: declaration?.group,
-        isHidden: !!declaration?.hidden,
-        hasSearch: parameters.has('q'),
-        hasOwners: parameters.has('owner'),
-        operations: isSingle
-          ? { list, read, put, change: isValue ? put : change }
-          : { list, read, create, change, remove },
-      },
-    ];
+    const fields = [...names].map((each) => fieldOf(each, shapes, lists?.sort));
+    return {
+      name,
+      fields,
+      filters: fields.flatMap((field) => filtersOf(field, lists)),
+      one: words(singular),
+      title: capitalized(name),
+      nameField: nameFieldOf(fields, display),
+      single: !!single && (value ? 'value' : 'fields'),
+      sortMax: list?.parameters?.find((each) => each.name === 'sort')?.schema.maxItems ?? 1,
+      bulkMax:
+        paths[`/${name}/batch`]?.post?.requestBody?.content?.['application/json']?.schema
+          .maxItems ?? 1,
+      isOpenEnded: !!declaration.additional,
+      newestFirst: timestamps ? '-createdAt' : undefined,
+      display,
+      group,
+      isHidden: !!declaration.hidden,
+      hasSearch: !!lists?.parameters.includes('q'),
+      hasOwners: !!lists?.parameters.includes('owner'),
+      operations: single
+        ? { list, read, put, change: value ? put : change }
+        : { list, read, create, change, remove },
+    };
+  });
+}
+
+/** Returns the filters that a list takes for a field, in words. @type {(field: Field, lists?: Lists) => Filter[]} */
+function filtersOf(field, lists) {
+  const { name, kind } = field;
+  const isTime = kind === 'time';
+  const taken = name === 'id' ? undefined : own(lists?.filters, name);
+  const all = Object.entries(operators).filter(
+    ([operator]) =>
+      Array.isArray(taken) && taken.includes(operator) && (isTime || !forTimes.includes(operator)),
+  );
+  // The page itself knows this one.
+  if (isTime && all.length > 0) all.unshift(['last', 'is in the last days']);
+  return all.map(([operator, text]) => {
+    const operand = operands[operator];
+    const plain = { ...field, kind: operand ?? kind, schema: {} };
+    return {
+      name: operator === 'eq' ? name : `${name}:${operator}`,
+      field: operand ? plain : operator === 'has' ? elementOf(field) : field,
+      operator: text,
+    };
   });
 }
 
@@ -122,11 +121,11 @@ function nameFieldOf(fields, display) {
   return [...named, ...texts, ...alike('email')][0]?.name ?? 'id';
 }
 
-/** A value of its own, put as a whole, counts as a record with one field. @param {Operation} put @returns {Schema} */
-function shapeOfValue({ requestBody }) {
-  const { properties, ...value } = requestBody?.content?.['application/json']?.schema ?? {};
-  return { properties: { value }, required: ['value'] };
-}
+/** A value of its own counts as a record with one field. @param {Schema} [schema] @returns {Schema} */
+const shapeOfValue = ({ properties, ...value } = {}) => ({
+  properties: { value },
+  required: ['value'],
+});
 
 /** @type {(name: string, shapes: readonly (Schema | undefined)[], sortable?: readonly unknown[]) => Field} */
 function fieldOf(name, shapes, sortable) {
