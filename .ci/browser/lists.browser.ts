@@ -105,6 +105,17 @@ visitTest('the search box searches during typing and makes one step in the histo
   assert.equal(await hash(), '#items?q=nothing+like+it');
 });
 
+visitTest('a search highlights its words in the rows, accents and case aside', { things: 12 }, async (visit) => {
+  const { browser, server } = visit;
+  await server.as('ada', 'POST', '/items', { name: 'Crème brûlée', price: 4 });
+  const matches = `return [...CSS.highlights.get('match')].map(({ startContainer, startOffset, endOffset }) =>
+    startContainer.data.slice(startOffset, endOffset))`;
+  await visit.signIn('#items?q=BRULEE+creme');
+  assert.deepEqual((await browser.run(matches)).sort(), ['Crème', 'brûlée']);
+  await visit.visit('#items');
+  await browser.until('return CSS.highlights.get("match").size === 0');
+});
+
 visitTest('the search ignores case', { things: 3 }, async (visit) => {
   const { browser, server, column } = visit;
   await visit.signIn('#items');

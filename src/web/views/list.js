@@ -62,6 +62,7 @@ export function drawRecords(collection) {
   set('show-all', { href: address(name) });
   drawFilters(collection);
   set('list', rows.length > 0 || isBusy ? table(collection) : !problem && nothing(collection));
+  highlight(fold(parameter('q')).split(/\s+/u).filter(Boolean));
   set('selection', { hidden: selected.length === 0 });
   set('selected', `${count(selected, collection)} selected`);
   const mayChange = allows(collection, 'change');
@@ -74,6 +75,36 @@ export function drawRecords(collection) {
   set('bulk-copy', { hidden: !mayCreate });
   set('size', { value: `${pageSize()}` });
   drawPages();
+}
+
+/** Drops case and accents, as the server's search does, and keeps each place. @param {string} text */
+const fold = (text) =>
+  text
+    .split('')
+    .map((sign) => sign.toLowerCase().normalize('NFD').charAt(0))
+    .join('');
+
+/** Highlights the words of the search in the rows. @param {readonly string[]} words */
+function highlight(words) {
+  if (!('highlights' in CSS)) return;
+  const matches = new Highlight();
+  const body = words.length > 0 && document.querySelector('#list tbody');
+  const texts = body && document.createTreeWalker(body, NodeFilter.SHOW_TEXT);
+  while (texts && texts.nextNode()) {
+    const { currentNode: node } = texts;
+    const text = fold(node.textContent ?? '');
+    for (const word of words)
+      for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + word.length))
+        matches.add(
+          new StaticRange({
+            startContainer: node,
+            startOffset: at,
+            endContainer: node,
+            endOffset: at + word.length,
+          }),
+        );
+  }
+  CSS.highlights.set('match', matches);
 }
 
 /** Draws the range that is shown and the buttons for other pages. */
