@@ -105,6 +105,23 @@ visitTest('the search box searches during typing and makes one step in the histo
   assert.equal(await hash(), '#items?q=nothing+like+it');
 });
 
+visitTest('lines stand where the first rows will be', { things: 3 }, async ({ browser, server, signIn, idle }) => {
+  await signIn('#/');
+  let release = (): void => undefined;
+  const released = new Promise<void>((resolve) => (release = resolve));
+  server.double = async ({ url }, forward) => {
+    if (url?.startsWith('/items?limit=50')) await released;
+    return forward();
+  };
+  const height = 'return parseFloat(getComputedStyle(document.querySelector("#list"), "::after").height) || 0';
+  await browser.run('location.hash = "#items"');
+  await browser.until('return document.querySelector("#records[aria-busy=true]")?.checkVisibility()');
+  assert.ok(await browser.run(height) > 300);
+  release();
+  await idle();
+  assert.equal(await browser.run(height), 0);
+});
+
 visitTest('a search highlights its words in the rows, accents and case aside', { things: 12 }, async (visit) => {
   const { browser, server } = visit;
   await server.as('ada', 'POST', '/items', { name: 'Crème brûlée', price: 4 });
