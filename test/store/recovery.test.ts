@@ -179,6 +179,17 @@ describe('what a start makes of what it finds', () => {
     await refused(edit(stopped, closed, (text) => `${text} `), 'J2', closed);
   });
 
+  it('J1: a last line whose beginning did not reach the disk is torn, also before what was written ahead', async () => {
+    const content = await inBoth();
+    const name = journalOf(content);
+    const text = textOf(content, name);
+    const last = text.lastIndexOf('\n', text.length - 2) + 1;
+    for (const lost of [' ', '\0']) {
+      const torn = `${text.slice(0, last)}${lost.repeat(20)}${text.slice(last + 20)}${' '.repeat(600)}`;
+      assert.equal(names(await start(edit(content, name, () => torn))), 'abcd');
+    }
+  });
+
   it('J2: a last line that lost its line feed, or holds several groups, is refused', async () => {
     const content = await inBoth();
     const name = journalOf(content);

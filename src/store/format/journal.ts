@@ -246,9 +246,10 @@ export class JournalReader {
     for await (const line of readLines(this.#files, this.name)) {
       if (this.sequence >= end) return;
       if (line.offset === 0) continue;
+      // Room may follow a write that was cut short: its end can reach the disk before its beginning.
+      const isRoom = line.bytes.every((byte) => byte === 0x20);
+      if (isRoom && this.manifest?.closed === false) return;
       if (this.badLine === undefined) {
-        const isRoom = line.bytes.every((byte) => byte === 0x20);
-        if (isRoom && this.manifest?.closed === false) return;
         const group = this.#parse(line);
         if (group !== undefined) yield group;
       } else {
