@@ -31,6 +31,7 @@ export const problems = {
   precondition_failed: [412, 'The resource has changed'],
   content_too_large: [413, 'The body is too large'],
   unsupported_media_type: [415, 'The media type is not supported'],
+  expectation_failed: [417, 'The expectation cannot be met'],
   misdirected_request: [421, 'The request is for another server'],
   validation_failed: [422, 'The body is not valid'],
   key_reused: [422, 'The idempotency key belongs to another request'],

@@ -23,8 +23,8 @@ export interface Head {
  * about where a message ends, which host it is for, or what it asks for. The target may
  * have any form (RFC 9112 §3.2).
  * @throws CairnError `malformed_request`, `fields_too_large`, `misdirected_request`,
- *   `not_implemented`, `http_version_not_supported`. The connection has to be closed then,
- *   because the bytes that follow cannot be trusted.
+ *   `not_implemented`, `http_version_not_supported`, `expectation_failed`. The connection has to
+ *   be closed then, because the bytes that follow cannot be trusted.
  */
 export function checkHead(
   request: Pick<Request, 'method' | 'target' | 'fields' | 'basePath'>,
@@ -42,6 +42,9 @@ export function checkHead(
   const host = fields.get('host');
   const hasHost = host === undefined ? version === '1.0' : authority.test(host);
   if (!hasHost) throw malformed('its Host field is missing or malformed');
+  const expectation = fields.get('expect')?.toLowerCase() ?? '100-continue';
+  if (expectation !== '100-continue')
+    throw unreadable('expectation_failed', 'the only supported expectation is 100-continue');
   const contentLength = contentLengthOf(fields, version);
   if (isRead(method) && (contentLength ?? 0) > 0) throw contentOfRead;
   const isOriginForm = originForm.test(request.target);

@@ -47,6 +47,8 @@ export class HttpServer extends Shared {
     server
       .on('request', this.receive)
       .on('checkContinue', this.#receiveExpecting)
+      // Node's own response would leave the connection open, and the request uncounted.
+      .on('checkExpectation', this.receive)
       .on('connect', (_, socket: Socket) => this.#failTunnel(socket))
       .on('clientError', (error: NodeJS.ErrnoException, socket: Socket) =>
         this.#failMalformed(error, socket),
