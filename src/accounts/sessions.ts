@@ -89,14 +89,19 @@ export class Sessions {
   }
 
   /**
-   * Returns who has a cookie with one of these secrets: the first that is live, with the current role.
+   * Returns who has a cookie with one of these secrets: of those that are live, the one of the user
+   * that the caller names, else the first. The role is the current one.
    * @throws CairnError `invalid_session`
    */
-  resume(secrets: readonly string[]): SessionPrincipal {
-    for (const secret of secrets) {
+  resume(secrets: readonly string[], namedUser?: string): SessionPrincipal {
+    const live = secrets.flatMap((secret) => {
       const session = this.#find(secret);
       const user = session && this.#parts.users.get(session.userId);
-      if (session === undefined || user === undefined) continue;
+      return session === undefined || user === undefined ? [] : [{ session, user }];
+    });
+    const found = live.find(({ user }) => String(user.id) === namedUser) ?? live[0];
+    if (found !== undefined) {
+      const { session, user } = found;
       this.#recordUse(session);
       return { kind: 'session', userId: user.id, role: user.role, sessionId: session.id };
     }

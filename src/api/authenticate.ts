@@ -79,7 +79,7 @@ export function authenticate(route: ForCallers, request: Request, by: Authentica
   if (secrets.length === 0) return anonymous;
   // A browser adds the cookie to every request, so only this site's own pages may write.
   if (!isSafe(request.method)) checkSite(request, noOrigins);
-  const session = by.sessions.resume(secrets);
+  const session = by.sessions.resume(secrets, request.fields.get('session-user'));
   checkSessionUser(request, session.userId);
   return session;
 }
@@ -116,14 +116,19 @@ export function takesKeys({ method, refusesKeys, of }: ForKeys): boolean {
 /** Field in which a page names the user whom it shows as signed in. */
 export const sessionUserField = 'Session-User';
 
+/** True if the caller names this user as the one of its session, or none. */
+export function isSessionUser({ fields }: Pick<Request, 'fields'>, userId: number): boolean {
+  const named = fields.get('session-user');
+  return named === undefined || named === String(userId);
+}
+
 /**
  * Compares the owner of a session with the user whom the caller names. All tabs of a
  * browser share one cookie, so another tab may have signed in as someone else.
  * @throws CairnError `other_user`
  */
-export function checkSessionUser({ fields }: Request, userId: number): void {
-  const named = fields.get('session-user');
-  if (named === undefined || named === String(userId)) return;
+export function checkSessionUser(request: Request, userId: number): void {
+  if (isSessionUser(request, userId)) return;
   throw new CairnError(
     'other_user',
     `Cannot accept the session: it does not belong to the user that ${sessionUserField} names`,

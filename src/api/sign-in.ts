@@ -3,7 +3,12 @@ import type { Client } from '../accounts/sessions.ts';
 import { userFields } from '../accounts/user-fields.ts';
 import type { Request } from '../http/message.ts';
 import { representationWriter } from '../schema/record.ts';
-import { checkSessionUser, readSessionCookies, setSessionCookie } from './authenticate.ts';
+import {
+  checkSessionUser,
+  isSessionUser,
+  readSessionCookies,
+  setSessionCookie,
+} from './authenticate.ts';
 import { bind, type Endpoint } from './call.ts';
 import type { Context } from './context.ts';
 import { noContent, unstoredReply } from './replies.ts';
@@ -20,15 +25,17 @@ export function signInEndpoints({ store, sessions, signIn, tokens }: Context): E
     },
 
     async logout({ request, body }) {
-      // A page on a neighbouring host may have added another cookie. It must not prevent
+      // A page on a neighbouring host may have added another user's cookie. It must not prevent
       // the sign-out.
-      const secrets = readSessionCookies(request);
-      for (const secret of secrets) {
+      const live = readSessionCookies(request).flatMap((secret) => {
         const userId = sessions.userOf(secret);
-        if (userId !== undefined) checkSessionUser(request, userId);
-      }
+        return userId === undefined ? [] : [{ secret, userId }];
+      });
+      const own = live.filter(({ userId }) => isSessionUser(request, userId));
+      const [other] = live;
+      if (own.length === 0 && other !== undefined) checkSessionUser(request, other.userId);
       const { address, caller } = request;
-      for (const secret of secrets) {
+      for (const { secret } of own) {
         const everywhere = body.everywhere === true;
         await store.write((tx) => sessions.signOut(tx, secret, everywhere, address), caller);
       }

@@ -297,6 +297,14 @@ test('auth=none: every caller is an administrator, of this machine and no other 
   await assert.rejects(app.listen({ host: '0.0.0.0', port: 0 }), /loopback/);
 });
 
+test('of two live cookies, the one of the user that Session-User names counts, also to sign out', async (t) => {
+  const { ask, cookie } = await openTestApp(t);
+  const both = { cookie: `${await cookie('admin')}; ${await cookie('member')}`, 'session-user': '2' };
+  assert.equal(Object((await ask('GET', '/me', { fields: both })).json).id, 2);
+  assert.equal((await ask('POST', '/logout', { fields: both, json: {} })).status, 204);
+  assert.equal((await ask('GET', '/me', { fields: both })).code, 'other_user');
+});
+
 test('of up to four cookies called sid the live one counts; more are refused', async (t) => {
   const { ask, cookie, credentials } = await setUp(t);
   const sid = await cookie('member');
