@@ -61,6 +61,8 @@ const forwarded: Readonly<Record<string, Sent>> = {
   'a scheme that is none': { ...both, 'X-Forwarded-Proto': 'gopher' },
   'a port that is none': { ...both, 'X-Forwarded-Port': 'x' },
   Forwarded: { ...both, Forwarded: 'for=127.0.0.1' },
+  'a tunnel': { 'CF-Connecting-IP': '127.0.0.1' },
+  'an original host': { ...both, 'X-Original-Host': 'localhost' },
   'a field that nobody knows': { ...both, 'X-Forwarded-User': 'ada' },
 };
 
@@ -156,11 +158,12 @@ test('a shared server takes pages at private addresses and local names, and neve
     'http://localhost.evil.example',
     'http://evil.example/localhost',
     'http://localhost@evil.example',
+    'http://evil.example#.local',
   ];
   for (const origin of bad) assert.ok(!origins.has(origin), origin);
 });
 
-/** Pages that must not write: what a browser says of each. */
+/** Pages that must not write, nor read if they say where they are from: what a browser says of each. */
 const foreign: Readonly<Record<string, Sent>> = {
   'another site': { Origin: 'http://evil.example', 'Sec-Fetch-Site': 'cross-site' },
   'another site, in an old browser': { Origin: 'http://evil.example' },
@@ -184,7 +187,7 @@ async function served(t: TestContext, share: boolean) {
 
 for (const share of [false, true]) {
   for (const [page, sent] of Object.entries(foreign)) {
-    test(`a page of ${page} writes nothing${share ? ' to a shared server' : ''}`, async (t) => {
+    test(`a page of ${page} reads and writes nothing${share ? ' to a shared server' : ''}`, async (t) => {
       const app = await served(t, share);
       for (const type of ['application/json', 'text/plain', 'application/x-www-form-urlencoded', undefined])
         for (const [method, target] of [
@@ -197,6 +200,7 @@ for (const share of [false, true]) {
           const { status } = await app.inject({ method, target, fields, body: '{"a":1}' });
           assert.equal(status, 403, `${method} ${type}`);
         }
+      assert.equal((await app.inject({ target: '/posts', fields: sent })).status, 'Origin' in sent ? 403 : 200);
       assert.equal((await app.inject({ target: '/posts' })).body, '[]');
     });
   }

@@ -9,7 +9,7 @@ import { CairnError } from '../../base/errors.ts';
 import { isLoopback, plainAddress } from '../../base/network.ts';
 import type { Origins } from '../../http/cross-site.ts';
 import { hostOf } from '../../http/head.ts';
-import { isSafe, type Request } from '../../http/message.ts';
+import type { Request } from '../../http/message.ts';
 
 export interface Local {
   /** The origins of pages that may call: those of the option, and with `share` those nearby. */
@@ -69,7 +69,8 @@ export function createLocal({ allowed, share, hosts }: LocalOptions): Local {
         throw share ? notNear : notLocal;
       // A proxy that rewrites Host makes a foreign page look like one of this site.
       const origin = fields.get('origin');
-      if (isSafe(method) || origin === undefined) return;
+      // Reads, too: a proxy may let every page read what it fetches. OPTIONS tells nothing.
+      if (method === 'OPTIONS' || origin === undefined) return;
       if (!origins.has(origin) && !isNearby(origin)) throw foreignPage;
     },
   };
@@ -78,13 +79,14 @@ export function createLocal({ allowed, share, hosts }: LocalOptions): Local {
 const inLowerCase = (name: string): string => name.toLowerCase();
 
 /** Names that no website can have: one label, `*.localhost` and `*.local`. */
-const ownName = /^(?:[\w-]+|.+\.local(?:host)?)$/;
+const ownName = /^[\w-]+(?:(?:\.[\w-]+)*\.local(?:host)?)?$/;
 
 /** Pages of applications for phones (Capacitor, Ionic). */
 const applications = new Set(['capacitor://localhost', 'ionic://localhost']);
 
-/** A field that proxies add. */
-const forwardingField = /^(?:forwarded|x-forwarded-.*|x-real-ip|via)$/;
+/** A field that proxies and tunnels add. */
+const forwardingField =
+  /^(?:forwarded(?:-for)?|x-forwarded(?:-.*)?|x-original-.*|x-real-ip|via|(?:cf-connecting|true-client|x-client|x-cluster-client)-ip)$/;
 
 /** Returns the address that a proxy names, without a port and brackets. */
 const addressIn = (entry: string): string =>
