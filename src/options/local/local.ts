@@ -86,7 +86,7 @@ const applications = new Set(['capacitor://localhost', 'ionic://localhost']);
 
 /** A field that proxies and tunnels add. */
 const forwardingField =
-  /^(?:forwarded(?:-for)?|x-forwarded(?:-.*)?|x-original-.*|x-real-ip|via|(?:cf-connecting|true-client|x-client|x-cluster-client)-ip)$/;
+  /^(?:forwarded(?:-for)?|via|x-(?:forwarded|original)(?:-.*)?|x-real-ip|[a-z-]*(?:client|connecting)-ip)$/;
 
 /** Returns the address that a proxy names, without a port and brackets. */
 const addressIn = (entry: string): string =>
