@@ -171,7 +171,9 @@ export class Connection {
       this.#shared.reading.pauseNetwork(this.#socket);
     // By now, Node may have parsed thousands of requests, which it keeps as long as the connection.
     const latest = this.#latest;
-    if (latest?.reserve(latest.reserved + ignoredRequestBytes) !== true) this.#socket.destroy();
+    if (latest?.reserve(latest.reserved + ignoredRequestBytes) === true) return;
+    if (!this.#socket.destroyed) this.#shared.reading.pauseAll();
+    this.#socket.destroy();
   }
 
   /**

@@ -50,6 +50,18 @@ export class ReadSockets {
     }
   }
 
+  /**
+   * Reads no other socket in this turn of the loop, since there is no memory for further requests.
+   * That of a connection which has been cut returns only at the end of the turn.
+   */
+  pauseAll(): void {
+    const running = [...this.#networks.keys()].filter((socket) => !socket.isPaused());
+    for (const socket of running) socket.pause();
+    timers.setImmediate(() => {
+      for (const socket of running) socket.resume();
+    });
+  }
+
   /** Resumes one socket; networks take turns. */
   readonly #resumeNext = (): void => {
     for (const [network, sockets] of this.#paused) {
