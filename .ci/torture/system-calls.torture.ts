@@ -18,16 +18,20 @@ interface Call {
 function parse(trace: string): Call[] {
   const calls: Call[] = [];
   const open = new Map<string, { readonly text: string; readonly began: number }>();
-  for (const [line, whole] of trace.split('\n').entries()) {
-    const [, thread = '', said = ''] = /^(\d+) +(.*)$/.exec(whole) ?? [];
-    if (said.endsWith('<unfinished ...>')) {
-      open.set(thread, { text: said, began: line });
+  for (const [line, printed] of trace.split('\n').entries()) {
+    const [, thread = '', said = ''] = /^(\d+) +(.*)$/.exec(printed) ?? [];
+    // Where another thread's call came between, strace prints a call on two lines.
+    const [, begun] = /^(.*) <unfinished [.]{3}>$/.exec(said) ?? [];
+    if (begun !== undefined) {
+      open.set(thread, { text: begun, began: line });
       continue;
     }
-    const { text, began } = said.startsWith('<...') ? (open.get(thread) ?? {}) : { text: said, began: line };
-    const name = /^(\w+)\(/.exec(text ?? '')?.[1];
-    if (text === undefined || began === undefined || name === undefined) continue;
-    calls.push({ name, text: `${text}${said.startsWith('<...') ? said : ''}`, began, ended: line });
+    const [, rest] = /^<[.]{3} \w+ resumed>(.*)$/.exec(said) ?? [];
+    const { text, began } = rest === undefined ? { text: '', began: line } : (open.get(thread) ?? {});
+    const whole = `${text}${rest ?? said}`;
+    const name = /^(\w+)\(/.exec(whole)?.[1];
+    if (began === undefined || name === undefined) continue;
+    calls.push({ name, text: whole, began, ended: line });
   }
   return calls;
 }
