@@ -153,7 +153,7 @@ async function openOnLoopback(t: TestContext, options: AppOptions): Promise<Open
       const forwarded = address === '127.0.0.1' ? {} : { 'x-forwarded-for': address };
       const headers = { host: 'localhost', ...forwarded, ...fields };
       const asking = request({ agent, port, host: '127.0.0.1', method, path: target, headers }, (reply) => {
-        // What is refused need not be sent to its end.
+        // A request that is refused need not be sent to its end.
         asking.off('error', reject).on('error', () => undefined);
         const { statusCode: status = 0, rawHeaders } = reply;
         const read = reply.headers['content-type'] === 'text/event-stream' ? firstOf : text;
@@ -170,7 +170,7 @@ async function firstOf(reply: IncomingMessage): Promise<string> {
   return '';
 }
 
-/** What a browser sends back of the session cookie in an answer. */
+/** The session cookie of a response, as a browser sends it back. */
 export function cookieIn(answer: Answer): string {
   return /^sid=[\w-]*/.exec(answer.field('set-cookie') ?? '')?.[0] ?? '';
 }

@@ -1,4 +1,4 @@
-/** What any test may need: chance with a seed, patience, clocks, and whether the run is locked down. */
+/** Helpers for any test: seeded randomness, waiting, clocks, and whether the run is locked down. */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import type { TestContext } from 'node:test';
@@ -51,16 +51,16 @@ export async function explored<Result>(work: () => Promise<Result>): Promise<() 
   };
 }
 
-/** Whether the suite runs locked down, from the built tree of .ci/release/locked.release.ts. */
+/** True if the suite runs locked down, from the tree that .ci/release/locked.release.ts built. */
 export const isLockedRun = process.env['CAIRN_TEST_LOCKED'] === 'true';
 
-/** What the store says where Node.js denies syncs when it is locked down. */
+/** The store's message if a locked-down Node.js denies syncs. */
 export const noticesOfDeniedSyncs =
   isLockedRun && Number.parseInt(process.versions.node, 10) >= 26
     ? ['this Node denies syncs of directories: files are written through']
     : [];
 
-/** How long a test waits for what has to come: only what never comes takes as long, also on a machine that is busy. */
+/** The longest wait for something that must happen. Only a failure takes this long, even on a busy machine. */
 export const patienceMs = 60_000;
 
 /** Waits until something holds in this process, or on its disk. */

@@ -45,7 +45,7 @@ export function checkAnswer(document: JsonObject, asked: Asked, answer: Answered
   const operation = item?.[method];
   const at = `${asked.method} ${path} → ${answer.status}`;
   if (!isJsonObject(operation)) {
-    // Another path or method is no operation: OPTIONS is answered with fields alone, the page is no API.
+    // The document describes neither OPTIONS, which gets headers only, nor the page.
     if (answer.status >= 400) assert.deepEqual(problemViolations(document, answer), [], at);
     else assert.ok(asked.method === 'OPTIONS' || item === undefined, `${at}: there is no such operation`);
     return;
@@ -139,8 +139,8 @@ const annotations = new Set([
 ]);
 
 /**
- * What is wrong with `value` by a JSON Schema, each with its place; nothing when it is valid. It knows the keywords
- * that Cairn's documents use and throws for any other, so that none is passed over.
+ * Returns every violation of a JSON Schema by `value`, each with its place. It knows the keywords that Cairn's
+ * documents use, and throws for any other so that none is overlooked.
  */
 export function violations(
   document: JsonObject,
@@ -195,7 +195,7 @@ export function violations(
   return found;
 }
 
-/** What a reference within the document leads to. */
+/** Resolves a reference within the document. */
 export function resolve(document: JsonObject, reference: string): JsonValue | undefined {
   let place: JsonValue | undefined = document;
   for (const part of reference.replace(/^#\//, '').split('/')) {
@@ -232,7 +232,7 @@ export const vectors: readonly [target: JsonValue, patch: JsonValue, result: Jso
   [{}, { a: { bb: { ccc: null } } }, { a: { bb: {} } }],
 ];
 
-/** Returns the routes of a server with its features, but for the files of the page. */
+/** Returns the routes of a server with all features, except the files of the page. */
 export function allRoutes(declarations: readonly CollectionDeclaration[] = [items], options: RouteOptions = {}) {
   const store = openStore({ clock: systemClock, random: systemRandom });
   const registry = registryOf(store, declarations, usersAsTarget(accountRecords(store).users));

@@ -9,7 +9,7 @@ const kanban = (id: string, cards: number) => ({
   cards: many(cards, (n) => ({ id: `${id}-${n}`, text: `Card ${n}`, labels: ['bug', 'ui'] })),
 });
 
-/** The files by name. Every id in them can be one, no id comes twice, and every name is that of a collection. */
+/** The files by name. Their ids are valid and unique, and their names are valid names of collections. */
 export const corpus: Readonly<Record<string, unknown>> = {
   todos: { todos: [{ id: 1, title: 'Read', completed: false }, { id: 2, title: 'Write', completed: true }] },
   todosOfTexts: { todos: [{ id: 'b7a1', title: 'Read', done: false }, { id: '2f0c', title: '', done: true }] },
@@ -115,7 +115,7 @@ export const corpus: Readonly<Record<string, unknown>> = {
   urls: { links: [{ id: 1, url: 'https://example.org/?a=b#c', mail: 'mailto:a@b.c' }, { id: 2, url: 'not one' }] },
 };
 
-/** Files of which something is changed, and the lines that say it. */
+/** Variants of these files, and the lines that report the difference. */
 type Changed = readonly [file: unknown, notes: readonly string[], exported: unknown];
 export const changed: Readonly<Record<string, Changed>> = {
   'a path of the server': [

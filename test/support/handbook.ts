@@ -45,7 +45,7 @@ const mostUsed = [
   'port', 'host', 'directory', 'collections', 'registration', 'tlsCert', 'tlsKey', 'trustedProxies',
   'corsOrigins',
 ] as const;
-/** What blocks are made from that takes time to find. */
+/** Sources of blocks that take time to compute. */
 interface Made {
   readonly commands: Awaited<ReturnType<typeof allCommands>>;
   readonly routes: ReturnType<typeof allRoutes>;
@@ -133,7 +133,7 @@ function reading(files: Reading): string[] {
 
 const about = (size: number): string => (Math.ceil(size / 100) * 100).toLocaleString('en');
 
-/** What each block should say. */
+/** Returns the text that each block should have. */
 export async function wantedBlocks(): Promise<ReadonlyMap<string, string>> {
   const made = { commands: await allCommands(), routes: allRoutes() };
   const text = (lines: readonly string[]): string => lines.map((line) => `${line}\n`).join('');
@@ -164,7 +164,7 @@ function row(...cells: readonly string[]): string {
 export interface Example {
   readonly title: string;
   readonly code: string;
-  /** What it prints. */
+  /** Its output. */
   readonly promised: readonly string[];
   /** The packages of others that it imports. */
   readonly packages: readonly string[];
@@ -193,12 +193,12 @@ export function exampleOf(title: string): Example {
  * reference shows it.
  */
 
-/** What to look for in each file, in the order in which to read them. */
+/** Files in reading order, and what to look for in each. */
 export type Reading = Readonly<Record<string, string>>;
 
 export interface TrustedList {
   readonly files: Reading;
-  /** What it needs of the other list, and what decides nothing for this one. */
+  /** Imports from the other list, and imports that decide nothing for this one. */
   readonly needs: Reading;
 }
 
@@ -309,7 +309,7 @@ export const lists: Readonly<Record<'access' | 'disk', TrustedList>> = {
   },
 };
 
-/** What a list may need without naming it: it lets nobody in, and believes nothing. */
+/** Files that a list may import without naming them: they let nobody in and believe nothing. */
 export const decidesNothing: Reading = {
   'src/base/manual.ts': 'where the manual lies',
   'src/app/parts.ts': 'the table of what is loaded by `import()`: the appendices',
@@ -353,8 +353,8 @@ export const decidesNothing: Reading = {
 export const cut = 'src/store/store.ts';
 
 /**
- * What is loaded by `import()` or by programs, and decides access, or believes an address, a file or another machine:
- * by the beginning of its path. Most servers load the first three alone.
+ * Files, by the start of their path, that `import()` or programs load and that decide access, or believe an address, a
+ * file or another machine. Most servers load only the first three.
  */
 export const appendices: Reading = {
   'src/features/feed/': 'who may follow the changes, looked at again before each is sent',
@@ -377,13 +377,13 @@ export const appendices: Reading = {
   'src/options/transfer/': 'what is believed of a file that is imported',
 };
 
-/** What is loaded by `import()` and does neither. */
+/** Files that `import()` loads and that do neither. */
 export const harmlessParts: Reading = {
   'src/features/metrics/': 'shows figures to administrators',
   'src/features/openapi/': 'describes the API',
 };
 
-/** The values that a file imports from others, and those that it loads later by `import()`. */
+/** The values that a file imports from other files, now and later by `import()`. */
 export function importsOf(path: string): { readonly values: readonly string[]; readonly later: readonly string[] } {
   const { text } = readSource(path);
   const at = (specifier: string): string => posix.join(path, '..', specifier);
@@ -393,7 +393,7 @@ export function importsOf(path: string): { readonly values: readonly string[]; r
   return { values, later: Array.from(text.matchAll(/\bimport\('(\.[^']+)'\)/g), ([, from = '']) => at(from)) };
 }
 
-/** Whether an import clause names types alone. */
+/** True if an import clause names only types. */
 function isOfTypes(names: string): boolean {
   const [, braced] = /^\s*\{([^}]*)\}\s*$/.exec(names) ?? [];
   const all = braced?.split(',').map((name) => name.trim()).filter((name) => name !== '') ?? [names.trim()];
@@ -441,7 +441,7 @@ export function bring(t: TestContext, packages: Packages): Load | undefined {
   return (path) => import(pathToFileURL(join(directory, 'node_modules', path)).href);
 }
 
-/** What a file of the reference exports, which is JavaScript. */
+/** The exports of a JavaScript file of the manual. */
 export type Loaded = ReturnType<typeof Object>;
 
 /** Loads a file of the reference, which its first line names. */

@@ -48,7 +48,7 @@ export function thing(random: Generator): Omit<Thing, 'id' | 'revision'> {
   return {
     name: `${random.pick(['a', 'b', 'B', 'é', '😀', ''])}${random.below(50)}`,
     price,
-    // What the second owner has lies at one end of an order.
+    // The second owner's records lie at one end of an order.
     ownerId: price >= 40 ? 2 : random.pick([1, 1, 1, 3]),
     ...(size > 0 && { size }),
     email: `${random.pick(['Ada', 'ada', 'Bo'])}${random.below(1000)}@x`,
@@ -59,7 +59,7 @@ export function thing(random: Generator): Omit<Thing, 'id' | 'revision'> {
 export interface World {
   readonly store: Store;
   readonly things: Collection<Thing>;
-  /** `userId`: reads what this user owns alone. */
+  /** `userId`: reads only this user's records. */
   readonly read: (query: string, withTotal?: boolean, caller?: string, userId?: number) => Promise<List>;
   readonly pool: ListPool;
   readonly random: Generator;
@@ -192,8 +192,8 @@ export function sparedIn({ things, random }: World, sort: string) {
 }
 
 /**
- * Runs one random history: writes, and lists in random orders with random filters and limits, several of which are
- * read while further writes are made. Each list must agree with the records at its moment.
+ * Runs one random history: writes, and lists with random orders, filters and limits, some of them read while further
+ * writes are made. Each list must agree with the records as they were when it started.
  */
 export async function runHistory(random: Generator): Promise<void> {
   const all = await world('history', random.pick([0, 3, 100, 1200, 3000]), random);

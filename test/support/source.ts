@@ -24,11 +24,11 @@ export interface SourceFile {
   readonly path: string;
   readonly text: string;
   readonly code: string;
-  /** What it imports, as written: from `import`, from `export … from`, and from `import()`. */
+  /** Its imports, as written: by `import`, `export … from` and `import()`. */
   readonly imports: readonly string[];
 }
 
-/** The files below `directory` whose names end in `extension`, in order. Those of `src` are without the examples. */
+/** The files below `directory` whose names end in `extension`, in order; of `src`, without the examples. */
 export function filesBelow(directory: string, extension: string): string[] {
   if (!existsSync(join(projectDirectory, directory))) return [];
   return readdirSync(join(projectDirectory, directory), { recursive: true, encoding: 'utf8' })
@@ -73,7 +73,7 @@ export function withoutLiterals(text: string): string {
 
 const blank = (text: string): string => text.replace(/[^\n]/g, ' ');
 
-/** What counts as one token: a name, a number, a string, an operator, else a character. */
+/** One token: a name, a number, a string or an operator; otherwise one character. */
 const token = either(
   /[A-Za-z_$#][\w$]*|\d[\w.]*/,
   /'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`/,
@@ -114,7 +114,7 @@ const floors: Readonly<Record<string, number>> = {
   src: 10,
 };
 
-/** What is loaded only if it is used. */
+/** Parts that are loaded only if they are used. */
 export const parts = /^src\/(options|features)\/./;
 
 /** `src/store` for `src/store/disk/files.ts`, and `src/options/cluster` for what is below it. */

@@ -8,12 +8,12 @@ import type { Caller } from '../../src/programs/callers.ts';
 import { type App, type PlainReply, createApp } from './inside.ts';
 import { type Generator, generator, numbersOf } from './basics.ts';
 
-/** Who sees what, as the reference says it: answers are held against this model, which knows nothing of the source. */
+/** A model of access, written from the manual and independent of the source. Responses are compared with it. */
 
 export type Operation = 'list' | 'create' | 'read' | 'replace' | 'patch' | 'remove';
 export type Cells = Readonly<Record<Operation, readonly string[]>>;
 
-/** Who asks. A stranger has no user. */
+/** A caller. A stranger has no user. */
 export interface Asker {
   readonly userId?: number;
   readonly role?: string;
@@ -22,7 +22,7 @@ export interface Asker {
 }
 export const stranger: Asker = { kind: 'anonymous' };
 
-/** Who a request is for a route with this cell: nobody looks at the credentials of one that is open to all. */
+/** The caller as a route with this rule sees it: a public route ignores credentials. */
 export const seenBy = (cell: readonly string[], who: Asker): Asker => (cell.includes('public') ? stranger : who);
 
 export interface Row {
@@ -33,10 +33,10 @@ export interface Row {
   readonly values: Readonly<Record<string, unknown>>;
 }
 
-/** The words by which records decide: the owner, and fields that refer to users. */
+/** The words that depend on the record: the owner, and fields that refer to users. */
 export const isByRecord = (word: string): boolean => word === 'owner' || /Ids?$/.test(word);
 
-/** Whether a cell lets somebody pass to a record; without one, to a record that is the best for this caller. */
+/** True if a rule lets a caller pass for a record; without a record, for the best possible one. */
 export function holds(cell: readonly string[], who: Asker, row?: Row): boolean {
   return cell.some((word) => {
     if (word === 'public' || word === 'optional') return true;
@@ -48,7 +48,7 @@ export function holds(cell: readonly string[], who: Asker, row?: Row): boolean {
   });
 }
 
-/** Whether somebody may set a field for these words, of a row that is not theirs to make but there already. */
+/** True if a caller may set a field with this rule. In a row that already exists, ownership does not count. */
 export const maySet = (words: readonly string[], who: Asker, row?: Row): boolean =>
   who.role === 'admin' || words.includes(String(who.role)) ||
   (words.includes('owner') && who.userId !== undefined && (row === undefined || row.ownerId === who.userId));
@@ -56,7 +56,7 @@ export const maySet = (words: readonly string[], who: Asker, row?: Row): boolean
 /** The words that ask for no role, and for nothing of a record. */
 const isOpen = (word: string): boolean => ['public', 'optional', 'user', 'session'].includes(word);
 
-/** The cells as they are served: where roles alone may read, nobody else is shown lists. */
+/** The rules in effect: if only roles may read, only these roles are shown lists. */
 export function served(cells: Cells): Cells {
   const { list, read } = cells;
   if (read.some((word) => isOpen(word) || isByRecord(word))) return cells;
@@ -64,7 +64,7 @@ export function served(cells: Cells): Cells {
   return { ...cells, list: list.some(isOpen) ? read : both.length > 0 ? both : ['admin'] };
 }
 
-/** Whether somebody who passes to the collection may read a record of it, or sees it in a list. */
+/** True if a caller who may reach the collection may read this record, or see it in a list. */
 export const mayRead = ({ read }: Cells, who: Asker, row: Row): boolean =>
   !read.some(isByRecord) || holds(read, who, row);
 export const isListed = (cells: Cells, who: Asker, row: Row): boolean =>
@@ -87,16 +87,16 @@ export function verdict(cells: Cells, operation: Operation, who: Asker, row: Row
   return holds(cells[operation], who, row) ? undefined : 403;
 }
 
-/** What a follower of the changes is told of one: the kind of its event, if any. */
+/** The kind of the event that a listener of the change feed gets for a change, if any. */
 export function told(cells: Cells, who: Asker, before?: Row, after?: Row): string | undefined {
   const [saw, sees] = [before, after].map((row) => row !== undefined && isListed(cells, who, row));
   return sees ? (saw ? 'replaced' : 'created') : saw ? 'removed' : undefined;
 }
 
-/** How many questions are asked of one world. */
+/** The number of requests sent to one world. */
 const questionsPerWorld = 300;
 
-/** Asks so many questions by chance, and fails at the first answer that the model forbids. */
+/** Sends `count` random requests, and fails at the first response that the model forbids. */
 export async function askByChance(use: string, count: number): Promise<void> {
   const random = generator(use);
   for (let asked = 0, number = 0; asked < count; number += 1) {
@@ -122,7 +122,7 @@ interface Answer {
   readonly status: number;
   readonly json: ReturnType<typeof Object>;
   readonly reply: PlainReply;
-  /** What was asked and answered, for the message of a failure. */
+  /** Requests and responses, for the message of a failure. */
   readonly told: string;
 }
 
@@ -134,15 +134,15 @@ interface Sent {
 type Filter = readonly [query: string, passes: (row: Row) => boolean];
 type Values = Readonly<Record<string, unknown>>;
 
-/** Somebody whose record it is not, and whom it does not name. */
+/** A user who does not own the record and whom the record does not name. */
 const strange: Row = { id: 0, ownerId: -1, version: 0, values: {} };
 
 const shownOf = ({ id, values }: Row): object => ({ id, ...values });
 const markOf = ({ id, version }: Row): string => `${id}-${version}`;
-/** What values look like: absent members are not there. */
+/** Values as JSON shows them: without absent members. */
 const plain = (values: Values): Values => JSON.parse(JSON.stringify(values));
 
-/** Whether records decide on what somebody sees. */
+/** True if access depends on the record. */
 const isPersonal = ({ list, read }: Cells, who: Asker, of: 'list' | 'read'): boolean => {
   const cells = of === 'list' ? [list, read] : [read];
   return cells.some((cell) => cell.some(isByRecord) && !holds(cell, who, strange));
@@ -162,7 +162,7 @@ class Questions {
   readonly #tags = new Map<string, { tag: string; shown: string }>();
   /** The replies that are kept, by caller and key. */
   readonly #kept = new Map<string, { target: string; json: unknown; shown: unknown }>();
-  /** What was sent last with a key. */
+  /** The last request with an idempotency key. */
   readonly #repeatable = new Map<string, readonly [Modelled, Values]>();
 
   constructor(world: World) {
@@ -181,7 +181,7 @@ class Questions {
 
   async ask(): Promise<void> {
     const { random, collections, someones } = this.#world;
-    // What was asked lately, now that something may have changed.
+    // Recent requests, to be repeated now that something may have changed.
     const isAgain = random.below(3) === 0;
     const number = isAgain ? Math.max(0, this.#questions - 1 - random.below(12)) : this.#questions++;
     this.#random = numbersOf(`${this.#salt} ${number}`);
@@ -221,7 +221,7 @@ class Questions {
     return found;
   }
 
-  /** What `embed` takes of a collection: its reference, and what refers to it. */
+  /** The values of `embed` for a collection: its reference, and the collections that refer to it. */
   #embeddables(of: Modelled): { name: string; other: Modelled; kind: 'one' | 'list' | 'referring' }[] {
     const { reference } = of;
     const own = reference && {
@@ -231,7 +231,7 @@ class Questions {
     return [...(own ? [own] : []), ...others.map((other) => ({ name: other.name, other, kind: 'referring' as const }))];
   }
 
-  /** What a record shows to somebody with what is embedded, and the versions of all that is shown. */
+  /** A record as a caller sees it with its embedded records, and the versions of all of these. */
   #embedded(of: Modelled, row: Row, embed: string, who: Asker): { shown: object; marks: string } {
     const found = this.#embeddables(of).find(({ name }) => name === embed);
     if (found === undefined) return { shown: shownOf(row), marks: markOf(row) };
@@ -384,7 +384,7 @@ class Questions {
     });
   }
 
-  /** The status that refuses values, whoever may write: of a reference, or of what is not unique. */
+  /** The status for invalid values, whoever writes them: a bad reference, or a value that is not unique. */
   #refusalOf(of: Modelled, who: Asker, values: Values, before?: Row): Refusal | undefined {
     const { reference } = of;
     const to = reference && this.#of(reference.to);
@@ -508,7 +508,7 @@ class Questions {
     assert.equal(answer.json.detail, `Cannot remove the record: ${counted} to it in ${from.name}`, told);
   }
 
-  /** What goes along with a record, what is changed, and what refuses it. */
+  /** The records that a removal takes along or changes, and those that prevent it. */
   #removalOf(of: Modelled, row: Row): Removal {
     const removed: [Modelled, Row][] = [[of, row]];
     const cleared = new Map<Row, readonly [Modelled, number[]]>();
@@ -696,11 +696,11 @@ export interface Someone extends Asker {
 export interface Modelled {
   readonly name: string;
   readonly declared: Cells;
-  /** As they are served. */
+  /** The rules in effect. */
   readonly cells: Cells;
   /** The field that refers, if there is one. */
   readonly reference: Reference | undefined;
-  /** Who may set the price. */
+  /** The rule for setting the price. */
   readonly setters: readonly string[];
   readonly rows: Map<number, Row>;
 }
@@ -718,7 +718,7 @@ const shared = {
   code: { kind: 'text', unique: true, optional: true },
 } as const;
 
-/** How many users there are: their ids begin with 1. */
+/** The number of users; their ids start at 1. */
 export const usersCount = 6;
 
 const callerWords = ['optional', 'user', 'session', 'admin', 'member', ...ownRoles];
@@ -831,7 +831,7 @@ export async function openWith(definitions: readonly CollectionDefinition[], ite
   return { app, someones: await someonesOf(app) };
 }
 
-/** What a program gets, or the status of its refusal. */
+/** Returns the result of `work`, or the status of its error. */
 export async function statusOr<T>(work: () => T | Promise<T>): Promise<T | number> {
   try {
     return await work();

@@ -20,32 +20,32 @@ export interface Running {
   readonly ended: Promise<number | null>;
 }
 
-/** Whether this Node.js runs the source as it stands; 20 needs tsx. */
+/** Truthy if this Node.js runs TypeScript itself; Node.js 20 needs tsx. */
 const typeStripping: unknown = Reflect.get(process.features, 'typescript');
 
-/** What Node.js needs to run TypeScript. */
+/** The flags with which this Node.js runs TypeScript. */
 export const loader = typeStripping ? [] : ['--import', 'tsx'];
 
-/** What starts Cairn from its source. */
+/** The arguments of `node` that start Cairn from its source. */
 export const source = [...loader, join(projectDirectory, 'src', 'main.ts')];
 
-/** What starts a program by its path from the top, such as `.ci/bench/main`, in TypeScript or built as they are. */
+/** The arguments of `node` that start a program, such as `.ci/bench/main`: the built one if the tests are built. */
 export function testProgram(path: string): string[] {
   const ending = extname(import.meta.filename);
   return [...(ending === '.ts' ? loader : []), join(import.meta.dirname, '..', '..', '..', path + ending)];
 }
 
-/** What a program of the tests, run with these flags of Node.js, prints as JSON. */
+/** Runs a program of the tests with these flags of Node.js and parses the JSON that it prints. */
 export async function printed(path: string, ...flags: string[]) {
   const words = [...flags, ...testProgram(path)];
   const { stdout } = await promisify(execFile)(process.execPath, words, { cwd: projectDirectory });
   return JSON.parse(stdout);
 }
 
-/** What starts Cairn: the source, or what was built of it where the tests are built, too. */
+/** Starts Cairn from its source, or from the build if the tests are built. */
 const program = testProgram('src/main');
 
-/** Cheap hashes and an administrator with a known password, so that a start takes no longer than it must. */
+/** Cheap hashes and an administrator with a known password, for a quick start. */
 export const cheap = { CAIRN_SCRYPT_COST: '14', CAIRN_ADMIN_PASSWORD: 'correct horse battery' };
 
 /** Starts `cairn` with these words; it is killed when the test ends. */
@@ -55,10 +55,10 @@ export function cairn(t: TestContext, words: readonly string[], environment: Nod
   const [directory = 'data'] = valuesOf(/^--data$/);
   const files = valuesOf(/^--(tls-(cert|key)|collections)$/).map((file) => resolve(projectDirectory, file));
   const reads = [...new Set(files)].map((file) => `--allow-fs-read=${file}`);
-  // Who serves a file by its name tries something out; the lines of the reference lock a server of a directory.
+  // The flags in the manual lock a server of a directory; `cairn db.json` is for trying things out.
   const isLocked = isLockedRun && !/\.json$/.test(words[0] ?? '');
   const flags = isLocked ? [...lockedFlags(join(projectDirectory, 'src'), directory), ...reads] : [];
-  // What it compiled for one start serves the next; a locked run may not write there.
+  // Each start reuses the code compiled by an earlier one. A locked-down run may not write there.
   const cache = isLocked ? {} : { NODE_COMPILE_CACHE: join(projectDirectory, '.cache') };
   return run(t, [...flags, ...program, ...words], { ...cache, ...environment });
 }

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 
-/** What happens to a request instead of a normal answer. */
+/** What happens to a request instead of a normal response. */
 export type Fault =
   /** The connection is reset before anything is done. */
   | 'lose'
@@ -52,9 +52,8 @@ interface Watcher {
 const spaceExceeded = new Refusal(429, 8, 'etcdserver: mvcc: database space exceeded');
 
 /**
- * etcd's JSON gateway over a store in memory, for tests. Each member is a listener over the same
- * state. `conformance.ts` compares it with a real etcd. Its faults are those of a network, a crash
- * and an operator.
+ * etcd's JSON gateway over a store in memory, for tests. Each member is a listener on the same state. `conformance.ts`
+ * compares it with a real etcd. It can fail as a network, a crash or an operator would make it fail.
  */
 export class SmallEtcd {
   /** Called for each request except watches; `undefined` lets it pass. */

@@ -56,12 +56,12 @@ export class RawClient {
     return this;
   }
 
-  /** What has been received and not been read as a reply. */
+  /** Bytes received that have not been parsed as a response yet. */
   get unread(): string {
     return this.#received;
   }
 
-  /** The next reply; 100 Continue counts. `method` is that of its request. */
+  /** Reads the next response to a request with this `method`; 100 Continue counts as one. */
   async reply(method = 'GET'): Promise<RawReply> {
     for (;;) {
       const found = parseReply(this.#received, method, this.#ended);
@@ -199,7 +199,7 @@ export function createHandle(routes: Readonly<Record<string, Handle>> = {}): Han
 export interface Listener {
   readonly server: HttpServer;
   readonly port: number;
-  /** What it told of its replies. */
+  /** The log entries of its responses. */
   readonly answered: RequestEntry[];
 }
 

@@ -215,7 +215,7 @@ function asModelled(name: Name, values: Values): Values {
   return { ...values, ...Object.fromEntries(changed) };
 }
 
-/** What the blog must look like: plain maps, in which everything is found by looking at everything. */
+/** The expected state of the blog: plain maps, searched from end to end. */
 export class BlogModel {
   #records = new Map(names.map((name) => [name, new Map<number, Values>()]));
   #lastIds = new Map<Name, number>();
@@ -324,7 +324,7 @@ export function modelled(blog: Blog, model: BlogModel): (operation: Operation) =
   };
 }
 
-/** Whether the store failed, and the operation was not decided. */
+/** True if the store failed and the operation was not decided. */
 export const isFailure = (outcome: string): boolean => /^(storage_full|store_failed|outcome_unknown)$/.test(outcome);
 
 /** Idempotency keys on a store that has not started. */
@@ -374,7 +374,7 @@ export const peopleAndNotes: MakeSubject = (options) => {
 export function blogs(model = new BlogModel()): MakeSubject {
   return (options) => {
     const blog = makeBlog(options);
-    // What a crash has left is an earlier state than that of the model.
+    // After a crash the store may be in an earlier state than the model.
     let isModelled = false;
     const run = modelled(blog, model);
     return {
@@ -394,7 +394,7 @@ export function blogs(model = new BlogModel()): MakeSubject {
   };
 }
 
-/** What was promised while a workload ran. */
+/** The promises that were made while a workload ran. */
 export interface History {
   /** The state after each commit that ended a group; index 0 is the empty store. */
   readonly states: string[];
@@ -683,7 +683,7 @@ export async function crashWhileFull(
     await again.store.start().catch((error: unknown) => assert.fail(`${where}: ${String(error)}`));
     const { sequence } = again.store.status();
     for (const write of done) assert.ok(write.answered > length || write.sequence <= sequence, `${where}: a loss`);
-    // What was under way may be there, whatever became of it.
+    // An operation in progress may be there or not, whatever its outcome.
     const unanswered = refused.some(
       (write) => write.began < length && length < write.answered && write.sequence === sequence,
     );
@@ -693,7 +693,7 @@ export async function crashWhileFull(
   return { refused: refused.length, states };
 }
 
-/** How many writes of one run had which outcome. */
+/** The number of writes of a run with each outcome. */
 interface Outcomes {
   written: number;
   refused: number;
@@ -702,7 +702,7 @@ interface Outcomes {
 
 /** Work on a store whose calls fail. */
 export interface Trial {
-  /** What it does, to follow "while". */
+  /** A description that completes "while …". */
   readonly name: string;
   /** Makes the store on a disk. */
   make(disk: SimulatedDisk): {
@@ -769,7 +769,7 @@ export const writingPeople: Trial = {
   },
 };
 
-/** What refers to a post goes with it, or is cleared: all of it or none. */
+/** What refers to a post is removed with it, or cleared: all of it or nothing. */
 export const deletingBlog: Trial = {
   name: 'records are removed that others refer to',
   make(disk) {
@@ -815,7 +815,7 @@ export const deletingBlog: Trial = {
         const after = makeBlog({ ...small, files: disk });
         await after.store.start();
         const allowed = [model.content()];
-        // What shared a group was written with it, or not at all.
+        // Commits that shared a group were written together or not at all.
         for (const operation of unknown) model.run(operation);
         allowed.push(model.content());
         assert.ok(allowed.includes(after.content()), `${where}: ${after.content()} is none of ${allowed.join(' ')}`);
@@ -860,7 +860,7 @@ async function survive(
   return met ? outcomes : undefined;
 }
 
-/** What a store with its first records leaves when it is stopped. */
+/** The files that a store with its first records leaves when it is stopped. */
 async function stoppedStore(trial: Trial): Promise<ReadonlyMap<string, Buffer>> {
   const disk = new SimulatedDisk(new Map(), false);
   const { store, prepare } = trial.make(disk);
@@ -875,7 +875,7 @@ export type FaultOf = (call: Call, at: number, n: number) => Fault | undefined;
 
 export const faults: { readonly [name: string]: (code: string) => FaultOf } = {
   'fails once': (code) => (_, at, n) => (at === n ? { code } : undefined),
-  // What undoes a failed call, such as the removal of a journal that was not made, fails, too.
+  // The call that undoes a failed one, such as the removal of a journal that was not made, fails as well.
   'fails once, and at the call after the next': (code) => (_, at, n) =>
     at === n || at === n + 2 ? { code } : undefined,
   'fails for good': (code) => (_, at, n) => (at >= n ? { code } : undefined),
@@ -967,7 +967,7 @@ async function judge(disk: SimulatedDisk, where: string) {
   return { size, recovered };
 }
 
-/** Tries imports of so many seeds, and sums up what was found. */
+/** Tries imports with as many seeds, and sums up the findings. */
 export async function crashImports(seeds: number) {
   const sum = { states: 0, none: 0, whole: 0 };
   for (let seed = 1; seed <= seeds; seed += 1) {

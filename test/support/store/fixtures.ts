@@ -14,7 +14,7 @@ interface Inode {
   bytes: Buffer;
 }
 
-/** What was done to the disk, in order. A `sync` makes durable what was done before to its file or to the directory. */
+/** The calls to the disk, in order. A `sync` makes all earlier calls for its file or directory durable. */
 export type DiskOperation =
   | { readonly kind: 'write'; readonly inode: number; readonly position: number; readonly bytes: Buffer }
   | { readonly kind: 'truncate'; readonly inode: number; readonly size: number }
@@ -35,7 +35,7 @@ export interface Call {
   readonly name: string;
 }
 
-/** What a call meets: an error after `written` bytes (0 when left out), or a write of only `written` bytes. */
+/** The fate of a call: an error after `written` bytes (0 by default), or a write of only `written` bytes. */
 export interface Fault {
   readonly code?: string;
   readonly written?: number;
@@ -44,17 +44,17 @@ export interface Fault {
 /** A directory in memory that records every operation, and where calls can be made to fail. */
 export class SimulatedDisk implements Files {
   readonly directory = 'simulated';
-  /** Where it is false, every write is synced, and takes along what was done to the directory before. */
+  /** If false, every write is synced, and carries along earlier changes of the directory. */
   readonly syncsDirectories: boolean;
   readonly operations: DiskOperation[] = [];
-  /** Whether a journal's writes are durable without a sync, as on Linux. */
+  /** True if writes to a journal are durable without a sync, as on Linux. */
   readonly writesThrough: boolean;
   fault: (call: Call) => Fault | undefined = () => undefined;
   /** Where a process may be frozen for a while: before a write, and after it. */
   pause: (at: 'write' | 'written', name: string) => Promise<void> | undefined = () => undefined;
   /** Bytes that fit; writes beyond are short, then fail with ENOSPC. */
   capacity = Number.POSITIVE_INFINITY;
-  /** What it says is free. */
+  /** The free space that it reports. */
   unused = Number.POSITIVE_INFINITY;
   readonly #inodes = new Map<number, Inode>();
   readonly #names = new Map<string, number>();
@@ -209,7 +209,7 @@ export class SimulatedDisk implements Files {
   }
 }
 
-/** Which operations of a prefix survive a crash: those that a sync covers always do. */
+/** Returns which operations of a prefix a crash may lose: all that no sync covers. */
 export function unsynced(operations: readonly DiskOperation[]): number[] {
   const open: number[] = [];
   const syncedFiles = new Set<number>();
@@ -227,14 +227,14 @@ export function unsynced(operations: readonly DiskOperation[]): number[] {
   return open;
 }
 
-/** How a write that no sync covers reaches the disk: only its beginning, or only its end, with zeros before it. */
+/** The part of an unsynced write that reaches the disk: only its start, or only its end, with zeros before it. */
 export interface Tear {
   readonly index: number;
   readonly keep: 'head' | 'tail';
   readonly at: number;
 }
 
-/** What is on the disk after a crash: `operations` without the `dropped` ones, and with one write torn. */
+/** The disk after a crash: `operations` without the `dropped` ones, and with one write torn. */
 export function afterCrash(
   operations: readonly DiskOperation[],
   dropped: ReadonlySet<number>,
@@ -367,15 +367,15 @@ export const small = { spareBytes: 1200 };
 export const thisProcess: ProcessIdentity = { host: 'box', place: 'b1 n1', pid: 7 };
 
 export interface TestMachine extends Machine {
-  /** How long starts have waited in all. */
+  /** The time that all starts have waited. */
   waitedMs: number;
-  /** What happens meanwhile. */
+  /** Runs during each wait. */
   whileWaiting: () => unknown;
   /** Renews the locks that are held here, as happens every few seconds. */
   renew(): void;
 }
 
-/** A machine on which only `running` processes are there, and where waiting takes no time. */
+/** A machine on which only the `running` processes exist, and whose waits return at once. */
 export function machineWith(
   self: ProcessIdentity = thisProcess,
   running: readonly number[] = [7],
@@ -468,7 +468,7 @@ export function all<R extends StoredRecord>(collection: Collection<R>): R[] {
   return collection.view().blocks.flat();
 }
 
-/** Lets the loop turn so many times. */
+/** Lets the event loop turn this many times. */
 export async function turns(count: number): Promise<void> {
   for (let n = 0; n < count; n += 1) await new Promise(setImmediate);
 }
@@ -485,7 +485,7 @@ export async function start(content: Content): Promise<Opened & { disk: Simulate
 
 export type Work = (opened: Opened) => Promise<unknown>;
 
-/** What a process leaves that was killed after `work`. */
+/** The files left by a process that is killed after `work`. */
 export async function killedAfter(work: Work, before: Content = new Map()): Promise<Content> {
   const opened = await start(before);
   await work(opened);
@@ -565,9 +565,9 @@ export async function damageAfterStop(step: number): Promise<number> {
 }
 
 /**
- * Damages the journals and the snapshots of a store that was killed, and of one that was killed twice, so that it has
- * two journals: it is refused, or it is a prefix of the commits that includes what was in the snapshots and in the
- * former journal, with a notice.
+ * Damages the journals and snapshots of a store that was killed once, and of one that was killed twice and so has two
+ * journals. Either the start is refused, or it recovers a prefix of the commits that includes the snapshots and the
+ * earlier journal, with a notice.
  */
 export async function damageAfterCrash(step: number): Promise<{ refused: number; prefixes: number }> {
   const once = await inBoth();

@@ -133,7 +133,7 @@ function sometimesFull(operation: string, next: () => number): Fault | undefined
 /** Works that have run so far, over all histories. */
 let orders = 0;
 
-/** What is published agrees with its own indexes, at every moment. */
+/** Published records agree with their own indexes at every moment. */
 function checkReads({ people }: Opened): void {
   const records = all(people);
   assert.equal(records.length, people.size);
@@ -148,7 +148,7 @@ function step(opened: Opened, next: () => number, called: number): { entry: Obse
   const name = `n${Math.floor(next() * 30)}`;
   const id = 1 + Math.floor(next() * 40);
   const choice = next();
-  // What the caller read before, as `If-Match` would have it.
+  // The version that the caller read before, for `If-Match`.
   const revision = people.get(id)?.revision;
   const work = (tx: Shown): unknown => {
     const found = tx.get(id);
@@ -185,7 +185,7 @@ function step(opened: Opened, next: () => number, called: number): { entry: Obse
   return { entry, done };
 }
 
-/** What the store and the model both show to a transaction. */
+/** The transaction's view, which the store and the model must agree on. */
 interface Shown {
   get(id: number): Person | undefined;
   find(email: string): Person | undefined;
@@ -238,10 +238,10 @@ export const counters = { name: 'counters', fields: { value: { kind: 'integer', 
 
 const json = { 'content-type': 'application/merge-patch+json' };
 
-/** Whoever was late waits longer each time, or 64 callers would all try for each success. */
+/** A caller that lost waits longer each time, or 64 callers would all try for each success. */
 const patience = (attempt: number): Promise<void> => delay(Math.random() * Math.min(4 ** attempt, 100));
 
-/** Ways to add one to the counter 1 of an app with `auth: 'none'`, of which none loses another's. */
+/** Ways to add one to counter 1 of an app with `auth: 'none'`. None may lose another's increment. */
 export const increments: Readonly<Record<string, (app: App) => Promise<void>>> = {
   async 'app.write'(app) {
     await app.write((tx) => {
@@ -294,7 +294,7 @@ export async function incremented(app: App, count: number, increment: (app: App)
  * all operations that were not refused are there, or none, in memory and in a copy of the files.
  */
 
-/** What a hook may throw: whatever it is, nothing of the transaction is stored. */
+/** Values that a hook may throw. With any of them, nothing of the transaction is stored. */
 const mistakes: readonly unknown[] = [
   new Error('a hook throws'), new CairnError('write_refused', 'a hook refuses'), null, Object.create(null),
 ];
@@ -304,7 +304,7 @@ interface Plan {
   readonly steps: readonly { readonly operation: Operation; readonly catches: boolean }[];
   /** The change at which the hook fails. */
   readonly failsAt: number;
-  /** What it throws; `undefined` if it sets a value that cannot be encoded instead. */
+  /** The value to throw; `undefined` to set a value that cannot be encoded instead. */
   readonly mistake: unknown;
 }
 
@@ -318,7 +318,7 @@ export async function throwAtRandom(seed: number, transactions: number): Promise
   const model = new BlogModel();
   const counts = { ...seen };
   while (counts.transactions < transactions) {
-    // Several at a time, so that those that fail share a batch with those that do not.
+    // Several at a time, so that failing transactions share a batch with successful ones.
     const plans = Array.from({ length: 1 + Math.floor(next() * 6) }, () => plan(next, blog));
     const judges = await Promise.all(plans.map((each) => transact(blog, each, counts)));
     for (const judge of judges) judge(model);
@@ -394,7 +394,7 @@ async function transact(
   };
 }
 
-/** What goes along with a removal is compared with what was to be written, before it is encoded. */
+/** Changes that come with a removal are compared with the expected ones before they are encoded. */
 const isUnencodable = (error: unknown): boolean => error instanceof TypeError || error instanceof InvariantError;
 
 /** The hook sets another title in place of a long one. */
@@ -411,7 +411,7 @@ function asAmended(operation: Operation): Operation {
   return { ...operation, records: operation.records.map(set) };
 }
 
-/** What a process that is killed now leaves must open, and hold what was acknowledged and nothing else. */
+/** The files of a process that is killed now must open, and hold exactly what was acknowledged. */
 async function openCopy(disk: SimulatedDisk, blog: Blog, where: string): Promise<void> {
   const content = disk.content();
   content.delete('lock');
