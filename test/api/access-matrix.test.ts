@@ -11,7 +11,7 @@ import {
   refusal, seenBy, statusOr, toUsers, told, verdict,
 } from '../support/whose.ts';
 
-/** Each word of access alone, and some together. */
+/** Each access word by itself, and some combined. */
 const cells = [
   ['public'], ['optional'], ['user'], ['session'], ['admin'], ['member'], ['editor'], ['owner'], ['assigneeId'],
   ['memberIds'], ['owner', 'editor'], ['session', 'memberIds'],
@@ -56,7 +56,7 @@ async function open(t: TestContext) {
     return { ...each, access: 'single' in each ? { read, replace, patch } : access };
   });
   const { app, someones: everybody } = await openWith(declared, true);
-  // Keys of a member and of an editor stand for those of all roles.
+  // The keys of a member and an editor cover the keys of all roles.
   const someones = everybody.filter(({ kind, userId }) => kind !== 'key' || userId === 2 || userId === 4);
   t.after(() => app.close());
   const subjects: Subject[] = [];

@@ -12,13 +12,13 @@ import { cookieIn, openTestApp } from '../support/app.ts';
 const secret = 'the secret that signs in these tests';
 const password = 'a password for everybody';
 
-/** Who asks, in the order of the table's columns. `own`: the user or the owner of the record. */
+/** The callers, in the order of the table's columns. `own`: the user or the owner of the record. */
 const callers = [
   'nobody', 'garbage', 'expired', 'other key', 'member', 'own', 'admin', 'cookie', 'cross-site',
 ] as const;
 type Caller = (typeof callers)[number];
 
-/** What a refusal is called, by its status and by who asked or for whom the route is. */
+/** The code of a refusal, by its status, the caller, and the access rule of the route. */
 function expectedCode(status: number, caller: Caller, { access, method }: Route): string | undefined {
   if (status === 404) return 'not_found';
   if (status === 401) return caller === 'nobody' ? 'authentication_required' : 'invalid_token';

@@ -131,7 +131,7 @@ test('the last administrator stays', async (t) => {
   const admin = await as('admin');
   assert.equal((await admin('DELETE', '/users/1')).code, 'last_admin');
   assert.equal((await admin('PATCH', '/users/1', { json: { role: 'member' } })).code, 'last_admin');
-  // Who has no password cannot sign in: they take nobody's place, and may go.
+  // An administrator without a password cannot sign in, so they do not count and may be removed.
   const powerless = { name: 'Bob', email: 'bob@example.org', role: 'admin' };
   assert.equal((await admin('POST', '/users', { json: powerless })).status, 201);
   assert.equal((await admin('DELETE', '/users/1')).code, 'last_admin');

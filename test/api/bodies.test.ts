@@ -13,7 +13,7 @@ import { allRoutes } from '../support/contract.ts';
 
 const deep = (depth: number): string => `{"name":"a","price":1,"x":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`;
 
-/** What is sent to create an item, and what it gets: the status, and the code of the problem or of each issue. */
+/** Bodies sent to create an item, with the status, and the code of the problem or of each issue. */
 const rows: readonly [body: string | Buffer, status: number, ...codes: string[]][] = [
   ['', 400, 'malformed_json'],
   [' ', 400, 'malformed_json'],

@@ -82,7 +82,7 @@ test('changes are sent in the order of their commits, with the record as it is s
   assert.equal(app.load().listeners, 0);
 });
 
-/** A stream that does not end is named by its own limit, before that of the process ends all tests. */
+/** A stream that never ends fails its own test, before the time limit of the process ends all tests. */
 const ends = { timeout: 30_000 };
 
 test('callers get changes they may list: no users for members, no sessions, keys or secrets', async (t) => {
@@ -133,7 +133,7 @@ test('a stream follows the collections that it names, and resumes among them', a
   const both = ['created notes 1', 'created secrets 1', 'created notes 2', 'created secrets 2'];
   await until(() => seen(two).length === 4 && seen(again).length === 4 && seen(one).length === 2, 'all is told');
   assert.deepEqual([seen(two), seen(again), seen(one)], [both, both, [both[0], both[2]]]);
-  // What was not for it moves its place along with the next comment.
+  // Events for others move its position with the next comment.
   const itemTag = (await admin('GET', '/items/2')).field('etag');
   await until(() => {
     time.tick(limits.heartbeatMs);
@@ -148,7 +148,7 @@ test('a stream follows the collections that it names, and resumes among them', a
   await until(() => seen(resumed).length === 1, 'it resumes');
   assert.deepEqual(seen(resumed), ['created notes 2']);
   resumed.leave();
-  // What a node of a cluster began before has to be ended by the real one.
+  // A node of a cluster started its timer before the fake one, so the real functions must clear it.
   time.reset();
   await resumed.ended;
   for (const [ask, query, status, detail] of [
@@ -448,7 +448,7 @@ test('a shutdown ends the streams', async (t) => {
   const asked = request({ port, host: '127.0.0.1', path: '/changes', headers: { host: 'localhost' } }).end();
   const [reply] = await once(asked, 'response');
   reply.resume();
-  // What a stop cuts off after its time does not end, and is an error.
+  // A stream that is cut off after the time limit does not end, but fails.
   await Promise.all([once(reply, 'end'), app.close()]);
 });
 

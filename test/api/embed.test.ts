@@ -28,7 +28,7 @@ const posts = declare('posts', 'post', {
   editorId: { kind: 'reference', to: 'authors', optional: true, onDelete: 'clear' },
   tagIds: { kind: 'list', of: { kind: 'reference', to: 'tags', onDelete: 'clear' }, optional: true },
   alsoIds: { kind: 'list', of: { kind: 'reference', to: 'posts', onDelete: 'clear' }, default: [] },
-  // Its name is that of a collection which refers here.
+  // A field named like a collection that refers to this one.
   notes: { kind: 'integer', optional: true },
 });
 const comments = declare('comments', 'comment', {
@@ -181,7 +181,7 @@ test('an entity tag stands for what is embedded, too, and does for no write', as
   const queries = ['', '?embed=comments', '?embed=authorId', '?fields=title', '?fields=title&embed=authorId'];
   const tags = await Promise.all(queries.map((query) => tagOf(`/posts/1${query}`)));
   assert.equal(new Set(tags).size, tags.length);
-  // Somebody changes a comment in between: the tag of the post with its comments is no version of the post.
+  // The tag of a post with embedded comments is not a tag of the post, so a change with it is refused.
   for (const tag of tags.slice(1)) {
     const change = await admin('PATCH', '/posts/1', { json: { title: 'Mine' }, fields: { 'if-match': tag } });
     assert.deepEqual([change.status, change.field('etag')], [412, tags[0]]);
@@ -230,7 +230,7 @@ async function blog(random: Generator) {
   const all = (records: Collection<Entry>): any[] =>
     records.view().blocks.flat().map(({ revision, ownerId, ...shown }) => shown);
   const allPosts = (): any[] => all(texts);
-  /** What is embedded in posts at this moment, computed in the simplest way. */
+  /** The embedded records of posts right now, computed in the simplest way. */
   const embeddedIn = (some: any[]): any[] => {
     const find = (shown: any[], wanted: unknown) => shown.filter(({ id }) => id === wanted);
     const [every, found] = [allPosts(), all(answers)];
@@ -297,7 +297,7 @@ test('a page that embeds is made in steps of a record, also where little of it i
   };
   const { body } = await read('limit=50', { embed }, pool);
   assert.equal(body, `[${Array.from({ length: 50 }, () => '{}').join()}]`);
-  // Each time is asked for in a pause, but for the first steps of a page.
+  // The time is checked before each record, except in the first steps of a page.
   assert.ok(new Set(seen).size >= 48, `${new Set(seen).size} pauses`);
   await store.close();
 });

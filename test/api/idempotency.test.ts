@@ -16,7 +16,7 @@ import { openTestApp } from '../support/app.ts';
 const lamp = { name: 'Lamp', price: 1 };
 const keyed = (key: string, json: unknown = lamp) => ({ json, fields: { 'idempotency-key': key } });
 
-/** How many keys an app has. */
+/** The number of keys that an app keeps. */
 const keysOf = ({ app }: Pick<Awaited<ReturnType<typeof openTestApp>>, 'app'>): number =>
   app.store.status().collections.find(({ name }) => name === 'idempotency-keys')?.records ?? NaN;
 
@@ -153,7 +153,7 @@ for (const target of ['/login', '/logout', '/tokens', '/tokens/revoke']) {
   });
 }
 
-/** What 0.2 and 0.3 kept of a request: nothing to compare with, and a MAC by a key of the ring. */
+/** What 0.2 stored about a request (nothing to compare), and what 0.3 stored (a MAC with a signing key). */
 const earlier: readonly [version: string, kept: object][] = [
   ['0.2', {}],
   ['0.3', { keyId: 'abcdefghijk', digest: 'a'.repeat(43) }],
@@ -268,7 +268,7 @@ async function startKeys(memoryMax?: number, now = () => Date.UTC(2026, 0)) {
   const keys = new IdempotencyKeys({ store: { memoryMaxBytes, collection }, clock });
   await store.start();
   const made = { status: 201, fields: ['Name', 'value'], body: '"made"' };
-  /** Whether each request is a repetition. The writer gets `atOnce` of them at a time. */
+  /** True for each request that is a repetition. The writer gets `atOnce` requests at a time. */
   const send = async (caller: string, from: number, to: number, atOnce = 100): Promise<boolean[]> => {
     const isReplay: boolean[] = [];
     for (let first = from; first < to; first += atOnce) {

@@ -1,4 +1,7 @@
-/** What clients of json-server send with `--dialect json-server`, and get. A release test asks json-server the same. */
+/**
+ * Requests of json-server's clients with `--dialect json-server`, and their responses. A release test sends the same
+ * requests to json-server.
+ */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { Agent, get } from 'node:http';
@@ -130,7 +133,7 @@ const lists: readonly (readonly [query: string, ids: readonly number[]])[] = [
   ['q=MIA', [2]],
   ['q=', [1, 2, 3, 4]],
   ['q=first&_limit=1', [1]],
-  // Names that no record has, and those that one has.
+  // Names that no record has, and names that one record has.
   ['nothing=1', [1, 2, 3, 4]],
   ['nothing=1&views=3', [3]],
   ['_=1700000000000', [1, 2, 3, 4]],

@@ -188,7 +188,7 @@ test('a reset, a new password and a removal end the keys, unless the own change 
     const { json } = await ask('POST', '/tokens', { json: { ...credentials('member'), password } });
     return withKey(Object(json).access_token)(method, target, asked);
   };
-  /** Whether a new key outlives a change. */
+  /** True if a new key outlives this change. */
   const survives = async (change: (next: string) => Promise<Answer>): Promise<boolean> => {
     const made = await asMember('POST', '/keys', { json: { name: 'Backup', currentPassword: password } });
     const script = withKey(Object(made.json).key);

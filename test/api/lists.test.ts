@@ -124,7 +124,7 @@ test('users are found by e-mail address without regard to case, in which it is u
   assert.deepEqual(Object(byRole.json).map(({ id }: { id: number }) => id), [2]);
 });
 
-/** A query as these clients write it; the values are those of the first one. */
+/** The same query as these clients write it, with the values of the first one. */
 const clients: { readonly [name: string]: readonly string[] } = {
   'plain text': ['name:in=Lamp,a\\,b,c%20d', 'sort=-price,name', 'fields=name,price'],
   URLSearchParams: [{ 'name:in': 'Lamp,a\\,b,c d' }, { sort: '-price,name' }, { fields: 'name,price' }].map((value) =>

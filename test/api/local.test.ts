@@ -25,7 +25,7 @@ function ask(sent: Sent, { share = false, address = '127.0.0.1', method = 'GET',
 
 const both = { 'X-Forwarded-For': '127.0.0.1', 'X-Forwarded-Host': 'localhost:5173' };
 
-/** What development proxies send, as seen with these packages. */
+/** The headers of development proxies, as observed with these packages. */
 const developed: Readonly<Record<string, Sent>> = {
   'Create React App and Vite (http-proxy with xfwd)': {
     ...both,

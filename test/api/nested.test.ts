@@ -92,7 +92,7 @@ const refused: readonly [string, unknown, ...string[]][] = [
 for (const [what, members, ...issues] of refused) {
   test(`is refused with its place: ${what}`, async (t) => {
     const { ask } = await opened(t);
-    // What JSON cannot write is written by hand.
+    // Written by hand, because `JSON.stringify` cannot produce it.
     const body = JSON.stringify({ name: 'x', ...Object(members) }, (_, value) => (value === Infinity ? 'INF' : value))
       .replace('"INF"', '1e400');
     const { status, json } = await ask('POST', '/places', { fields: { 'content-type': 'application/json' }, body });

@@ -147,7 +147,7 @@ test('circular references and several paths to a record are removed once, in any
   await admin('PATCH', '/comments/1', { json: { parentId: 3 } });
   assert.equal((await admin('DELETE', '/comments/2')).status, 204);
   assert.deepEqual(await get('/comments'), []);
-  // A record that refuses does not, where it goes itself.
+  // A record that would prevent the removal does not prevent it if it is removed itself.
   const parts: Shape = {
     wholeId: { kind: 'reference', to: 'wholes', onDelete: 'remove' },
     otherId: { kind: 'reference', to: 'wholes' },
@@ -183,7 +183,7 @@ test('a record that refers to all that go along is cleared in one go', async (t)
     declare('lists', 'list', { noteIds }),
   ] });
   const admin = await as('admin');
-  /** The processor time of the removal of a board with 4,000 notes, beside a list of so many references to them. */
+  /** Returns the processor time for removing a board with 4,000 notes if a list has `count` references to them. */
   const removal = async (count: number): Promise<number> => {
     const { id: boardId } = Object((await admin('POST', '/boards', { json: { title: 'x' } })).json);
     const ids: number[] = [];
@@ -367,7 +367,7 @@ test('an additional member that is declared later has the value that is stored',
   const { body: shownTimed } = await app.inject({ target: '/books/2' });
   assert.equal(shownTimed, JSON.stringify({ id: 2, ...JSON.parse(timed) }), 'each member once');
   await app.close();
-  // What is written while the field is not declared is newer than what the field had before.
+  // Values written while the field was not declared are newer than its earlier ones.
   const without = await openWith({ title }, true);
   await without.inject({ method: 'PATCH', target: '/books/1', fields, body: '{"pages":475}' });
   await without.close();

@@ -34,7 +34,7 @@ test('a declared role opens what cells name it for, and nothing else', async (t)
   const { admin, asMember, give, ask } = await setUp(t);
   assert.equal((await admin('POST', '/plans', { json })).status, 201);
   assert.equal((await admin('POST', '/pages', { json })).status, 201);
-  /** How a role is answered: making, reading and removing pages, listing and making plans, making items. */
+  /** The statuses for a role: create, read and remove a page, list, read and create plans, create an item. */
   const statuses = async (who: Ask): Promise<number[]> => {
     const made = await who('POST', '/pages', { json });
     const answers = [
@@ -66,7 +66,7 @@ test('a role is given by administrators alone, and is one that is declared', asy
   assert.equal(await give('editor'), 200);
   assert.equal(Object((await admin('GET', '/users/2')).json).role, 'editor');
   assert.equal(Object((await admin('GET', '/users?role=editor')).json).length, 1);
-  // A token of the former role writes no users, and its stream has ended.
+  // A token with the earlier role cannot write users, and its stream has ended.
   assert.equal((await member('PATCH', '/users/2', { json: { name: 'Eve' } })).code, 'actor_changed');
   const made = await admin('POST', '/users', { json: { name: 'Eve', email: 'eve@example.org', role: 'viewer' } });
   assert.deepEqual([made.status, Object(made.json).role], [201, 'viewer']);
@@ -84,7 +84,7 @@ test('a role that is not declared any more is only signed in', async (t) => {
   const former = await asMember();
   assert.equal((await former('GET', '/plans')).status, 403, 'it is no member either');
   assert.equal((await former('POST', '/plans', { json })).status, 201);
-  // What is answered is checked against the description of the API.
+  // Each response is checked against the OpenAPI document.
   for (const target of ['/me', '/users/2']) assert.equal(Object((await former('GET', target)).json).role, 'editor');
   const listed = await (await as('admin'))('GET', '/users?fields=role');
   assert.deepEqual(Object(listed.json), [{ role: 'admin' }, { role: 'editor' }]);

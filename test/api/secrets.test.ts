@@ -9,8 +9,8 @@ import { createLog } from '../../src/log/log.ts';
 import { cookieIn, openTestApp, type Answer, type AskOptions } from '../support/app.ts';
 
 /**
- * Plants a canary for every secret, uses and misuses each of them, and looks for them where none may be: in the log, in
- * the data files, and in every answer but the one that hands it out.
+ * Plants a canary for every secret, uses and misuses each of them, and looks for them in all the wrong places: the log,
+ * the data files, and every response except the one that issues the secret.
  */
 test('no secret is logged, stored in the clear or answered to anybody', async (t) => {
   const directory = mkdtempSync(join(tmpdir(), 'cairn-'));

@@ -183,7 +183,7 @@ test('a successor that was answered is there after a crash, and a lost one can b
   const grant = (json: object) => ask('POST', '/tokens', { json });
   const first = refreshTokenIn(await grant(credentials('member')));
   const second = refreshTokenIn(await grant({ refresh_token: first }));
-  // What the disk holds at this moment is what a crash would leave.
+  // A crash would leave the disk as it is now.
   for (const name of readdirSync(directory)) {
     if (/^(keys|users|items|sessions|journal)/.test(name)) copyFileSync(join(directory, name), join(copy, name));
   }
@@ -363,7 +363,7 @@ test("others' failures on an account do not keep who is signed in to it from a n
   const { ask, credentials, browserOf } = await setUp(t, { withoutPort: true });
   const browser = await browserOf('member');
   const { email: address, password: currentPassword } = credentials('member');
-  // What they name need not be an address, and may be what Cairn itself calls the account.
+  // The guessed name need not be an address: it may also be the server's own name for the account.
   for (const email of [address, 'user 2']) {
     for (let guess = 0; guess < 30; guess += 1) {
       const json = { email, password: 'a guess of somebody' };
@@ -417,7 +417,7 @@ test("a new e-mail address of one's own takes the current password, as a new pas
   assert.equal((await admin('PATCH', '/users/2', { json: { email: 'mia.m@example.org' } })).status, 200);
 });
 
-/** What ends all sessions of the member at once. */
+/** Changes that end all of the member's sessions at once. */
 const signOuts: Readonly<Record<string, (opened: Awaited<ReturnType<typeof setUp>>) => Promise<Answer>>> = {
   'a new password': async ({ browserOf, credentials }) => {
     const json = { password: 'quite another password', currentPassword: credentials('member').password };

@@ -66,7 +66,7 @@ test('full memory refuses what grows, is no reason to be unready, and has room a
   assert.equal(status.memoryMaxBytes, 2 ** 20);
   assert.ok(Number.isInteger(status.slowestWaitMs), status.slowestWaitMs);
   assert.ok(status.memoryBytes > 2 ** 19 && status.memoryBytes <= 2 ** 20, status.memoryBytes);
-  // Who has to sign in to remove something can, also with a new password, which the cookie outlives.
+  // Users can still sign in to remove something, and change their password; the cookie survives that.
   const { email, password: currentPassword } = credentials('member');
   const password = 'another password for a lamp';
   const fields = { cookie: await cookie('member'), 'sec-fetch-site': 'same-origin' };

@@ -160,7 +160,7 @@ test('fields that name users open reading, lists, changes and totals for those w
   assert.deepEqual(await titles(admin), [200, '2', 'Shared,Own']);
   assert.equal((await eve('GET', '/boards/2')).status, 404);
   assert.equal((await eve('PATCH', '/boards/2', { json: { title: 'X' } })).status, 404);
-  // Who is named where one may read, and not where one may change.
+  // He is named in the field that grants reading, not in the field that grants changes.
   assert.deepEqual(
     [(await bob('GET', '/boards/1')).status, (await bob('PATCH', '/boards/1', { json: { title: 'X' } })).code],
     [200, 'not_owner'],

@@ -89,7 +89,7 @@ test('nobody learns of a record that only its owner may read', async (t) => {
   assert.equal(Object((await browser('GET', '/steps?embed=taskId')).json).length, 2);
   assert.equal(Object((await browser('GET', '/tasks/1?embed=steps')).json).steps.length, 1);
   assert.deepEqual(Object((await browser('GET', '/steps/1?embed=taskId')).json).task, undefined);
-  // Who may read it and not change it gets 403.
+  // A caller who may read the record but not change it gets 403.
   assert.equal((await browser('PATCH', '/steps/1', { json: { title: 'X' } })).code, 'not_owner');
   assert.equal((await mia('PATCH', '/steps/1', { json: { title: 'X' } })).code, 'not_found');
 });

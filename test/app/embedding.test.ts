@@ -224,7 +224,7 @@ test('a collection of one\'s own has routes, rules, and access', async (t) => {
   assert.equal((await app.inject({ target: '/books' })).body, '[]');
   const { status } = await app.inject({ method: 'POST', target: '/books', fields: json, body: '{"title":"A"}' });
   assert.equal(status, 401);
-  // What would not be enforced is refused, where the compiler does not see it, too.
+  // Rules that could not be enforced are refused even if the compiler does not see them.
   for (const access of [{ list: 'titleId' }, { read: 'self' }, { create: 'owner' }, { read: 'X' }]) {
     const define = (): unknown => Reflect.apply(defineCollection, undefined, [{ ...declaration, access }]);
     assert.throws(define, { name: 'OptionError', message: /must be one of/ });

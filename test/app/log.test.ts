@@ -35,7 +35,7 @@ function createSink(slow = false): { stream: Writable; batches: string[]; take: 
   return { stream, batches, take };
 }
 
-/** How long the log gathers requests before it writes them. */
+/** The time for which the log collects requests before it writes them. */
 const gatheringMs = 20;
 
 /** Stops the time of a test, and returns a function that lets some milliseconds pass, and what is due then happen. */

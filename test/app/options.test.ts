@@ -9,7 +9,7 @@ import { createApp } from '../support/inside.ts';
 
 const declare = (fields: Shape, name = 'books', singular = 'book') => defineCollection({ name, singular, fields });
 
-/** What the compiler would not let through, and plain JavaScript does. */
+/** Options that the compiler rejects, but plain JavaScript may pass. */
 const createAny = (options: unknown): unknown => Reflect.apply(createApp, undefined, [options]);
 const declareAny = (field: object): unknown =>
   Reflect.apply(defineCollection, undefined, [{ name: 'books', singular: 'book', fields: { a: field } }]);

@@ -187,7 +187,10 @@ const refused: Readonly<Record<string, string>> = {
 
 const messages = new Set<string>();
 
-/** The rings under which every token is tried: the signing key alone, first of three, retired, and configured anew. */
+/**
+ * The key rings with which every token is tried: the signing key by itself, first of three, retired, and newly
+ * configured.
+ */
 const configured = keyRingOfSecret(secret, 0);
 const randomRing = newKeyRing(testRandom('other key'), 0);
 const rings: Readonly<Record<string, () => KeyRing>> = {

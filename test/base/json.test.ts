@@ -8,7 +8,7 @@ import { vectors } from '../support/contract.ts';
 import { limits } from '../../src/base/limits.ts';
 import { generator } from '../support/basics.ts';
 
-/** What a text is refused for, or "accepted". */
+/** Returns why a text is refused, or "accepted". */
 function refusalOf(text: string): string {
   try {
     parseJson(text);

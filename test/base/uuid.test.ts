@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { uuid7 } from '../../src/base/uuid.ts';
 
-/** Random bytes whose last ten are those of the vector; the time and the marks take the place of others. */
+/** Random bytes. The last ten are from the vector; the time and the version replace the others. */
 const vector = (): Buffer => Buffer.from('ffffffffffff0cc318c4dc0c0c07398f', 'hex');
 
 test('RFC 9562 appendix A.6: a UUID of version 7', () => {

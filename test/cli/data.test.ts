@@ -31,7 +31,7 @@ async function running(t: TestContext): Promise<{ directory: string; app: App }>
 
 const administrator = { email: 'ada@example.org', password: 'correct horse battery' };
 
-/** What a program and a browser are known by after signing in. */
+/** Signs in as a program and as a browser, and returns their credentials. */
 async function signIn(app: App): Promise<Readonly<Record<string, string>>[]> {
   const post = (target: string): Promise<PlainReply> =>
     app.inject({
@@ -51,7 +51,7 @@ async function signIn(app: App): Promise<Readonly<Record<string, string>>[]> {
   return [{ Authorization: `Bearer ${token}` }, { Cookie: cookie }, { Authorization: `Bearer ${key}` }];
 }
 
-/** How those who signed in before are answered by the data as they are now. */
+/** Returns the statuses that these credentials get from the data in a directory. */
 async function answersIn(directory: string, credentials: Awaited<ReturnType<typeof signIn>>): Promise<number[]> {
   const app = await createApp({ directory, scryptCost: 1, administrator });
   const targets = ['/items', '/dashboard', '/items'];

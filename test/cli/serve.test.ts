@@ -23,7 +23,7 @@ async function refused(t: TestContext, words: readonly string[], environment: No
   return { code: await server.ended, err: server.err };
 }
 
-/** Reads a content by TLS, whoever signed the certificate. */
+/** Reads a response over TLS with any certificate. */
 async function readSecurely(address: string): Promise<string> {
   const [reply] = await once(get(address, { rejectUnauthorized: false, agent: false }), 'response');
   let text = '';

@@ -22,7 +22,7 @@ const password = 'correct horse battery';
 
 const toldWhenLocked = noticesOfDeniedSyncs.map((notice) => `The store says: ${notice}\n`).join('');
 
-/** What a command comes to, but for what each says that opens a store in a locked-down run. */
+/** The outcome of a command, without the lines that opening a store adds in a locked-down run. */
 async function cairn(directory: string, words: string, input = ''): Promise<Outcome> {
   const environment = { CAIRN_DATA: directory, CAIRN_SCRYPT_COST: '14' };
   const outcome = await runCommand([...userCommands, ...keyCommands], words.split(' '), input, environment);

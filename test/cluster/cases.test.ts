@@ -194,7 +194,7 @@ test('A4: after a restore of etcd, a node notices a different group in the place
   await one.add('b');
   await until(() => two.names().length === 2);
   etcd.restore(before);
-  // etcd's revisions continue where the backup ended: the new group gets that of the lost one.
+  // etcd's revisions continue from the backup, so the new group gets the revision of the lost one.
   const fresh = await startNode(t, etcd.addresses);
   await fresh.add('x');
   // The write finds it out, or the node has found it out before by reading.

@@ -68,7 +68,7 @@ test('fields that are optional or have a default are added while the nodes run, 
   await old.store.checkpoint();
   assert.deepEqual([old.failures, fresh.failures], [[], []]);
 
-  // Back, and forth again: a node starts from the snapshot that the former declaration wrote.
+  // Back and forth again: a node starts from the snapshot of the previous declaration.
   await old.close();
   const back = await startServer(t, etcd, { books: former });
   assert.equal((await ask(back, 'PUT', '/books/1', { title: 'Emma II' })).status, 200);

@@ -181,7 +181,7 @@ suite('slow cases', { concurrency: true }, () => {
     const client = new Etcd({ members: etcd.addresses, user: { name: 'cairn', password: 'secret' } }, 0);
     t.after(() => client.close());
     await client.txn({ success: [put('k', '1')] });
-    // Its tokens contain an index of its log, and it waits for that of an earlier one.
+    // etcd's tokens contain an index of its log, and it waits until it has reached that index.
     let isRenewed = false;
     etcd.onRequest = ({ path }) => {
       isRenewed ||= path.endsWith('authenticate');

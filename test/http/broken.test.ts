@@ -6,7 +6,7 @@ import type { Handle } from '../../src/http/message.ts';
 import { createHandle, RawClient, startListener, text } from '../support/http/raw.ts';
 import { generator, until } from '../support/basics.ts';
 
-/** How many connections are broken; more with CAIRN_BROKEN_CONNECTIONS. */
+/** The number of broken connections; CAIRN_BROKEN_CONNECTIONS sets a larger one. */
 const connectionsCount = Number(process.env['CAIRN_BROKEN_CONNECTIONS'] ?? 400);
 const host = 'HTTP/1.1\r\nHost: a\r\n';
 const long = 'y'.repeat(300_000);
@@ -35,7 +35,7 @@ const routes: Readonly<Record<string, Handle>> = {
   'POST /body-long': later(long),
 };
 const body = 'x'.repeat(100_000);
-/** What a caller sends, which breaks off anywhere. */
+/** The bytes of a caller whose connection breaks at any point. */
 const exchanges = [
   `GET /items/1 ${host}\r\n`,
   `GET /long ${host}\r\n`.repeat(3),

@@ -297,7 +297,7 @@ test('of 1,000 pipelined requests 16 are answered in order, then the connection 
   }
 });
 
-/** How much a figure grows in one turn of the loop, at most, until `isOver`. */
+/** Returns the largest growth of a figure in one turn of the event loop, until `isOver`. */
 async function growthPerTurn(figure: () => number, isOver: () => boolean): Promise<number> {
   let [before, most] = [figure(), 0];
   while (!isOver()) {

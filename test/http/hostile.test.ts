@@ -41,7 +41,7 @@ function connect(configuration: string): RawClient {
   return new RawClient(connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false }));
 }
 
-/** The mistake, the request's bytes, and the status that it must get, or several of which it must get one. */
+/** The mistake, the bytes of the request, and the status that it must get, or several acceptable ones. */
 type Row = readonly [what: string, bytes: string, ...statuses: number[]];
 
 const get = 'GET /items/1 HTTP/1.1\r\nHost: a\r\n';
@@ -65,7 +65,7 @@ function assertProblem(reply: { fields: ReadonlyMap<string, string>; body: strin
   assert.ok(typeof problem === 'object' && problem !== null && 'status' in problem && problem.status === reply.status);
 }
 
-/** What Node's parser refuses has no content. */
+/** Node's parser refuses it, so the response has no body. */
 function assertRefusal(reply: Parameters<typeof assertProblem>[0]): void {
   if (reply.body !== '') assertProblem(reply);
   else assert.ok([400, 405, 408, 413, 431].includes(reply.status));
@@ -82,7 +82,7 @@ function refuses(name: string, rows: readonly Row[]): void {
   for (const [configuration, [what, bytes, ...statuses]] of everywhere(rows)) {
     test(`${name}: ${what} (${configuration})`, async () => {
       const client = connect(configuration).send(bytes);
-      // What follows must never be taken for a request of its own.
+      // The bytes after it must never be taken for another request.
       client.send(`\r\n${get}\r\n`);
       const reply = await client.reply();
       assert.ok(statuses.includes(reply.status), `${reply.status} instead of ${statuses.join(' or ')}`);

@@ -428,7 +428,7 @@ test('a search pauses between records, once it has examined enough of their text
   } as const satisfies Shape;
   const caller = { caller: 'one', signal: new AbortController().signal };
   for (const asked of ['q=b', 'text:contains=b', 'or=(text:contains:b,text:contains:c)', 'tags:has=b']) {
-    // Each step asks for the time, but for the first steps of a page.
+    // Each step checks the time, except the first steps of a page.
     let steps = 0;
     const pool = new ListPool({ now: () => 0, elapsed: () => (steps += 1) });
     const query = parseListQuery({ fields }, parseQuery(`${asked}&limit=5`));

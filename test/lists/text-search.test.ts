@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { textSearch } from '../../src/lists/search.ts';
 
-/** Whether a search for `wanted` finds `text`, and why. */
+/** A search, a text, whether the search finds it, and why. */
 const rows: readonly [wanted: string, text: string, isFound: boolean, why: string][] = [
   ['lamp', 'Desk LAMPS', true, 'case does not count'],
   ['Lamp', 'lam', false, 'a part of what is wanted is not enough'],

@@ -18,7 +18,7 @@ const log = { info() {}, warn() {}, error() {} };
 const call = async (method: unknown, ...given: unknown[]): Promise<unknown> =>
   Reflect.apply(Object(method), undefined, given);
 
-/** What is passed, the error, and the option that it names or its code. */
+/** The argument, the error, and its code or the option that it names. */
 type Wrong = readonly [given: readonly unknown[], name: string, named: string | undefined, message: RegExp];
 
 async function assertWrong(method: unknown, all: readonly Wrong[]): Promise<void> {

@@ -480,6 +480,6 @@ test('what takes long is answered for some time in a turn of the loop, and then 
   }
   await Promise.all(others.map((socket) => once(socket, 'data')));
   for (const socket of others) socket.destroy();
-  // Behind those of the first turn, and perhaps one of the flood.
+  // It comes after the requests of the first turn, and perhaps one of the flood.
   assert.ok(answered.indexOf('other') <= 4, answered.join());
 });

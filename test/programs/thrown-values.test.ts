@@ -11,7 +11,7 @@ const traps: ProxyHandler<Error> = { get: trap, getPrototypeOf: trap, has: trap,
 const poisoned = Object.defineProperty(new Error('poisoned'), 'stack', { get: trap });
 for (const member of ['message', 'name', 'code']) Object.defineProperty(poisoned, member, { get: trap });
 
-/** What a program may throw, though it should throw errors. */
+/** Values that a program may throw, although it should throw errors. */
 const values: readonly (readonly [name: string, thrown: unknown])[] = [
   ['null', null],
   ['undefined', undefined],

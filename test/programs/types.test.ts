@@ -2,10 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createApp, defineCollection, defineRoute, type Input, type Output } from '../../src/index.ts';
 
-/**
- * What must compile and what must not: `npm run check` holds it, because a line that is expected to be wrong and is not
- * is an error.
- */
+/** Code that must compile, and code that must not: `npm run check` fails if a line that is marked as wrong compiles. */
 const places = defineCollection({
   name: 'places',
   id: { kind: 'text' },
@@ -61,7 +58,7 @@ test('records have the types of their declaration', async (t) => {
     await all.create({ title: 'A' });
     // @ts-expect-error: not one of the values
     await all.change('a', { state: 'other' });
-    // @ts-expect-error: null where it is no value
+    // @ts-expect-error: null is not a value here
     await all.change('a', { title: null });
     // @ts-expect-error: a filter of no field
     all.count({ where: { titel: 'A' } });
@@ -137,7 +134,7 @@ test('records have the types of their declaration', async (t) => {
     await createApp({ hooks: { beforeWrite: async () => undefined } });
     // @ts-expect-error: that sets fields, too
     await createApp({ hooks: { beforeWrite: async () => ({ title: 'A' }) } });
-    // What waits for nothing may return anything.
+    // Code that waits for nothing may return anything.
     const returned: readonly unknown[] = [
       await app.write((tx) => tx.collection('cities').get(1)), await app.write((tx) => tx.collection(places).get('a')),
       await app.write(() => undefined), await app.write(() => [1]), await app.write(() => new Map<string, Date>()),

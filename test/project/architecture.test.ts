@@ -12,7 +12,7 @@ import {
 
 const lineWidthMax = 120;
 
-/** What may stand in one file only, so that a test can put its own in that place. */
+/** Code that may stand in only one file, so that a test can replace it there. */
 const reserved: readonly { what: string; pattern: RegExp; only: string }[] = [
   { what: 'Date.now', pattern: /\bDate\s*\.\s*now\b|\bnew Date\(\s*\)|\bDate\(\s*\)/, only: 'src/base/system.ts' },
   { what: 'performance', pattern: /\bperformance\s*\.|\bhrtime\b/, only: 'src/base/system.ts' },
@@ -34,7 +34,7 @@ const reserved: readonly { what: string; pattern: RegExp; only: string }[] = [
   },
 ];
 
-/** What strict types are worth nothing with. `text` looks at comments too. */
+/** Escapes that make strict types worthless. `text` includes comments. */
 const banned: readonly { what: string; pattern: RegExp; in: 'code' | 'text' }[] = [
   { what: 'any', pattern: /[:<,|&=(\[]\s*any\b(?!\s*([:(]|=>))/, in: 'code' },
   { what: 'a cast', pattern: /[\w)\]}'"`]\s+as\s+(?!const\b)/, in: 'code' },
@@ -63,7 +63,7 @@ const casts: Readonly<Record<string, number>> = {
   'src/schema/record.ts': 1,
 };
 
-/** Where callers are served: what is not only for the operator, who has the files. */
+/** Folders whose code runs for callers, not only for the operator, who has the files. */
 const serving = /^src\/(api|lists|features|options)\/(?!(cluster|offline|transfer)\/)/;
 
 /** The reads of tables there that do not go through `collections/reader.ts`, by file. */
@@ -84,7 +84,7 @@ const roundTheReader: Readonly<Record<string, number>> = {
   'src/features/keys/keys.ts': 2,
 };
 
-/** How often code reads a table: one of published records, or what a transaction has of it. */
+/** Counts the places where code reads a table: its published records, or a view of them in a transaction. */
 function tableReads(code: string): number {
   const names = Array.from(code.matchAll(/\bconst (\w+) = tx\s*\.of\(/g), ([, name]) => name);
   const tables = ['\\w*[rR]ecords', 'apiKeys', 'users', 'published', 'tx\\s*\\.of\\([^()]*\\)', ...names].join('|');
@@ -142,7 +142,7 @@ test('a part of the options or features is named in one place alone, types inclu
     }
   }
   const rooms = new Set(source.map(({ path }) => roomOf(path)).filter((room) => parts.test(room)));
-  // What commands alone do is named by the file of these commands.
+  // Work that only commands do is imported only by the file of these commands.
   const ofCommands = new Map([['src/options/transfer', 'cli/transfer'], ['src/options/offline', 'cli/place']]);
   const wanted = Array.from(rooms, (room) => `src/${ofCommands.get(room) ?? 'app/parts'}.ts → ${room}`);
   assert.deepEqual([...named].sort(), wanted.sort());
@@ -282,7 +282,7 @@ test('the version in the code is the one of the package, of the README and of th
 
 test('the top of the project holds what was agreed, and nothing else', (t) => {
   const agreed = ['src', 'test', 'data', 'package.json', 'package-lock.json', 'tsconfig.json', 'README.md'];
-  // What somebody has made beside it, such as the files that the README shows, is not in git.
+  // Files that somebody has added, such as the README's examples, are not in git.
   const { status, stdout } = spawnSync('git', ['ls-files'], { cwd: projectDirectory, encoding: 'utf8' });
   if (status !== 0) return t.skip('this is no clone');
   const names = [...new Set(stdout.trim().split('\n').map((path) => path.split('/')[0] ?? ''))];

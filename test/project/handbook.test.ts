@@ -13,7 +13,7 @@ import { loader, temporaryDirectory } from '../support/cli/spawn.ts';
 import { drawFloors, filesBelow, pages, projectDirectory } from '../support/source.ts';
 import { examples, pageWith, partsOf, projectText, wantedBlocks } from '../support/handbook.ts';
 
-/** What README.md and the pages of the reference tell is held against the code. */
+/** Compares README.md and the pages of the manual with the code. */
 const all = pages().map(projectText).join('\n');
 
 test('the table of what slows down attempts says what the code says', () => {
@@ -39,7 +39,7 @@ test('the picture of the floors is made from the imports', () => {
   assert.equal(projectText('src/docs/architecture.svg'), drawFloors(), 'renew it by "node .ci/programs/manual.ts"');
 });
 
-/** With the pages that are no part of the manual. */
+/** Includes the pages outside the manual. */
 const linked = [...pages(), 'src/README.md', 'test/README.md', '.github/CONTRIBUTING.md', '.github/SECURITY.md'];
 
 test('no line of a page is wider than 140 columns, but for rows of tables and answers of the server', () => {
@@ -114,7 +114,7 @@ test('every line that ends a process ends in the address of its screen, but for 
   for (const code of [64, 65] as const) assert.deepEqual(failureOf(new FatalError(code, 'Cannot')), [code, 'Cannot']);
 });
 
-/** Whether tsx has to translate the source. */
+/** True if tsx has to translate the source. */
 const isTranslated = loader.length > 0 && extname(import.meta.filename) === '.ts';
 
 /** Recipes with packages of others are run by the release suite. */

@@ -7,7 +7,7 @@ import { pathToFileURL } from 'node:url';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
 import { projectDirectory } from '../support/source.ts';
 
-/** What `.ci/declarations.js` offers. */
+/** The names that `.ci/declarations.js` exports. */
 interface Declarations {
   declarationsOf(index: string): {
     readonly reached: ReadonlyMap<string, { readonly path: string }>;
@@ -33,7 +33,7 @@ const exported = `
   Clock systemClock Random JsonObject JsonValue Scalar
 `;
 
-/** What they consist of beside types of `programs/`: options, fields, words, and the cases of damaged files. */
+/** Types from outside `programs/` that they consist of: options, fields, words, and the cases of damaged files. */
 const reachedOnly: Readonly<Record<string, string>> = {
   'config/options.ts': 'ClusterOptions Settings',
   'app/options.ts': 'BasicOptions',

@@ -29,13 +29,13 @@ function blocksBelow(heading: string, page = 'README.md'): Block[] {
   return blocks.map(([, language = '', text = '']) => ({ language, text }));
 }
 
-/** A newcomer who types what the README says: a server, a directory for its data, and a shell beside it. */
+/** A newcomer who types what the README says, with a server, a directory for its data, and a shell. */
 class Newcomer {
   readonly directory: string;
   readonly #t: TestContext;
   #server: Running | undefined;
   #origin = '';
-  /** What a person puts in the place of some words, such as the token of an answer. */
+  /** Words that a person replaces, such as the token of a response. */
   readonly pasted = new Map<string, string>();
 
   constructor(t: TestContext) {
@@ -69,13 +69,13 @@ class Newcomer {
     return script.length === 0 ? '' : this.shell(script.join('\n'));
   }
 
-  /** Starts a server in place of the former one, as `npm start` does, on a port of its own. */
+  /** Starts a server like `npm start`, on a free port, and stops the previous one first. */
   async #start(words: readonly string[]): Promise<void> {
     assert.equal(scripts.start, 'node .ci/start.js');
     await this.stop();
     const files = words.map((word) => word.replace(/^\w+\.json$/, (file) => join(this.directory, file)));
     const own = ['--port', '0', '--log', 'none'];
-    // A file alone has its data beside it.
+    // `npm start -- db.json` keeps its data next to the file.
     const data = words[0]?.endsWith('.json') ? [] : ['--data', join(this.directory, 'data')];
     const serve = data.length === 0 ? [] : ['serve'];
     this.#server = cairn(this.#t, [...serve, ...files, ...own, ...data], { CAIRN_SCRYPT_COST: '14' });

@@ -1,4 +1,4 @@
-/** What opens with another declaration, and what is D1: a start, a check before it, and the reference say the same. */
+/** Which declarations open a store and which are D1: a start, a check before it, and the manual agree. */
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ const object = (fields: Definition, more: Definition = {}): Definition => a({ ki
 const choice = (...values: string[]): Definition => ({ kind: 'choice', values });
 const list = (of: Definition): Definition => a({ kind: 'list', of });
 
-/** A change of a declaration, with a record of before; and what is wrong with it, where it is D1. */
+/** A change of a declaration, an earlier record, and the problem if it is D1. */
 const changes: readonly [what: string, from: Definition, record: Definition, to: Definition, problem?: RegExp][] = [
   ['an integer becomes a number', a(integer), { a: 1 }, a({ kind: 'number' })],
   ['a number becomes an integer, and all are', a({ kind: 'number' }), { a: 1 }, a(integer)],

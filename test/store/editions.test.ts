@@ -79,7 +79,7 @@ for (const [edition, { madeAt, refreshToken, accessToken, cookie, cursor, ...lef
       const made = await ask(app, 'POST', '/items', { name: 'New', price: 1 }, own);
       assert.equal(made.json.id, way === 'stopped' ? 4 : 5);
       if (edition !== 'first') {
-        // What that edition kept cannot be compared, so nothing is created twice.
+        // The key of that edition cannot be compared, so nothing is created twice.
         const kept = { ...own, 'idempotency-key': '"kept"' };
         const again = ask(app, 'POST', '/items', { name: 'Käse', price: 3 }, kept);
         await assert.rejects(again, /key_reused.*with an earlier version of Cairn/);

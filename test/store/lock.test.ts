@@ -274,7 +274,7 @@ describe('the fence', () => {
 
   it('keeps a process from answering that was frozen while it synced', async () => {
     const { outcome, found } = await replaced((call) => call === 'written');
-    // What it wrote was read by the process that replaced it; whether it was is not known to the caller.
+    // The process that replaced it has read the write, but the caller cannot know that.
     assert.equal(outcome.status, 'rejected');
     assert.deepEqual(found, ['ann', 'bob', 'dan']);
   });

@@ -68,7 +68,7 @@ const without = (content: Content, name: string): Content => new Map([...content
 interface Repaired extends Opened {
   readonly disk: SimulatedDisk;
   readonly report: Awaited<ReturnType<typeof repairStore>>;
-  /** What is wrong, such as `S1 people.json: …`. */
+  /** The problem, such as `S1 people.json: …`. */
   readonly told: readonly string[];
 }
 
@@ -198,7 +198,7 @@ describe('repair', () => {
       assert.ok(opened.report.isLossy, what);
     }
 
-    // What a start takes for a write that was cut short is that for a repair, too.
+    // A start and a repair take the same line for a write that was cut short.
     const edited = edit(content, 'people.json', (text) => text.replace('"name":"a"', '"name":"A"'));
     const last = await repaired(edit(edited, journal, (text) => text.replace('"e"', '"x"')));
     assert.equal(names(last), 'Abcd');

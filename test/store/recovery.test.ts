@@ -202,7 +202,7 @@ describe('what a start makes of what it finds', () => {
     }
     const last = text.lastIndexOf('{"sequence"');
     await refused(edit(content, name, () => text.replace(/\n +$/, '\v    ')), 'J2', name, last);
-    // What a record is like decides nothing: this one is cut short, in whichever of its parts.
+    // The contents of a record decide nothing: this one is cut short in each of its parts.
     const record = '{"id":6,"name":[],"crc":"00000000"},{"sequence":7,"commits":[[],"crc":"00000000"}';
     const longer = textOf(extended(content, `{"sequence":6,"commits":[[["people",${record}]]]`), name);
     for (let length = text.trimEnd().length + 2; length < longer.length; length += 1) {
@@ -345,7 +345,7 @@ describe('what a start makes of what it finds', () => {
   it('J6: what follows in a journal where the next one begins counts for nothing', async () => {
     const first = await killedAfter(write('a', 'b'));
     const name = 'journal-1.jsonl';
-    // The whole group is that of a process that was frozen while another one took its place.
+    // The whole group comes from a process that was frozen while another one replaced it.
     const frozen = textOf(await killedAfter(write('a', 'b', 'z')), name);
     assert.ok(frozen.startsWith(textOf(first, name)));
     for (const end of ['{"sequence":3,"com', '{"sequence":3,"commits":[],"crc":"00000000"}\n']) {
@@ -431,7 +431,7 @@ describe('what a start makes of what it finds', () => {
   it('L1, L2: temporary files go, files of others stay', async () => {
     const content = await inBoth();
     const left = ['people.json.0a1b2c3d.tmp', 'journal-7.jsonl.0a1b2c3d.tmp', 'journal-1.torn.tmp'];
-    // Those of the first edition.
+    // Files of the first edition.
     left.push('journal-7.jsonl.tmp', 'people.json.2.tmp', 'reserve', 'reserve.tmp');
     const others = ['keys.json', 'keys.json.tmp', 'notes.txt', 'people.json.bak', 'rotation.tmp', 'x.tmp'];
     others.push('My plan.json.old.tmp', 'journal-2026.notes.tmp');

@@ -14,7 +14,7 @@ import {
   all, notes, people, person, seededRandom, startStore, turns, type Note, type Person,
 } from '../support/store/fixtures.ts';
 
-/** What a log may answer here; `lost` are the groups of others that came first. */
+/** A log's answer; `lost` has the groups of other writers that came first. */
 type FakeAnswer = Answer & { readonly groups?: readonly ReadGroup[] };
 
 interface Fake {
@@ -23,9 +23,9 @@ interface Fake {
   readonly notes: Table<Note>;
   readonly groups: Group[];
   readonly failures: unknown[];
-  /** How often the log was asked to confirm. */
+  /** The number of times that the log was asked to confirm. */
   confirmed: number;
-  /** What the log answers next; without one, it has won. */
+  /** The log's next answers; without one, it has won. */
   readonly answers: (FakeAnswer | Promise<FakeAnswer>)[];
   problem: LogProblem | undefined;
   readonly memory: Memory;
@@ -33,7 +33,7 @@ interface Fake {
   readonly clock: { now: () => number; elapsed: () => number };
   /** Publishes groups of others. */
   readonly follow: (groups: readonly ReadGroup[]) => void;
-  /** Settles the promise for which a log that is closed waits. */
+  /** Settles the promise that a closing log waits for. */
   giveUp: () => void;
   readonly client: LogClient;
 }

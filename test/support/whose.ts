@@ -48,7 +48,7 @@ export function holds(cell: readonly string[], who: Asker, row?: Row): boolean {
   });
 }
 
-/** True if a caller may set a field with this rule. In a row that already exists, ownership does not count. */
+/** True if a caller may set a field with this rule. Everyone signed in is the owner of a row that is being created. */
 export const maySet = (words: readonly string[], who: Asker, row?: Row): boolean =>
   who.role === 'admin' || words.includes(String(who.role)) ||
   (words.includes('owner') && who.userId !== undefined && (row === undefined || row.ownerId === who.userId));

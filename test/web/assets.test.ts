@@ -9,7 +9,7 @@ import { createApp } from '../support/inside.ts';
 
 const folder = join(projectDirectory, 'src', 'web');
 const read = (name: string): string => readFileSync(join(folder, name), 'utf8');
-/** `types.js` has comments for the type checker alone. */
+/** `types.js` has only comments, for the type checker. */
 const pageFiles = readdirSync(folder, { recursive: true, encoding: 'utf8' })
   .map((name) => name.replaceAll('\\', '/'))
   .filter((name) => /\.(html|css|js|svg)$/.test(name) && name !== 'types.js');
