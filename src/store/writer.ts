@@ -33,60 +33,9 @@ interface WriterOptions {
   readonly onFailure: (error: unknown) => void;
 }
 
-/** One call of `write`. Its work may run several times before it is answered. */
-class Write<T> {
-  /** What the last run of the work has changed, as the log has it; `undefined` for nothing. */
-  commit: string | undefined;
-  readonly reject: (error: unknown) => void;
-  readonly #work: (transaction: Transaction) => T;
-  readonly #resolve: (result: T) => void;
-  /** The last run, and its result; without a run, the error that ended it. */
-  #run: TableTransaction | undefined;
-  #result!: T;
-  #error: unknown;
-
-  constructor(
-    work: (transaction: Transaction) => T,
-    resolve: (result: T) => void,
-    reject: (error: unknown) => void,
-  ) {
-    this.#work = work;
-    this.#resolve = resolve;
-    this.reject = reject;
-  }
-
-  /** Runs the work. Its changes are undone where it fails, or where `checkRoom` refuses them. */
-  run(transaction: TableTransaction, checkRoom: () => void): void {
-    this.#run = this.commit = undefined;
-    try {
-      this.#result = this.#work(transaction);
-      const isSynchronous = !(this.#result instanceof Promise);
-      invariant(isSynchronous, 'the work of a transaction must not be asynchronous');
-      transaction.end();
-      if (transaction.grows) checkRoom();
-      if (transaction.changes.length > 0) this.commit = transaction.encode();
-      this.#run = transaction;
-    } catch (error) {
-      undo(transaction.changes);
-      this.#error = error;
-    }
-    transaction.isOpen = false;
-  }
-
-  /** Answers with the outcome of the last run. */
-  answer(): void {
-    if (this.#run === undefined) return this.reject(this.#error);
-    this.#run.committed();
-    this.#resolve(this.#result);
-  }
-}
-
-/** A call of `write`, whatever its result is. */
-type AnyWrite = Pick<Write<unknown>, keyof Write<unknown>>;
-
 /** Transactions that were run one after the other, and what the successful ones changed. */
 interface Batch extends Group {
-  readonly writes: AnyWrite[];
+  readonly writes: TableTransaction[];
   readonly commits: string[];
   readonly changes: TableChange[];
 }
@@ -104,9 +53,9 @@ export class Writer implements Store, LogClient {
   readonly #log: CommitLog;
   readonly #listeners: ((changes: readonly RecordChange[]) => void)[] = [];
   /** The writes that have not been run. Callers take turns, one write each. */
-  readonly #waiting: Turns<AnyWrite>;
+  readonly #waiting: Turns<TableTransaction>;
   /** The writes that have been run and are run again, before those that wait, in order. */
-  readonly #again: AnyWrite[] = [];
+  readonly #again: TableTransaction[] = [];
   /** The batch that was run and is being appended. */
   #batch: Batch | undefined;
   /** True while the work of a transaction runs. */
@@ -210,7 +159,7 @@ export class Writer implements Store, LogClient {
         const message = 'Cannot write: too many writes are waiting';
         throw new CairnError('overloaded', message, { retryAfterSeconds: 1 });
       }
-      this.#waiting.add(siteOf(caller), new Write(work, resolve, reject));
+      this.#waiting.add(siteOf(caller), new TableTransaction(work, { resolve, reject }));
       this.#schedule();
     });
   }
@@ -317,7 +266,7 @@ export class Writer implements Store, LogClient {
     if (answer.outcome === 'lost') return this.#dropBatch();
     if (answer.outcome === 'refused') {
       this.#dropBatch();
-      for (const { reject, commit } of writes) if (commit !== undefined) reject(answer.error);
+      for (const write of writes) if (write.commit !== undefined) write.reject(answer.error);
       this.#again.splice(0, writes.length, ...writes.filter(({ commit }) => commit === undefined));
       return;
     }
@@ -347,23 +296,22 @@ export class Writer implements Store, LogClient {
     while (isOpen()) {
       const write = this.#again.shift() ?? this.#waiting.next();
       if (write === undefined) break;
-      const transaction = new TableTransaction(first + commits.length);
       this.#isDeciding = true;
-      write.run(transaction, this.#checkRoom);
+      write.run(first + commits.length, this.#checkRoom);
       this.#isDeciding = false;
       const { commit } = write;
       if (commit !== undefined) {
         const size = Buffer.byteLength(commit);
         if (bytes > 0 && bytes + size > limits.groupBytesMax) {
           // It begins the next batch, and is run again there.
-          undo(transaction.changes);
+          undo(write.changes);
           this.#again.unshift(write);
           break;
         }
         bytes += size;
         commits.push(commit);
         // One transaction may have more changes than a call can have arguments.
-        for (const change of transaction.changes) changes.push(change);
+        for (const change of write.changes) changes.push(change);
       }
       writes.push(write);
       const endedMs = clock.elapsed();
@@ -390,10 +338,10 @@ export class Writer implements Store, LogClient {
 
   /** Answers all callers, where the outcome of the batch in flight is not known. */
   #rejectAll(reason: CairnError, cause?: unknown): void {
-    for (const { reject, commit } of this.#batch?.writes.splice(0) ?? []) {
-      reject(commit === undefined ? reason : outcomeUnknown(cause));
+    for (const write of this.#batch?.writes.splice(0) ?? []) {
+      write.reject(write.commit === undefined ? reason : outcomeUnknown(cause));
     }
-    for (const { reject } of [...this.#again.splice(0), ...this.#waiting.clear()]) reject(reason);
+    for (const write of [...this.#again.splice(0), ...this.#waiting.clear()]) write.reject(reason);
   }
 }
 

@@ -13,48 +13,79 @@ import {
   type Transaction,
   type Unstored,
 } from '../store.ts';
-import { isCount, Table, type AnyTable, type TableChange, type Misfit } from './table.ts';
+import { isCount, Table, undo, type AnyTable, type TableChange, type Misfit } from './table.ts';
+
+/** A call of `write`. These are methods, so that it does not matter what type the result has. */
+interface Call<T> {
+  resolve(result: T): void;
+  reject(error: unknown): void;
+}
 
 /**
- * One run of a transaction's work, on the published records and the changes of its batch
- * so far. Its own changes join those of the batch at once.
+ * One call of `write`. A run does its work on the published records and the changes of its batch
+ * so far; its own changes join those of the batch at once. It may run several times before the call
+ * is answered, and begins anew each time.
  *
  * A refusal before anything was changed, such as a key that is taken, leaves the transaction
  * usable: its work may catch the error and go on. After an error in the middle of a change,
  * the transaction can only be undone, even if its work catches the error.
  */
-export class TableTransaction implements Transaction {
+export class TableTransaction<T = unknown> implements Transaction {
   /** In the order in which they were made. */
-  readonly changes: TableChange[] = [];
-  /** False once the work has returned. Then the transaction refuses to be used. */
-  isOpen = true;
-  /** That of the commit, which becomes the revision of every record that it writes. */
-  readonly sequence: number;
-  /** The first error in the middle of a change. */
+  changes: TableChange[] = [];
+  /** The changes as the log has them; `undefined` if the last run left none. */
+  commit: string | undefined;
+  /** The sequence number of the commit, which becomes the revision of every record that it writes. */
+  sequence = 0;
+  /** True while the work runs. Otherwise the transaction refuses to be used. */
+  isOpen = false;
+  readonly #work: (transaction: Transaction) => T;
+  readonly #call: Call<T>;
+  readonly #records = new Map<object, unknown>();
+  /** The result of the last run; after an error, its failure. */
+  #result!: T;
   #failure: { readonly error: unknown } | undefined;
   #onChange: ((change: RecordChange) => StoredRecord | undefined) | undefined;
   #onCommit: (() => void)[] | undefined;
 
-  constructor(sequence: number) {
+  constructor(work: (transaction: Transaction) => T, call: Call<T>) {
+    this.#work = work;
+    this.#call = call;
+  }
+
+  /** Runs the work. Its changes are undone if it fails, or if `checkRoom` refuses them. */
+  run(sequence: number, checkRoom: () => void): void {
     this.sequence = sequence;
-  }
-
-  /** Ends the transaction when its work has returned. @throws the error that broke a change off */
-  end(): void {
+    this.changes = [];
+    this.commit = this.#failure = this.#onChange = this.#onCommit = undefined;
+    this.isOpen = true;
+    try {
+      this.#result = this.#work(this);
+      const isSynchronous = !(this.#result instanceof Promise);
+      invariant(isSynchronous, 'the work of a transaction must not be asynchronous');
+      this.#assertWhole();
+      if (this.#grows) checkRoom();
+      if (this.changes.length > 0) this.commit = encodeCommit(this.changes);
+    } catch (error) {
+      undo(this.changes);
+      this.#failure = { error };
+    }
     this.isOpen = false;
-    if (this.#failure !== undefined) throw this.#failure.error;
   }
 
-  /** Returns the commit as a JSON array, as the log has it. */
-  encode(): string {
-    const encoded = this.changes.map(
-      ({ collection, id, record }) => `["${collection.name}",${JSON.stringify(record ?? id)}]`,
-    );
-    return `[${encoded.join(',')}]`;
+  /** Answers the call with the outcome of the last run, which is published. */
+  answer(): void {
+    if (this.#failure !== undefined) return this.reject(this.#failure.error);
+    for (const listener of this.#onCommit ?? []) listener();
+    this.#call.resolve(this.#result);
   }
 
-  /** Whether a full store refuses it: it accepts removals, and what a collection allows then. */
-  get grows(): boolean {
+  reject(error: unknown): void {
+    this.#call.reject(error);
+  }
+
+  /** True if a full store refuses it: it accepts removals, and what a collection allows then. */
+  get #grows(): boolean {
     let [removes, inserts, isOrdinary] = [false, false, false];
     for (const { record, before, collection } of this.changes) {
       removes ||= record === undefined;
@@ -68,7 +99,12 @@ export class TableTransaction implements Transaction {
 
   of<R extends StoredRecord>(collection: Collection<R>): Records<R> {
     invariant(collection instanceof Table, 'a collection that this store did not make');
-    return new TableRecords(this, collection);
+    const known = this.#records.get(collection);
+    // Only the records of this table were kept for it.
+    if (known !== undefined) return known as Records<R>;
+    const records = new TableRecords(this, collection);
+    this.#records.set(collection, records);
+    return records;
   }
 
   onChange(listener: (change: RecordChange) => StoredRecord | undefined): void {
@@ -79,13 +115,8 @@ export class TableTransaction implements Transaction {
     (this.#onCommit ??= []).push(listener);
   }
 
-  /** Calls the listeners of the commit, which is published. */
-  committed(): void {
-    for (const listener of this.#onCommit ?? []) listener();
-  }
-
-  whole<T>(work: () => T): T {
-    if (this.#failure !== undefined) throw this.#failure.error;
+  whole<V>(work: () => V): V {
+    this.#assertWhole();
     const { length } = this.changes;
     try {
       return work();
@@ -95,36 +126,46 @@ export class TableTransaction implements Transaction {
     }
   }
 
-  /** Puts a record and returns it, or removes it where it is `undefined`. @throws UniqueKeyError */
-  change<R extends StoredRecord, T extends R | undefined>(
-    table: Table<R>,
-    id: number,
-    record: T,
-  ): T {
-    return this.whole(() => this.#change(table, id, record));
+  /** @throws the first error in the middle of a change, after which nothing counts */
+  #assertWhole(): void {
+    if (this.#failure !== undefined) throw this.#failure.error;
   }
 
-  #change<R extends StoredRecord, T extends R | undefined>(
+  /** Puts a record and returns it, or removes it if it is `undefined`. @throws UniqueKeyError */
+  change<R extends StoredRecord, V extends R | undefined>(
     table: Table<R>,
     id: number,
-    record: T,
-  ): T {
+    record: V,
+  ): V {
+    this.#assertWhole();
     const index = record && table.indexWithKeyOf(id, record);
     if (index !== undefined) throw new UniqueKeyError(table.name, index);
-    const before = table.getPending(id);
-    const nextId = table.nextPendingId;
     const { sequence } = this;
-    const change = { collection: table, id, record, before, nextId, sequence };
+    const before = table.getPending(id);
+    const change = { collection: table, id, record, before, nextId: table.nextPendingId, sequence };
     this.changes.push(change);
-    table.putPending(id, record);
-    const amended = this.#onChange?.(change);
-    if (amended !== undefined) {
-      // The listener has made it from the record, and checked it.
-      change.record = amended as T;
-      table.putPending(id, change.record);
+    try {
+      table.putPending(id, record);
+      const amended = this.#onChange?.(change);
+      if (amended !== undefined) {
+        // The listener has made it from the record, and checked it.
+        change.record = amended as V;
+        table.putPending(id, change.record);
+      }
+    } catch (error) {
+      this.#failure ??= { error };
+      throw error;
     }
     return change.record;
   }
+}
+
+/** Encodes changes as a JSON array, as the log has them. */
+function encodeCommit(changes: readonly TableChange[]): string {
+  const encoded = changes.map(
+    ({ collection, id, record }) => `["${collection.name}",${JSON.stringify(record ?? id)}]`,
+  );
+  return `[${encoded.join(',')}]`;
 }
 
 /** The records of a table in a transaction. */
@@ -158,12 +199,13 @@ class TableRecords<R extends StoredRecord> implements Records<R> {
   }
 
   insert(record: Unstored<R>, id = this.#table.nextPendingId): R {
-    const { name } = this.#table;
-    invariant(this.get(id) === undefined, `there is a record ${id} in ${name} already`);
+    const table = this.#table;
+    const { name } = table;
+    invariant(table.getPending(id) === undefined, `there is a record ${id} in ${name} already`);
     if (!isCount(id + 1))
       throw new CairnError('storage_full', `Cannot write to ${name}: it has no more ids to give`);
     const stored = complete<R>(id, this.#transaction.sequence, record);
-    return this.#transaction.change(this.#table, id, stored);
+    return this.#transaction.change(table, id, stored);
   }
 
   replace(id: number, record: Unstored<R>): R {
