@@ -122,6 +122,18 @@ it('looks for room again after a line met a full disk, though room was written a
   assert.equal(names(await startStore({ files: new SimulatedDisk(unlocked(disk)) })), 'abce');
 });
 
+it('is full after a line met a full disk, and writable once there is room', async () => {
+  const { disk, store, people } = await writing(64 * 1024);
+  const insert = (name: string) => store.write((tx) => tx.of(people).insert(person(name)));
+  await insert('c');
+  disk.fault = ({ operation }) => (operation === 'write' ? { code: 'ENOSPC' } : undefined);
+  await assert.rejects(insert('d'), { code: 'storage_full' });
+  assert.deepEqual([store.state, store.isMemoryFull], ['full', false]);
+  disk.fault = () => undefined;
+  await insert('e');
+  assert.equal(store.state, 'writable');
+});
+
 it('tells of a quota once, and of room once, however many writes it refuses', async () => {
   const { disk, store, people, notices } = await writing();
   const insert = (name: string) => store.write((tx) => tx.of(people).insert(person(name)));

@@ -142,7 +142,10 @@ export class FileLog implements CommitLog {
         this.#noteFull(true);
         return lost;
       }
-      if (!(await journal.append(line))) return this.#refuse();
+      if (!(await journal.append(line))) {
+        this.#noteFull(true);
+        return this.#refuse();
+      }
       // A process that took the directory over meanwhile may not have seen the group.
       this.#fence.assertHeld();
       this.#appendedAt = clock.elapsed();
