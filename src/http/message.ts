@@ -41,8 +41,8 @@ export interface Request {
   abandon?(): void;
   /**
    * Reads the whole body. May be called once. An absent body is an empty buffer.
-   * @throws CairnError `content_too_large`, `request_timeout`, or `malformed_request` if
-   *   the caller closed the connection
+   * @throws CairnError `content_too_large`, `request_timeout`, `overloaded` if there is no room for
+   *   it, or `malformed_request` if the caller closed the connection
    */
   receiveBody(bytesMax: number): Promise<Buffer>;
   /**

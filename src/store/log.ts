@@ -98,8 +98,9 @@ export interface ReadGroup {
 /**
  * The outcome of an attempt.
  * - `won`: the group is durable, and follows the last commit that this process knew.
- * - `lost`: nothing was written, since another process came first. The batch has to be run
- *   again, after the work that the log does in between.
+ * - `lost`: nothing was written, because what the batch was decided by has changed: another process
+ *   came first, or the disk became full or has room again. The batch has to be run again, after the
+ *   work that the log does in between.
  * - `refused`: nothing of the group is in the log, or will be, for this reason. The next group
  *   may be accepted.
  * - `unknown`: it is unknown whether the group was written. Nothing may be appended any

@@ -160,7 +160,7 @@ export interface Records<R extends StoredRecord> {
   referring(index: string, key: string | number): Referring<R>;
   /**
    * Gives the record the next id, or `id`, which no record has, for one that had it elsewhere.
-   * @throws UniqueKeyError
+   * @throws UniqueKeyError; CairnError `storage_full` if there are no more ids
    */
   insert(record: Unstored<R>, id?: number): R;
   /** @throws UniqueKeyError; InvariantError when there is no such record */
@@ -210,8 +210,8 @@ export interface Store {
    * Runs `work` as one transaction. Resolves with its result when it is durable and
    * visible. An error that `work` throws rejects the promise, and nothing is written. Callers
    * take turns, one write each. Without `caller`, the program is the caller.
-   * @throws CairnError `storage_full`, `outcome_unknown`, `store_failed`,
-   *   `store_unavailable`, `overloaded`
+   * @throws CairnError `storage_full`, `outcome_unknown`, `store_failed`, `store_unavailable`,
+   *   `overloaded`, `draining`
    */
   write<T>(work: (transaction: Transaction) => T, caller?: string): Promise<T>;
   /**
