@@ -62,7 +62,7 @@ export function openData(
     onNotice: (notice, level = 'warn') => log.message(level, `The store says: ${notice}`),
   });
   const keys = new Keys({ files, secret: options.secret, clock, random, place, audit });
-  const passwords = new Passwords({ random, clock, ...settings });
+  const passwords = new Passwords({ random, ...settings });
   const idempotencyKeys = new IdempotencyKeys({ store, clock });
   const hasUsers = options.users !== false;
   const records = accountRecords(hasUsers ? store : emptyTables);

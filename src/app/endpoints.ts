@@ -106,8 +106,7 @@ function statusOf(
 ): () => string {
   const startedAt = new Date(clock.now()).toISOString();
   return () => {
-    const { state, journalBytes, checkpointedAt, ...figures } = store.status();
-    const { memoryBytes, memoryMaxBytes, slowestWaitMs } = figures;
+    const { state, journalBytes, checkpointedAt, memoryBytes, memoryMaxBytes } = store.status();
     const { used_heap_size: heapUsedBytes, heap_size_limit: heapMaxBytes } = getHeapStatistics();
     return JSON.stringify({
       version,
@@ -116,7 +115,6 @@ function statusOf(
       records: store.size,
       memoryBytes,
       memoryMaxBytes,
-      slowestWaitMs: Math.round(slowestWaitMs),
       refusals: load().refusals,
       journalBytes,
       checkpointedAt:

@@ -10,13 +10,12 @@ import { promisify } from 'node:util';
 import { Budget } from '../base/budget.ts';
 import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
-import type { Clock, Random } from '../base/system.ts';
+import type { Random } from '../base/system.ts';
 import { Turns } from '../base/turns.ts';
 import { normalisePassword } from './password-rules.ts';
 
 interface PasswordOptions {
   readonly random: Random;
-  readonly clock: Clock;
   /**
    * The binary logarithm of N; r=8, p=3. OWASP recommends 15: about 240 ms and 32 MiB.
    */
@@ -43,14 +42,13 @@ export class Passwords {
   /** Stands in for a missing hash: no password matches it, in the same time. */
   readonly #unmatchable: ScryptHash;
   /** The hashes that wait, and their places. */
-  readonly #waiting: Turns<() => void>;
+  readonly #waiting = new Turns<() => void>();
   readonly places = new Budget(limits.passwordQueueLengthMax, limits.passwordQueueLengthMax / 2);
   #running = 0;
 
-  constructor({ random, clock, scryptCost }: PasswordOptions) {
+  constructor({ random, scryptCost }: PasswordOptions) {
     const cost = { exponent: scryptCost, r: 8, p: 3 };
     this.#random = random;
-    this.#waiting = new Turns(clock);
     this.#head = `$scrypt$ln=${cost.exponent},r=${cost.r},p=${cost.p}$`;
     this.#unmatchable = { cost, salt: random(saltBytes), hash: random(hashBytes) };
   }

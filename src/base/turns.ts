@@ -1,87 +1,52 @@
 import { limits } from './limits.ts';
 import { type Clock, timers } from './system.ts';
 
-/** The tasks of a caller, and since when it has waited for its next turn. */
-interface Queue<T> {
-  readonly tasks: T[];
-  sinceMs: number;
-}
-
-/** How long the longest wait is told. */
-const rememberedMs = 120_000;
-
 /**
  * Tasks that wait for their turn. Callers take turns, however many tasks each of them has, and
  * a caller's own tasks keep their order.
  */
 export class Turns<T> {
   /** The tasks of each caller, the one with the next turn first. */
-  readonly #queues = new Map<string, Queue<T>>();
-  #size = 0;
-  readonly #clock: Clock;
-  /** The longest wait, and when it ended. */
-  #slowest = { ms: 0, atMs: 0 };
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  /** The longest time that a caller has waited for a turn, within about two minutes. */
-  get slowestMs(): number {
-    const nowMs = this.#clock.elapsed();
-    this.#waited(0, nowMs);
-    const waiting = Array.from(this.#queues.values(), ({ sinceMs }) => nowMs - sinceMs);
-    return waiting.reduce((most, ms) => Math.max(most, ms), this.#slowest.ms);
-  }
+  readonly #queues = new Map<string, T[]>();
 
   /** The number of tasks that wait. */
-  get size(): number {
-    return this.#size;
-  }
+  size = 0;
 
   add(caller: string, task: T): void {
     const own = this.#queues.get(caller);
-    if (own !== undefined) own.tasks.push(task);
-    else this.#queues.set(caller, { tasks: [task], sinceMs: this.#clock.elapsed() });
-    this.#size += 1;
+    if (own !== undefined) own.push(task);
+    else this.#queues.set(caller, [task]);
+    this.size += 1;
   }
 
   /** Removes the next task; `undefined` if none waits. Its caller is then the last. */
   next(): T | undefined {
     const [first] = this.#queues;
     if (first === undefined) return undefined;
-    const [caller, own] = first;
-    const task = own.tasks.shift();
+    const [caller, tasks] = first;
+    const task = tasks.shift();
     this.#queues.delete(caller);
-    if (own.tasks.length > 0) this.#queues.set(caller, own);
-    const nowMs = this.#clock.elapsed();
-    this.#waited(nowMs - own.sinceMs, nowMs);
-    own.sinceMs = nowMs;
-    this.#size -= 1;
+    if (tasks.length > 0) this.#queues.set(caller, tasks);
+    this.size -= 1;
     return task;
   }
 
   /** Removes all tasks, and returns them. */
   clear(): T[] {
-    const all = [...this.#queues.values()].flatMap(({ tasks }) => tasks);
+    const all = [...this.#queues.values()].flat();
     this.#queues.clear();
-    this.#size = 0;
+    this.size = 0;
     return all;
   }
 
   /** Removes a task that no longer waits for its turn. */
   remove(caller: string, task: T): void {
-    const tasks = this.#queues.get(caller)?.tasks ?? [];
+    const tasks = this.#queues.get(caller) ?? [];
     const index = tasks.indexOf(task);
     if (index === -1) return;
     tasks.splice(index, 1);
-    this.#size -= 1;
+    this.size -= 1;
     if (tasks.length === 0) this.#queues.delete(caller);
-  }
-
-  #waited(ms: number, nowMs: number): void {
-    const isOver = nowMs - this.#slowest.atMs > rememberedMs;
-    if (ms > this.#slowest.ms || isOver) this.#slowest = { ms, atMs: nowMs };
   }
 }
 
@@ -97,7 +62,7 @@ export type YieldToEventLoop = (caller?: string) => Promise<void>;
  * for all tasks.
  */
 export function createSlices(clock: Clock): YieldToEventLoop {
-  const waiting = new Turns<() => void>(clock);
+  const waiting = new Turns<() => void>();
   let startedAt = -Infinity;
   const startNext = (): void => {
     startedAt = clock.elapsed();

@@ -274,7 +274,5 @@ export interface StoreStatus
   readonly commits: number;
   /** What the records take of memory, as it is counted. */
   readonly memoryBytes: number;
-  /** The longest time that a caller has waited for its turn to write, within the last two minutes. */
-  readonly slowestWaitMs: number;
   readonly collections: readonly { readonly name: string; readonly records: number }[];
 }

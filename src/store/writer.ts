@@ -53,7 +53,7 @@ export class Writer implements Store, LogClient {
   readonly #log: CommitLog;
   readonly #listeners: ((changes: readonly RecordChange[]) => void)[] = [];
   /** The writes that have not been run. Callers take turns, one write each. */
-  readonly #waiting: Turns<TableTransaction>;
+  readonly #waiting = new Turns<TableTransaction>();
   /** The writes that have been run and are run again, before those that wait, in order. */
   readonly #again: TableTransaction[] = [];
   /** The batch that was run and is being appended. */
@@ -80,7 +80,6 @@ export class Writer implements Store, LogClient {
   constructor(options: WriterOptions) {
     this.#options = options;
     this.#log = options.log;
-    this.#waiting = new Turns(options.clock);
   }
 
   get epoch(): string {
@@ -187,7 +186,6 @@ export class Writer implements Store, LogClient {
       ...this.#published,
       memoryBytes: memory.bytes,
       memoryMaxBytes: this.memoryMaxBytes,
-      slowestWaitMs: this.#waiting.slowestMs,
       collections: countsOf(tables),
       ...log.status(),
     };

@@ -63,7 +63,7 @@ test('callers take turns, however many works each of them has', async () => {
 });
 
 test('callers take turns, one task each, and a lone caller its own in order', () => {
-  const turns = new Turns<string>(handClock());
+  const turns = new Turns<string>();
   const add = (caller: string, count: number): void => {
     for (let index = 0; index < count; index += 1) turns.add(caller, `${caller}${index}`);
   };
@@ -75,25 +75,4 @@ test('callers take turns, one task each, and a lone caller its own in order', ()
   add('a', 1);
   add('b', 1);
   assert.deepEqual([turns.next(), turns.clear(), turns.size], ['a0', ['b0'], 0]);
-});
-
-test('the wait of the slowest caller is that for its next turn, and is told for one to two minutes', () => {
-  const clock = handClock();
-  const turns = new Turns<string>(clock);
-  assert.equal(turns.slowestMs, 0);
-  turns.add('a', 'a0');
-  turns.add('a', 'a1');
-  turns.add('b', 'b0');
-  clock.pass(100);
-  assert.equal(turns.slowestMs, 100, 'they still wait');
-  assert.equal(turns.next(), 'a0');
-  clock.pass(50);
-  assert.equal(turns.next(), 'b0');
-  clock.pass(60);
-  assert.equal(turns.next(), 'a1');
-  assert.equal(turns.slowestMs, 150, 'that of b; a had a turn meanwhile');
-  clock.pass(60_000);
-  assert.equal(turns.slowestMs, 150);
-  clock.pass(60_000);
-  assert.equal(turns.slowestMs, 0);
 });

@@ -115,11 +115,6 @@ export const statusSchema = objectSchema(
     },
     memoryBytes: { ...count, description: 'The memory that records take, as it is counted.' },
     memoryMaxBytes: { ...count, description: 'The most memory that they may take.' },
-    slowestWaitMs: {
-      ...count,
-      description:
-        'The longest time within the last two minutes that a caller has waited for its turn to write.',
-    },
     refusals: {
       type: 'object',
       additionalProperties: count,
