@@ -53,9 +53,6 @@ export async function openApp(complete: CompleteOptions): Promise<Application> {
     checkAdministrator(data.users, administrator);
   }
   await data.store.start();
-  for (const name of data.store.undeclared()) {
-    log.message('warn', `No declaration covers ${name}: its records are only kept`);
-  }
   try {
     await data.keys.load();
     return new Application(data, complete, observers, parts);
@@ -168,6 +165,12 @@ export class Application {
         for (const observer of observers) observer.request?.(entry);
       },
     });
+  }
+
+  /** Warns of collections that no declaration covers. */
+  warnOfUndeclared(): void {
+    for (const name of this.data.store.undeclared())
+      this.#options.log.message('warn', `No declaration covers ${name}: its records are only kept`);
   }
 
   /** Makes the administrator if there is no user, and lets requests in, or closes the app. */

@@ -1,3 +1,4 @@
+import type { SharedPlace } from '../api/shared-place.ts';
 import type { Role } from '../auth/access.ts';
 import { systemClock, systemRandom, type Clock, type Random } from '../base/system.ts';
 import type { CollectionDeclaration } from '../collections/declaration.ts';
@@ -54,6 +55,8 @@ export interface CompleteOptions extends BasicOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
+  /** The place that has the data, if it was joined before; else `openApp` joins the `cluster`. */
+  readonly place?: SharedPlace | undefined;
   /** The rules of references. `openApp` loads them if a declared field refers. */
   readonly references?: ReferenceRules | undefined;
   /** Returns the endpoints of a program's own routes. */

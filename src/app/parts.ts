@@ -32,7 +32,7 @@ import type { CompleteOptions } from './options.ts';
 export interface Options {
   /** Joins a cluster. Nothing is asked before its store starts. */
   readonly cluster?: () => Promise<{
-    joinWithTools(
+    joinCluster(
       cluster: ClusterOptions,
       options: CompleteOptions,
       purpose: SharedPurpose,
@@ -182,8 +182,9 @@ export async function loadParts(chosen: CompleteOptions): Promise<Parts> {
     features: await loadFeatures({ ...chosen, keys: settings.auth === 'required' }),
     dialect: dialect && (await loadOption(options.dialect, '--dialect')),
     place:
-      cluster &&
-      (await loadOption(options.cluster, '--cluster')).joinWithTools(cluster, chosen, 'serve'),
+      chosen.place ??
+      (cluster &&
+        (await loadOption(options.cluster, '--cluster')).joinCluster(cluster, chosen, 'serve')),
     cors:
       corsOrigins.length === 0 && !share
         ? undefined

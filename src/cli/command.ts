@@ -1,7 +1,7 @@
 import { realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve, sep } from 'node:path';
-import type { SharedTools } from '../api/shared-place.ts';
-import { defaultOptions } from '../app/options.ts';
+import type { SharedPurpose, SharedTools } from '../api/shared-place.ts';
+import { defaultOptions, type CompleteOptions } from '../app/options.ts';
 import { loadOption, options as parts } from '../app/parts.ts';
 import type { ExitCode } from '../base/errors.ts';
 import type { Declarations } from '../collections/declaration-file.ts';
@@ -84,20 +84,17 @@ export function findCommand(
   return commands.find(({ name }) => `${words.join(' ')} `.startsWith(`${name} `));
 }
 
-/**
- * Returns the cluster that the options name. Without `--cluster`, its code is not loaded. With
- * `declared`, its declaration is compared with these collections.
- */
-export async function clusterOf(
+/** Joins the cluster that the options name. Without `--cluster`, its code is not loaded. */
+export async function joinCluster(
   { given }: Pick<Call, 'given'>,
-  declared?: Partial<Declarations>,
+  options: Partial<CompleteOptions> = {},
+  purpose: SharedPurpose = 'command',
 ): Promise<SharedTools | undefined> {
   const cluster = readCluster(given);
   if (cluster === undefined) return undefined;
   const secret = readSecret('CAIRN_SECRET', given);
-  const chosen = { ...defaultOptions, secret, ...declared };
-  const { joinWithTools } = await loadOption(parts.cluster, '--cluster');
-  return joinWithTools(cluster, chosen, declared === undefined ? 'command' : 'check');
+  const module = await loadOption(parts.cluster, '--cluster');
+  return module.joinCluster(cluster, { ...defaultOptions, secret, ...options }, purpose);
 }
 
 /**

@@ -1,11 +1,19 @@
 import { readdirSync, statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { StoreDamageError } from '../store/recovery/damage-error.ts';
+import type { StoreStatus } from '../store/store.ts';
 
 /** One result of `cairn check`. A failure has to be mended; a warning does not. */
 export interface Finding {
   readonly level: 'ok' | 'warning' | 'failure';
   readonly text: string;
+}
+
+/** The result of `cairn check`. */
+export interface Checked {
+  readonly findings: readonly Finding[];
+  /** What mends the damage. */
+  readonly remedies: Iterable<string>;
 }
 
 export const ok = (text: string): Finding => ({ level: 'ok', text });
@@ -67,6 +75,13 @@ export function checkDirectory(directory: string): Finding[] {
     checkFileSystem(statfsSync(directory).type),
     ...(open.length > 0 ? findings : [ok('Only its owner can read the data')]),
   ];
+}
+
+/** Returns a line for each collection. */
+export function describeCounts(collections: StoreStatus['collections']): string[] {
+  return collections.map(
+    ({ name, records }) => `${name}: ${records} ${records === 1 ? 'record' : 'records'}`,
+  );
 }
 
 /** Says what is damaged. Records that lack the same are told of together. */

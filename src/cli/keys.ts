@@ -2,7 +2,7 @@ import { newKeyRing, verifiesUntil, type KeyRing } from '../auth/keys.ts';
 import { systemClock, systemRandom, type Random } from '../base/system.ts';
 import { OptionError } from '../config/options.ts';
 import { storeAccess, type Call, type Command } from './command.ts';
-import { placeOf } from './place.ts';
+import { findPlace } from './place.ts';
 
 /**
  * Commands about the keys that sign tokens. They show ids and never secrets, and may run
@@ -16,7 +16,7 @@ export const commands: readonly Command[] = [
     async run(call) {
       const { out, err } = call.terminal;
       refuseSecret(call);
-      const ring = await (await placeOf(call)).readKeys();
+      const ring = await (await findPlace(call)).readKeys();
       if (ring === undefined) err('There are no keys yet\n');
       for (const { kid, createdAt, retiredAt } of ring?.keys ?? []) {
         const state = retiredAt === undefined ? 'signs' : `retired ${timeOf(retiredAt)}`;
@@ -31,7 +31,7 @@ export const commands: readonly Command[] = [
     ...storeAccess(),
     async run(call) {
       refuseSecret(call);
-      const place = await placeOf(call);
+      const place = await findPlace(call);
       const { keys } = await place.changeKeys(nextRing);
       call.terminal.out(`${keys[0].kid} signs from now on${place.newKeyUse}\n`);
     },

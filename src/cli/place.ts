@@ -1,10 +1,15 @@
 import { resolve } from 'node:path';
-import type { SharedTools } from '../api/shared-place.ts';
+import type { PasswordPlace, SharedTools } from '../api/shared-place.ts';
+import { openData } from '../app/data.ts';
 import { keyFile, readKeyRing } from '../app/key-file.ts';
+import { defaultOptions, type CompleteOptions } from '../app/options.ts';
 import { serialiseKeyRing, type KeyRing } from '../auth/keys.ts';
-import { invariant } from '../base/errors.ts';
+import { invariant, reasonOf } from '../base/errors.ts';
 import { systemClock, systemRandom } from '../base/system.ts';
+import type { Declarations } from '../collections/declaration-file.ts';
+import { brokenRules } from '../collections/file-records.ts';
 import { options } from '../config/options.ts';
+import { readSecret } from '../config/read.ts';
 import type { Copy, OfflineOptions } from '../options/offline/offline.ts';
 import {
   errorCode,
@@ -15,14 +20,36 @@ import {
 } from '../store/disk/files.ts';
 import { LockedError, systemMachine } from '../store/disk/lock.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
-import { clusterOf, dataDirectory, isWithin, type Call, type Terminal } from './command.ts';
+import { journalNumbers } from '../store/format/journal.ts';
+import { unfinishedName } from '../store/recovery/recover.ts';
+import { passwordFileIn } from './admin-password.ts';
+import { dataDirectory, isWithin, joinCluster, type Call, type Terminal } from './command.ts';
+import {
+  checkDirectory,
+  describeCounts,
+  failure,
+  ok,
+  problemsOf,
+  warning,
+  type Checked,
+  type Finding,
+} from './findings.ts';
+import { storeOf, undeclared } from './store.ts';
 
 /** The data of servers as commands find them: in a directory or in a cluster. */
 export interface Place {
   /** As messages call it. */
   readonly name: string;
+  /** Tells an app where its data are. */
+  readonly data: Pick<CompleteOptions, 'directory' | 'place'>;
+  /** Keeps the generated password of the first administrator. */
+  readonly password: PasswordPlace;
   /** True if a path of this machine is in it. */
   holds(path: string): boolean;
+  /** True if there is a store, or a part of one. */
+  exists(): Promise<boolean>;
+  /** Looks for damage, as a start with these declarations finds it, and writes nothing. */
+  check(call: Call, declared?: Partial<Declarations>): Promise<Checked>;
   /** Reads everything after one commit; servers may go on writing. */
   read(): Promise<Copy>;
   /** Writes a copy to a place that has no data yet. */
@@ -34,23 +61,34 @@ export interface Place {
   readonly newKeyUse: string;
 }
 
-/** Returns the place that the options name. @throws OptionError if a directory is not there */
-export async function placeOf(call: Call): Promise<Place> {
-  const cluster = await clusterOf(call);
-  return cluster ? clusterPlace(cluster) : directoryPlace(dataDirectory(call), call.terminal);
+/** How a command uses a place. */
+interface Use {
+  /** Returns the directory without a cluster; by default, it must exist. @throws OptionError */
+  readonly findDirectory?: (call: Call) => string;
+  /** The declarations that a check compares with those of a cluster. */
+  readonly declared?: Partial<Declarations> | undefined;
 }
 
-/** Returns the place that the options name, which may not be there yet. */
-export async function newPlaceOf(call: Call): Promise<Place> {
-  const cluster = await clusterOf(call);
-  const directory = resolve(call.read(options.directory));
-  return cluster ? clusterPlace(cluster) : directoryPlace(directory, call.terminal);
+/** Returns the place that the options name. */
+export async function findPlace(
+  call: Call,
+  { findDirectory = dataDirectory, declared }: Use = {},
+): Promise<Place> {
+  const cluster = await joinCluster(call, declared, declared && 'check');
+  return cluster ? clusterPlace(cluster) : directoryPlace(findDirectory(call), call.terminal);
 }
+
+/** Returns the data directory, which may not be there yet. */
+export const newDirectory = ({ read }: Call): string => resolve(read(options.directory));
 
 function clusterPlace(cluster: SharedTools): Place {
   return {
     name: `${cluster.prefix} in etcd`,
+    data: { place: cluster },
+    password: cluster,
     holds: () => false,
+    exists: () => Promise.resolve(true),
+    check: (_call, declared) => checkCluster(cluster, declared),
     read: () => cluster.read(),
     async write(read) {
       const copy = await read();
@@ -69,6 +107,10 @@ export function directoryPlace(directory: string, terminal: Terminal, restores =
   const settings = { ...offlineOptions(terminal), restores };
   return {
     name: directory,
+    data: { directory },
+    password: passwordFileIn(directory),
+    exists: () => storeOf(directory).exists(),
+    check: (call, declared) => checkStoreIn(directory, call, declared),
     holds: (path) => isWithin(directory, path),
     read: async () => (await loadOffline()).readCopy(files(), settings),
     write: async (read) => (await loadOffline()).writeCopy(files(), read, settings),
@@ -76,6 +118,85 @@ export function directoryPlace(directory: string, terminal: Terminal, restores =
     changeKeys: (change) => changeKeyFile(files(), change),
     newKeyUse: '; send SIGHUP to a running server',
   };
+}
+
+/** Checks a directory, which a server may have. */
+async function checkStoreIn(
+  directory: string,
+  { terminal, given }: Call,
+  declared: Partial<Declarations> = {},
+): Promise<Checked> {
+  const { checkStore } = await loadOffline();
+  const secret = readSecret('CAIRN_SECRET', given);
+  offlineOptions(terminal).onProgress(`checking ${directory}`);
+  const { store, registry } = openData({ ...defaultOptions, directory, ...declared });
+  const found = await checkStore(new NodeFiles(directory), store.freshTables);
+  const findings = [
+    ...problemsOf(found.damage).map(failure),
+    ...found.notices.map(warning),
+    ...undeclared(store, found.collections).map(warning),
+    ...brokenRules(registry, found.tables ?? new Map()).map(staysUntilWritten),
+    ...describeCounts(found.collections).map(ok),
+    ...checkDirectory(directory),
+    await checkKeys(directory, secret),
+  ];
+  return { findings, remedies: new Set(found.damage.map(({ remedy }) => remedy)) };
+}
+
+const staysUntilWritten = (line: string): Finding =>
+  warning(`${line}: it stays until it is written again`);
+
+/**
+ * Reads a cluster as a node with these collections does that starts now, and writes nothing.
+ * @throws ClusterError if such a node would not start
+ */
+async function checkCluster(
+  cluster: SharedTools,
+  declared?: Partial<Declarations>,
+): Promise<Checked> {
+  const { store, registry } = openData({ ...defaultOptions, ...declared }, undefined, cluster);
+  await store.start();
+  const { collections, sequence } = store.status();
+  const stored = new Map(Array.from(registry, ([name, { records }]) => [name, records]));
+  const broken = declared === undefined ? [] : brokenRules(registry, stored);
+  const room = await cluster.testRoom().then(
+    () => ok('etcd accepts writes'),
+    (error: Error) => failure(`No write succeeds: ${error.message}`),
+  );
+  await store.close();
+  const findings = [
+    ...broken.map(staysUntilWritten),
+    ...describeCounts(collections).map(ok),
+    declared
+      ? ok('The declared collections fit the others, and all records')
+      : warning('No collections are compared with the others; use --collections'),
+    ok(`${cluster.prefix} in etcd holds all commits up to ${sequence}`),
+    room,
+  ];
+  return { findings, remedies: [] };
+}
+
+/**
+ * Checks the key ring. A finding names the rule that a ring breaks, and never shows its
+ * content.
+ */
+async function checkKeys(directory: string, secret: string | undefined): Promise<Finding> {
+  if (secret !== undefined) return ok('The key is configured');
+  const files = new NodeFiles(directory);
+  try {
+    const ring = await readKeyRing(files);
+    if (ring !== undefined) return ok(`Of the keys, 1 signs and ${ring.keys.length - 1} verify`);
+  } catch (error) {
+    return failure(reasonOf(error));
+  }
+  const names = await files.list();
+  if (names.includes(unfinishedName)) return ok('There are no keys before the copy is complete');
+  if (journalNumbers(names).length === 0) {
+    return warning('No store is here yet: the first start makes it, and a key');
+  }
+  return warning(
+    `There is no ${keyFile} beside the data: without CAIRN_SECRET, a start makes new keys`,
+  );
 }
 
 /** Loads what works on a store without a server. */

@@ -16,7 +16,7 @@ import type { LogSink } from '../log/line-queue.ts';
 import { createLog, silentLog, type Format, type Log } from '../log/log.ts';
 import { standardOutput } from '../log/standard-streams.ts';
 import { forgetAdminPassword, passwordFileIn } from './admin-password.ts';
-import { clusterOf, declarationsOf, type Call, type Command, type Terminal } from './command.ts';
+import { declarationsOf, joinCluster, type Call, type Command, type Terminal } from './command.ts';
 import { failureOf } from './failure.ts';
 
 /** The command that serves the API. */
@@ -95,24 +95,26 @@ async function start(
   call: Pick<Call, 'terminal' | 'given'> & { readonly onServing: OnServing },
   onFailure: (error: unknown) => void,
 ): Promise<Application> {
-  const { host, port, directory } = config;
+  const { host, port, directory, secret } = config;
   const begin = systemClock.elapsed();
   const tls = await loadTls(config);
-  const { cluster, secret } = config;
   const { terminal } = call;
-  const place = (await clusterOf(call)) ?? passwordFileIn(directory);
+  const declarations = await declarationsOf(config.collections);
+  const cluster = await joinCluster(call, { ...declarations, log }, 'serve');
+  const place = cluster ?? passwordFileIn(directory);
   const app = await openApp({
     ...defaultOptions,
     settings: config.settings,
-    ...(await declarationsOf(config.collections)),
+    ...declarations,
     directory: cluster === undefined ? directory : undefined,
     page: config.page === 'on',
-    cluster,
+    place: cluster,
     secret,
     administrator: firstAdministrator(config, terminal, place),
     log,
     onFailure,
   });
+  app.warnOfUndeclared();
   app.observers.push({
     security(event, { userId }) {
       if (event !== 'password_changed' && event !== 'user_removed') return;

@@ -3,22 +3,16 @@ import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
 import { text as readAll } from 'node:stream/consumers';
 import type { UserRecord } from '../accounts/records.ts';
-import type { Users } from '../accounts/users.ts';
-import { openData, type Data } from '../app/data.ts';
-import { defaultOptions } from '../app/options.ts';
-import { loadFeatures, loadReferences } from '../app/parts.ts';
-import { invitationPath } from '../api/invitations.ts';
+import { invitationRoutes } from '../api/invitations.ts';
+import type { Application } from '../app/app.ts';
+import { loadFeatures } from '../app/parts.ts';
 import { localAdministrator } from '../auth/access.ts';
-import type { JsonObject } from '../base/json.ts';
 import { localTarget } from '../collections/resource.ts';
 import { flagOnly, option, OptionError, options, text, toggle } from '../config/options.ts';
 import { silentLog, type Log } from '../log/log.ts';
 import { emailKey } from '../schema/field.ts';
-import { scalarValue } from '../schema/record.ts';
-import type { StoredRecord, Transaction } from '../store/store.ts';
-import { forgetAdminPassword, passwordFileIn } from './admin-password.ts';
+import { forgetAdminPassword } from './admin-password.ts';
 import {
-  clusterOf,
   dataDirectory,
   declarationsOf,
   storeAccess,
@@ -26,7 +20,8 @@ import {
   type Command,
   type Terminal,
 } from './command.ts';
-import { placeOf } from './place.ts';
+import { ask, withApp } from './local-app.ts';
+import { findPlace, type Place } from './place.ts';
 
 const name = flagOnly(
   option('name', 'name of the user; without it, the address up to the @', text('NAME'), undefined),
@@ -52,7 +47,10 @@ export const passwordFile = flagOnly(
 
 const passwordOptions = [options.passwordLengthMin, options.scryptCost, passwordFile];
 
-/** Commands that change users while no server runs, or beside the nodes of a cluster. */
+/**
+ * Commands that change users while no server runs, or beside the nodes of a cluster. They ask an app
+ * without a port, so the rules and messages are those of requests.
+ */
 export const commands: readonly Command[] = [
   {
     name: 'user add',
@@ -81,9 +79,10 @@ export const commands: readonly Command[] = [
     operands: ['EMAIL'],
     ...storeAccess(),
     run: (call) =>
-      withUser(call, async ({ store, invitations }, { id }) => {
-        const invite = (tx: Transaction): string => invitations.make(tx, localAdministrator, id);
-        return `${invitationPath(await store.write(invite))}\n`;
+      withUser(call, async (app, { id }) => {
+        const { method, path } = invitationRoutes.inviteUser;
+        const invitation = await ask(app, method, path.replace('{id}', String(id)));
+        return `${String(invitation['path'])}\n`;
       }),
   },
   {
@@ -92,9 +91,9 @@ export const commands: readonly Command[] = [
     operands: ['EMAIL'],
     ...storeAccess(...passwordOptions),
     run: (call) =>
-      withUser(call, async (data, { id, email }) => {
-        await change(data, id, { password: await readPassword(call) });
-        await forgetPassword(call, data.users, id);
+      withUser(call, async (app, { id, email }, { password }) => {
+        await ask(app, 'PATCH', `/users/${id}`, { password: await readPassword(call) });
+        await forgetAdminPassword(password, app.data.users, id);
         return `${email} has a new password, and has to sign in again\n`;
       }),
   },
@@ -105,9 +104,9 @@ export const commands: readonly Command[] = [
     operands: ['EMAIL', 'ROLE'],
     ...storeAccess(options.collections),
     run: (call) =>
-      withUser(call, async (data, { id, email }) => {
-        const record = await change(data, id, { role: call.operands[1] ?? '' });
-        return `${email} now has the role ${record.role}\n`;
+      withUser(call, async (app, { id, email }) => {
+        const { role } = await ask(app, 'PATCH', `/users/${id}`, { role: call.operands[1] ?? '' });
+        return `${email} now has the role ${String(role)}\n`;
       }),
   },
   {
@@ -117,7 +116,8 @@ export const commands: readonly Command[] = [
     operands: ['EMAIL'],
     ...storeAccess(options.collections, withRecords),
     run: (call) =>
-      withUser(call, async ({ users, writes, store }, { id, email }) => {
+      withUser(call, async (app, { id, email }, { password }) => {
+        const { users, writes, store } = app.data;
         const [unknown] = store.undeclared();
         if (unknown !== undefined)
           throw new OptionError(
@@ -125,7 +125,7 @@ export const commands: readonly Command[] = [
           );
         const most = call.read(withRecords) ? Infinity : undefined;
         await writes.write(localAdministrator, (tx) => users.remove(tx, localTarget(id), most));
-        await forgetPassword(call, users, id);
+        await forgetAdminPassword(password, users, id);
         return `${email} is removed\n`;
       }),
   },
@@ -133,30 +133,39 @@ export const commands: readonly Command[] = [
 
 /** Lists the users as they are after one commit: a server may go on writing. */
 async function listUsers(call: Call): Promise<void> {
-  const { views } = (await (await placeOf(call)).read()).image;
+  const { views } = (await (await findPlace(call)).read()).image;
   // A server without users may have a collection of this name.
   const view = views.find(({ name, isServers }) => name === 'users' && isServers);
-  call.terminal.out((view?.blocks.flat() ?? []).map(line).join(''));
+  call.terminal.out((view?.blocks.flat() ?? []).map(toLine).join(''));
 }
+
+const noAdministrator = 'Nobody is an administrator yet: cairn user set-role EMAIL admin\n';
+
+const toLine = (user: object): string =>
+  `${['id', 'role', 'email', 'name'].map((name) => String(Reflect.get(user, name))).join('\t')}\n`;
 
 async function addUser(call: Call): Promise<void> {
   const [email = ''] = call.operands;
-  const userName = call.read(name) ?? email.replace(/@.*/s, '');
-  const fields = { name: userName, email, role: call.read(role) };
-  let body: JsonObject | undefined;
-  const readBody = async (): Promise<JsonObject> =>
-    (body ??= { ...fields, password: await readPassword(call) });
-  const check = async (users: Users): Promise<unknown> =>
-    users.acceptNew(localAdministrator, await readBody());
-  const add = async ({ users }: Data): Promise<string> => {
-    const added = line(await users.add(await readBody()));
-    // A start makes an administrator only where there is no user.
-    if (users.records.members('administrators', 'admin').length === 0) {
-      call.terminal.err('Nobody is an administrator yet: cairn user set-role EMAIL admin\n');
-    }
-    return added;
+  const fields = {
+    name: call.read(name) ?? email.replace(/@.*/s, ''),
+    email,
+    role: call.read(role),
   };
-  await withUsers(call, add, check);
+  const findDirectory = (): string => dataDirectory(call, true);
+  const place = await findPlace(call, { findDirectory });
+  let password: string | undefined;
+  const add = async (app: Application): Promise<readonly [line: string, advice: string]> => {
+    password ??= await readPassword(call);
+    const added = await ask(app, 'POST', '/users', { ...fields, password });
+    // A start makes an administrator only if there is no user.
+    const { length } = app.data.users.records.members('administrators', 'admin');
+    return [toLine(added), length > 0 ? '' : noAdministrator];
+  };
+  // A mistake makes no store: it is found in memory.
+  if (!(await place.exists())) await open(call, {}, add);
+  const [line, advice] = await open(call, place.data, add);
+  call.terminal.out(line);
+  call.terminal.err(advice);
 }
 
 async function makeKey(call: Call): Promise<void> {
@@ -165,98 +174,47 @@ async function makeKey(call: Call): Promise<void> {
   const modules = await loadFeatures({ feed: false, openapi: false, page: false });
   const make = modules.find((each) => each.makeKey)?.makeKey;
   if (make === undefined) throw new OptionError('Cannot make API keys: they were left out');
-  await withUser(call, async (data, { id }) => `${await make(data, id, keyFor)}\n`);
-}
-
-async function forgetPassword(call: Call, users: Users, userId: number): Promise<void> {
-  const place = (await clusterOf(call)) ?? passwordFileIn(call.read(options.directory));
-  await forgetAdminPassword(place, users, userId);
-}
-
-async function change({ users, writes }: Data, id: number, body: JsonObject): Promise<UserRecord> {
-  const target = localTarget(id);
-  const draft = users.draft(localAdministrator, body);
-  const prepared = await users.prepareChange(target, draft);
-  const { record } = await writes.write(localAdministrator, (tx) =>
-    users.change(tx, target, draft, prepared),
-  );
-  return record;
-}
-
-function line(user: StoredRecord): string {
-  const shown = ['id', 'role', 'email', 'name'].map((name) => scalarValue(user, name) ?? '');
-  return `${shown.join('\t')}\n`;
+  await withUser(call, async ({ data }, { id }) => `${await make(data, id, keyFor)}\n`);
 }
 
 /**
- * Runs `work` on the user that the first operand names.
+ * Does `work` on the user that the first operand names, and prints what it returns.
  * @throws OptionError if there is none
  */
-function withUser(
+async function withUser(
   call: Call,
-  work: (data: Data, user: UserRecord) => Promise<string>,
+  work: (app: Application, user: UserRecord, place: Place) => Promise<string>,
 ): Promise<void> {
-  const [email = ''] = call.operands;
-  return withUsers(call, (data) => {
-    const user = data.users.records.find('email', emailKey(email));
-    if (user === undefined) {
-      const address = JSON.stringify(email);
-      throw new OptionError(`Cannot find the user: no user has the address ${address}`);
-    }
-    return work(data, user);
+  const email = JSON.stringify(call.operands[0]);
+  const place = await findPlace(call);
+  if (!(await place.exists()))
+    throw new OptionError(`Cannot use --data ${JSON.stringify(place.name)}: no store is there`);
+  const text = await open(call, place.data, (app) => {
+    const user = app.data.users.records.find('email', emailKey(call.operands[0] ?? ''));
+    if (user !== undefined) return work(app, user, place);
+    throw new OptionError(`Cannot find the user: no user has the address ${email}`);
   });
+  call.terminal.out(text);
 }
 
-/**
- * Opens the data directory or joins the cluster, without serving it. Runs `work`, and
- * shows the text that it returns. A directory without a store gets one only if `check` is
- * given and passes.
- * @throws LockedError while a server has the directory, OptionError if there is no store
- */
-async function withUsers(
-  call: Call,
-  work: (data: Data) => Promise<string> | string,
-  check?: (users: Users) => Promise<unknown>,
-): Promise<void> {
-  const { terminal, read, command } = call;
+/** Opens the data without serving them. @throws LockedError while a server has the directory */
+async function open<T>(
+  { terminal, read, command }: Call,
+  data: Place['data'],
+  work: (app: Application) => Promise<T>,
+): Promise<T> {
   const knowsRoles = command.options.includes(options.collections);
   const { roles, ...others } = knowsRoles ? await declarationsOf(read(options.collections)) : {};
   // Only a removal of a user does something to records.
   const declared = command.options.includes(withRecords) ? others : { items: false };
-  const references = await loadReferences(declared.collections ?? []);
-  const cluster = await clusterOf(call);
-  const isNew = check !== undefined;
-  const directory = cluster === undefined ? dataDirectory(call, isNew) : undefined;
   // The next start does not report again what the store reports now, such as a torn write.
   const message: Log['message'] = (_level, text, { reason } = {}) =>
     terminal.err(`${text}${reason === undefined ? '' : `: ${reason}`}\n`);
-  const complete = {
-    ...defaultOptions,
-    ...declared,
-    directory,
-    references,
-    roles,
-    settings: {
-      ...defaultOptions.settings,
-      passwordLengthMin: read(options.passwordLengthMin),
-      scryptCost: read(options.scryptCost),
-    },
-    log: { ...silentLog, message },
+  const settings = {
+    passwordLengthMin: read(options.passwordLengthMin),
+    scryptCost: read(options.scryptCost),
   };
-  const data = openData(complete, undefined, cluster);
-  const { store, users } = data;
-  if (cluster === undefined && !(await store.exists())) {
-    if (check === undefined) {
-      throw new OptionError(`Cannot use --data ${JSON.stringify(directory)}: no store is there`);
-    }
-    await check(users);
-  }
-  await store.start();
-  try {
-    terminal.out(await work(data));
-  } finally {
-    await store.close();
-  }
+  return withApp({ ...data, ...declared, roles, log: { ...silentLog, message } }, settings, work);
 }
 
 /**

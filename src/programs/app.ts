@@ -194,6 +194,7 @@ export async function openProgram(
     if (!(error instanceof RouteConflict)) throw error;
     throw new OptionError(`Cannot use the routes: ${error.message}`, 'routes');
   });
+  inside.warnOfUndeclared();
   const program = new Program(inside);
   const app = appOf(inside, recordsOf(program, inside));
   opened = { app, program };

@@ -1,5 +1,5 @@
 import { problemReply } from '../../api/replies.ts';
-import type { SharedPlace, SharedPurpose, SharedTools } from '../../api/shared-place.ts';
+import type { SharedPurpose, SharedTools } from '../../api/shared-place.ts';
 import {
   KeyRingError,
   keyRingOfSecret,
@@ -14,7 +14,7 @@ import type { Clock, Random } from '../../base/system.ts';
 import { ownerField } from '../../collections/registry.ts';
 import { servedCollections, type Served } from '../../collections/served.ts';
 import { OptionError, type ClusterOptions } from '../../config/options.ts';
-import type { Reply, Request } from '../../http/message.ts';
+import type { Handle, Reply, Request } from '../../http/message.ts';
 import type { Log } from '../../log/log.ts';
 import { referenceIn, type Field } from '../../schema/field.ts';
 import { imageOf, type Image } from '../../store/format/snapshot.ts';
@@ -37,100 +37,127 @@ export interface NodeOptions extends Served {
   readonly log: Log;
 }
 
-/** This process as a node of a cluster. */
-export interface ClusterNode extends SharedPlace, Place {
-  /** The id of the key made of `secret`; `null` where the key ring is in etcd. */
-  readonly kid: string | null;
-}
-
 /** Prepares a node. Nothing is asked before its store starts. @throws OptionError */
 export function joinCluster(
   cluster: ClusterOptions,
   options: NodeOptions,
   purpose: SharedPurpose,
 ): ClusterNode {
-  const { secret, clock, random, log } = options;
   // What a table holds is told by its name alone.
   if (options.users === false) throw new OptionError('Cannot use "users": false in a cluster');
-  const { members, prefix = 'cairn/', maxAgeMs = 5000, sessions, tls = {}, user } = cluster;
-  const onNotice = (notice: string, level: 'warn' | 'error' = 'warn'): void =>
-    log.message(level, `The cluster says: ${notice}`);
-  const etcd = new Etcd({ members, tls, user, onNotice }, random(1)[0] ?? 0);
-  const given = secret === undefined ? undefined : keyRingOfSecret(secret, clock.now());
-  const kid = given?.keys[0].kid ?? null;
-  const keys = `${prefix}keys`;
+  return new ClusterNode(cluster, options, purpose);
+}
+
+/** This process as a node of a cluster, also for a command. */
+export class ClusterNode implements SharedTools, Place {
+  readonly etcd: Etcd;
+  readonly prefix: string;
+  /** The id of the key made of `secret`; `null` if the key ring is in etcd. */
+  readonly kid: string | null;
+  onRing: SharedTools['onRing'] = () => undefined;
+  readonly #cluster: ClusterOptions;
+  readonly #options: NodeOptions;
+  readonly #purpose: SharedPurpose;
+  readonly #keys: string;
+  readonly #password: string;
+  #ring: KeyRing | undefined;
+  #log: SharedLog | undefined;
+
+  constructor(cluster: ClusterOptions, options: NodeOptions, purpose: SharedPurpose) {
+    const { secret, clock, random } = options;
+    const { members, prefix = 'cairn/', tls = {}, user } = cluster;
+    this.#cluster = cluster;
+    this.#options = options;
+    this.#purpose = purpose;
+    this.prefix = prefix;
+    this.#keys = `${prefix}keys`;
+    this.#password = `${prefix}admin-password`;
+    this.etcd = new Etcd({ members, tls, user, onNotice: this.#notify }, random(1)[0] ?? 0);
+    this.#ring = secret === undefined ? undefined : keyRingOfSecret(secret, clock.now());
+    this.kid = this.#ring?.keys[0].kid ?? null;
+  }
+
+  readonly log = (tables: Tables): SharedLog => {
+    const { maxAgeMs = 5000 } = this.#cluster;
+    const { clock, random } = this.#options;
+    this.#log = new SharedLog(
+      {
+        etcd: this.etcd,
+        prefix: this.prefix,
+        kid: this.kid,
+        creates: this.#purpose === 'serve',
+        declaration: this.#purpose === 'command' ? undefined : declarationOf(this.#options),
+        maxAgeMs,
+        clock,
+        random,
+        onNotice: this.#notify,
+        onKeys: (content) => this.#takeKeys(content),
+      },
+      tables,
+    );
+    return this.#log;
+  };
+
+  readonly #notify = (notice: string, level: 'warn' | 'error' = 'warn'): void =>
+    this.#options.log.message(level, `The cluster says: ${notice}`);
+
+  #takeKeys(content: Buffer): void {
+    if (this.kid !== null) return;
+    try {
+      this.#ring = this.#parseRing(content);
+      this.onRing(this.#ring);
+    } catch (error) {
+      // What somebody writes there must not end nodes that run.
+      if (this.#ring === undefined) throw error;
+      this.#notify(`${reasonOf(error)}. The former keys stay in use`, 'error');
+    }
+  }
+
   /** @throws KeyRingError that names the place in etcd */
-  const ringOf = (content: Buffer): KeyRing => {
+  #parseRing(content: Buffer): KeyRing {
     try {
       return parseKeyRing(content);
     } catch (error) {
-      throw new KeyRingError(`${reasonOf(error)}; it is ${keys} in etcd`);
+      throw new KeyRingError(`${reasonOf(error)}; it is ${this.#keys} in etcd`);
     }
-  };
-  let ring = given;
-  let shared: SharedLog | undefined;
-  const node: ClusterNode = {
-    etcd,
-    prefix,
-    kid,
-    log: (tables) =>
-      (shared = new SharedLog(
-        {
-          etcd,
-          prefix,
-          kid,
-          creates: purpose === 'serve',
-          declaration: purpose === 'command' ? undefined : declarationOf(options),
-          maxAgeMs,
-          clock,
-          random,
-          onNotice,
-          onKeys(content) {
-            if (given !== undefined) return;
-            try {
-              node.onRing((ring = ringOf(content)));
-            } catch (error) {
-              // What somebody writes there must not end nodes that run.
-              if (ring === undefined) throw error;
-              onNotice(`${reasonOf(error)}. The former keys stay in use`, 'error');
-            }
-          },
-        },
-        tables,
-      )),
-    async loadKeys() {
-      const make = (found?: KeyRing) => found ?? newKeyRing(random, clock.now());
-      const made = ring ?? (await node.changeKeys(make));
-      // Meanwhile the log may have brought a later one.
-      node.onRing((ring ??= made));
-    },
-    async changeKeys(change) {
-      const meta = `${prefix}meta`;
-      for (;;) {
-        const patience = AbortSignal.timeout(openMs);
-        const { found } = await etcd.txn({ success: [range(meta), range(keys)] }, patience);
-        const [[made] = [], [kept] = []] = found;
-        if (made === undefined) throw noCluster(prefix, undefined);
-        const former = kept && ringOf(kept.value);
-        const next = change(former);
-        if (next === undefined || next === former) return next;
-        const compare = [isAt(keys, kept?.revision ?? 0)];
-        const text = serialiseKeyRing(next);
-        const failure = [range(keys)];
-        const answer = await etcd.txn({ compare, success: [put(keys, text)], failure });
-        // An earlier attempt may have succeeded without an answer.
-        const isWritten = String(answer.found[0]?.[0]?.value) === text;
-        if (answer.succeeded || isWritten) return next;
-      }
-    },
-    onRing: () => undefined,
-    onlyCurrent: (handle, store, alwaysServed) => (request) => {
+  }
+
+  async loadKeys(): Promise<void> {
+    const { random, clock } = this.#options;
+    const make = (found?: KeyRing) => found ?? newKeyRing(random, clock.now());
+    const made = this.#ring ?? (await this.changeKeys(make));
+    // Meanwhile the log may have brought a later one.
+    this.onRing((this.#ring ??= made));
+  }
+
+  async changeKeys<R extends KeyRing | undefined>(change: (ring?: KeyRing) => R): Promise<R> {
+    for (;;) {
+      const success = [range(`${this.prefix}meta`), range(this.#keys)];
+      const { found } = await this.etcd.txn({ success }, AbortSignal.timeout(openMs));
+      const [[made] = [], [kept] = []] = found;
+      if (made === undefined) throw noCluster(this.prefix, undefined);
+      const former = kept && this.#parseRing(kept.value);
+      const next = change(former);
+      if (next === undefined || next === former) return next;
+      const compare = [isAt(this.#keys, kept?.revision ?? 0)];
+      const text = serialiseKeyRing(next);
+      const failure = [range(this.#keys)];
+      const answer = await this.etcd.txn({ compare, success: [put(this.#keys, text)], failure });
+      // An earlier attempt may have succeeded without an answer.
+      const isWritten = String(answer.found[0]?.[0]?.value) === text;
+      if (answer.succeeded || isWritten) return next;
+    }
+  }
+
+  onlyCurrent(handle: Handle, store: Store, alwaysServed: ReadonlySet<string>): Handle {
+    const isConfirmed = this.#cluster.sessions === 'confirmed';
+    return (request) => {
       const answerStale = (): Reply => problemReply(stale, request);
-      if (shared?.isCurrent === false && !alwaysServed.has(request.target)) {
+      if (this.#log?.isCurrent === false && !alwaysServed.has(request.target)) {
         return answerStale();
       }
       const handleAgain = () => store.confirm().then(() => handle(request), answerStale);
-      const mayHaveEnded = sessions === 'confirmed' && request.fields.get('cookie') !== undefined;
+      const mayHaveEnded = isConfirmed && request.fields.get('cookie') !== undefined;
       if (mayHaveEnded || isAhead(request, store)) return handleAgain();
       const afterError = (error: unknown): Promise<Reply> => {
         if (isUnknownHere(error)) return handleAgain();
@@ -142,87 +169,78 @@ export function joinCluster(
       } catch (error) {
         return afterError(error);
       }
-    },
-  };
-  return node;
-}
+    };
+  }
 
-/** Joins a cluster as a node that can do the work of commands, too. @throws OptionError */
-export function joinWithTools(
-  cluster: ClusterOptions,
-  options: NodeOptions,
-  purpose: SharedPurpose,
-): SharedTools {
-  const node = joinCluster(cluster, options, purpose);
-  const { etcd, prefix, kid } = node;
-  const { clock, random } = options;
-  const passwordKey = `${prefix}admin-password`;
-  /** Only servers make a cluster, when their store starts. */
-  const open = async () => {
+  /** Starts a store. Only servers make a cluster then. */
+  async #open() {
+    const { clock, random } = this.#options;
     let tables = new Tables();
-    const store = openStore({ clock, random, log: (given) => node.log((tables = given)) });
+    const store = openStore({ clock, random, log: (given) => this.log((tables = given)) });
     await store.start();
     return { store, tables };
-  };
-  return Object.assign(node, {
-    async read() {
-      const { store, tables } = await open();
-      const image = imageOf(tables.values(), store.epoch, store.sequence);
-      const ring = kid === null ? await node.changeKeys((found) => found) : undefined;
-      await store.close();
-      return { image, keys: ring && Buffer.from(serialiseKeyRing(ring)) };
-    },
+  }
 
-    /** @throws ClusterError where a cluster is there, or would take records for users */
-    async write({ views, through }: Image) {
-      const refusal = (problem: string): ClusterError =>
-        new ClusterError(78, `Cannot restore to ${prefix} in etcd: ${problem}`);
-      for (const { name, isServers } of views)
-        if (isServers !== isServerTable(name))
-          throw refusal(
-            `${name} is a collection, and in a cluster a table of the server; ${rename}`,
-          );
-      const key = `${prefix}head`;
-      const name = random(8).toString('hex');
-      const { metaRevision } = await findLog({ ...node, creates: true, random }, new Tables());
-      const isEmpty = hasValue(key, JSON.stringify(firstHead));
-      const compare = [isAt(`${prefix}meta`, metaRevision), isEmpty];
-      const head = { ...firstHead, sequence: through };
-      const also = [put(key, JSON.stringify(head))];
-      if (await writeSnapshot(node, { views, head }, name, compare, also)) return;
-      throw refusal('it is not empty; use another --cluster-prefix');
-    },
+  async read() {
+    const { store, tables } = await this.#open();
+    const image = imageOf(tables.values(), store.epoch, store.sequence);
+    const ring = this.kid === null ? await this.changeKeys((found) => found) : undefined;
+    await store.close();
+    return { image, keys: ring && Buffer.from(serialiseKeyRing(ring)) };
+  }
 
-    /**
-     * Running nodes end, no former entity tag matches, and the next node declares what records look
-     * like. A snapshot first replaces versions of records that do not fit its declaration any more.
-     */
-    async renewEpoch() {
-      const { store } = await open();
-      await store.checkpoint();
-      const key = `${prefix}meta`;
-      const [[meta] = []] = (await etcd.txn({ success: [range(key)] })).found;
-      const compare = [isAt(key, meta?.revision ?? 0)];
-      await etcd.txn({ compare, success: [put(key, metaOf(newEpoch(random), kid))] });
-      await store.close();
-    },
+  /** @throws ClusterError if a cluster is there, or would take records for users */
+  async write({ views, through }: Image): Promise<void> {
+    const { prefix } = this;
+    const { random } = this.#options;
+    const refusal = (problem: string): ClusterError =>
+      new ClusterError(78, `Cannot restore to ${prefix} in etcd: ${problem}`);
+    for (const { name, isServers } of views)
+      if (isServers !== isServerTable(name))
+        throw refusal(`${name} is a collection, and in a cluster a table of the server; ${rename}`);
+    const key = `${prefix}head`;
+    const name = random(8).toString('hex');
+    const { metaRevision } = await findLog({ ...this, creates: true, random }, new Tables());
+    const isEmpty = hasValue(key, JSON.stringify(firstHead));
+    const compare = [isAt(`${prefix}meta`, metaRevision), isEmpty];
+    const head = { ...firstHead, sequence: through };
+    const also = [put(key, JSON.stringify(head))];
+    if (await writeSnapshot(this, { views, head }, name, compare, also)) return;
+    throw refusal('it is not empty; use another --cluster-prefix');
+  }
 
-    async keep(password: string) {
-      const compare = [isAt(passwordKey, 0)];
-      const kept = range(passwordKey);
-      const success = [put(passwordKey, password), kept];
-      const { found } = await etcd.txn({ compare, success, failure: [kept] });
-      const where = `etcd: see "etcdctl get --print-value-only ${passwordKey}"`;
-      return { password: String(found.at(-1)?.[0]?.value), where };
-    },
+  /**
+   * Running nodes end, no former entity tag matches, and the next node declares what records look
+   * like. A snapshot first replaces versions of records that do not fit its declaration any more.
+   */
+  async renewEpoch(): Promise<void> {
+    const { store } = await this.#open();
+    await store.checkpoint();
+    const key = `${this.prefix}meta`;
+    const [[meta] = []] = (await this.etcd.txn({ success: [range(key)] })).found;
+    const compare = [isAt(key, meta?.revision ?? 0)];
+    const renewed = metaOf(newEpoch(this.#options.random), this.kid);
+    await this.etcd.txn({ compare, success: [put(key, renewed)] });
+    await store.close();
+  }
 
-    forget: () => etcd.txn({ success: [remove(passwordKey)] }),
+  async keep(password: string) {
+    const compare = [isAt(this.#password, 0)];
+    const kept = range(this.#password);
+    const success = [put(this.#password, password), kept];
+    const { found } = await this.etcd.txn({ compare, success, failure: [kept] });
+    const where = `etcd: see "etcdctl get --print-value-only ${this.#password}"`;
+    return { password: String(found.at(-1)?.[0]?.value), where };
+  }
 
-    /** @throws ClusterError */
-    async testRoom() {
-      await etcd.txn(roomTest(prefix), AbortSignal.timeout(openMs));
-    },
-  });
+  forget() {
+    return this.etcd.txn({ success: [remove(this.#password)] });
+  }
+
+  /** @throws ClusterError */
+  async testRoom(): Promise<void> {
+    await this.etcd.txn(roomTest(this.prefix), AbortSignal.timeout(openMs));
+  }
 }
 
 const rename =

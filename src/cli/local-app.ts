@@ -1,0 +1,42 @@
+import { openApp, type Application } from '../app/app.ts';
+import { LocalRequest } from '../app/local-request.ts';
+import { defaultOptions, type CompleteOptions } from '../app/options.ts';
+import type { JsonObject } from '../base/json.ts';
+import { systemRandom } from '../base/system.ts';
+import type { Settings } from '../config/options.ts';
+
+/** Does `work` with an app without a port. By default, its caller is the local administrator. */
+export async function withApp<T>(
+  options: Partial<CompleteOptions>,
+  settings: Partial<Settings>,
+  work: (app: Application) => Promise<T>,
+): Promise<T> {
+  const app = await openApp({
+    ...defaultOptions,
+    ...options,
+    page: false,
+    // It signs nothing, so it needs no key of the server.
+    secret: systemRandom(32).toString('hex'),
+    settings: { ...defaultOptions.settings, auth: 'none', ...settings },
+  });
+  await app.begin();
+  try {
+    return await work(app);
+  } finally {
+    await app.close();
+  }
+}
+
+/** Asks the app, and returns the body of its reply. @throws CairnError for a refusal */
+export async function ask(
+  { server: { options } }: Application,
+  method: string,
+  target: string,
+  body: JsonObject = {},
+): Promise<JsonObject> {
+  const fields = ['host', 'localhost', 'content-type', 'application/json'];
+  const receive = (): Buffer => Buffer.from(JSON.stringify(body));
+  const request = new LocalRequest(options, { method, target, fields, receive });
+  const reply = await options.handle(request);
+  return JSON.parse(String(reply.body));
+}
