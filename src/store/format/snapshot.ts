@@ -13,7 +13,7 @@
  *   `count` and the digest, and ends in a line feed; nothing follows. So no byte can change
  *   unnoticed.
  *
- * Order of writing: temporary file, sync, read back, rename, sync of the directory.
+ * Order of writing: temporary file, sync, rename, sync of the directory.
  */
 import { createHash } from 'node:crypto';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts';
@@ -107,36 +107,36 @@ export async function writeSnapshots(target: Target, image: Image): Promise<numb
   return sizes;
 }
 
-/** Writes one snapshot, syncs it and reads it back. Returns its size in bytes. */
+/** Writes one snapshot and syncs it. Returns its size in bytes. */
 async function writeSnapshot(
   files: Files,
   temporary: string,
-  { epoch, through }: Image,
-  { name: collection, revision, nextId, blocks, size: count }: CollectionView,
+  image: Image,
+  view: CollectionView,
 ): Promise<number> {
-  const header = { format: snapshotFormat, collection, epoch, through, revision, nextId };
-  const hash = createHash('sha256');
   let size = 0;
   await writeSynced(files, temporary, 'replace', async (file) => {
-    const put = async (text: string): Promise<void> => {
-      const bytes = Buffer.from(text);
-      hash.update(bytes);
+    for (const bytes of encode(image, view)) {
       await writeAll(file, bytes, size);
       size += bytes.length;
       if (size % bytesPerSync < bytes.length) await file.sync();
-    };
-    for (const text of encodeSlices(header, blocks)) await put(text);
-    await put(encodeFooter(count, hash.copy().digest('hex')));
-    await file.sync();
-    const read = createHash('sha256');
-    for await (const chunk of readChunks(files, temporary)) read.update(chunk);
-    if (read.digest('hex') === hash.digest('hex')) return;
-    throw new Error(`Cannot write ${temporary}: what is read back is not what was written`);
+    }
   });
   return size;
 }
 
-function* encodeSlices(header: JsonObject, blocks: CollectionView['blocks']): Generator<string> {
+/** Yields the bytes of a snapshot in slices. */
+function* encode(
+  { epoch, through }: Image,
+  { name: collection, revision, nextId, blocks, size: count }: CollectionView,
+): Generator<Buffer> {
+  const hash = createHash('sha256');
+  const hashed = (text: string): Buffer => {
+    const bytes = Buffer.from(text);
+    hash.update(bytes);
+    return bytes;
+  };
+  const header = { format: snapshotFormat, collection, epoch, through, revision, nextId };
   let text = `${JSON.stringify({ ...header, records: [] }).slice(0, -2)}\n`;
   let separator = '';
   for (const records of blocks) {
@@ -144,11 +144,12 @@ function* encodeSlices(header: JsonObject, blocks: CollectionView['blocks']): Ge
       text += separator + JSON.stringify(record);
       separator = ',\n';
       if (text.length < sliceLength) continue;
-      yield text;
+      yield hashed(text);
       text = '';
     }
   }
-  yield separator === '' ? text : `${text}\n`;
+  yield hashed(separator === '' ? text : `${text}\n`);
+  yield Buffer.from(encodeFooter(count, hash.digest('hex')));
 }
 
 export function encodeFooter(count: number, digest: string): string {
