@@ -113,7 +113,7 @@ function requestsOf(operation: Operation | 'createMany', { name, ids, rows, isSi
   }
 }
 
-test('every operation of every kind of collection answers every kind of caller as the model says', async (t) => {
+test('every operation of every kind of collection responds to every kind of caller as the model says', async (t) => {
   const { app, someones, subjects, declared } = await open(t);
   const table: readonly Route[] = allRoutes([items, ...declared.map((each) => defineCollection(each))]);
   const operated = table.flatMap(({ method, of }) =>
@@ -158,7 +158,7 @@ const idsIn = (records: readonly { readonly id: unknown }[]): unknown[] => recor
 const listedBy = ({ access, rows, ids }: Subject, who: Asker): unknown[] =>
   rows.flatMap((row) => (isListed(access, who, row) ? [ids[row.id - 1]] : []));
 
-test('embedded records are those that every kind of caller may read, or list', async (t) => {
+test('every kind of caller sees embedded records that it may read or list', async (t) => {
   const { app, someones, subjects } = await open(t);
   for (const subject of subjects.filter(({ name, isSingle }) => !isSingle && name !== 'items')) {
     const { name, access, ids, rows: [one, other] } = subject;
@@ -183,7 +183,7 @@ test('embedded records are those that every kind of caller may read, or list', a
   }
 });
 
-test('a program that acts for every kind of caller gets what the model says', async (t) => {
+test('a program that acts for any kind of caller gets what the model says', async (t) => {
   const { app, someones, subjects } = await open(t);
   for (const { name, access, ids, rows, isSingle } of subjects) {
     for (const who of someones) {
@@ -223,7 +223,7 @@ test('a program that acts for every kind of caller gets what the model says', as
   }
 });
 
-test('the feed tells every kind of caller of what it may list, and of nothing else', async (t) => {
+test('the feed shows every kind of caller what it may list, and nothing else', async (t) => {
   const { app, someones, subjects } = await open(t);
   const streams = someones.map((who) => {
     const stream = { who, text: '', controller: new AbortController() };

@@ -164,7 +164,7 @@ async function rows(t: TestContext, registration: 'open' | 'closed', only?: stri
   return lines;
 }
 
-test('who may do what is what the reference says, cell by cell', async (t) => {
+test('who may do what is as the manual says, cell by cell', async (t) => {
   const shown = /<!-- access -->\n(.*?)\n<!-- \/access -->/s.exec(handbook())?.[1];
   const expected = [
     `| | ${callers.join(' | ')} |`,

@@ -81,7 +81,7 @@ test('PUT never creates, and an id is never used again', async (t) => {
   assert.equal(next.field('location'), '/items/2');
 });
 
-test('an item belongs to who created it', async (t) => {
+test('an item belongs to the user who created it', async (t) => {
   const { as } = await openTestApp(t);
   const admin = await as('admin');
   const member = await as('member');
@@ -94,7 +94,7 @@ test('an item belongs to who created it', async (t) => {
   assert.equal((await admin('DELETE', '/items/2')).status, 204);
 });
 
-test('a member sees themselves alone among users', async (t) => {
+test('a member sees only their own user', async (t) => {
   const { as } = await openTestApp(t);
   const member = await as('member');
   assert.equal((await member('GET', '/users')).code, 'insufficient_scope');
@@ -108,7 +108,7 @@ test('a member sees themselves alone among users', async (t) => {
   assert.deepEqual([other.status, shownOfOther], [absent.status, shownOfAbsent]);
 });
 
-test('a member gives themselves no other role, id or hash of a password', async (t) => {
+test('a member cannot change their own role, id or password hash', async (t) => {
   const { as } = await openTestApp(t);
   const member = await as('member');
   const before = await member('GET', '/users/2');
@@ -126,7 +126,7 @@ test('a member gives themselves no other role, id or hash of a password', async 
   assert.deepEqual([after.json, after.field('etag')], [before.json, before.field('etag')]);
 });
 
-test('the last administrator stays', async (t) => {
+test('the last administrator cannot be removed or demoted', async (t) => {
   const { as } = await openTestApp(t);
   const admin = await as('admin');
   assert.equal((await admin('DELETE', '/users/1')).code, 'last_admin');
@@ -141,7 +141,7 @@ test('the last administrator stays', async (t) => {
   assert.equal((await admin('DELETE', '/users/1')).status, 204);
 });
 
-test('a demoted administrator cannot promote themselves back by the token they hold', async (t) => {
+test('a demoted administrator cannot use an old token to promote themselves', async (t) => {
   const { as } = await openTestApp(t);
   const admin = await as('admin');
   await admin('PATCH', '/users/2', { json: { role: 'admin' } });
@@ -177,7 +177,7 @@ test('the dashboard takes a session and no bearer token', async (t) => {
   assert.deepEqual([bearer.status, bearer.code], [403, 'session_required']);
 });
 
-test('wrong credentials and an unknown user are answered alike', async (t) => {
+test('a wrong password and an unknown user get the same response', async (t) => {
   const { ask, credentials } = await openTestApp(t);
   for (const path of ['/login', '/tokens']) {
     const wrong = await ask('POST', path, { json: { ...credentials('member'), password: 'not the password' } });
@@ -236,7 +236,7 @@ test('all broken fields are reported at once, with their pointers', async (t) =>
   );
 });
 
-test('what is wrong with a password is reported along with everything else', async (t) => {
+test('a bad password is reported along with all other mistakes', async (t) => {
   const { ask } = await openTestApp(t, { registration: 'open' });
   const answer = await ask('POST', '/users', { json: { name: '', email: 'ada@example.org', password: 'short' } });
   assert.deepEqual(

@@ -115,7 +115,7 @@ test('every body in the route table is validated', async (t) => {
   }
 });
 
-test('an unvalidated body is not stored, and a handler of another body is not bound: neither compiles', () => {
+test('storing an unvalidated body, or binding a handler to another body, does not compile', () => {
   const wrong = {
     store: (users: Users, tx: Transaction, body: JsonValue) =>
       // @ts-expect-error: only `acceptNew` makes a `NewUser` of a body

@@ -286,7 +286,7 @@ test('the stream begins with a reset if the event id is unknown, in the future o
   gone.leave();
 });
 
-test('changes are remembered by what their texts take, which JSON may make long', async (t) => {
+test('remembered changes are counted by their length as JSON', async (t) => {
   const docs = defineCollection({ name: 'docs', singular: 'doc', fields: { data: { kind: 'json' } } });
   const { app, member, bearer } = await open(t, { collections: [docs] });
   const fields = await bearer('member');
@@ -334,7 +334,7 @@ test('a stream ends when the session, the role or the user has ended', ends, asy
   assert.equal(app.load().listeners, 0);
 });
 
-test('a token of a role that its user no longer has follows nothing', ends, async (t) => {
+test('a token with a role that its user no longer has gets no feed', ends, async (t) => {
   const { app, admin, bearer } = await open(t);
   await admin('PATCH', '/users/2', { json: { role: 'admin' } });
   const fields = await bearer('member');
@@ -395,7 +395,7 @@ test('a caller has a share of the listeners, and returns it by closing the conne
   assert.equal((await ask('GET', '/changes', { fields })).status, 200);
 });
 
-test('HEAD keeps no place of a listener, nor does a reader of app.fetch that leaves', async (t) => {
+test('neither HEAD nor an abandoned app.fetch takes up a place for a listener', async (t) => {
   const app = await createApp({ directory: temporaryDirectory(t), auth: 'none' });
   const port = await app.listen({ port: 0, host: '127.0.0.1' });
   t.after(() => app.close());
@@ -422,7 +422,7 @@ test('HEAD keeps no place of a listener, nor does a reader of app.fetch that lea
   socket.destroy();
 });
 
-test('a closed connection frees its listener at once, also under a base path', async (t) => {
+test('a closed connection frees its listener at once, even with a base path', async (t) => {
   const app = await createApp({ directory: temporaryDirectory(t), auth: 'none', basePath: '/api' });
   const port = await app.listen({ port: 0, host: '127.0.0.1' });
   t.after(() => app.close());

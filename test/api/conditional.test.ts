@@ -104,7 +104,7 @@ test('RFC 9110 §13.1.1: a write needs the version that If-Match names', async (
   assert.equal((await admin('PUT', '/items/1', { fields: { 'if-match': '*' }, json: lamp })).status, 404);
 });
 
-test('a change that changes nothing writes nothing: the entity tags stay', async (t) => {
+test('a change to the same values writes nothing, and the entity tag stays', async (t) => {
   const seen: Change[] = [];
   const afterWrite = (change: Change): void => void seen.push(change);
   const { app, as } = await openTestApp(t, { hooks: { afterWrite } });

@@ -67,7 +67,7 @@ async function open(t: TestContext, options = {}) {
   return { ...fixture, admin, member, make, get };
 }
 
-test('a record has what its references name, and the records that refer to it', async (t) => {
+test('embed adds the records that a record refers to, and those that refer to it', async (t) => {
   const { get } = await open(t);
   const one = { id: 1, title: 'One', authorId: 1, editorId: 2, tagIds: [2, 1], alsoIds: [] };
   assert.deepEqual(await get('/posts/1?embed=authorId,editorId,tagIds,comments'), {
@@ -91,7 +91,7 @@ test('a record has what its references name, and the records that refer to it', 
   assert.deepEqual((await get('/posts/2?embed=notes:postId'))['notes:postId'], [{ id: 1, postId: 2 }]);
 });
 
-test('fields selects those of the record itself, also where nothing of it is shown', async (t) => {
+test("fields selects the record's own fields, even none of them", async (t) => {
   const { get } = await open(t);
   assert.deepEqual(await get('/posts/1?fields=title&embed=authorId'), { title: 'One', author: { id: 1, name: 'Ada' } });
   const none = await get('/posts?fields=editorId&embed=authorId,editorId&id=2');
@@ -116,7 +116,7 @@ test('lists, pages and counts embed, and a link keeps what is embedded', async (
   assert.deepEqual([head.status, head.body, head.field('etag')], [200, '', whole.field('etag')]);
 });
 
-test('names that cannot be embedded are refused, and say what can be', async (t) => {
+test('a name that cannot be embedded is refused, with the names that can', async (t) => {
   const { admin, member } = await open(t);
   const bad = async (target: string): Promise<string> => {
     const { code, json } = await admin('GET', target);
@@ -155,7 +155,7 @@ test('a public path embeds what is public', async (t) => {
   assert.equal((await ask('GET', '/books/1?embed=drafts')).status, 403);
 });
 
-test('an entity tag stands for what is embedded, too, and does for no write', async (t) => {
+test('an entity tag covers embedded records, and matches no write', async (t) => {
   const { admin, make } = await open(t);
   const tagOf = async (target: string): Promise<string> => (await admin('GET', target)).field('etag') ?? '';
   const [whole, page] = await Promise.all(['', '&limit=1'].map((more) => admin('GET', `/posts?embed=comments${more}`)));
@@ -251,7 +251,7 @@ async function blog(random: Generator) {
   return { store, pool, change, allPosts, embeddedIn, read };
 }
 
-test('a list is of one moment, and what it embeds is as it is when it is written', async () => {
+test('a list is a snapshot, and embeds records as they are when it is sent', async () => {
   const random = generator('embedding');
   const { store, change, allPosts, embeddedIn, read } = await blog(random);
   for (let round = 0; round < 12; round += 1) {
@@ -285,7 +285,7 @@ test('a list is of one moment, and what it embeds is as it is when it is written
   await store.close();
 });
 
-test('a page that embeds is made in steps of a record, also where little of it is shown', async () => {
+test('a page that embeds pauses between records, even if it shows little of them', async () => {
   const random = generator('embedding in steps');
   const { store, read } = await blog(random);
   let steps = 0;
@@ -302,7 +302,7 @@ test('a page that embeds is made in steps of a record, also where little of it i
   await store.close();
 });
 
-test('however an answer ends, its place is given back', async () => {
+test('a response gives its place back however it ends', async () => {
   const random = generator('embedding that ends');
   const { store, pool, read } = await blog(random);
   const long = 'x'.repeat(100_000);

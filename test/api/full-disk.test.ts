@@ -8,7 +8,7 @@ import { silentLog } from '../../src/log/log.ts';
 import { openTestApp } from '../support/app.ts';
 import { smallDisk } from '../support/small-disk.ts';
 
-test('a start on a disk without a free byte serves who is signed in, and goes on when there is room', async (t) => {
+test('a server on a full disk serves signed-in users, and writes again when there is room', async (t) => {
   const disk = smallDisk(t, '4m');
   if (disk === undefined) return t.skip('no file system can be mounted here');
   const directory = join(disk, 'data');
@@ -43,7 +43,7 @@ test('a start on a disk without a free byte serves who is signed in, and goes on
   await app.close();
 });
 
-test('on a small disk, writes end at 507, removals make room for more, and people sign in all the while', async (t) => {
+test('on a full disk, writes get 507, removals make room, and people can still sign in', async (t) => {
   const disk = smallDisk(t, '6m');
   if (disk === undefined) return t.skip('no file system can be mounted here');
   const directory = join(disk, 'data');

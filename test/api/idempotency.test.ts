@@ -20,7 +20,7 @@ const keyed = (key: string, json: unknown = lamp) => ({ json, fields: { 'idempot
 const keysOf = ({ app }: Pick<Awaited<ReturnType<typeof openTestApp>>, 'app'>): number =>
   app.store.status().collections.find(({ name }) => name === 'idempotency-keys')?.records ?? NaN;
 
-test('the same key and body again get the same answer, and nothing is created', async (t) => {
+test('the same key and body get the same response again, and nothing is created', async (t) => {
   const { app, as } = await openTestApp(t);
   const member = await as('member');
   const first = await member('POST', '/items', keyed('"a key"'));
@@ -59,7 +59,7 @@ test('the same key with another body or collection is refused, and the key stays
   assert.equal(Object((await admin('GET', '/items')).json).length, 1);
 });
 
-test('a user with a password takes no key, and one without is created once', async (t) => {
+test('creating a user with a password refuses a key; without a password, the user is created once', async (t) => {
   const fixture = await openTestApp(t);
   const admin = await fixture.as('admin');
   const eve = { name: 'Eve', email: 'eve@example.org' };
@@ -85,7 +85,7 @@ test('a replayed record has the timestamps of the first reply', async (t) => {
   }
 });
 
-test('an array is also created only once, and replayed with the same ids', async (t) => {
+test('a batch is also created only once, and replayed with the same ids', async (t) => {
   const member = await (await openTestApp(t)).as('member');
   const many = [lamp, { name: 'Chair', price: 2 }, { name: 'Table', price: 3 }];
   const first = await member('POST', '/items/batch', keyed('many', many));
@@ -95,7 +95,7 @@ test('an array is also created only once, and replayed with the same ids', async
   assert.equal(Object((await member('GET', '/items')).json).length, 4);
 });
 
-test('a user is told of again to a caller that may create no more, and a new key is throttled', async (t) => {
+test('a repetition is not throttled, but a new key is', async (t) => {
   const { ask, app } = await openTestApp(t, { registration: 'open' });
   const register = (name: string) => {
     const json = { name, email: `${name}@example.org` };
@@ -230,7 +230,7 @@ test('a key expires after 24 hours, and is removed when another one is added', a
 });
 
 for (const years of [10, -10]) {
-  test(`a clock that is set by ${years} years creates nothing twice`, async (t) => {
+  test(`setting the clock by ${years} years creates nothing twice`, async (t) => {
     let now = Date.UTC(2026, 0);
     const clock = { now: () => now, elapsed: () => performance.now() };
     const fixture = await openTestApp(t, { clock });
@@ -294,7 +294,7 @@ test('a caller has a limited number of keys, and a further one replaces its olde
   assert.deepEqual(await send('one', 199, 200), [false]);
 });
 
-test('replies that are kept leave the memory to records, also in a small store', async (t) => {
+test('stored responses leave the memory to records, even in a small store', async (t) => {
   const fields = { text: { kind: 'text', max: 100_000 } } as const;
   const notes = defineCollection({ name: 'notes', singular: 'note', fields });
   const { app, as } = await openTestApp(t, { collections: [notes], memoryMax: 2 });
@@ -308,7 +308,7 @@ test('replies that are kept leave the memory to records, also in a small store',
   assert.ok(memoryBytes < memoryMaxBytes / 4, `${memoryBytes}`);
 });
 
-test('if kept replies are too large, a caller loses its oldest, or keeps nothing if that is not enough', async () => {
+test("if stored responses take too much, a caller's oldest ones go, or the new one is not stored", async () => {
   const lookupHash = hash('sha256', 'a', 'base64url');
   const numbers = { id: 1, revision: 1, status: 201, createdAt: Date.UTC(2026, 0) };
   const texts = { caller: 'crowd', lookupHash, digest: lookupHash, fields: ['Name', 'value'], body: '"made"' };

@@ -25,7 +25,7 @@ async function opened(t: TestContext, id: CollectionDefinition['id']) {
   return { ...fixture, create, idsOf };
 }
 
-test('a text id is given or made, found by every encoding of it, and never changes', async (t) => {
+test('a text id is sent or generated, found in any encoding, and never changes', async (t) => {
   const { ask, create, idsOf } = await opened(t, kinds.text);
   assert.deepEqual(await create({ id: 'a/b c', title: 'x' }), [201, 'a/b c', '/things/a%2Fb%20c']);
   assert.deepEqual(await create({ id: '7' }), [201, '7', '/things/7']);
@@ -54,7 +54,7 @@ test('a text id is given or made, found by every encoding of it, and never chang
   assert.deepEqual(await idsOf('?id:starts=a'), ['a/b c', ...(String(made).startsWith('a') ? [made] : [])]);
 });
 
-test('ids that are refused', async (t) => {
+test('invalid ids are refused', async (t) => {
   const { create, ask } = await opened(t, kinds.text);
   const refused: readonly (readonly [unknown, string])[] = [
     ['.', 'not_allowed'], ['..', 'not_allowed'], ['batch', 'not_allowed'], ['', 'too_short'], [1, 'wrong_type'],
@@ -71,7 +71,7 @@ test('ids that are refused', async (t) => {
   }
 });
 
-test('given integers: made ids pass over them, and they move no counter', async (t) => {
+test('generated ids skip the integers that were sent, which do not move the counter', async (t) => {
   const { create, idsOf, ask } = await opened(t, kinds.integer);
   assert.deepEqual(await create({}), [201, 1, '/things/1']);
   assert.deepEqual(await create({ id: 4 }), [201, 4, '/things/4']);
@@ -96,7 +96,7 @@ test('given integers: made ids pass over them, and they move no counter', async 
   assert.deepEqual(await idsOf('?id:lt=2'), [1, -3, 0]);
 });
 
-test('ids of any kind: 1 and "1" are one, and a made one is a text as soon as one is', async (t) => {
+test('with ids of any kind, 1 and "1" are the same, and generated ids are texts once one is', async (t) => {
   const { create, idsOf, ask } = await opened(t, kinds.any);
   assert.deepEqual(await create({}), [201, 1, '/things/1']);
   assert.deepEqual(await create({ id: '1' }), [409, '/id not_unique', undefined]);
@@ -112,7 +112,7 @@ test('ids of any kind: 1 and "1" are one, and a made one is a text as soon as on
   assert.equal((await ask('DELETE', '/things/4')).status, 204);
 });
 
-test('where ids are integers, a path with a slash in it finds nothing', async (t) => {
+test('if ids are integers, a path with a slash in it finds nothing', async (t) => {
   const { ask, create } = await opened(t, undefined);
   assert.deepEqual(await create({}), [201, 1, '/things/1']);
   assert.deepEqual((await create({ id: 7 })).slice(0, 2), [422, '/id read_only']);
@@ -203,7 +203,7 @@ for (const [kind, id] of Object.entries(kinds)) {
   });
 }
 
-test('a collection turns to given ids as it is, and not back', async (t) => {
+test('a collection can switch to sent ids as it is, but not back', async (t) => {
   const directory = temporaryDirectory(t);
   const open = (id: CollectionDefinition['id']) => createApp({ directory, auth: 'none', collections: [things(id)] });
   const ask = async (app: Awaited<ReturnType<typeof open>>, method: string, target: string, json?: object) => {
@@ -230,7 +230,7 @@ test('a collection turns to given ids as it is, and not back', async (t) => {
   await app.close();
 });
 
-test('what is wrong with the ids of a declaration is said', () => {
+test('a mistake in the ids of a declaration is reported', () => {
   const refused = (id: unknown) => {
     const definition = { name: 'things', fields: { title }, id } as unknown as CollectionDefinition;
     assert.throws(() => defineCollection(definition), /\/id/);

@@ -57,7 +57,7 @@ test('an invitation lets a user choose a password, once', async (t) => {
   assert.equal((await ask('GET', '/readyz')).status, 200);
 });
 
-test('whatever is no good invitation gets one constant refusal', async (t) => {
+test('every bad invitation gets the same refusal', async (t) => {
   const { invite, tokenOf, accept, clock, token: tokenFor, cookie } = await setUp(t);
   const former = tokenOf(await invite());
   const current = tokenOf(await invite());
@@ -100,7 +100,7 @@ test('only administrators invite, not by an API key, and only users without a pa
   assert.deepEqual([status, code], [409, 'conflict']);
 });
 
-test('an administrator who was demoted invites nobody by an old token', async (t) => {
+test('a demoted administrator cannot invite with an old token', async (t) => {
   const { invite, admin, app } = await setUp(t);
   const boss = { name: 'Bo', email: 'bo@example.org', role: 'admin', password };
   assert.equal((await admin('POST', '/users', { json: boss })).status, 201);
@@ -118,7 +118,7 @@ test('the rules for passwords hold, and a refused one leaves the invitation good
   assert.equal((await accept(token)).status, 204);
 });
 
-test('an unknown invitation costs no hash, and guesses of a network are slowed down', async (t) => {
+test('an unknown invitation costs no hash, and guesses from a network are slowed down', async (t) => {
   const { accept, invite, tokenOf } = await setUp(t, { withoutPort: true });
   const token = tokenOf(await invite());
   const hashed = t.mock.method(Passwords.prototype, 'hash');
@@ -131,7 +131,7 @@ test('an unknown invitation costs no hash, and guesses of a network are slowed d
   assert.equal((await accept(token, {}, { address: '192.0.2.1' })).status, 204, 'other networks go on');
 });
 
-test('two acceptances at once: one sets its password', async (t) => {
+test('of two simultaneous acceptances, one sets its password', async (t) => {
   const { invite, tokenOf, accept, signIn } = await setUp(t);
   const token = tokenOf(await invite());
   const answers = await Promise.all([accept(token), accept(token, { password: `${password}!` })]);
@@ -152,7 +152,7 @@ test('pages of other sites accept no invitation, and no idempotency key is taken
   assert.equal((await admin('POST', '/users/3/invitation', { fields })).status, 400);
 });
 
-test('an invitation is no session, and only its hash is stored', async (t) => {
+test('an invitation is not a session, and only its hash is stored', async (t) => {
   const directory = temporaryDirectory(t);
   const { invite, tokenOf, admin, app } = await setUp(t, { directory });
   const token = tokenOf(await invite());
@@ -174,7 +174,7 @@ test('a base path is part of the path of an invitation', async (t) => {
   assert.match(String(Object((await invite()).json).path), /^\/api\/#\/invite\//);
 });
 
-test('a collection called invitations has the path, and the log says so', async (t) => {
+test('a collection called invitations takes over the path, and the log says so', async (t) => {
   const told: string[] = [];
   const log = { ...silentLog, message: (_: string, text: string) => void told.push(text) };
   const invitations = defineCollection({ name: 'invitations', fields: { text: { kind: 'text' } } });

@@ -141,13 +141,13 @@ const lists: readonly (readonly [query: string, ids: readonly number[]])[] = [
   ['rating=1', []],
 ];
 
-test('lists are asked for in the way of either version', async (t) => {
+test('lists accept the parameters of both versions', async (t) => {
   const { ids } = await filled(t);
   for (const [query, expected] of lists) assert.deepEqual(await ids(`/posts?${query}`), expected, query);
   assert.deepEqual(await ids('/empty?_sort=x&_order=ASC&_start=0&_end=10&y=1'), []);
 });
 
-test('a part has its total, a page of 0.17 its links, and one of 1.0 an envelope', async (t) => {
+test('a slice has its total, a page of 0.17 has links, and a page of 1.0 has an envelope', async (t) => {
   const { send } = await filled(t);
   const page = await send('GET', '/posts?_page=2&views_gte=3&_limit=1');
   assert.deepEqual([page.field('x-total-count'), page.json.length], ['4', 1]);
@@ -166,7 +166,7 @@ test('a part has its total, a page of 0.17 its links, and one of 1.0 an envelope
   assert.deepEqual(none.json, { first: 1, prev: null, next: null, last: 1, pages: 1, items: 0, data: [] });
 });
 
-test('a part may be longer than a page of Cairn, and an envelope is streamed', async (t) => {
+test('a slice may be longer than a page of Cairn, and an envelope is streamed', async (t) => {
   const { app, send } = await opened(t);
   const text = 'x'.repeat(200);
   for (let batch = 0; batch < 3; batch += 1) {
@@ -192,7 +192,7 @@ test('a part may be longer than a page of Cairn, and an envelope is streamed', a
   agent.destroy();
 });
 
-test('what cannot be meant is refused, and so is _where', async (t) => {
+test('nonsensical parameters are refused, and so is _where', async (t) => {
   const { send } = await filled(t);
   const refused = [
     '_limit=abc', '_limit=-1', '_page=1.5', '_start=1e3&_limit=2', '_where={"views":{"gt":1}}',
@@ -207,7 +207,7 @@ test('what cannot be meant is refused, and so is _where', async (t) => {
   assert.equal((await send('GET', '/posts/%zz/comments')).status, 400);
 });
 
-test('a member is asked for by its name, also if it has a dot or is called as a parameter of Cairn', async (t) => {
+test('a member is filtered by its name, even if it has a dot or is named like a parameter of Cairn', async (t) => {
   const { send, ids } = await opened(t);
   for (const limit of [5, 10]) await send('POST', '/empty', { limit, sort: 'x', 'a.b': limit, offset: 0 });
   const cases: Readonly<Record<string, readonly number[]>> = {
@@ -218,14 +218,14 @@ test('a member is asked for by its name, also if it has a dot or is called as a 
     assert.deepEqual(await ids(`/empty?${query}`), expected, query);
 });
 
-test('the query of a write is passed over', async (t) => {
+test('the query of a write is ignored', async (t) => {
   const { send } = await filled(t);
   assert.equal((await send('POST', '/posts?_=1&x=%', { title: 'x' })).status, 201);
   assert.equal((await send('PATCH', '/posts/5?_embed=comments', { title: 'y' })).json.title, 'y');
   assert.equal((await send('DELETE', '/posts/5?_dependent=comments')).status, 200);
 });
 
-test('collections may be called as paths of the server, which are below /-/ then', async (t) => {
+test('collections may be named like paths of the server, which then move below /-/', async (t) => {
   const collections = ['status', 'changes', 'metrics'].map((name) =>
     defineCollection({ name, fields: {}, additional: true }));
   const { send, ids } = await opened(t, [...open, ...collections]);
@@ -252,7 +252,7 @@ test('a name is ignored only while no record has the member', async (t) => {
   assert.equal((await send('GET', '/posts/2?id=2')).status, 200);
 });
 
-test('other records are embedded by the text of what ends in Id', async (t) => {
+test('related records are embedded by members that end in Id', async (t) => {
   const { send } = await filled(t);
   const bodies = (comments: readonly { body: string }[]) => comments.map(({ body }) => body);
   const [first, second, third] = (await send('GET', '/posts?_embed=comments&_embed=likes')).json;
@@ -283,7 +283,7 @@ test('the records of a record are listed and created below it', async (t) => {
   assert.equal((await send('PUT', '/posts/2/comments', {})).status, 405);
 });
 
-test('PATCH assigns at the top level, PUT replaces, and neither changes an id', async (t) => {
+test('PATCH assigns top-level members, PUT replaces, and neither changes an id', async (t) => {
   const { send } = await filled(t);
   const patched = await send('PATCH', '/posts/1', { id: 9, views: null, author: { city: 'Rome' } });
   assert.deepEqual(patched.json,
@@ -295,7 +295,7 @@ test('PATCH assigns at the top level, PUT replaces, and neither changes an id', 
 });
 
 const skip = isLockedRun && 'certificates are made by another program';
-test('the links of a page say https where the request came by TLS', { skip }, async (t) => {
+test('the links of a page say https if the request came over TLS', { skip }, async (t) => {
   const tls = makeCertificate(temporaryDirectory(t), 'localhost');
   if (tls === undefined) return t.skip('there is no openssl here');
   const { app } = await filled(t);
@@ -339,7 +339,7 @@ for (const [parent, child, member, inRecords] of relations) {
   });
 }
 
-test('a member that two collections could mean belongs to the plural one, as in json-server', async (t) => {
+test('a member that could refer to two collections means the plural one, as in json-server', async (t) => {
   const singulars = { product: 'oneProduct', products: 'product', sales: 'sale' };
   const { send } = await opened(t, Object.entries(singulars).map(([name, singular]) =>
     defineCollection({ name, singular, fields: {}, additional: true })));
@@ -368,7 +368,7 @@ test('a path may end in a slash', async (t) => {
   for (const path of ['/posts//', '//posts']) assert.equal((await send('GET', path)).status, 404, path);
 });
 
-test('members that are called as what the server stores are members like others', async (t) => {
+test("members named like the server's own are ordinary members", async (t) => {
   const { send, ids } = await filled(t);
   for (const [ownerId, revision] of [['7', 3], [7, 9], ['x', { of: 2 }]])
     await send('POST', '/empty', { ownerId, revision });
@@ -393,7 +393,7 @@ const bodies: readonly (readonly [type: string | undefined, body: string, record
 ];
 
 for (const [type, body, record] of bodies) {
-  test(`POST, PUT and PATCH take ${JSON.stringify(body)} as ${type ?? 'nothing said'}`, async (t) => {
+  test(`POST, PUT and PATCH accept ${JSON.stringify(body)} as ${type ?? 'no type'}`, async (t) => {
     const { app } = await opened(t);
     const fields = type === undefined ? {} : { 'Content-Type': type };
     const send = async (method: string, target: string) => {
@@ -407,7 +407,7 @@ for (const [type, body, record] of bodies) {
   });
 }
 
-test('a body that is no JSON is refused, whatever its type says', async (t) => {
+test('a body that is not JSON is refused, whatever its type says', async (t) => {
   const { app } = await opened(t);
   for (const type of ['text/plain', 'application/json', 'multipart/form-data; boundary=x']) {
     const fields = { 'Content-Type': type };
@@ -416,7 +416,7 @@ test('a body that is no JSON is refused, whatever its type says', async (t) => {
   }
 });
 
-test('numbers are taken as C and PHP print them, and an integer that a double cannot hold is refused', async (t) => {
+test('numbers are accepted as C and PHP print them, and an integer that a double cannot hold is refused', async (t) => {
   const { app } = await opened(t);
   const post = async (body: string) => app.inject({ method: 'POST', target: '/posts', body });
   assert.equal((await post('{"price":0.10000000000000001}')).body, '{"id":1,"price":0.1}');
@@ -425,7 +425,7 @@ test('numbers are taken as C and PHP print them, and an integer that a double ca
   assert.match(refused.body, /line 1, column 10/);
 });
 
-test('values of 3 MiB, 6,000 members and 160,000 numbers are taken and kept, and depth is bounded', async (t) => {
+test('values of 3 MiB, 6,000 members and 160,000 numbers are stored, and depth is bounded', async (t) => {
   const { send } = await opened(t);
   const picture = 'x'.repeat(3 * 2 ** 20);
   const words = Object.fromEntries(Array.from({ length: 6000 }, (_, index) => [`word${index}`, 'w']));
@@ -442,7 +442,7 @@ test('values of 3 MiB, 6,000 members and 160,000 numbers are taken and kept, and
   assert.equal((await send('POST', '/posts', { deep })).status, 400);
 });
 
-test('a body of 10 MiB is taken from a socket, and one beyond the bound is not', async (t) => {
+test('a body of 10 MiB is accepted, and one beyond the bound is not', async (t) => {
   const { app } = await opened(t);
   const port = await app.listen({ port: 0 });
   const post = async (length: number) => {
@@ -457,7 +457,7 @@ test('a body of 10 MiB is taken from a socket, and one beyond the bound is not',
   assert.equal(status, 413);
 });
 
-test('large bodies are carried out one after the other', async (t) => {
+test('large bodies are handled one after the other', async (t) => {
   const { app } = await opened(t);
   const body = JSON.stringify({ text: 'x'.repeat(3 * 2 ** 20) });
   const sent = Array.from({ length: 4 }, () => app.inject({ method: 'POST', target: '/posts', body }));
@@ -469,7 +469,7 @@ test('large bodies are carried out one after the other', async (t) => {
   }
 });
 
-test('DELETE answers an object, and takes what refers to the record', async (t) => {
+test('DELETE responds with an object, and removes what refers to the record', async (t) => {
   const { send, ids } = await filled(t);
   const removed = await send('DELETE', '/posts/1');
   assert.deepEqual([removed.status, removed.json], [200, {}]);
@@ -504,7 +504,7 @@ test('declared fields and references keep their rules', async (t) => {
   assert.equal((await send('DELETE', '/posts/1')).status, 200);
 });
 
-test('what is asked in the words of Cairn is answered as ever', async (t) => {
+test("Cairn's own parameters work as usual", async (t) => {
   const { send, ids, app } = await filled(t);
   const page = await send('GET', '/posts?limit=2&sort=-id');
   assert.match(page.field('link') ?? '', /^<\/posts\?limit=2&sort=-id&cursor=[\w-]+>; rel="next"$/);
@@ -516,7 +516,7 @@ test('what is asked in the words of Cairn is answered as ever', async (t) => {
   assert.equal((await send('GET', '/posts?limit=2&_sort=id')).json.length, 4, 'json-server knows no limit');
 });
 
-test('pages send fields of their own and credentials, as to json-server', async (t) => {
+test('pages may send their own headers and credentials, as to json-server', async (t) => {
   const origin = 'http://localhost:5173';
   const only = { auth: 'none', users: false, items: false, corsOrigins: ['http://localhost:*'] } as const;
   const app = await createApp({ ...only, dialect: 'json-server', collections: open });
@@ -532,12 +532,12 @@ test('pages send fields of their own and credentials, as to json-server', async 
   assert.equal(status, 201);
 });
 
-test('nobody can sign in where the dialect is on', async () => {
+test('nobody can sign in with the dialect', async () => {
   const wrong = /^OptionError: Cannot use --dialect: .* needs --auth none$/;
   await assert.rejects(createApp({ dialect: 'json-server' }), wrong);
 });
 
-test('ids of texts and numbers are found, embedded and taken along by their text', async (t) => {
+test('ids are found, embedded and removed by their text, whether texts or numbers', async (t) => {
   const given = ['posts', 'comments'].map((name) =>
     defineCollection({ name, id: { kind: 'any' }, fields: {}, additional: true }));
   const { send, ids } = await opened(t, given);
@@ -557,7 +557,7 @@ test('ids of texts and numbers are found, embedded and taken along by their text
   assert.equal((await ids('/comments')).length, 2);
 });
 
-test('PATCH assigns the members of a single resource, too', async (t) => {
+test('PATCH also assigns the members of a single resource', async (t) => {
   const profile = defineCollection({ name: 'profile', single: true, fields: {}, additional: true });
   const state = defineCollection({ name: 'state', single: true, value: { kind: 'json' } });
   const { send, ids } = await opened(t, [...open, profile, state]);
@@ -571,7 +571,7 @@ test('PATCH assigns the members of a single resource, too', async (t) => {
   assert.deepEqual(await ids('/posts?_limit=1'), []);
 });
 
-test('the records below one are found by an index, whatever else is asked', async (t) => {
+test('the records below a record are found by an index, whatever other parameters say', async (t) => {
   const { send, ids } = await filled(t);
   assert.deepEqual(await ids('/posts/1/comments?body=nice'), [1]);
   assert.deepEqual(await ids('/comments?postId=1&postId=2&_sort=body,id&_order=desc,asc'), [2, 1, 3]);

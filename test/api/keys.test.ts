@@ -81,7 +81,7 @@ test('a key is shown once, listed without it, and good until it is removed', asy
   assert.equal(app.store.status().collections.find(({ name }) => name === 'api-keys')?.records, 1);
 });
 
-test('what begins with cairn_ and is no key gets the refusal of every other bad token', async (t) => {
+test('a token that begins with cairn_ but is not a key is refused like any bad token', async (t) => {
   const { keyOf, withKey } = await setUp(t);
   const key = await keyOf('member');
   const others = ['cairn_', `${key}x`, key.slice(0, -1), key.toUpperCase(), 'cairn_a.b.c', `cairn_${'x'.repeat(4096)}`];
@@ -93,7 +93,7 @@ test('what begins with cairn_ and is no key gets the refusal of every other bad 
   assert.equal((await withKey(key)('GET', '/items')).status, 200);
 });
 
-test('a key reaches no credentials and changes no users; one to read writes nothing', async (t) => {
+test('an API key cannot manage credentials or users, and a read-only one writes nothing', async (t) => {
   const { keyOf, withKey, ask, as } = await setUp(t, { registration: 'open' });
   await (await as('admin'))('POST', '/items', { json: { name: 'Lamp', price: 1 } });
   const whole = withKey(await keyOf('admin'));
@@ -116,7 +116,7 @@ test('a key reaches no credentials and changes no users; one to read writes noth
   }
 });
 
-test('a stolen token makes no key: the current password is asked for, and guesses of it are counted', async (t) => {
+test('creating a key requires the current password, and guesses at it are counted', async (t) => {
   const { make, as, credentials, ask, browserOf } = await setUp(t);
   const json = { name: 'Backup' };
   const [member, browser] = [await as('member'), await browserOf('member')];
@@ -151,7 +151,7 @@ test('a user without a password needs none to make a key', async (t) => {
   assert.equal((await ask('POST', '/keys', { fields, json: { name: 'Robot' } })).status, 201);
 });
 
-test('bad input: names, times, members that are not there, and a key of a request', async (t) => {
+test('bad input for a key is refused with its place', async (t) => {
   const { make, as } = await setUp(t);
   const cases: readonly [object, unknown][] = [
     [{ name: '' }, [['/name', 'too_short']]],
@@ -180,7 +180,7 @@ test('a key has the role that its user has now', async (t) => {
   assert.equal((await script('GET', '/users')).code, 'insufficient_scope');
 });
 
-test('a reset, a new password and a removal end the keys, unless the own change keeps them', async (t) => {
+test('a reset, a new password and a removal end the keys, unless keepKeys is sent', async (t) => {
   const { ask, as, withKey, credentials, events } = await setUp(t);
   const admin = await as('admin');
   let { password } = credentials('member');
@@ -230,7 +230,7 @@ test('a key ends when it expires', async (t) => {
   assert.equal(Object((await (await as('member'))('GET', '/keys')).json).length, 1);
 });
 
-test('the last use is kept to the hour, and written once an hour', async (t) => {
+test('the last use is stored to the hour, and written once an hour', async (t) => {
   const { clock, keyOf, withKey, as, app } = await setUp(t);
   const script = withKey(await keyOf('member'));
   const lastUse = async () => Object((await (await as('member'))('GET', '/keys')).json)[0].lastUsedAt;
@@ -255,7 +255,7 @@ test('the last use is kept to the hour, and written once an hour', async (t) => 
   assert.equal(await lastUse(), '2026-01-02T04:00:00.000Z', 'a clock that is set back writes nothing');
 });
 
-test('a user has at most 50 keys, and those that have expired make room', async (t) => {
+test('a user has at most 50 keys, and expired ones make room', async (t) => {
   const { clock, ask, credentials, as, withKey } = await setUp(t);
   const { json } = await ask('POST', '/tokens', { json: credentials('member') });
   const member = withKey(Object(json).access_token);
@@ -273,7 +273,7 @@ test('a user has at most 50 keys, and those that have expired make room', async 
   })).status, 201, 'others have theirs');
 });
 
-test('a key that is removed while the body arrives writes nothing', { skip: isLockedRun }, async (t) => {
+test('a request writes nothing if its key is removed while the body arrives', { skip: isLockedRun }, async (t) => {
   const { app, keyOf, as } = await setUp(t);
   const key = await keyOf('member');
   const port = await app.listen({ port: 0, host: '127.0.0.1' });
@@ -288,7 +288,7 @@ test('a key that is removed while the body arrives writes nothing', { skip: isLo
 });
 
 for (const credential of ['key', 'session'] as const) {
-  test(`an administrator who loses the role while the body arrives writes nothing by ${credential}`, {
+  test(`a request by ${credential} writes nothing if its administrator loses the role while the body arrives`, {
     skip: isLockedRun,
   }, async (t) => {
     const notices = defineCollection({
@@ -318,7 +318,7 @@ for (const credential of ['key', 'session'] as const) {
   });
 }
 
-test('only the hash of a key is stored, and it is good after a restart', async (t) => {
+test('only the hash of a key is stored, and the key works after a restart', async (t) => {
   const directory = temporaryDirectory(t);
   const first = await setUp(t, { directory });
   const key = await first.keyOf('member', { readOnly: true });

@@ -71,7 +71,7 @@ test('a list has the same entity tag until something is written', async (t) => {
   assert.notEqual(changed.field('etag'), first.field('etag'));
 });
 
-test('the number of all matching records is sent on request', async (t) => {
+test('the total of matching records is sent on request', async (t) => {
   const { list } = await withItems(t, [3, 1, 2]);
   const counted = await list('?limit=1&price:gte=2', { prefer: 'count=exact' });
   assert.equal(counted.field('x-total-count'), '2');
@@ -115,7 +115,7 @@ test('unknown and repeated query parameters are refused on every route', async (
   assert.equal((await ask('POST', '/items?x=1', { fields, json: { name: 'x', price: 1 } })).code, 'invalid_query');
 });
 
-test('users are found by e-mail address without regard to case, in which it is unique', async (t) => {
+test('users are found by e-mail address in any letter case', async (t) => {
   const { ask, token } = await openTestApp(t);
   const fields = { authorization: `Bearer ${await token('admin')}` };
   const found = await ask('GET', '/users?email=ADMIN%40Example.ORG&fields=email', { fields });
@@ -136,7 +136,7 @@ const clients: { readonly [name: string]: readonly string[] } = {
   'a generated client': ['name%3Ain=Lamp,a%5C%2Cb,c%20d', 'sort=-price,name', 'fields=name,price'],
 };
 
-test('in, sort and fields are read as ordinary clients encode them', async (t) => {
+test('in, sort and fields are accepted as ordinary clients encode them', async (t) => {
   const member = await (await openTestApp(t)).as('member');
   for (const [name, price] of [['Lamp', 1], ['a,b', 2], ['c d', 2], ['a', 3], ['b', 3]] as const) {
     await member('POST', '/items', { json: { name, price } });
@@ -274,7 +274,7 @@ test('a page by number has the total, and links to the first, previous, next and
   assert.equal((await list('?limit=3&offset=3', { 'if-none-match': tag })).status, 304);
 });
 
-test('a next link has the place of the page once, however the request spelled it', async (t) => {
+test('a next link contains its cursor once, however the request spelled it', async (t) => {
   const { list } = await withItems(t, [1, 2, 3, 4, 5]);
   for (const query of ['?limit=2&offset[]=0', '?limit=2&offset%5B%5D=0', '?limit[]=2']) {
     const link = (await list(query)).field('link') ?? '';
@@ -284,14 +284,14 @@ test('a next link has the place of the page once, however the request spelled it
   }
 });
 
-test('an operand that is not a number is told in plain words', async (t) => {
+test('an operand that is not a number is explained in plain words', async (t) => {
   const { list } = await withItems(t, []);
   const detailOf = async (query: string) => Object((await list(query)).json).detail;
   assert.match(await detailOf('?price=abc'), /"price" must be a number$/);
   assert.match(await detailOf('?id=9007199254740993'), /"id" must not have more digits than a double can hold$/);
 });
 
-test('a parameter that a part of `or` does not know is answered with the names that it takes', async (t) => {
+test('an unknown name in a part of `or` is refused, with the names that it takes', async (t) => {
   const { list } = await withItems(t, []);
   const { json } = await list('?or=(colour:eq:1)');
   assert.match(Object(json).detail, /"colour:eq" is not a known parameter; this list filters by id, name, price$/);
@@ -318,7 +318,7 @@ const valuesOf: Readonly<Record<string, readonly unknown[]>> = {
   more: [1, 'a', null, [2], false], 'place.city': ['a', 'b'], 'place.more': [1, null, {}], 'json.deep': [1], id: [],
 };
 
-test('each page leads to the next one, whatever field sorts them, and whether a record has it', async (t) => {
+test('pages lead to the next one with every sort field, present or absent', async (t) => {
   const { ask } = await openTestApp(t, { collections: [ofAllKinds], auth: 'none' });
   const create = (json: object) => ask('POST', '/all', { json: { json: 0, ...json } });
   for (let count = 0; count < 3; count += 1) assert.equal((await create({})).status, 201);

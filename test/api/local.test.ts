@@ -67,7 +67,7 @@ const forwarded: Readonly<Record<string, Sent>> = {
 };
 
 for (const [what, sent] of Object.entries(forwarded))
-  test(`without authentication, a proxy is refused that names ${what}`, () => {
+  test(`without authentication, a proxy that names ${what} is refused`, () => {
     assert.equal(ask(sent), 421);
   });
 
@@ -87,7 +87,7 @@ test('a field that a proxy sends twice counts each time', () => {
   assert.throws(() => check(call), { code: 'misdirected_request' });
 });
 
-test('a shared server is asked by devices of private networks, through their proxies as well', () => {
+test('a shared server accepts devices of private networks, and their proxies', () => {
   const near = [
     '127.0.0.1',
     '::1',
@@ -110,7 +110,7 @@ test('a shared server is asked by devices of private networks, through their pro
   assert.equal(ask({ ...proxied, 'X-Forwarded-Host': 'app.example' }, { share: true }), 421);
 });
 
-test('a shared server is asked by addresses and local names only', () => {
+test('a shared server accepts only addresses and local names as its host', () => {
   const hosts = ['dev.example'];
   const good = [
     '192.168.1.2:3000',
@@ -131,7 +131,7 @@ test('a shared server is asked by addresses and local names only', () => {
   for (const Host of good.slice(0, 6)) assert.equal(ask({ Host }), 421, Host);
 });
 
-test('a shared server takes pages at private addresses and local names, and never null or a website', () => {
+test('a shared server accepts pages at private addresses and local names, but not null or a website', () => {
   const { origins } = createLocal({ allowed: originsOf([]), share: true, hosts: ['dev.example'] });
   const good = [
     'http://192.168.1.5:5173',
@@ -206,7 +206,7 @@ for (const share of [false, true]) {
   }
 }
 
-test('a page of another site may not read what it is answered', async (t) => {
+test('a page of another site may not read the response', async (t) => {
   for (const share of [false, true]) {
     const app = await served(t, share);
     for (const Origin of ['http://evil.example', 'null', 'http://203.0.113.7']) {

@@ -7,7 +7,7 @@ import { openTestApp } from '../support/app.ts';
 
 const lamps = (count: number) => Array.from({ length: count }, (_, index) => ({ name: `Lamp ${index}`, price: index }));
 
-test('an array creates all its records in one commit, and the reply has them in order', async (t) => {
+test('a batch creates all its records in one commit, and the response has them in order', async (t) => {
   const { app, as } = await openTestApp(t);
   const member = await as('member');
   const { commits } = app.store.status();
@@ -22,13 +22,13 @@ test('an array creates all its records in one commit, and the reply has them in 
   assert.deepEqual([one.status, one.json], [201, [{ id: 1001, name: 'Lamp 0', price: 0 }]]);
 });
 
-test('the largest records that the rules allow fit a thousand at once into a body', async (t) => {
+test('a thousand records of the largest size fit into a batch', async (t) => {
   const member = await (await openTestApp(t)).as('member');
   const json = lamps(1000).map(() => ({ name: '😀'.repeat(200), price: 123456789.12345 }));
   assert.equal((await member('POST', '/items/batch', { json })).status, 201);
 });
 
-test('one element that breaks a rule refuses all, and the pointers name the element', async (t) => {
+test('one invalid element refuses the whole batch, and the pointer names it', async (t) => {
   const member = await (await openTestApp(t)).as('member');
   const json = [...lamps(3), { name: 'Lamp', price: -1 }, { name: '', price: 1 }, null, { name: 'a', price: 1, x: 1 }];
   const answer = await member('POST', '/items/batch', { json });
@@ -38,13 +38,13 @@ test('one element that breaks a rule refuses all, and the pointers name the elem
   assert.equal((await member('GET', '/items')).body, '[]');
 });
 
-test('a thousand bad elements get no more issues than one', async (t) => {
+test('a batch reports no more issues than a single record', async (t) => {
   const member = await (await openTestApp(t)).as('member');
   const answer = await member('POST', '/items/batch', { json: lamps(1000).map(() => ({ name: 1, price: '' })) });
   assert.equal(Object(answer.json).errors.length, 100);
 });
 
-test('an array belongs to the path of many, and a record to that of one', async (t) => {
+test('/batch accepts only an array, and the list only one record', async (t) => {
   const member = await (await openTestApp(t)).as('member');
   for (const [target, json, detail] of [
     ['/items', lamps(1), 'must be an object; post an array of them to /items/batch'],
@@ -66,7 +66,7 @@ test('users are created one by one', async (t) => {
   assert.deepEqual([answer.status, Object(answer.json).errors[0].code], [422, 'wrong_type']);
 });
 
-test('hooks see each record, and a hook that refuses one refuses all', async (t) => {
+test('hooks see each record of a batch, and refusing one refuses all', async (t) => {
   const seen: string[] = [];
   const told: string[] = [];
   const nameOf = ({ operation, after }: Change): string => `${operation} ${after?.['name']}`;

@@ -38,7 +38,7 @@ test('RFC 9110 §14.5: PUT with Content-Range is refused', async (t) => {
   assert.deepEqual([answer.status, answer.code], [400, 'malformed_request']);
 });
 
-test('RFC 9110 §12.4.1: whatever Accept says, an API without a choice answers in JSON', async (t) => {
+test('RFC 9110 §12.4.1: whatever Accept says, the response is JSON', async (t) => {
   const { ask, as, cookie } = await openTestApp(t);
   const admin = await as('admin');
   await admin('POST', '/items', { json: { name: 'Lamp', price: 1 } });
@@ -53,7 +53,7 @@ test('RFC 9110 §12.4.1: whatever Accept says, an API without a choice answers i
   }
 });
 
-test('every reply names in one field what it varies by', async (t) => {
+test('every response has one Vary header', async (t) => {
   const { app, cookie } = await openTestApp(t, { corsOrigins: ['https://app.example'], withoutPort: true });
   // On a connection, because `Headers` joins fields that come twice.
   const server = createServer(app.handler).listen(0, '127.0.0.1');
@@ -72,7 +72,7 @@ test('every reply names in one field what it varies by', async (t) => {
   }
 });
 
-test('an origin on loopback may be allowed with every port, and no other is', async (t) => {
+test('any port of an origin on loopback may be allowed, but of no other origin', async (t) => {
   const { ask } = await openTestApp(t, { corsOrigins: ['http://localhost:*', 'https://a.example'], auth: 'none' });
   const allowed = ['http://localhost', 'http://localhost:1', 'http://localhost:65535', 'https://a.example'];
   const refused = ['http://localhost:1:2', 'http://localhost.evil:1', 'https://localhost:1',

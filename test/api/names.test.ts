@@ -47,7 +47,7 @@ test('without users, collections have the names of their paths and tables', { sk
   await exercise(t, [...anywhere, ...free], { users: false, auth: 'none' });
 });
 
-test('without users, there are none, and nobody has to sign in', { skip }, async (t) => {
+test('without users, nobody can or has to sign in', { skip }, async (t) => {
   const { ask } = await openTestApp(t, { users: false, auth: 'none' });
   for (const path of [...free, 'users/1', 'sessions/1', 'tokens/revoke', 'keys'])
     assert.equal((await ask('GET', `/${path}`)).status, 404, path);
@@ -71,7 +71,7 @@ test('a server without users needs --auth none, and makes no administrator', asy
   await assert.rejects(createApp({ users: false, auth: 'none', cluster }), /Cannot use "users": false in a cluster/);
 });
 
-test('files of collections differ in more than case, and a table does not change its owner', async (t) => {
+test('the files of two collections differ in more than case, and a table never changes its owner', async (t) => {
   const directory = temporaryDirectory(t);
   const open = (names: readonly string[], users: boolean) =>
     createApp({ directory, collections: collectionsOf(names), items: false, users, auth: 'none' });
@@ -99,7 +99,7 @@ test('files of collections differ in more than case, and a table does not change
   await assert.rejects(users, { label: 'D1', message: own });
 });
 
-test('the names that no collection can have are those of the paths and tables of the server', () => {
+test('a collection cannot have the name of a path or table of the server', () => {
   // These are left to a collection of their name, with a line in the log; two more are files.
   const free = ['metrics', 'invitations', 'openapi.json'];
   for (const users of [true, false]) {

@@ -103,7 +103,7 @@ for (const [what, members, ...issues] of refused) {
   });
 }
 
-test('a patch goes down into objects, and null is stored where it is a value', async (t) => {
+test('a patch is merged into nested objects, and null is stored where it is a value', async (t) => {
   const { create, send } = await opened(t);
   await create(rome);
   const patch = async (json: unknown) => (await send('PATCH', '/places/1', json)).answer;
@@ -175,7 +175,7 @@ const ordered: readonly (readonly unknown[])[] = [
   [[], {}, [1], { a: 1 }], [null, undefined],
 ];
 
-test('mixed values have one order, forwards and backwards, page by page, before and after it is kept', async (t) => {
+test('mixed values have one order, forwards and backwards, with and without a kept order', async (t) => {
   const { ask, create } = await opened(t, loose);
   const flat = ordered.flatMap((equal, rank) => equal.map((value) => ({ value, rank })));
   // Shuffled: seven and the number of values have no common divisor.
@@ -202,7 +202,7 @@ test('mixed values have one order, forwards and backwards, page by page, before 
   assert.deepEqual(ranks(Object(last.json).map(({ id }: { id: number }) => id)), forwards.slice(-4));
 });
 
-test('-0 is 0 at any depth, as a program reads it at once and after a start', async (t) => {
+test('-0 is 0 at any depth, before and after a restart', async (t) => {
   const { app } = await opened(t, loose);
   const records = app.collection(loose);
   const zeros = (zero: number) => ({ value: { a: [zero, { b: zero }] }, author: { name: 'Ada', born: zero } });
@@ -259,7 +259,7 @@ const open = defineCollection({
   fields: { title: { kind: 'text', min: 1 }, state: { kind: 'choice', values: ['a', 'b'], default: 'a' } },
 });
 
-test('further members are stored apart, and are data like any other', async (t) => {
+test('additional members are data like any other', async (t) => {
   const { ask, create, send } = await opened(t, open);
   const fields = { 'content-type': 'application/json' };
   const others = '"ownerId":1,"revision":9,"key":2,"more":3,".more":4,"__proto__":{"a":1},"constructor":5,"n":null}';
@@ -281,7 +281,7 @@ test('further members are stored apart, and are data like any other', async (t) 
   assert.deepEqual((await create({ title: 1, id: 5, createdAt: 1 })).issues, ['/id read_only', '/title wrong_type']);
 });
 
-test('further members are filtered and sorted by, but those that the server stores', async (t) => {
+test('additional members can be filtered and sorted by, except names of the server', async (t) => {
   const { ask, create, app } = await opened(t, open);
   for (const views of [3, 1, '2', null]) await create({ title: 'x', views, author: { name: `A${views}` }, ownerId: 7 });
   const ids = async (query: string) =>

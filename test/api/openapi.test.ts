@@ -25,7 +25,7 @@ function* objects(value: JsonValue, way: string): Generator<[way: string, object
 
 const all = [...objects(document, '#')];
 
-test('the document that is served is the one that the command prints', async (t) => {
+test('the served document equals the one that the command prints', async (t) => {
   const { ask } = await openTestApp(t);
   const served = (await ask('GET', '/openapi.json')).json;
   assert.deepEqual(served, JSON.parse(JSON.stringify(document)));
@@ -36,7 +36,7 @@ test('the document that is served is the one that the command prints', async (t)
   assert.deepEqual((await strict.ask('GET', '/openapi.json')).json, printed);
 });
 
-test('every row of the route table is an operation, by an id of its own', () => {
+test('every row of the route table is an operation with its own id', () => {
   const ids = all.flatMap(([, { operationId }]) => (operationId === undefined ? [] : [String(operationId)]));
   assert.deepEqual(ids.sort(), table.map(({ operationId }) => operationId).sort());
 });
@@ -93,7 +93,7 @@ test('with the dialect, a removal is described as it is answered', withoutUsers,
   assert.deepEqual([removed.status, removed.body], [200, '{}']);
 });
 
-test('the document has the form of alternatives, which the server checks', async (t) => {
+test('the document has the syntax of `or`, which the server enforces', async (t) => {
   const { as } = await openTestApp(t);
   const admin = await as('admin');
   const { parameters } = Object(resolve(document, '#/paths/~1items/get'));
@@ -161,7 +161,7 @@ test('the document has the declarations of all collections, as a file has them',
   assert.deepEqual(parsed.collections, collections);
 });
 
-test('what refers to users is described as it was declared, and shows their names', async (t) => {
+test('a reference to users is described as it was declared', async (t) => {
   const authorId = { kind: 'reference', to: 'users', onDelete: 'refuse', show: 'name' } as const;
   const notes = defineCollection({
     name: 'notes', fields: { authorId }, ownerRemoved: 'remove', access: { read: 'authorId' },
@@ -245,7 +245,7 @@ test('a field with a default may be left out, and generated clients need not sen
   assert.match(NewUser.properties.name.$comment, /must be visible/);
 });
 
-test('the document has the form of an Idempotency-Key, which the server checks', async (t) => {
+test('the document has the syntax of an Idempotency-Key, which the server enforces', async (t) => {
   const admin = await (await openTestApp(t)).as('admin');
   const { parameters } = Object(resolve(document, '#/paths/~1items/post'));
   const { schema } = parameters.find(({ name }: { name: string }) => name === 'Idempotency-Key');

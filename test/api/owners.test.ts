@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { defineCollection } from '../../src/collections/define.ts';
 import { openTestApp } from '../support/app.ts';
 
-test('an owner has at most so many records in all collections, and others go on', async (t) => {
+test('records-per-owner bounds the records of one owner over all collections', async (t) => {
   const fields = { text: { kind: 'text' } } as const;
   const notes = defineCollection({ name: 'notes', singular: 'note', fields });
   const { app, as, token } = await openTestApp(t, { collections: [notes], recordsPerOwner: 3 });

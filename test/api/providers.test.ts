@@ -46,7 +46,7 @@ test('react-admin lists, finds, embeds, creates, changes and removes', async (t)
   assert.deepEqual(idsOf(await list({})), [3]);
 });
 
-test('react-admin shows what is wrong with each field, and who is signed in', async (t) => {
+test('react-admin shows the mistake of each field, and who is signed in', async (t) => {
   const { data, auth, client, kept, later } = await opened(t, 'reactAdmin');
   const wrong = await data.create('posts', { data: { title: '', author: {} } }).catch((error: unknown) => error);
   assert.deepEqual([wrong.status, wrong.body.errors], [422, {
@@ -102,7 +102,7 @@ test('refine lists, finds, embeds, creates, changes and removes', async (t) => {
   assert.equal(me.data.email, 'ada@example.org');
 });
 
-test('refine shows what is wrong with each field, and who is signed in', async (t) => {
+test('refine shows the mistake of each field, and who is signed in', async (t) => {
   const { data, auth, kept, later } = await opened(t, 'refine');
   const variables = { title: '', views: -1 };
   const wrong = await data.create({ resource: 'posts', variables }).catch((error: unknown) => error);

@@ -81,7 +81,7 @@ test('a reference to no record, or to one that the caller may not read, is refus
   assert.equal((await admin('POST', '/notes', { json: { secretId: 1 } })).status, 201);
 });
 
-test('a removal is refused, clears a field, takes an element away, or takes records along', async (t) => {
+test('a removal is refused, clears a field, removes an element, or removes referring records', async (t) => {
   const seen: string[] = [];
   const hooks = {
     beforeWrite({ operation, collection, id }: Change): undefined {
@@ -108,7 +108,7 @@ test('a removal is refused, clears a field, takes an element away, or takes reco
   assert.equal((await admin('DELETE', '/authors/1')).status, 204);
 });
 
-test('a refused removal tells nobody how many records there are that they may not list', async (t) => {
+test('a refused removal does not reveal the number of records that its caller may not list', async (t) => {
   const fields: Shape = { authorId: { kind: 'reference', to: 'authors' } };
   const votes = declare('votes', 'vote', fields, { access: { list: 'admin' } });
   const { admin, member } = await open(t, { collections: [...collections, votes] });
@@ -121,7 +121,7 @@ test('a refused removal tells nobody how many records there are that they may no
   }
 });
 
-test('a record that refers by two of its fields is counted once', async (t) => {
+test('a record that refers twice is counted once', async (t) => {
   const to = { kind: 'reference', to: 'authors' } as const;
   const duels = declare('duels', 'duel', { authorId: to, rivalId: to });
   const { admin } = await open(t, { collections: [...collections, duels] });
@@ -130,7 +130,7 @@ test('a record that refers by two of its fields is counted once', async (t) => {
   assert.equal(detail, 'Cannot remove the record: 1 record refers to it in duels');
 });
 
-test('a hook that refuses a record that would go along refuses the removal', async (t) => {
+test('a hook that refuses to remove a referring record refuses the whole removal', async (t) => {
   const hooks = {
     beforeWrite({ operation, id }: Change): undefined {
       if (operation === 'remove' && id === 3) throw new Error('comment 3 stays');
@@ -163,7 +163,7 @@ test('circular references and several paths to a record are removed once, in any
   assert.equal((await ask('GET', '/parts')).body, '[]');
 });
 
-test('a removal that would take too many records along is refused, and nothing is changed', async (t) => {
+test('a removal that would remove too many records is refused, and nothing changes', async (t) => {
   const { admin, app } = await open(t);
   const many = Array.from({ length: 1000 }, () => ({ body: '', postId: 1 }));
   for (let done = 0; done < limits.referrersMax; done += 1000) await admin('POST', '/comments/batch', { json: many });
@@ -173,7 +173,7 @@ test('a removal that would take too many records along is refused, and nothing i
   assert.equal(app.store.status().collections.find(({ name }) => name === 'comments')?.records, 10_003);
 });
 
-test('a record that refers to all that go along is cleared in one go', async (t) => {
+test('a record that refers to all removed records is cleared at once', async (t) => {
   const noteIds = {
     kind: 'list', of: { kind: 'reference', to: 'notes', onDelete: 'clear' }, default: [], max: 100_000,
   } as const;
@@ -205,7 +205,7 @@ test('a record that refers to all that go along is cleared in one go', async (t)
   assert.ok(many < 5 * few + 500_000, `${few} µs beside 4 references, ${many} µs beside 90,000`);
 });
 
-test('a list by a reference, or by an element of a list, has the records that refer', async (t) => {
+test('a list filtered by a reference, or by an element of a list, has the records that refer', async (t) => {
   const { admin, idsOf } = await open(t);
   await admin('POST', '/posts', { json: { title: 'Two', authorId: 1, tagIds: [2] } });
   await admin('POST', '/comments', { json: { body: 'Fourth', postId: 2, words: ['c', 'b', 'b'] } });
@@ -263,7 +263,7 @@ test('lists and texts of many lines keep their rules', async (t) => {
   assert.equal((await admin('PATCH', '/posts/1', { json: { title: 'a\nb' } })).status, 422);
 });
 
-test('references, unique values and lists are there after a restart', async (t) => {
+test('references, unique values and lists survive a restart', async (t) => {
   const directory = join(temporaryDirectory(t), 'data');
   const first = await open(t, { directory, withoutPort: false });
   await first.app.close();
@@ -306,7 +306,7 @@ test('a program uses a collection as requests do, and a hook reads other records
   assert.throws(() => app.collection('comment'), { name: 'OptionError', message: /there are items, authors,/ });
 });
 
-test('a field that was renamed keeps its values, and another shape never answers 304', async (t) => {
+test('a renamed field keeps its values, and never gets 304 for the earlier shape', async (t) => {
   const directory = join(temporaryDirectory(t), 'data');
   const openWith = (fields: Shape) =>
     createApp({ directory, auth: 'none', collections: [declare('books', 'book', fields)] });
@@ -330,7 +330,7 @@ test('a field that was renamed keeps its values, and another shape never answers
   assert.throws(() => declare('books', 'book', clash), { message: /\/renamedFrom must be the name of no/ });
 });
 
-test('an additional member that is declared later has the value that is stored', async (t) => {
+test('a field that was an additional member has its stored values', async (t) => {
   const directory = join(temporaryDirectory(t), 'data');
   const openWith = (fields: Shape, additional: boolean, timestamps = false) => createApp({
     directory, auth: 'none',
@@ -378,7 +378,7 @@ test('an additional member that is declared later has the value that is stored',
   await assert.rejects(openWith(others, true), /"pages" that is not of kind text/);
 });
 
-test('a removal that would change more text than the heap has room for is refused', async (t) => {
+test('a removal that would change more text than fits into memory is refused', async (t) => {
   const groups = declare('groups', 'group', { name: title });
   const holders = declare('holders', 'holder', {
     groupId: { kind: 'reference', to: 'groups', onDelete: 'clear', optional: true },

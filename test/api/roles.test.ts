@@ -30,7 +30,7 @@ async function setUp(t: TestContext, options: TestAppOptions = parseDeclarations
 
 const json = { title: 'One' };
 
-test('a declared role opens what cells name it for, and nothing else', async (t) => {
+test('a declared role allows exactly what access rules name it for', async (t) => {
   const { admin, asMember, give, ask } = await setUp(t);
   assert.equal((await admin('POST', '/plans', { json })).status, 201);
   assert.equal((await admin('POST', '/pages', { json })).status, 201);
@@ -58,7 +58,7 @@ test('a declared role opens what cells name it for, and nothing else', async (t)
   assert.equal(Object(denied.json).detail, 'Cannot authorize the request: another role is required: viewer');
 });
 
-test('a role is given by administrators alone, and is one that is declared', async (t) => {
+test('only administrators give roles, and only declared ones', async (t) => {
   const { admin, asMember, give } = await setUp(t);
   for (const role of ['king', 'Editor', 'owner', 'user', '']) assert.equal(await give(role), 422, role);
   const member = await asMember();
@@ -72,7 +72,7 @@ test('a role is given by administrators alone, and is one that is declared', asy
   assert.deepEqual([made.status, Object(made.json).role], [201, 'viewer']);
 });
 
-test('a role that is not declared any more is only signed in', async (t) => {
+test('a user with a role that is no longer declared counts as signed in', async (t) => {
   const directory = temporaryDirectory(t);
   const first = await setUp(t, { ...parseDeclarations(declared, []), directory });
   assert.equal(await first.give('editor'), 200);
@@ -92,7 +92,7 @@ test('a role that is not declared any more is only signed in', async (t) => {
   assert.equal(await give('editor'), 422);
 });
 
-test('where roles alone may read, lists and what is embedded are for them alone', async (t) => {
+test('if only roles may read, only they see lists and embedded records', async (t) => {
   const collections = [
     { name: 'plans', fields, access: { read: 'editor' } },
     { name: 'drafts', fields, access: { list: 'owner', read: 'editor' } },
@@ -113,7 +113,7 @@ test('where roles alone may read, lists and what is embedded are for them alone'
   assert.deepEqual(await seen(), [200, 200, 200, 2]);
 });
 
-test('what the page and clients are told: the roles that can be given, and who may do what', async (t) => {
+test('the OpenAPI document has the roles and who may do what', async (t) => {
   const { app } = await setUp(t);
   const { components, paths } = JSON.parse((await app.inject({ target: '/openapi.json' })).body);
   const known = ['admin', 'member', 'editor', 'viewer'];
@@ -123,7 +123,7 @@ test('what the page and clients are told: the roles that can be given, and who m
   assert.deepEqual([post['x-access'], post.description], ['editor', 'Access: editor.']);
 });
 
-test('a role that means something else, or a cell that names no role, stops the start with its place', () => {
+test('a reserved role name, or an access rule with an unknown role, stops the start with its place', () => {
   const collection = (access: object) => ({ collections: [{ name: 'pages', fields, access }] });
   const cases: readonly [object, RegExp][] = [
     ...['owner', 'public', 'admin', 'member', 'session', 'Editor', 'a b', '', 'authorIds'].map(
@@ -139,7 +139,7 @@ test('a role that means something else, or a cell that names no role, stops the 
     assert.throws(() => parseDeclarations(JSON.parse(JSON.stringify(json)), []), { message }, JSON.stringify(json));
 });
 
-test('programs declare roles as files do', async (t) => {
+test('programs declare roles the way files do', async (t) => {
   const pages = defineCollection({ name: 'pages', fields, access: { create: 'editor' } });
   await assert.rejects(createApp({ collections: [pages] }), /\/collections\/0\/access\/create must be one of/);
   await assert.rejects(createApp({ roles: ['owner'] }), /\/roles\/0 must be 1 to 40 lower-case letters/);

@@ -28,7 +28,7 @@ const bearerIn = ({ json }: Answer) => ({ authorization: `Bearer ${String(Object
 const sessionsIn = ({ json }: Answer): { id: number; kind: string; current: boolean }[] =>
   Array.isArray(json) ? json : [];
 
-test('RFC 6749 section 5.1: the answer of POST /tokens, for a password and for a refresh token', async (t) => {
+test('RFC 6749 section 5.1: the response of POST /tokens, for a password and for a refresh token', async (t) => {
   const { ask, credentials, refresh } = await setUp(t);
   const first = await ask('POST', '/tokens', { json: credentials('member') });
   const second = await refresh(refreshTokenIn(first));
@@ -42,7 +42,7 @@ test('RFC 6749 section 5.1: the answer of POST /tokens, for a password and for a
   assert.notEqual(refreshTokenIn(first), refreshTokenIn(second));
 });
 
-test('a refresh token replaces e-mail and password, and is refused beside them', async (t) => {
+test('a refresh token replaces e-mail and password, and is refused together with them', async (t) => {
   const { ask, credentials, family } = await setUp(t);
   const token = await family();
   for (const json of [{}, { refresh_token: token, ...credentials('member') }, { refresh_token: '' },
@@ -51,7 +51,7 @@ test('a refresh token replaces e-mail and password, and is refused beside them',
   }
 });
 
-test('a lost answer: the same token gets the same successor again for 30 s', async (t) => {
+test('after a lost response, the same token gets the same successor for 30 s', async (t) => {
   const { clock, refresh, family } = await setUp(t);
   const token = await family();
   const successor = refreshTokenIn(await refresh(token));
@@ -91,7 +91,7 @@ test('50 concurrent refreshes get the same valid successor', async (t) => {
   for (const successor of successors) assert.equal((await refresh(successor)).status, 201);
 });
 
-test('a client that loses answers, asks again in time and asks in parallel is never logged out', async (t) => {
+test('a client that loses responses, retries in time and works in parallel is never logged out', async (t) => {
   const { below } = generator('lost answers');
   const { clock, refresh, family } = await setUp(t);
   let token = await family();
@@ -108,7 +108,7 @@ test('a client that loses answers, asks again in time and asks in parallel is ne
   }
 });
 
-test('the refreshes of one network do not keep back those of another', async (t) => {
+test('the refreshes of one network do not delay another network', async (t) => {
   const { ask } = await setUp(t, { withoutPort: true });
   const order: string[] = [];
   const refuse = async (address: string): Promise<void> => {
@@ -136,7 +136,7 @@ test('a family ends after 14 idle days, and after 30 in any case', async (t) => 
   assert.equal((await refresh(token)).status, 401);
 });
 
-test('RFC 7009 section 2.2: revoking ends the family, and says nothing of what it was', async (t) => {
+test('RFC 7009 section 2.2: revoking ends the family, and reveals nothing about the token', async (t) => {
   const { ask, refresh, family } = await setUp(t);
   const revoke = (token: string) => ask('POST', '/tokens/revoke', { json: { refresh_token: token } });
   const first = await family();
@@ -175,7 +175,7 @@ test('refresh tokens and sessions survive a restart and a rotation of the keys',
   assert.equal((await post(second, '/tokens', { refresh_token: successor })).status, 201);
 });
 
-test('a successor that was answered is there after a crash, and a lost one can be asked for again', async (t) => {
+test('a successor that was sent survives a crash, and a lost one can be requested again', async (t) => {
   const directory = mkdtempSync(join(tmpdir(), 'cairn-'));
   const copy = mkdtempSync(join(tmpdir(), 'cairn-'));
   for (const made of [directory, copy]) t.after(() => rmSync(made, { recursive: true }));
@@ -199,14 +199,14 @@ test('a successor that was answered is there after a crash, and a lost one can b
   assert.equal((await refresh(second)).status, 201);
 });
 
-test('an app in memory has no keys to read again, and logs nobody out', async (t) => {
+test('an app in memory has no keys to reload, and logs nobody out', async (t) => {
   const { app, ask, token } = await openTestApp(t);
   const fields = { authorization: `Bearer ${await token('admin')}` };
   await app.reloadKeys();
   assert.equal((await ask('GET', '/users/1', { fields })).status, 200);
 });
 
-test('keys that are read again take effect at once, and log nobody out', async (t) => {
+test('reloaded keys take effect at once, and log nobody out', async (t) => {
   const directory = mkdtempSync(join(tmpdir(), 'cairn-'));
   t.after(() => rmSync(directory, { recursive: true }));
   const { app, ask, credentials, token } = await openTestApp(t, { directory });
@@ -270,7 +270,7 @@ test('a user sees and ends their own sessions, and no others', async (t) => {
   assert.equal((await browser('GET', '/sessions')).code, 'invalid_session');
 });
 
-test('an administrator sees and ends the sessions of anybody', async (t) => {
+test("an administrator sees and ends anyone's sessions", async (t) => {
   const { ask, cookie, as } = await setUp(t);
   const admin = await as('admin');
   const theirs = await cookie('member');
@@ -338,7 +338,7 @@ test('a session that ends while its request is being read writes nothing more', 
   assert.equal(Object((await admin('GET', '/users')).json).length, 2);
 });
 
-test('a new password takes the current one, and who guesses it is slowed down', async (t) => {
+test('a new password requires the current one, and guesses at it are slowed down', async (t) => {
   const { credentials, browserOf } = await setUp(t);
   const browser = await browserOf('member');
   const password = 'quite another password';
@@ -359,7 +359,7 @@ test('a new password takes the current one, and who guesses it is slowed down', 
   assert.equal((await browser('PATCH', '/users/2', { json: { name: 'Maria' } })).status, 200);
 });
 
-test("others' failures on an account do not keep who is signed in to it from a new password", async (t) => {
+test("other people's failures do not keep a signed-in user from changing the password", async (t) => {
   const { ask, credentials, browserOf } = await setUp(t, { withoutPort: true });
   const browser = await browserOf('member');
   const { email: address, password: currentPassword } = credentials('member');
@@ -375,7 +375,7 @@ test("others' failures on an account do not keep who is signed in to it from a n
   assert.equal((await browser('PATCH', '/users/2', { json })).status, 200);
 });
 
-test("of two administrators' new passwords at once for somebody else neither is refused", async (t) => {
+test("two administrators may set a user's password at the same time", async (t) => {
   const { ask, credentials, as } = await setUp(t, { withoutPort: true });
   const admin = await as('admin');
   const passwords = ['quite another password', 'quite a third password'];
@@ -388,7 +388,7 @@ test("of two administrators' new passwords at once for somebody else neither is 
   assert.deepEqual(logins.map(({ status }) => status).sort(), [200, 401]);
 });
 
-test('of two new passwords of one person at once only the first replaces the one that was proven', async (t) => {
+test('of two password changes with the same current password, only the first succeeds', async (t) => {
   const { credentials, as } = await setUp(t, { withoutPort: true });
   const member = await as('member');
   const currentPassword = credentials('member').password;
@@ -401,7 +401,7 @@ test('of two new passwords of one person at once only the first replaces the one
   assert.deepEqual(outcomes.sort(), ['200', 'actor_changed']);
 });
 
-test("a new e-mail address of one's own takes the current password, as a new password does", async (t) => {
+test("changing your own e-mail address requires the current password, like a new password", async (t) => {
   const { as, credentials } = await setUp(t);
   const [member, admin] = [await as('member'), await as('admin')];
   const change = (json: object): Promise<Answer> => member('PATCH', '/users/2', { json });
@@ -429,7 +429,7 @@ const signOuts: Readonly<Record<string, (opened: Awaited<ReturnType<typeof setUp
     (await browserOf('member'))('POST', '/logout', { json: { everywhere: true } }),
 };
 for (const [what, signOut] of Object.entries(signOuts)) {
-  test(`after ${what} a token that was issued before writes no users or sessions, a new one does`, async (t) => {
+  test(`after ${what} an older token writes no users or sessions, but a new one does`, async (t) => {
     const opened = await setUp(t);
     const { ask, as, clock, credentials } = opened;
     const stolen = await as('member');
@@ -453,7 +453,7 @@ for (const [what, signOut] of Object.entries(signOuts)) {
   });
 }
 
-test('a token from before a sign-out guesses no password, and uses up no attempts of its user', async (t) => {
+test("a token from before a sign-out cannot guess the password or use up its user's attempts", async (t) => {
   const opened = await setUp(t);
   const { as, ask, credentials } = opened;
   const stolen = await as('member');
@@ -470,7 +470,7 @@ test('a token from before a sign-out guesses no password, and uses up no attempt
   assert.equal(own.status, 200);
 });
 
-test('a refresh that a sign-out everywhere follows in the same group gets no token that survives it', async (t) => {
+test('a refresh just before a sign-out everywhere gets no token that survives it', async (t) => {
   const { app, ask, clock, cookie, family, refresh } = await setUp(t, { withoutPort: true });
   const [mine, token] = [await cookie('member'), await family()];
   const [, refreshed, , signedOut] = await Promise.all([
@@ -484,7 +484,7 @@ test('a refresh that a sign-out everywhere follows in the same group gets no tok
   assert.deepEqual([refused.status, refused.code], [403, 'actor_changed']);
 });
 
-test('a token of the same second does not survive a further sign-out everywhere', async (t) => {
+test('a token of the same second does not survive another sign-out everywhere', async (t) => {
   const opened = await setUp(t);
   for (let round = 0; round < 3; round += 1) {
     await signOuts['a sign-out everywhere']?.(opened);
@@ -494,7 +494,7 @@ test('a token of the same second does not survive a further sign-out everywhere'
   }
 });
 
-test('an administrator who is one again does not get former tokens back', async (t) => {
+test('old tokens stay refused when a demoted administrator is promoted again', async (t) => {
   const { as } = await setUp(t);
   const admin = await as('admin');
   const setRole = async (role: string) => {
@@ -509,7 +509,7 @@ test('an administrator who is one again does not get former tokens back', async 
   assert.equal((await (await as('member'))('PATCH', '/users/2', { json: { name: 'Mia' } })).status, 200);
 });
 
-test('a sign-in by a clock that is half a minute behind revives no token', async (t) => {
+test('a sign-in while the clock is half a minute behind revives no token', async (t) => {
   const opened = await setUp(t);
   const { as, clock } = opened;
   clock.step(20);
@@ -522,7 +522,7 @@ test('a sign-in by a clock that is half a minute behind revives no token', async
   assert.equal((await own('PATCH', '/users/2', { json: { name: 'Mia M.' } })).status, 200);
 });
 
-test('a sign-out everywhere by a clock that was ahead does not refuse later tokens for that long', async (t) => {
+test('a sign-out everywhere while the clock was ahead does not refuse later tokens', async (t) => {
   const opened = await setUp(t);
   const { ask, clock, credentials } = opened;
   clock.step(10 * 365 * day);
@@ -532,7 +532,7 @@ test('a sign-out everywhere by a clock that was ahead does not refuse later toke
   assert.equal((await ask('PATCH', '/users/2', { fields, json: { name: 'Mia M.' } })).status, 200);
 });
 
-test('a sign-in by a password that is replaced while it is compared gets no session', async (t) => {
+test('a sign-in gets no session if the password changes while it is compared', async (t) => {
   const { ask, credentials, as } = await setUp(t, { withoutPort: true, scryptCost: 10 });
   const admin = await as('admin');
   const login = (email: string) => ask('POST', '/login', { json: { ...credentials('member'), email } });
@@ -545,7 +545,7 @@ test('a sign-in by a password that is replaced while it is compared gets no sess
   assert.deepEqual((await admin('GET', '/sessions?userId=2')).json, []);
 });
 
-test("an administrator's new password for somebody else ends that user's sessions alone", async (t) => {
+test("an administrator who sets a user's password ends only that user's sessions", async (t) => {
   const { ask, cookie } = await setUp(t);
   const [admin, member] = [await cookie('admin'), await cookie('member')];
   const json = { password: 'quite another password' };
@@ -555,7 +555,7 @@ test("an administrator's new password for somebody else ends that user's session
   assert.equal((await ask('GET', '/dashboard', { fields: { cookie: admin } })).status, 200);
 });
 
-test('another role or the removal of a user ends their sessions with the same commit', async (t) => {
+test("changing a user's role or removing the user ends their sessions in the same commit", async (t) => {
   const { app, ask, cookie, family, refresh, as } = await setUp(t);
   const admin = await as('admin');
   for (const [method, json] of [['PATCH', { role: 'admin' }], ['DELETE', undefined]] as const) {
@@ -569,7 +569,7 @@ test('another role or the removal of a user ends their sessions with the same co
   }
 });
 
-test('another name or e-mail ends no session', async (t) => {
+test('changing the name or e-mail address ends no session', async (t) => {
   const { browserOf, credentials } = await setUp(t);
   const browser = await browserOf('member');
   const currentPassword = credentials('member').password;
@@ -578,7 +578,7 @@ test('another name or e-mail ends no session', async (t) => {
   assert.equal((await browser('GET', '/dashboard')).status, 200);
 });
 
-test('a user has at most 50 sessions, and a further one ends the oldest', async (t) => {
+test('a user has at most 50 sessions, and another one ends the oldest', async (t) => {
   const { ask, cookie } = await setUp(t);
   const cookies = [];
   for (let index = 0; index < 52; index += 1) cookies.push(await cookie('member'));
@@ -586,7 +586,7 @@ test('a user has at most 50 sessions, and a further one ends the oldest', async 
   assert.deepEqual(answers.map(({ status }) => status), [401, 401, ...new Array<number>(50).fill(200)]);
 });
 
-test('a session that has ended takes the place of no live one, and cannot be ended again', async (t) => {
+test('an ended session does not count, and cannot be ended again', async (t) => {
   const { ask, clock, cookie, family, refresh, browserOf } = await setUp(t);
   const token = await family();
   for (let index = 0; index < 48; index += 1) await cookie('member');
@@ -604,7 +604,7 @@ test('a session that has ended takes the place of no live one, and cannot be end
   assert.equal((await refresh(refreshTokenIn(refreshed))).status, 201);
 });
 
-test('sessions that have ended are not shown, and leave when new ones come', async (t) => {
+test('ended sessions are not shown, and are removed when new ones start', async (t) => {
   const { app, clock, cookie, browserOf } = await setUp(t);
   for (let index = 0; index < 10; index += 1) await cookie('member');
   clock.advance(12 * 3600);
@@ -615,7 +615,7 @@ test('sessions that have ended are not shown, and leave when new ones come', asy
   assert.equal(records, 2);
 });
 
-test('a session that is used lives on until its absolute end, and its use is rarely written down', async (t) => {
+test('a session in use lives until its absolute limit, and its use is rarely written', async (t) => {
   const { app, clock, browserOf } = await setUp(t, { withoutPort: true });
   const browser = await browserOf('member');
   const { commits } = app.store.status();
@@ -640,7 +640,7 @@ test('a session that is not used ends after the idle time', async (t) => {
   assert.equal((await browser('GET', '/items')).code, 'invalid_session');
 });
 
-test('a login hashes the password anew where the cost has changed, also when many come at once', async (t) => {
+test('a login rehashes the password if the cost has changed, even with many logins at once', async (t) => {
   const directory = mkdtempSync(join(tmpdir(), 'cairn-'));
   t.after(() => rmSync(directory, { recursive: true }));
   const administrator = { email: 'a@example.org', password: 'a good password, long' };
@@ -670,7 +670,7 @@ const ends: Readonly<Record<string, (asked: Awaited<ReturnType<typeof setUp>>, c
     ask('DELETE', '/users/2', { fields: { authorization: `Bearer ${await token('admin')}` } }),
 };
 for (const [what, end] of Object.entries(ends)) {
-  test(`after ${what} nothing is written by a request whose body was still arriving`, async (t) => {
+  test(`after ${what} a request whose body is still arriving writes nothing`, async (t) => {
     const opened = await setUp(t, { withoutPort: true });
     const { app, ask, cookie } = opened;
     const sid = await cookie('member');
@@ -694,7 +694,7 @@ for (const [what, end] of Object.entries(ends)) {
 
 const decade = 10 * 365 * day;
 
-test('what a clock that was ahead made counts as new', async (t) => {
+test('sessions from a clock that was ahead count as new', async (t) => {
   const { clock, cookie, family, refresh, ask } = await setUp(t);
   clock.step(decade);
   const [sid, token] = [await cookie('member'), await family()];
@@ -703,7 +703,7 @@ test('what a clock that was ahead made counts as new', async (t) => {
   assert.equal((await refresh(token)).status, 201);
 });
 
-test('a clock of 1970, a sign-in, and the right time: the sessions of before are still there', async (t) => {
+test('a clock that starts in 1970 ends no earlier session', async (t) => {
   const { clock, cookie, family, refresh, ask } = await setUp(t);
   const [sid, token] = [await cookie('member'), await family()];
   const sinceEpoch = Math.floor(clock.now() / 1000) - 60;
@@ -715,7 +715,7 @@ test('a clock of 1970, a sign-in, and the right time: the sessions of before are
   assert.equal((await refresh(token)).status, 201);
 });
 
-test('a step back of the clock ends no session that was used meanwhile', async (t) => {
+test('setting the clock back ends no session that was used meanwhile', async (t) => {
   const { clock, cookie, family, refresh, ask } = await setUp(t);
   const [sid, token] = [await cookie('member'), await family()];
   const dashboard = () => ask('GET', '/dashboard', { fields: { cookie: sid } });
@@ -730,7 +730,7 @@ test('a step back of the clock ends no session that was used meanwhile', async (
   assert.equal((await dashboard()).status, 401, 'it ends by the time of its last use');
 });
 
-test('access tokens and the throttle when the clock steps by ten years, forward and back', async (t) => {
+test('access tokens and the throttle work after the clock steps ten years forward and back', async (t) => {
   const { ask, as, clock, credentials } = await setUp(t);
   for (const step of [decade, -decade]) {
     const member = await as('member');

@@ -98,7 +98,7 @@ test('a patch may not change or remove what its caller may not set', async (t) =
   assert.deepEqual(absent.json, { id: 2, price: 0, state: 'new', shipping: {} });
 });
 
-test('an owner may set what is for owners, and another member who may change the record may not', async (t) => {
+test('an owner may set fields for owners, but another user who may change the record may not', async (t) => {
   const { issuesOf, admin, mia } = await open(t);
   assert.equal(Object((await mia('PATCH', '/orders/1', { json: { wish: 'red' } })).json).wish, 'red');
   await admin('POST', '/orders', { json: { wish: 'blue' } });
@@ -106,7 +106,7 @@ test('an owner may set what is for owners, and another member who may change the
   assert.deepEqual(await issuesOf('PATCH', '/orders/2', { wish: 'red' }), ['/wish read_only']);
 });
 
-test('on an old copy the answer is 412, before the rules of fields', async (t) => {
+test('a change with an old version is 412, before field rules are checked', async (t) => {
   const { mia } = await open(t);
   const { status } = await mia('PATCH', '/orders/1', { json: { price: 1 }, fields: { 'if-match': '"old"' } });
   assert.equal(status, 412);

@@ -15,7 +15,7 @@ async function setUp(t: TestContext, options: TestAppOptions = {}) {
   return { ...opened, clock, login, right: credentials('member').password };
 }
 
-test('after 5 wrong passwords even the right one has to wait; elsewhere, and later, it is good', async (t) => {
+test('after 5 wrong passwords even the right one must wait, except from another address', async (t) => {
   const { clock, login, right } = await setUp(t);
   for (let index = 0; index < 5; index += 1) {
     assert.equal((await login(`guess ${index}`)).code, 'invalid_credentials');
@@ -29,7 +29,7 @@ test('after 5 wrong passwords even the right one has to wait; elsewhere, and lat
   assert.equal((await login(right)).status, 200);
 });
 
-test('of six right passwords at the same time one is told to wait, and is not kept from trying again', async (t) => {
+test('of six right passwords at once one is told to wait, and may try again', async (t) => {
   const { login, right } = await setUp(t, { scryptCost: 10, withoutPort: true });
   const answers = await Promise.all(Array.from({ length: 6 }, () => login(right)));
   assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 200, 200, 200, 200, 429]);
@@ -44,7 +44,7 @@ test('an unknown account is throttled like a known one', async (t) => {
   assert.deepEqual(codes, [...new Array<string>(5).fill('invalid_credentials'), 'too_many_requests']);
 });
 
-test('passwords that are wrong from many addresses do not lock out the address that signed in before', async (t) => {
+test('wrong passwords from many addresses do not lock out an address that signed in before', async (t) => {
   const { login, right } = await setUp(t);
   assert.equal((await login(right, '192.0.2.1')).status, 200);
   for (let index = 0; index < 40; index += 1) await login('guess', `198.51.100.${index}`);
@@ -100,7 +100,7 @@ test('an app at its limit of password hashes sends Retry-After, and does not cou
   assert.equal((await login(right)).status, 200);
 });
 
-test('sign-ins that are turned away while the server is busy are no failures of their account', async (t) => {
+test('sign-ins that are refused because the server is busy do not count as failures', async (t) => {
   const { login, right } = await setUp(t, { scryptCost: 10, withoutPort: true });
   const guesses = Array.from({ length: 36 }, (_, index) =>
     login('guess', `198.51.100.${index}`, `${index}@example.org`));
@@ -126,7 +126,7 @@ const transports: readonly [title: string, value: string, status: number][] = [
   ['an empty field', '', 401],
   ['a parameter', 'Bearer token=T', 401],
 ];
-test('only Authorization counts, even beside a good cookie', async (t) => {
+test('Authorization wins over a good cookie', async (t) => {
   const { ask, token, cookie } = await setUp(t);
   const [good, sid] = [await token('member'), await cookie('member')];
   for (const [title, value, status] of transports) {
@@ -145,21 +145,21 @@ test('only Authorization counts, even beside a good cookie', async (t) => {
   }
 });
 
-test('a token in the query is no credential', async (t) => {
+test('a token in the query is not a credential', async (t) => {
   const { ask, token } = await setUp(t);
   const answer = await ask('GET', `/items?access_token=${await token('member')}`);
   assert.deepEqual([answer.status, answer.code], [401, 'authentication_required']);
   assert.equal(answer.field('www-authenticate'), 'Bearer');
 });
 
-test('a refresh token is no access token', async (t) => {
+test('a refresh token is not an access token', async (t) => {
   const { ask, credentials } = await setUp(t);
   const { refresh_token } = Object((await ask('POST', '/tokens', { json: credentials('member') })).json);
   const answer = await ask('GET', '/items', { fields: { authorization: `Bearer ${String(refresh_token)}` } });
   assert.equal(answer.code, 'invalid_token');
 });
 
-test('a public route does not look at credentials, an optional one does', async (t) => {
+test('a public route ignores credentials, an optional one checks them', async (t) => {
   const { ask, credentials } = await setUp(t, { registration: 'open' });
   const stale = { authorization: 'Bearer stale', cookie: 'sid=stale' };
   assert.equal((await ask('GET', '/livez', { fields: stale })).status, 200);
@@ -237,7 +237,7 @@ test('a page of another site is refused with a cookie and for sign-in, and nowhe
   }
 });
 
-test('CORS: an allowed origin reads the answer and may write, without cookies', async (t) => {
+test('CORS: an allowed origin may read and write, without cookies', async (t) => {
   const { ask } = await setUp(t, { corsOrigins: [allowed] });
   const preflight = (origin: string) =>
     ask('OPTIONS', '/items', { fields: { origin, 'access-control-request-method': 'POST' } });
@@ -267,7 +267,7 @@ test('CORS: an allowed origin reads the answer and may write, without cookies', 
   }
 });
 
-test('auth=none: every caller is an administrator, of this machine and no other site', async (t) => {
+test('auth=none: every caller on this machine is an administrator, except pages of other sites', async (t) => {
   const { app, ask, cookie } = await setUp(t, { auth: 'none' });
   for (const host of ['localhost', 'LOCALHOST:3000', '127.0.0.1:3000', '127.1.2.3', '[::1]', '[::1]:3000']) {
     assert.equal((await ask('GET', '/users', { fields: { host } })).status, 200, host);
@@ -326,7 +326,7 @@ test('of up to four cookies called sid the live one counts; more are refused', a
   assert.equal((await ask('POST', '/login', { fields: five, json: credentials('member') })).status, 200);
 });
 
-test('a cookie is no credential under another name', async (t) => {
+test('a cookie of another name is not a credential', async (t) => {
   const { ask, cookie } = await setUp(t);
   const sid = await cookie('member');
   assert.equal((await ask('GET', '/items', { fields: { cookie: sid.replace('sid', 'SID') } })).status, 401);
@@ -354,7 +354,7 @@ test('RFC 6265bis section 4.1: each login makes a new id, and the cookie is guar
   assert.ok(one !== undefined && two !== undefined && one !== two && one !== 'fixed');
 });
 
-test('CORS: without an allowed origin, OPTIONS has no field of CORS', async (t) => {
+test('CORS: without an allowed origin, OPTIONS has no CORS headers', async (t) => {
   const [closed, open] = [await setUp(t), await setUp(t, { corsOrigins: [allowed] })];
   const fields = { 'access-control-request-method': 'POST', origin: 'https://evil.example' };
   for (const { app } of [closed, open]) {

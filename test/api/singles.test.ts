@@ -25,7 +25,7 @@ const address = defineCollection({
   value: { kind: 'object', fields: { city: { kind: 'text' }, zip: { kind: 'text', optional: true } } },
 });
 
-test('a single resource is made by the first PUT, and changed by further ones', async (t) => {
+test('the first PUT creates a single resource, and later ones change it', async (t) => {
   const { ask, as } = await openTestApp(t, { collections: [settings] });
   const [ada, mia] = [await as('admin'), await as('member')];
   assert.equal((await ada('GET', '/settings')).status, 404);
@@ -51,7 +51,7 @@ test('a single resource is made by the first PUT, and changed by further ones', 
   assert.deepEqual(Object(refused.json).errors[0].pointer, '/theme');
 });
 
-test('a single resource keeps what its declaration names no more, also where it is written again', async (t) => {
+test('a single resource keeps the values of undeclared fields, even when it is written again', async (t) => {
   const directory = temporaryDirectory(t);
   const text = { kind: 'text', optional: true } as const;
   const written = async (fields: { readonly [name: string]: typeof text }, method: string, json: object) => {
@@ -106,7 +106,7 @@ test('a change of a single resource is an event without an id', async (t) => {
   assert.match(text, /event: created\ndata: \{"collection":"motd","id":null,"record":"one"\}/);
 });
 
-test('a declaration of a single resource has what it can have', () => {
+test('a declaration of a single resource is checked', () => {
   const declare = (more: object) => () => defineCollection({ name: 'x', single: true, ...more });
   assert.throws(declare({}), /\/fields must be an object that names the fields/);
   assert.throws(declare({ value: { kind: 'text' }, timestamps: true }), /\/timestamps is not a known member/);

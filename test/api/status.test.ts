@@ -40,7 +40,7 @@ test('the status has figures of the last hour, minute by minute', { skip: isLock
   assert.equal((await minutes()).length, 11);
 });
 
-test('full memory refuses what grows, is no reason to be unready, and has room after removals', async (t) => {
+test('with full memory, writes that grow are refused, reads go on, and removals make room', async (t) => {
   const { app, as, ask, token, cookie, credentials } = await openTestApp(t, { memoryMax: 1 });
   const member = await as('member');
   const admin = await as('admin');

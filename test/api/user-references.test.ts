@@ -52,7 +52,7 @@ async function open(t: Parameters<typeof openTestApp>[0], options = {}) {
   return { ...opened, mia, admin, eve: await signIn('eve'), bob: await signIn('bob') };
 }
 
-test('a reference to a user who is not there is refused, and one who cannot be read is not', async (t) => {
+test('a reference to an absent user is refused; the user need not be readable', async (t) => {
   const { mia } = await open(t);
   const refused = await mia('POST', '/boards', { json: { title: 'A', memberIds: [3, 9], assigneeId: 8 } });
   assert.deepEqual(
@@ -70,7 +70,7 @@ test('a reference to a user who is not there is refused, and one who cannot be r
   assert.equal((await mia('GET', '/users/3')).status, 404);
 });
 
-test('a user is embedded by the name alone, and only where the field shows it', async (t) => {
+test('an embedded user has only the name, and only if the field shows it', async (t) => {
   const { mia, eve, admin } = await open(t);
   await mia('POST', '/boards', { json: { title: 'A', memberIds: [4, 3], assigneeId: 3 } });
   const shown = await eve('GET', '/boards/1?embed=memberIds');
@@ -89,7 +89,7 @@ test('a user is embedded by the name alone, and only where the field shows it', 
   assert.deepEqual([list.status, Object(list.json)[0].member[0]], [200, { id: 4, name: 'Robert' }]);
 });
 
-test('a removal of a user refuses, removes and clears what refers, with hooks and events for each', async (t) => {
+test('removing a user keeps, removes or clears referring records, with hooks and events for each', async (t) => {
   const seen: string[] = [];
   const beforeWrite = ({ collection, operation, id }: { collection: string; operation: string; id: unknown }) => {
     if (operation !== 'create') seen.push(`${operation} ${collection} ${id}`);
@@ -124,7 +124,7 @@ test('a removal of a user refuses, removes and clears what refers, with hooks an
   assert.deepEqual((await admin('GET', '/diaries')).json, [{ id: 2, title: 'Other' }]);
 });
 
-test('a user with too many records to go is not removed, and told what removes it', async (t) => {
+test('a user with too many records is not removed, and the message names the command that does it', async (t) => {
   const { app, eve, admin } = await open(t, { withoutPort: true });
   const diary = Array.from({ length: 1000 }, () => ({ title: 'X' }));
   for (let count = 0; count <= limits.referrersMax; count += 1000)
@@ -135,7 +135,7 @@ test('a user with too many records to go is not removed, and told what removes i
   assert.equal((await eve('GET', '/me')).status, 200);
 });
 
-test('fields that name users open reading, lists, changes and totals for those whom they name', async (t) => {
+test('fields that name users let these users read, list, count and change a record', async (t) => {
   const { mia, eve, bob, admin } = await open(t);
   await mia('POST', '/boards', { json: { title: 'Shared', memberIds: [3], assigneeId: 4 } });
   await bob('POST', '/boards', { json: { title: 'Own' } });
@@ -173,7 +173,7 @@ test('fields that name users open reading, lists, changes and totals for those w
   assert.deepEqual(await titles(eve), [200, '0', '']);
 });
 
-test('what a create and its repetition show stays, whatever the record lets its creator read', async (t) => {
+test('a repeated create gets the first response, even if its creator may not read the record', async (t) => {
   const secret = defineCollection({
     name: 'hints',
     fields: { text, forId: { kind: 'reference', to: 'users', onDelete: 'remove' } },
@@ -188,7 +188,7 @@ test('what a create and its repetition show stays, whatever the record lets its 
   assert.deepEqual((await eve('GET', '/hints')).json, [{ id: 1, text: 'Psst', forId: 3 }]);
 });
 
-test('a removal by a program takes along what is declared', async (t) => {
+test('a removal by a program follows the declared references', async (t) => {
   const app = await createApp({ collections: [diaries], scryptCost: 1 });
   t.after(() => app.close());
   const { id } = await app.users.create({ name: 'Eve', email: 'eve@example.org' });
@@ -197,7 +197,7 @@ test('a removal by a program takes along what is declared', async (t) => {
   assert.equal(app.collection(diaries).count(), 0);
 });
 
-test('pages of one user among records of others agree with a model, while the named change', async (t) => {
+test("a user's pages agree with a model while the users that records name change", async (t) => {
   const random = generator('pages of one user');
   const rows = Array.from({ length: 3500 }, (_, at) => ({
     title: `${at}`,
@@ -240,7 +240,7 @@ test('pages of one user among records of others agree with a model, while the na
   }
 });
 
-test('what refers by a list, and names its readers in one, is embedded for those and takes few keys', async (t) => {
+test('records that refer by a list and name their readers in one are embedded for these readers', async (t) => {
   const tagged = defineCollection({
     name: 'tagged',
     fields: {
@@ -275,7 +275,7 @@ test('what refers by a list, and names its readers in one, is embedded for those
   assert.deepEqual(shown, ['One', 'One', 'One', 'One', named, named, 'One,Three', 'One,Three', 'One', 'One']);
 });
 
-test('a token of a removed user creates nothing any more, which nobody would own', async (t) => {
+test('the token of a removed user creates nothing', async (t) => {
   const { admin, eve, mia } = await open(t);
   assert.equal((await eve('POST', '/diaries', { json: { title: 'Mine' } })).status, 201);
   assert.equal((await admin('DELETE', '/users/3')).status, 204);

@@ -40,7 +40,7 @@ async function open(
   return { ...opened, mia, eve, admin, authorization };
 }
 
-test('nobody learns of a record that only its owner may read', async (t) => {
+test('nobody can tell that a record exists that only its owner may read', async (t) => {
   const { ask, mia, eve, admin, browserOf } = await open(t);
   const hidden = await mia('POST', '/tasks', { json: { title: 'Secret', rank: 5 } });
   assert.deepEqual([hidden.status, Object(hidden.json).title], [201, 'Secret']);
@@ -94,7 +94,7 @@ test('nobody learns of a record that only its owner may read', async (t) => {
   assert.equal((await mia('PATCH', '/steps/1', { json: { title: 'X' } })).code, 'not_found');
 });
 
-test('who may not read a record cannot remove it, even their own', async (t) => {
+test('users cannot remove a record that they may not read, even their own', async (t) => {
   const letters = defineCollection({
     name: 'letters', singular: 'letter', fields: { title: text }, access: { list: 'admin', read: 'admin' },
   });
@@ -106,7 +106,7 @@ test('who may not read a record cannot remove it, even their own', async (t) => 
   assert.equal((await admin('GET', '/letters/2')).status, 200);
 });
 
-test('a removal that hidden records refuse does not tell how many there are', async (t) => {
+test('a removal that hidden records prevent does not reveal their number', async (t) => {
   const { mia, admin } = await open(t);
   await mia('POST', '/tasks', { json: { title: 'Mine' } });
   await mia('POST', '/steps', { json: { title: 'Seen', taskId: 1 } });
@@ -116,7 +116,7 @@ test('a removal that hidden records refuse does not tell how many there are', as
   assert.match(await detailOf(), /: records refer to it in steps$/);
 });
 
-test('the shorter index finds what is embedded for a caller, however many others refer', async (t) => {
+test('embedded records are found by the shorter index, however many other records refer', async (t) => {
   const tables = new Tables();
   const keysOf = (name: string) => (record: StoredRecord) => Object(record)[name];
   const groups = { taskId: keysOf('taskId'), ownerId: keysOf('ownerId') };
@@ -157,7 +157,7 @@ test('the shorter index finds what is embedded for a caller, however many others
   assert.deepEqual(await steps(), [0, 0]);
 });
 
-test('entity tags tell nothing of records that are hidden', async (t) => {
+test('entity tags reveal nothing about hidden records', async (t) => {
   const { mia, eve } = await open(t);
   await eve('POST', '/tasks', { json: { title: 'Own' } });
   await eve('POST', '/steps', { json: { title: 'Own', taskId: 1 } });
@@ -220,7 +220,7 @@ test('the feed shows what a caller may read, before and after', async (t) => {
   ]);
 });
 
-test('the feed follows who is named in a record, one change after the other', async (t) => {
+test('the feed follows the users that a record names, change by change', async (t) => {
   const memberIds = { kind: 'list', of: { kind: 'reference', to: 'users', onDelete: 'clear' }, default: [] } as const;
   const access = { list: ['owner', 'memberIds'], read: ['owner', 'memberIds'], patch: ['owner', 'memberIds'] };
   const boards = defineCollection({ name: 'boards', fields: { title: text, memberIds }, access });
@@ -250,7 +250,7 @@ test('the feed follows who is named in a record, one change after the other', as
   ]);
 });
 
-test('what concerns others costs a listener no words but the id of the last commit', async (t) => {
+test('changes that a listener may not see send it only the id of the last commit', async (t) => {
   let publish: (changes: readonly object[]) => void = () => undefined;
   const store = { sequence: 0, epoch: 'e', onPublished: (listener: typeof publish) => void (publish = listener) };
   const feed = new ChangeFeed(Object(store), systemClock, [tasks]);

@@ -70,13 +70,13 @@ const refused: readonly [flag: string, text: string][] = [
   ['base-path', 'api'], ['base-path', '/api/'], ['base-path', '/a b'], ['base-path', '//a'],
 ];
 
-test('what is allowed is taken', () => {
+test('allowed values are accepted', () => {
   for (const [flag, text] of allowed) {
     assert.doesNotThrow(() => readConfig(new Map([[flag, text]]), {}), `${flag} ${text}`);
   }
 });
 
-test('what is not allowed is one line that names the option, the value and what is allowed', () => {
+test('a value that is not allowed is one line with the option, the value and the allowed values', () => {
   for (const [flag, text] of refused) {
     const option = Object.values(options).find(({ name }) => name === flag);
     assert.ok(option, flag);
@@ -134,7 +134,7 @@ test('secrets come from a variable or a file, never both, and are never quoted',
   }
 });
 
-test('a variable that looks like an option and is none is reported, with the one that was meant', () => {
+test('an unknown variable that looks like an option is reported, with the one that was probably meant', () => {
   const environment = { CAIRN_PROT: '1', CAIRN_PORT: '1', CAIRN_SECRET_FILE: 'x', PATH: 'x', CAIRN_DATA_FILE: 'x' };
   assert.deepEqual(unknownVariables(environment), [
     'The variable CAIRN_DATA_FILE is not an option; did you mean "CAIRN_DATA"?',
@@ -145,7 +145,7 @@ test('a variable that looks like an option and is none is reported, with the one
   ]);
 });
 
-test('a variable of an option that was withdrawn is reported, with what to do instead', () => {
+test('the variable of a removed option is reported, with what to do instead', () => {
   const metrics = 'read /metrics (with a key of "cairn user key"), /livez and /readyz at the port of the server';
   assert.deepEqual(unknownVariables({ CAIRN_OPS_PORT: '9464', CAIRN_OPS_HOST: '::1', CAIRN_AT_REST: 'off' }), [
     'The variable CAIRN_AT_REST is not an option; leave it out: an idle server writes small JSON files by itself',

@@ -26,7 +26,7 @@ import { createApp, type App } from '../support/inside.ts';
 const json = { 'Content-Type': 'application/json' };
 const lamp = { method: 'POST', target: '/items', fields: json, body: '{"name":"Lamp","price":24.5}' };
 
-test('an app in memory is asked without a port, and leaves nothing behind', async () => {
+test('an app in memory needs no port and leaves nothing behind', async () => {
   const app = await createApp({ auth: 'none' });
   assert.equal(app.users.records.size, 0);
   const made = await app.inject(lamp);
@@ -76,7 +76,7 @@ test('two apps in one process share nothing', async () => {
   await other.close();
 });
 
-test('an app listens on a port of its own, and is gone when it is closed', async () => {
+test('an app listens on its own port until it is closed', async () => {
   const app = await createApp();
   const port = await app.listen({ port: 0, host: '127.0.0.1' });
   const url = `http://127.0.0.1:${port}/livez`;
@@ -85,7 +85,7 @@ test('an app listens on a port of its own, and is gone when it is closed', async
   await assert.rejects(fetch(url));
 });
 
-test('an app answers for a server that is already there', async (t) => {
+test('an app handles the requests of an existing server', async (t) => {
   const app = await createApp({ auth: 'none' });
   const server = createServer((incoming, outgoing) => {
     if (incoming.url === '/own') outgoing.end('own');
@@ -106,7 +106,7 @@ test('an app answers for a server that is already there', async (t) => {
   assert.equal(await client.rest(), '', 'what would follow an Upgrade is not read');
 });
 
-test('an app beside a server of its own closes in the documented order while a feed is open', async (t) => {
+test('an app that serves an existing server closes in the documented order while a feed is open', async (t) => {
   const app = await createApp({ auth: 'none' });
   const server = createServer(app.handler).listen(0, '127.0.0.1');
   t.after(() => server.closeAllConnections());
@@ -124,7 +124,7 @@ test('an app beside a server of its own closes in the documented order while a f
   assert.equal((await reader?.read())?.done, true);
 });
 
-test('a body that something else has read is named as that', async (t) => {
+test('a body that other code has read is reported as such', async (t) => {
   const messages: unknown[] = [];
   const log = { ...silentLog, message: (...message: unknown[]) => void messages.push(message[2]) };
   const app = await createApp({ auth: 'none', log });
@@ -156,7 +156,7 @@ test('the data outlives the app, and its directory is free again', async (t) => 
   await second.close();
 });
 
-test('a password that is made is asked for once, before there is a user that has it', async (t) => {
+test('the function for a generated password is called once, before the user is created', async (t) => {
   const options = { directory: temporaryDirectory(t), scryptCost: 1 };
   const fail = (): never => {
     throw new Error('nowhere to keep it');
@@ -176,7 +176,7 @@ test('a password that is made is asked for once, before there is a user that has
   assert.equal(made, 1);
 });
 
-test('what is asked without a port keeps no caller out', async (t) => {
+test('requests without a port do not count towards the connections', async (t) => {
   const app = await createApp({ auth: 'none', directory: temporaryDirectory(t) });
   const port = await app.listen({ port: 0, host: '127.0.0.1' });
   let asked = 0;
@@ -193,7 +193,7 @@ test('what is asked without a port keeps no caller out', async (t) => {
   await app.close();
 });
 
-test('an app that cannot start lets its directory go', async (t) => {
+test('an app that cannot start releases its directory', async (t) => {
   const directory = temporaryDirectory(t);
   writeFileSync(join(directory, 'keys.json'), '{}', { mode: 0o600 });
   await assert.rejects(createApp({ directory }), { name: 'KeyRingError' });
@@ -208,7 +208,7 @@ test('an app that cannot start lets its directory go', async (t) => {
   await assert.rejects(createApp({ trustedProxies: ['proxy'] }), { name: 'OptionError' });
 });
 
-test('a collection of one\'s own has routes, rules, and access', async (t) => {
+test('a collection of your own has routes, rules and access', async (t) => {
   const declaration = {
     name: 'books',
     singular: 'book',
@@ -234,7 +234,7 @@ test('a collection of one\'s own has routes, rules, and access', async (t) => {
   await assert.rejects(createApp({ collections: [ofNobody] }), { name: 'OptionError', message: /must be one of/ });
 });
 
-test('records of a collection of one\'s own are listed, changed, described, and there after a restart', async (t) => {
+test('records of your own collections are listed, changed and described, and survive a restart', async (t) => {
   const directory = join(temporaryDirectory(t), 'data');
   const books = defineCollection({
     name: 'books',
@@ -280,7 +280,7 @@ test('records of a collection of one\'s own are listed, changed, described, and 
   assert.equal(next.body, '{"id":3,"title":"Persuasion"}');
 });
 
-test('hooks: one refuses before, one is told after, and neither is asked about what was refused', async (t) => {
+test('beforeWrite can refuse a write, afterWrite sees only writes that happened', async (t) => {
   const told: Change[] = [];
   const app = await createApp({
     auth: 'none',
@@ -405,7 +405,7 @@ async function reopen(t: TestContext, before: Shape, body: object, after: Shape)
   return '';
 }
 
-test('a field that is added as defaulted or optional reopens the store, and so does one that is gone', async (t) => {
+test('a store opens with a new field that is optional or has a default, and without a removed field', async (t) => {
   const title = { kind: 'text' } as const;
   const book = { title: 'Emma' };
   const with_ = (pages: Field): Shape => ({ title, pages });
@@ -417,7 +417,7 @@ test('a field that is added as defaulted or optional reopens the store, and so d
   assert.equal(await reopen(t, with_({ kind: 'integer' }), both, { title }), '[{"id":1,"title":"Emma"}]');
 });
 
-test('a change that the stored records do not fit names record, field and remedy', async (t) => {
+test('if stored records do not fit a declaration, the error names record, field and remedy', async (t) => {
   const title = { kind: 'text' } as const;
   const lacking = reopen(t, { title }, { title: 'Emma' }, { title, pages: { kind: 'integer' } });
   await assert.rejects(lacking, (error: Error) => {
@@ -430,7 +430,7 @@ test('a change that the stored records do not fit names record, field and remedy
 });
 
 const starts = { skip: isLockedRun && 'a locked-down process starts no other one' };
-test('a store that does not fit is mended by hand, as the reference says', starts, async (t) => {
+test('a store that does not fit its declaration can be mended by hand, as the manual says', starts, async (t) => {
   const directory = join(temporaryDirectory(t), 'data');
   const open = (directory: string, fields: Shape): Promise<App> => {
     const books = defineCollection({ name: 'books', singular: 'book', fields });
@@ -448,7 +448,7 @@ test('a store that does not fit is mended by hand, as the reference says', start
   assert.equal((await second.inject({ target: '/books' })).body, '[{"id":1,"name":"Emma","pages":474}]');
 });
 
-test('close waits for what the handler and inject still answer', async (t) => {
+test('close waits for requests of the handler and inject', async (t) => {
   const app = await createApp({ auth: 'none' });
   const server = createServer(app.handler).listen(0, '127.0.0.1');
   t.after(() => void server.close());
@@ -494,7 +494,7 @@ test('close waits for a long answer that the handler still sends', async (t) => 
   assert.deepEqual([sent.writableEnded, sent.writableLength], [true, 0]);
 });
 
-test('close gives up on what never comes after 30 s', async (t) => {
+test('close gives up after 30 s', async (t) => {
   const app = await createApp({ auth: 'none' });
   const server = createServer(app.handler).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -518,7 +518,7 @@ test('close gives up on what never comes after 30 s', async (t) => {
   await closed;
 });
 
-test('an app that is closed answers nothing but that it is', async () => {
+test('a closed app responds only that it is closed', async () => {
   const app = await createApp({ auth: 'none' });
   await app.inject(lamp);
   const closed = { name: 'InvariantError', message: /closed/ };
@@ -534,7 +534,7 @@ test('an app that is closed answers nothing but that it is', async () => {
   await app.close();
 });
 
-test('without authentication only callers on this machine are answered, through whatever entrance', async (t) => {
+test('without authentication every entrance accepts only callers on this machine', async (t) => {
   const app = await createApp({ auth: 'none' });
   t.after(() => app.close());
   for (const [address, status] of [['127.0.0.1', 200], ['::1', 200], ['203.0.113.9', 421], ['', 421]] as const) {
@@ -542,7 +542,7 @@ test('without authentication only callers on this machine are answered, through 
   }
 });
 
-test('OPTIONS * is answered alike through each entrance (RFC 9110 §9.3.7)', async (t) => {
+test('OPTIONS * gets the same response through each entrance (RFC 9110 §9.3.7)', async (t) => {
   const app = await createApp();
   t.after(() => app.close());
   const port = await app.listen({ port: 0, host: '127.0.0.1' });
@@ -553,7 +553,7 @@ test('OPTIONS * is answered alike through each entrance (RFC 9110 §9.3.7)', asy
   assert.equal((await app.inject({ method: 'GET', target: '*' })).status, 400);
 });
 
-test('inject takes bytes of any kind, and options that are given as undefined', async (t) => {
+test('inject accepts all kinds of bytes, and options that are undefined', async (t) => {
   const app = await createApp({ auth: 'none' });
   t.after(() => app.close());
   const body = new TextEncoder().encode(lamp.body);
@@ -562,7 +562,7 @@ test('inject takes bytes of any kind, and options that are given as undefined', 
   assert.equal((await app.inject(bare)).status, 200);
 });
 
-test('a list that breaks while it is sent is logged', async (t) => {
+test('a list that fails while it is sent is logged', async (t) => {
   // Between two pieces of a long list the clock is asked: here by a clock that breaks before the last one.
   let [asked, breaksAt] = [0, Infinity];
   const elapsed = (): number => {

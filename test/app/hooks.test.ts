@@ -51,7 +51,7 @@ test('a beforeWrite that is asynchronous, or returns something, refuses the writ
   }
 });
 
-test('beforeWrite that reads what is not there is broken, and refuses with 500', async (t) => {
+test('a beforeWrite that reads a missing member is a fault: 500', async (t) => {
   const reads: readonly [(read: Read) => unknown, RegExp][] = [
     [(read) => read.get('item', 1), /no collection "item"/],
     [(read) => read.referring('items', 'ownerId', 1), /by "ownerId": it is not a reference/],
@@ -91,7 +91,7 @@ test('beforeWrite reads members one by one, and more than 50,000 are a fault', a
   assert.deepEqual(logged, []);
 });
 
-test('beforeWrite refuses with issues of its own, with a message, or not at all when it is broken', async (t) => {
+test('beforeWrite can refuse with issues or a message; a fault in it is a 500', async (t) => {
   const issues = [{ pointer: '/name', code: 'not_nice', detail: 'must be nice' }];
   const cases: readonly [unknown, number, RegExp][] = [
     [new CairnError('validation_failed', 'Cannot accept: no', { issues }), 422, /"code":"validation_failed".*not_nice/],
@@ -118,7 +118,7 @@ test('beforeWrite refuses with issues of its own, with a message, or not at all 
   }
 });
 
-test('an afterWrite that fails is logged, and the caller is answered as ever', async (t) => {
+test('an afterWrite that fails is logged, and does not change the response', async (t) => {
   const failing: readonly NonNullable<Hooks['afterWrite']>[] = [
     () => { throw new Error('after boom'); },
     async () => { throw new Error('after boom'); },
@@ -139,7 +139,7 @@ test('an afterWrite that fails does not keep the first administrator from being 
   assert.equal(app.users.records.size, 1);
 });
 
-test('hooks may be methods that know what they belong to', async (t) => {
+test('hooks may be methods of an object', async (t) => {
   class Own implements Hooks {
     seen: number[] = [];
     beforeWrite({ id }: { id: number | string }): undefined {
@@ -155,7 +155,7 @@ test('hooks may be methods that know what they belong to', async (t) => {
   assert.deepEqual(hooks.seen, [1, 1]);
 });
 
-test('without a log, faults leave a trace on standard error', async (t) => {
+test('without a log, faults are printed to standard error', async (t) => {
   let told = '';
   t.mock.method(process.stderr, 'write', (text: string) => ((told += text), true));
   const app = await createApp({ auth: 'none', hooks: { beforeWrite: () => { throw new TypeError('broken hook'); } } });

@@ -112,7 +112,7 @@ for (const [name, format] of [['json', undefined], ['readable', readable]] as co
   });
 }
 
-test('the pretty log shows the path of what was not found, without its query, and no other path', async () => {
+test('the pretty log shows a path that was not found, without its query', async () => {
   const { stream, batches } = createSink();
   const log = logTo(stream, { format: readable });
   log.request(entry);
@@ -143,7 +143,7 @@ test('the level hides requests and messages below it, but never a security event
   ]);
 });
 
-test('a slow reader: memory stays bounded, dropped lines are counted and told, security events are kept', async (t) => {
+test('with a slow reader memory stays bounded, dropped lines are reported, security events are kept', async (t) => {
   const pass = stopTime(t);
   const { stream, batches, take } = createSink(true);
   const log = logTo(stream);
@@ -165,7 +165,7 @@ test('a slow reader: memory stays bounded, dropped lines are counted and told, s
   assert.equal(lines.filter((line) => line.includes('"request"')).length + dropped, 20_001);
 });
 
-test('security events wait for a sink that takes nothing, but not without bound', () => {
+test('security events wait for a blocked sink, up to a bound', () => {
   const { stream } = createSink(true);
   const log = logTo(stream);
   const detail = 'x'.repeat(100_000);
@@ -177,7 +177,7 @@ test('security events wait for a sink that takes nothing, but not without bound'
   assert.ok(log.dropped > 0);
 });
 
-test('a failing sink is told of once, and what it did not take when it works again', async (t) => {
+test('a failing sink is reported once, and the lines that it missed when it works again', async (t) => {
   const pass = stopTime(t);
   let taken = '';
   let isFull = true;
@@ -210,7 +210,7 @@ test('a failing sink is told of once, and what it did not take when it works aga
   assert.deepEqual([failures, log.dropped], [['ENOSPC', 'ENOSPC'], 11]);
 });
 
-test('a sink that takes a few bytes at a time gets them all', async () => {
+test('a sink that accepts a few bytes at a time gets them all', async () => {
   let taken = '';
   const log = createLog({
     level: 'info', clock,
@@ -228,7 +228,7 @@ test('a sink that takes a few bytes at a time gets them all', async () => {
 });
 
 for (const [what, wholeLines] of [['in the middle of a line', 2.5], ['between two lines', 2]] as const) {
-  test(`a sink that gets full ${what} drops the rest of them, counted, and no later line`, async (t) => {
+  test(`a sink that gets full ${what} drops and counts the rest of them, but no later line`, async (t) => {
     const pass = stopTime(t);
     let taken = '';
     let room = Infinity;
@@ -262,7 +262,7 @@ for (const [what, wholeLines] of [['in the middle of a line', 2.5], ['between tw
   });
 }
 
-test('a sink that throws, takes nothing or calls back twice is one that fails', async (t) => {
+test('a sink fails if it throws, accepts nothing or calls back twice', async (t) => {
   const pass = stopTime(t);
   const failures: string[] = [];
   const misdeeds: LogSink['write'][] = [
@@ -308,7 +308,7 @@ test('a batch that is long enough is written without waiting for more', async (t
   assert.equal(batches.length, 2);
 });
 
-test('a stream that went away disturbs nothing', async () => {
+test('a stream that was closed causes no error', async () => {
   const stream = new Writable({ write: (_chunk, _encoding, done) => done(new Error('EPIPE')) });
   const log = logTo(stream);
   log.request(entry);
@@ -320,7 +320,7 @@ test('a stream that went away disturbs nothing', async () => {
   assert.equal(stream.listenerCount('error'), 1, 'however many logs write to it');
 });
 
-test('closing waits for a reader, but not for ever', async () => {
+test('closing waits for a slow reader, but not forever', async () => {
   const { stream } = createSink(true);
   const log = logTo(stream);
   log.request(entry);

@@ -85,7 +85,7 @@ test('/metrics is for administrators and their read-only API keys', async (t) =>
   }
 });
 
-test('a collection or a route called metrics takes the place of the figures, and a line says so', async (t) => {
+test('a collection or route called metrics replaces the metrics, and the log says so', async (t) => {
   const lines: string[] = [];
   const log = { info() {}, error() {}, warn: (line: string) => void lines.push(line) };
   const metrics = defineCollection({ name: 'metrics', fields: { title: { kind: 'text' } } });
@@ -121,7 +121,7 @@ test('/metrics is served when the share of the caller is used up', async (t) => 
   assert.equal((await fetch(`${url}/metrics`)).status, 200);
 });
 
-test('promtool finds nothing to object to', async (t) => {
+test('promtool accepts the metrics', async (t) => {
   const lint = (text: string) => spawnSync('promtool', ['check', 'metrics'], { input: text, encoding: 'utf8' });
   if (isLockedRun || lint('').error !== undefined) return t.skip('promtool is not to be had here');
   const app = await createApp({ auth: 'none' });
@@ -148,7 +148,7 @@ test('Prometheus text format 0.0.4: labels and numbers of any kind', () => {
   assert.ok(Number.isNaN(samples.find(({ name }) => name === 'c')?.value));
 });
 
-test('the grammar check finds what is wrong', () => {
+test('the grammar check finds mistakes', () => {
   const wrong = [
     'a 1', '# TYPE a gauge\na 1', '# HELP a x\n# TYPE a gauge\na{b=c} 1\n', '# HELP a x\n# TYPE a gauge\na 1,5\n',
     '# HELP a x\n# TYPE a gauge\na 1\na 1\n', '# HELP a x\n# TYPE a gauge\nb 1\n', '# HELP a x\n# TYPE a meter\na 1\n',

@@ -52,7 +52,7 @@ test('minutes without requests are kept, sixty in all, also after a long silence
   assert.equal(starts.at(-1), Math.floor(clock.now() / 60_000) * 60_000);
 });
 
-test('a feed is counted, and its duration is no latency', () => {
+test('a feed is counted as a request, but its duration is not a latency', () => {
   const minutes = new Minutes(new TestClock(), () => 0);
   minutes.request({ ...entry, durationMs: 1 });
   minutes.request({ ...entry, target: '/changes', route: '/changes', durationMs: 7000 });

@@ -14,7 +14,7 @@ const createAny = (options: unknown): unknown => Reflect.apply(createApp, undefi
 const declareAny = (field: object): unknown =>
   Reflect.apply(defineCollection, undefined, [{ name: 'books', singular: 'book', fields: { a: field } }]);
 
-test('a declaration that would store what the next start refuses is refused itself', () => {
+test('a declaration with an unknown member or a contradiction is refused', () => {
   const kinds = 'text, integer, number, boolean, choice, email, timestamp, reference, url, list, object, json';
   const wrong: readonly [object, string][] = [
     [{ kind: 'text', readOnly: true }, '/readOnly is not a known member'],
@@ -39,13 +39,13 @@ test('a declaration that would store what the next start refuses is refused itse
   }
 });
 
-test('access that would not be looked at is refused', () => {
+test('an access rule that would never be checked is refused', () => {
   const declaration = { name: 'books', singular: 'book', fields: {}, access: { lst: 'public' } };
   const define = (): unknown => Reflect.apply(defineCollection, undefined, [declaration]);
   assert.throws(define, { name: 'OptionError', message: /"books": \/access\/lst is not .* mean "list"/ });
 });
 
-test('a declaration that is narrow and sound is taken', async () => {
+test('narrow but sound declarations are accepted', async () => {
   const fields: Shape = {
     short: { kind: 'text', max: 2 },
     long: { kind: 'text', min: 30 },
@@ -60,13 +60,13 @@ test('a declaration that is narrow and sound is taken', async () => {
   await app.close();
 });
 
-test('only what defineCollection has checked becomes a collection', async () => {
+test('only checked definitions become collections', async () => {
   const literal = { ...declare({ t: { kind: 'text' }, n: { kind: 'integer' } }), name: 'notes' };
   const refused = { name: 'OptionError', message: /\/collections\/0\/fields\/id has a name/ };
   await assert.rejects(createApp({ collections: [literal] }), refused);
 });
 
-test('what would take the place of something else in the OpenAPI document is refused, naming both', async () => {
+test('two names that collide in the OpenAPI document are refused, and the error has both', async () => {
   const derived = ['newItem', 'itemReplacement', 'itemPatch'];
   for (const singular of ['user', 'session', 'issue', 'problem', 'token', 'health', ...derived]) {
     const message =
@@ -87,7 +87,7 @@ test('what would take the place of something else in the OpenAPI document is ref
   }
 });
 
-test('a collection may have any name, also one that begins like a schema or is a member of every object', async () => {
+test('a collection may be named like a schema or a member of every object', async () => {
   const named: readonly [name: string, operation: string][] = [
     ['newArrivals', 'createEntryNewArrival'], ['manyNews', 'createEntryManyNew'], ['new', 'createNew'],
     ['bookPatch', 'createBookPatchEntry'], ['constructor', 'createConstructor'], ['then', 'createThen'],
@@ -106,7 +106,7 @@ test('a collection may have any name, also one that begins like a schema or is a
   await app.close();
 });
 
-test('options keep to what the command line allows, and the refusal names them', async () => {
+test('options have the bounds of the command line, and the error names the option', async () => {
   const cluster = { members: ['https://10.0.0.1:2379'] };
   const wrong: readonly { readonly [name: string]: unknown }[] = [
     { auth: 'None' }, { auth: false }, { registration: 'yes' }, { requireIfMatch: 'no' },
@@ -127,7 +127,7 @@ test('options keep to what the command line allows, and the refusal names them',
   }
 });
 
-test('a plain definition is taken as what defineCollection makes of it, and a wrong one refused', async () => {
+test('a plain definition is checked and used like one from defineCollection', async () => {
   const app = await createApp({ collections: [{ name: 'books', fields: {} }] });
   assert.equal(app.collection('books').name, 'books');
   await app.close();
@@ -135,7 +135,7 @@ test('a plain definition is taken as what defineCollection makes of it, and a wr
   await assert.rejects(async () => createAny({ collections: [{ name: 'books' }] }), wrong);
 });
 
-test('options at their bounds are taken', async () => {
+test('options at their bounds are accepted', async () => {
   const right: readonly AppOptions[] = [
     { scryptCost: 1, passwordLengthMin: 8 }, { scryptCost: 20, passwordLengthMin: 128 },
     { corsOrigins: [], trustedProxies: [], auth: undefined },
@@ -144,7 +144,7 @@ test('options at their bounds are taken', async () => {
   for (const options of right) await (await createApp(options)).close();
 });
 
-test('an administrator who breaks a rule is refused by the name of the field', async () => {
+test('an invalid administrator is refused, and the error names the field', async () => {
   for (const [administrator, field] of [
     [{}, 'email'], [{ email: 'x' }, 'email'], [{ email: 'a@b.example', password: 'short' }, 'password'],
     [{ email: 'a@b.example' }, 'password'],
@@ -164,7 +164,7 @@ test('the log needs no clock', () => {
   assert.ok(createLog({ level: 'info', sink: process.stderr }));
 });
 
-test('an option that createApp does not have is refused, and the one that was meant is named', async () => {
+test('an unknown option of createApp is refused, with the option that was probably meant', async () => {
   const hints: Readonly<Record<string, RegExp>> = {
     dirctory: /no such option; did you mean "directory"\?$/,
     passwordMin: /no such option; did you mean "passwordLengthMin"\?$/,
@@ -177,7 +177,7 @@ test('an option that createApp does not have is refused, and the one that was me
   }
 });
 
-test('a declaration that lacks a part is refused by the name of the part', () => {
+test('a declaration with a missing part is refused, and the error names the part', () => {
   const fields = { a: { kind: 'text' } };
   for (const [declaration, message] of [
     [{ name: 'books', singular: '', fields }, /"books": \/singular must be at least 1 character long$/],

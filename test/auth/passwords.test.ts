@@ -116,7 +116,7 @@ test('two hashes run at a time, 32 wait, and one more is refused immediately', a
   assert.equal(await passwords.verify('x', undefined, turn), false, 'there is room again');
 });
 
-test('callers take turns, and one alone has at most half of the queue', async () => {
+test('callers take turns, and one caller has at most half of the queue', async () => {
   const { done, refused, ask } = queue(setUp(10));
   const asked = Array.from({ length: 40 }, () => ask('attacker 1'));
   asked.push(ask('user 1'), ask('user 2'));
@@ -137,7 +137,7 @@ test('in a full queue the caller with the most hashes loses one to the others', 
   assert.ok(done.length >= 33, 'hardly a place stays free');
 });
 
-test('a failed hash hands its place to the next one', async () => {
+test('the next hash starts when one fails', async () => {
   const passwords = new Passwords({ random: testRandom('x'), scryptCost: 60 });
   for (let round = 0; round < 40; round += 1) await assert.rejects(passwords.hash('x', turn));
 });
@@ -171,7 +171,7 @@ for (const password of common) {
   });
 }
 
-test('a password must not have the e-mail address of its user in it; its name may be there', () => {
+test("a password must not contain the user's e-mail address; the name may be in it", () => {
   for (const password of [owner, owner.toUpperCase(), `${owner} 2024`])
     assert.deepEqual(codesOf(password), ['too_common'], password);
   for (const password of ['Anna Maria Sorglos', 'Sorglos12345678', 'P4ssw0rd12345678', 'dragon1990dragon'])

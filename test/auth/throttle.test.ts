@@ -64,7 +64,7 @@ test('one IPv6 network of 48 bits is one network', () => {
   assert.equal(fail(throttle, 'z@example.org', '192.0.2.1'), 0, 'an IPv4 address');
 });
 
-test('two strangers: the failures of one leave the other its own', () => {
+test('two unknown callers: the failures of one do not delay the other', () => {
   for (const [one, other] of [['192.0.2.1', '192.0.2.2'], ['2001:db8:7::1', '2001:db8:8::1'], ['192.0.2.1', '::1']]) {
     const { throttle } = setUp();
     for (let index = 0; index < 100; index += 1) fail(throttle, anyone(index), one ?? '');
@@ -128,7 +128,7 @@ function attack(throttle: Throttle): void {
   }
 }
 
-test('failures of others do not delay an account from a network where it has signed in before', () => {
+test("other people's failures do not delay an account from a network where it has signed in before", () => {
   const { throttle } = setUp();
   throttle.signIn('a@example.org', '192.0.2.1').settle('succeeded');
   attack(throttle);
@@ -137,7 +137,7 @@ test('failures of others do not delay an account from a network where it has sig
   assert.equal(failuresUntilRefused(() => fail(throttle, 'a@example.org', '192.0.2.1')), 5, 'but by its own failures');
 });
 
-test('failures of others do not delay an account with a session, even after a restart', () => {
+test("other people's failures do not delay an account with a session, even after a restart", () => {
   const { throttle } = setUp();
   attack(throttle);
   assert.throws(() => throttle.signIn('a@example.org', '192.0.2.1'), { code: 'too_many_requests' });
@@ -164,7 +164,7 @@ test('attempts that are withdrawn or succeed do not count', () => {
   }
 });
 
-test('the caller of a hash is a pair that signed in before, or a network', () => {
+test('hashes are counted by account and address if the pair signed in before, else by network', () => {
   const { throttle } = setUp();
   const turnOf = (account: string, address: string, hasSession = false) => {
     const { turn, settle } = throttle.signIn(account, address, hasSession);
@@ -209,7 +209,7 @@ test('one address: 30 new e-mail addresses, then one per 10 seconds; sign-ins ar
   assert.equal(failuresUntilRefused(() => fail(throttle, 'a@example.org', '192.0.2.1')), 5);
 });
 
-test('in total: 600 new e-mail addresses of strangers, then five per second, and none of users count', () => {
+test("in total: 600 new e-mail addresses from anonymous callers, then five per second; users' own do not count", () => {
   const { clock, throttle } = setUp();
   const stranger = (index: number): void => throttle.countNewEmail(undefined, `10.0.${index >> 8}.${index & 255}`);
   const user = (userId: number): void => throttle.countNewEmail(userId, '192.0.2.1');
@@ -227,7 +227,7 @@ test('one user: 30 new e-mail addresses from anywhere, then one per 10 seconds',
   throttle.countNewEmail(8, '192.0.2.1');
 });
 
-test('guesses at the current password are counted by user, and apart from sign-ins', () => {
+test('wrong current passwords are counted by user, apart from sign-ins', () => {
   const { throttle } = setUp();
   attack(throttle);
   for (let index = 0; index < 5; index += 1) throttle.proof(7).settle('failed');
@@ -242,7 +242,7 @@ function heapUsed(): number {
   return process.memoryUsage().heapUsed;
 }
 
-test('beyond the bound of names, the one that failed longest ago is forgotten, and so is a known pair', () => {
+test('the throttle forgets the oldest failures and known pairs when it has too many names', () => {
   const { throttle } = setUp();
   for (let index = 0; index < 5; index += 1) throttle.proof(0).settle('failed');
   throttle.signIn('a@example.org', '192.0.2.1').settle('succeeded');
@@ -256,7 +256,7 @@ test('beyond the bound of names, the one that failed longest ago is forgotten, a
   assert.equal(throttle.signIn('a@example.org', '192.0.2.1').turn, '192.0.2.1');
 });
 
-test('many names need no more memory, and delay few others', () => {
+test('a flood of names takes bounded memory and delays few other accounts', () => {
   const { clock, throttle } = setUp();
   const before = heapUsed();
   for (let index = 0; index < 20_000; index += 1) {

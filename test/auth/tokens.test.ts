@@ -340,7 +340,7 @@ test('many tokens are verified, some of them repeatedly', () => {
   }
 });
 
-test('sessions end now, or after the second of the tokens that were issued since they last ended', () => {
+test('sessions end now, or after the second in which a later token was issued', () => {
   assert.equal(nextSignOut(10_500), 10_500);
   assert.equal(nextSignOut(10_500, 3000), 10_500);
   assert.equal(nextSignOut(10_500, 10_200), 11_000);

@@ -55,7 +55,7 @@ const exchanges = [
   `GET /later ${host}\r\nnonsense\r\n\r\n`,
 ];
 
-test('connections that break at any point of an exchange leave budgets, lists and places as they were', async (t) => {
+test('connections that break at any point leave all budgets as they were', async (t) => {
   const random = generator('broken connections');
   const { server, port } = await startListener({
     limits: { lingerTimeoutMs: 20, gatheringConnectionsMin: 4 }, handle: createHandle(routes), memoryMax: 64 * 2 ** 20,
@@ -88,7 +88,7 @@ test('connections that break at any point of an exchange leave budgets, lists an
   await until(isQuiet);
 });
 
-test('no memory is held for a reply that is made after its connection has broken', async (t) => {
+test('no memory is held for a response if its connection has already broken', async (t) => {
   const made: (() => void)[] = [];
   const wait: Handle = async () => {
     await new Promise<void>((resolve) => made.push(resolve));

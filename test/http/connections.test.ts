@@ -114,7 +114,7 @@ test('an idle connection is closed', async (context) => {
   await assertLast(client, { status: 200 });
 });
 
-test('a caller that leaves during its content changes nothing, one that half-closes is served', async (context) => {
+test('a caller that leaves while it sends a body changes nothing; one that half-closes is served', async (context) => {
   let stored = 0;
   const listener = await start(context, {}, {
     'POST /store': async (request) => {
@@ -140,7 +140,7 @@ test('a caller that leaves during its content changes nothing, one that half-clo
   await assertServes(listener);
 });
 
-test('a reader that reads nothing is cut off, and a slow one is not', async (context) => {
+test('a client that reads nothing is cut off, and a slow one is not', async (context) => {
   let returned = 0;
   async function* endless(): AsyncGenerator<string> {
     try {
@@ -174,7 +174,7 @@ test('a reader that reads nothing is cut off, and a slow one is not', async (con
   await assertServes(listener);
 });
 
-test('a reader that does not read a large reply is cut off', async (context) => {
+test('a client that does not read a large response is cut off', async (context) => {
   const big = text('y'.repeat(8 * 1024 * 1024));
   const listener = await start(context, { slowReaderTimeoutMs: 100 }, { 'GET /big': () => big });
   const lazy = new RawClient(listener.port).send(`GET /big ${host}\r\n`);
@@ -310,7 +310,7 @@ async function growthPerTurn(figure: () => number, isOver: () => boolean): Promi
 }
 
 for (const name of ['http', 'https']) {
-  test(`${name}: ignored requests of one address are read from one connection in each turn`, async (context) => {
+  test(`${name}: ignored requests of one address are read from one connection per turn`, async (context) => {
     if (name === 'https' && isLockedRun) return context.skip('a locked run starts no openssl');
     const directory = mkdtempSync(join(tmpdir(), 'cairn-pause-'));
     context.after(() => rmSync(directory, { recursive: true }));
@@ -335,7 +335,7 @@ for (const name of ['http', 'https']) {
   });
 }
 
-test('content in tiny chunks is read from one connection in each turn, and endless it is not parsed', async (t) => {
+test('bodies in tiny chunks are read from one connection per turn, and an endless one is not parsed', async (t) => {
   let [begun, read] = [0, 0];
   const count = (request: Request): void => {
     begun += 1;
@@ -377,7 +377,7 @@ test('content in tiny chunks is read from one connection in each turn, and endle
   }
 });
 
-test('a reply without content counts in memory while an earlier one is not read', async (context) => {
+test('a response without a body counts in memory while an earlier one is unread', async (context) => {
   const big = text('y'.repeat(8 * 1024 * 1024));
   const listener = await start(context, {}, { 'GET /big': () => big }, { memoryMax: 256 * 1024 * 1024 });
   const { memory } = listener.server;
@@ -462,7 +462,7 @@ test('endless pipelined requests behind an unfinished reply are discarded unpars
   await assertServes(listener);
 });
 
-test('replies do not pile up for a caller that reads nothing', async (context) => {
+test('responses do not pile up for a caller that reads nothing', async (context) => {
   let handled = 0;
   const big: Handle = () => {
     handled += 1;
@@ -501,7 +501,7 @@ test('a caller that pipelines small requests and reads nothing is cut off in tim
   await assertServes(listener);
 });
 
-test('a connection with too many requests behind an unfinished reply is cut', async (context) => {
+test('a connection with too many requests behind an unfinished response is cut', async (context) => {
   const { wait, open } = gatedHandler();
   // A caller has a share of 330 ignored requests.
   const more = { memoryMax: 4 * 330 * 2048 };
@@ -676,7 +676,7 @@ test('content over the limit is refused before it is read, or as soon as it is t
   await assertServes(listener);
 });
 
-test('content in tiny chunks is put together, in memory of its own size', async (context) => {
+test('a body in tiny chunks takes no more memory than its size', async (context) => {
   const big: Handle = async (request) => text((await request.receiveBody(1024 * 1024)).toString('latin1'));
   const listener = await start(context, {}, { 'POST /big': big });
   const parts = Array.from({ length: 50_000 }, (_, index) => String(index % 10).repeat(17));
@@ -776,7 +776,7 @@ test('beyond the limit of requests in flight callers get 503, but probes are alw
   for (const client of [...waiting, shed]) client.socket.destroy();
 });
 
-test('a caller has a share of the requests in flight, and others are answered beyond it', async (context) => {
+test('a caller has a share of the requests in flight, and the rest stays for others', async (context) => {
   const { wait, open } = gatedHandler();
   /** Waits for the user that the query names, with or without content. */
   const known: Handle = async (request) => {
@@ -918,7 +918,7 @@ test('a stream that fails before its first piece gets an answer, and pairs are n
   client.socket.destroy();
 });
 
-test('where others wait for all of the memory, the one with the most loses its oldest reply', async (context) => {
+test('if all memory for responses is taken, the caller with the most loses its oldest one', async (context) => {
   // More than the buffers of the system take.
   const size = 8 * 1024 * 1024;
   const big: Handle = (request) => {
@@ -999,7 +999,7 @@ test('slow bodies do not count as requests in flight, and share a bound in bytes
   for (const client of [...slow, large]) client.socket.destroy();
 });
 
-test('a slow body does not count as in flight either where something was waited for before it', async (context) => {
+test('a slow body does not count as in flight even if the request waited before it', async (context) => {
   const { wait, open } = gatedHandler();
   const confirmed: Handle = async (request) => {
     await wait(request);
@@ -1063,7 +1063,7 @@ test('a caller has a share of the memory for bodies, and the one with the most m
   await until(() => left() === 0, 'memory is not given back');
 });
 
-test('of 1,000 requests in flight, draining cuts none', async (context) => {
+test('draining finishes all of 1,000 requests in flight', async (context) => {
   const waits = gate();
   const wait: Handle = async (request) => {
     await request.receiveBody(10);
@@ -1113,7 +1113,7 @@ test('draining lets a slow reader have the rest of its reply', async (context) =
   assert.equal(await drained, 0);
 });
 
-test('a port that closes first does not end the wait for a reply on another', async (context) => {
+test('a closed port does not end the wait for a response on another', async (context) => {
   const big = text('y'.repeat(8 * 1024 * 1024));
   const { server, port } = await start(context, {}, { 'GET /big': () => big });
   await server.listen({ port: 0, host: '127.0.0.1' });

@@ -252,7 +252,7 @@ test('every reply of the API has the fields that protect it in browsers', async 
   }
 });
 
-test('a caller that leaves in mid content changes nothing', async () => {
+test('a caller that leaves in the middle of a body changes nothing', async () => {
   const before = alone.app.store.status().commits;
   const head = `POST /items ${host}${bearer()}${json}Content-Length: 23\r\n\r\n`;
   const client = new RawClient(alone.port).send(head + good);

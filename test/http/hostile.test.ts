@@ -241,7 +241,7 @@ answers('known, but not here', [
   ),
 ]);
 
-test('the head is checked again, whatever the parser let pass', () => {
+test("the head is checked again after Node's parser", () => {
   type Head = Parameters<typeof checkHead>[0] & { readonly version: string };
   const check = (raw: readonly string[], { version = '1.1', ...other }: Partial<Head> = {}) =>
     checkHead(
@@ -288,7 +288,7 @@ test('a handler gets the target exactly as sent, and each request has an id', as
   assert.match(one?.id ?? '', /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
 });
 
-test('a problem has the id under which the request is logged', async () => {
+test('a problem has the id of the request in the log', async () => {
   listener.answered.length = 0;
   const client = new RawClient(listener.port).send('GET /nowhere HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
   const { status, fields, body } = await client.reply();
@@ -300,7 +300,7 @@ test('a problem has the id under which the request is logged', async () => {
   assert.deepEqual(told, [[problem.instance, status, body.length]]);
 });
 
-test('bytes that are not a request get a bare reply and one line in the log', async () => {
+test('bytes that are not a request get a bare response and one line in the log', async () => {
   for (const head of ['GET / HTTP/1.1\r\nX : y', 'CONNECT a:1 HTTP/1.1', 'nonsense']) {
     listener.answered.length = 0;
     const client = new RawClient(listener.port).send(`${head}\r\nHost: a\r\n\r\n`);

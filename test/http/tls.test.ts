@@ -177,7 +177,7 @@ test('TLS: handshakes of one network wait for each other, and those of others do
   other.destroy();
 });
 
-test('TLS: where all handshakes have begun, the network with the most loses its oldest', async (t) => {
+test('TLS: if too many handshakes are open, the network with the most loses its oldest', async (t) => {
   const tls = makeCertificate(temporaryDirectory(t), 'only');
   if (tls === undefined) return t.skip('there is no openssl here');
   const { server, port } = await startListener({ limits: { handshakesMax: 2, handshakesPerNetworkMax: 2 } }, tls);

@@ -5,7 +5,7 @@ import { createApp, defineCollection } from '../../src/index.ts';
 
 const notes = defineCollection({ name: 'notes', fields: { text: { kind: 'text' } } });
 
-test("fake timers of a program's tests stop neither writes nor requests nor the end", async (t) => {
+test("fake timers in a program's tests do not stop writes, requests or close", async (t) => {
   const app = await createApp({ collections: [notes], auth: 'none' });
   t.mock.timers.enable();
   const created = await app.collection(notes).create({ text: 'a' });

@@ -36,7 +36,7 @@ async function assertWrong(method: unknown, all: readonly Wrong[]): Promise<void
 
 const option = (given: unknown, named: string, message: RegExp): Wrong => [[given], 'OptionError', named, message];
 
-test('createApp names the option that is wrong', async () => {
+test('the error of createApp names the wrong option', async () => {
   const handle = (): number => 1;
   const route = { method: 'POST', path: '/own', access: 'user', summary: 'x', handle };
   const routed = (more: object, named: string, message: RegExp) =>
@@ -106,7 +106,7 @@ test('createApp names the option that is wrong', async () => {
   ]);
 });
 
-test('the methods of an app name what is wrong', async (t) => {
+test("the errors of an app's methods name the mistake", async (t) => {
   const app = await createApp({ collections: [tasks, conf], auth: 'none', log });
   t.after(() => app.close());
   await assertWrong(app.listen, [
@@ -164,7 +164,7 @@ test('the methods of an app name what is wrong', async (t) => {
   ]);
 });
 
-test('the methods of a collection name what is wrong', async (t) => {
+test("the errors of a collection's methods name the mistake", async (t) => {
   const app = await createApp({ collections: [tasks, conf], auth: 'none', log });
   t.after(() => app.close());
   const all = app.collection(tasks);

@@ -47,7 +47,7 @@ test('a hook sets fields once: in the record, in the journal and for afterWrite'
   assert.equal(shown, '[{"slug":"persuasion"},{"slug":"emma"},{"slug":"in one"}]');
 });
 
-test('what a hook sets is validated, and what it is given is frozen', async (t) => {
+test('fields that a hook sets are validated, and its arguments are frozen', async (t) => {
   let hook: (change: Change) => object | undefined = () => undefined;
   const log = { info() {}, warn() {}, error() {} };
   const hooks = { beforeWrite: (change: Change) => hook(change) };
@@ -71,7 +71,7 @@ test('what a hook sets is validated, and what it is given is frozen', async (t) 
   assert.deepEqual([all.count(), app.users.count()], [0, 0]);
 });
 
-test('what goes along with a removal may be refused by a hook, and not be set', async (t) => {
+test('a hook may refuse the change of a referring record, but not set its fields', async (t) => {
   const to = { kind: 'reference', to: 'posts', onDelete: 'clear', optional: true } as const;
   const notes = { name: 'notes', fields: { postId: to, text: { kind: 'text' } } } as const;
   let hook: (change: Change) => object | undefined = () => undefined;
@@ -120,7 +120,7 @@ test('close waits for afterWrite, which may still write', async () => {
   assert.deepEqual(done.sort(), ['one', 'two']);
 });
 
-test('an afterWrite that never ends keeps close for 30 s at most, and the log says so', async (t) => {
+test('close waits at most 30 s for an afterWrite that never ends, and the log says so', async (t) => {
   let lines = '';
   const log = { info() {}, warn() {}, error: (line: string) => void (lines += line) };
   const hooks = { afterWrite: () => new Promise<void>(() => undefined) };

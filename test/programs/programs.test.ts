@@ -80,7 +80,7 @@ test('lists have filters, an order, pages and a total', async (t) => {
   });
 });
 
-test('a version is that of the record, and a change of another one is refused', async (t) => {
+test('a version is the entity tag of a record, and a change with an old one is refused', async (t) => {
   const app = await open(t);
   const task = await app.collection(tasks).create({ title: 'A' });
   const version = app.versionOf(task);
@@ -104,7 +104,7 @@ async function signedIn(app: App, who = ada): Promise<Record<string, string>> {
   return { authorization: `Bearer ${JSON.parse(reply.body).access_token}` };
 }
 
-test('a call for somebody has the access of requests', async (t) => {
+test("a call on behalf of a user has the access of that user's requests", async (t) => {
   const app = await open(t);
   const { id } = await app.users.create(mia);
   await app.users.create(ada);
@@ -129,7 +129,7 @@ test('a call for somebody has the access of requests', async (t) => {
   await assert.rejects(app.users.list({ as: id }), { code: 'insufficient_scope' });
 });
 
-test('an API key does for a program what it does in a request: it changes no users, and may only read', async (t) => {
+test('an API key gives a program the access that it gives a request', async (t) => {
   const app = await open(t);
   const { id } = await app.users.create(mia);
   const headers = { ...await signedIn(app, { ...mia, role: 'member' }), 'content-type': 'application/json' };
@@ -240,7 +240,7 @@ test('a write within a transaction is a fault, which is logged', async (t) => {
 });
 
 for (const [name, increment] of Object.entries(increments)) {
-  test(`increments of 64 callers leave what they add up to: ${name}`, async (t) => {
+  test(`the increments of 64 callers add up: ${name}`, async (t) => {
     const app = await open(t, { auth: 'none' });
     assert.equal(await incremented(app, 320, increment), 320);
   });
@@ -260,7 +260,7 @@ test('an app in memory opens in a fifth of the time of a hash, once its modules 
   assert.ok(Math.min(...apps) <= Math.min(...hashes) / 5, `apps ${apps.join(' ')}, hashes ${hashes.join(' ')}`);
 });
 
-test('all records of somebody are those of that somebody, however the options say who asks', async (t) => {
+test("reading all records on behalf of a user returns only that user's records", async (t) => {
   const diaries = defineCollection({
     name: 'diaries', fields: { title: { kind: 'text' } }, access: { list: 'owner', read: 'owner' },
   });
@@ -318,7 +318,7 @@ const creations: readonly (readonly [name: string, call: Call])[] = [
   ['create in a transaction', within((of) => of.create({ code: 'g' }))],
 ];
 
-test('every method that acts for a user has the access of requests', async (t) => {
+test("every method on behalf of a user has the access of that user's requests", async (t) => {
   const app = await open(t, { collections: [letters, vaults] });
   const { id } = await app.users.create(mia);
   for (const { name } of [letters, vaults]) await app.collection(name).create({ code: 'a' });
@@ -382,7 +382,7 @@ test('a single resource is one value, with its type, its access and its version'
   assert.equal(typeof never, 'function');
 });
 
-test('users are a collection without hashes', async (t) => {
+test('programs read users without their password hashes', async (t) => {
   const app = await open(t);
   const user = await app.users.create(mia);
   assert.deepEqual(user, { id: 1, name: 'Mia', email: mia.email, role: 'member' });
@@ -409,7 +409,7 @@ test('users may have the roles that the app declares', async (t) => {
   await assert.rejects(app.users.change(id, { role: 'king' }), { code: 'validation_failed' });
 });
 
-test('fetch answers requests of the Web', async (t) => {
+test('app.fetch answers a Web-standard Request', async (t) => {
   const app = await open(t, { auth: 'none' });
   const headers = { 'content-type': 'application/json' };
   const made = await app.fetch(new Request('http://cairn/tasks', { method: 'POST', headers, body: '{"title":"A"}' }));
@@ -431,7 +431,7 @@ test('fetch answers requests of the Web', async (t) => {
   await reader?.cancel();
 });
 
-test('any logger with info, warn and error takes the lines', async (t) => {
+test('any logger with info, warn and error can receive the log', async (t) => {
   const lines: string[] = [];
   const log = { info: (line: string) => void lines.push(line), warn() {}, error() {} };
   const app = await open(t, { log });
@@ -439,7 +439,7 @@ test('any logger with info, warn and error takes the lines', async (t) => {
   assert.match(lines.join('\n'), /user_created/);
 });
 
-test('status tells how the app is, and listen binds to this machine', async (t) => {
+test('app.status returns the state of the app, and listen binds to this machine', async (t) => {
   const app = await open(t, { auth: 'none' });
   const port = await app.listen({ port: 0 });
   assert.equal((await fetch(`http://127.0.0.1:${port}/livez`)).status, 200);

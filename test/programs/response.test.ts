@@ -31,7 +31,7 @@ const ways: Readonly<Record<string, (response: Response) => Promise<string>>> = 
   'a response made of it': (response) => new Response(response.body, response).text(),
 };
 
-test('what app.fetch resolves to is read as every response is, once', async (t) => {
+test('the response of app.fetch can be read once, like every response', async (t) => {
   const { read } = await openWithLamp(t);
   for (const [way, readAs] of Object.entries(ways)) {
     const response = await read();
@@ -45,7 +45,7 @@ test('what app.fetch resolves to is read as every response is, once', async (t) 
   }
 });
 
-test('a response that app.fetch resolves to has its status, its fields and no more body than is sent', async (t) => {
+test('the response of app.fetch has the status, the headers and the body as they are sent', async (t) => {
   const { app, read } = await openWithLamp(t);
   const response = await read();
   assert.deepEqual([response.status, response.ok, response.type], [200, true, 'default']);

@@ -76,7 +76,7 @@ async function signedIn(app: App, { email, password }: typeof ada): Promise<Reco
   return { ...headers, authorization: `Bearer ${JSON.parse((await app.inject(asked)).body).access_token}` };
 }
 
-test('a route of one\'s own is a row like every other', async (t) => {
+test('a route of your own is authenticated, validated and logged like every other', async (t) => {
   const app = await open(t);
   const headers = await signedIn(app, mia);
   const task = await app.collection(tasks).create({ title: 'Read' });
@@ -110,7 +110,7 @@ test('a handler gets its query and the app, and may answer with a Response', asy
   assert.equal((await app.inject({ target: '/raw', headers: await signedIn(app, mia) })).status, 403);
 });
 
-test('the id of a path is one of the collection before it', async (t) => {
+test('an id in a path belongs to the collection before it', async (t) => {
   const route = <const P extends string>(path: P) => defineRoute({
     method: 'GET', path, access: 'public', summary: 'Show the id', handle: ({ id }) => [typeof id, id],
   });
@@ -173,7 +173,7 @@ test('the bounds of a query are enforced as they are published', async (t) => {
   assert.deepEqual([required[0].schema.minimum, required[0].schema.maximum], [1, 5]);
 });
 
-test('what a handler answers is sent whole, or is a 500 of which nothing is written', async (t) => {
+test('the value of a handler is sent whole; if it cannot be sent, the response is a 500', async (t) => {
   const gzipped = createServer((_, outgoing) => {
     const content = gzipSync('a text');
     const fields = { 'content-encoding': 'gzip', 'content-length': content.length, 'x-own': '1' };
@@ -239,7 +239,7 @@ test('what a handler answers is sent whole, or is a 500 of which nothing is writ
   assert.equal(app.collection(tasks).count({ where: { title: ['unsendable', 'kept-bytes'] } }), 0);
 });
 
-test('a handler that throws, or returns a promise out of a transaction, writes nothing', async (t) => {
+test('a handler that throws, or returns a promise from a transaction, writes nothing', async (t) => {
   let lines = '';
   const log = { info() {}, warn() {}, error: (line: string) => void (lines += line) };
   const app = await open(t, { log });
@@ -337,7 +337,7 @@ test('a signed webhook is verified over the bytes that were sent', async (t) => 
   assert.deepEqual(requestBody, { required: true, content: { '*/*': { schema: {} } } });
 });
 
-test('several words of access are a choice, and close ends the signals of handlers that wait', async (t) => {
+test('one of several access words suffices, and close aborts the signals of waiting handlers', async (t) => {
   const wait = defineRoute({
     method: 'GET', path: '/wait', access: ['editor', 'clerk'], summary: 'Wait',
     async handle({ request, caller }) {
@@ -361,7 +361,7 @@ test('several words of access are a choice, and close ends the signals of handle
   await Promise.all(asks);
 });
 
-test('the OpenAPI document has routes of one\'s own', async (t) => {
+test('the OpenAPI document has routes of your own', async (t) => {
   const app = await open(t);
   const { paths } = JSON.parse((await app.inject({ target: '/openapi.json' })).body);
   const { post } = paths['/tasks/{id}/finish'];
@@ -391,7 +391,7 @@ test('a route that contradicts another or is wrong does not start', async () => 
   await assert.rejects(taken, { name: 'OptionError', option: 'routes', message });
 });
 
-test('a Response without an end is read to its bound, and no further when its connection is broken', async (t) => {
+test('an endless Response is read up to its bound, and no further after its connection breaks', async (t) => {
   const cancelled: string[] = [];
   const pulled = new EventEmitter();
   const endless = (path: string, size: number) => defineRoute({
@@ -418,7 +418,7 @@ test('a Response without an end is read to its bound, and no further when its co
   while (cancelled.length < 2) await new Promise((resolve) => setTimeout(resolve, 2));
 });
 
-test('what is read of a Response counts in the share of its caller', async (t) => {
+test('the bytes read from a Response count in the share of its caller', async (t) => {
   let resolve = (): void => undefined;
   const everyoneReads = new Promise<void>((done) => (resolve = done));
   let [waiting, cancelled] = [0, 0];
@@ -455,7 +455,7 @@ test('what is read of a Response counts in the share of its caller', async (t) =
   assert.ok(cancelled > 0 && statuses.includes('503 false'), `${cancelled} ${statuses}`);
 });
 
-test('what takes long is answered for some time in a turn of the loop, and then callers take turns', async (t) => {
+test('a slow route runs for a slice of each turn of the event loop, and callers take turns', async (t) => {
   let nowMs = 0;
   const answered: string[] = [];
   const slow = defineRoute({

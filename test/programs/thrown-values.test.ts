@@ -30,7 +30,7 @@ for (const [name, thrown] of values) {
     assert.ok(toError(thrown) instanceof Error);
   });
 
-  test(`is answered with 500 and logged once, whatever a route throws: ${name}`, async (t) => {
+  test(`a route that throws anything is a 500, logged once: ${name}`, async (t) => {
     const lines: string[] = [];
     const tell = (line: string): void => void lines.push(line);
     const throws = (): never => {
@@ -73,7 +73,7 @@ test('a hook that throws anything refuses the write, and the next write is good'
   assert.equal(app.collection('items').count(), 1);
 });
 
-test('a log that throws ends no request', async (t) => {
+test('a request goes on if the log throws', async (t) => {
   const written: unknown[] = [];
   t.mock.method(process.stderr, 'write', (text: unknown, done?: () => void) => {
     written.push(text);

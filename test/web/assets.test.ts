@@ -33,7 +33,7 @@ test('every file of the page is served unchanged with its own strong entity tag'
   assert.equal(tags.size, pageFiles.length);
 });
 
-test('what is the same for all is compressed for callers that accept gzip, under a tag of its own', async (t) => {
+test('public files are compressed for callers that accept gzip, with their own entity tag', async (t) => {
   const app = await createApp();
   t.after(() => app.close());
   const zipped = ['gzip', 'gzip, deflate, br', 'br;q=1, GZIP; q=0.5', 'deflate,gzip;q=1'];
@@ -70,7 +70,7 @@ test('every reference in a file leads to an asset', () => {
   assert.deepEqual(missing, []);
 });
 
-test('the page makes no markup from text, and has no inline script or style', () => {
+test('the page never turns text into markup, and has no inline script or style', () => {
   const script = /innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|\beval\b|new Function|\.style\b/;
   for (const name of pageFiles) {
     const text = read(name);
@@ -82,7 +82,7 @@ test('the page makes no markup from text, and has no inline script or style', ()
   }
 });
 
-test('the policy allows this server alone and no script sinks', () => {
+test('the content security policy allows only this server, and no script sinks', () => {
   const directives = contentSecurityPolicy.split('; ');
   assert.equal(directives[0], "default-src 'none'");
   assert.ok(directives.includes("require-trusted-types-for 'script'"));

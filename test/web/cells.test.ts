@@ -103,7 +103,7 @@ test('no cell of a CSV file begins like a formula', () => {
   }
 });
 
-test('a boolean in a CSV file has the usual spellings, and others are refused', () => {
+test('a boolean in a CSV file may have the usual spellings; others are refused', () => {
   const yes = ['TRUE', 'Yes', '1', 'true', 'y', 'on'];
   const no = ['FALSE', 'No', '0', 'false', 'n', 'off'];
   const read = fromCsv(`done\n${[...yes, ...no, 'maybe'].join('\n')}\n`);
@@ -137,7 +137,7 @@ test('a file of a spreadsheet with semicolons has decimal commas', () => {
   assert.deepEqual(other?.problems, ['Price must be a number such as 1250,5.']);
 });
 
-test('an empty cell removes a value, and empty cells the object that they are of', () => {
+test('an empty cell removes a value, and an object is removed if all its cells are empty', () => {
   const read = lineReader(collection, '.');
   const stored = { id: 5, title: 'Lamp', price: 3, address: { city: 'Rome', zip: '1' } };
   const { changes, problems } = read({

@@ -8,7 +8,7 @@ import { projectDirectory } from '../support/source.ts';
 const path = join(projectDirectory, 'src', 'web', 'api', 'model.js');
 const { collectionsOf }: any = await import(pathToFileURL(path).href);
 
-test('the page reads collections from their declarations, whatever operations are called', async (t) => {
+test('the page reads collections from their declarations, whatever the operations are called', async (t) => {
   const app = await createApp({ scryptCost: 1 });
   t.after(() => app.close());
   const { body } = await app.inject({ target: '/openapi.json' });
