@@ -18,8 +18,15 @@ export const host = 'HTTP/1.1\r\nHost: 127.0.0.1\r\n';
 export interface Case {
   readonly name: string;
   readonly connections: number;
-  /** `{known}` and `{cookie}` stand for credentials of one caller, `{token}` for a new token each time. */
+  /**
+   * `{known}` and `{cookie}` stand for credentials of one caller, `{token}` for a new token each time, `{cursor}` for where
+   * the third page of 20 items begins.
+   */
   readonly request: string;
+  /** Connections besides on which the feed is read. */
+  readonly listeners?: number;
+  /** Requests of the warm-up, where they take long. */
+  readonly warmUpRequests?: number;
   /** The processor time of a request, as a multiple of the bare server's, that Cairn must not exceed. */
   readonly budget?: number;
   /** Whether the server counts what it allocates. */
@@ -99,12 +106,15 @@ async function signedIn(port: number, request: string): Promise<string> {
   }
   if (!request.includes('{known}')) return request;
   const tokens = await ask(port, `POST /tokens ${fields}`);
-  return request.replace('{known}', /"access_token":"([^"]+)/.exec(tokens)?.[1] ?? '');
+  const known = request.replace('{known}', /"access_token":"([^"]+)/.exec(tokens)?.[1] ?? '');
+  if (!known.includes('{cursor}')) return known;
+  const before = await ask(port, known.replace('limit=20&cursor={cursor}', 'limit=40'));
+  return known.replace('{cursor}', /[?&]cursor=([^&>]+)[^,]*>; rel="next"/.exec(before)?.[1] ?? '');
 }
 
 /**
- * A server that answers the same constant bytes as `model` to everything; one with a log appends each body to a file
- * with group commit before it answers.
+ * A server that answers the same bytes as `model` to everything: those of a list are written from its records each
+ * time. One with a log appends each body to a file with group commit before it answers, and tells it to its feeds.
  */
 export function bare(model: Contender, work: string, hasLog = false): Contender {
   const orders = new Map<string, BareOrder>();
@@ -113,13 +123,14 @@ export function bare(model: Contender, work: string, hasLog = false): Contender 
     const request = (await model.signIn(server.port, one)).replace('{token}', 'x');
     const reply = await ask(server.port, request);
     server.process.kill('SIGKILL');
-    const body = reply.slice(reply.indexOf('\r\n\r\n') + 4);
+    const body = contentOf(reply);
     const log = hasLog ? { log: join(work, 'bare.jsonl') } : {};
-    return { status: one.request.startsWith('POST') ? 201 : 200, body, ...log };
+    const isList = body.startsWith('[');
+    return { status: one.request.startsWith('POST') ? 201 : 200, body: isList ? JSON.parse(body) : body, ...log };
   };
   return {
     name: hasLog ? 'bare log' : 'bare',
-    takes: ({ request }) => !hasLog || request.startsWith('POST'),
+    takes: ({ request, listeners }) => hasLog ? request.startsWith('POST') : listeners === undefined,
     start: async (one) => {
       const order = orders.get(one.name) ?? (await learn(one));
       orders.set(one.name, order);
@@ -127,6 +138,21 @@ export function bare(model: Contender, work: string, hasLog = false): Contender 
     },
     signIn: (_, { request }) => Promise.resolve(request),
   };
+}
+
+/** The content of a reply, which may come in chunks (RFC 9112 §7.1). */
+function contentOf(reply: string): string {
+  const [head = ''] = reply.split('\r\n\r\n', 1);
+  const rest = reply.slice(head.length + 4);
+  if (!/^transfer-encoding: chunked$/im.test(head)) return rest;
+  let [content, at] = ['', 0];
+  for (;;) {
+    const start = rest.indexOf('\r\n', at) + 2;
+    const length = Number.parseInt(rest.slice(at, start), 16);
+    if (!(length > 0)) return content;
+    content += rest.slice(start, start + length);
+    at = start + length + 2;
+  }
 }
 
 /** The former release: a folder, or what `git` knows by this name, built beside the data. */
@@ -144,7 +170,9 @@ export async function former(name: string, project: string, work: string, title?
 }
 
 /** The editions that users have or had, and what this one is measured by. */
-const editions = { 'first edition': 'b26cdaa', 'second edition': '379e817', 'third edition': '131bbb8' };
+const editions = {
+  'first edition': 'b26cdaa', 'second edition': '379e817', 'third edition': '131bbb8', 'release 0.3': '1b98ef7',
+};
 
 /** What is committed, where something has been changed since; else the commit before. */
 export function parent(project: string, work: string): Promise<Contender | undefined> {
@@ -158,7 +186,7 @@ export async function ancestors(project: string, work: string): Promise<Contende
   for (const [label, commit] of Object.entries(editions)) {
     found.push(await orSay(`the ${label}`, () => former(commit, project, work, label)));
   }
-  const compared = /^(a read|the dashboard|a create)(, 1 connection|, by cookie)*$/;
+  const compared = /^(a read|the dashboard|a create|a page of 20)(, 1 connection|, by (cookie|cursor|number))*$/;
   const takes = ({ name }: Case): boolean => compared.test(name);
   return found.flatMap((each) => (each === undefined ? [] : [{ ...each, takes }]));
 }
@@ -194,11 +222,11 @@ function installPeers(work: string): Contender[] {
     start: (one) => starterOf(one)(folder, [join(folder, 'peers.js'), which, join(folder, 'items.json'), secret]),
     signIn: async (port, { request }) => {
       const [, token = ''] = (await ask(port, `POST /tokens ${host}Content-Length: 0\r\n\r\n`)).split('\r\n\r\n');
-      return request.replace('{known}', token);
+      return request.replace('{known}', token).replace('cursor={cursor}', 'after=40');
     },
   });
   return [
-    peer('Fastify, JWT, SQLite', 'fastify', /new tokens|dashboard/),
-    peer('json-server (no sign-in, no sync)', 'json-server', /new tokens|dashboard/),
+    peer('Fastify, JWT, SQLite', 'fastify', /new tokens|dashboard|feeds/),
+    peer('json-server (no sign-in, no sync)', 'json-server', /new tokens|dashboard|feeds/),
   ];
 }

@@ -13,7 +13,12 @@ export interface LoadOrder {
   /** The server's process, whose processor time is read. */
   readonly pid?: number;
   readonly connections: number;
+  /** Connections besides that send `feed`, and read what comes. */
+  readonly listeners?: number;
+  readonly feed?: string;
   readonly warmUpMs: number;
+  /** Requests of a warm-up at least, unless it takes ten times as long: until then, V8 still compiles. */
+  readonly warmUpRequests?: number | undefined;
   readonly measureMs: number;
   /** A whole request. `{token}` in it stands for a token of its own each time, signed with `secret`. */
   readonly request: string;
@@ -38,9 +43,6 @@ export interface LoadResult {
 
 /** Callers of the warm-up before a run with one, which would measure Node's compiler otherwise. */
 const warmUpConnections = 64;
-
-/** Requests of a warm-up at least, unless it takes ten times as long: until then, V8 still compiles. */
-const warmUpRequests = 20_000;
 
 /** More than any server remembers, so that each is new to it again when its turn comes back. */
 const tokensCount = 100_000;
@@ -126,7 +128,13 @@ export async function run(order: LoadOrder): Promise<LoadResult> {
     socket.on('error', () => (failures += 1));
     socket.on('end', () => (failures += 1));
   };
-  const callers = order.connections === 1 ? warmUpConnections : order.connections;
+  const listeners = Array.from({ length: order.listeners ?? 0 }, () => {
+    const socket = connect({ port: order.port, host: '127.0.0.1' });
+    socket.on('error', () => (failures += 1)).resume().write(order.feed ?? '');
+    return socket;
+  });
+  const { connections, warmUpRequests = 20_000 } = order;
+  const callers = connections === 1 && order.warmUpRequests === undefined ? warmUpConnections : connections;
   for (let count = 0; count < callers; count += 1) open();
   for (let times = 0; times < 10 && (times === 0 || answered < warmUpRequests); times += 1) {
     await new Promise((resolve) => setTimeout(resolve, order.warmUpMs));
@@ -143,7 +151,7 @@ export async function run(order: LoadOrder): Promise<LoadResult> {
   const seconds = (performance.now() - startedMs) / 1000;
   const microseconds = ((processorMs(order.pid) - usedMs) * 1000) / latencies.length;
   const { allocated, promoted } = await garbageOf(order, true);
-  for (const socket of sockets) socket.destroy();
+  for (const socket of [...sockets, ...listeners]) socket.destroy();
   latencies.sort((one, two) => one - two);
   const quantile = (share: number): number => latencies[Math.floor((latencies.length - 1) * share)] ?? 0;
   return {

@@ -1,5 +1,5 @@
 /**
- * Cairn beside a bare `node:http` server that answers the same bytes, the former release and peers, in one table;
+ * Cairn beside a bare `node:http` server that answers the same, the former release and peers, in one table;
  * `npm run bench -- --help` says how it is called.
  *
  * A fresh process for each measurement, all in turn in each round, server and load on a core each where there are two.
@@ -47,19 +47,25 @@ const create =
 const get = (target: string, credentials = 'Authorization: Bearer {known}'): string =>
   `GET ${target} ${host}${credentials}\r\n\r\n`;
 const dashboard = get('/dashboard', 'Cookie: sid={cookie}');
-const read: Case = { name: 'a read', connections: 64, request: get('/items/77'), budget: 1.45 };
-const write: Case = { name: 'a create', connections: 64, request: create, budget: 2.67 };
+const read: Case = { name: 'a read', connections: 64, request: get('/items/77'), budget: 1.2 };
+const write: Case = { name: 'a create', connections: 64, request: create, budget: 2.3 };
 // prettier-ignore
 const cases: readonly Case[] = [
   read,
   { name: 'a read, 1 connection', connections: 1, request: get('/items/77') },
   { name: 'the dashboard, by cookie, 1 connection', connections: 1, request: dashboard },
   { name: 'a read, new tokens', connections: 64, request: get('/items/77', 'Authorization: Bearer {token}') },
-  { name: 'the dashboard, by cookie', connections: 64, request: dashboard, budget: 1.52 },
-  { name: 'a page of 20', connections: 64, request: get('/items?limit=20'), budget: 4.5 },
+  { name: 'the dashboard, by cookie', connections: 64, request: dashboard, budget: 1.25 },
+  { name: 'a page of 20', connections: 64, request: get('/items?limit=20') },
+  { name: 'a page of 20, by cursor', connections: 64, request: get('/items?limit=20&cursor={cursor}'), budget: 2.2 },
+  { name: 'a page of 20, by number', connections: 64, request: get('/items?limit=20&offset=40'), budget: 2.2 },
   { name: 'a page of 20, by price', connections: 8, request: get('/items?limit=20&sort=-price') },
+  { name: 'a page of 20, filtered', connections: 8, request: get('/items?limit=20&price:gte=500') },
+  { name: 'all 10,000 items', connections: 1, request: get('/items'), warmUpRequests: 50 },
+  { name: 'a search', connections: 1, request: get('/items?q=9876&limit=20'), warmUpRequests: 200 },
   write,
-  { name: 'a create, 1 connection', connections: 1, request: create, budget: 5.6 },
+  { name: 'a create, 1 connection', connections: 1, request: create, budget: 4.6 },
+  { name: 'a create that 16 feeds tell', connections: 16, request: create, listeners: 16, warmUpRequests: 2000 },
 ];
 
 /** What was measured of one contender in one round. */
@@ -110,8 +116,10 @@ async function measureOnce(one: Case, contender: Contender): Promise<Figures> {
   const server = await contender.start(one);
   const request = await contender.signIn(server.port, one);
   const { port, process: { pid = 0 } } = server;
-  const { connections } = one;
-  const result = await load({ port, pid, connections, warmUpMs, measureMs, request, secret, garbage: server.garbage });
+  const { connections, listeners = 0, warmUpRequests } = one;
+  const feeds = { listeners, feed: await contender.signIn(server.port, { ...one, request: get('/changes') }) };
+  const measured = { pid, garbage: server.garbage, warmUpMs, warmUpRequests, measureMs };
+  const result = await load({ port, connections, request, secret, ...feeds, ...measured });
   await stop(server);
   if (result.failures > 0) throw new Error(`${one.name}, ${contender.name}: ${result.failures} requests failed`);
   return result;

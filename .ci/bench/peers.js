@@ -26,13 +26,25 @@ async function serveFastify() {
   database.exec('CREATE TABLE items (id INTEGER PRIMARY KEY, name TEXT, price REAL)');
   database.exec('CREATE INDEX prices ON items (price DESC, id)');
   const insert = database.prepare('INSERT INTO items (name, price) VALUES (?, ?)');
-  const { items: list } = JSON.parse(readFileSync(items, 'utf8'));
-  database.transaction(() => list.forEach(({ name, price }) => insert.run(name, price)))();
+  const { items: given } = JSON.parse(readFileSync(items, 'utf8'));
+  database.transaction(() => given.forEach(({ name, price }) => insert.run(name, price)))();
   const one = database.prepare('SELECT id, name, price FROM items WHERE id = ?');
-  const byId = database.prepare('SELECT id, name, price FROM items ORDER BY id LIMIT ?');
-  const byPrice = database.prepare(
-    'SELECT id, name, price FROM items ORDER BY price DESC, id LIMIT ?',
-  );
+  const columns = 'SELECT id, name, price FROM items';
+  const all = database.prepare(`${columns} ORDER BY id`);
+  const after = database.prepare(`${columns} WHERE id > ? ORDER BY id LIMIT ?`);
+  const byNumber = database.prepare(`${columns} ORDER BY id LIMIT ? OFFSET ?`);
+  const byPrice = database.prepare(`${columns} ORDER BY price DESC, id LIMIT ?`);
+  const dear = database.prepare(`${columns} WHERE price >= ? ORDER BY id LIMIT ?`);
+  const search = database.prepare(`${columns} WHERE name LIKE ? ORDER BY id LIMIT ?`);
+  const list = (query) => {
+    const limit = Number(query.limit);
+    if (query.limit === undefined) return all.all();
+    if (query.q !== undefined) return search.all(`%${query.q}%`, limit);
+    if (query.sort === '-price') return byPrice.all(limit);
+    if (query['price:gte'] !== undefined) return dear.all(Number(query['price:gte']), limit);
+    if (query.offset !== undefined) return byNumber.all(limit, Number(query.offset));
+    return after.all(Number(query.after ?? 0), limit);
+  };
 
   const app = fastify({ logger: false });
   await app.register(jwt, { secret });
@@ -57,7 +69,7 @@ async function serveFastify() {
   app.get(
     '/items',
     { onRequest, schema: { response: { 200: { type: 'array', items: item } } } },
-    ({ query }) => (query.sort === '-price' ? byPrice : byId).all(Number(query.limit)),
+    ({ query }) => list(query),
   );
   app.post('/items', { onRequest, schema: { body, response: { 201: item } } }, (request, reply) => {
     const { name, price } = request.body;
@@ -76,7 +88,11 @@ async function serveJsonServer() {
   app.use(
     jsonServer.rewriter({
       '/items\\?limit=20': '/items?_limit=20',
+      '/items\\?limit=20&after=40': '/items?_start=40&_limit=20',
+      '/items\\?limit=20&offset=40': '/items?_start=40&_limit=20',
       '/items\\?limit=20&sort=-price': '/items?_limit=20&_sort=price&_order=desc',
+      '/items\\?limit=20&price:gte=500': '/items?_limit=20&price_gte=500',
+      '/items\\?q=9876&limit=20': '/items?q=9876&_limit=20',
     }),
   );
   app.use(jsonServer.bodyParser);

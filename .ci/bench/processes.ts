@@ -1,7 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { openSync, readFileSync, rmSync } from 'node:fs';
+import { openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
@@ -21,7 +21,8 @@ const typescript = 'typescript' in process.features ? [] : ['--import', 'tsx'];
 /** What a bare server (`bare.js`) answers to everything. */
 export interface BareOrder {
   readonly status: number;
-  readonly body: string;
+  /** A text, or records. */
+  readonly body: string | readonly unknown[];
   /** Where bodies are appended to, and synced; absent: they are not even read. */
   readonly log?: string;
 }
@@ -45,9 +46,11 @@ function start(core: number, args: readonly string[], output: Output, environmen
   });
 }
 
-/** Starts a bare server; `directory` takes its output. */
+/** Starts a bare server; `directory` takes its order, which may be long, and its output. */
 export function startBare(directory: string, order: BareOrder, startIt = startProgram): Promise<Server> {
-  return startIt(directory, [join(import.meta.dirname, 'bare.js'), JSON.stringify(order)]);
+  const path = join(directory, 'order.json');
+  writeFileSync(path, JSON.stringify(order));
+  return startIt(directory, [join(import.meta.dirname, 'bare.js'), path]);
 }
 
 /** Starts the built Cairn on data that these words name, with its log in a file. */
