@@ -435,17 +435,24 @@ export interface Workload {
   readonly make: MakeSubject;
   readonly disk: SimulatedDisk;
   readonly history: History;
+  /** Those of the store. */
+  readonly options: Partial<StoreOptions>;
 }
 
 /**
  * Runs a random workload of `steps` steps on a simulated disk: single writes, bursts, checkpoints during which there
  * is a write, clean restarts and restarts without a stop.
  */
-export async function runWorkload(seed: number, steps: number, make: MakeSubject): Promise<Workload> {
+export async function runWorkload(
+  seed: number,
+  steps: number,
+  make: MakeSubject,
+  options: Partial<StoreOptions> = small,
+): Promise<Workload> {
   const next = seeded(seed);
   const disk = new SimulatedDisk(new Map(), seed % 2 === 0, seed % 3 > 0);
   const history: History = { states: [], acknowledged: [] };
-  let subject = await open(make, disk);
+  let subject = await open(make, disk, options);
   const note = (): void => {
     history.states[subject.store.status().sequence] = subject.state();
   };
@@ -474,18 +481,23 @@ export async function runWorkload(seed: number, steps: number, make: MakeSubject
       disk.pause = () => undefined;
     } else if (choice < 0.93) {
       await subject.store.close();
-      subject = await open(make, disk);
+      subject = await open(make, disk, options);
     } else {
-      subject = await open(make, disk, true);
+      subject = await open(make, disk, options, true);
     }
   }
-  return { make, disk, history };
+  return { make, disk, history, options };
 }
 
 /** Opens the store on a simulated disk; `killed` says that another process was there and did not stop. */
-async function open(make: MakeSubject, disk: SimulatedDisk, killed = false): Promise<Subject> {
+async function open(
+  make: MakeSubject,
+  disk: SimulatedDisk,
+  options: Partial<StoreOptions>,
+  killed = false,
+): Promise<Subject> {
   if (killed) await disk.remove('lock').catch(() => undefined);
-  const subject = make({ ...small, files: disk });
+  const subject = make({ ...options, files: disk });
   await subject.store.start();
   return subject;
 }
@@ -596,7 +608,7 @@ async function exploreSecond(
 async function check(
   state: CrashState,
   operations: readonly DiskOperation[],
-  { make, history }: Workload,
+  { make, history, options }: Workload,
   least: number,
   next: () => number,
 ): Promise<SimulatedDisk | undefined> {
@@ -605,7 +617,7 @@ async function check(
   const disk = new SimulatedDisk(content, next() < 0.5);
   const dropped = [...state.dropped].join();
   const where = `crash after ${state.length} operations, dropped [${dropped}], ${tearText(state.tear)}`;
-  const opened = await open(make, disk).catch((error: unknown) => {
+  const opened = await open(make, disk, options).catch((error: unknown) => {
     throw new Error(`${where}: ${String(error)}`, { cause: error });
   });
   const { sequence } = opened.store.status();
@@ -618,7 +630,7 @@ async function check(
   assert.equal(opened.store.status().sequence, sequence + 1);
   const before = opened.state();
   await opened.store.close();
-  assert.equal((await open(make, disk)).state(), before, where);
+  assert.equal((await open(make, disk, options)).state(), before, where);
   return undefined;
 }
 
