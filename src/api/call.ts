@@ -2,7 +2,8 @@ import type { Cell, Principal } from '../auth/access.ts';
 import { recordId, type RecordId } from '../base/record-id.ts';
 import type { Reply, Request } from '../http/message.ts';
 import type { CollectionAccess } from '../collections/declaration.ts';
-import type { Declared } from '../collections/registry.ts';
+import type { Declared, Embedded } from '../collections/registry.ts';
+import type { ListQuery } from '../lists/query.ts';
 import type { IdKind, Shape } from '../schema/field.ts';
 import type { Body } from './body.ts';
 
@@ -79,6 +80,16 @@ export interface RoutedCollection<N = unknown, C = unknown> extends Pick<
   readonly access: CollectionAccess;
   readonly isUsers?: true;
   readonly bodies: { readonly create: Body<N>; readonly replace: Body<C>; readonly patch: Body<C> };
+  /** Reads a query in the words of another server. `undefined`: it is in the words of Cairn. */
+  readonly readForeign?: (query: string, operation: 'list' | 'read') => ForeignQuery | undefined;
+}
+
+/** A query that clients of another server send. */
+export interface ForeignQuery {
+  readonly query: ListQuery;
+  readonly embedded?: Embedded | undefined;
+  /** Returns the `Link` field of a list, as a name and a value, or nothing. */
+  links(request: Request, total: number): string[];
 }
 
 /** A request that was matched, authenticated, authorized, read and validated. */

@@ -76,8 +76,9 @@ export function collectionEndpoints<N extends object, C>(
 
   /** Reads some fields of a record, or embeds others in it. */
   function readSelected({ request, principal, query }: Call, record: StoredRecord): Reply {
-    const asked = parseRecordQuery(collection, parseQuery(query));
-    const embedded = embeddedBy(collection, asked.embed, principal);
+    const foreign = collection.readForeign?.(query, 'read');
+    const asked = foreign?.query ?? parseRecordQuery(collection, parseQuery(query));
+    const embedded = foreign?.embedded ?? embeddedBy(collection, asked.embed, principal);
     const { selection, revisionWith, marksIn, writer } = embedded;
     const part = (asked.fields?.join('-') ?? '') + selection;
     const tag =
@@ -190,12 +191,10 @@ function listHandler<N, C>(operations: Operations<N, C>, options: CollectionOpti
   const { records } = operations.resource;
   const source = { fields, records, pool: options.listPool };
   return ({ request, principal, query }) => {
-    const asked = parseListQuery(collection, parseQuery(query), principal.userId);
-    const { selection, revisionWith, marksIn, writer } = embeddedBy(
-      collection,
-      asked.embed,
-      principal,
-    );
+    const foreign = collection.readForeign?.(query, 'list');
+    const asked = foreign?.query ?? parseListQuery(collection, parseQuery(query), principal.userId);
+    const embedded = foreign?.embedded ?? embeddedBy(collection, asked.embed, principal);
+    const { selection, revisionWith, marksIn, writer } = embedded;
     const reader = operations.reader(principal, 'list');
     const embed = writer?.(representationWriter(fields, asked.fields));
     const isPreferred = prefersCount(request);
@@ -212,7 +211,7 @@ function listHandler<N, C>(operations: Operations<N, C>, options: CollectionOpti
     const reply = (list: List): Reply => {
       const count = list.total === undefined ? [] : ['X-Total-Count', String(list.total)];
       if (isPreferred) count.push('Preference-Applied', 'count=exact');
-      const links = linksTo(request, asked, list);
+      const links = foreign?.links(request, list.total ?? 0) ?? linksTo(request, asked, list);
       return shown(200, hasTag ? tag : undefined, list.body, [...links, ...count]);
     };
     const list = readList(source, {

@@ -187,7 +187,7 @@ export function combined(conditions: readonly Condition[]): Filter[] {
  * Returns the values that a text spells: `1` is the number and the text. An order takes one of
  * them: the number, if it is one.
  */
-function spelledBy(text: string, operator: Operator): Scalar[] {
+export function spelledBy(text: string, operator: Operator): Scalar[] {
   const number = parseJsonNumber(text);
   if (operator === 'contains' || operator === 'starts' || operator === 'ends') return [text];
   if (text === 'true' || text === 'false') return [text === 'true', text];

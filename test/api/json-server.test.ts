@@ -269,6 +269,17 @@ test('related records are embedded by members that end in Id', async (t) => {
   assert.deepEqual(page.data.map(({ post }: { post: { id: number } }) => post.id), [1, 1]);
 });
 
+test('lists and records have entity tags, which follow what they embed', async (t) => {
+  const { app, send } = await filled(t);
+  for (const target of ['/posts?_sort=views', '/posts?_page=1&_per_page=2&_embed=comments', '/posts/1?_embed=comments']) {
+    const { json, field } = await send('GET', target);
+    const read = () => app.inject({ target, fields: { 'if-none-match': field('etag') ?? '' } });
+    assert.equal((await read()).status, 304, target);
+    await send('POST', target.includes('_embed') ? '/comments' : '/posts', { postId: 1 });
+    assert.notDeepEqual(JSON.parse((await read()).body), json, target);
+  }
+});
+
 test('the records of a record are listed and created below it', async (t) => {
   const { send, ids } = await filled(t);
   assert.deepEqual(await ids('/posts/1/comments'), [1, 2]);

@@ -8,22 +8,36 @@
  *     _embed=comments  _expand=post            other records in each
  *     q=text                                   a search
  */
-import { isScalar, parseJsonNumber, type Scalar } from '../../base/json.ts';
+import type { RoutedCollection } from '../../api/call.ts';
+import { isScalar, type Scalar } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
+import { idOf } from '../../base/record-id.ts';
+import { embeddingWriter } from '../../collections/embedded.ts';
+import type { Declared, Embedded, Registry } from '../../collections/registry.ts';
+import type { Request } from '../../http/message.ts';
 import type { Query } from '../../http/query.ts';
 import {
-  combined,
   invalidParameter,
   isMixed,
+  onlyCondition,
   readCondition,
+  spelledBy,
   type Condition,
   type Filter,
 } from '../../lists/filters.ts';
 import type { SortTerm } from '../../lists/order.ts';
-import { isSortable, parseListQuery, type ListQuery, type ListSubject } from '../../lists/query.ts';
+import { isSortable, listParameters, parseListQuery } from '../../lists/query.ts';
 import type { Field, Shape } from '../../schema/field.ts';
 import { kindOf } from '../../schema/kinds.ts';
-import { fieldAt, memberPrefix } from '../../schema/record.ts';
+import {
+  fieldAt,
+  memberPrefix,
+  readerAt,
+  representationOf,
+  representationWriter,
+} from '../../schema/record.ts';
+import type { StoredRecord } from '../../store/store.ts';
+import { findReferring, knownIn, readRecord, referenceTo, targetOf } from './relations.ts';
 import type { IsKnown } from './relations.ts';
 
 const parameters =
@@ -38,17 +52,48 @@ const operators: { readonly [name: string]: Condition['operator'] } = {
   ...{ like: 'search', contains: 'search', startsWith: 'starts', endsWith: 'ends' },
 };
 
-/** Whether a parameter is one of json-server alone. */
-export const isForeign = (name: string): boolean =>
+const isForeign = (name: string): boolean =>
   name !== 'q' && (parameters.test(name) || filterForm.exec(name)?.[2] !== undefined);
 
-/** A part of a list. */
-export interface Part {
-  readonly offset: number;
-  readonly limit: number;
-  /** The number of the page; `undefined` where the part is none. */
-  readonly page?: number;
-  readonly isEnvelope?: boolean;
+/** Returns what reads the queries of a collection's clients. */
+export function foreignReader(
+  declared: Declared,
+  registry: Registry,
+): NonNullable<RoutedCollection['readForeign']> {
+  const isKnown = knownIn(declared);
+  const own: readonly string[] = listParameters(declared).filter((name) => name !== 'q');
+  const unfiltered = parseListQuery(declared, new Map());
+  return (sent, operation) => {
+    const query = parseLeniently(sent);
+    const owned = [...query.keys()].filter((name) => own.includes(name));
+    // Records of json-server may have members that are called as parameters of Cairn.
+    const isOwn = owned.length > 0 && ![...query.keys()].some(isForeign) && !owned.some(isKnown);
+    if (isOwn) return undefined;
+    const embedded = readEmbedded(declared, registry, query);
+    if (operation === 'read') return { query: unfiltered, embedded, links: () => [] };
+    const part = readPart(query);
+    const filters = readFilters(declared.fields, query, isKnown);
+    return {
+      query: {
+        ...unfiltered,
+        sort: [...readSort(declared.fields, query, isKnown), ...unfiltered.sort],
+        filters: [...toIdFilter(declared, filters), ...filters],
+        limit: part.limit,
+        offset: part.offset,
+      },
+      embedded,
+      links: (request, total) => pageLinks(request, part, total),
+    };
+  };
+}
+
+/** A part of a list. Without a limit it is the whole list. */
+interface Part {
+  readonly offset?: number;
+  readonly limit?: number | undefined;
+  /** The number of the page; 0 if the part is not a page. */
+  readonly page: number;
+  readonly isEnvelope: boolean;
 }
 
 /**
@@ -67,62 +112,130 @@ export function parseLeniently(query: string): Query {
 const lastValue = (query: Query, name: string): string | undefined =>
   query.get(name)?.at(-1) || undefined;
 
-/** Returns the part of a list that is asked for. @throws CairnError `invalid_query` */
-export function readPart(query: Query): Part | undefined {
+/** Returns the part of a list that a query asks for. @throws CairnError `invalid_query` */
+export function readPart(query: Query): Part {
   const read = (name: string): number | undefined => {
     const text = lastValue(query, name);
     if (text === undefined) return undefined;
     if (/^\d{1,9}$/.test(text)) return Number(text);
     throw invalidParameter(name, 'must be a whole number from 0 on');
   };
-  const [page, size, most, end] = ['_page', '_per_page', '_limit', '_end'].map(read);
-  if (page !== undefined) {
-    const [number, limit] = [page || 1, (size ?? most) || 10];
-    const offset = (number - 1) * limit;
-    return { offset, limit, page: number, isEnvelope: size !== undefined };
+  const [number, size, most, end] = ['_page', '_per_page', '_limit', '_end'].map(read);
+  if (number !== undefined) {
+    const [page, limit] = [number || 1, (size ?? most) || 10];
+    return { offset: (page - 1) * limit, limit, page, isEnvelope: size !== undefined };
   }
   const offset = read('_start') ?? 0;
   const limit = end === undefined ? most : Math.max(0, end - offset);
-  return limit === undefined ? undefined : { offset, limit };
+  return { ...(limit !== undefined && { offset }), limit, page: 0, isEnvelope: false };
 }
 
-/** Returns the query of a list, without its part. @throws CairnError `invalid_query` */
-export function readQuery(subject: ListSubject, query: Query, isKnown: IsKnown): ListQuery {
-  const { fields: shape } = subject;
-  const searched = lastValue(query, 'q');
+/**
+ * Returns the `Link` field of a page of 0.17, as a name and a value, with whole addresses: pages of
+ * other origins follow them.
+ */
+function pageLinks(request: Request, part: Part, total: number): string[] {
+  const { page, limit = 1, isEnvelope } = part;
+  const last = Math.ceil(total / limit);
+  if (page === 0 || isEnvelope || last < 2 || page > last) return [];
+  const { fields, basePath, target, encrypted } = request;
+  const origin = `${encrypted ? 'https' : 'http'}://${fields.get('host') ?? ''}`;
+  const numbers = { first: 1, prev: page - 1, next: page + 1, last };
+  const links = Object.entries(numbers).flatMap(([relation, number]) => {
+    if (number < 1 || number > last) return [];
+    const path = target
+      .replace(/([?&]_page=)[^&]*/, `$1${number}`)
+      .replaceAll(/["<>\\^`{|}]/g, encodeURIComponent);
+    return `<${origin}${basePath}${path}>; rel="${relation}"`;
+  });
+  return ['Link', links.join(', ')];
+}
+
+/**
+ * Returns what a query embeds; `undefined` if it embeds nothing.
+ * @throws CairnError `invalid_query` for what is no collection, nor one of its records
+ */
+function readEmbedded(declared: Declared, registry: Registry, query: Query): Embedded | undefined {
+  const { fields } = declared;
+  const chosen = new Map<string, string>();
+  for (const parameter of ['_embed', '_expand'])
+    for (const member of (query.get(parameter) ?? []).join().split(','))
+      if (member !== '') chosen.set(member, parameter);
+  if (chosen.size === 0) return undefined;
+  const parts = [...chosen].map(([member, parameter]) => {
+    const name = `${member}Id`;
+    const one = targetOf(name, registry);
+    const many = one !== undefined && knownIn(declared)(name) ? undefined : registry.get(member);
+    const of = many ?? one;
+    if (of === undefined)
+      throw invalidParameter(parameter, `must name some of ${[...registry.keys()].join(', ')}`);
+    const idIn = readerAt(fields, name);
+    const find = (record: StoredRecord): readonly StoredRecord[] | undefined => {
+      if (many !== undefined) return findReferring(many, referenceTo(declared, many), idOf(record));
+      const found = readRecord(of, String(idIn(record)));
+      return found && [found];
+    };
+    const writeOne = representationWriter(of.fields);
+    return { member, isOne: many === undefined, of, find, writeOne };
+  });
+  // What is embedded takes the place of a member with its name.
+  const write = (record: object): string => {
+    const own = Object.entries(representationOf(fields, record));
+    return JSON.stringify(Object.fromEntries(own.filter(([name]) => !chosen.has(name))));
+  };
+  return {
+    selection: `~${parts.map(({ of }) => of.shapeTag).join('')}`,
+    revisionWith: (own) => Math.max(own, ...parts.map(({ of }) => of.records.revision)),
+    writer: () => embeddingWriter(write, parts),
+  };
+}
+
+/** Returns the terms by which records can be sorted. */
+function readSort(shape: Shape, query: Query, isKnown: IsKnown): SortTerm[] {
   const orders = lastValue(query, '_order')?.toLowerCase().split(',') ?? [];
   const terms = lastValue(query, '_sort')?.split(',') ?? [];
-  const sort = terms.flatMap((term, index): SortTerm[] => {
+  return terms.flatMap((term, index) => {
     const name = term.replace(/^-/, '');
     const path = toPath(shape, name);
     const field = isKnown(name) ? fieldAt(shape, path) : undefined;
     if (field === undefined || !isSortable(field)) return [];
     return [{ name: path, descending: term !== name || orders[index] === 'desc' }];
   });
-  const asked = parseListQuery(subject, new Map());
-  const filters = [...asked.filters];
+}
+
+/** Returns the filters of a list. @throws CairnError `invalid_query` */
+function readFilters(shape: Shape, query: Query, isKnown: IsKnown): Filter[] {
+  const filters: Filter[] = [];
+  const searched = lastValue(query, 'q');
   // The whole text is looked for, in any field.
   if (searched !== undefined) filters.push(searchOf('q', '', [searched]));
   if (query.has('_where'))
     throw invalidParameter('_where', 'is not supported: filter by views_gte, views:gt or or=(…)');
-  for (const [written, all] of query) {
+  for (const [written, values] of query) {
     const parameter = written.replace(/\[\]$/, '');
     if (parameters.test(parameter)) continue;
-    const [, name, suffix, operator = suffix] = filterForm.exec(parameter) ?? [];
-    // An empty field of a form bounds nothing.
-    const isBound = /^(?:[gl]te?|like)$/.test(operator ?? '');
-    const values = isBound ? all.filter((value) => value !== '') : all;
-    if (values.length === 0) continue;
-    const isOperated = name !== undefined && operator !== undefined;
+    const [, path = '', suffix, operator = suffix ?? ''] = filterForm.exec(parameter) ?? [];
     // Of a path only the first name is known: what ends it is taken for an operator.
-    if (isKnown(parameter) && !(isOperated && name.includes('.')))
-      filters.push(...toFilters(shape, parameter, 'eq', values));
-    else if (isOperated) {
-      const listed = operator === 'in' ? values.flatMap((value) => value.split(',')) : values;
-      filters.push(...toFilters(shape, name, operator, listed));
-    }
+    if (path !== '' && (path.includes('.') || !isKnown(parameter)))
+      filters.push(...toFilters(shape, path, operator, values));
+    else if (isKnown(parameter)) filters.push(...toFilters(shape, parameter, 'eq', values));
   }
-  return { ...asked, sort: [...sort, ...asked.sort], filters };
+  return filters;
+}
+
+/** Returns the filter by id that stands for one by what records refer to: an index answers both. */
+function toIdFilter(declared: Declared, filters: readonly Filter[]): Filter[] {
+  for (const filter of filters) {
+    const { name = '', operator, operands = [] } = onlyCondition(filter) ?? {};
+    if (operator !== 'in' || !name.endsWith('Id')) continue;
+    const member = name.replace(memberPrefix, '');
+    const found = [...new Set(operands.map(String))].flatMap((text) =>
+      findReferring(declared, member, text),
+    );
+    if (found.length >= limits.pageRecordsMax) continue;
+    return [[{ name: 'id', operator, operands: found.map(idOf) }]];
+  }
+  return [];
 }
 
 /** Returns the path of a member, also of one that is called as what the server stores. */
@@ -131,9 +244,7 @@ const toPath = (shape: Shape, name: string): string =>
     ? memberPrefix + name
     : name;
 
-/** Returns the names that a parameter gives. */
-export const readNames = (query: Query, parameter: string): readonly string[] =>
-  (query.get(parameter) ?? []).flatMap((value) => value.split(',')).filter((name) => name !== '');
+const mayBound = /^(?:[gl]te?|like)$/;
 
 /**
  * Returns the filters that an operator with these values makes. As json-server, what a field cannot
@@ -150,10 +261,14 @@ function toFilters(
   const field = fieldAt(shape, name);
   if (field === undefined) return [[]];
   if (!Object.hasOwn(operators, written))
-    return combined(texts.map((text) => readCondition(shape, `${given}:${written}`, text, [])));
-  const { [written]: operator = 'eq' } = operators;
-  if (operator === 'search') return [searchOf(given, name, texts)];
-  const operands = texts.flatMap((text) => spelledValues(text, field));
+    return texts.map((text) => [readCondition(shape, `${given}:${written}`, text, [])]);
+  const { [written]: operator = 'in' } = operators;
+  // An empty field of a form bounds nothing.
+  const sent = mayBound.test(written) ? texts.filter((text) => text !== '') : texts;
+  if (sent.length === 0) return [];
+  if (operator === 'search') return [searchOf(given, name, sent)];
+  const values = written === 'in' ? sent.flatMap((text) => text.split(',')) : sent;
+  const operands = values.flatMap((text) => spelledValues(text, field));
   if (operator === 'ne')
     return [[{ name, operator: 'exists', operands: [true] }], [{ name, operator, operands }]];
   // An index answers one condition.
@@ -171,15 +286,7 @@ function searchOf(parameter: string, name: string, texts: readonly string[]): Fi
 
 /** Returns the values of a field that a text spells. */
 function spelledValues(text: string, field: Field): Scalar[] {
-  if (field.kind !== 'json' && !isMixed(field)) {
-    const operand = kindOf(field).operand(text, field);
-    return isScalar(operand) ? [operand] : [];
-  }
-  const number = parseJsonNumber(text);
-  const isTruth = text === 'true' || text === 'false';
-  return [
-    text,
-    ...(Number.isFinite(number) ? [number] : []),
-    ...(isTruth ? [text === 'true'] : []),
-  ];
+  if (field.kind === 'json' || isMixed(field)) return spelledBy(text, 'eq');
+  const operand = kindOf(field).operand(text, field);
+  return isScalar(operand) ? [operand] : [];
 }

@@ -1,8 +1,31 @@
 /** Finds the members by which records refer to each other: `postId` of a comment to one of `posts`. */
+import { parseId } from '../../api/call.ts';
+import { localAdministrator } from '../../auth/access.ts';
+import type { Scalar } from '../../base/json.ts';
+import { limits } from '../../base/limits.ts';
+import { recordId } from '../../base/record-id.ts';
 import { referenceNames, singularize } from '../../collections/nouns.ts';
 import type { Declared, Registry } from '../../collections/registry.ts';
+import { readerOf, type Reader } from '../../collections/reader.ts';
 import { moreName } from '../../schema/field.ts';
 import { moreOf } from '../../schema/record.ts';
+import type { StoredRecord } from '../../store/store.ts';
+
+/** The index of what records refer to: each member with a name that ends in `Id`, by its text. */
+export const referenceGroup = '.refers';
+export const groupKey = (name: string, id: Scalar): string => `${name} ${id}`;
+
+/** What callers see of a collection: here everybody may do everything. */
+const readerFor = (collection: Declared): Reader =>
+  readerOf(collection, localAdministrator, 'list');
+
+/** Returns the first records with a member that has this text. */
+export const findReferring = (from: Declared, name: string, id: Scalar): StoredRecord[] =>
+  readerFor(from).members(referenceGroup, recordId(groupKey(name, id)), limits.pageRecordsMax);
+
+/** Returns the record whose id a text stands for. */
+export const readRecord = (of: Declared, text: string): StoredRecord | undefined =>
+  readerFor(of).withId(recordId(of.ids === undefined ? parseId(text) : text));
 
 /** Tells if records have a member of this name, or may have. */
 export type IsKnown = (name: string) => boolean;

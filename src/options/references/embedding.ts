@@ -2,10 +2,10 @@ import { crc32 } from 'node:zlib';
 import { CairnError } from '../../base/errors.ts';
 import { limits } from '../../base/limits.ts';
 import { idOf } from '../../base/record-id.ts';
+import { embeddingWriter } from '../../collections/embedded.ts';
 import { readerOf, type Purpose, type Reader } from '../../collections/reader.ts';
 import { idsIn, type Embeddable, type ReferenceRules } from '../../collections/registry.ts';
-import type { PieceWriter } from '../../lists/list.ts';
-import { representationWriter, type Write } from '../../schema/record.ts';
+import { representationWriter } from '../../schema/record.ts';
 import type { StoredRecord } from '../../store/store.ts';
 
 export const embeddablesOf: ReferenceRules['embeddablesOf'] = ({ fields, outgoing, incoming }) => {
@@ -33,7 +33,9 @@ export const embed: ReferenceRules['embed'] = (names, embeddables, principal) =>
     const operation = each.kind === 'referring' ? 'list' : 'read';
     const reader = readerOf(each.of, principal, operation);
     if (reader.isRefused) throw refusal(each, operation);
-    return { ...each, reader, writeOne: representationWriter(each.of.fields) };
+    const isOne = each.kind === 'one';
+    const find = (record: StoredRecord) => findEmbedded(record, each, reader);
+    return { ...each, isOne, reader, find, writeOne: representationWriter(each.of.fields) };
   });
   const isPersonal = parts.some(({ reader }) => reader.test !== undefined);
   const shapes = chosen.map(({ name, of }) => [name, of.name, of.shapeTag]);
@@ -41,7 +43,12 @@ export const embed: ReferenceRules['embed'] = (names, embeddables, principal) =>
     selection: `~${crc32(JSON.stringify(shapes)).toString(36)}`,
     // A commit gives each collection that it changes a higher revision than all had before.
     revisionWith: (own) => Math.max(own, ...chosen.map(({ of }) => of.records.revision)),
-    marksIn: isPersonal ? (record) => marksIn(record, parts) : undefined,
+    marksIn: isPersonal
+      ? (record) =>
+          JSON.stringify(
+            parts.map(({ find }) => find(record)?.map(({ id, revision }) => [id, revision])),
+          )
+      : undefined,
     writer: (write) => embeddingWriter(write, parts),
   };
 };
@@ -51,40 +58,11 @@ function refusal({ name, of }: Embeddable, operation: Purpose): CairnError {
   return new CairnError('insufficient_scope', message);
 }
 
-/** What is embedded, for a caller. */
-interface Part extends Embeddable {
-  readonly reader: Reader;
-  readonly writeOne: Write;
-}
-
-function marksIn(record: StoredRecord, parts: readonly Part[]): string {
-  const found = parts.map((part) => recordsIn(record, part));
-  return JSON.stringify(found.map((all) => all?.map(({ id, revision }) => [id, revision])));
-}
-
-/** Records are embedded as they are when they are written. */
-function embeddingWriter(write: Write, parts: readonly Part[]): PieceWriter {
-  return function* writeWithEmbedded(record) {
-    const own = write(record);
-    yield own.slice(0, -1);
-    let separator = own === '{}' ? '' : ',';
-    for (const part of parts) {
-      const { member, kind, writeOne } = part;
-      const found = recordsIn(record, part);
-      if (found === undefined) continue;
-      yield `${separator}"${member}":${kind === 'one' ? '' : '['}`;
-      for (const [index, one] of found.entries()) yield (index > 0 ? ',' : '') + writeOne(one);
-      if (kind !== 'one') yield ']';
-      separator = ',';
-    }
-    yield '}';
-  };
-}
-
-/** Returns the records to embed in one; `undefined` where the member is absent. */
-function recordsIn(
+/** Finds the records to embed in one; `undefined` leaves the member out. */
+function findEmbedded(
   record: StoredRecord,
-  { field, kind, reader }: Part,
+  { field, kind }: Embeddable,
+  reader: Reader,
 ): readonly StoredRecord[] | undefined {
   if (kind === 'referring') return reader.members(field, idOf(record), limits.embeddedMax);
   const ids = idsIn(record, field);
