@@ -13,11 +13,23 @@ declare const isId: unique symbol;
 
 export const keyName = '.key';
 
-/** Returns the id of a record. */
-export function idOf(record: { readonly id: number; readonly [keyName]?: unknown }): RecordId {
-  const key = record[keyName];
-  return recordId(typeof key === 'string' || typeof key === 'number' ? key : record.id);
+/** A record with its number, and with its id if that is not the number. */
+export interface Identified {
+  /** Positive, monotonic in its collection, never reused. */
+  readonly id: number;
+  readonly [keyName]?: string | number;
 }
+
+/** Returns the id of a record. */
+export const idOf = (record: Identified): RecordId => recordId(record[keyName] ?? record.id);
+
+/** Returns the member with which a record of this number is stored if it has another id. */
+export const storedKey = (id: RecordId, number: number): Pick<Identified, typeof keyName> =>
+  id === number ? {} : { [keyName]: id };
+
+/** Returns the id of a record as a text if it is not its number. */
+export const givenId = ({ [keyName]: id }: Identified): string | undefined =>
+  id === undefined ? undefined : String(id);
 
 /** Returns what callers have sent, or a record refers to, as the id of a record. */
 export function recordId(value: unknown): RecordId {

@@ -3,9 +3,7 @@ import { isByRecord, isOpen, wordsOf, type Cell } from '../auth/access.ts';
 import {
   givenIdField,
   idField,
-  moreField,
-  moreName,
-  valueName,
+  joinShape,
   type Field,
   type IdKind,
   type Shape,
@@ -110,14 +108,12 @@ export function declare(
   const fields = {
     ...(!isSingle && { id: isGiven ? givenIdField(id.kind) : idField }),
     ...definition.fields,
-    ...(definition.value && { [valueName]: definition.value }),
     ...(timestamps && timestampFields),
-    ...(additional && { [moreName]: moreField }),
   };
   const declaration = {
     name,
     singular,
-    fields,
+    fields: joinShape(fields, additional, definition.value),
     access: accessOf(isSingle ? accessOfSingle(access) : { ...standardAccess, ...access }),
     timestamps,
     ...(definition.ownerRemoved === 'remove' && { ownerRemoved: definition.ownerRemoved }),

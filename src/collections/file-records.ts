@@ -1,18 +1,11 @@
 import { localAdministrator } from '../auth/access.ts';
 import { CairnError } from '../base/errors.ts';
-import {
-  isJsonObject,
-  isScalar,
-  pointerTo,
-  type JsonObject,
-  type JsonValue,
-  type Scalar,
-} from '../base/json.ts';
+import { isJsonObject, isScalar, pointerTo, type JsonValue, type Scalar } from '../base/json.ts';
 import { idOf, recordId, type RecordId } from '../base/record-id.ts';
-import { moreName, valueName, type Value } from '../schema/field.ts';
+import { splitShape, type Value } from '../schema/field.ts';
 import { ruleViolation } from '../schema/kinds.ts';
 import { toShown } from '../schema/record.ts';
-import { atValue, creation, validateBody } from '../schema/validate.ts';
+import { creation, validateBody } from '../schema/validate.ts';
 import type { AnyTable } from '../store/memory/table.ts';
 import type { CollectionDeclaration } from './declaration.ts';
 import type { Registry } from './registry.ts';
@@ -62,9 +55,7 @@ export function brokenRules(
     for (const stored of tables.get(name)?.view().blocks.flat() ?? []) {
       const shown = toShown(fields, stored);
       addIssues(mistakes, name, isSingle ? '' : pointerTo(String(idOf(stored))), () =>
-        isJsonObject(shown) && !Object.hasOwn(fields, valueName)
-          ? recordOf(collection, shown)
-          : valueOf(collection, shown),
+        recordOf(collection, shown),
       );
     }
   }
@@ -83,7 +74,8 @@ export function addIssues(
   } catch (error) {
     if (!(error instanceof CairnError) || error.issues === undefined) throw error;
     for (const { pointer: member, detail } of error.issues) {
-      mistakes.add(`${name}: ${member.slice(1)} ${detail}`, pointer + member);
+      const subject = member === '' ? `${name}:` : `${name}: ${member.slice(1)}`;
+      mistakes.add(`${subject} ${detail}`, pointer + member);
     }
   }
 }
@@ -94,19 +86,23 @@ export function issue(pointer: string, detail: string): CairnError {
 }
 
 /**
- * Returns a record of a file as it is stored. A null is an absent value, unless null is a value.
+ * Returns a record of a file, or the value of a single resource, as it is stored. A null is an absent
+ * value, unless null is a value.
  * @throws CairnError `validation_failed` with all issues
  */
 export function recordOf(
   { fields, timestamps }: CollectionDeclaration,
-  sent: JsonObject,
+  sent: JsonValue,
 ): NewRecord {
+  const validate = (body: JsonValue) =>
+    validateBody({ shape: fields }, body, creation, localAdministrator);
+  const { value: whole, takesMore } = splitShape(fields);
+  if (whole !== undefined || !isJsonObject(sent)) return { id: undefined, fields: validate(sent) };
   const body: [string, JsonValue][] = [];
   const own: { [name: string]: Scalar } = {};
-  const hasMore = Object.hasOwn(fields, moreName);
   for (const [name, value] of Object.entries(sent)) {
     const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
-    const takesNull = field === undefined ? hasMore : ruleViolation(field, null) === undefined;
+    const takesNull = field === undefined ? takesMore : ruleViolation(field, null) === undefined;
     if (value === null && !takesNull) continue;
     const isOwn =
       (name === 'id' && Object.hasOwn(fields, name)) ||
@@ -118,19 +114,7 @@ export function recordOf(
       own[name] = value;
     } else throw issue(`/${name}`, 'must be a text or a number');
   }
-  const input = validateBody(
-    { shape: fields },
-    Object.fromEntries(body),
-    creation,
-    localAdministrator,
-  );
+  const input = validate(Object.fromEntries(body));
   const { id, ...times } = own;
   return { id: id === undefined ? id : recordId(id), fields: { ...input, ...times } };
-}
-
-/** Returns a value of a file as a single resource has it. @throws as `recordOf` */
-export function valueOf({ fields }: CollectionDeclaration, value: JsonValue): NewRecord {
-  const validate = () =>
-    validateBody({ shape: fields }, { [valueName]: value }, creation, localAdministrator);
-  return { id: undefined, fields: atValue(validate) };
 }

@@ -2,7 +2,7 @@ import type { Principal } from '../auth/access.ts';
 import { invalidToken } from '../auth/tokens.ts';
 import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
-import { keyName, recordId, type RecordId } from '../base/record-id.ts';
+import { idOf, recordId, type RecordId } from '../base/record-id.ts';
 import type { Scalar } from '../base/json.ts';
 import {
   idField,
@@ -331,9 +331,13 @@ export function without(
 }
 
 /** The group of the records with texts as ids, in a collection that also has numbers. */
-export const textsName = '.texts';
+const textsName = '.texts';
 const hasTextId = (entry: Entry): number | undefined =>
-  typeof entry[keyName] === 'string' ? 1 : undefined;
+  typeof idOf(entry) === 'string' ? 1 : undefined;
+
+/** True if a record for which no id is given gets a text: its number would be unlike other ids. */
+export const makesTexts = ({ ids, records }: Declared): boolean =>
+  ids === 'text' || (ids === 'any' && records.countAtMost(textsName, 1) > 0);
 
 /** Returns the kind of the ids that callers may give, if they may. */
 export function idsOf({ id }: Shape): IdKind | undefined {

@@ -1,17 +1,17 @@
 import { localAdministrator, notFound, type Principal } from '../auth/access.ts';
 import { CairnError } from '../base/errors.ts';
 import { pointerTo } from '../base/json.ts';
-import { keyName, recordId, type RecordId } from '../base/record-id.ts';
+import { recordId, storedKey, type RecordId } from '../base/record-id.ts';
 import type { Clock, Random } from '../base/system.ts';
 import { uuid7 } from '../base/uuid.ts';
 import { atElement, type Draft } from '../schema/validate.ts';
-import type { IdKind, Input, Shape, Value } from '../schema/field.ts';
+import type { Input, Shape, Value } from '../schema/field.ts';
 import { looksSame } from '../schema/record.ts';
-import type { Collection, Records, StoredRecord, Transaction, Unstored } from '../store/store.ts';
+import type { Collection, StoredRecord, Transaction, Unstored } from '../store/store.ts';
 import { timesOf } from './declaration.ts';
 import { includes, permissionOf } from './permissions.ts';
 import { readable } from './reader.ts';
-import { textsName, type Declared, type Entry } from './registry.ts';
+import { makesTexts, type Declared, type Entry } from './registry.ts';
 import { checkSize } from './size.ts';
 
 /**
@@ -78,22 +78,17 @@ export class CollectionResource {
     checkEntry(tx, principal, this.collection, input);
     const ownerId = principal.userId ?? 0;
     this.collection.checkOwner(tx, principal);
-    const times = timesOf(this.collection, this.#clock.now());
+    const now = this.#clock.now();
+    const times = timesOf(this.collection, now);
     const records = tx.of(this.records);
-    const { ids } = this.collection;
-    if (ids === undefined) return records.insert({ ownerId, ...input, ...times });
+    if (this.collection.ids === undefined) return records.insert({ ownerId, ...input, ...times });
     const { id: given, ...others } = input;
     const number = records.nextId;
-    const id = given ?? this.#newId(records, ids, number);
-    const key = id === number ? {} : { [keyName]: id };
-    return records.insert({ ownerId, ...key, ...others, ...times }, number);
-  }
-
-  /** The id of a record for which the caller gives none: its number, unless ids are texts. */
-  #newId(records: Records<Entry>, ids: IdKind, number: number): number | string {
-    const isText =
-      ids === 'text' || (ids === 'any' && records.referring(textsName, 1).countAtMost > 0);
-    return isText ? uuid7(this.#clock.now(), this.#random) : number;
+    const id = given ?? (makesTexts(this.collection) ? uuid7(now, this.#random) : number);
+    return records.insert(
+      { ownerId, ...storedKey(recordId(id), number), ...others, ...times },
+      number,
+    );
   }
 
   /** Creates an entry for each element of an array. @throws as `create` */
@@ -170,8 +165,8 @@ export function checkEntry(
   input: NewEntry,
   before?: Entry,
 ): void {
-  const { ids, references, singular, unique, isBuiltIn, recordBytesMax } = collection;
-  if (!isBuiltIn) checkSize(input, recordBytesMax);
+  const { fields, ids, references, singular, unique, isBuiltIn, recordBytesMax } = collection;
+  if (!isBuiltIn) checkSize(fields, input, recordBytesMax);
   references?.check(tx, principal, collection, input, before);
   const records = tx.of(collection.records);
   const taken: string[] = [];

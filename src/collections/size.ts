@@ -1,4 +1,5 @@
-import { moreName, type Input, type Shape } from '../schema/field.ts';
+import type { Input, Shape } from '../schema/field.ts';
+import { representationWriter } from '../schema/record.ts';
 import { validationFailed } from '../schema/validate.ts';
 
 /**
@@ -6,12 +7,9 @@ import { validationFailed } from '../schema/validate.ts';
  * size is the length of its JSON text.
  * @throws CairnError `validation_failed`
  */
-export function checkSize(record: Input<Shape>, bytesMax: number): void {
-  const json = JSON.stringify(record);
-  if (json.length <= bytesMax / 3) return;
-  // Callers have the further members next to the others.
-  const wrapping = record[moreName] === undefined ? 0 : `"${moreName}":{}`.length;
-  if (Buffer.byteLength(json) - wrapping <= bytesMax) return;
+export function checkSize(shape: Shape, record: Input<Shape>, bytesMax: number): void {
+  const json = representationWriter(shape)(record);
+  if (json.length <= bytesMax / 3 || Buffer.byteLength(json) <= bytesMax) return;
   const detail = `must be at most ${bytesMax} bytes of JSON`;
   throw validationFailed([{ pointer: '', code: 'too_large', detail }]);
 }

@@ -2,9 +2,9 @@ import { CairnError } from '../base/errors.ts';
 import { isScalar, parseJsonNumber, type Scalar } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { Query } from '../http/query.ts';
-import { moreName, type Field, type Shape, type Value } from '../schema/field.ts';
-import { isSearched, kindOf, type Operator } from '../schema/kinds.ts';
-import { fieldAt, readablePaths, readerAt } from '../schema/record.ts';
+import type { Field, Shape, Value } from '../schema/field.ts';
+import { kindOf, type Operator } from '../schema/kinds.ts';
+import { fieldAt, readablePaths, readerAt, searchedPaths } from '../schema/record.ts';
 import type { StoredRecord } from '../store/store.ts';
 import { comparedBy, comparedValue, partOf, type Block } from './order.ts';
 import { searchPattern, withoutAccents } from './search.ts';
@@ -298,7 +298,7 @@ function conditionTest(shape: Shape, condition: Condition, examined: Examined): 
  * searched if the condition names none, at any depth.
  */
 function searchTest(shape: Shape, { name, operands }: Condition, examined: Examined): Test {
-  const names = name === '' ? searchedNames(shape) : [name];
+  const names = name === '' ? searchedPaths(shape) : [name];
   const readers = names.map((each) => readerAt(shape, each));
   const words = operands.map((word) => searchPattern(String(word)));
   return (record) => {
@@ -318,13 +318,6 @@ function searchTest(shape: Shape, { name, operands }: Condition, examined: Exami
     return readers.some((read) => look(read(record)));
   };
 }
-
-/** The fields that `q` searches, with the additional members. */
-export const searchedNames = (shape: Shape): string[] =>
-  Object.entries(shape).flatMap(([name, field]) => {
-    const isShown = name === moreName || !field.writeOnly;
-    return isShown && isSearched(field) ? name : [];
-  });
 
 /** Returns the test of a value of a field that is there, or of an element of a list. */
 function operandTest(

@@ -7,10 +7,11 @@ import { idField, referenceIn, type Field, type Shape } from '../schema/field.ts
 import {
   fieldAt,
   lastTermOf,
-  numberName,
+  ownerPath,
   readableNames,
   readablePaths,
   readerAt,
+  searchedPaths,
 } from '../schema/record.ts';
 import { hasType } from '../schema/kinds.ts';
 import {
@@ -20,7 +21,6 @@ import {
   readAlternatives,
   readCondition,
   repeated,
-  searchedNames,
   type Condition,
   type Filter,
 } from './filters.ts';
@@ -161,7 +161,7 @@ export type OwnParameter = (typeof ownParameters)[number];
 /** True if lists of such records have a parameter. Those that are left out are in all lists. */
 const isOffered: { readonly [name in OwnParameter]?: (subject: ListSubject) => boolean } = {
   embed: ({ embeddables = [] }) => embeddables.length > 0,
-  q: ({ fields }) => searchedNames(fields).length > 0,
+  q: ({ fields }) => searchedPaths(fields).length > 0,
   owner: ({ hasOwners }) => hasOwners === true,
 };
 
@@ -191,7 +191,7 @@ function readSearch(value: string): Filter {
 
 function readOwner(value: string, userId: number | undefined): Filter {
   if (value !== 'me') throw invalidParameter('owner', 'must be "me"');
-  if (userId !== undefined) return [{ name: 'ownerId', operator: 'eq', operands: [userId] }];
+  if (userId !== undefined) return [{ name: ownerPath, operator: 'eq', operands: [userId] }];
   const message = 'Cannot list your own records: sign in or send a bearer token';
   throw new CairnError('authentication_required', message);
 }
@@ -273,7 +273,7 @@ function readCursor(
   const values: readonly JsonValue[] =
     Array.isArray(after) && of === fingerprint(query) ? after : [];
   const fits = query.sort.every(({ name }, index) => {
-    const field: Field | undefined = name === numberName ? idField : fieldAt(shape, name);
+    const field: Field | undefined = name === lastTermOf(shape) ? idField : fieldAt(shape, name);
     const part = values[index];
     if (field === undefined) return false;
     return part === null ? mayBeAbsent(name, field) : hasType(field, part);

@@ -230,8 +230,21 @@ export const moreField = {
   writeOnly: true,
 } as const satisfies ObjectField;
 
-/** The only field of a single resource that is no object: it is shown and sent as this value. */
+/** The only field of a single resource that is not an object: it is shown and sent as this value. */
 export const valueName = '.value';
+
+/** Returns a shape with additional members, or with the field that is the whole value. */
+export const joinShape = (fields: Shape, takesMore: boolean, value?: Field): Shape => ({
+  ...fields,
+  ...(value && { [valueName]: value }),
+  ...(takesMore && { [moreName]: moreField }),
+});
+
+/** Returns the parts of a shape, as `joinShape` takes them. */
+export function splitShape(shape: Shape): { fields: Shape; takesMore: boolean; value?: Field } {
+  const { [moreName]: more, [valueName]: value, ...fields } = shape;
+  return { fields, takesMore: more !== undefined, ...(value && { value }) };
+}
 
 /** The kinds that a `json` field can be like. */
 export const likeKinds = ['text', 'number', 'boolean', 'timestamp', 'email', 'url'] as const;

@@ -1,6 +1,7 @@
 import { isJsonObject, type JsonObject, type JsonValue, type Scalar } from '../base/json.ts';
 import { keyName } from '../base/record-id.ts';
 import { anyJson, moreName, valueName, type Field, type Shape, type Value } from './field.ts';
+import { isSearched } from './kinds.ts';
 
 /** Returns the fields that are shown, in order. */
 export function readableFields(shape: Shape): [string, Field][] {
@@ -23,6 +24,13 @@ export function readablePaths(shape: Shape): [path: string, Field][] {
   );
 }
 
+/** The paths of what `q` searches: fields, and the additional members together. */
+export const searchedPaths = (shape: Shape): string[] =>
+  Object.entries(shape).flatMap(([name, field]) => {
+    const isShown = name === moreName || !field.writeOnly;
+    return isShown && isSearched(field) ? name : [];
+  });
+
 const below = (name: string, path: string, field: Field): [string, Field] => [
   `${name}.${path}`,
   field,
@@ -30,30 +38,20 @@ const below = (name: string, path: string, field: Field): [string, Field] => [
 
 /** Returns the field at a path. What is below a `json` field, and no declared member, is any JSON. */
 export function fieldAt(shape: Shape, path: string): Field | undefined {
-  if (path.startsWith(memberPrefix))
-    return Object.hasOwn(shape, moreName) && path !== memberPrefix ? anyJson : undefined;
   const [name = '', rest] = path.split(/\.(.*)/s);
   const field = Object.hasOwn(shape, name) ? shape[name] : undefined;
-  if (field === undefined) {
-    return Object.hasOwn(shape, moreName) && isMember(name) ? anyJson : undefined;
-  }
+  if (field === undefined) return Object.hasOwn(shape, moreName) && name ? anyJson : undefined;
   if (rest === undefined) return field.writeOnly ? undefined : field;
   if (field.kind === 'json') return anyJson;
   if (field.kind !== 'object') return undefined;
   return fieldAt(field.fields, rest) ?? (field.additional ? anyJson : undefined);
 }
 
-/** Begins the path of an additional member, whatever its name is: `.more.ownerId`. */
-export const memberPrefix = `${moreName}.`;
+/** The path of the owner, whom records do not show. No query can have a path that begins with a dot. */
+export const ownerPath = '.owner';
 
-/** True if an additional member can have a name: the server stores nothing else under it. */
-const isMember = (name: string): boolean =>
-  name !== 'revision' && name !== 'ownerId' && name !== '';
-
-/**
- * Sorts by the numbers of records if `id` is an id that callers gave. No query can have this name.
- */
-export const numberName = '.number';
+/** The path of the number of a record if `id` is an id that callers gave. */
+const numberName = '.number';
 
 const hasGivenIds = (shape: Shape): boolean => shape['id']?.kind === 'id';
 
@@ -67,12 +65,11 @@ const idIn = (record: object): Value | undefined =>
 /** Returns the reader of the value at a path. */
 export function readerAt(shape: Shape, path: string): (record: object) => Value | undefined {
   if (path === numberName) return (record) => fieldValue(record, 'id');
+  if (path === ownerPath) return (record) => fieldValue(record, 'ownerId');
   if (path === 'id' && hasGivenIds(shape)) return idIn;
   if (path === moreName) return moreOf;
-  if (path.startsWith(memberPrefix)) return memberAt(path.slice(memberPrefix.length));
   const [first = ''] = path.split('.');
-  if (Object.hasOwn(shape, moreName) && !Object.hasOwn(shape, first) && isMember(first))
-    return memberAt(path);
+  if (Object.hasOwn(shape, moreName) && !Object.hasOwn(shape, first)) return memberAt(path);
   return path.includes('.') ? walk(path) : (record) => fieldValue(record, path);
 }
 

@@ -56,15 +56,8 @@ export function draft<S extends Shape>(
   body: JsonValue,
   sender: Sender,
 ): Draft<Input<S>> {
-  const isValue = Object.hasOwn(rules.shape, valueName);
-  const sent = isValue ? { [valueName]: body } : body;
-  const against = (stored: object): Input<S> => validateBody(rules, sent, { kind, stored }, sender);
-  return { kind, against: isValue ? (stored) => atValue(() => against(stored)) : against };
+  return { kind, against: (stored) => validateBody(rules, body, { kind, stored }, sender) };
 }
-
-/** Runs `work` for a value that is the whole body, as the pointers of issues are to say. */
-export const atValue = <T>(work: () => T): T =>
-  pointing((pointer) => pointer.slice(pointerTo(valueName).length), work);
 
 /** Runs `work`, and changes the pointers of the issues that it throws. */
 function pointing<T>(change: (pointer: string) => string, work: () => T): T {
@@ -89,6 +82,18 @@ export const isTooMany = (issues: readonly Issue[]): boolean => issues.length > 
  * @throws CairnError `validation_failed` with every issue
  */
 export function validateBody<S extends Shape>(
+  rules: BodyRules<S>,
+  body: JsonValue,
+  mode: Mode,
+  sender: Sender,
+): Input<S> {
+  if (!Object.hasOwn(rules.shape, valueName)) return validateMembers(rules, body, mode, sender);
+  const withoutName = (pointer: string): string => pointer.slice(pointerTo(valueName).length);
+  const sent = { [valueName]: body };
+  return pointing(withoutName, () => validateMembers(rules, sent, mode, sender));
+}
+
+function validateMembers<S extends Shape>(
   { shape, furtherIssues }: BodyRules<S>,
   body: JsonValue,
   mode: Mode,

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../base/json.ts';
-import type { RecordId } from '../base/record-id.ts';
+import type { Identified, RecordId } from '../base/record-id.ts';
 
 /** A record that does not fit its declaration. */
 export interface MisfitCause {
@@ -9,13 +9,9 @@ export interface MisfitCause {
 }
 
 /** The members that every record has. */
-export interface StoredRecord {
-  /** Positive, monotonic in its collection, never reused. */
-  readonly id: number;
+export interface StoredRecord extends Identified {
   /** Sequence number of the commit that wrote this version. Each version has its own. */
   readonly revision: number;
-  /** The id that callers see, where it is not `id`. */
-  readonly '.key'?: string | number;
 }
 
 /** A record without the members that the store adds in `insert` and `replace`. */

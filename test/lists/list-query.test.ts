@@ -4,9 +4,10 @@ import { CairnError } from '../../src/base/errors.ts';
 import { isJsonObject } from '../../src/base/json.ts';
 import { describeList } from '../../src/features/openapi/parameters.ts';
 import { parseQuery } from '../../src/http/query.ts';
-import { rangeOf, searchedNames } from '../../src/lists/filters.ts';
+import { rangeOf } from '../../src/lists/filters.ts';
 import { listParameters, parseListQuery, parseRecordQuery, writeCursor } from '../../src/lists/query.ts';
 import { idField, type Shape } from '../../src/schema/field.ts';
+import { searchedPaths } from '../../src/schema/record.ts';
 
 const shape = {
   id: idField,
@@ -188,7 +189,7 @@ describe('the parameters q and owner', () => {
   test('are additional filters', () => {
     assert.deepEqual(parse('q=Lamp+shade&owner=me').filters, [
       [{ name: '', operator: 'search', operands: ['Lamp', 'shade'] }],
-      [{ name: 'ownerId', operator: 'eq', operands: [7] }],
+      [{ name: '.owner', operator: 'eq', operands: [7] }],
     ]);
     assert.equal(refusalOf(`q=${'é'.repeat(64)}`), 'accepted');
     assert.equal(refusalOf('q=a+b+c+d+e+f+g+h'), 'accepted');
@@ -317,7 +318,7 @@ test('the range of a filter has all records that pass it, also those that differ
 test('`q` searches no field that is never shown', () => {
   const secret = { kind: 'text', writeOnly: true } as const;
   const fields = { id: idField, name: { kind: 'text' }, secret, more: { ...secret, kind: 'json' } } as const;
-  assert.deepEqual(searchedNames(fields), ['name']);
+  assert.deepEqual(searchedPaths(fields), ['name']);
   assert.deepEqual(listParameters({ fields: { id: idField, secret } }).filter((name) => name === 'q'), []);
 });
 

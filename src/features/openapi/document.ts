@@ -8,7 +8,7 @@ import { version } from '../../base/version.ts';
 import { decidingNames } from '../../collections/permissions.ts';
 import { operatorsOf } from '../../lists/filters.ts';
 import { listParameters, sortableNames } from '../../lists/query.ts';
-import { moreName, valueName } from '../../schema/field.ts';
+import { splitShape } from '../../schema/field.ts';
 import { readableNames, readablePaths } from '../../schema/record.ts';
 import { manySchema, objectSchema, resourceSchema } from './json-schema.ts';
 import { idSchemas } from './schemas.ts';
@@ -78,7 +78,8 @@ export function openApi(routes: readonly Route[], basePath: string, dialect?: st
  */
 function describeCollection(collection: RoutedCollection): JsonObject {
   const { name, singular, access, ids, isSingle, isUsers, isBuiltIn, ownerRemoved } = collection;
-  const { [valueName]: value, [moreName]: more, id: _, ...others } = collection.fields;
+  const { fields, takesMore, value } = splitShape(collection.fields);
+  const { id: _, ...others } = fields;
   const own = Object.entries(others).filter(([, { readOnly }]) => !readOnly);
   const { read, replace, patch } = access;
   const { display, group, hidden } = collection;
@@ -91,7 +92,7 @@ function describeCollection(collection: RoutedCollection): JsonObject {
     ...(ids !== undefined && { id: { kind: ids, given: true } }),
     ...(others['createdAt']?.readOnly && { timestamps: true }),
     ...(ownerRemoved && { ownerRemoved }),
-    ...(more !== undefined && { additional: true }),
+    ...(takesMore && { additional: true }),
     ...(display !== undefined && { display }),
     ...(group !== undefined && { group }),
     ...(hidden && { hidden }),

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
-import { moreName, valueName, type Field, type Shape } from '../../schema/field.ts';
+import { splitShape, type Field, type Shape } from '../../schema/field.ts';
 import { exampleOf, valueSchema } from '../../schema/kinds.ts';
 
 /** What a schema is for: a response (`representation`) or a body. */
@@ -16,14 +16,10 @@ export function resourceSchema(
   purpose: Purpose = 'representation',
   more: JsonObject = {},
 ): JsonObject {
-  const { [valueName]: value } = shape;
+  const { fields, takesMore, value } = splitShape(shape);
   if (value !== undefined) return fieldSchema(value, purpose);
-  const members = Object.entries(shape).filter(([name, { kind, readOnly, writeOnly }]) =>
-    name === moreName
-      ? false
-      : purpose === 'representation'
-        ? !writeOnly
-        : purpose !== 'create' || !readOnly || kind === 'id',
+  const members = Object.entries(fields).filter(([, { kind, readOnly, writeOnly }]) =>
+    purpose === 'representation' ? !writeOnly : purpose !== 'create' || !readOnly || kind === 'id',
   );
   const optional = members.filter(([, field]) => !isRequired(field, purpose)).map(([name]) => name);
   const properties = Object.fromEntries(
@@ -35,7 +31,7 @@ export function resourceSchema(
   ]);
   // Without a rule, further members are allowed.
   const { additionalProperties: _, ...open } = schema;
-  return Object.hasOwn(shape, moreName) ? open : schema;
+  return takesMore ? open : schema;
 }
 
 /**

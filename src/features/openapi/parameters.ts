@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
-import { operatorsOf, searchedNames } from '../../lists/filters.ts';
+import { operatorsOf } from '../../lists/filters.ts';
 import {
   listParameters,
   recordParameters,
@@ -8,9 +8,9 @@ import {
   type ListSubject,
   type OwnParameter,
 } from '../../lists/query.ts';
-import { moreName, type Field } from '../../schema/field.ts';
+import { splitShape, type Field, type Shape } from '../../schema/field.ts';
 import { kindOf, type Operator } from '../../schema/kinds.ts';
-import { readableNames, readablePaths } from '../../schema/record.ts';
+import { readableNames, readablePaths, searchedPaths } from '../../schema/record.ts';
 
 /** One query parameter. */
 export interface QueryParameter extends Described {
@@ -127,7 +127,7 @@ const ownParameters: { readonly [name in OwnParameter]: (subject: ListSubject) =
   q: ({ fields }) => ({
     description:
       `Only records with each of up to ${limits.searchWordsMax} words, which white space divides, in ` +
-      `${searchedNames(fields).map(memberName).join(' or ')}. Case and accents do not count.`,
+      `${describeSearched(fields).join(' or ')}. Case and accents do not count.`,
     schema: { type: 'string', minLength: 1, maxLength: limits.searchLengthMax },
   }),
   owner: () => ({
@@ -140,7 +140,10 @@ const ownParameters: { readonly [name in OwnParameter]: (subject: ListSubject) =
 const alternative = '[^:,()\\\\]+:\\w+:(?:[^,()\\\\]|\\\\.)*';
 const alternativesPattern = `^\\(${alternative}(?:,${alternative}){0,19}\\)$`;
 
-const memberName = (name: string): string => (name === moreName ? 'any other member' : name);
+const describeSearched = (shape: Shape): string[] =>
+  searchedPaths(shape).map((name) =>
+    Object.hasOwn(splitShape(shape).fields, name) ? name : 'any other member',
+  );
 
 function arrayOf(names: readonly string[]): JsonObject {
   return { type: 'array', items: { type: 'string', enum: names }, minItems: 1 };

@@ -29,13 +29,7 @@ import type { SortTerm } from '../../lists/order.ts';
 import { isSortable, listParameters, parseListQuery } from '../../lists/query.ts';
 import type { Field, Shape } from '../../schema/field.ts';
 import { kindOf } from '../../schema/kinds.ts';
-import {
-  fieldAt,
-  memberPrefix,
-  readerAt,
-  representationOf,
-  representationWriter,
-} from '../../schema/record.ts';
+import { fieldAt, readerAt, representationOf, representationWriter } from '../../schema/record.ts';
 import type { StoredRecord } from '../../store/store.ts';
 import { findReferring, knownIn, readRecord, referenceTo, targetOf } from './relations.ts';
 import type { IsKnown } from './relations.ts';
@@ -196,10 +190,9 @@ function readSort(shape: Shape, query: Query, isKnown: IsKnown): SortTerm[] {
   const terms = lastValue(query, '_sort')?.split(',') ?? [];
   return terms.flatMap((term, index) => {
     const name = term.replace(/^-/, '');
-    const path = toPath(shape, name);
-    const field = isKnown(name) ? fieldAt(shape, path) : undefined;
+    const field = isKnown(name) ? fieldAt(shape, name) : undefined;
     if (field === undefined || !isSortable(field)) return [];
-    return [{ name: path, descending: term !== name || orders[index] === 'desc' }];
+    return [{ name, descending: term !== name || orders[index] === 'desc' }];
   });
 }
 
@@ -228,21 +221,14 @@ function toIdFilter(declared: Declared, filters: readonly Filter[]): Filter[] {
   for (const filter of filters) {
     const { name = '', operator, operands = [] } = onlyCondition(filter) ?? {};
     if (operator !== 'in' || !name.endsWith('Id')) continue;
-    const member = name.replace(memberPrefix, '');
     const found = [...new Set(operands.map(String))].flatMap((text) =>
-      findReferring(declared, member, text),
+      findReferring(declared, name, text),
     );
     if (found.length >= limits.pageRecordsMax) continue;
     return [[{ name: 'id', operator, operands: found.map(idOf) }]];
   }
   return [];
 }
-
-/** Returns the path of a member, also of one that is called as what the server stores. */
-const toPath = (shape: Shape, name: string): string =>
-  /^(?:revision|ownerId)(?:\.|$)/.test(name) && !Object.hasOwn(shape, name)
-    ? memberPrefix + name
-    : name;
 
 const mayBound = /^(?:[gl]te?|like)$/;
 
@@ -253,20 +239,19 @@ const mayBound = /^(?:[gl]te?|like)$/;
  */
 function toFilters(
   shape: Shape,
-  given: string,
+  name: string,
   written: string,
   texts: readonly string[],
 ): Filter[] {
-  const name = toPath(shape, given);
   const field = fieldAt(shape, name);
   if (field === undefined) return [[]];
   if (!Object.hasOwn(operators, written))
-    return texts.map((text) => [readCondition(shape, `${given}:${written}`, text, [])]);
+    return texts.map((text) => [readCondition(shape, `${name}:${written}`, text, [])]);
   const { [written]: operator = 'in' } = operators;
   // An empty field of a form bounds nothing.
   const sent = mayBound.test(written) ? texts.filter((text) => text !== '') : texts;
   if (sent.length === 0) return [];
-  if (operator === 'search') return [searchOf(given, name, sent)];
+  if (operator === 'search') return [searchOf(name, name, sent)];
   const values = written === 'in' ? sent.flatMap((text) => text.split(',')) : sent;
   const operands = values.flatMap((text) => spelledValues(text, field));
   if (operator === 'ne')

@@ -7,7 +7,7 @@ import { recordId } from '../../base/record-id.ts';
 import { referenceNames, singularize } from '../../collections/nouns.ts';
 import type { Declared, Registry } from '../../collections/registry.ts';
 import { readerOf, type Reader } from '../../collections/reader.ts';
-import { moreName } from '../../schema/field.ts';
+import { splitShape } from '../../schema/field.ts';
 import { moreOf } from '../../schema/record.ts';
 import type { StoredRecord } from '../../store/store.ts';
 
@@ -82,7 +82,7 @@ function countMembers({ fields, records }: Declared): IsKnown {
       else counts.delete(name);
     }
   };
-  if (Object.hasOwn(fields, moreName)) {
+  if (splitShape(fields).takesMore) {
     for (const block of records.view().blocks) for (const record of block) count(record, 1);
     records.follow((before, after) => {
       if (before !== undefined) count(before, -1);

@@ -45,7 +45,7 @@ export class SingleResource extends CollectionResource {
     const input = draft.against(before ?? defaultsOf(collection.fields));
     if (before !== undefined && looksSame(collection.fields, before, input))
       return { record: before };
-    checkSize(input, collection.recordBytesMax);
+    checkSize(collection.fields, input, collection.recordBytesMax);
     const createdAt = before && fieldValue(before, 'createdAt');
     const set = { ...input, ...timesOf(collection, this.#clock.now(), createdAt) };
     if (before === undefined)

@@ -1,6 +1,6 @@
 import { FatalError } from '../../base/errors.ts';
-import { isJsonObject, pointerTo, type JsonValue } from '../../base/json.ts';
-import { idOf, keyName, recordId, type RecordId } from '../../base/record-id.ts';
+import { pointerTo, type JsonValue } from '../../base/json.ts';
+import { idOf, recordId, storedKey, type RecordId } from '../../base/record-id.ts';
 import { systemClock, systemRandom } from '../../base/system.ts';
 import { uuid7 } from '../../base/uuid.ts';
 import {
@@ -8,20 +8,18 @@ import {
   issue,
   Mistakes,
   recordOf,
-  valueOf,
   type NewRecord,
 } from '../../collections/file-records.ts';
 import {
   idsIn,
+  makesTexts,
   singleNumber,
-  textsName,
   type Declared,
   type KeyOf,
   type Registry,
   type Target,
 } from '../../collections/registry.ts';
 import { checkSize } from '../../collections/size.ts';
-import { valueName } from '../../schema/field.ts';
 import { looksSame, representationOf } from '../../schema/record.ts';
 import { sizeOf } from '../../store/memory/size.ts';
 import type { Store, Transaction } from '../../store/store.ts';
@@ -144,14 +142,8 @@ function arrivalOf(
   };
   for (const [index, value] of values.entries()) {
     const pointer = pointerTo(given) + (collection.isSingle ? '' : `/${index}`);
-    const isValue = Object.hasOwn(collection.fields, valueName);
-    if (!isValue && !isJsonObject(value)) {
-      mistakes.add(`${name}: a record must be an object`, pointer);
-      continue;
-    }
     addIssues(mistakes, name, pointer, () => {
-      const record =
-        isJsonObject(value) && !isValue ? recordOf(collection, value) : valueOf(collection, value);
+      const record = recordOf(collection, value);
       const id = collection.isSingle ? recordId(singleNumber) : record.id;
       register(arrival, { ...record, id }, pointer);
     });
@@ -191,7 +183,7 @@ function register(arrival: Arrival, record: NewRecord, pointer: string): void {
   if (id !== undefined) ids.set(String(id), id);
   if (isNumber(id)) arrival.highest = Math.max(arrival.highest, id);
   if (known !== undefined) return;
-  checkSize(fields, collection.recordBytesMax);
+  checkSize(collection.fields, fields, collection.recordBytesMax);
   records.push(record);
 }
 
@@ -260,13 +252,10 @@ function* numbered({ collection, records, ids, highest }: Arrival): Generator<[N
 
 /** Returns the function of the member for an id that is not the number of its record. */
 function keysOf({ collection, ids }: Arrival) {
-  const hasTexts = (): boolean =>
-    [...ids.values()].some((id) => typeof id === 'string') ||
-    collection.records.countAtMost(textsName, 1) > 0;
-  const makesTexts = collection.ids === 'text' || (collection.ids === 'any' && hasTexts());
+  const areTexts = makesTexts(collection) || [...ids.values()].some((id) => typeof id === 'string');
   return ({ id }: NewRecord, number: number) => {
-    if (id === number || (id === undefined && !makesTexts)) return {};
-    return { [keyName]: id ?? uuid7(systemClock.now(), systemRandom) };
+    const made = areTexts ? uuid7(systemClock.now(), systemRandom) : number;
+    return storedKey(id ?? recordId(made), number);
   };
 }
 

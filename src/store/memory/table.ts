@@ -1,6 +1,6 @@
 import { invariant } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
-import { idOf, keyName, recordId, type RecordId } from '../../base/record-id.ts';
+import { givenId, idOf, recordId, type RecordId } from '../../base/record-id.ts';
 import {
   type ChangeListener,
   type Collection,
@@ -78,7 +78,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   constructor(definition: TableDefinition<R>, sum: { bytes: number }) {
     const { name, isServers = false, groups = {}, whenFull } = definition;
     const unique = definition.hasKeys
-      ? { ...definition.unique, [keyName]: keyOf }
+      ? { ...definition.unique, [idIndex]: givenId }
       : definition.unique;
     this.name = name;
     this.isServers = isServers;
@@ -87,7 +87,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     this.#sum = sum;
     this.#blocks = new Blocks(sum);
     this.#unique = indexesOf(unique ?? {}, sum);
-    this.#keys = this.#unique.get(keyName);
+    this.#keys = this.#unique.get(idIndex);
     this.#groups = indexesOf(groups, sum);
     this.#indexes = [...this.#unique.values(), ...this.#groups.values()];
   }
@@ -114,7 +114,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     // A number has one spelling.
     if (String(number) !== String(id)) return undefined;
     const own = this.#at(number, version);
-    return own?.[keyName] === undefined ? own : undefined;
+    return own && givenId(own) === undefined ? own : undefined;
   }
 
   find(index: string, key: Key, version: Version = 'published'): R | undefined {
@@ -349,9 +349,8 @@ export class Table<R extends StoredRecord> implements Collection<R> {
 /** A record as it is published, or as the batch leaves it. */
 type Version = 'published' | 'pending';
 
-/** The key of a record that has another id than its number. */
-const keyOf = (record: StoredRecord): string | undefined =>
-  record[keyName] === undefined ? undefined : String(record[keyName]);
+/** The index of ids that are not numbers of records. No index of a field has its name. */
+const idIndex = 'id';
 
 function indexesOf<R>(
   keys: { readonly [index: string]: KeyOf<R> },
