@@ -8,7 +8,7 @@ import { idOf, type RecordId } from '../../base/record-id.ts';
 import { firstIndex } from '../../base/search.ts';
 import { type Clock, timers } from '../../base/system.ts';
 import { createSlices, type YieldToEventLoop } from '../../base/turns.ts';
-import { decidingNames, permissionOf } from '../../collections/permissions.ts';
+import { decidingNames, permissionOf, type Permission } from '../../collections/permissions.ts';
 import { leavable, type StreamedBody } from '../../http/message.ts';
 import { fieldValue, representationWriter, type Write } from '../../schema/record.ts';
 import { sizeOf } from '../../store/memory/size.ts';
@@ -17,14 +17,8 @@ import type { RecordChange, Store, StoredRecord } from '../../store/store.ts';
 /** A collection with changes that the feed reports to callers who may list it. */
 type Reported = Pick<RoutedCollection, 'name' | 'fields' | 'access' | 'isSingle'>;
 
-/** Whether a listener sees the changes of a record, by what decides it. Absent: all. */
-type Sees = ((record: Deciding) => boolean) | undefined;
-
-/** The values of a record by which it is decided who sees it. */
-type Deciding = StoredRecord;
-
-/** The collections that a listener follows. */
-type Followed = ReadonlyMap<Source, Sees>;
+/** The collections that a listener follows, with the test of the records that it sees. */
+type Followed = ReadonlyMap<Source, Permission['test']>;
 
 interface Source extends Reported {
   /** Writes a record as callers see it. */
@@ -59,8 +53,8 @@ interface Event {
   readonly source: Source;
   readonly kind: Kind;
   /** What decides who sees the record before and after, in collections where records decide. */
-  readonly before: Deciding | undefined;
-  readonly after: Deciding | undefined;
+  readonly before: StoredRecord | undefined;
+  readonly after: StoredRecord | undefined;
   /** Null: of a single resource, which has none. */
   readonly id: RecordId | null;
   /** About what it takes in memory: first its record, then its text. */
@@ -146,10 +140,8 @@ export class ChangeFeed {
     this.#forgotten = this.#sequence;
     this.#sources = new Map(
       collections.map((each) => {
-        const { name, fields, access } = each;
-        const deciding = decidingNames(access);
-        const write = representationWriter(fields);
-        return [name, { ...each, write, deciding }];
+        const write = representationWriter(each.fields);
+        return [each.name, { ...each, write, deciding: decidingNames(each.access) }];
       }),
     );
     store.onPublished((changes) => this.#remember(changes));
@@ -167,7 +159,7 @@ export class ChangeFeed {
    */
   follow(request: FeedRequest): StreamedBody {
     const { caller, signal } = request;
-    const followed = this.#followedBy(request);
+    const followed = this.#findFollowed(request);
     const place = this.places.take(caller, 1);
     if (place === undefined) {
       const message = 'Cannot follow the changes: too many listeners';
@@ -196,32 +188,23 @@ export class ChangeFeed {
       .unref();
   }
 
-  #followedBy(request: FeedRequest): Followed {
-    const sources = this.#sourcesOf(request);
-    return new Map(
-      sources.map((source) => [
-        source,
-        permissionOf(source.access, request.principal, 'list').test,
-      ]),
-    );
-  }
-
-  #sourcesOf({ principal, collections }: FeedRequest): readonly Source[] {
-    const isListable = ({ access }: Source): boolean =>
-      !permissionOf(access, principal, 'list').isRefused;
-    const all = [...this.#sources.values()];
-    if (collections === undefined) return all.filter(isListable);
-    return collections.map((name) => {
+  #findFollowed({ principal, collections }: FeedRequest): Followed {
+    const followed = new Map<Source, Permission['test']>();
+    const all = [...this.#sources.keys()];
+    for (const name of collections ?? all) {
       const source = this.#sources.get(name);
       if (source === undefined) {
-        const known = all.map((each) => each.name).join(', ');
-        const message = `Cannot read the query: "collection" must be of ${known}`;
+        const message = `Cannot read the query: "collection" must be of ${all.join(', ')}`;
         throw new CairnError('invalid_query', message);
       }
-      if (isListable(source)) return source;
-      const message = `Cannot follow ${name}: this caller may not list them`;
-      throw new CairnError('insufficient_scope', message);
-    });
+      const { isRefused, test } = permissionOf(source.access, principal, 'list');
+      if (!isRefused) followed.set(source, test);
+      else if (collections !== undefined) {
+        const message = `Cannot follow ${name}: this caller may not list them`;
+        throw new CairnError('insufficient_scope', message);
+      }
+    }
+    return followed;
   }
 
   /** Ends all streams. Streams that start later end at once. */
@@ -243,8 +226,7 @@ export class ChangeFeed {
       let heartbeats = this.#heartbeats;
       let passed: number | undefined;
       const isShared = [...followed.values()].every((sees) => sees === undefined);
-      const names = Array.from(followed.keys(), ({ name }) => name);
-      const key = isShared ? names.join() : undefined;
+      const key = isShared ? Array.from(followed.keys(), ({ name }) => name).join() : undefined;
       const reset = since !== undefined && known === undefined ? 'event: reset\ndata: {}\n' : '';
       const end = known === undefined ? this.#endOf(this.#sequence) : '\n';
       yield `retry: ${retryMs}\n${reset}${end}`;
@@ -255,11 +237,10 @@ export class ChangeFeed {
           return;
         }
         const piece = this.#read(position, key, followed);
-        const { text } = piece;
         position = piece.end;
         passed = piece.passed ?? passed;
-        if (text !== '') {
-          yield text;
+        if (piece.text !== '') {
+          yield piece.text;
           if (position < this.#horizon) await this.#yieldToEventLoop(caller);
         } else if (heartbeats !== this.#heartbeats) {
           heartbeats = this.#heartbeats;
@@ -285,30 +266,19 @@ export class ChangeFeed {
     let text = '';
     let end = start;
     let passed: number | undefined;
-    let told: number | undefined;
-    let of: Source | undefined;
-    let isFollowed = false;
-    let sees: Sees;
-    let next = this.#at(start);
+    let isTold = true;
     for (; end < horizon && text.length < limits.pieceLengthMax; end += 1) {
-      const event = next;
-      next = this.#at(end + 1);
+      const event = this.#at(end);
       if (event === undefined) continue;
-      const { sequence, source } = event;
-      const isLast = next?.sequence !== sequence;
-      if (isLast) passed = sequence;
-      // Most events are of the source of the one before.
-      if (source !== of)
-        [of, isFollowed, sees] = [source, followed.has(source), followed.get(source)];
-      const { bytes } = event;
-      const shown = isFollowed ? textFor(event, sees) : '';
+      const { sequence, source, bytes } = event;
+      const isLast = this.#at(end + 1)?.sequence !== sequence;
+      const shown = followed.has(source) ? textFor(event, followed.get(source)) : '';
       this.#bytes += event.bytes - bytes;
-      if (shown === '') continue;
-      text += shown + (isLast ? this.#endOf(sequence) : '\n');
-      if (isLast) told = sequence;
+      if (shown !== '') text += shown + (isLast ? this.#endOf(sequence) : '\n');
+      if (isLast) [passed, isTold] = [sequence, shown !== ''];
     }
     // The last events are not for this caller, but the id of their commit is.
-    if (text !== '' && passed !== undefined && passed !== told) text += this.#endOf(passed);
+    if (text !== '' && passed !== undefined && !isTold) text += this.#endOf(passed);
     this.#forget();
     const piece = { start, horizon, end, passed, text };
     if (key === undefined) return piece;
@@ -402,18 +372,25 @@ function eventOf(change: RecordChange, source: Source): Event {
   const { sequence, record, before } = change;
   const id = source.isSingle ? null : idOf(record ?? before ?? change);
   const written = before === undefined ? 'created' : 'replaced';
-  const kind = record === undefined ? 'removed' : written;
-  const earlier = decidingIn(before, source.deciding);
-  const after = decidingIn(record, source.deciding);
-  const bytes = sizeOf(record) + sizeOf(earlier) + sizeOf(after);
-  return { sequence, source, kind, id, bytes, record, before: earlier, after };
+  const event: Event = {
+    sequence,
+    source,
+    kind: record === undefined ? 'removed' : written,
+    id,
+    bytes: 0,
+    record,
+    before: keepDeciding(before, source.deciding),
+    after: keepDeciding(record, source.deciding),
+  };
+  event.bytes = sizeOf(record) + sizeOf(event.before) + sizeOf(event.after);
+  return event;
 }
 
 /** Returns the values of a record that decide who sees it; `undefined` where callers alone do. */
-function decidingIn(
+function keepDeciding(
   record: StoredRecord | undefined,
   names: readonly string[],
-): Deciding | undefined {
+): StoredRecord | undefined {
   if (record === undefined || names.length === 0) return undefined;
   const values = names.map((name) => [name, fieldValue(record, name)]);
   return { ...Object.fromEntries(values), id: record.id, revision: record.revision };
@@ -424,7 +401,7 @@ function decidingIn(
  * neither before nor after. A record that it begins to see is created for it, and one that it no
  * longer sees is removed.
  */
-function textFor(event: Event, sees: Sees): string {
+function textFor(event: Event, sees: Permission['test']): string {
   if (sees === undefined) return textOf(event);
   const { before, after } = event;
   const seesBefore = before !== undefined && sees(before);

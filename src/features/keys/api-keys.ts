@@ -24,12 +24,8 @@ const hourMs = 3_600_000;
 /** The API keys of all users: makes, finds and ends them. */
 export class ApiKeys {
   readonly #parts: AccountParts;
-  /** Hashes of keys that were good once, which requests repeat. A full map is cleared. */
-  readonly #hashes = new Map<string, string>();
   /** The keys with a use that is being recorded: of many requests at once, one writes it. */
   readonly #recording = new Set<number>();
-  /** The start of the hour in which a key was used last: in milliseconds, and as it is stored. */
-  #hour: readonly [number, string] = [NaN, ''];
 
   constructor(parts: AccountParts) {
     this.#parts = parts;
@@ -66,15 +62,9 @@ export class ApiKeys {
   /** Returns who has this key, with the current role. @throws CairnError `invalid_token` */
   resume(key: string): KeyPrincipal {
     const { apiKeys, users } = this.#parts;
-    const remembered = this.#hashes.get(key);
-    const hash = remembered ?? secretHash(key);
-    const record = apiKeys.find('hash', hash);
+    const record = apiKeys.find('hash', secretHash(key));
     const user = record && users.get(record.userId);
     if (record === undefined || user === undefined || !this.#isLive(record)) throw invalidToken();
-    if (remembered === undefined) {
-      if (this.#hashes.size >= limits.sessionSecretsMax) this.#hashes.clear();
-      this.#hashes.set(key, hash);
-    }
     this.#recordUse(record);
     return { kind: 'key', userId: user.id, role: user.role, isReadOnly: record.readOnly };
   }
@@ -104,26 +94,21 @@ export class ApiKeys {
     return expiresAt === undefined || this.#parts.clock.now() < Date.parse(expiresAt);
   }
 
-  /** Records the hour in which a key is used. */
+  /** Records the hour in which a key is used, while the request continues. */
   #recordUse({ id, lastUsedAt }: ApiKeyRecord): void {
-    const { apiKeys, clock } = this.#parts;
+    const { apiKeys, clock, store } = this.#parts;
     const now = clock.now();
-    const startsAt = now - (now % hourMs);
-    if (this.#hour[0] !== startsAt) this.#hour = [startsAt, new Date(startsAt).toISOString()];
-    const [, hour] = this.#hour;
+    const hour = new Date(now - (now % hourMs)).toISOString();
     const isDue = (last = ''): boolean => last < hour;
     if (!isDue(lastUsedAt) || this.#recording.has(id)) return;
     this.#recording.add(id);
-    const written = this.#inBackground((tx) => {
+    const written = store.write((tx) => {
       const current = tx.of(apiKeys).get(id);
       if (current !== undefined && isDue(current.lastUsedAt))
         tx.of(apiKeys).replace(id, { ...current, lastUsedAt: hour });
     });
-    void written.then(() => this.#recording.delete(id));
-  }
-
-  /** Writes while the request continues. If the write fails, the next request tries again. */
-  #inBackground(work: (tx: Transaction) => void): Promise<void> {
-    return this.#parts.store.write(work).catch(() => undefined);
+    // If the write fails, the next request tries again.
+    const end = (): boolean => this.#recording.delete(id);
+    void written.then(end, end);
   }
 }
