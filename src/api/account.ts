@@ -7,50 +7,78 @@ import { found } from '../collections/resource.ts';
 import { parseQuery } from '../http/query.ts';
 import { invalidParameter, onlyParameter } from '../lists/filters.ts';
 import { representationWriter } from '../schema/record.ts';
-import { bind, parseId, type Call, type Endpoint } from './call.ts';
+import { parseId, type Call, type Route } from './call.ts';
 import type { Context } from './context.ts';
 import { noContent, notModified, shown, unstoredReply } from './replies.ts';
 import { entityTag, isUnchanged } from './versions.ts';
-import { accountRoutes } from './routes.ts';
 
-export function accountEndpoints({ store, records, sessions, registry }: Context): Endpoint[] {
+/** Returns the routes of the caller's own account. */
+export function accountRoutes({ store, records, sessions, registry }: Context): Route[] {
   const items = [...registry.values()].find(({ isBuiltIn }) => isBuiltIn);
   const writeDashboard = dashboardWriter(records, sessions, items);
   const writeUser = representationWriter(userFields);
-  return bind(accountRoutes, {
-    me({ request, principal }) {
-      const { userId } = requireUser(principal);
-      if (principal.kind === 'local') throw nobodySignsIn;
-      const user = found(records.users.get(userId));
-      const tag = entityTag(store.epoch, user.revision);
-      const location = ['Content-Location', `${request.basePath}/users/${userId}`];
-      if (isUnchanged(request, tag)) return notModified(tag, location);
-      return shown(200, tag, writeUser(user), location);
+  return [
+    {
+      operationId: 'me',
+      method: 'GET',
+      path: '/me',
+      access: 'user',
+      conditional: true,
+      handle({ request, principal }) {
+        const { userId } = requireUser(principal);
+        if (principal.kind === 'local') throw nobodySignsIn;
+        const user = found(records.users.get(userId));
+        const tag = entityTag(store.epoch, user.revision);
+        const location = ['Content-Location', `${request.basePath}/users/${userId}`];
+        if (isUnchanged(request, tag)) return notModified(tag, location);
+        return shown(200, tag, writeUser(user), location);
+      },
     },
 
-    dashboard({ principal }) {
-      invariant(principal.kind === 'session', 'the route requires a session');
-      return unstoredReply(200, writeDashboard(principal));
+    {
+      operationId: 'dashboard',
+      method: 'GET',
+      path: '/dashboard',
+      access: 'session',
+      handle({ principal }) {
+        invariant(principal.kind === 'session', 'the route requires a session');
+        return unstoredReply(200, writeDashboard(principal));
+      },
     },
 
-    listSessions(call) {
-      const { principal } = call;
-      const current = principal.kind === 'session' ? principal.sessionId : undefined;
-      const listed = sessions.list(askedUser(call));
-      return unstoredReply(
-        200,
-        `[${listed.map((session) => sessions.write(session, current)).join(',')}]`,
-      );
+    {
+      operationId: 'listSessions',
+      method: 'GET',
+      path: '/sessions',
+      access: 'user',
+      refusesKeys: true,
+      query: 'read',
+      handle(call) {
+        const { principal } = call;
+        const current = principal.kind === 'session' ? principal.sessionId : undefined;
+        const listed = sessions.list(askedUser(call));
+        return unstoredReply(
+          200,
+          `[${listed.map((session) => sessions.write(session, current)).join(',')}]`,
+        );
+      },
     },
 
-    async removeSession({ request, principal, id }) {
-      await store.write(
-        (tx) => sessions.end(tx, principal, numberIn(id), request.address),
-        request.caller,
-      );
-      return noContent();
+    {
+      operationId: 'removeSession',
+      method: 'DELETE',
+      path: '/sessions/{id}',
+      access: 'user',
+      refusesKeys: true,
+      async handle({ request, principal, id }) {
+        await store.write(
+          (tx) => sessions.end(tx, principal, numberIn(id), request.address),
+          request.caller,
+        );
+        return noContent();
+      },
     },
-  });
+  ];
 }
 
 /**

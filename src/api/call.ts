@@ -8,7 +8,7 @@ import type { IdKind, Shape } from '../schema/field.ts';
 import type { Body } from './body.ts';
 
 /**
- * One row of the route table, with a body of type `B`. The router, authorization,
+ * One row of the route table, with its handler and a body of type `B`. The router, authorization,
  * validation, 405 and `Allow`, the OpenAPI document, the README's table and the access
  * test are all derived from these rows. A row without `access` does not compile.
  */
@@ -47,6 +47,9 @@ export interface Route<B = unknown> {
    * sets a cookie, or also those of allowed origins. Absent: any.
    */
   readonly pages?: 'own' | 'allowed';
+  // A method, because TypeScript compares methods loosely: rows with different bodies fit into one
+  // list. This is sound, because a handler only gets bodies that its own row has validated.
+  handle(call: Call<B>): Reply | Promise<Reply>;
 }
 
 /** The methods of routes. HEAD and OPTIONS follow from them. */
@@ -113,28 +116,8 @@ export interface Call<B = unknown> {
 /** Carries out the operation of a route with a body of `B`. @throws CairnError */
 export type Handler<B = unknown> = (call: Call<B>) => Reply | Promise<Reply>;
 
-/** A route and its handler. */
-export interface Endpoint<B = unknown> {
-  readonly route: Route<B>;
-  // A method, because TypeScript compares methods loosely: endpoints with different
-  // bodies fit into one list. This is sound, because a handler only gets bodies that its
-  // own route has validated.
-  handle(call: Call<B>): Reply | Promise<Reply>;
-}
-
-/**
- * Binds the routes of a table to their handlers. `Bodies` are the validated bodies by
- * operation, which follow from the table. A missing or extra handler, or one for another
- * body, does not compile.
- */
-export function bind<Bodies>(
-  table: { readonly [operation in keyof Bodies]: Route<Bodies[operation]> },
-  handlers: NoInfer<{ readonly [operation in keyof Bodies]: Handler<Bodies[operation]> }>,
-): Endpoint[] {
-  const endpoints: Endpoint[] = [];
-  for (const key in table) endpoints.push({ route: table[key], handle: handlers[key] });
-  return endpoints;
-}
+/** Returns a row with a body: its handler takes what the body validates, or does not compile. */
+export const withBody = <B>(route: Route<B> & { readonly body: Body<B> }): Route => route;
 
 /**
  * Returns the id in a path, which was sent percent-encoded. Nothing is decoded twice or normalised;

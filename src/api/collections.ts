@@ -6,6 +6,7 @@ import type { Principal } from '../auth/access.ts';
 import type { Prepared } from '../accounts/users.ts';
 import type { KeyedRequest } from '../collections/idempotency.ts';
 import type { Embedded } from '../collections/registry.ts';
+import { capitalized } from '../collections/declaration.ts';
 import { found, type Target } from '../collections/resource.ts';
 import type { ListPool } from '../lists/list-pool.ts';
 import { parseListQuery, parseRecordQuery } from '../lists/query.ts';
@@ -17,10 +18,18 @@ import { setSessionCookie } from './authenticate.ts';
 import { noContent, notModified, shown, unstoredReply } from './replies.ts';
 import { idempotencyKeyOf, notKept } from '../http/idempotency-key.ts';
 import { isUnchanged, preconditionOf } from './versions.ts';
-import { bind, type Call, type Endpoint, type Handler, type RoutedCollection } from './call.ts';
+import { manyOf, oneOf } from './body.ts';
+import {
+  withBody,
+  type Call,
+  type Handler,
+  type Operation,
+  type Route,
+  type RoutedCollection,
+} from './call.ts';
 import type { Operations } from './operations.ts';
 import { linksTo } from './links.ts';
-import { batchRoutes, collectionRoutes, type RouteOptions } from './routes.ts';
+import type { RouteOptions } from './routes.ts';
 
 export interface CollectionOptions extends RouteOptions {
   readonly writes: Writes;
@@ -28,11 +37,61 @@ export interface CollectionOptions extends RouteOptions {
   readonly listPool: ListPool;
 }
 
-/** Returns the endpoints of one collection. */
-export function collectionEndpoints<N extends object, C>(
+/** Returns the routes of one collection, or of a single resource. */
+// prettier-ignore
+export function collectionRoutes<N extends object, C>(
   operations: Operations<N, C>,
   options: CollectionOptions,
-): Endpoint[] {
+): Route[] {
+  const { collection } = operations;
+  const { name, noun, singular, access, bodies, ids, isSingle, isUsers } = collection;
+  const path = `/${name}`;
+  const identify = (operation: Operation, suffix = capitalized(singular)) =>
+    ({ operationId: operation + suffix, of: { collection, operation } });
+  const handlers = recordHandlers(operations, options);
+  const one = { path: isSingle ? path : `${path}/{id}`, ids, conditional: true };
+  const changed = { ...one, requireIfMatch: options.requireIfMatch };
+  // Clients of another server add what they like to the path of a single resource, such as the time.
+  const single = options.dialect === undefined ? undefined : 'ignored';
+  const read: Route = {
+    ...identify('read'), method: 'GET', ...one, access: access.read, query: isSingle ? single : 'read',
+    handle: handlers.read,
+  };
+  const replace = withBody({
+    ...identify('replace'), method: 'PUT', ...changed, access: access.replace, body: bodies.replace,
+    handle: handlers.change,
+  });
+  const patch = withBody({
+    ...identify('patch'), method: 'PATCH', ...changed, access: access.patch, body: bodies.patch,
+    handle: handlers.change,
+  });
+  if (isSingle) return [read, replace, patch];
+  const batch = `${path}/batch`;
+  const list: Route = {
+    ...identify('list', noun), method: 'GET', path, access: access.list, query: 'read', conditional: true,
+    handle: listHandler(operations, options),
+  };
+  const create = withBody({
+    ...identify('create'), method: 'POST', path, access: access.create,
+    body: isUsers ? bodies.create : oneOf(bodies.create, batch), handle: handlers.create,
+  });
+  const remove: Route = {
+    ...identify('remove'), method: 'DELETE', ...changed, access: access.remove, handle: handlers.remove,
+  };
+  const routes = [list, create, read, replace, patch, remove];
+  if (isUsers) return routes;
+  const createMany = withBody({
+    ...identify('createMany', noun), method: 'POST', path: batch, access: access.create, body: manyOf(bodies.create),
+    handle: batchHandler(operations, options),
+  });
+  return [...routes, createMany];
+}
+
+/** Returns the handlers of the routes of one record. */
+function recordHandlers<N extends object, C>(
+  operations: Operations<N, C>,
+  options: CollectionOptions,
+) {
   const { collection, resource, tagOf } = operations;
   const { name, fields } = collection;
   const { writes } = options;
@@ -95,10 +154,8 @@ export function collectionEndpoints<N extends object, C>(
     return shown(200, tag, body);
   }
 
-  return bind(collectionRoutes(collection, options), {
-    list: listHandler(operations, options),
-
-    create(call) {
+  return {
+    create(call: Call<N>) {
       const { request, principal, body } = call;
       const keyed = keyedBy(call, collection.isUsers && Object.hasOwn(body, 'password'));
       const create = (prepared?: Prepared): Promise<Reply> =>
@@ -115,20 +172,19 @@ export function collectionEndpoints<N extends object, C>(
       return resource.prepareCreate === undefined ? create() : prepare(call, keyed, create);
     },
 
-    read(call) {
+    read(call: Call) {
       const record = found(operations.read(call.principal, call.id));
       return call.query === '' ? readAll(call, record) : readSelected(call, record);
     },
 
-    replace: change,
-    patch: change,
+    change,
 
-    async remove(call) {
+    async remove(call: Call) {
       const target = targetOf(call);
       await writes.write(call.principal, (tx) => resource.remove(tx, target), call.request.caller);
       return noContent();
     },
-  });
+  };
 }
 
 const nothing: Embedded = { selection: '', revisionWith: (own) => own };
@@ -150,26 +206,24 @@ function embeddedBy<N, C>(
 const digestOf = (...seen: readonly unknown[]): string =>
   hash('sha256', JSON.stringify(seen), 'base64url').slice(0, 22);
 
-/** Returns the endpoint that creates many records of a declared collection at once. */
-export function batchEndpoints<N extends object, C>(
+/** Returns the handler that creates many records of a declared collection at once. */
+function batchHandler<N extends object, C>(
   { collection, resource }: Operations<N, C>,
   { writes }: CollectionOptions,
-): Endpoint[] {
+): Handler<readonly N[]> {
   const write = representationWriter(collection.fields);
-  return bind(batchRoutes(collection), {
-    createMany(call) {
-      const { principal, body } = call;
-      return writes.answer(
-        principal,
-        keyedBy(call),
-        (tx) => {
-          const created = resource.createMany?.(tx, principal, body) ?? [];
-          return unstoredReply(201, `[${created.map(write).join(',')}]`);
-        },
-        call.request.caller,
-      );
-    },
-  });
+  return (call) => {
+    const { principal, body } = call;
+    return writes.answer(
+      principal,
+      keyedBy(call),
+      (tx) => {
+        const created = resource.createMany?.(tx, principal, body) ?? [];
+        return unstoredReply(201, `[${created.map(write).join(',')}]`);
+      },
+      call.request.caller,
+    );
+  };
 }
 
 /**

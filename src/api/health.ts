@@ -1,8 +1,7 @@
 import { CairnError } from '../base/errors.ts';
 import type { Store } from '../store/store.ts';
-import { bind, type Endpoint } from './call.ts';
+import type { Route } from './call.ts';
 import { unstoredReply } from './replies.ts';
-import { healthRoutes } from './routes.ts';
 
 /** The sources of the server's state. */
 export interface HealthServices {
@@ -16,19 +15,41 @@ export interface HealthServices {
 /** Why a server should not receive requests. */
 export type Unready = 'draining' | 'store_failed' | 'store_unavailable';
 
-export function healthEndpoints({ status, unready, store }: HealthServices): Endpoint[] {
-  return bind(healthRoutes, {
-    status: () => unstoredReply(200, status()),
+/** This path is served even after everything else has stopped. */
+export const livePath = '/livez';
 
-    live: () => unstoredReply(200, '{"status":"live"}'),
-
-    ready() {
-      const reason = unready();
-      if (reason === undefined) {
-        const writes = store.state === 'full' ? ',"writes":"full"' : '';
-        return unstoredReply(200, `{"status":"ready"${writes}}`);
-      }
-      throw new CairnError(reason, 'Cannot answer requests: the server is not ready');
+/** Returns the routes that tell the state of the server. */
+export function healthRoutes({ status, unready, store }: HealthServices): Route[] {
+  return [
+    {
+      operationId: 'live',
+      method: 'GET',
+      path: livePath,
+      access: 'public',
+      isAlwaysServed: true,
+      handle: () => unstoredReply(200, '{"status":"live"}'),
     },
-  });
+    {
+      operationId: 'status',
+      method: 'GET',
+      path: '/status',
+      access: 'admin',
+      handle: () => unstoredReply(200, status()),
+    },
+    {
+      operationId: 'ready',
+      method: 'GET',
+      path: '/readyz',
+      access: 'public',
+      isAlwaysServed: true,
+      handle() {
+        const reason = unready();
+        if (reason === undefined) {
+          const writes = store.state === 'full' ? ',"writes":"full"' : '';
+          return unstoredReply(200, `{"status":"ready"${writes}}`);
+        }
+        throw new CairnError(reason, 'Cannot answer requests: the server is not ready');
+      },
+    },
+  ];
 }

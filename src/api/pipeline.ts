@@ -12,10 +12,10 @@ import { authenticate, authorizeRoute, type Authenticators } from './authenticat
 import { patchTypes, type Body } from './body.ts';
 import { noContent, redirectTo } from './replies.ts';
 import { checkNoVersion } from './versions.ts';
-import { idInPath, type Call, type Endpoint, type Route } from './call.ts';
+import { idInPath, type Call, type Route } from './call.ts';
 
 interface PipelineOptions extends Authenticators {
-  readonly endpoints: readonly Endpoint[];
+  readonly routes: readonly Route[];
   /** Absent: only pages of this site may read replies. */
   readonly cors: Cors | undefined;
   /** True if several processes share the data. A kept reply is also sent to the others. */
@@ -36,11 +36,8 @@ interface PipelineOptions extends Authenticators {
  * A reply that is ready at once is returned as it is, not as a promise.
  */
 export function createPipeline(options: PipelineOptions): Handle {
-  const router = new Router<Endpoint>(
-    options.endpoints.map((value) => {
-      const { method, path: pattern } = value.route;
-      return { method, pattern, value };
-    }),
+  const router = new Router<Route>(
+    options.routes.map((value) => ({ method: value.method, pattern: value.path, value })),
   );
   /** Takes a request through the steps, up to its body if it has one. @throws CairnError */
   return function answer(request) {
@@ -48,8 +45,7 @@ export function createPipeline(options: PipelineOptions): Handle {
     const match = router.match(request.method, request.target);
     if (match.kind === 'not-found') return answerUnknown(request);
     if (match.kind === 'method-not-allowed') return otherMethod(request, match.allow, options);
-    const { value: endpoint, query } = match;
-    const { route } = endpoint;
+    const { value: route, query } = match;
     request.matched(route.path);
 
     const principal = authenticate(route, request, options);
@@ -60,9 +56,9 @@ export function createPipeline(options: PipelineOptions): Handle {
 
     checkConditions(route, request, query);
     const call = { request, route, principal, id, query, sent: noBytes, body: undefined };
-    if (route.body !== undefined) return answerBody(endpoint, route.body, call, options);
+    if (route.body !== undefined) return answerBody(route.body, call, options);
     const turn = request.turn?.();
-    return turn ? turn.then(() => endpoint.handle(call)) : endpoint.handle(call);
+    return turn ? turn.then(() => route.handle(call)) : route.handle(call);
   };
 }
 
@@ -70,7 +66,6 @@ const noBytes = Buffer.alloc(0);
 
 /** Takes a request with a body through the further steps. @throws CairnError */
 async function answerBody(
-  endpoint: Endpoint,
   body: Body<unknown>,
   call: Call,
   options: PipelineOptions,
@@ -87,7 +82,7 @@ async function answerBody(
   const { kind } = call.principal;
   const wasLookedUp = kind === 'session' || kind === 'key';
   const principal = wasLookedUp ? authenticateAgain(call, options) : call.principal;
-  return await endpoint.handle({ ...call, principal, sent, body: body.validate(json, principal) });
+  return await route.handle({ ...call, principal, sent, body: body.validate(json, principal) });
 }
 
 /**

@@ -1,9 +1,10 @@
 import type { Audit } from '../accounts/events.ts';
 import type { Authenticators } from '../api/authenticate.ts';
+import type { Route } from '../api/call.ts';
 import { createPipeline } from '../api/pipeline.ts';
 import { problemReply } from '../api/replies.ts';
-import { healthRoutes, yieldedPaths } from '../api/routes.ts';
-import type { Unready } from '../api/health.ts';
+import { livePath, type Unready } from '../api/health.ts';
+import { yieldedPaths } from '../api/routes.ts';
 import { Tokens } from '../auth/tokens.ts';
 import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
@@ -18,7 +19,7 @@ import type { Store } from '../store/store.ts';
 import { OptionError } from '../config/options.ts';
 import { checkAdministrator, makeAdministrator } from './administrator.ts';
 import { openData, type Data } from './data.ts';
-import { endpointsOf, operationsOf, type AllOperations } from './endpoints.ts';
+import { createRoutes, operationsOf, type AllOperations } from './route-table.ts';
 import type { CompleteOptions } from './options.ts';
 import { loadParts, loadReferences, type Feature, type Parts } from './parts.ts';
 
@@ -66,6 +67,8 @@ export async function openApp(complete: CompleteOptions): Promise<Application> {
 export class Application {
   readonly data: Data;
   readonly store: Store;
+  /** The route table. */
+  readonly routes: readonly Route[];
   /** Observe requests and security events. The first one is the log. */
   readonly observers: Observer[];
   /** Answers requests of its own ports, of an existing server, and those without a port. */
@@ -122,20 +125,20 @@ export class Application {
       allowedOrigins: origins,
       checkLocal: local?.check,
     };
-    const endpoints = endpointsOf(this.operations, context, options, features, {
+    this.routes = createRoutes(this.operations, context, options, features, {
       dialect,
       singles,
       load,
       unready,
     });
     const alwaysServedTargets = new Set(
-      endpoints.flatMap(({ route }) => (route.isAlwaysServed ? route.path : [])),
+      this.routes.flatMap(({ isAlwaysServed, path }) => (isAlwaysServed ? path : [])),
     );
     const pipeline = createPipeline({
       ...this.authenticators,
       cors,
       isShared: place !== undefined,
-      endpoints,
+      routes: this.routes,
     });
     const handle = dialect?.translate(pipeline, data.registry) ?? pipeline;
     this.#pipeline = place?.onlyCurrent(handle, store, alwaysServedTargets) ?? handle;
@@ -192,9 +195,7 @@ export class Application {
   };
 
   readonly #answerClosed: Handle = (request) =>
-    request.target === healthRoutes.live.path
-      ? this.#pipeline(request)
-      : problemReply(stopped, request);
+    request.target === livePath ? this.#pipeline(request) : problemReply(stopped, request);
 
   /** Answers requests with `handle` from now on, also those that wait. */
   #enter(handle: Handle): void {

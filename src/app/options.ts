@@ -6,7 +6,7 @@ import type { ReferenceRules, Registry } from '../collections/registry.ts';
 import type { Observe } from '../collections/writes.ts';
 import { settings, valuesOf, type ClusterOptions, type Settings } from '../config/options.ts';
 import { errorLog, type Log } from '../log/log.ts';
-import type { Endpoint } from '../api/call.ts';
+import type { Route } from '../api/call.ts';
 import type { Administrator } from './administrator.ts';
 
 /** The options of an app besides its settings. Every member may be left out. */
@@ -59,8 +59,8 @@ export interface CompleteOptions extends BasicOptions {
   readonly place?: SharedPlace | undefined;
   /** The rules of references. `openApp` loads them if a declared field refers. */
   readonly references?: ReferenceRules | undefined;
-  /** Returns the endpoints of a program's own routes. */
-  readonly ownEndpoints?: ((registry: Registry) => readonly Endpoint[]) | undefined;
+  /** Returns the rows of a program's own routes. */
+  readonly ownRoutes?: ((registry: Registry) => readonly Route[]) | undefined;
   /** Returns what observes the writes to the collections of `registry`. */
   readonly observer?: ((registry: Registry) => Observe) | undefined;
   /** Called when the app stops, before it waits for the requests in flight. */

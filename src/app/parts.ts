@@ -1,6 +1,6 @@
 import type { Budget } from '../base/budget.ts';
 import type { Authenticators } from '../api/authenticate.ts';
-import type { Endpoint, Route, RoutedCollection } from '../api/call.ts';
+import type { Route, RoutedCollection } from '../api/call.ts';
 import type { CollectionOptions } from '../api/collections.ts';
 import type { Operations as CollectionOperations } from '../api/operations.ts';
 import type { Context } from '../api/context.ts';
@@ -73,13 +73,13 @@ interface Dialect {
   withBodies(
     collection: RoutedCollection<NewEntry, EntryDraft>,
   ): RoutedCollection<NewEntry, EntryDraft>;
-  /** Returns the endpoints of a declared collection. */
-  createEndpoints(
+  /** Returns the routes of a declared collection. */
+  createRoutes(
     declared: Declared,
     registry: Registry,
     options: CollectionOptions,
     tools: CollectionTools & { readonly store: Store },
-  ): Endpoint[];
+  ): Route[];
   /** Returns what takes requests before `handle`. */
   translate(handle: Handle, registry: Registry): Handle;
 }
@@ -87,17 +87,17 @@ interface Dialect {
 /** Serves single resources. */
 interface Singles {
   readonly SingleResource: typeof CollectionResource;
-  /** Returns the endpoints of a single resource. */
-  singleEndpoints(
+  /** Returns the routes of a single resource. */
+  singleRoutes(
     operations: CollectionOperations<NewEntry, EntryDraft>,
     options: CollectionOptions,
-  ): Endpoint[];
+  ): Route[];
 }
 
 /** A feature of one app. It observes the requests and security events that it has methods for. */
 export interface Feature extends Observer {
-  /** Its endpoints. `others` are the routes of the app and of the features before it. */
-  endpoints(others: readonly Route[]): readonly Endpoint[];
+  /** Its routes. `others` are those of the app and of the features before it. */
+  routes(others: readonly Route[]): readonly Route[];
   /** Returns what it adds to `/status`. */
   readonly status?: () => object;
   /** Returns what it adds to the load of the app. */

@@ -3,7 +3,6 @@ import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
 import { text as readAll } from 'node:stream/consumers';
 import type { UserRecord } from '../accounts/records.ts';
-import { invitationRoutes } from '../api/invitations.ts';
 import type { Application } from '../app/app.ts';
 import { loadFeatures } from '../app/parts.ts';
 import { localAdministrator } from '../auth/access.ts';
@@ -80,8 +79,7 @@ export const commands: readonly Command[] = [
     ...storeAccess(),
     run: (call) =>
       withUser(call, async (app, { id }) => {
-        const { method, path } = invitationRoutes.inviteUser;
-        const invitation = await ask(app, method, path.replace('{id}', String(id)));
+        const invitation = await ask(app, 'POST', `/users/${id}/invitation`);
         return `${String(invitation['path'])}\n`;
       }),
   },

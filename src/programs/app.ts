@@ -28,13 +28,7 @@ import {
   type PlainRequest,
 } from './inject.ts';
 import { checkGiven, completeOptions, type AppOptions } from './options.ts';
-import {
-  ownEndpoints,
-  routeKinds,
-  type OwnRoute,
-  type RouteDefinition,
-  type Running,
-} from './routes.ts';
+import { toRows, routeKinds, type OwnRoute, type RouteDefinition, type Running } from './routes.ts';
 import type { Shape } from '../schema/field.ts';
 import type {
   Input,
@@ -188,7 +182,7 @@ export async function openProgram(
   };
   const inside = await openApp({
     ...complete,
-    ownEndpoints: (registry) => ownEndpoints(routes, { registry, waiting, running }),
+    ownRoutes: (registry) => toRows(routes, { registry, waiting, running }),
     onStop: () => waiting.forEach((each) => each.abort()),
   }).catch((error: unknown) => {
     if (!(error instanceof RouteConflict)) throw error;

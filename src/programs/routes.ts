@@ -1,5 +1,5 @@
 import { localAdministrator } from '../auth/access.ts';
-import type { Call, Endpoint, Method, Route } from '../api/call.ts';
+import type { Call, Method, Route } from '../api/call.ts';
 import { newRecord, rawBody } from '../api/body.ts';
 import { noContent, unstoredReply } from '../api/replies.ts';
 import { idempotencyKeyOf } from '../http/idempotency-key.ts';
@@ -191,11 +191,11 @@ export interface Running<A> {
   readonly program: Program;
 }
 
-/** Returns the endpoints of routes that were checked. */
-export function ownEndpoints<A>(routes: readonly OwnRoute<A>[], tools: RouteTools<A>): Endpoint[] {
+/** Returns the rows of routes that were checked. */
+export function toRows<A>(routes: readonly OwnRoute<A>[], tools: RouteTools<A>): Route[] {
   return routes.map((own) => {
     const { method, path, access, summary, query, body, reply: shown } = own;
-    const route: Route = {
+    return {
       operationId:
         method.toLowerCase() + path.replaceAll(/\W+(\w?)/g, (_, one: string) => one.toUpperCase()),
       own: { summary, query, reply: shown, isKept: own.write !== undefined },
@@ -205,8 +205,8 @@ export function ownEndpoints<A>(routes: readonly OwnRoute<A>[], tools: RouteTool
       ids: idsIn(path, tools.registry),
       ...(body && { body: body === 'bytes' ? rawBody : newRecord({ shape: body }) }),
       ...(query && { query: 'read' }),
+      handle: (call) => answer(own, call, tools),
     };
-    return { route, handle: (call) => answer(own, call, tools) };
   });
 }
 

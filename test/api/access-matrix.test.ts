@@ -115,7 +115,7 @@ function requestsOf(operation: Operation | 'createMany', { name, ids, rows, isSi
 
 test('every operation of every kind of collection responds to every kind of caller as the model says', async (t) => {
   const { app, someones, subjects, declared } = await open(t);
-  const table: readonly Route[] = allRoutes([items, ...declared.map((each) => defineCollection(each))]);
+  const table: readonly Route[] = await allRoutes([items, ...declared.map((each) => defineCollection(each))]);
   const operated = table.flatMap(({ method, of }) =>
     of === undefined || of.collection.isUsers ? [] : [{ method, ...of }]);
   const singles = subjects.filter(({ isSingle }) => isSingle).length;

@@ -154,7 +154,7 @@ async function rows(t: TestContext, registration: 'open' | 'closed', only?: stri
   const app = await openTestApp(t, { secret, registration });
   let number = 0;
   const lines: string[] = [];
-  for (const route of allRoutes([items], { registration })) {
+  for (const route of await allRoutes([items], { registration })) {
     const { operationId = '' } = route;
     if (only !== undefined && operationId !== only) continue;
     const cells = await row(app, operationId, route, () => (number += 1));

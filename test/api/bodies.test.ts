@@ -4,8 +4,8 @@ import { test } from 'node:test';
 import type { Users } from '../../src/accounts/users.ts';
 import type { Transaction } from '../../src/store/store.ts';
 import { noContent } from '../../src/api/replies.ts';
-import { bind } from '../../src/api/call.ts';
-import { signInRoutes } from '../../src/api/routes.ts';
+import { newRecord } from '../../src/api/body.ts';
+import { withBody } from '../../src/api/call.ts';
 import { localAdministrator } from '../../src/auth/access.ts';
 import type { JsonValue } from '../../src/base/json.ts';
 import { openTestApp } from '../support/app.ts';
@@ -100,7 +100,7 @@ test('every body in the route table is validated', async (t) => {
   const { as } = await openTestApp(t);
   const admin = await as('admin');
   await admin('POST', '/items', { json: { name: 'Lamp', price: 1 } });
-  const rows = allRoutes().filter((route) => 'body' in route && route.body !== undefined);
+  const rows = (await allRoutes()).filter((route) => 'body' in route && route.body !== undefined);
   assert.ok(rows.length >= 10);
   for (const { method, path } of rows) {
     for (const more of [{}, { refresh_token: 'x' }]) {
@@ -115,18 +115,19 @@ test('every body in the route table is validated', async (t) => {
   }
 });
 
-test('storing an unvalidated body, or binding a handler to another body, does not compile', () => {
+test('storing an unvalidated body, or a row with a handler of another body, does not compile', () => {
   const wrong = {
     store: (users: Users, tx: Transaction, body: JsonValue) =>
       // @ts-expect-error: only `acceptNew` makes a `NewUser` of a body
       users.create(tx, localAdministrator, body),
     bind: () =>
-      bind({ login: signInRoutes.login }, {
+      withBody({
+        method: 'POST', path: '/named', access: 'public', body: newRecord({ shape: { name: { kind: 'text' } } }),
         // @ts-expect-error: the body of this route has no such member
-        login: ({ body }) => noContent([body.token]),
+        handle: ({ body }) => noContent([body.token]),
       }),
-    // @ts-expect-error: a handler is missing
-    forget: () => bind(signInRoutes, { login: () => noContent() }),
+    // @ts-expect-error: the handler is missing
+    forget: () => withBody({ method: 'POST', path: '/', access: 'public', body: newRecord({ shape: {} }) }),
   };
   assert.equal(Object.keys(wrong).length, 3);
 });

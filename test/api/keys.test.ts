@@ -100,7 +100,7 @@ test('an API key cannot manage credentials or users, and a read-only one writes 
   const reading = withKey(await keyOf('admin', { readOnly: true }));
   const bodies: Readonly<Record<string, unknown>> = { createManyItems: [{ name: 'Lamp', price: 1 }] };
   const documented = Object((await ask('GET', '/openapi.json')).json).paths;
-  const table: readonly Route[] = allRoutes(undefined, { registration: 'open' });
+  const table: readonly Route[] = await allRoutes(undefined, { registration: 'open' });
   for (const { method, path, access, operationId = '', body } of table) {
     if (access === 'public') continue;
     const target = path.replace('{id}', '1');

@@ -99,11 +99,11 @@ test('the files of two collections differ in more than case, and a table never c
   await assert.rejects(users, { label: 'D1', message: own });
 });
 
-test('a collection cannot have the name of a path or table of the server', () => {
+test('a collection cannot have the name of a path or table of the server', async () => {
   // These are left to a collection of their name, with a line in the log; two more are files.
   const free = ['metrics', 'invitations', 'openapi.json'];
   for (const users of [true, false]) {
-    const segments = allRoutes([], { users }).map(({ path }) => path.split('/')[1] ?? '');
+    const segments = (await allRoutes([], { users })).map(({ path }) => path.split('/')[1] ?? '');
     const paths = new Set(segments.filter((name) => !free.includes(name) && (users || !accounts.includes(name))));
     const tables = ['page', 'idempotency-keys', ...(users ? ['api-keys', 'apiKeys'] : [])];
     assert.deepEqual([...takenNames(users)].sort(), [...paths, ...tables].sort());

@@ -12,7 +12,7 @@ import { runCommand } from '../support/cli/terminal.ts';
 import { openTestApp } from '../support/app.ts';
 import { allRoutes, resolve, violations } from '../support/contract.ts';
 
-const table = allRoutes(undefined, valuesOf(settings, (option) => option.default));
+const table = await allRoutes(undefined, valuesOf(settings, (option) => option.default));
 const document = documentOf(table, '');
 const routes = describe(table);
 
@@ -41,8 +41,8 @@ test('every row of the route table is an operation with its own id', () => {
   assert.deepEqual(ids.sort(), table.map(({ operationId }) => operationId).sort());
 });
 
-test('no collection can have the name of a schema that is in every document', () => {
-  const { components } = documentOf(allRoutes([]), '');
+test('no collection can have the name of a schema that is in every document', async () => {
+  const { components } = documentOf(await allRoutes([]), '');
   const titles = Object.keys(Object(components).schemas);
   assert.ok(titles.includes('Minute'));
   for (const title of titles) {

@@ -1,21 +1,11 @@
 import assert from 'node:assert/strict';
-import { accountRecords } from '../../src/accounts/records.ts';
-import type { Route } from '../../src/api/call.ts';
-import { invitationRoutes } from '../../src/api/invitations.ts';
-import {
-  accountRoutes, batchRoutes, collectionRoutes, declaredCollection, healthRoutes, type RouteOptions, signInRoutes,
-  singleRoutes, usersCollection,
-} from '../../src/api/routes.ts';
+import type { RouteOptions } from '../../src/api/routes.ts';
+import { openApp } from '../../src/app/app.ts';
+import { defaultOptions } from '../../src/app/options.ts';
 import { isJsonObject, type JsonObject, type JsonValue, parseJson } from '../../src/base/json.ts';
-import { systemClock, systemRandom } from '../../src/base/system.ts';
 import type { CollectionDeclaration } from '../../src/collections/declaration.ts';
 import { items } from '../../src/collections/items.ts';
-import { registryOf, usersAsTarget } from '../../src/collections/registry.ts';
-import { routes as feedRoutes } from '../../src/features/feed/feed.ts';
-import { routes as keyRoutes } from '../../src/features/keys/keys.ts';
-import { routes as metricsRoutes } from '../../src/features/metrics/metrics.ts';
-import { routes as openApiRoutes } from '../../src/features/openapi/openapi.ts';
-import { openStore } from '../../src/store/open-store.ts';
+import { silentLog } from '../../src/log/log.ts';
 
 export interface Asked {
   readonly method: string;
@@ -233,20 +223,17 @@ export const vectors: readonly [target: JsonValue, patch: JsonValue, result: Jso
 ];
 
 /** Returns the routes of a server with all features, except the files of the page. */
-export function allRoutes(declarations: readonly CollectionDeclaration[] = [items], options: RouteOptions = {}) {
-  const store = openStore({ clock: systemClock, random: systemRandom });
-  const registry = registryOf(store, declarations, usersAsTarget(accountRecords(store).users));
-  const { users = true } = options;
-  const tables: readonly object[] = [
-    ...(users ? [collectionRoutes(usersCollection(options), options)] : []),
-    ...[...registry.values()].map(declaredCollection).map((each): object =>
-      each.isSingle ? singleRoutes(each, options) : { ...collectionRoutes(each, options), ...batchRoutes(each) }),
-    ...(users ? [signInRoutes, accountRoutes, invitationRoutes] : []),
-    healthRoutes,
-  ];
-  const table = tables.flatMap((each) => Object.values<Route>({ ...each }));
-  const features = [feedRoutes, keyRoutes, metricsRoutes, openApiRoutes];
-  return [...table, ...features.flatMap((each): Route[] => Object.values(each))];
+export async function allRoutes(declarations: readonly CollectionDeclaration[] = [items], options: RouteOptions = {}) {
+  const { registration = 'closed', requireIfMatch = false, users = true } = options;
+  const auth = users ? 'required' : 'none';
+  const app = await openApp({
+    ...defaultOptions, ...options, log: silentLog, page: false,
+    items: declarations.includes(items),
+    collections: declarations.filter((each) => each !== items),
+    settings: { ...defaultOptions.settings, registration, requireIfMatch, auth },
+  });
+  await app.close();
+  return app.routes;
 }
 
 export interface ParsedSample {

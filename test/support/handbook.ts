@@ -48,7 +48,7 @@ const mostUsed = [
 /** Sources of blocks that take time to compute. */
 interface Made {
   readonly commands: Awaited<ReturnType<typeof allCommands>>;
-  readonly routes: ReturnType<typeof allRoutes>;
+  readonly routes: Awaited<ReturnType<typeof allRoutes>>;
 }
 
 /** The paths that have the same methods for the same callers. */
@@ -135,7 +135,7 @@ const about = (size: number): string => (Math.ceil(size / 100) * 100).toLocaleSt
 
 /** Returns the text that each block should have. */
 export async function wantedBlocks(): Promise<ReadonlyMap<string, string>> {
-  const made = { commands: await allCommands(), routes: allRoutes() };
+  const made = { commands: await allCommands(), routes: await allRoutes() };
   const text = (lines: readonly string[]): string => lines.map((line) => `${line}\n`).join('');
   return new Map(Object.entries(blocks).map(([name, make]) => [name, text(make(made))]));
 }
@@ -212,7 +212,7 @@ export const lists: Readonly<Record<'access' | 'disk', TrustedList>> = {
       'src/base/limits.ts': 'how long what lets somebody in lasts, how short a key may be, and every other bound',
       'src/app/app.ts': 'requests go through the pipeline; a first start makes its administrator before any',
       'src/app/data.ts': 'what the services are made of',
-      'src/app/endpoints.ts': 'which handler is bound to which route',
+      'src/app/route-table.ts': 'which routes there are',
       'src/app/administrator.ts': 'when the first administrator is made',
       'src/app/key-file.ts': 'who can read the file of the keys, and what a start refuses',
       'src/http/server.ts': 'what arrives, and what never becomes a request',
@@ -226,8 +226,8 @@ export const lists: Readonly<Record<'access' | 'disk', TrustedList>> = {
       'src/base/network.ts': 'what loopback is, which proxies are trusted, who shares a limit',
       'src/api/pipeline.ts': 'no request gets around a step',
       'src/http/router.ts': 'which route a path has: as it was sent, never normalised',
-      'src/api/routes.ts': 'who may do what: the route table',
-      'src/api/call.ts': 'a row of it, and what a handler is given',
+      'src/api/routes.ts': 'who may do what with users, and which bodies collections have',
+      'src/api/call.ts': 'a row of the route table, and what a handler is given',
       'src/api/authenticate.ts': 'which credentials count, and the cross-site rule before them',
       'src/http/cross-site.ts': 'what a browser says of where a request comes from',
       'src/http/content-type.ts': 'no body is taken for JSON that a form of another site could send',

@@ -3,7 +3,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { contentSecurityPolicy, pageEndpoints } from '../../src/features/page/assets.ts';
+import { contentSecurityPolicy, pageRoutes } from '../../src/features/page/assets.ts';
 import { projectDirectory } from '../support/source.ts';
 import { createApp } from '../support/inside.ts';
 
@@ -22,7 +22,7 @@ const coldBytesMax = 70_000;
 test('every file of the page is served unchanged with its own strong entity tag', async (t) => {
   const app = await createApp();
   t.after(() => app.close());
-  assert.equal(pageEndpoints(false).length, pageFiles.length);
+  assert.equal(pageRoutes(false).length, pageFiles.length);
   const tags = new Set<string>();
   for (const name of pageFiles) {
     const { body, fields } = await app.inject({ target: name === 'index.html' ? '/' : `/page/${name}` });
@@ -56,7 +56,7 @@ test('public files are compressed for callers that accept gzip, with their own e
 });
 
 test('every reference in a file leads to an asset', () => {
-  const assets = new Set(pageEndpoints(false).map(({ route }) => route.path));
+  const assets = new Set(pageRoutes(false).map(({ path }) => path));
   const missing: string[] = [];
   for (const name of pageFiles) {
     for (const [, target = ''] of read(name).matchAll(/(?:src|href)="(page\/[^"]*)"/g)) {

@@ -3,20 +3,10 @@ import { parseQuery } from '../../http/query.ts';
 import { onlyParameter } from '../../lists/filters.ts';
 import { ChangeFeed } from './change-feed.ts';
 import { bearerToken } from '../../api/authenticate.ts';
-import { bind, type Call, type Endpoint, type Route } from '../../api/call.ts';
+import type { Call, Route } from '../../api/call.ts';
 import type { Context } from '../../api/context.ts';
 import { eventStream } from '../../api/replies.ts';
 import { usersCollection } from '../../api/routes.ts';
-
-export const routes = {
-  changes: {
-    operationId: 'changes',
-    method: 'GET',
-    path: '/changes',
-    access: 'user',
-    query: 'read',
-  },
-} as const satisfies { readonly [operation: string]: Route };
 
 /** The feed of the changes of all collections, at `/changes`. */
 export function createFeature(context: Context) {
@@ -24,16 +14,21 @@ export function createFeature(context: Context) {
   const collections = [...(hasUsers ? [usersCollection({})] : []), ...registry.values()];
   const feed = new ChangeFeed(store, clock, collections);
   return {
-    endpoints: (): Endpoint[] => feedEndpoints(feed, context),
+    routes: (): Route[] => [feedRoute(feed, context)],
     load: () => feed.load,
     places: feed.places,
     close: () => feed.close(),
   };
 }
 
-function feedEndpoints(feed: ChangeFeed, context: Context): Endpoint[] {
-  return bind(routes, {
-    changes(call) {
+function feedRoute(feed: ChangeFeed, context: Context): Route {
+  return {
+    operationId: 'changes',
+    method: 'GET',
+    path: '/changes',
+    access: 'user',
+    query: 'read',
+    handle(call) {
       const { request, principal } = call;
       const { caller, signal, fields } = request;
       const query = new Map(parseQuery(call.query));
@@ -45,7 +40,7 @@ function feedEndpoints(feed: ChangeFeed, context: Context): Endpoint[] {
       const follower = { principal, caller, signal, collections, since, isAdmitted };
       return eventStream(feed.follow(follower));
     },
-  });
+  };
 }
 
 /**

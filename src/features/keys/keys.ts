@@ -4,7 +4,7 @@ import { apiKeyFields } from '../../accounts/records.ts';
 import { wrongPassword } from '../../accounts/users.ts';
 import { askedUser } from '../../api/account.ts';
 import { newRecord } from '../../api/body.ts';
-import { bind, type Endpoint, type Route } from '../../api/call.ts';
+import { withBody, type Route } from '../../api/call.ts';
 import type { Context } from '../../api/context.ts';
 import { noContent, unstoredReply } from '../../api/replies.ts';
 import { numberIn } from '../../base/record-id.ts';
@@ -27,23 +27,10 @@ const newKeyFields = {
 
 const newKey = newRecord({ shape: newKeyFields });
 
-// prettier-ignore
-export const routes = {
-  createApiKey: {
-    operationId: 'createApiKey', method: 'POST', path: '/keys', access: 'user', refusesKeys: true, body: newKey,
-  },
-  listApiKeys: {
-    operationId: 'listApiKeys', method: 'GET', path: '/keys', access: 'user', refusesKeys: true, query: 'read',
-  },
-  removeApiKey: {
-    operationId: 'removeApiKey', method: 'DELETE', path: '/keys/{id}', access: 'user', refusesKeys: true,
-  },
-} as const satisfies { readonly [operation: string]: Route };
-
 export function createFeature(context: Context) {
   const keys = new ApiKeys(context.accounts);
   context.tokens.verifyKey = (key) => keys.resume(key);
-  return { endpoints: (): Endpoint[] => keyEndpoints(keys, context) };
+  return { routes: (): Route[] => keyRoutes(keys, context) };
 }
 
 /** Makes a key for a command, and returns it. @throws CairnError as `ApiKeys.make` */
@@ -58,33 +45,56 @@ export async function makeKey(
   return key;
 }
 
-function keyEndpoints(keys: ApiKeys, { accounts, users }: Context): Endpoint[] {
+function keyRoutes(keys: ApiKeys, { accounts, users }: Context): Route[] {
   const { store } = accounts;
   const write = representationWriter(apiKeyFields);
-  return bind(routes, {
-    async createApiKey({ request, principal, body }) {
-      const { address, caller } = request;
-      await store.confirm();
-      checkPrincipal(published, principal, accounts);
-      const { userId } = requireUser(principal);
-      // Otherwise a stolen token could become a credential that lasts.
-      const user = found(users.records.get(userId));
-      const provenHash = await users.prove(user, body.currentPassword, address);
-      const { key, record } = await store.write((tx) => {
-        checkPrincipal(tx, principal, accounts);
-        if (tx.of(users.records).get(userId)?.passwordHash !== provenHash) throw wrongPassword();
-        return keys.make(tx, userId, body, address);
-      }, caller);
-      return unstoredReply(201, `${write(record).slice(0, -1)},"key":"${key}"}`);
+  return [
+    withBody({
+      operationId: 'createApiKey',
+      method: 'POST',
+      path: '/keys',
+      access: 'user',
+      refusesKeys: true,
+      body: newKey,
+      async handle({ request, principal, body }) {
+        const { address, caller } = request;
+        await store.confirm();
+        checkPrincipal(published, principal, accounts);
+        const { userId } = requireUser(principal);
+        // Otherwise a stolen token could become a credential that lasts.
+        const user = found(users.records.get(userId));
+        const provenHash = await users.prove(user, body.currentPassword, address);
+        const { key, record } = await store.write((tx) => {
+          checkPrincipal(tx, principal, accounts);
+          if (tx.of(users.records).get(userId)?.passwordHash !== provenHash) throw wrongPassword();
+          return keys.make(tx, userId, body, address);
+        }, caller);
+        return unstoredReply(201, `${write(record).slice(0, -1)},"key":"${key}"}`);
+      },
+    }),
+
+    {
+      operationId: 'listApiKeys',
+      method: 'GET',
+      path: '/keys',
+      access: 'user',
+      refusesKeys: true,
+      query: 'read',
+      handle(call) {
+        return unstoredReply(200, `[${keys.list(askedUser(call)).map(write).join(',')}]`);
+      },
     },
 
-    listApiKeys(call) {
-      return unstoredReply(200, `[${keys.list(askedUser(call)).map(write).join(',')}]`);
+    {
+      operationId: 'removeApiKey',
+      method: 'DELETE',
+      path: '/keys/{id}',
+      access: 'user',
+      refusesKeys: true,
+      async handle({ request: { address, caller }, principal, id }) {
+        await store.write((tx) => keys.remove(tx, principal, numberIn(id), address), caller);
+        return noContent();
+      },
     },
-
-    async removeApiKey({ request: { address, caller }, principal, id }) {
-      await store.write((tx) => keys.remove(tx, principal, numberIn(id), address), caller);
-      return noContent();
-    },
-  });
+  ];
 }

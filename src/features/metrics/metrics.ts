@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { readdir, statfs } from 'node:fs';
 import { promisify } from 'node:util';
-import { bind, type Endpoint, type Route } from '../../api/call.ts';
+import type { Route } from '../../api/call.ts';
 import { version } from '../../base/version.ts';
 import { apiFields } from '../../http/message.ts';
 import type { Operated } from '../../log/operated.ts';
@@ -16,15 +16,7 @@ import { exposition, Metrics, type Family, type Sample } from './exposition.ts';
 const listDirectory = promisify(readdir);
 const diskSpace = promisify(statfs);
 
-export const routes = {
-  metrics: {
-    operationId: 'metrics',
-    method: 'GET',
-    path: '/metrics',
-    access: 'admin',
-    isAlwaysServed: true,
-  },
-} as const satisfies { readonly [operation: string]: Route };
+const path = '/metrics';
 
 /** Counts requests and security events, and shows them with the figures of the app. */
 export function createFeature({ operated }: { readonly operated: Operated }) {
@@ -33,20 +25,25 @@ export function createFeature({ operated }: { readonly operated: Operated }) {
     request: metrics.request.bind(metrics),
     security: metrics.security.bind(metrics),
     close: () => metrics.close(),
-    endpoints(others: readonly Route[]): Endpoint[] {
-      const { path } = routes.metrics;
+    routes(others: readonly Route[]): Route[] {
       if (others.some((other) => other.path === path)) {
         operated.log.message('warn', `${path} is not served: a route of this app has its path`);
         return [];
       }
-      return bind(routes, {
-        async metrics() {
+      const row: Route = {
+        operationId: 'metrics',
+        method: 'GET',
+        path,
+        access: 'admin',
+        isAlwaysServed: true,
+        async handle() {
           const body = exposition(await families(operated, metrics));
           const type = 'text/plain; version=0.0.4; charset=utf-8';
           const fields = ['Content-Type', type, 'Cache-Control', 'no-store', ...apiFields];
           return { status: 200, fields, body };
         },
-      });
+      };
+      return [row];
     },
   };
 }

@@ -1,4 +1,4 @@
-import { bind, type Endpoint, type Route } from '../../api/call.ts';
+import type { Route } from '../../api/call.ts';
 import { FixedContent } from '../../api/fixed-content.ts';
 import { apiFields } from '../../http/message.ts';
 import { openApi } from './document.ts';
@@ -7,16 +7,6 @@ import { openApi } from './document.ts';
  * The feature that describes the API: the OpenAPI document, at `/openapi.json`.
  */
 
-export const routes = {
-  describe: {
-    operationId: 'describe',
-    method: 'GET',
-    path: '/openapi.json',
-    access: 'public',
-    conditional: true,
-  },
-} as const satisfies { readonly [operation: string]: Route };
-
 interface FeatureContext {
   readonly settings: { readonly basePath: string; readonly dialect?: string | undefined };
 }
@@ -24,18 +14,24 @@ interface FeatureContext {
 /** Describes all other routes. */
 export function createFeature({ settings }: FeatureContext) {
   return {
-    endpoints(others: readonly Route[]): Endpoint[] {
+    routes(others: readonly Route[]): Route[] {
       let content: FixedContent | undefined;
-      return bind(routes, {
-        describe({ request }) {
-          const all = [...others, ...Object.values(routes)];
+      const route: Route = {
+        operationId: 'describe',
+        method: 'GET',
+        path: '/openapi.json',
+        access: 'public',
+        conditional: true,
+        handle({ request }) {
+          const all = [...others, route];
           content ??= new FixedContent(
             Buffer.from(JSON.stringify(documentOf(all, settings.basePath, settings.dialect))),
           );
           const fields = ['Cache-Control', 'private, no-cache', ...apiFields];
           return content.answer(request, 'application/json', fields);
         },
-      });
+      };
+      return [route];
     },
   };
 }

@@ -1,6 +1,4 @@
 import type { Route, RoutedCollection, Operation } from '../../api/call.ts';
-import type { invitationRoutes } from '../../api/invitations.ts';
-import type { accountRoutes, healthRoutes, signInRoutes } from '../../api/routes.ts';
 import type { JsonObject } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
 import { capitalized } from '../../collections/declaration.ts';
@@ -104,15 +102,7 @@ const ofUser = [
 
 /** Describes signing in and the caller's own account, of a server with or without items. */
 // prettier-ignore
-const signInDescriptions = (
-  hasItems: boolean,
-): {
-  readonly [
-    id in
-      | keyof typeof signInRoutes | keyof typeof accountRoutes | keyof typeof invitationRoutes
-      | 'createApiKey' | 'listApiKeys' | 'removeApiKey'
-  ]: Description;
-} => ({
+const signInDescriptions = (hasItems: boolean): { readonly [id: string]: Description } => ({
   login: {
     summary: 'Sign in and get a session cookie',
     titles: ['Credentials'],
@@ -179,9 +169,7 @@ const signInDescriptions = (
 
 /** Describes the server itself, and the changes of all collections. */
 // prettier-ignore
-const serverDescriptions: {
-  readonly [id in keyof typeof healthRoutes | 'changes' | 'describe' | 'metrics']: Description;
-} = {
+const serverDescriptions: { readonly [id: string]: Description } = {
   changes: {
     summary: 'Follow the changes of all collections that you may list',
     parameters: [

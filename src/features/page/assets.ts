@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import { FixedContent } from '../../api/fixed-content.ts';
-import type { Endpoint } from '../../api/call.ts';
+import type { Route } from '../../api/call.ts';
 
 /**
  * Content security policy of the page (CSP Level 3, Trusted Types): it loads from and calls this server alone, and
@@ -32,11 +32,11 @@ const files = [
 ];
 
 /**
- * A public endpoint for each of the page's files, which are in `src/web` (`dist/web` after a build)
+ * A public route for each of the page's files, which are in `src/web` (`dist/web` after a build)
  * and the same for every caller. A file is read when it is first asked for. Browsers revalidate it on each use,
  * since it changes with the server. `isOpen` tells the page that signing in is not required.
  */
-export function pageEndpoints(isOpen: boolean, hasImages = false): Endpoint[] {
+export function pageRoutes(isOpen: boolean, hasImages = false): Route[] {
   const fields = hasImages
     ? fixedFields.map((field) => field.replace("img-src 'self'", "img-src 'self' https:"))
     : fixedFields;
@@ -44,7 +44,10 @@ export function pageEndpoints(isOpen: boolean, hasImages = false): Endpoint[] {
     const path = name === 'index.html' ? '/' : `/page/${name}`;
     let file: FixedContent | undefined;
     return {
-      route: { method: 'GET', path, access: 'public', query: 'ignored' },
+      method: 'GET',
+      path,
+      access: 'public',
+      query: 'ignored',
       handle({ request }) {
         file ??= load(name, isOpen);
         return file.answer(request, types[extname(name)] ?? '', fields);

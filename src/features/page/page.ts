@@ -1,7 +1,7 @@
-import type { Endpoint } from '../../api/call.ts';
+import type { Route } from '../../api/call.ts';
 import type { Context } from '../../api/context.ts';
 import type { RequestEntry } from '../../http/message.ts';
-import { pageEndpoints } from './assets.ts';
+import { pageRoutes } from './assets.ts';
 import { Minutes, type Minute } from './minutes.ts';
 
 interface PageContext extends Context {
@@ -15,7 +15,7 @@ export function createFeature({ settings, clock, store, registry }: PageContext)
   );
   const minutes = new Minutes(clock, () => store.size);
   return {
-    endpoints: (): Endpoint[] => pageEndpoints(settings.auth === 'none', hasImages),
+    routes: (): Route[] => pageRoutes(settings.auth === 'none', hasImages),
     request: (entry: RequestEntry): void => minutes.request(entry),
     status: (): { readonly minutes: Minute[] } => ({ minutes: minutes.recent() }),
   };

@@ -1,12 +1,8 @@
 /** Answers clients of json-server, of its versions 0.17 and 1.0, in their own way. */
 import type { Principal } from '../../auth/access.ts';
 import type { Body } from '../../api/body.ts';
-import type { Call, Endpoint, Handler, RoutedCollection } from '../../api/call.ts';
-import {
-  batchEndpoints,
-  collectionEndpoints,
-  type CollectionOptions,
-} from '../../api/collections.ts';
+import type { Call, Handler, Route, RoutedCollection } from '../../api/call.ts';
+import { collectionRoutes, type CollectionOptions } from '../../api/collections.ts';
 import { Operations } from '../../api/operations.ts';
 import { unstoredReply } from '../../api/replies.ts';
 import { declaredCollection } from '../../api/routes.ts';
@@ -79,21 +75,21 @@ export function withBodies(collection: CollectionRoutes): CollectionRoutes {
 }
 type CollectionRoutes = RoutedCollection<NewEntry, EntryDraft>;
 
-/** Returns the endpoints of a declared collection. */
-export function createEndpoints(
+/** Returns the routes of a declared collection. */
+export function createRoutes(
   declared: Declared,
   registry: Registry,
   options: CollectionOptions,
   tools: CollectionTools & { readonly store: Store },
-): Endpoint[] {
+): Route[] {
   const collection = {
     ...withBodies(declaredCollection(declared)),
     readForeign: foreignReader(declared, registry),
   };
   const resource = new Resource(declared, tools, registry);
   const operations = new Operations(collection, resource, tools.store);
-  const endpoints = collectionEndpoints(operations, options).map((own): Endpoint => {
-    const { operation } = own.route.of ?? {};
+  return collectionRoutes(operations, options).map((own): Route => {
+    const { operation } = own.of ?? {};
     if (operation === 'list')
       return { ...own, handle: (call) => listPage(call, (asked) => own.handle(asked)) };
     if (operation !== 'remove') return own;
@@ -105,7 +101,6 @@ export function createEndpoints(
       },
     };
   });
-  return [...endpoints, ...batchEndpoints(operations, options)];
 }
 
 /** Returns a body that is changed before it is validated. */

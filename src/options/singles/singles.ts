@@ -1,7 +1,6 @@
-import type { Endpoint } from '../../api/call.ts';
-import { collectionEndpoints, type CollectionOptions } from '../../api/collections.ts';
+import type { Route } from '../../api/call.ts';
+import { collectionRoutes, type CollectionOptions } from '../../api/collections.ts';
 import type { Operations } from '../../api/operations.ts';
-import { singleRoutes } from '../../api/routes.ts';
 import { notFound } from '../../auth/access.ts';
 import type { Clock } from '../../base/system.ts';
 import { recordId } from '../../base/record-id.ts';
@@ -54,14 +53,14 @@ export class SingleResource extends CollectionResource {
   }
 }
 
-/** Returns the endpoints of a single resource: those of a record with the only id. */
-export function singleEndpoints(
+/** Returns the routes of a single resource: those of a record with the only id. */
+export function singleRoutes(
   operations: Operations<NewEntry, EntryDraft>,
   options: CollectionOptions,
-): Endpoint[] {
-  const names = Object.keys(singleRoutes(operations.collection, options));
+): Route[] {
   const id = recordId(singleNumber);
-  return collectionEndpoints(operations, options)
-    .filter(({ route }) => names.includes(route.of?.operation ?? ''))
-    .map((one) => ({ ...one, handle: (call) => one.handle({ ...call, id, query: '' }) }));
+  return collectionRoutes(operations, options).map((one) => ({
+    ...one,
+    handle: (call) => one.handle({ ...call, id, query: '' }),
+  }));
 }

@@ -1,14 +1,14 @@
 import { statfsSync } from 'node:fs';
 import { getHeapStatistics } from 'node:v8';
-import { batchEndpoints, collectionEndpoints } from '../api/collections.ts';
-import type { Endpoint } from '../api/call.ts';
+import { collectionRoutes } from '../api/collections.ts';
+import type { Route } from '../api/call.ts';
 import { Operations } from '../api/operations.ts';
 import { declaredCollection, usersCollection, yieldedPaths } from '../api/routes.ts';
-import { accountEndpoints } from '../api/account.ts';
+import { accountRoutes } from '../api/account.ts';
 import type { Context } from '../api/context.ts';
-import { healthEndpoints, type HealthServices } from '../api/health.ts';
-import { invitationEndpoints, invitationRoutes } from '../api/invitations.ts';
-import { signInEndpoints } from '../api/sign-in.ts';
+import { healthRoutes, type HealthServices } from '../api/health.ts';
+import { acceptancePath, invitationRoutes } from '../api/invitations.ts';
+import { signInRoutes } from '../api/sign-in.ts';
 import type { NewUser, UserDraft } from '../accounts/users.ts';
 import { version } from '../base/version.ts';
 import { CollectionResource, type EntryDraft, type NewEntry } from '../collections/resource.ts';
@@ -45,55 +45,49 @@ type ServerState = Pick<Parts, 'dialect' | 'singles'> &
   Pick<HealthServices, 'unready'> & { readonly load: () => Load };
 
 /** Returns the route table, with a handler for each operation. */
-export function endpointsOf(
+export function createRoutes(
   operations: AllOperations,
   context: Context,
   complete: CompleteOptions,
   features: readonly Feature[],
   { dialect, singles, load, unready }: ServerState,
-): Endpoint[] {
+): Route[] {
   const { store, writes, hasUsers, registry, listPool } = context;
   const options = { ...complete.settings, writes, listPool };
-  const place = dialect === undefined ? (endpoint: Endpoint) => endpoint : yielding;
-  const endpoints = [
-    ...(hasUsers ? collectionEndpoints(operations.users, options) : []),
+  const place = dialect === undefined ? (route: Route) => route : yielding;
+  const routes = [
+    ...(hasUsers ? collectionRoutes(operations.users, options) : []),
     ...[...operations.declared.values()].flatMap((each) => {
       const { collection, resource } = each;
       if (collection.isSingle) {
         const routed = dialect && new Operations(dialect.withBodies(collection), resource, store);
-        return singles?.singleEndpoints(routed ?? each, options) ?? [];
+        return singles?.singleRoutes(routed ?? each, options) ?? [];
       }
       const declared = registry.get(collection.name);
       if (dialect !== undefined && declared !== undefined)
-        return dialect.createEndpoints(declared, registry, options, { ...complete, store });
-      return [...collectionEndpoints(each, options), ...batchEndpoints(each, options)];
+        return dialect.createRoutes(declared, registry, options, { ...complete, store });
+      return collectionRoutes(each, options);
     }),
-    ...(hasUsers ? [...signInEndpoints(context), ...accountEndpoints(context)] : []),
+    ...(hasUsers ? [...signInRoutes(context), ...accountRoutes(context)] : []),
     ...(hasUsers ? invitationsOf(context, complete) : []),
-    ...healthEndpoints({ store, unready, status: statusOf(store, load, features, complete) }).map(
+    ...healthRoutes({ store, unready, status: statusOf(store, load, features, complete) }).map(
       place,
     ),
-    ...(complete.ownEndpoints?.(registry) ?? []),
+    ...(complete.ownRoutes?.(registry) ?? []),
   ];
-  for (const feature of features) {
-    const own = feature.endpoints(endpoints.map(({ route }) => route));
-    endpoints.push(...own.map(place));
-  }
-  return endpoints;
+  for (const feature of features) routes.push(...feature.routes(routes).map(place));
+  return routes;
 }
 
-/** Returns an endpoint whose path a collection may have under another path. */
-function yielding(endpoint: Endpoint): Endpoint {
-  const { route, handle } = endpoint;
-  if (!yieldedPaths.includes(route.path)) return endpoint;
-  return { route: { ...route, path: `/-${route.path}` }, handle };
+/** Returns a route whose path a collection may have under another path. */
+function yielding(route: Route): Route {
+  return yieldedPaths.includes(route.path) ? { ...route, path: `/-${route.path}` } : route;
 }
 
-/** Returns the endpoints of invitations, unless a collection has their path. */
-function invitationsOf(context: Context, { log }: CompleteOptions): Endpoint[] {
-  const { path } = invitationRoutes.acceptInvitation;
-  if (!context.registry.has(path.slice(1))) return invitationEndpoints(context);
-  log.message('warn', `Nobody can be invited: a collection has the path ${path}`);
+/** Returns the routes of invitations, unless a collection has their path. */
+function invitationsOf(context: Context, { log }: CompleteOptions): Route[] {
+  if (!context.registry.has(acceptancePath.slice(1))) return invitationRoutes(context);
+  log.message('warn', `Nobody can be invited: a collection has the path ${acceptancePath}`);
   return [];
 }
 
