@@ -1,7 +1,7 @@
 /**
- * Compiles the source: `node .ci/build.js dist` for a package, `node .ci/build.js .test` with the tests, without a look
- * at the types, which `npm run check` checks. The folder is replaced at the end, so that a server that is being started
- * from it finds all of the former one or all of this one. A package has its types in one file.
+ * Compiles the source without checking types, which `npm run check` does: `node .ci/build.js dist` for a package, `node
+ * .ci/build.js .test` with the tests. The folder is replaced in one step at the end, so a server that starts from it
+ * meanwhile finds all old files or all new ones. A package has its types in one file.
  */
 import { spawnSync } from 'node:child_process';
 import { cpSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';

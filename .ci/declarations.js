@@ -1,11 +1,11 @@
 /**
- * The types of the package in one text: the declarations that `src/index.ts` exports, and those that their types reach,
- * which it does not export. So `dist/index.d.ts` shows nothing else of the inside, and serves `require` as it serves
- * `import`. The test of the interface holds the list of both.
+ * Bundles the types of the package: the declarations that `src/index.ts` exports, and the declarations that their types
+ * refer to, which are not exported. So `dist/index.d.ts` shows nothing else of the inside, and serves both `require`
+ * and `import`. `interface.test.ts` has the list of both.
  *
- * It goes by how tsc prints declarations: each begins in the first column behind its comment, and all types have names
- * with a capital; constants are reached by `typeof`, or as the name of a member in brackets. A name that means two
- * things, or an inferred type, is an error.
+ * It relies on the format of tsc's declarations: each begins in the first column after its comment, and the names of
+ * all types are capitalized; constants are referred to by `typeof`, or as the name of a member in brackets. A name with
+ * two meanings, or an inferred type, is an error.
  */
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -14,7 +14,7 @@ const declaration =
   /^(?:export )?(?:declare )?(?:abstract )?(?:interface|type|class|function|const) (\w+)/;
 const link = /^(?:import|export)(?: type)? \{(.*)\} from '(.*)';$/;
 
-/** The names in a text, but for its comments, texts and members. */
+/** The names in a text, except in comments, strings and members. */
 function namesIn(text) {
   const code = text.replace(/\/\*.*?\*\//gs, '').replace(/'[^'\n]*'|"[^"\n]*"/g, '""');
   const found = code.matchAll(

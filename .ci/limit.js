@@ -6,7 +6,7 @@ const limitMs = Number(process.env.CAIRN_TEST_LIMIT_MS ?? 180_000);
 // Tests put others in their place.
 const { setTimeout, clearTimeout } = globalThis;
 
-/** Those of running tests, by name. */
+/** The timers of running tests, by name. */
 const timers = new Map();
 
 beforeEach(({ name }) => {

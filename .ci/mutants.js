@@ -14,7 +14,7 @@ import { parseArgs } from 'node:util';
 
 const project = join(import.meta.dirname, '..');
 
-/** What matters most, and the tests that should notice a fault there: those that take the least time first. */
+/** The most important files, and the tests that should notice a fault in them, the fastest first. */
 const covered = {
   'auth/jws': ['auth/jws', 'auth/tokens'],
   'auth/claims': ['auth/tokens', 'auth/jws'],
@@ -170,7 +170,7 @@ function group(places) {
   return byFile;
 }
 
-/** Runs test files in the copy, one after the other, until one fails. Returns the one that does. */
+/** Runs test files in the copy, one after the other, until one fails, and returns that one. */
 function failing(copy, tests) {
   return tests.find((test) => {
     const words = ['--import', 'tsx', '--test', '--test-timeout=60000', `test/${test}.test.ts`];

@@ -29,7 +29,7 @@ if (process.argv[2] === 'before') {
   rmSync('bom.json');
 }
 
-/** What Cairn is made of: itself. Without a time and a serial number, which would differ from one clone to the next. */
+/** Cairn's only component is itself. There is no time or serial number, which would differ between clones. */
 function bill() {
   const { name, version, description, license, dependencies } = JSON.parse(
     readFileSync('package.json', 'utf8'),

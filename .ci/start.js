@@ -1,7 +1,7 @@
 /**
- * `npm start`: serves from the source, or from a build of it where Node.js does not run TypeScript itself: tsx would
- * run what lies in the temporary directory, where others may write. npm puts a shell between, which dies of a signal
- * without passing it on: where it has gone, the server stops as if it had been told.
+ * `npm start`: serves from the source, or from a build if this Node.js does not run TypeScript. (tsx would run files
+ * from the temporary directory, where others may write.) npm starts a shell that dies of a signal without passing it
+ * on, so when that shell has gone, the server stops as if it had got the signal.
  */
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';

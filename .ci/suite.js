@@ -1,7 +1,7 @@
 /**
- * Runs the test files of one kind: `test` (built into `.test` first, and run from there), or `browser`, `release`,
- * `torture` (those below `.ci`, run as they are). Further words choose those whose paths contain one:
- * `npm test -- http/tls`. Of the latter kinds, CAIRN_FAILED names a file: which test files failed is added to it, and those that it has already are run alone.
+ * Runs the test files of one kind: `test` (built into `.test` first, and run from there), or `browser`, `release` or
+ * `torture` (run directly from `.ci`). Further words select files by their path: `npm test -- http/tls`. For all kinds
+ * except `test`, CAIRN_FAILED may name a file that collects failed test files; if it has any, only those are run.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';

@@ -42,7 +42,7 @@ export function readArguments(args: readonly string[]) {
   return { flags, mode, rounds: rounds ?? 0, measureMs: (seconds ?? 0) * 1000, records };
 }
 
-/** What `error` says in one line. */
+/** Returns the message of `error` as one line. */
 export function problemOf(error: unknown): string {
   const [reason] = error instanceof Error ? error.message.split(/\. |\n/) : [String(error)];
   return `Cannot run the bench: ${reason}; see npm run bench -- --help\n`;

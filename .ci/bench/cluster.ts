@@ -1,6 +1,6 @@
 /**
- * Measures nodes over a real etcd of three members on loopback: `npm run bench -- cluster`. One run
- * compares the commits of 1, 2 and 3 nodes with those of the local journal, then reads of servers.
+ * Measures nodes over a real etcd of three members on loopback: `npm run bench -- cluster`. One run compares the
+ * commits of 1, 2 and 3 nodes with commits to the local journal, then reads of servers.
  */
 import { spawn } from 'node:child_process';
 import { mkdtempSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * Who is measured: a bare `node:http` server, Cairn, the former release, and peers. Each starts as a process of its
- * own on data of its own, and says how its requests are signed in.
+ * The contenders: a bare `node:http` server, Cairn, the previous release, and peers. Each is a process with its own
+ * data, and knows how its requests are signed in.
  */
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -19,23 +19,23 @@ export interface Case {
   readonly name: string;
   readonly connections: number;
   /**
-   * `{known}` and `{cookie}` stand for credentials of one caller, `{token}` for a new token each time, `{cursor}` for where
-   * the third page of 20 items begins.
+   * `{known}` and `{cookie}` stand for credentials of one caller, `{token}` for a new token each time, `{cursor}` for the
+   * start of the third page of 20 items.
    */
   readonly request: string;
-  /** Connections besides on which the feed is read. */
+  /** Further connections that read the feed. */
   readonly listeners?: number;
-  /** Requests of the warm-up, where they take long. */
+  /** Requests of the warm-up, if they take long. */
   readonly warmUpRequests?: number;
   /** The processor time of a request, as a multiple of the bare server's, that Cairn must not exceed. */
   readonly budget?: number;
-  /** Whether the server counts what it allocates. */
+  /** True if the server counts its allocations. */
   readonly isCounted?: boolean;
 }
 
 export interface Contender {
   readonly name: string;
-  /** Whether it has what the case asks for. */
+  /** True if it supports the case. */
   takes(one: Case): boolean;
   start(one: Case): Promise<Server>;
   /** The request with the credentials in it, as this server takes them. */
@@ -75,7 +75,7 @@ interface Answer {
 }
 
 async function fill(program: string, directory: string): Promise<void> {
-  // The former release is another program with the same entry, so its type is that of this one.
+  // The previous release is another program with the same entry point, so it has the same type.
   const { createApp } = (await import(pathToFileURL(join(program, 'dist', 'index.js')).href)) as {
     createApp: (options: object) => Promise<Pick<App, 'close'> & { inject: (asked: object) => Promise<Answer> }>;
   };
@@ -140,7 +140,7 @@ export function bare(model: Contender, work: string, hasLog = false): Contender 
   };
 }
 
-/** The content of a reply, which may come in chunks (RFC 9112 §7.1). */
+/** Returns the body of a response, which may come in chunks (RFC 9112 §7.1). */
 function contentOf(reply: string): string {
   const [head = ''] = reply.split('\r\n\r\n', 1);
   const rest = reply.slice(head.length + 4);
@@ -155,7 +155,7 @@ function contentOf(reply: string): string {
   }
 }
 
-/** The former release: a folder, or what `git` knows by this name, built beside the data. */
+/** The previous release: a folder, or a name that `git` knows, which is built next to the data. */
 export async function former(name: string, project: string, work: string, title?: string): Promise<Contender> {
   const label = title ?? `former (${name})`;
   if (existsSync(name)) return cairn(label, resolve(name), work);
@@ -174,7 +174,7 @@ const editions = {
   'first edition': 'b26cdaa', 'second edition': '379e817', 'third edition': '131bbb8', 'release 0.3': '1b98ef7',
 };
 
-/** What is committed, where something has been changed since; else the commit before. */
+/** The last commit if something has changed since, else the commit before it. */
 export function parent(project: string, work: string): Promise<Contender | undefined> {
   const { stdout } = spawnSync('git', ['status', '--porcelain', '--', 'src'], { cwd: project, encoding: 'utf8' });
   return orSay('the parent', () => former(stdout === '' ? 'HEAD^' : 'HEAD', project, work, 'parent'));

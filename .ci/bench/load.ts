@@ -37,7 +37,7 @@ export interface LoadResult {
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly maxMs: number;
-  /** Replies that are no 2xx, and connections that broke. */
+  /** Responses other than 2xx, and connections that broke. */
   readonly failures: number;
 }
 
@@ -120,7 +120,7 @@ export async function run(order: LoadOrder): Promise<LoadResult> {
       const now = performance.now();
       if (measuring) latencies.push(now - askedMs);
       if (!isLast) return void (askedMs = ask(socket));
-      // A server may end a connection after so many requests.
+      // A server may end a connection after a number of requests.
       sockets.delete(socket);
       socket.removeAllListeners('end').destroy();
       open();

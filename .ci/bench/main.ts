@@ -1,10 +1,10 @@
 /**
- * Cairn beside a bare `node:http` server that answers the same, the former release and peers, in one table;
- * `npm run bench -- --help` says how it is called.
+ * Compares Cairn with a bare `node:http` server that sends the same, the previous release and peers, in one
+ * table. `npm run bench -- --help` shows the usage.
  *
- * A fresh process for each measurement, all in turn in each round, server and load on a core each where there are two.
- * What counts is the processor time of a request, of all threads as the system tells it, and its ratio to the bare
- * server's within a round: requests a second differ by machine, start and hour.
+ * Each measurement has a fresh process, and each round has all of them in turn. If there are two cores, server and load
+ * have one each. The figure that counts is the processor time of a request (all threads, as the system reports it) as a
+ * ratio to the bare server's in the same round: requests per second differ by machine, start and hour.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -68,7 +68,7 @@ const cases: readonly Case[] = [
   { name: 'a create that 16 feeds tell', connections: 16, request: create, listeners: 16, warmUpRequests: 2000 },
 ];
 
-/** What was measured of one contender in one round. */
+/** The figures of one contender in one round. */
 type Figures = Pick<LoadResult, 'microseconds' | 'requestsPerSecond' | 'allocated' | 'promoted'>;
 
 /** The medians, and the processor time over the bare server's, and over this tree's, of each round. */
@@ -174,7 +174,7 @@ async function measureRest(contenders: readonly Contender[]): Promise<string> {
   return table([[`with ${itemsCount.toLocaleString('en')} items`, 'ms to the first answer', 'MiB at rest'], ...lines]);
 }
 
-/** What the rows mean to somebody who does not know them. */
+/** Explains the rows to a newcomer. */
 function inWords(rows: readonly Row[]): string {
   const of = (contender: string, name: string): number =>
     rows.find((row) => row.contender === contender && row.one.name === name)?.microseconds ?? Number.NaN;
@@ -218,7 +218,7 @@ async function others(own: Contender): Promise<Contender[]> {
   return [{ ...own, name: 'Cairn again' }, ...(await ancestors(project, work)), ...(await peers(work))];
 }
 
-/** For a look at each commit: what a read and a create cost beside the commit before, and nothing is judged. */
+/** Shows the cost of a read and a create at each commit and at the one before; no figure fails the run. */
 async function benchParent(): Promise<string> {
   const before = await parent(project, work);
   if (before === undefined) return 'No parent to compare with.';

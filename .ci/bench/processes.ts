@@ -18,7 +18,7 @@ export const password = 'the password of the benchmark';
 const pinned = availableParallelism() > 1 && spawnSync('taskset', ['-c', '0', 'true']).status === 0;
 const typescript = 'typescript' in process.features ? [] : ['--import', 'tsx'];
 
-/** What a bare server (`bare.js`) answers to everything. */
+/** The one response of a bare server (`bare.js`). */
 export interface BareOrder {
   readonly status: number;
   /** A text, or records. */
@@ -31,7 +31,7 @@ export interface BareOrder {
 export interface Server {
   readonly port: number;
   readonly process: ChildProcess;
-  /** Where it writes what it allocates (`garbage.cjs`). */
+  /** The file to which it writes its allocations (`garbage.cjs`). */
   readonly garbage?: string;
 }
 

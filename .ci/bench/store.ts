@@ -1,7 +1,8 @@
 /**
- * The store at its limits: `npm run bench -- store`. Durable creates at several numbers of connections and records,
- * beside a bare `node:http` server with group commit, a bare one that writes nothing, and an append + datasync loop,
- * all in the same run; then start-up, memory per record, and the longest stall while a checkpoint runs.
+ * Measures the store at its limits: `npm run bench -- store`. Compares durable creates at several numbers of
+ * connections and records with a bare `node:http` server with group commit, one that writes nothing, and an append +
+ * datasync loop, all in the same run. Then it measures start-up, memory per record, and the longest stall during a
+ * checkpoint.
  */
 import assert from 'node:assert/strict';
 import { cpSync, rmSync } from 'node:fs';
@@ -52,7 +53,7 @@ function itemsOf({ store, registry }: Data): Pick<Data, 'store'> & { items: Coll
   return { store, items: new CollectionResource(items, { clock: systemClock, random: systemRandom }) };
 }
 
-/** A stopped data directory with so many items. */
+/** Makes a stopped data directory with this many items. */
 async function fill(directory: string, records: number): Promise<string> {
   const template = join(directory, `template-${records}`);
   const app = await createApp({ directory: template, secret, administrator: { email, password } });
@@ -70,7 +71,7 @@ async function fill(directory: string, records: number): Promise<string> {
   return template;
 }
 
-/** The store alone, in this process. */
+/** Only the store, in this process. */
 async function openStarted(directory: string): Promise<Data> {
   const data = openData(completeOptions({ directory }));
   await data.store.start();
@@ -126,7 +127,7 @@ async function creates(bench: StoreBench, templates: ReadonlyMap<number, string>
   return `${table(lines)}\nappend + datasync loop, one line at a time: ${median(loops).toFixed(0)}/s`;
 }
 
-/** What the disk gives at most to one writer: lines of some 120 bytes, each synced. */
+/** Measures what the disk can do for one writer: lines of about 120 bytes, each synced. */
 async function appendLoop(directory: string): Promise<number> {
   const path = join(directory, 'loop');
   const file = await open(path, 'w');

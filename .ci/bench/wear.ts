@@ -1,7 +1,7 @@
 /**
- * What a write costs a flash disk: the bytes that the system is told to write, in whole pages, by the size of the
- * record and of the store. In a row, many records are written one after the other; seldom, one each 40 s. Only
- * small files follow the journal meanwhile.
+ * Measures the cost of a write for a flash disk: the bytes that the system is told to write, in whole pages, by the
+ * size of the record and of the store. "In a row" is many records one after the other; "seldom" is one every 40 s.
+ * Meanwhile, only small files follow the journal.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,15 +11,15 @@ import { fillItems } from './fill.ts';
 import { email, password, startProgram, stop } from './processes.ts';
 
 export interface WearCase {
-  /** The program: `main.js`, where it is built. */
+  /** The program to measure: a built `main.js`. */
   readonly main: string;
   /** The length of the text in each new record. */
   readonly textLength: number;
-  /** How many small records the store has. */
+  /** The number of small records in the store. */
   readonly records: number;
-  /** What the server is started with. */
+  /** The arguments of the server. */
   readonly words: readonly string[];
-  /** The pause after each of so many writes. */
+  /** The pause after each `writes` writes. */
   readonly pauseMs: number;
   readonly writes: number;
 }
@@ -45,7 +45,7 @@ export async function measureWear(one: WearCase): Promise<number> {
       return Object(await answer.json());
     };
     const { access_token: token } = Object(await post('/tokens', { email, password }));
-    // What the start and the sign-in leave to be written at rest is written before.
+    // First let the server write everything that the start and the sign-in left for later.
     await delay(pauseMs);
     const before = writtenBy(server.process.pid ?? 0);
     for (let write = 0; write < writes; write += 1) {

@@ -200,7 +200,7 @@ visitTest('a refused field shows its problem beside the control and keeps the in
   await browser.click('#leave [value=discard]');
   await browser.until('return location.hash === "#items"');
 
-  // What only the server knows is told in the form too.
+  // The form also shows errors that only the server can find.
   await visit.visit('#users/new');
   await fill('name', 'Another Grace');
   await fill('email', 'GRACE@example.org');
@@ -341,7 +341,7 @@ visitTest('a field that both have changed is asked about; the new version become
   await save(visit);
   await visit.shows('Not saved yet: someone else', '.record .foot .error');
   assert.deepEqual(await stored(visit, 2), { id: 2, name: 'Theirs', price: 98 });
-  // To keep one's own is to save over the version that has been seen, and over no other one.
+  // To keep your own values is to save over the version that you have seen, and over no other.
   await browser.click('.dispute button');
   await server.as('ada', 'PATCH', '/items/2', { price: 100 });
   await save(visit);

@@ -7,7 +7,7 @@ export async function threadMs(browser: Browser): Promise<number> {
   return metrics.find(({ name }: { name: string }) => name === 'TaskDuration').value * 1000;
 }
 
-/** Runs of the fixed work in one measurement, and measurements, of which the middle one counts. */
+/** Runs of the fixed work per measurement, and measurements, from which the median is taken. */
 const [runs, measurements] = [4, 7];
 
 /** Reads 50 events and lays out a table of 50 rows: the kinds of work that the page does, none of its code. */

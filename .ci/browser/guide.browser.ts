@@ -35,7 +35,7 @@ visitTest('a collection has an API tab with samples for its filters, fields, and
   await browser.click('.operation summary');
   const address = `${server.url}/items?price%3Agte=20&sort=-price&limit=10`;
   assert.equal(await text('.operation pre'), `curl -sS -X GET '${address}' -H "Authorization: Bearer $TOKEN"`);
-  // What is read runs at once, and its answer stands beside the sample.
+  // A read runs at once, and its response stands next to the sample.
   await browser.click('.run .primary');
   await shows('200 OK · ', '.run');
   await shows('entity tag', '.run');

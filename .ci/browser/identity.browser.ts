@@ -18,7 +18,7 @@ visitTest('nothing is written under another identity than the one that is shown'
   await browser.click('.record .primary');
   await shows('Someone else has signed in', '#other-user');
   assert.equal((await server.as('ada', 'GET', '/items/1')).data.name, 'Thing 1');
-  // What was typed can still be copied; a second attempt asks again.
+  // The typed text can still be copied; a second attempt asks again.
   await browser.click('#other-user button');
   assert.equal(await visit.value('name'), 'Of Ada');
   await browser.click('.record .primary');

@@ -37,7 +37,7 @@ visitTest('references are chosen by searching and shown as links, lists as chips
   await browser.until('return document.querySelector("#list td a[href=\'#/items/4\']")?.innerText === "Desk lamp"');
   const chips = 'return [...document.querySelectorAll("#list .pill")].map((at) => at.innerText)';
   assert.deepEqual(await browser.run(chips), ['red', 'blue']);
-  // A change of one field leaves line feeds and lists as they are.
+  // A change of one field leaves line feeds and lists unchanged.
   await visit.visit('#reviews/1');
   await fill('title', 'Very bright');
   await browser.click('.record .primary');
@@ -119,7 +119,7 @@ visitTest('lists of references are chips, in forms and filters, and what is not 
   await browser.press(keys.enter);
   await browser.until('return location.hash === "#sets?itemIds%3Ahas=7"');
   await shows('Items has Thing 7', '#chips');
-  // Who may not list what a field refers to types its id.
+  // A user who may not list the collection that a field refers to types the id.
   await browser.forget();
   await visit.signIn('#sets/new', 'grace');
   await fill('title', 'Mine');
@@ -310,7 +310,7 @@ visitTest('objects are groups of fields that fold, and are saved, cleared and di
   await says('Someone else had changed');
   const moved = { street: 'Via Appia 1', city: 'Rome', geo: { lat: 41.9, seenAt } };
   assert.deepEqual(await stored(), { ...house, address: moved });
-  // An object of which nothing is left is taken away where it may be.
+  // An empty object is removed if it is optional.
   await fill('address-geo-lat', '');
   await fill('address-geo-seenAt', '');
   await browser.click('.record .primary');
@@ -429,7 +429,7 @@ visitTest('a truth is switched in the list by people who may change its record',
   const done = async (): Promise<unknown> =>
     (await server.as('ada', 'GET', '/tasks')).data.map((task: { done: boolean }) => task.done);
   await visit.signIn('#tasks', 'grace');
-  // The list does not tell who has made a record: only the one that names her is surely hers to change.
+  // The list does not show owners: only the record that names her is certainly hers to change.
   assert.deepEqual(await switches(), [['Done: For Grace', false]]);
   assert.deepEqual(await visit.column(3), ['○', '', '●']);
   await browser.click('[aria-label="Done: For Grace"]');
@@ -441,7 +441,7 @@ visitTest('a truth is switched in the list by people who may change its record',
   await browser.click('[aria-label="Done: Of Grace"]');
   await browser.until('return !document.querySelector("[role=switch]").checked');
   assert.deepEqual(await done(), [false, true, false]);
-  // What someone else has changed meanwhile is shown, not changed.
+  // Changes by someone else are shown, not overwritten.
   await server.as('ada', 'PATCH', '/tasks/3', { title: 'Renamed' });
   await browser.click('[role=switch]');
   await says('Someone else has changed it.');

@@ -20,7 +20,7 @@ visitTest('a list has pages by number at any depth', { things: 1550 }, async (vi
   await visit.signIn('#items?limit=25&sort=-price');
   await ranges(visit, '1–25 of 1,550');
   for (let page = 1; page <= 60; page += 1) {
-    // Whoever clicks twice goes one page on.
+    // A double click goes one page on.
     await browser.run('const at = document.querySelector("#page-next"); at.click(); at.click();');
     await ranges(visit, `${(page * 25 + 1).toLocaleString('en')}–${(page * 25 + 25).toLocaleString('en')} of 1,550`);
   }
@@ -312,7 +312,7 @@ visitTest('a custom collection is shown as its schema says', {
     'return new Intl.DateTimeFormat(navigator.language, form).format(new Date(arguments[0]))';
   // A time that people set is a column; this browser keeps which are chosen.
   assert.equal(await browser.run('return document.querySelectorAll("thead th").length'), 6);
-  // Beside a record there is no room for it.
+  // There is no room for it next to a record.
   await browser.press(keys.escape);
   await browser.click('#choose-columns');
   await browser.until('return document.querySelector("#columns li:nth-child(6) input")');
@@ -334,7 +334,7 @@ visitTest('a custom collection is shown as its schema says', {
   await visit.visit('#spare-parts?state=used');
   await shows('State is used', '#chips');
   await visit.visit('#spare-parts/1');
-  // What is optional can be taken away again.
+  // An optional value can be removed again.
   await choose(visit, '#field-checkedAt', '');
   await choose(visit, '#field-inUse', 'false');
   await browser.click('.record .primary');

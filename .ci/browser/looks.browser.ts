@@ -216,7 +216,7 @@ visitTest('a message does not follow the person to the next view', {
   await browser.until('return document.querySelector("#status").innerText === ""');
 });
 
-/** Of the page's own files as they are parsed, and of all that the first list needs as it is served. */
+/** Counts the page's own files as they are parsed, and everything that the first list needs as it is served. */
 const ownBytesMax = 190_000;
 const servedBytesMax = 130_000;
 

@@ -51,7 +51,7 @@ visitTest('nothing needs attention where all is well, and a member sees no figur
   await visit.shows('Nothing. All is well.', '#home');
   await visit.browser.click('#who');
   await visit.browser.click('#sign-out');
-  // What the member may see does not arrive, so that what the administrator saw would stay.
+  // The member's records never arrive, so the administrator's would stay on the screen.
   visit.server.double = async (request, forward) =>
     request.url?.startsWith('/items?limit=5') ? new Promise(() => undefined) : forward();
   await visit.enterCredentials('grace');

@@ -56,7 +56,7 @@ visitTest('the schema is a picture of collections, with lines that say what remo
   await browser.press(keys.enter);
   await shows('There are no books yet', '#list');
 
-  // What is copied declares the same collections.
+  // The copied text declares the same collections.
   await visit.visit('#/schema');
   const permissions = ['clipboardReadWrite', 'clipboardSanitizedWrite'];
   await browser.devtools('Browser.grantPermissions', { origin: server.url, permissions });

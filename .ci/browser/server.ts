@@ -29,7 +29,7 @@ export type Double = (
 export interface TestServer {
   readonly url: string;
   readonly port: number;
-  /** What stands before the server from now on. */
+  /** Code that runs before the server from now on. */
   double: Double;
   /** The requests that have come, such as `GET /items?limit=50`, since this was emptied. */
   readonly requests: string[];
@@ -44,11 +44,11 @@ export interface TestServer {
 }
 
 export interface ServeOptions extends Pick<AppOptions, 'auth' | 'collections' | 'dialect' | 'items' | 'registration' | 'roles' | 'users'> {
-  /** How many members there are beside Ada and Grace. */
+  /** The number of members besides Ada and Grace. */
   readonly people?: number;
-  /** Whether the page receives the changes of others. Without it, it learns of them as it reads. */
+  /** True if the page receives the changes of others. Otherwise it learns of them when it reads. */
   readonly hasFeed?: boolean;
-  /** How many items there are: `Thing 1`, `Thing 2` … at rising prices. */
+  /** The number of items: `Thing 1`, `Thing 2` … at rising prices. */
   readonly things?: number;
 }
 

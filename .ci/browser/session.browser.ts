@@ -209,7 +209,7 @@ visitTest('over plain HTTP from the network the page says why no one can sign in
   assert.match(page, /You cannot sign in over this connection\./);
   assert.ok(page.includes(`ssh -L 3000:localhost:${server.port} appliance.test`));
   assert.equal(await browser.run('return document.querySelector("#password").checkVisibility()'), false);
-  // What needs no password can be read there.
+  // Everything that needs no password can be read there.
   await browser.click('#to-guide a');
   await shows('Errors are problem details (RFC 9457)', 'main');
 });
@@ -283,7 +283,7 @@ visitTest('where anyone may register, an account is made beside the sign-in', {
   await browser.type('#password', password);
   await browser.click('#enter');
   await shows('Emmy Noether', '#who');
-  // Who has signed in in this browser needs no advice for the first time.
+  // A user who has signed in in this browser gets no first-time advice.
   await visit.browser.devtools('Network.clearBrowserCookies');
   await browser.reload();
   await browser.until('return document.querySelector("#sign-in[open]")');

@@ -4,11 +4,14 @@ import { visitTest } from './visit.ts';
 
 const perSecond = 5000;
 const seconds = 2;
-/** What comes meanwhile is drawn together, so not each of the 40 groups; but no long task may hold them all back. */
+/**
+ * Changes that arrive together are drawn together, so there are fewer draws than the 40 groups; but a long task must
+ * not hold them all back.
+ */
 const drawsMin = 8;
 /**
- * What the page may cost its thread, in units of a fixed piece of work that is measured in the same page (`unitMs`):
- * twice to three times what it costs, on an idle machine as on one with twenty processes for two cores.
+ * The time that the page may use, in units of a fixed piece of work that is measured in the same page (`unitMs`): two
+ * to three times its real cost, on an idle machine or with twenty processes on two cores.
  */
 const eventsUnitsMax = 300;
 const keyUnitsMax = 4;

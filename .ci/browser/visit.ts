@@ -3,7 +3,7 @@ import { after, before, test, type TestContext } from 'node:test';
 import { password, serve, type ServeOptions, type TestServer } from './server.ts';
 import { Browser, browserIsThere, keys } from './webdriver.ts';
 
-/** What a test of the page works with: a person at a browser, and the server that the page talks to. */
+/** The tools for a test of the page: a person at a browser, and the server that the page talks to. */
 export interface Visit {
   readonly browser: Browser;
   readonly server: TestServer;
@@ -34,11 +34,11 @@ export interface Visit {
 }
 
 export interface VisitOptions extends ServeOptions {
-  /** What the server refuses in this test: the browser itself writes a line about each such answer. */
+  /** Requests that the server refuses in this test. The browser logs each of them. */
   readonly refusals?: readonly number[];
   /** For `Browser.start`; a test without any shares the browser of its file. */
   readonly browser?: Parameters<typeof Browser.start>[0];
-  /** Whether lines in the console are expected, such as those about an unreachable server. */
+  /** True if lines in the console are expected, such as lines about an unreachable server. */
   readonly isNoisy?: boolean;
 }
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { patienceMs } from '../../test/support/basics.ts';
 
-/** Whether this machine has what a browser test needs (Debian: `chromium`, `chromium-driver`). */
+/** True if this machine has what a browser test needs (Debian: `chromium`, `chromium-driver`). */
 export const browserIsThere = ['chromium', 'chromedriver'].every(
   (name) => spawnSync(name, ['--version'], { stdio: 'ignore' }).status === 0,
 );
@@ -13,7 +13,7 @@ export const browserIsThere = ['chromium', 'chromedriver'].every(
 /** The key of an element reference (WebDriver §12.1). */
 const elementKey = 'element-6066-11e4-a52e-4f735466cecf';
 
-/** Keys that are no characters (WebDriver §17.4.2). */
+/** Keys other than characters (WebDriver §17.4.2). */
 export const keys = {
   tab: '\uE004', enter: '\uE007', escape: '\uE00C', shift: '\uE008', control: '\uE009', up: '\uE013',
   down: '\uE015',
@@ -54,7 +54,7 @@ export class Browser {
   }
 
   /**
-   * @param options `preferences` are Chromium's own; `arguments` join those that a test always needs
+   * @param options `preferences` are Chromium's own; `arguments` are added to the ones that a test always needs
    */
   static async start(
     options: { arguments?: readonly string[]; preferences?: object } = {},
@@ -113,7 +113,7 @@ export class Browser {
     await send(this.#url, 'POST', '/refresh', {});
   }
 
-  /** Opens a tab and goes on there; returns the handle of the one that was left. */
+  /** Opens a tab and switches to it; returns the handle of the previous tab. */
   async openTab(): Promise<string> {
     const former: string = await send(this.#url, 'GET', '/window');
     const { handle } = await send(this.#url, 'POST', '/window/new', { type: 'tab' });
@@ -191,7 +191,7 @@ export class Browser {
     await this.#element(selector, (at) => send(this.#url, 'POST', `${at}/value`, { text: path }));
   }
 
-  /** What was written to the console, and what the browser itself complained about, since the last call. */
+  /** Returns the lines in the console since the last call, and the browser's own complaints. */
   log(): Promise<LogEntry[]> {
     return send(this.#url, 'POST', '/se/log', { type: 'browser' });
   }

@@ -42,7 +42,7 @@ visitTest('roles of one’s own are in forms, lists and filters, and give what t
   const { browser, server, says, shows } = visit;
   await server.as('ada', 'POST', '/tasks', { title: 'Of Ada' });
   await server.as('grace', 'POST', '/tasks', { title: 'Of Grace' });
-  // Grace is no editor yet: she changes her own, and removes none.
+  // Grace is not an editor yet: she changes her own boards, and removes none.
   await visit.signIn('#tasks/2', 'grace');
   await shows('Only you, the role editor and administrators see this.', '#drawer');
   assert.deepEqual(await visit.column(2), ['Of Grace']);
@@ -93,7 +93,7 @@ visitTest('a field that names people says who else sees a record, and lets them 
   await shows('Only the person who created this board, you and administrators see this.', '#drawer');
   assert.notEqual(await browser.run('return document.querySelector("#field-title")'), null);
   assert.equal(await browser.run('return document.querySelectorAll(".record .danger").length'), 0);
-  // Who may not list the users sees no names of theirs.
+  // A user who may not list the users does not see their names.
   await visit.visit('#boards/1');
   await shows('Only you, user 1 and administrators see this.', '#drawer');
 });

@@ -11,9 +11,9 @@ import type { StoredRecord } from '../../src/store/store.ts';
 
 interface Shape {
   readonly make: (n: number) => JsonObject;
-  /** So many that the records hold some mebibytes, beside which what else changes is little. */
+  /** The number of records: enough for some mebibytes, so that other changes hardly count. */
   readonly count?: number;
-  /** How far the ids lie apart. */
+  /** The distance between ids. */
   readonly step?: number;
   /** True if V8 takes far less for them, depending on how the objects were made. */
   readonly mayTakeLess?: true;

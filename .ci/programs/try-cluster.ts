@@ -35,7 +35,7 @@ const nodes = ports.map((port) => {
 });
 let isStopping = false;
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  // Those of the tests end at once.
+  // The listeners of the test helpers end the process at once.
   process.removeAllListeners(signal);
   process.on(signal, () => void stop());
 }

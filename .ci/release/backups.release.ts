@@ -38,7 +38,7 @@ test('cron and the timer make a checked copy, the newest 14 stay, and the newest
   await machine.use();
   const [, command = ''] = /^ExecStart=(.*)$/m.exec(service) ?? [];
   const [, environment = ''] = /^Environment=(.*)$/m.exec(service) ?? [];
-  // That a group of the server alone may read: the unit of the copies need not name it.
+  // The unit of the copies need not name the group that may read the server's secret.
   const secret = 'CAIRN_SECRET_FILE=/dev/null/secret';
   const byTimer = await machine.type(`env ${secret} ${environment} ${command}`.replaceAll('%S', '/var/lib'));
   assert.equal(byTimer.status, 0, byTimer.out);

@@ -13,8 +13,9 @@ import { signInAndWrite } from './caller.ts';
 import { clone, pack } from './clone.ts';
 
 /**
- * The start-up lines of the reference's container and systemd unit, without an engine: a root and namespaces of their
- * own, read-only but for the data, no capability and no way to one. What runs is what it says.
+ * The start-up lines of the manual's container and systemd unit, without an engine: their own root and namespaces,
+ * read-only except for the data, with no capability and no way to gain one. The program is exactly
+ * as in these lines.
  */
 const block = (kind: string, start: string): string =>
   new RegExp(`^\`\`\`${kind}\n(${start}.*?)^\`\`\`$`, 'ms').exec(handbook())?.[1] ?? '';
@@ -63,7 +64,7 @@ const skip = !canIsolate && 'namespaces cannot be made here';
 
 const system = ['usr', 'lib', 'lib64', 'bin', 'sbin', 'dev'].filter((name) => existsSync(`/${name}`));
 
-/** The beginning of a shell script that has this machine's programs in the root, for reading alone. */
+/** The start of a shell script that mounts this machine's programs in the root, read-only. */
 function mounts(): string {
   const directories = system.filter((name) => !lstatSync(`/${name}`).isSymbolicLink());
   return [
@@ -199,7 +200,7 @@ test('both start locked down, unprivileged and read-only, stop cleanly, and keep
   const notes = { name: 'notes', singular: 'note', fields: { text: { kind: 'text' } }, access: { list: 'public' } };
   writeFileSync(join(root, 'etc', 'cairn', 'collections.json'), JSON.stringify({ collections: [notes] }));
 
-  // What Kubernetes does for `fsGroup` to a volume: its files are their group's, too.
+  // Does what Kubernetes does to a volume for `fsGroup`: the files belong to the group, too.
   const opened = spawnSync('chmod', ['-R', 'g+rwX,g+s', join(root, 'data')]);
   assert.equal(opened.status, 0);
   const given = `${instruction('ENV')} CAIRN_COLLECTIONS=/etc/cairn/collections.json`;

@@ -86,7 +86,9 @@ class Device {
   }
 }
 
-/** What a write after a pause costs: begun at once, since it waits long, and bytes depend on nothing else that runs. */
+/**
+ * The cost of a write after a pause. It begins first, since it waits long, and its bytes do not depend on other tests.
+ */
 const isLinux = process.platform === 'linux';
 const seldom = isLinux
   ? measureWear({ main, textLength: 100, records: 100_000, words: [], pauseMs: 40_000, writes: 1 })

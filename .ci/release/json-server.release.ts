@@ -35,7 +35,7 @@ type Row = readonly [request: string, why?: string];
 const problem = 'an error is problem details, with what is wrong and what is allowed';
 const refused = 'what cannot be meant is refused, not passed over';
 
-/** What a client of 0.17 sends, in order: writes change what is read later. */
+/** Requests of a client of 0.17. Their order counts, because later ones read what earlier ones write. */
 const old: readonly Row[] = [
   ['GET /posts'], ['GET /posts/1'], ['GET /posts/99', problem], ['GET /posts/1?nothing=1'],
   ['GET /posts?_sort=views'], ['GET /posts?_sort=views,title&_order=desc,asc'],
@@ -81,7 +81,7 @@ const text17 = 'a list is the array of 0.17 unless _per_page asks for an envelop
 const made = 'it makes a random id';
 const listed = 'a parameter of 0.17 is known';
 
-/** What a client of 1.0 sends. */
+/** Requests of a client of 1.0. */
 const now: readonly Row[] = [
   ['GET /posts'], ['GET /posts/1'], ['GET /posts/99', problem],
   ['GET /posts?_sort=views'], ['GET /posts?_sort=-views'], ['GET /posts?_sort=-views,title'],
@@ -113,7 +113,7 @@ async function serveOld(load: Load, file: File = data): Promise<Server> {
   return app.listen(0, '127.0.0.1');
 }
 
-/** Its ids, and those that refer to them, are texts, also in its file. */
+/** Its ids and references are texts, also in its file. */
 async function serveNow(load: Load, file: File = data): Promise<Server> {
   const { createApp: create } = await load('json-server/lib/app.js');
   const state = JSON.parse(JSON.stringify(file), (name, value: unknown) =>
@@ -204,7 +204,7 @@ const fromNow: readonly Difference[] = [
   ['a record that is not there is told of in problem details', asked(/notes\/[29]$/)],
 ];
 
-/** Replaces ids that a server has made, and compares what is told of errors by its status alone. */
+/** Replaces ids that a server made, and compares only the status of errors. */
 function comparable({ status, json }: Awaited<ReturnType<typeof ask>>, given: ReadonlySet<string>) {
   const text = JSON.stringify(json, (name, value: unknown) =>
     name === 'id' && !given.has(String(value)) ? 'made' : value);

@@ -9,10 +9,9 @@ import { filesBelow, projectDirectory } from '../../test/support/source.ts';
 import { signInAndWrite } from './caller.ts';
 
 /**
- * The whole suite under the flags of the reference's lines. Source and tests are built as they stand, and run in
- * processes under exactly these flags, and reads of their own files besides.
- * In there the apps of the suite are servers on loopback with their data in files. A test file that starts processes
- * cannot be locked down itself, so there the servers that it starts are.
+ * Runs the whole suite under the flags in the manual. Source and tests are built unchanged, and run in processes with
+ * exactly these flags, plus permission to read their own files. There, the suite's apps are servers on loopback with
+ * their data in files. A test file that starts processes cannot be locked down itself, so its servers are.
  */
 const startsServers = [
   'test/cli/serve.test.ts', 'test/cli/standard-error.test.ts', 'test/cluster/commands.test.ts',

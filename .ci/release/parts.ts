@@ -8,7 +8,7 @@ import { cheap, run, temporaryDirectory } from '../../test/support/cli/spawn.ts'
 import { projectDirectory } from '../../test/support/source.ts';
 
 interface Part {
-  /** What is removed, below `src`. */
+  /** The files to remove, below `src`. */
   readonly paths: readonly string[];
   /** The file, below `src`, that loads it by this line. */
   readonly file: string;

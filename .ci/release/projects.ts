@@ -1,6 +1,9 @@
 /** Files and requests of thirty-two kinds of projects that use json-server, for `json-server.release.ts`. */
 
-/** What a project has in its `db.json`, and what its front end asks, in order: writes change what is read later. */
+/**
+ * The contents of a project's `db.json`, and the requests of its front end. Their order counts, because later ones read
+ * what earlier ones write.
+ */
 export interface Project {
   readonly file: Readonly<Record<string, unknown>>;
   readonly requests: readonly string[];

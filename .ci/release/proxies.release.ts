@@ -80,7 +80,7 @@ async function startProxied(
   const tls = makeCertificate(directory, 'localhost');
   assert.ok(tls !== undefined, 'openssl makes the certificate');
   writeFileSync(join(directory, 'localhost.pem'), tls.cert + tls.key);
-  // Those of the cluster name other addresses.
+  // The cluster's proxies name other addresses.
   const blocks = handbook().matchAll(new RegExp(`\`\`\`${name}\n([^]*?)\`\`\``, 'g'));
   const block = Array.from(blocks, ([, found = '']) => found).find((one) => one.includes('127.0.0.1:3000')) ?? '';
   assert.notEqual(block, '', `there is a recipe for ${name}`);
@@ -159,7 +159,7 @@ for (const [name, configure] of Object.entries(programs)) {
 
     const forged = {
       ...json, Host: 'cairn.example', 'X-Forwarded-For': '6.6.6.6', 'X-Request-Id': 'forged', 'X-Forwarded-Proto': 'http',
-      // What this field names is for the proxy alone, so a proxy could take away what it has just set.
+      // This header names headers for the proxy only, which may then drop the ones that it has just set.
       Connection: 'keep-alive, X-Forwarded-For, X-Request-Id, X-Forwarded-Proto',
     };
     const wrong = JSON.stringify({ ...administrator, password: 'another password' });

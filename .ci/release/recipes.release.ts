@@ -21,7 +21,7 @@ const recipes = {
 };
 
 test('every recipe that imports packages has a test here', () => {
-  // Those of the guide are files, which have a test of their own.
+  // The guide's recipes are files with their own test.
   const own = examples.filter(({ packages, title }) => packages.length > 0 && !title.endsWith('.ts'));
   const titles = own.map(({ title }) => title);
   assert.deepEqual(titles, Object.keys(recipes));

@@ -4,8 +4,8 @@ import type { Load } from '../../test/support/handbook.ts';
 export type Page = ReturnType<typeof Object>;
 
 /**
- * Opens a window of `jsdom` as the globals of this process, where they are not Node.js's own: packages for browsers
- * that are loaded afterwards take it for their browser.
+ * Makes a `jsdom` window global in this process, except for names that Node.js has itself. Browser packages that are
+ * loaded afterwards take it for their browser.
  */
 export async function openWindow(load: Load): Promise<Page> {
   process.env['NODE_ENV'] = 'production';
@@ -16,7 +16,7 @@ export async function openWindow(load: Load): Promise<Page> {
     if (name in globalThis && !taken.has(name)) continue;
     Object.defineProperty(globalThis, name, { configurable: true, get: () => window[name] });
   }
-  // What jsdom does not have.
+  // Parts that jsdom lacks.
   const none = (): void => undefined;
   const listeners = { addListener: none, removeListener: none, addEventListener: none, removeEventListener: none };
   Object.assign(window, { scrollTo: none, matchMedia: (media: string) => ({ matches: false, media, ...listeners }) });
@@ -26,7 +26,7 @@ export async function openWindow(load: Load): Promise<Page> {
     disconnect = none;
   }
   Object.assign(globalThis, { ResizeObserver: Observer, IntersectionObserver: Observer });
-  // What a package forgets after minutes would keep the process alive.
+  // The timer of a package's cache, which lasts minutes, would keep the process alive.
   const start = globalThis.setTimeout;
   const startShort = (work: (...values: unknown[]) => void, delay = 0, ...values: unknown[]) => {
     const timer = start(() => work(...values), delay);

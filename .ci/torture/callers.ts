@@ -3,19 +3,20 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 
 /**
- * What the crowd shall do: so many callers connect, and after `connectMs` all ask at once, and each again as soon as it
- * is answered. (Node.js accepts one connection in each turn of its loop: a crowd that asks meanwhile never gets in.)
+ * The task of the crowd: this many callers connect. After `connectMs` all of them send a request at once, and each
+ * sends another as soon as it has its response. (Node.js accepts one connection per turn of its event loop, so a crowd
+ * that sends earlier never gets in.)
  */
 export interface CallersOrder {
   readonly port: number;
   readonly callers: number;
-  /** What is asked: the callers take them in turn. */
+  /** The requests, which the callers take in turn. */
   readonly requests: readonly string[];
   readonly connectMs: number;
   readonly durationMs: number;
 }
 
-/** How the crowd was answered: 201, 503 with `Retry-After`, anything else, and connections that broke. */
+/** The responses of the crowd: 201, 503 with `Retry-After`, anything else, and connections that broke. */
 export interface Counts {
   done: number;
   shed: number;

@@ -29,7 +29,7 @@ class Listener {
   readonly items = new Map<number, unknown>();
   lastId = '';
   isOver = false;
-  /** What came while the list was being read. */
+  /** Events that came while the list was being read. */
   #held: (() => void)[] | undefined;
   #reply: IncomingMessage | undefined;
   readonly #port: () => number;
@@ -58,7 +58,7 @@ class Listener {
         let text = '';
         reply.setEncoding('utf8').on('data', (piece: string) => {
           const blocks = (text + piece).split('\n\n');
-          // What has not come to its end is no event.
+          // An event that is cut short does not count.
           text = blocks.pop() ?? '';
           for (const block of blocks) this.#take(block);
         });

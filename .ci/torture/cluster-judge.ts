@@ -8,8 +8,8 @@ export type Kind = 'add' | 'claim' | 'remove' | 'set' | 'read';
 /** An operation began: its id, what it does, the key of its record, and when. */
 export type Started = readonly ['s', id: string, kind: Kind, key: string, at: number];
 /**
- * It ended: `done` or `refused`, with the revision of the record that it saw and the one that it
- * wrote; `unknown`; or `failed`, so nothing was written.
+ * The end of an operation: `done` or `refused`, with the revisions of the record that it saw and wrote; `unknown`; or
+ * `failed`, so nothing was written.
  */
 export type Ended = readonly [
   'e', id: string, outcome: 'done' | 'refused' | 'unknown' | 'failed', sees: number, revision: number, at: number,
@@ -29,7 +29,7 @@ interface Operation {
 
 /** Collects all changes in the order of the log, from a node that no fault affects. */
 export class Witness {
-  /** The revisions of each key's record, in order, those of removals included. */
+  /** The revisions of each key's record, in order, including removals. */
   readonly revisions = new Map<string, number[]>();
   /** The revision that each operation wrote. */
   readonly written = new Map<string, number>();
@@ -126,7 +126,7 @@ function readHistory(file: string): Operation[] {
   return [...operations.values()];
 }
 
-/** What one operation was told that contradicts the log; `undefined` where nothing does. */
+/** Returns how the result of an operation contradicts the log; `undefined` if it does not. */
 function contentProblem({ id, key, kind, outcome, sees, revision }: Operation, witness: Witness): string | undefined {
   const written = witness.written.get(id);
   const revisions = witness.revisions.get(key) ?? [];
@@ -143,7 +143,7 @@ function contentProblem({ id, key, kind, outcome, sees, revision }: Operation, w
   return sees === 0 || revisions.includes(sees) ? undefined : `saw ${sees}, which the log does not have`;
 }
 
-/** Whether a revision is a removal, by the record that each removal adds in its commit. */
+/** True if a revision is a removal, known by the record that each removal adds in its commit. */
 function isRemoval(witness: Witness, revision: number): boolean {
   for (const [name, revisions] of witness.revisions) {
     if (name.startsWith('removed by ') && revisions.includes(revision)) return true;

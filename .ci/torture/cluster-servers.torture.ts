@@ -176,7 +176,7 @@ test('the leader of etcd is killed: writes go on within seconds', { skip: noEtcd
     await delay(3000);
   }
   t.diagnostic(`writes were answered after ${outages.map((ms) => ms.toFixed(0)).join(', ')} ms`);
-  // Three seconds where nothing else runs; elections take longer beside other work.
+  // Three seconds if nothing else runs; elections take longer on a busy machine.
   assert.ok(Math.max(...outages) < 30_000);
 });
 

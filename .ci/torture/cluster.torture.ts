@@ -1,7 +1,7 @@
 /**
  * Nodes of a cluster over a real etcd, each behind its own proxies, while members, nodes and links
  * fail. Then every operation of every node is compared with the log. `CAIRN_TEST_SEED` repeats the
- * order of the faults, but for the kills of nodes that `CAIRN_NODE_KILLS` adds over the run.
+ * order of the faults, except for the kills of nodes that `CAIRN_NODE_KILLS` adds over the run.
  *
  *   CAIRN_CLUSTER_OPERATIONS=200000 CAIRN_NODE_KILLS=30 node --import tsx --test .ci/torture/cluster.torture.ts
  */

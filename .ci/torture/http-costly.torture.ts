@@ -1,6 +1,6 @@
 /**
- * What one caller may ask for over and over, and what it costs another one meanwhile. Each figure is compared with one
- * of the same run, since machines and hours differ.
+ * Repeats the most expensive requests of one caller, and measures what they cost another caller. Each figure is
+ * compared with one of the same run, since machines and hours differ.
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -17,7 +17,7 @@ import { password, requestOf, serve, typescript, type Served } from './served.ts
 
 const title = { kind: 'text', min: 1 };
 
-/** Lets so many connections send a request over and over from another process, until the test is over. */
+/** Lets `callers` connections send a request again and again from another process, until the test is over. */
 async function crowd(context: TestContext, { port }: Served, callers: number, request: string): Promise<void> {
   const child = spawn(process.execPath, [...typescript, join(import.meta.dirname, 'callers.ts')], {
     stdio: ['pipe', 'ignore', 'inherit'],
@@ -28,7 +28,7 @@ async function crowd(context: TestContext, { port }: Served, callers: number, re
   await delay(3500);
 }
 
-/** How long a request takes, one after the other on one connection: the middle one, and the ninth of ten. */
+/** Returns the median and the 90th percentile of the time of a request, one after the other on one connection. */
 async function timesOf({ port }: Served, request: string, status: number, count: number) {
   const client = new RawClient(port);
   const times: number[] = [];
@@ -124,7 +124,7 @@ test("40 password changes at once delay another's sign-in by no more than three 
     assert.equal((await server.ask(signIn)).status, 201);
     return performance.now() - askedMs;
   };
-  // Two hashes at a time, as beside the others.
+  // Two hashes at a time, like the other cases.
   const pair = await Promise.all([timed(), timed()]);
   const hashMs = Math.max(...pair);
   const change = { currentPassword: password, password: 'another password of the tests' };

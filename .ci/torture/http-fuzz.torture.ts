@@ -94,7 +94,7 @@ function check(received: string, sent: string): number {
     const { status, fields, body } = found.reply;
     assert.ok(statuses.has(status), `status ${status}: ${JSON.stringify({ body, sent })}`);
     assert.notEqual(status, 500, JSON.stringify({ body, sent }));
-    // What Node's parser refuses, and expectations, get no content.
+    // Requests that Node's parser refuses, and expectations, get no body.
     if (status >= 400 && body === '') assert.ok([400, 405, 408, 413, 417, 431].includes(status));
     else if (status >= 400) {
       assert.equal(fields.get('content-type'), 'application/problem+json');

@@ -20,7 +20,7 @@ const stepMs = 4000;
 /** Of the health checks that are made one after the other meanwhile; dozens where the machine does nothing else. */
 const checksMin = 4;
 
-/** What the server may take, apart from the records that were created meanwhile. */
+/** The memory that the server may take, apart from the records that were created meanwhile. */
 const memoryMiBMax = 320;
 const bytesPerRecord = 512;
 

@@ -14,7 +14,7 @@ const seed = Number(process.env['CAIRN_TEST_SEED'] ?? 1);
 const perImport = 20_000;
 const rowsMax = 5 * perImport;
 
-/** As many as the kills, of each of which many crashes are tried. */
+/** As many imports as kills, each with many crashes. */
 const crashes = await explored(() => crashImports(kills));
 
 test(`an import is there as a whole or not at all after any crash of ${kills} seeds`, (t) => {

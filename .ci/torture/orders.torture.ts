@@ -1,4 +1,4 @@
-/** Thousands of random histories of lists, pages and kept orders beside writes, against a simple model. */
+/** Thousands of random histories of lists, pages and kept orders during writes, against a simple model. */
 import { test } from 'node:test';
 import { runHistory, runSortedHistory } from '../../test/support/lists.ts';
 import { generator } from '../../test/support/basics.ts';

@@ -2,11 +2,11 @@ import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 
 /**
- * How a proxy treats its connections:
+ * The treatment of a proxy's connections:
  * - `pass`: forwards everything;
  * - `hold`: forwards nothing and closes nothing, until it passes again;
  * - `refuse`: resets all connections, new ones included;
- * - `mute`: forwards requests and drops the answers; resets the connections when it passes again.
+ * - `mute`: forwards requests and drops the responses; resets the connections when it passes again.
  */
 export type ProxyMode = 'pass' | 'hold' | 'refuse' | 'mute';
 

@@ -23,7 +23,7 @@ test(`${kills} times kill -9 under ${callers} callers that retry: each request i
   const random = generator('retries');
   const data = join(temporaryDirectory(t), 'data');
   const server = await start();
-  /** What each request was answered: the ids of its records. */
+  /** The ids of the records in each response. */
   const answered = new Map<string, readonly number[]>();
   const seen = { requests: 0, attempts: 0, replays: 0 };
   let isOver = false;

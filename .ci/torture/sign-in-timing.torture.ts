@@ -1,6 +1,6 @@
 /**
- * Whether the time of a refused sign-in tells if the account exists: an unknown address, a wrong password, and an
- * account without a password are tried in a random order, and their distributions are compared.
+ * Checks that the time of a refused sign-in does not reveal whether the account exists. An unknown address, a wrong
+ * password and an account without a password are tried in a random order, and their distributions are compared.
  *
  *   CAIRN_TIMING_ROUNDS=200 CAIRN_TIMING_COST=15 node --import tsx --test .ci/torture/sign-in-timing.torture.ts
  */

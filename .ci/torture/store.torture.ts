@@ -89,7 +89,7 @@ test(`(d) ${killCycles} times kill -9 under 16 writers`, async (t) => {
   let lost = 0;
   for (let cycle = 1; cycle <= killCycles; cycle += 1) {
     const server = await serve(t, directory);
-    // What was answered before the last kill is there, and once in a while everything is looked at.
+    // Everything acknowledged before the last kill is there. Once in a while, all records are compared.
     const expected = [...acknowledged].slice(cycle % 50 === 0 ? 0 : -2000);
     // Answers overtake each other: the first of them need not have the lowest id.
     const lowest = expected.reduce((least, [id]) => Math.min(least, id), Infinity);
@@ -153,7 +153,7 @@ test('(e) a file system of 16 MiB: filled, freed, resumed', async (t) => {
     await third.store.close();
     t.diagnostic(`full at ${filled} records; removals taken, started, writes resumed, nothing lost`);
   } finally {
-    // What failed before is told, and not that the file system is in use.
+    // Reports the failure before this, rather than that the file system is in use.
     spawnSync('umount', ['-l', directory]);
   }
 });
@@ -234,7 +234,7 @@ async function itemsAt(url: string, from: number): Promise<Map<number, string>> 
   return found;
 }
 
-/** Creates items one after the other, and notes those that were acknowledged, until the server is gone. */
+/** Creates items one after the other, and notes the acknowledged ones, until the server is gone. */
 async function writeUntilKilled(url: string, prefix: string, acknowledged: Map<number, string>): Promise<void> {
   for (let n = 1; ; n += 1) {
     try {

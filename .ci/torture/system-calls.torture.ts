@@ -1,4 +1,6 @@
-/** What the simulated disk of the other tests takes for granted: that the system is asked for these very syncs. */
+/**
+ * Checks what the simulated disk of other tests takes for granted: that the system is asked for exactly these syncs.
+ */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';

@@ -59,7 +59,7 @@ test(`${kills} times kill -9 while keys are made and removed, and boards change 
   let admin = await signIn('admin@localhost.localdomain');
   assert.equal((await ask(admin, 'POST', '/users', { name: 'Bob', email: 'bob@example.org', password }))?.json.id, bob);
   const [living, gone] = [new Map<string, number>(), new Set<string>()];
-  /** What each board may have: one list of members, or two while an answer was lost. */
+  /** The possible members of each board: one list, or two while a response was lost. */
   const members = new Map<number, number[][]>();
   for (let id = 1; id <= 4; id += 1) {
     assert.equal((await ask(admin, 'POST', '/boards', { title: 'Board' }))?.json.id, id);
@@ -101,7 +101,7 @@ test(`${kills} times kill -9 while keys are made and removed, and boards change 
     }
   }
 
-  /** Whether all that was answered holds, for the keys and for whom the boards name. */
+  /** Checks that everything acknowledged holds, for the keys and for the users that the boards name. */
   async function verify(): Promise<void> {
     for (const key of living.keys()) assert.equal((await ask(key, 'GET', '/me'))?.status, 200, 'a key is lost');
     for (const key of gone) assert.equal((await ask(key, 'GET', '/me'))?.status, 401, 'a removed key came back');

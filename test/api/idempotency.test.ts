@@ -153,7 +153,7 @@ for (const target of ['/login', '/logout', '/tokens', '/tokens/revoke']) {
   });
 }
 
-/** What 0.2 stored about a request (nothing to compare), and what 0.3 stored (a MAC with a signing key). */
+/** Stored keys of 0.2, with nothing to compare, and of 0.3, with a MAC by a signing key. */
 const earlier: readonly [version: string, kept: object][] = [
   ['0.2', {}],
   ['0.3', { keyId: 'abcdefghijk', digest: 'a'.repeat(43) }],
