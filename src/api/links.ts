@@ -8,43 +8,37 @@ import type { ListQuery } from '../lists/query.ts';
  */
 export function linksTo(request: Request, { limit = 1, offset }: ListQuery, list: List): string[] {
   const { next, total = 0 } = list;
-  const links: string[] = [];
-  const add = (relation: string, parameter: PageParameter, place: number | string): void =>
-    void links.push(`<${pageAt(request, parameter, place)}>; rel="${relation}"`);
-  if (offset === undefined) {
-    if (next !== undefined) add('next', 'cursor', next);
-  } else {
-    const last = Math.max(0, Math.ceil(total / limit) - 1) * limit;
-    add('first', 'offset', 0);
-    if (offset > 0) add('prev', 'offset', Math.max(0, Math.min(offset - limit, last)));
-    if (offset + limit < total) add('next', 'offset', offset + limit);
-    add('last', 'offset', last);
-  }
-  return links.length === 0 ? [] : ['Link', links.join(', ')];
+  const parameter = offset === undefined ? 'cursor' : 'offset';
+  if (offset === undefined && next === undefined) return [];
+  const start = `<${pathWithout(request, parameter)}${parameter}=`;
+  const link = (relation: string, place: number | string): string =>
+    `${start}${place}>; rel="${relation}"`;
+  if (offset === undefined) return ['Link', link('next', next ?? '')];
+  const last = Math.max(0, Math.ceil(total / limit) - 1) * limit;
+  const links = [link('first', 0)];
+  if (offset > 0) links.push(link('prev', Math.max(0, Math.min(offset - limit, last))));
+  if (offset + limit < total) links.push(link('next', offset + limit));
+  links.push(link('last', last));
+  return ['Link', links.join(', ')];
 }
 
-/** The parameters that name the place of a page. */
-type PageParameter = 'cursor' | 'offset';
-
 /**
- * Returns the path of another page. Apart from its place, its query is as it was sent,
- * and thus not longer.
+ * Returns the path of a list up to the parameter that names the place of a page. Apart from it, the
+ * query is as it was sent, and thus not longer.
  */
-function pageAt(
-  { basePath, target }: Request,
-  parameter: PageParameter,
-  place: number | string,
-): string {
+function pathWithout({ basePath, target }: Request, parameter: string): string {
   const [path = '', query = ''] = target.split(/\?(.*)/s);
   const kept = query
     .split('&')
-    .filter(
-      (piece) => decodeURIComponent(piece.replace(/=.*/, '')).replace(/\[\]$/, '') !== parameter,
-    );
-  // Characters that are not allowed in a URI (RFC 3986 appendix A) could end the link too
-  // early.
-  const written = [...kept, `${parameter}=${place}`]
-    .join('&')
-    .replaceAll(/["<>\\^`{|}]/g, encodeURIComponent);
-  return `${basePath}${path}?${written}`;
+    .filter((piece) => piece !== '' && !isNamed(piece, parameter))
+    .map((piece) => `${piece}&`)
+    .join('');
+  // Characters that are not allowed in a URI (RFC 3986 appendix A) could end the link too early.
+  return `${basePath}${path}?${kept.replaceAll(/["<>\\^`{|}]/g, encodeURIComponent)}`;
+}
+
+/** True if a piece of a query is the parameter. */
+function isNamed(piece: string, parameter: string): boolean {
+  const name = piece.replace(/=.*/s, '');
+  return (/[%[]/.test(name) ? decodeURIComponent(name).replace(/\[\]$/, '') : name) === parameter;
 }
