@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import { FixedContent } from '../../api/fixed-content.ts';
 import type { Route } from '../../api/call.ts';
@@ -18,18 +18,11 @@ const types: Readonly<Record<string, string>> = {
   '.js': 'text/javascript; charset=utf-8',
   '.svg': 'image/svg+xml',
 };
-// prettier-ignore
-const files = [
-  'index.html', 'page.css', 'icon.svg',
-  'api/call.js', 'api/cells.js', 'api/feed.js', 'api/model.js', 'api/texts.js', 'app.js', 'lib/combobox.js',
-  'lib/csv.js', 'lib/dialog.js', 'lib/dom.js', 'state/change.js', 'state/changes.js', 'state/draft.js',
-  'state/list.js', 'state/me.js', 'state/names.js', 'state/news.js', 'state/places.js', 'state/related.js',
-  'state/route.js', 'state/server.js', 'state/sessions.js', 'views/account.js', 'views/bulk.js', 'views/cell.js',
-  'views/columns.js', 'views/control.js', 'views/filter.js', 'views/frame.js', 'views/guide.js', 'views/home.js',
-  'views/keys.js', 'views/list.js', 'views/palette.js', 'views/parts.js', 'views/record.js', 'views/reference.js',
-  'views/refused.js', 'views/related.js', 'views/removal.js', 'views/schema.js', 'views/server.js',
-  'views/sign-in.js', 'views/transfer.js', 'views/values.js',
-];
+const folder = new URL('../../web/', import.meta.url);
+/** The type checker's `types.js` has only comments. */
+const files = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+  .map((name) => name.replaceAll('\\', '/'))
+  .filter((name) => extname(name) in types && name !== 'types.js');
 
 /**
  * A public route for each of the page's files, which are in `src/web` (`dist/web` after a build)
@@ -66,7 +59,7 @@ const fixedFields = [
 
 /** @throws Error of `node:fs` when a file of the installation is missing */
 function load(name: string, isOpen: boolean): FixedContent {
-  const file = readFileSync(new URL(`../../web/${name}`, import.meta.url));
+  const file = readFileSync(new URL(name, folder));
   if (!isOpen) return new FixedContent(file);
   return new FixedContent(
     Buffer.from(file.toString().replace('<html ', '<html data-auth="none" ')),
