@@ -3,25 +3,21 @@ import {
   closeSync,
   existsSync,
   fsyncSync,
+  mkdtempSync,
   openSync,
   readFileSync,
   renameSync,
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { rmdir } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { dirname, join } from 'node:path';
 import { loadOption, options as parts } from '../app/parts.ts';
 import type { ExitCode } from '../base/errors.ts';
-import { systemClock, systemRandom } from '../base/system.ts';
 import { flagOnly, OptionError, options, toggle } from '../config/options.ts';
-import { Fence } from '../store/disk/fence.ts';
-import { systemMachine } from '../store/disk/lock.ts';
-import { NodeFiles } from '../store/disk/node-files.ts';
 import type { Call, Command, Terminal } from './command.ts';
 import { serveUntilStopped } from './serve.ts';
-import { declared, importInto, refuseCluster } from './transfer.ts';
+import { declared, describeRecords, importInto, refuseCluster } from './transfer.ts';
 
 const watch = flagOnly(toggle('watch', 'does nothing: the file is imported once'));
 
@@ -55,8 +51,6 @@ interface Place {
   readonly collections: string;
   /** The data: `db.data`. */
   readonly directory: string;
-  /** Where they are made, by one process at a time, so that they are there whole or not at all. */
-  readonly unfinished: string;
 }
 
 async function openFile(call: Call): Promise<ExitCode> {
@@ -68,7 +62,6 @@ async function openFile(call: Call): Promise<ExitCode> {
     file,
     collections: `${base}.collections.json`,
     directory: `${base}.data`,
-    unfinished: `${base}.data.unfinished`,
   };
   if (call.read(watch))
     terminal.err(
@@ -77,7 +70,7 @@ async function openFile(call: Call): Promise<ExitCode> {
   if (existsSync(place.directory)) tellOfChanges(place, terminal);
   else {
     refuseMissing(file);
-    await begin(place, terminal);
+    await importFile(place, terminal);
   }
   const chosen = {
     auth: 'none',
@@ -115,66 +108,40 @@ function tellOfSharing(url: string, { out }: Terminal): void {
   void out(`In a container: http://host.docker.internal:${port}\n`);
 }
 
-/** Declares and imports the file, which no other process does meanwhile. @throws LockedError */
-async function begin(place: Place, terminal: Terminal): Promise<void> {
-  const { directory, unfinished } = place;
-  const fence = new Fence(lockOptions(unfinished, terminal));
-  try {
-    await fence.acquire();
-  } catch (error) {
-    // The process that was there before has removed its directory, since it is done.
-    if (existsSync(directory)) return;
-    throw error;
-  }
-  try {
-    // Another process may have done it by now.
-    if (!existsSync(directory)) await importFile(place, terminal);
-  } finally {
-    rmSync(join(unfinished, madeName), { recursive: true, force: true });
-    await fence.release();
-    // Another process may have it by now.
-    await rmdir(unfinished).catch(() => undefined);
-  }
-}
-
-/** The data in the directory where they are made. */
-const madeName = 'data';
-
-function lockOptions(directory: string, { err }: Terminal) {
-  const onNotice = (notice: string): void => err(`${notice}\n`);
-  const files = new NodeFiles(directory);
-  return { files, clock: systemClock, random: systemRandom, machine: systemMachine, onNotice };
-}
-
+/**
+ * Declares and imports the file, into a directory that gets its name when it is whole. If another
+ * process has done so meanwhile, its directory is used.
+ */
 async function importFile(place: Place, { out, err }: Terminal): Promise<void> {
-  const { file, collections, directory, unfinished } = place;
+  const { file, collections, directory } = place;
   const isDeclared = existsSync(collections);
   if (!isDeclared) {
     const { declaration, notes } = await declared(file);
     for (const line of notes) err(`${line}\n`);
     writeWhole(collections, declaration, 0o666);
   }
-  const made = join(unfinished, madeName);
-  rmSync(made, { recursive: true, force: true });
-  const digest = digestOf(file);
-  const { rules } = await loadOption(parts.dialect, '--dialect');
-  const added = await importInto(made, file, { collections, rules, err: () => undefined }).catch(
-    (error: unknown) => {
-      // When the file has been mended, it may have other collections.
-      if (!isDeclared) rmSync(collections);
-      throw error;
-    },
-  );
-  const count = [...added.values()].reduce((sum, one) => sum + one, 0);
-  writeWhole(join(made, digestName), digest, 0o600);
-  moveTo(made, directory);
-  const records = count === 1 ? '1 record' : `${count.toLocaleString('en')} records`;
-  await out(`${records} of ${file} are in ${directory} now, and declared in ${collections}\n`);
+  const made = mkdtempSync(`${directory}.unfinished-`);
+  try {
+    const digest = digestOf(file);
+    const { rules } = await loadOption(parts.dialect, '--dialect');
+    const added = await importInto(made, file, { collections, rules, err: () => undefined });
+    const count = [...added.values()].reduce((sum, one) => sum + one, 0);
+    writeWhole(join(made, digestName), digest, 0o600);
+    moveTo(made, directory);
+    const records = describeRecords(count);
+    await out(`${records} of ${file} are in ${directory} now, and declared in ${collections}\n`);
+  } catch (error) {
+    rmSync(made, { recursive: true, force: true });
+    if (existsSync(directory)) return;
+    // When the file has been mended, it may have other collections.
+    if (!isDeclared) rmSync(collections, { force: true });
+    throw error;
+  }
 }
 
 /** Makes or replaces a file: whole or not at all, also after a power cut. */
 function writeWhole(path: string, text: string, mode: number): void {
-  const temporary = `${path}.tmp`;
+  const temporary = `${path}.${process.pid}.tmp`;
   writeFileSync(temporary, text, { mode, flush: true });
   moveTo(temporary, path);
 }

@@ -118,12 +118,12 @@ async function importFile(call: Call): Promise<void> {
     err: call.terminal.err,
   });
   const { out } = call.terminal;
-  for (const [name, count] of added) {
-    const records = count === 1 ? '1 record' : `${count.toLocaleString('en')} records`;
-    await out(`${name}: ${records} added\n`);
-  }
+  for (const [name, count] of added) await out(`${name}: ${describeRecords(count)} added\n`);
   if (added.size === 0) await out('Nothing in the file is new\n');
 }
+
+export const describeRecords = (count: number): string =>
+  count === 1 ? '1 record' : `${count.toLocaleString('en')} records`;
 
 /** How a file is imported. */
 interface ImportOptions {
