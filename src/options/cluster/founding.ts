@@ -160,10 +160,7 @@ export function epochOf({ value }: KeyValue, expected: string | null): string | 
 
 function otherLog(meta: KeyValue | undefined): ClusterError {
   const problem = `its key meta is ${String(meta?.value)}, which does not match this node`;
-  const isOfFirstVersion = meta !== undefined && parseObject(meta.value)?.['format'] === 1;
-  const remedy = isOfFirstVersion
-    ? 'version 0.1 made it: stop its nodes, back it up by 0.1, and restore that to another --cluster-prefix'
-    : 'all nodes need the same version, and the same CAIRN_SECRET or none';
+  const remedy = 'all nodes need the same version, and the same CAIRN_SECRET or none';
   return new ClusterError(78, `Cannot use the cluster: ${problem}; ${remedy}`);
 }
 
