@@ -181,11 +181,10 @@ export async function writeCopy(
     onProgress(`writing ${files.directory}`);
     const mark = random(4).toString('hex');
     const target: Target = { files, mark, guard: (work) => work() };
-    await writeSnapshots(target, image);
+    const snapshots = await writeSnapshots(target, image);
     if (keys !== undefined) await replaceFile(files, credentials.keyFile, keys);
     const { epoch, through, views } = image;
-    const written = new Map(views.map(({ name }) => [name, { through, file: true }]));
-    const collections = listing(views, written);
+    const collections = listing(views, snapshots);
     const manifest = { journal: 1, closed: true, epoch, after: through, collections };
     await (await JournalFile.create(files, manifest)).close();
     await files.remove(unfinishedName);

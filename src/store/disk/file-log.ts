@@ -1,7 +1,7 @@
 import { CairnError, invariant, reasonOf } from '../../base/errors.ts';
 import { limits } from '../../base/limits.ts';
 import { JournalFile } from '../format/journal-file.ts';
-import { journalName, listing, type ListedCollection } from '../format/journal.ts';
+import { journalName, listing, type Snapshot } from '../format/journal.ts';
 import { imageOf, writeSnapshots, type Image, type Target } from '../format/snapshot.ts';
 import {
   lost,
@@ -17,9 +17,9 @@ import {
   type LogProblem,
 } from '../log.ts';
 import type { Tables } from '../memory/table.ts';
-import { recover, type Recovered } from '../recovery/recover.ts';
+import { recover, type LastGroup, type Recovered } from '../recovery/recover.ts';
 import { Fence } from './fence.ts';
-import { isExhausted, writeAll, type Files, type Line } from './files.ts';
+import { isExhausted, writeAll, type Files } from './files.ts';
 import type { LockOptions } from './lock.ts';
 
 export interface FileLogOptions extends LockOptions {
@@ -42,11 +42,8 @@ const lookMs = 1000;
 /** The shortest time between two checkpoints at rest, or on a full disk, to drop what was removed. */
 const pauseMs = 30_000;
 
-type Named = Pick<JournalFile, 'name'>;
 /** What the log needs of a journal that it does not append to any more. */
 type Older = Pick<JournalFile, 'name' | 'size'>;
-/** The snapshot of a collection, as manifests list it. */
-type Listed = Pick<ListedCollection, 'through' | 'file'>;
 
 /**
  * The log on files. `open` reads the directory and begins a journal, `append` makes groups durable
@@ -74,13 +71,10 @@ export class FileLog implements CommitLog {
   #journal: JournalFile | undefined;
   /** Earlier journals that are needed until the next checkpoint. */
   #older: Older[] = [];
-  /** Journals that the start found, and that nothing needs. */
-  #passed: readonly Named[] = [];
-  /** The last group that the start found. It may not have been synced. */
-  #unsynced: (Named & Line) | undefined;
-  /** The snapshots that are there, and the sizes of the largest and of all of them. */
-  #snapshots: ReadonlyMap<string, Listed> = new Map();
-  #sizes = { largest: 0, all: 0 };
+  /** The journals that the start found, until one has begun that follows them. */
+  #found: Pick<Recovered, 'needed' | 'passed'> | undefined;
+  /** The snapshots that are there. */
+  #snapshots: ReadonlyMap<string, Snapshot> = new Map();
   #isFull = false;
   #appendedAt = 0;
   /** The checkpoint that is under way, when the last one began, and the size that the next is due at. */
@@ -173,19 +167,21 @@ export class FileLog implements CommitLog {
     this.#stopLooking();
     // Nobody waits for a write any more, so a failure is only told.
     this.#fence.onFailure = () => undefined;
-    const last = this.#journal;
     try {
-      if (this.#fence.failure === undefined && last !== undefined) {
-        if (this.#through < this.#sequence) await this.#writeSnapshots(await this.#rotate());
-        const sealed = await this.#create(true);
-        await sealed.close();
-        await this.#remove([...this.#older, this.#journal ?? last]);
-      }
+      await this.#seal();
     } catch (error) {
       this.#options.onNotice(`the stop could not be marked as clean: ${reasonOf(error)}`);
     }
     await this.#journal?.close();
     await this.#fence.release();
+  }
+
+  async #seal(): Promise<void> {
+    if (this.#fence.failure !== undefined || this.#journal === undefined) return;
+    if (this.#through < this.#sequence) await this.#writeSnapshots(await this.#rotate());
+    const sealed = await this.#create(true);
+    await sealed.close();
+    await this.#remove([...this.#older, this.#journal].map(({ name }) => name));
   }
 
   get problem(): LogProblem | undefined {
@@ -204,7 +200,7 @@ export class FileLog implements CommitLog {
       onNotice('this Node denies syncs of directories: files are written through');
     }
     const found = await recover(this.#files, this.#tables);
-    await this.#remove(found.temporary.map((name) => ({ name })));
+    await this.#remove(found.temporary);
     if (found.badLastLine !== undefined) {
       const { file, offset } = found.badLastLine;
       onNotice(
@@ -215,24 +211,17 @@ export class FileLog implements CommitLog {
     if (!found.closed) {
       onNotice(`the last stop was not clean: ${found.replayed} commits were replayed`);
     }
-    const { epoch = newEpoch(random), sequence, through, journals, needed, snapshots } = found;
+    const { epoch = newEpoch(random), sequence, through, needed } = found;
     this.#epoch = epoch;
     this.#sequence = sequence;
     this.#through = through;
-    this.#number = journals.at(-1) ?? 0;
+    this.#number = found.number;
+    this.#snapshots = found.snapshots;
     if (through === sequence) this.#checkpointedAt = clock.now();
-    this.#noteSizes(Array.from(snapshots.values(), ({ size }) => size));
-    this.#snapshots = new Map(
-      Array.from(snapshots, ([name, { through, size }]) => [name, { through, file: size > 0 }]),
-    );
-    const lasts = needed.map(({ name, last }) => ({ name, ...last }));
-    this.#unsynced = lasts.at(-1);
-    this.#older = lasts.map(({ name, offset, bytes }) => ({ name, size: offset + bytes.length }));
+    this.#older = needed.map(({ name, offset, bytes }) => ({ name, size: offset + bytes.length }));
     // The snapshots are left to the first checkpoint, which is due at once.
-    if (lasts.length > 0) this.#dueBytes = 0;
-    const kept = new Set(lasts.map(({ name }) => name));
-    const names = journals.map(journalName).filter((name) => !kept.has(name));
-    this.#passed = names.map((name) => ({ name }));
+    this.#dueBytes = needed.length > 0 ? 0 : this.#checkpointBytes;
+    this.#found = found;
     return found;
   }
 
@@ -243,10 +232,12 @@ export class FileLog implements CommitLog {
    * again, where they are, before anything follows them.
    */
   async #begin(): Promise<void> {
-    if (this.#unsynced !== undefined) await rewrite(this.#files, this.#unsynced);
-    this.#unsynced = undefined;
+    const { needed = [], passed = [] } = this.#found ?? {};
+    const last = needed.at(-1);
+    if (last !== undefined) await rewrite(this.#files, last);
     this.#journal = await this.#create(false);
-    await this.#remove(this.#passed);
+    this.#found = undefined;
+    await this.#remove(passed);
   }
 
   /** Begins a new journal between two groups. Returns all records as they are there. */
@@ -281,19 +272,18 @@ export class FileLog implements CommitLog {
 
   /** Writes the snapshots, and removes the journals that nothing needs then. */
   async #writeSnapshots(image: Image): Promise<void> {
-    this.#noteSizes(await writeSnapshots(this.#target, image));
-    const { through, views } = image;
-    this.#through = through;
-    this.#snapshots = new Map(views.map(({ name }) => [name, { through, file: true }]));
+    this.#snapshots = await writeSnapshots(this.#target, image);
+    this.#through = image.through;
+    this.#dueBytes = this.#checkpointBytes;
     this.#checkpointedAt = this.#options.clock.now();
-    await this.#remove(this.#older.splice(0));
+    await this.#remove(this.#older.splice(0).map(({ name }) => name));
   }
 
   /** Begins a checkpoint if it is time for one. */
   #checkpointIfDue(): void {
     const now = this.#options.clock.elapsed();
-    const isAtRest = this.#sizes.all <= restBytesMax && now - this.#appendedAt >= restMs;
     const hasPaused = now - this.#checkpointBeganAt >= pauseMs;
+    const isAtRest = now - this.#appendedAt >= restMs && this.#snapshotBytes <= restBytesMax;
     const isWorthIt = this.#through < this.#sequence && hasPaused && (this.#isFull || isAtRest);
     // A failure of the log is reported to its client.
     if (isWorthIt || this.#journalBytes > this.#dueBytes) this.checkpoint().catch(() => undefined);
@@ -380,25 +370,33 @@ export class FileLog implements CommitLog {
 
   /** What has to be free for the next checkpoint. */
   get #neededBytes(): number {
-    return this.#sizes.largest + this.#journalBytes + this.#options.spareBytes;
+    const largest = Math.max(0, ...this.#snapshotSizes);
+    return largest + this.#journalBytes + this.#options.spareBytes;
   }
 
   get #journalBytes(): number {
     return this.#older.reduce((sum, { size }) => sum + size, this.#journal?.size ?? 0);
   }
 
-  #noteSizes(sizes: readonly number[]): void {
-    const all = sizes.reduce((sum, size) => sum + size, 0);
-    this.#sizes = { largest: Math.max(0, ...sizes), all };
-    this.#dueBytes = Math.max(limits.checkpointBytesMin, all);
+  /** The size of the journals from which on a checkpoint is due. */
+  get #checkpointBytes(): number {
+    return Math.max(limits.checkpointBytesMin, this.#snapshotBytes);
   }
 
-  async #remove(files: readonly Named[]): Promise<void> {
-    for (const { name } of files) await this.#files.remove(name).catch(() => undefined);
+  get #snapshotBytes(): number {
+    return this.#snapshotSizes.reduce((sum, size) => sum + size, 0);
+  }
+
+  get #snapshotSizes(): number[] {
+    return Array.from(this.#snapshots.values(), ({ size }) => size);
+  }
+
+  async #remove(names: readonly string[]): Promise<void> {
+    for (const name of names) await this.#files.remove(name).catch(() => undefined);
   }
 }
 
-async function rewrite(files: Files, { name, offset, bytes }: Named & Line): Promise<void> {
+async function rewrite(files: Files, { name, offset, bytes }: LastGroup): Promise<void> {
   const file = await files.open(name, 'rewrite');
   try {
     await writeAll(file, bytes, offset);

@@ -67,6 +67,14 @@ export interface ListedCollection {
   readonly server: boolean;
 }
 
+/** A snapshot as manifests list it. */
+export interface Snapshot {
+  /** Sequence number of the last commit that it holds. */
+  readonly through: number;
+  /** In bytes; 0 if there is none that can be read. */
+  readonly size: number;
+}
+
 /** A line without its `crc` and without the closing brace. */
 export type LineBody = string;
 
@@ -90,13 +98,12 @@ export function groupBody(sequence: number, commits: readonly string[]): LineBod
 /** Lists collections for a manifest, with the snapshots that they have. */
 export function listing(
   collections: Iterable<Pick<AnyTable, 'name' | 'nextId' | 'isServers'>>,
-  snapshots: ReadonlyMap<string, Pick<ListedCollection, 'through' | 'file'>>,
+  snapshots: ReadonlyMap<string, Snapshot>,
 ): Map<string, ListedCollection> {
-  const none = { through: 0, file: false };
   return new Map(
     Array.from(collections, ({ name, nextId, isServers: server }) => {
-      const { through, file } = snapshots.get(name) ?? none;
-      return [name, { through, file, nextId, server }];
+      const { through = 0, size = 0 } = snapshots.get(name) ?? {};
+      return [name, { through, file: size > 0, nextId, server }];
     }),
   );
 }

@@ -18,7 +18,7 @@
 import { createHash } from 'node:crypto';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts';
 import { readChunks, writeAll, writeSynced, type Files } from '../disk/files.ts';
-import { parseObject } from './journal.ts';
+import { parseObject, type Snapshot } from './journal.ts';
 import { isCount, type AnyTable } from '../memory/table.ts';
 import type { StoredRecord, View } from '../store.ts';
 
@@ -92,19 +92,22 @@ export function viewsOf(tables: Iterable<AnyTable>): Image['views'] {
 /**
  * Writes one snapshot after the other. Each one replaces the former snapshot before the
  * next one is begun, so that the disk needs room for one of them only. Yields to other
- * work after each slice. Returns the sizes of the snapshots in bytes.
+ * work after each slice. Returns the snapshots by collection.
  */
-export async function writeSnapshots(target: Target, image: Image): Promise<number[]> {
-  const { files, mark, guard } = target;
-  const sizes: number[] = [];
+export async function writeSnapshots(
+  { files, mark, guard }: Target,
+  image: Image,
+): Promise<Map<string, Snapshot>> {
+  const written = new Map<string, Snapshot>();
   for (const view of image.views) {
     const name = snapshotName(view.name);
     const temporary = `${name}.${mark}.tmp`;
-    sizes.push(await writeSnapshot(files, temporary, image, view));
+    const size = await writeSnapshot(files, temporary, image, view);
+    written.set(view.name, { through: image.through, size });
     await guard(() => files.rename(temporary, name));
   }
   await guard(() => files.syncDirectory());
-  return sizes;
+  return written;
 }
 
 /** Writes one snapshot and syncs it. Returns its size in bytes. */
@@ -164,11 +167,6 @@ export interface Header {
   readonly nextId: number;
 }
 
-/** A snapshot that was read into its table; its size is in bytes. */
-export interface ReadSnapshot extends Header {
-  readonly size: number;
-}
-
 /**
  * Reads the snapshot of a collection into its table, which is empty. It is parsed in runs of
  * lines, because one call of `JSON.parse` for many records is the fastest. Returns `undefined`
@@ -177,7 +175,7 @@ export interface ReadSnapshot extends Header {
 export async function readSnapshot(
   files: Files,
   table: AnyTable,
-): Promise<ReadSnapshot | undefined> {
+): Promise<(Header & Snapshot) | undefined> {
   const { name } = table;
   const hash = createHash('sha256');
   let header: Header | undefined;

@@ -1,12 +1,17 @@
 import type { Files, Line } from '../disk/files.ts';
-import { journalNumbers, JournalReader } from '../format/journal.ts';
+import {
+  journalName,
+  journalNumbers,
+  JournalReader,
+  type Manifest,
+  type Snapshot,
+} from '../format/journal.ts';
 import { conflictsIn, tableOf, type AnyTable, type Tables, type Misfit } from '../memory/table.ts';
 import type { ReadGroup } from '../log.ts';
 import { applyChange, changesOf } from '../memory/transaction.ts';
-import type { RefusalLabel } from './cases.ts';
 import { errorsFor } from './damage-error.ts';
 import { FoundDamage, type Report } from '../format/damage.ts';
-import { readSnapshot, snapshotName, snapshotsOf, type ReadSnapshot } from '../format/snapshot.ts';
+import { readSnapshot, snapshotName, snapshotsOf, type Header } from '../format/snapshot.ts';
 
 /** The content of a directory at a start, beside the records, which are in the tables. */
 export interface Recovered {
@@ -21,14 +26,21 @@ export interface Recovered {
   readonly snapshots: ReadonlyMap<string, Snapshot>;
   /** The last commit that every snapshot holds. */
   readonly through: number;
-  /** The journals with commits that some snapshot lacks, ascending, and their last groups. */
-  readonly needed: readonly { readonly name: string; readonly last: Line }[];
+  /** The last groups of the journals with commits that some snapshot lacks, ascending. */
+  readonly needed: readonly LastGroup[];
+  /** The names of the other journals. */
+  readonly passed: readonly string[];
+  /** The number of the newest journal; 0 if there is none. */
+  readonly number: number;
   /** Where the last line of the newest journal begins, if it is taken for a write that was cut short. */
   readonly badLastLine: { readonly file: string; readonly offset: number } | undefined;
   /** Temporary files of a process that was killed. */
   readonly temporary: readonly string[];
-  /** The numbers of all journals that are there, ascending. */
-  readonly journals: readonly number[];
+}
+
+/** The last group of a journal, which has this name. */
+export interface LastGroup extends Line {
+  readonly name: string;
 }
 
 /** Former editions also made journals in this way, and kept a file in reserve. */
@@ -66,25 +78,25 @@ async function read(files: Files, tables: Tables, report: Report): Promise<Recov
   const names = await files.list();
   checkMarks(names, report);
   const numbers = journalNumbers(names);
-  const journals: JournalReader[] = [];
-  for (const number of numbers) {
-    const journal = await JournalReader.open(files, number);
-    if (!journal.isUnfinished) journals.push(journal);
-  }
+  const journals = await openJournals(files, numbers);
   const newest = journals.at(-1);
   const [snapshot] = snapshotsOf(names, tables);
   if (newest === undefined && snapshot !== undefined) report({ label: 'N2', file: snapshot });
-  for (const journal of journals) checkManifest(journal, newest?.manifest?.epoch, tables, report);
+  const own = journals.filter((journal) => belongs(journal, newest?.manifest, tables, report));
   const snapshots = new Map<string, Snapshot>();
   for (const table of tables.values()) {
     const isThere = names.includes(snapshotName(table.name));
-    snapshots.set(table.name, await recoverSnapshot(files, table, newest, isThere, report));
+    const found = isThere ? await readAny(files, table, report) : undefined;
+    const file = { file: snapshotName(table.name), isThere };
+    snapshots.set(table.name, checkSnapshot(file, found, table, newest?.manifest, report));
   }
-  const [after, needed] = neededOf(journals, snapshots);
-  const { sequence, replayed } = await replay(needed, after, tables, snapshots, report);
+  const through = firstEnd(snapshots, newest?.manifest);
+  const needed = journalsFrom(through, own);
+  const { sequence, replayed } = await replay(needed, through, tables, snapshots, report);
   for (const { label, name, problem } of conflictsIn(tables)) {
     report({ label, file: snapshotName(name), detail: problem });
   }
+  const lasts = needed.flatMap(({ name, last }) => (last === undefined ? [] : [{ name, ...last }]));
   const { manifest, name = '', badLine } = newest ?? {};
   return {
     epoch: manifest?.epoch,
@@ -92,12 +104,23 @@ async function read(files: Files, tables: Tables, report: Report): Promise<Recov
     replayed,
     closed: manifest?.closed ?? newest === undefined,
     snapshots,
-    through: after,
-    needed: needed.flatMap(({ name, last }) => (last === undefined ? [] : [{ name, last }])),
+    through,
+    needed: lasts,
+    passed: numbers.map(journalName).filter((each) => !lasts.some((last) => last.name === each)),
+    number: numbers.at(-1) ?? 0,
     badLastLine: badLine?.isTorn === true ? { file: name, offset: badLine.offset } : undefined,
     temporary: names.filter((each) => temporaryPattern.test(each)),
-    journals: numbers,
   };
+}
+
+/** Opens the journals, without those that were cut short while they were made. */
+async function openJournals(files: Files, numbers: readonly number[]): Promise<JournalReader[]> {
+  const journals: JournalReader[] = [];
+  for (const number of numbers) {
+    const journal = await JournalReader.open(files, number);
+    if (!journal.isUnfinished) journals.push(journal);
+  }
+  return journals;
 }
 
 /** Reports files that say that what is there must not be used. */
@@ -112,13 +135,16 @@ function checkMarks(names: readonly string[], report: Report): void {
   }
 }
 
-/** Adds the collections that a journal lists, and reports those of others, and of another store. */
-function checkManifest(
+/**
+ * Adds the collections that a journal lists, and reports those of others. Returns false, and reports
+ * it, if the journal is one of another store, whose files somebody has mixed with those of this one.
+ */
+function belongs(
   { name, manifest }: JournalReader,
-  epoch: string | undefined,
+  newest: Manifest | undefined,
   tables: Tables,
   report: Report,
-): void {
+): boolean {
   for (const [collection, { server }] of manifest?.collections ?? []) {
     if (tableOf(tables, collection, server).isServers === server) continue;
     const [owner, other] = server
@@ -127,26 +153,22 @@ function checkManifest(
     const detail = `"${collection}" has those of ${owner}, and ${other}`;
     report({ label: 'D1', file: name, detail });
   }
-  // Also if nothing needs it: somebody has mixed the files of two stores.
-  if (manifest && epoch !== undefined && manifest.epoch !== epoch) {
-    report({ label: 'S3', file: name });
-  }
+  const isOwn = !manifest || !newest || manifest.epoch === newest.epoch;
+  if (!isOwn) report({ label: 'S3', file: name });
+  return isOwn;
 }
 
-/** Returns the last commit that every snapshot holds, and the journals from there on. */
-function neededOf(
-  journals: readonly JournalReader[],
-  snapshots: ReadonlyMap<string, Snapshot>,
-): [after: number, needed: readonly JournalReader[]] {
-  const newest = journals.at(-1)?.manifest;
-  const own = newest
-    ? journals.filter(({ manifest }) => (manifest?.epoch ?? newest.epoch) === newest.epoch)
-    : journals;
-  const throughs = Array.from(snapshots.values(), ({ through }) => through);
-  if (newest !== undefined) throughs.push(newest.after);
-  const after = throughs.length === 0 ? 0 : Math.min(...throughs);
-  const begin = own.findLastIndex(({ manifest }) => (manifest?.after ?? Infinity) <= after);
-  return [after, own.slice(Math.max(0, begin))];
+/** Returns the last commit that every snapshot holds. The newest journal is all that there may be. */
+function firstEnd(snapshots: ReadonlyMap<string, Snapshot>, newest?: Manifest): number {
+  const ends = Array.from(snapshots.values(), ({ through }) => through);
+  if (newest !== undefined) ends.push(newest.after);
+  return ends.length === 0 ? 0 : Math.min(...ends);
+}
+
+/** Returns the journals that have the commits after this one. */
+function journalsFrom(after: number, journals: readonly JournalReader[]): readonly JournalReader[] {
+  const first = journals.findLastIndex(({ manifest }) => manifest && manifest.after <= after);
+  return journals.slice(Math.max(0, first));
 }
 
 /** True if the directory holds a store of these collections, or parts of one. */
@@ -158,36 +180,26 @@ export async function holdsStore(
   return journalNumbers(names).length > 0 || snapshotsOf(names, tables).length > 0;
 }
 
-/** A collection before the journals are replayed. The size is 0 where no snapshot can be read. */
-type Snapshot = Pick<ReadSnapshot, 'through' | 'size'>;
-
-/**
- * Reads the snapshot of a collection, and compares it with what the newest journal says
- * of it.
- */
-async function recoverSnapshot(
-  files: Files,
+/** Compares the snapshot of a collection with what the newest journal says of it. */
+function checkSnapshot(
+  { file, isThere }: { readonly file: string; readonly isThere: boolean },
+  found: (Header & Snapshot) | undefined,
   table: AnyTable,
-  newest: JournalReader | undefined,
-  isThere: boolean,
-  onDamage: Report,
-): Promise<Snapshot> {
-  const { name } = table;
-  const report = (label: RefusalLabel, detail?: string): void =>
-    onDamage({ label, file: snapshotName(name), detail });
-  const { collections, after = 0, closed, epoch } = newest?.manifest ?? {};
+  newest: Manifest | undefined,
+  report: Report,
+): Snapshot {
   // A start that was cut short may have written the first snapshot of a new collection.
-  const listed = collections?.get(name) ?? { through: after, file: false, nextId: 1 };
-  if (!isThere && listed.file) report('S5');
-  const found = isThere ? await readAny(files, table, onDamage) : undefined;
+  const unlisted = { through: newest?.after ?? 0, file: false, nextId: 1 };
+  const listed = newest?.collections.get(table.name) ?? unlisted;
+  if (!isThere && listed.file) report({ label: 'S5', file });
   table.advance(0, listed.nextId);
   if (found === undefined) return { through: listed.through, size: 0 };
-  const { through } = found;
-  if (epoch !== undefined && found.epoch !== epoch) report('S3');
-  if (through < listed.through || (closed === true && through > listed.through)) {
-    report('S5', `it goes through ${through}, not ${listed.through}`);
+  const { through, epoch, size } = found;
+  if (newest !== undefined && epoch !== newest.epoch) report({ label: 'S3', file });
+  if (through < listed.through || (newest?.closed === true && through > listed.through)) {
+    report({ label: 'S5', file, detail: `it goes through ${through}, not ${listed.through}` });
   }
-  return found;
+  return { through, size };
 }
 
 /** Reads a snapshot, or what can be read of it; `undefined` where its header is damaged. */
@@ -195,7 +207,7 @@ async function readAny(
   files: Files,
   table: AnyTable,
   report: Report,
-): Promise<ReadSnapshot | undefined> {
+): Promise<(Header & Snapshot) | undefined> {
   const intact = await readSnapshot(files, table);
   if (intact !== undefined) return intact;
   const { salvageSnapshot } = await import('./salvage.ts');
@@ -218,17 +230,8 @@ async function replay(
   let replayed = 0;
   let isBroken = false;
   for (const [index, journal] of journals.entries()) {
-    const { name, manifest } = journal;
-    const start = manifest?.after ?? sequence;
-    if (index > 0 ? start !== sequence : start > sequence) {
-      const detail = `it follows commit ${start}, and the last one is ${sequence}`;
-      report({ label: 'J7', file: name, detail });
-      isBroken = index > 0;
-    }
-    if (manifest === undefined) {
-      report({ label: 'J2', file: name });
-      isBroken = true;
-    }
+    const { name } = journal;
+    isBroken = !follows(journal, sequence, index === 0, report);
     if (isBroken) break;
     const end = journals[index + 1]?.manifest?.after ?? Infinity;
     for await (const group of journal.groups(end)) {
@@ -242,21 +245,44 @@ async function replay(
       }
     }
     sequence = Math.max(sequence, journal.sequence);
-    const { badLine } = journal;
-    const later = journals.length - index - 1;
-    if (badLine === undefined || (badLine.isTorn && later === 0)) continue;
-    const { offset, detail = 'it does not fit', following } = badLine;
-    const rest = `${counted(following, 'line')} and ${counted(later, 'journal')}`;
-    report({ label: 'J2', file: name, offset, detail: `${detail}, before ${rest}` });
-    isBroken = true;
-    break;
+    isBroken = !endsWhole(journal, journals.length - index - 1, report);
+    if (isBroken) break;
   }
+  // Whoever sees the damage above need not be told that snapshots go further.
   for (const [name, { through }] of snapshots) {
     if (through <= sequence) continue;
     if (!isBroken) report({ label: 'S5', file: snapshotName(name) });
     sequence = through;
   }
   return { sequence, replayed };
+}
+
+/** Returns false, and reports it, if a journal cannot be replayed after this commit. */
+function follows(
+  { name, manifest }: JournalReader,
+  sequence: number,
+  isFirst: boolean,
+  report: Report,
+): boolean {
+  if (manifest === undefined) {
+    report({ label: 'J2', file: name });
+    return false;
+  }
+  const { after } = manifest;
+  // The first one may begin earlier: the snapshots hold its beginning.
+  if (after === sequence || (isFirst && after < sequence)) return true;
+  const detail = `it follows commit ${after}, and the last one is ${sequence}`;
+  report({ label: 'J7', file: name, detail });
+  return isFirst;
+}
+
+/** Returns false, and reports it, if a line of a journal does not fit, unless a crash can have left it. */
+function endsWhole({ name, badLine }: JournalReader, later: number, report: Report): boolean {
+  if (badLine === undefined || (badLine.isTorn && later === 0)) return true;
+  const { offset, detail = 'it does not fit', following } = badLine;
+  const rest = `${counted(following, 'line')} and ${counted(later, 'journal')}`;
+  report({ label: 'J2', file: name, offset, detail: `${detail}, before ${rest}` });
+  return false;
 }
 
 const counted = (count: number, what: string): string =>
