@@ -9,7 +9,7 @@ import type { Embedded } from '../collections/registry.ts';
 import { capitalized } from '../collections/declaration.ts';
 import { found, type Target } from '../collections/resource.ts';
 import type { ListPool } from '../lists/list-pool.ts';
-import { parseListQuery, parseRecordQuery } from '../lists/query.ts';
+import { parseRecordQuery, readListQuery } from '../lists/query.ts';
 import { readList, readRecord, type List } from '../lists/list.ts';
 import { representationWriter } from '../schema/record.ts';
 import type { Writes } from '../collections/writes.ts';
@@ -246,7 +246,7 @@ function listHandler<N, C>(operations: Operations<N, C>, options: CollectionOpti
   const source = { fields, records, pool: options.listPool };
   return ({ request, principal, query }) => {
     const foreign = collection.readForeign?.(query, 'list');
-    const asked = foreign?.query ?? parseListQuery(collection, parseQuery(query), principal.userId);
+    const asked = foreign?.query ?? readListQuery(collection, query, principal.userId);
     const embedded = foreign?.embedded ?? embeddedBy(collection, asked.embed, principal);
     const { selection, revisionWith, marksIn, writer } = embedded;
     const reader = operations.reader(principal, 'list');

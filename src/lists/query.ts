@@ -2,7 +2,7 @@ import { crc32 } from 'node:zlib';
 import { CairnError } from '../base/errors.ts';
 import { isScalar, parseJsonObject, type JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
-import type { Query } from '../http/query.ts';
+import { parseQuery, type Query } from '../http/query.ts';
 import { idField, referenceIn, type Field, type Shape } from '../schema/field.ts';
 import {
   fieldAt,
@@ -104,6 +104,22 @@ export function parseListQuery(subject: ListSubject, query: Query, userId?: numb
     after: readCursor(shape, ordering, own.get('cursor')),
     offset,
   };
+}
+
+/** Queries by the text that was sent: front ends ask for the same few pages over and over. */
+const remembered = new WeakMap<ListSubject, Map<string, ListQuery>>();
+const [rememberedMax, rememberedLengthMax] = [64, 256];
+
+/** Parses the query of a list as it was sent, without its "?". @throws like `parseListQuery` */
+export function readListQuery(subject: ListSubject, sent: string, userId?: number): ListQuery {
+  const known = remembered.get(subject) ?? new Map<string, ListQuery>();
+  const found = known.get(sent);
+  if (found !== undefined) return found;
+  const query = parseListQuery(subject, parseQuery(sent), userId);
+  if (query.isPersonal || sent.length > rememberedLengthMax) return query;
+  if (known.size === rememberedMax) known.delete(known.keys().next().value ?? '');
+  remembered.set(subject, known.set(sent, query));
+  return query;
 }
 
 /** The parameters that take several values. */
