@@ -165,7 +165,9 @@ function* pageOf(
     if (!isFoundAtOnce(chosen)) yield;
   }
   const shown = found.slice(0, limit);
-  const last = found.length > limit ? shown.at(-1) : undefined;
+  // A page by number has no cursor.
+  const isLinked = query.offset === undefined && found.length > limit;
+  const last = isLinked ? shown.at(-1) : undefined;
   return { records: shown, total, next: last && writeCursor(source.fields, query, last) };
 }
 
