@@ -6,11 +6,22 @@ import { numberIn } from '../base/record-id.ts';
 import { found } from '../collections/resource.ts';
 import { parseQuery } from '../http/query.ts';
 import { invalidParameter, onlyParameter } from '../lists/filters.ts';
+import type { Shape } from '../schema/field.ts';
 import { representationWriter } from '../schema/record.ts';
 import { parseId, type Call, type Route } from './call.ts';
 import type { Context } from './context.ts';
 import { noContent, notModified, shown, unstoredReply } from './replies.ts';
 import { entityTag, isUnchanged } from './versions.ts';
+
+/** The parameter of lists of credentials. */
+export const askedUserQuery = {
+  userId: {
+    kind: 'integer',
+    min: 1,
+    optional: true,
+    description: 'The id of another user. Administrators only.',
+  },
+} as const satisfies Shape;
 
 /** Returns the routes of the caller's own account. */
 export function accountRoutes({ store, records, sessions, registry }: Context): Route[] {
@@ -20,6 +31,8 @@ export function accountRoutes({ store, records, sessions, registry }: Context): 
   return [
     {
       operationId: 'me',
+      summary: 'Read your own user record',
+      success: { content: 'User', headers: ['ETag', 'Content-Location'] },
       method: 'GET',
       path: '/me',
       access: 'user',
@@ -37,6 +50,8 @@ export function accountRoutes({ store, records, sessions, registry }: Context): 
 
     {
       operationId: 'dashboard',
+      summary: 'Read an overview for the signed-in user',
+      success: { content: 'Dashboard' },
       method: 'GET',
       path: '/dashboard',
       access: 'session',
@@ -48,11 +63,13 @@ export function accountRoutes({ store, records, sessions, registry }: Context): 
 
     {
       operationId: 'listSessions',
+      summary: 'List your sessions, or as an administrator those of any user',
+      success: { content: 'Sessions' },
       method: 'GET',
       path: '/sessions',
       access: 'user',
       refusesKeys: true,
-      query: 'read',
+      query: askedUserQuery,
       handle(call) {
         const { principal } = call;
         const current = principal.kind === 'session' ? principal.sessionId : undefined;
@@ -66,6 +83,8 @@ export function accountRoutes({ store, records, sessions, registry }: Context): 
 
     {
       operationId: 'removeSession',
+      summary: 'End one of your sessions, or as an administrator any session',
+      success: { status: 204 },
       method: 'DELETE',
       path: '/sessions/{id}',
       access: 'user',

@@ -19,14 +19,15 @@ export interface Route<B = unknown> {
   readonly refusesKeys?: true;
   /** The collection to which the route belongs, and the operation on it. Absent: none. */
   readonly of?: { readonly collection: RoutedCollection; readonly operation: Operation };
-  /** The description of a program's own route. Absent: it is the server's. */
-  readonly own?: {
-    readonly summary: string;
-    readonly query?: Shape | undefined;
-    readonly reply?: Shape | undefined;
-    /** True if the reply is kept for an `Idempotency-Key`. */
-    readonly isKept: boolean;
-  };
+  /** What it does. Absent: this follows from the operation on the collection, as the rest below. */
+  readonly summary?: string;
+  /** The group of the route in the OpenAPI document. Absent: `sign-in`. */
+  readonly tag?: string;
+  /** The titles of the shapes of its body. */
+  readonly titles?: readonly string[];
+  readonly success?: Success;
+  /** True if a program's route takes an `Idempotency-Key`. */
+  readonly isKept?: boolean;
   /** The kind of the `{id}` in the path; absent: the number of a record. */
   readonly ids?: IdKind | undefined;
   readonly method: Method;
@@ -36,8 +37,8 @@ export interface Route<B = unknown> {
   readonly isAlwaysServed?: true;
   /** Absent: the route reads no body. */
   readonly body?: Body<B>;
-  /** Absent: a query is refused. `ignored`: any query is, as for a page. */
-  readonly query?: 'read' | 'ignored' | undefined;
+  /** The parameters, or `read` if they are a list's. Absent: a query is refused. */
+  readonly query?: Shape | 'read' | 'ignored' | undefined;
   /** True if entity tags and preconditions apply. */
   readonly conditional?: boolean;
   /** True if a write must name the version that it changes (428). */
@@ -50,6 +51,18 @@ export interface Route<B = unknown> {
   // A method, because TypeScript compares methods loosely: rows with different bodies fit into one
   // list. This is sound, because a handler only gets bodies that its own row has validated.
   handle(call: Call<B>): Reply | Promise<Reply>;
+}
+
+/** The response of a route that succeeds. */
+export interface Success {
+  /** Absent: 200. */
+  readonly status?: 201 | 204;
+  /** The fields of the content, or the title of its schema. Absent: any JSON, or none with 204. */
+  readonly content?: Shape | string | undefined;
+  /** Absent: JSON. */
+  readonly mediaType?: string;
+  /** Header fields that not all responses have, such as `Location`. */
+  readonly headers?: readonly string[];
 }
 
 /** The methods of routes. HEAD and OPTIONS follow from them. */

@@ -23,6 +23,9 @@ export function healthRoutes({ status, unready, store }: HealthServices): Route[
   return [
     {
       operationId: 'live',
+      summary: 'Check that the process is running',
+      tag: 'server',
+      success: { content: 'Health' },
       method: 'GET',
       path: livePath,
       access: 'public',
@@ -31,6 +34,9 @@ export function healthRoutes({ status, unready, store }: HealthServices): Route[
     },
     {
       operationId: 'status',
+      summary: 'Read the state of the server and its store',
+      tag: 'server',
+      success: { content: 'Status' },
       method: 'GET',
       path: '/status',
       access: 'admin',
@@ -38,6 +44,9 @@ export function healthRoutes({ status, unready, store }: HealthServices): Route[
     },
     {
       operationId: 'ready',
+      summary: 'Check that the server is ready for requests',
+      tag: 'server',
+      success: { content: 'Health' },
       method: 'GET',
       path: '/readyz',
       access: 'public',

@@ -23,6 +23,8 @@ export function invitationRoutes({ store, invitations }: Context): Route[] {
   return [
     {
       operationId: 'inviteUser',
+      summary: 'Invite a user who has no password to choose one',
+      success: { status: 201, content: 'NewInvitation' },
       method: 'POST',
       path: '/users/{id}/invitation',
       access: 'admin',
@@ -39,6 +41,9 @@ export function invitationRoutes({ store, invitations }: Context): Route[] {
 
     withBody({
       operationId: 'acceptInvitation',
+      summary: 'Choose your password, by an invitation',
+      titles: ['NewPassword'],
+      success: { status: 204 },
       method: 'POST',
       path: acceptancePath,
       access: 'public',

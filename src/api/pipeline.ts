@@ -110,14 +110,14 @@ function bytesMaxOf(
 
 /** Checks that the route supports what the request asks for. @throws CairnError */
 function checkConditions(route: Route, request: Request, query: string): void {
-  const { method, conditional, of, own, query: parameters } = route;
+  const { method, conditional, of, query: parameters } = route;
   const isConditional = method === 'GET' || conditional === true;
   if (!isConditional && request.fields.get('if-match') !== undefined) checkNoVersion(request);
   if (parameters === undefined && parseQuery(query).size > 0) {
     throw new CairnError('invalid_query', 'Cannot read the query: this path takes no parameters');
   }
   // The reply would be kept, and those of sign-ins have secrets.
-  const isKept = of !== undefined || own?.isKept === true;
+  const isKept = of !== undefined || route.isKept === true;
   if (method === 'POST' && !isKept && request.fields.get('idempotency-key') !== undefined)
     throw notKept('here');
   // RFC 9110 §14.5: if a part were taken for the whole, the rest would be deleted.

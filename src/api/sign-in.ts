@@ -48,6 +48,9 @@ function cookieRoutes({ store, sessions, signIn }: Context): Route[] {
   return [
     withBody({
       operationId: 'login',
+      summary: 'Sign in and get a session cookie',
+      titles: ['Credentials'],
+      success: { content: 'StartedSession', headers: ['Set-Cookie'] },
       method: 'POST',
       path: '/login',
       access: 'public',
@@ -63,6 +66,9 @@ function cookieRoutes({ store, sessions, signIn }: Context): Route[] {
 
     withBody({
       operationId: 'logout',
+      summary: "End the cookie's session, or all sessions of its user",
+      titles: ['Logout'],
+      success: { status: 204, headers: ['Set-Cookie'] },
       method: 'POST',
       path: '/logout',
       access: 'public',
@@ -93,6 +99,9 @@ function tokenRoutes({ store, sessions, signIn, tokens }: Context): Route[] {
   return [
     withBody({
       operationId: 'createToken',
+      summary: 'Get an access token and a refresh token for a password or for a refresh token',
+      titles: ['Credentials', 'RefreshToken'],
+      success: { status: 201, content: 'Tokens' },
       method: 'POST',
       path: '/tokens',
       access: 'public',
@@ -121,6 +130,9 @@ function tokenRoutes({ store, sessions, signIn, tokens }: Context): Route[] {
 
     withBody({
       operationId: 'revokeToken',
+      summary: 'End the session of a refresh token',
+      titles: ['RefreshToken'],
+      success: { status: 204 },
       method: 'POST',
       path: '/tokens/revoke',
       access: 'public',

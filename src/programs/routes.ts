@@ -195,16 +195,20 @@ export interface Running<A> {
 export function toRows<A>(routes: readonly OwnRoute<A>[], tools: RouteTools<A>): Route[] {
   return routes.map((own) => {
     const { method, path, access, summary, query, body, reply: shown } = own;
+    const isKept = own.write !== undefined && method === 'POST';
     return {
       operationId:
         method.toLowerCase() + path.replaceAll(/\W+(\w?)/g, (_, one: string) => one.toUpperCase()),
-      own: { summary, query, reply: shown, isKept: own.write !== undefined },
+      summary,
+      tag: path.split('/')[1] ?? '',
+      success: { content: shown, ...(isKept && { headers: ['Idempotency-Replayed'] }) },
+      isKept,
       method,
       path,
       access,
       ids: idsIn(path, tools.registry),
       ...(body && { body: body === 'bytes' ? rawBody : newRecord({ shape: body }) }),
-      ...(query && { query: 'read' }),
+      query,
       handle: (call) => answer(own, call, tools),
     };
   });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { problems } from '../../src/base/errors.ts';
 import { documentOf } from '../../src/features/openapi/openapi.ts';
-import { describe } from '../../src/features/openapi/summaries.ts';
+import { describe } from '../../src/features/openapi/operations.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../src/base/json.ts';
 import { allCommands } from '../../src/cli/commands.ts';
 import { parseDeclarations } from '../../src/collections/declaration-file.ts';

@@ -15,7 +15,7 @@ import { allCommands } from '../../src/cli/commands.ts';
 import { defineCollection } from '../../src/collections/define.ts';
 import { clusterOptions, options, settings } from '../../src/config/options.ts';
 import { secrets } from '../../src/config/read.ts';
-import { describe } from '../../src/features/openapi/summaries.ts';
+import { describe } from '../../src/features/openapi/operations.ts';
 import { refusals } from '../../src/store/recovery/cases.ts';
 import { temporaryDirectory } from './cli/spawn.ts';
 import { allRoutes } from './contract.ts';

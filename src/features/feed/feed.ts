@@ -1,3 +1,4 @@
+import type { Shape } from '../../schema/field.ts';
 import { requireUser } from '../../auth/access.ts';
 import { parseQuery } from '../../http/query.ts';
 import { onlyParameter } from '../../lists/filters.ts';
@@ -7,6 +8,21 @@ import type { Call, Route } from '../../api/call.ts';
 import type { Context } from '../../api/context.ts';
 import { eventStream } from '../../api/replies.ts';
 import { usersCollection } from '../../api/routes.ts';
+
+const followedQuery = {
+  since: {
+    kind: 'text',
+    optional: true,
+    example: '9f86d081-42',
+    description: 'The id of the last event that you received. `Last-Event-ID` takes precedence.',
+  },
+  collection: {
+    kind: 'list',
+    of: { kind: 'text', example: 'items' },
+    optional: true,
+    description: 'Only changes of these collections. Without it, of all that you may list.',
+  },
+} as const satisfies Shape;
 
 /** The feed of the changes of all collections, at `/changes`. */
 export function createFeature(context: Context) {
@@ -24,10 +40,13 @@ export function createFeature(context: Context) {
 function feedRoute(feed: ChangeFeed, context: Context): Route {
   return {
     operationId: 'changes',
+    summary: 'Follow the changes of all collections that you may list',
+    tag: 'server',
+    success: { content: 'Text', mediaType: 'text/event-stream', headers: ['X-Accel-Buffering'] },
     method: 'GET',
     path: '/changes',
     access: 'user',
-    query: 'read',
+    query: followedQuery,
     handle(call) {
       const { request, principal } = call;
       const { caller, signal, fields } = request;

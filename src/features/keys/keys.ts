@@ -2,7 +2,7 @@ import { requireUser } from '../../auth/access.ts';
 import { checkPrincipal } from '../../accounts/principal.ts';
 import { apiKeyFields } from '../../accounts/records.ts';
 import { wrongPassword } from '../../accounts/users.ts';
-import { askedUser } from '../../api/account.ts';
+import { askedUser, askedUserQuery } from '../../api/account.ts';
 import { newRecord } from '../../api/body.ts';
 import { withBody, type Route } from '../../api/call.ts';
 import type { Context } from '../../api/context.ts';
@@ -51,6 +51,9 @@ function keyRoutes(keys: ApiKeys, { accounts, users }: Context): Route[] {
   return [
     withBody({
       operationId: 'createApiKey',
+      summary: 'Make an API key, for a script or a device',
+      titles: ['NewApiKey'],
+      success: { status: 201, content: 'MadeApiKey' },
       method: 'POST',
       path: '/keys',
       access: 'user',
@@ -75,11 +78,13 @@ function keyRoutes(keys: ApiKeys, { accounts, users }: Context): Route[] {
 
     {
       operationId: 'listApiKeys',
+      summary: 'List your API keys, or as an administrator those of any user',
+      success: { content: 'ApiKeys' },
       method: 'GET',
       path: '/keys',
       access: 'user',
       refusesKeys: true,
-      query: 'read',
+      query: askedUserQuery,
       handle(call) {
         return unstoredReply(200, `[${keys.list(askedUser(call)).map(write).join(',')}]`);
       },
@@ -87,6 +92,8 @@ function keyRoutes(keys: ApiKeys, { accounts, users }: Context): Route[] {
 
     {
       operationId: 'removeApiKey',
+      summary: 'End one of your API keys, or as an administrator any',
+      success: { status: 204 },
       method: 'DELETE',
       path: '/keys/{id}',
       access: 'user',

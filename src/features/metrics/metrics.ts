@@ -32,6 +32,9 @@ export function createFeature({ operated }: { readonly operated: Operated }) {
       }
       const row: Route = {
         operationId: 'metrics',
+        summary: 'Read the figures of the server, for Prometheus',
+        tag: 'server',
+        success: { content: 'Text', mediaType: 'text/plain' },
         method: 'GET',
         path,
         access: 'admin',

@@ -12,7 +12,7 @@ import { splitShape } from '../../schema/field.ts';
 import { readableNames, readablePaths } from '../../schema/record.ts';
 import { manySchema, objectSchema, resourceSchema } from './json-schema.ts';
 import { idSchemas } from './schemas.ts';
-import { describe, type DescribedRoute } from './summaries.ts';
+import { describe, type DescribedRoute } from './operations.ts';
 
 /**
  * Returns the OpenAPI document (3.1.0, https://spec.openapis.org/oas/v3.1.0) of a server that has
@@ -150,7 +150,7 @@ const problemMembers: JsonObject = {
 const problemSchema = objectSchema('Problem', problemMembers, ['errors']);
 
 function operation(route: DescribedRoute): JsonObject {
-  const { operationId, summary, tag, access, body, reply, method, conditional } = route;
+  const { operationId, summary, tag, access, body, method, conditional } = route;
   const words = wordsOf(access).join(' or ');
   return {
     operationId,
@@ -162,7 +162,7 @@ function operation(route: DescribedRoute): JsonObject {
     parameters: parametersOf(route),
     ...(body !== undefined && { requestBody: requestBody(route) }),
     responses: {
-      [reply.status]: success(route),
+      [route.success.status ?? 200]: success(route),
       ...(isCreation(route) && { 201: success(route) }),
       ...(conditional && method === 'GET' && { 304: unchanged(route) }),
       // Linters want a 4xx beside the default one, and some generators cannot read "4XX".
@@ -195,7 +195,7 @@ function parametersOf(route: DescribedRoute): JsonObject[] {
     conditional,
     requireIfMatch = false,
     method,
-    reply,
+    success: { headers: shown = [] },
     ids,
     of,
   } = route;
@@ -232,9 +232,9 @@ function parametersOf(route: DescribedRoute): JsonObject[] {
     isConditional &&
       header('If-Match', 'If this ETag is not current, you get 412.', { required: requireIfMatch }),
     access !== 'public' && header(sessionUserField, sessionUsers),
-    reply.headers?.includes('Idempotency-Replayed') === true &&
+    shown.includes('Idempotency-Replayed') &&
       header('Idempotency-Key', keyNotes, { schema: { ...text, pattern: idempotencyKeyPattern } }),
-    reply.headers?.includes('Preference-Applied') === true &&
+    shown.includes('Preference-Applied') &&
       header('Prefer', '`count=exact` is supported (RFC 7240).'),
   ];
   return all.filter(isJsonObject);
@@ -262,7 +262,7 @@ function requestBody({ body, titles = [], method, of }: DescribedRoute): JsonObj
 }
 
 function success(route: DescribedRoute): JsonObject {
-  const { description, schema, mediaType = 'application/json', headers = [] } = route.reply;
+  const { status = 200, schema, mediaType = 'application/json', headers = [] } = route.success;
   // A list that depends on the caller has no version, and of those that embed only pages have one.
   const { operation, collection } = route.of ?? {};
   const dependsOnCaller =
@@ -273,14 +273,16 @@ function success(route: DescribedRoute): JsonObject {
     ...(isList && headersOf(['ETag'], { required: false })),
   };
   return {
-    description,
+    description: statusWords[status],
     headers: described,
     ...(schema && { content: { [mediaType]: { schema } } }),
   };
 }
 
+const statusWords = { 200: 'The result.', 201: 'What was created.', 204: 'Done.' };
+
 /** Returns the response 304, which names the version and its place as 200 does. */
-function unchanged({ reply: { headers = [] } }: DescribedRoute): JsonObject {
+function unchanged({ success: { headers = [] } }: DescribedRoute): JsonObject {
   const place = headers.filter((name) => name === 'Content-Location');
   return { description: 'You have the current version.', headers: headersOf(['ETag', ...place]) };
 }

@@ -18,6 +18,9 @@ export function createFeature({ settings }: FeatureContext) {
       let content: FixedContent | undefined;
       const route: Route = {
         operationId: 'describe',
+        summary: 'Read this OpenAPI document',
+        tag: 'server',
+        success: { content: 'Document', headers: ['ETag'] },
         method: 'GET',
         path: '/openapi.json',
         access: 'public',

@@ -19,16 +19,16 @@ export const userSchema: JsonObject = resourceSchema('User', {
   },
 });
 
-export const sessionSchema: JsonObject = resourceSchema('Session', sessionFields);
+const sessionSchema: JsonObject = resourceSchema('Session', sessionFields);
 
-export const apiKeySchema: JsonObject = resourceSchema('ApiKey', apiKeyFields);
+const apiKeySchema: JsonObject = resourceSchema('ApiKey', apiKeyFields);
 
-export const newApiKeySchema: JsonObject = resourceSchema('MadeApiKey', {
+const newApiKeySchema: JsonObject = resourceSchema('MadeApiKey', {
   ...apiKeyFields,
   key: { kind: 'text', example: `cairn_${'x'.repeat(43)}` },
 });
 
-export const idSchema: JsonObject = {
+const idSchema: JsonObject = {
   type: 'integer',
   minimum: 1,
   maximum: Number.MAX_SAFE_INTEGER,
@@ -48,12 +48,12 @@ export const idSchemas = {
 
 const count: JsonObject = { type: 'integer', minimum: 0 };
 
-export const startedSessionSchema = objectSchema('StartedSession', {
+const startedSessionSchema = objectSchema('StartedSession', {
   user: userSchema,
   expiresAt: { type: 'string', format: 'date-time' },
 });
 
-export const invitationSchema = objectSchema('NewInvitation', {
+const invitationSchema = objectSchema('NewInvitation', {
   path: {
     type: 'string',
     description: 'A path of this server, without its origin. Its fragment is the secret.',
@@ -61,7 +61,7 @@ export const invitationSchema = objectSchema('NewInvitation', {
 });
 
 /** Returns the schema of the dashboard, of a server with or without items. */
-export function dashboardSchema(hasItems: boolean): JsonObject {
+function dashboardSchema(hasItems: boolean): JsonObject {
   const counts = { ...(hasItems && { items: count }), users: count, sessions: count };
   return objectSchema('Dashboard', {
     user: userSchema,
@@ -74,7 +74,7 @@ export function dashboardSchema(hasItems: boolean): JsonObject {
 }
 
 /** RFC 6749 §5.1. */
-export const tokensSchema = objectSchema('Tokens', {
+const tokensSchema = objectSchema('Tokens', {
   access_token: { type: 'string' },
   token_type: { type: 'string', const: 'Bearer' },
   refresh_token: { type: 'string' },
@@ -97,7 +97,7 @@ const minuteSchema = objectSchema('Minute', {
   },
 });
 
-export const statusSchema = objectSchema(
+const statusSchema = objectSchema(
   'Status',
   {
     version: { type: 'string' },
@@ -139,7 +139,7 @@ export const statusSchema = objectSchema(
   ['checkpointedAt', 'freeBytes', 'minutes'],
 );
 
-export const healthSchema = objectSchema(
+const healthSchema = objectSchema(
   'Health',
   {
     status: { type: 'string', enum: ['live', 'ready'] },
@@ -151,3 +151,19 @@ export const healthSchema = objectSchema(
   },
   ['writes'],
 );
+
+/** Returns the schemas that rows of the route table name, of a server with or without items. */
+export const contentSchemas = (hasItems: boolean): { readonly [title: string]: JsonObject } => ({
+  ApiKeys: { type: 'array', items: apiKeySchema },
+  Dashboard: dashboardSchema(hasItems),
+  Document: { type: 'object' },
+  Health: healthSchema,
+  MadeApiKey: newApiKeySchema,
+  NewInvitation: invitationSchema,
+  Sessions: { type: 'array', items: sessionSchema },
+  StartedSession: startedSessionSchema,
+  Status: statusSchema,
+  Text: { type: 'string' },
+  Tokens: tokensSchema,
+  User: userSchema,
+});
