@@ -102,9 +102,14 @@ function parseCall(
 ): Call {
   const command = findCommand(commands, words);
   if (command === undefined) {
-    const [word = ''] = words;
-    const hint = habits[word] ?? 'see cairn --help';
-    throw new OptionError(`Cannot run cairn ${JSON.stringify(word)}: no such command; ${hint}`);
+    const [word = '', second = '-'] = words;
+    const said = second.startsWith('-') ? word : `${word} ${second}`;
+    const names = commands.map(({ name }) => name);
+    const isFamily = said === word && names.some((name) => name.startsWith(`${word} `));
+    const meant = isFamily ? undefined : (nearest(said, names) ?? nearest(word, names));
+    const help = isFamily ? `see cairn ${word} --help` : 'see cairn --help';
+    const hint = habits[word] ?? (meant === undefined ? help : `did you mean cairn ${meant}?`);
+    throw new OptionError(`Cannot run cairn ${JSON.stringify(said)}: no such command; ${hint}`);
   }
   const { name, operands: wanted = [] } = command;
   const { flags, operands } = parseWords(commands, command, words.slice(name.split(' ').length));

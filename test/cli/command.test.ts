@@ -93,8 +93,11 @@ const wrong: readonly [words: string, message: string][] = [
   ['-p 1', 'Cannot run cairn serve: it has no option -p; type --port'],
   ['update', 'Cannot run cairn "update": no such command; src/docs/operations.md#upgrade says how to upgrade'],
   ['fly', 'Cannot run cairn "fly": no such command; see cairn --help'],
-  ['user', 'Cannot run cairn "user": no such command; see cairn --help'],
-  ['user ad', 'Cannot run cairn "user": no such command; see cairn --help'],
+  ['user', 'Cannot run cairn "user": no such command; see cairn user --help'],
+  ['user ad', 'Cannot run cairn "user ad": no such command; did you mean cairn user add?'],
+  ['usr list --data .', 'Cannot run cairn "usr list": no such command; did you mean cairn user list?'],
+  ['coppy --data .', 'Cannot run cairn "coppy": no such command; did you mean cairn copy?'],
+  ['coppy db.json', 'Cannot run cairn "coppy db.json": no such command; did you mean cairn copy?'],
 ];
 
 test('wrong usage is one line that says what is wrong, and exit code 64', async () => {
