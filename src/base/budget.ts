@@ -44,8 +44,8 @@ interface Share {
  * A bounded amount of memory or places, which callers hold parts of.
  *
  * - A caller holds at most its share, unless it is a single reservation, such as one large record.
- * - If everything is used up, the caller that holds the most loses its oldest reservation, as long
- *   as it still holds no less than the one who asks: slow readers could keep theirs for hours.
+ * - If everything is used up, the caller that holds the most loses its oldest reservation, since slow
+ *   readers could keep theirs for hours. It never ends up with less than the caller who asks.
  */
 export class Budget {
   readonly refusals: Refusals = { ownShare: 0, usedUp: 0, brokenOff: 0 };
@@ -67,12 +67,6 @@ export class Budget {
   /** The amount that a caller holds. */
   heldBy(caller: string): number {
     return this.#shares.get(caller)?.held ?? 0;
-  }
-
-  /** True if a caller could take an amount and nobody would lose anything; else it is refused. */
-  hasRoom(caller: string, amount: number): boolean {
-    if (this.heldBy(caller) + amount > this.#perCaller) return this.#refuse('ownShare');
-    return this.#sum + amount <= this.#total || this.#refuse('usedUp');
   }
 
   /** Takes an amount for a caller. Returns `undefined` if there is no room. */

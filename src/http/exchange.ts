@@ -201,16 +201,19 @@ export class Exchange implements Arrival, Request, RequestEntry {
 
   authenticated(userId: number | undefined): void {
     this.userId = userId;
-    if (!this.#isInShare) throw overloaded;
+    this.#checkShare();
   }
 
-  /** True if the caller may have one more request in flight. */
-  get #isInShare(): boolean {
+  /** @throws `overloaded` if the caller may not have one more request in flight */
+  #checkShare(): void {
     const { exchanges, options } = this.#shared;
     const { requestsInFlightMax, requestsInFlightPerCallerMax } = options.limits;
     // No caller can have used up its share of so few.
-    if (exchanges.sum < Math.min(requestsInFlightMax, requestsInFlightPerCallerMax)) return true;
-    return options.alwaysServedTargets?.has(this.target) || exchanges.hasRoom(this.caller, 1);
+    if (exchanges.sum < Math.min(requestsInFlightMax, requestsInFlightPerCallerMax)) return;
+    if (options.alwaysServedTargets?.has(this.target)) return;
+    const place = exchanges.take(this.caller, 1);
+    if (place === undefined) throw overloaded;
+    place.release();
   }
 
   /** True if nobody reads its content, which may have many chunks. */
@@ -253,7 +256,7 @@ export class Exchange implements Arrival, Request, RequestEntry {
     // To parse a long body takes milliseconds.
     if (this.reserved > 0) await this.#shared.takeTurn(this.caller);
     // Many others may have become in flight while the body arrived.
-    if (!this.#isInShare) throw overloaded;
+    this.#checkShare();
     this.enter();
     const [first = noBytes] = chunks;
     return chunks.length > 1 ? Buffer.concat(chunks) : first;
@@ -265,37 +268,31 @@ export class Exchange implements Arrival, Request, RequestEntry {
       const chunks: Buffer[] = [];
       let length = 0;
       const receive = (chunk: Buffer): void => {
-        chunks.push(chunk);
         length += chunk.length;
-        const failure = this.#refusalOf(chunks.length, length, bytesMax);
-        if (failure !== undefined) this.#rejectBody?.(failure);
+        chunks.push(chunk);
+        // Node's parser passes on thousands that have arrived one by one, before it reads others.
+        if (chunks.length === chunksAtOnce) this.#shared.reading.pauseNetwork(incoming.socket);
+        const refusal = this.#reserveBody(chunks.length, length, bytesMax);
+        if (refusal !== undefined) settle(refusal);
       };
-      const stop = (): void => {
-        incoming.off('data', receive).off('end', end);
+      const settle = (refusal?: CairnError): void => {
+        incoming.off('data', receive).off('end', settle);
         this.#rejectBody = undefined;
+        if (refusal === undefined) resolve(chunks);
+        else reject(refusal);
       };
-      const end = (): void => {
-        stop();
-        resolve(chunks);
-      };
-      this.#rejectBody = (reason) => {
-        stop();
-        reject(reason);
-      };
-      incoming.on('data', receive).on('end', end);
+      this.#rejectBody = settle;
+      incoming.on('data', receive).on('end', settle);
     });
   }
 
-  /** Returns why no more of a body is received. */
-  #refusalOf(chunks: number, length: number, bytesMax: number): CairnError | undefined {
-    const { reading, options } = this.#shared;
+  /** Holds the memory for a body so far. Returns why no more of it is received. */
+  #reserveBody(chunks: number, length: number, bytesMax: number): CairnError | undefined {
     if (length > bytesMax) return bodyTooLarge(bytesMax);
-    // Node's parser passes on thousands that have arrived one by one, before it reads others.
-    if (chunks === chunksAtOnce) reading.pauseNetwork(this.incoming.socket);
     if (areTooSmall(chunks, length)) return tooManyChunks;
     const held = length + chunks * chunkBytes;
     // Sign-ins are always received.
-    if (held <= options.limits.uncountedBodyBytesMax + chunkBytes) return undefined;
+    if (held <= this.#shared.options.limits.uncountedBodyBytesMax + chunkBytes) return undefined;
     return this.reserve(bodyCopies * held) ? undefined : tooManyArrive;
   }
 
