@@ -145,12 +145,13 @@ const accessOf = (access: CollectionAccess): CollectionAccess => ({
   remove: cellOf(access.remove),
 });
 
-/** Returns the effective `list` access, which is never wider than a roles-only `read`. */
+/** Returns the effective `list` access, which is never wider than `read`. */
 function listCell({ list, read }: CollectionAccess): Cell {
-  const roles = wordsOf(read);
-  if (roles.some((word) => isOpen(word) || isByRecord(word))) return list;
+  const readers = wordsOf(read);
+  const isForUsers = readers.some((word) => ['public', 'optional', 'user'].includes(word));
+  if (isForUsers || readers.some(isByRecord)) return list;
   if (wordsOf(list).some(isOpen)) return read;
-  const words = wordsOf(list).filter((word) => isByRecord(word) || roles.includes(word));
+  const words = wordsOf(list).filter((word) => isByRecord(word) || readers.includes(word));
   return words.length > 0 ? words : 'admin';
 }
 

@@ -1,6 +1,5 @@
 import {
   isByRecord,
-  isOpen,
   verdictOf,
   wordsOf,
   type Cell,
@@ -54,16 +53,11 @@ export function permissionOf(
 /** True if a permission includes a record. */
 export const includes = ({ test }: Permission, record: object): boolean => test?.(record) ?? true;
 
-/**
- * Returns the rules that must all hold, the operation's own one last. Lists show what may be read;
- * but if all signed-in users may read, how one has signed in decides on single records only.
- */
+/** Returns the rules that must all hold, the operation's own one last. Lists show what may be read. */
 function rulesOf(access: AccessRules, operation: RecordOperation): readonly Cell[] {
   const { list, read } = access;
   if (operation !== 'list') return [access[operation] ?? 'admin'];
-  if (String(list) === String(read)) return [read];
-  const words = wordsOf(read);
-  return words.some(isOpen) && !words.some(isByRecord) ? [list] : [read, list];
+  return String(list) === String(read) ? [read] : [read, list];
 }
 
 /** Returns the names of the values by which records decide on a rule: `ownerId`, fields, `id`. */

@@ -177,8 +177,8 @@ test('q finds each word in any text field, and combines with the other list para
 
 test('owner=me lists what the caller created', async (t) => {
   const fields = { text: { kind: 'text' } } as const;
-  const notes = defineCollection({ name: 'notes', singular: 'note', fields, access: { list: 'optional' } });
-  const news = defineCollection({ name: 'news', singular: 'message', fields, access: { list: 'public' } });
+  const notes = defineCollection({ name: 'notes', singular: 'note', fields, access: { list: 'optional', read: 'optional' } });
+  const news = defineCollection({ name: 'news', singular: 'message', fields, access: { list: 'public', read: 'public' } });
   const app = await openTestApp(t, { collections: [notes, news] });
   const [admin, member] = [await app.as('admin'), await app.as('member')];
   for (const ask of [admin, member, member]) await ask('POST', '/items', { json: { name: 'Lamp', price: 1 } });
@@ -215,7 +215,7 @@ test('filters repeat, have alternatives, and ask whether a field exists', async 
       notes: { kind: 'list', of: { kind: 'text' }, optional: true },
       dueAt: { kind: 'timestamp', optional: true },
     },
-    access: { list: 'public', create: 'public' },
+    access: { list: 'public', create: 'public', read: 'public' },
   });
   const { ask } = await openTestApp(t, { collections: [boxes] });
   const tags = [['red'], ['red', 'oak'], ['oak'], []];
