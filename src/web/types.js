@@ -22,19 +22,20 @@
  * @typedef {{ type?: string | string[], items?: Schema,
  *   properties?: { [name: string]: Schema }, required?: string[], enum?: (string | null)[], pattern?: string,
  *   $ref?: string, examples?: readonly unknown[], format?: string, minimum?: number, maximum?: number, minLength?: number, maxLength?: number, maxItems?: number,
- *   'x-default'?: Scalar, 'x-references'?: string, 'x-multiline'?: boolean, 'x-like'?: string, 'x-set'?: string[], 'x-hints'?: Hints, readOnly?: boolean, description?: string, additionalProperties?: unknown }} Schema
- * @typedef {{ label?: string, format?: 'image' | 'percent' | { money: string }, colors?: { [value: string]: string } }} Hints
+ *   'x-default'?: Scalar, 'x-references'?: string, readOnly?: boolean, description?: string, additionalProperties?: unknown }} Schema
  * @typedef {{ content?: { [type: string]: { schema: Schema } } }} Content
  * @typedef {Content & { description?: string, $ref?: string }} Answer
  * @typedef {{ operationId: string, 'x-access'?: string, summary?: string, description?: string, tags?: string[],
  *   requestBody?: Content, responses?: { [status: string]: Answer },
  *   parameters?: { name: string, in?: string, description?: string, schema: Schema }[] }} Operation
  * @typedef {{ get?: Operation, post?: Operation, put?: Operation, patch?: Operation, delete?: Operation }} Path
- * @typedef {{ onDelete?: 'refuse' | 'remove' | 'clear', unique?: boolean, default?: Scalar, values?: string[],
- *   of?: Declared }} Declared
+ * @typedef {{ kind?: string, label?: string, format?: 'image' | 'percent' | { money: string },
+ *   colors?: { [value: string]: string }, like?: string, multiline?: boolean, set?: string[], to?: string,
+ *   onDelete?: 'refuse' | 'remove' | 'clear', unique?: boolean, default?: Scalar, values?: string[], of?: Declared,
+ *   fields?: { [name: string]: Declared } }} Declared
  * @typedef {{ parameters: string[], filters: { [path: string]: string[] }, sort: string[], fields: string[],
  *   embed: string[] }} Lists
- * @typedef {{ name: string, singular: string, single?: boolean, value?: Declared, timestamps?: boolean,
+ * @typedef {{ name: string, singular: string, single?: boolean, id?: Declared, value?: Declared, timestamps?: boolean,
  *   builtIn?: 'users' | 'items', additional?: boolean, display?: string,
  *   group?: string, hidden?: boolean, fields?: { [name: string]: Declared }, lists?: Lists }} DescribedCollection
  * @typedef {{ paths: { [path: string]: Path }, 'x-collections': DescribedCollection[], info: { description: string },
@@ -46,7 +47,7 @@
  * `isOptional`: a record may lack it. `within`: the objects of a nested field that may be left out, as paths.
  * @typedef {'text' | 'email' | 'password' | 'number' | 'integer' | 'boolean' | 'choice' | 'time' |
  *   'long' | 'list' | 'reference' | 'json' | 'url'} Kind
- * @typedef {{ name: string, label: string, kind: Kind, schema: Schema, shown: boolean, created: boolean,
+ * @typedef {{ name: string, label: string, kind: Kind, declared: Declared, schema: Schema, shown: boolean, created: boolean,
  *   changed: boolean, isRequired: boolean, isOptional: boolean, isSortable: boolean, within?: readonly string[] }} Field
  */
 

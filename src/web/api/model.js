@@ -1,10 +1,11 @@
 // @ts-check
 /**
- * Reads the collections of this server from the declarations in its OpenAPI document (`x-collections`), and the rules
- * of their fields from its schemas. Formats values in the reader's language. Nothing here touches the DOM.
+ * Reads the collections of this server and the kinds of their fields from the declarations in its OpenAPI document
+ * (`x-collections`), and the bounds of values from its schemas. Formats values in the reader's language. Nothing here touches the DOM.
  */
 
-/** @import { ApiDescription, Collection, Content, Field, Filter, Kind, Lists, Schema } from '../types.js' */
+/** @import { ApiDescription, Collection, Content, Declared, Field, Filter } from '../types.js' */
+/** @import { Kind, Lists, Schema } from '../types.js' */
 
 /** The filter operators that are offered, in words. @type {{ [operator: string]: string }} */
 const operators = {
@@ -46,7 +47,12 @@ export function collectionsOf({ paths, components: { schemas }, 'x-collections':
       schemaOf(change?.requestBody),
     ].map((shape, _, [, input]) => (value ? shapeOfValue(input) : shape));
     const names = new Set(shapes.flatMap((shape) => Object.keys(shape?.properties ?? {})));
-    const fields = [...names].map((each) => fieldOf(each, shapes, lists?.sort));
+    const declarations = new Map(
+      Object.entries({ ...serverFields, id: declaration.id, value, ...declaration.fields }),
+    );
+    const fields = [...names].map((each) =>
+      fieldOf(each, shapes, declarations.get(each), lists?.sort),
+    );
     return {
       name,
       fields,
@@ -86,7 +92,7 @@ function filtersOf(field, lists) {
   if (isTime && all.length > 0) all.unshift(['last', 'is in the last days']);
   return all.map(([operator, text]) => {
     const operand = operands[operator];
-    const plain = { ...field, kind: operand ?? kind, schema: {} };
+    const plain = { ...field, kind: operand ?? kind, schema: {}, declared: {} };
     return {
       name: operator === 'eq' ? name : `${name}:${operator}`,
       field: operand ? plain : operator === 'has' ? elementOf(field) : field,
@@ -115,7 +121,7 @@ function nameFieldOf(fields, display) {
   if (display) return single ?? 'id';
   const shown = fields.filter(({ shown, name }) => shown && !/^id$|Ids?$/u.test(name));
   const alike = (/** @type {string} */ wanted) =>
-    shown.filter(({ kind, schema }) => kind === wanted || schema['x-like'] === wanted);
+    shown.filter(({ kind, declared }) => kind === wanted || declared.like === wanted);
   const texts = alike('text');
   const named = naming.flatMap((name) => texts.find((each) => each.name === name) ?? []);
   return [...named, ...texts, ...alike('email')][0]?.name ?? 'id';
@@ -127,8 +133,23 @@ const shapeOfValue = ({ properties, ...value } = {}) => ({
   required: ['value'],
 });
 
-/** @type {(name: string, shapes: readonly (Schema | undefined)[], sortable?: readonly unknown[]) => Field} */
-function fieldOf(name, shapes, sortable) {
+/**
+ * The fields that no declaration has, as the server itself fills them in or takes them.
+ * @type {{ [name: string]: Declared }}
+ */
+const serverFields = {
+  createdAt: { kind: 'timestamp' },
+  updatedAt: { kind: 'timestamp' },
+  password: { kind: 'password' },
+  currentPassword: { kind: 'password' },
+  keepKeys: { kind: 'boolean', label: 'Keep my API keys working' },
+};
+
+/**
+ * @type {(name: string, shapes: readonly (Schema | undefined)[], declared?: Declared,
+ *   sortable?: readonly unknown[]) => Field}
+ */
+function fieldOf(name, shapes, declared = { kind: 'integer' }, sortable) {
   const [shown, created, changed] = shapes.map(
     (shape) => /** @type {Schema | undefined} */ (own(shape?.properties, name)),
   );
@@ -136,9 +157,9 @@ function fieldOf(name, shapes, sortable) {
   return {
     name,
     schema,
-    label: schema['x-hints']?.label ?? labels[name] ?? capitalized(labelOf(name, schema)),
-    // An id may be of any kind.
-    kind: name === 'id' && !schema.type ? 'text' : kindOf(schema),
+    declared,
+    label: declared.label ?? capitalized(labelOf(name, declared)),
+    kind: toKind(declared),
     shown: !!shown,
     created: !!created && !created.readOnly,
     changed: !!changed && !changed.readOnly,
@@ -148,35 +169,25 @@ function fieldOf(name, shapes, sortable) {
   };
 }
 
-/** Labels of the server's own fields. @type {{ [name: string]: string | undefined }} */
-const labels = Object.assign(Object.create(null), { keepKeys: 'Keep my API keys working' });
-
 /**
  * The words for a field: `customerId` is a customer, `itemIds` are items, and `relatedIds` are what is related.
- * @type {(name: string, schema: Schema) => string}
+ * @type {(name: string, declared: Declared) => string}
  */
-export function labelOf(name, schema) {
-  const many = schema.items?.['x-references'];
-  const base = (many ?? schema['x-references']) ? name.replace(/Ids?$/u, '') : name;
+function labelOf(name, { to, of }) {
+  const many = of?.to;
+  const base = (many ?? to) ? name.replace(/Ids?$/u, '') : name;
   return many?.startsWith(base.slice(0, -1)) ? many : base;
 }
 
-/** @param {Schema} schema @returns {Kind} */
-export function kindOf(schema) {
-  const { enum: values, format, pattern, type } = schema;
-  if (values) return 'choice';
-  if (format === 'date-time') return 'time';
-  if (format === 'uri') return 'url';
-  if (format === 'password') return 'password';
-  if (pattern?.includes('@')) return 'email';
-  if (schema['x-references']) return 'reference';
-  if (schema['x-multiline']) return 'long';
-  if (!type || type.includes('object')) return 'json';
-  const kinds = /** @type {const} */ (['boolean', 'integer', 'number']);
+/** Kinds of declarations with another name here. @type {{ [kind: string]: Kind }} */
+const kinds = { timestamp: 'time', object: 'json', any: 'text' };
+
+/** Returns the kind by which a declared field is shown and edited. @param {Declared} declared @returns {Kind} */
+function toKind({ kind = 'json', multiline, of }) {
+  if (multiline) return 'long';
   // A list of lists or objects is edited as a whole.
-  if (type.includes('array'))
-    return ['list', 'json'].includes(kindOf(schema.items ?? {})) ? 'json' : 'list';
-  return kinds.find((kind) => type.includes(kind)) ?? 'text';
+  if (of && ['list', 'json'].includes(toKind(of))) return 'json';
+  return kinds[kind] ?? /** @type {Kind} the other kinds have the same names */ (kind);
 }
 
 /**
@@ -185,18 +196,20 @@ export function kindOf(schema) {
  * @type {(field: Field, isClosed?: boolean) => Field[]}
  */
 export function leavesOf(field, isClosed = false) {
-  const { name: path, schema: object, label: prefix, within = [] } = field;
+  const { name: path, schema: object, declared: outer, label: prefix, within = [] } = field;
   if (!object.properties || (isClosed && object.additionalProperties !== false)) return [field];
   const isNested = path.includes('/');
   return Object.entries(object.properties).flatMap(([name, schema]) => {
     const isRequired = !!object.required?.includes(name);
-    const label = labelOf(name, schema);
+    const declared = outer.fields?.[name] ?? {};
+    const label = labelOf(name, declared);
     const nested = {
       ...field,
       schema,
+      declared,
       name: `${path}/${name}`,
       label: capitalized(isNested ? `${prefix} ${label}` : label),
-      kind: kindOf(schema),
+      kind: toKind(declared),
       isRequired,
       isOptional: !isRequired || !!schema.type?.includes('null'),
       within: field.isRequired ? within : [...within, path],
@@ -207,12 +220,23 @@ export function leavesOf(field, isClosed = false) {
 
 /** The field of each element of a list. @param {Field} field @returns {Field} */
 export function elementOf(field) {
-  const { items: schema = {} } = field.schema;
-  return { ...field, schema, kind: kindOf(schema), isRequired: true, isOptional: false };
+  const { schema, declared } = field;
+  const { of = {} } = declared;
+  return {
+    ...field,
+    schema: schema.items ?? {},
+    declared: of,
+    kind: toKind(of),
+    isRequired: true,
+    isOptional: false,
+  };
 }
 
 /** Returns the collection that a field, or each of its elements, refers to. @param {Field} field */
-export const targetOf = ({ schema }) => schema['x-references'] ?? schema.items?.['x-references'];
+export const targetOf = ({ declared: { to, of } }) => to ?? of?.to;
+
+/** What the removal of a record does to those whose field refers to it. @param {Field} field */
+export const onDeleteOf = ({ declared: { onDelete, of } }) => onDelete ?? of?.onDelete ?? 'refuse';
 
 /** Turns `spare-parts` and `SparePart` into words. @param {string} name */
 const words = (name) => name.replaceAll(/(?<=[a-z0-9])(?=[A-Z])|[-_]/gu, ' ').toLowerCase();
@@ -231,7 +255,7 @@ const times = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 
 /** Formats a number for reading. @param {number} value */
 export const showNumber = (value) => numbers.format(value);
 
-/** Formats numbers as their declaration hints. @param {import('../types.js').Hints['format']} format */
+/** Formats numbers as their declaration hints. @param {NonNullable<Declared['format']>} format */
 const formatOf = (format) =>
   typeof format === 'object'
     ? new Intl.NumberFormat(locale, { style: 'currency', currency: format.money })
@@ -279,9 +303,9 @@ export function showAge(iso) {
 
 /**
  * Formats a value, or its text in an address, for reading.
- * @type {(field: Pick<Field, 'kind' | 'name'> & { schema?: Schema }, value: unknown) => string}
+ * @type {(field: Pick<Field, 'kind' | 'name'> & { declared?: Declared }, value: unknown) => string}
  */
-export function toShow({ kind, name, schema }, value) {
+export function toShow({ kind, name, declared }, value) {
   if (value === undefined || value === null) return '–';
   if (kind === 'json' && typeof value === 'object') return JSON.stringify(value);
   if (kind === 'time') return showTime(`${value}`);
@@ -289,7 +313,7 @@ export function toShow({ kind, name, schema }, value) {
   if (Array.isArray(value)) return value.join(', ');
   const isNumber = name !== 'id' && (kind === 'number' || kind === 'integer');
   if (!isNumber) return `${value}`;
-  const format = schema?.['x-hints']?.format;
+  const format = declared?.format;
   return format ? formatOf(format).format(Number(value)) : showNumber(Number(value));
 }
 

@@ -21,7 +21,7 @@ export function isPlainText(text) {
 export function toText(field, value) {
   const { kind } = field;
   if (kind === 'json') {
-    const isPlain = field.schema['x-like'] && typeof value === 'string' && isPlainText(value);
+    const isPlain = field.declared.like && typeof value === 'string' && isPlainText(value);
     return value === undefined ? '' : isPlain ? value : JSON.stringify(value, null, 1);
   }
   if (Array.isArray(value)) return value.map((each) => toText(elementOf(field), each)).join('\n');
@@ -36,14 +36,14 @@ export function toText(field, value) {
  *   { value?: Scalar | null, problem?: string | undefined }}
  */
 export function fromText(field, text, isRequired = field.isRequired, decimal) {
-  const { kind, schema, isOptional } = field;
+  const { kind, schema, declared, isOptional } = field;
   const mayBeEmpty = (kind === 'text' || kind === 'long') && !schema.minLength && !isOptional;
   if (!text && !mayBeEmpty) return isRequired ? { problem: 'must be filled in' } : { value: null };
   if (kind === 'json') {
     try {
       return { value: JSON.parse(text) };
     } catch {
-      if (schema['x-like'] && isPlainText(text)) return { value: text };
+      if (declared.like && isPlainText(text)) return { value: text };
       return { problem: 'must be JSON, such as {"city": "Rome"}' };
     }
   }

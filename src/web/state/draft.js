@@ -10,7 +10,7 @@ import { fromText, toText } from '../api/texts.js';
 import { ask } from '../lib/dialog.js';
 import { draw } from '../lib/dom.js';
 import { loadList, showChanges } from './list.js';
-import { allows, declared, seen, state } from './me.js';
+import { allows, seen, state } from './me.js';
 import { nameOf, titleOf } from './names.js';
 import { explain, say } from './news.js';
 import { loadRelated, referencesTo } from './related.js';
@@ -71,10 +71,9 @@ export function openDraft(collection, id) {
 function prefill(of) {
   const { query } = route;
   for (const field of fieldsOf(of)) {
-    const { name, schema, kind } = field;
+    const { name, declared, kind } = field;
     const given = typedKinds.has(kind) ? undefined : (query.get(name) ?? query.get(`${name}:has`));
-    const first = schema['x-default'] ?? declared(of.collection, name).default;
-    of.before[name] = of.texts[name] = given ?? toText(field, first);
+    of.before[name] = of.texts[name] = given ?? toText(field, declared.default);
   }
 }
 
@@ -265,8 +264,8 @@ export function openFields(of) {
     ? [...(isSelf(of) ? [] : proofs), state.me?.role !== 'admin' && 'role']
     : [];
   return of.collection.fields.filter(
-    ({ name, created, changed, schema }) =>
-      (of.isNew ? created : changed) && !hidden.includes(name) && maySet(of, schema['x-set']),
+    ({ name, created, changed, declared }) =>
+      (of.isNew ? created : changed) && !hidden.includes(name) && maySet(of, declared.set),
   );
 }
 

@@ -109,7 +109,8 @@ export function showChanges(collection, changes) {
 const seldom = new Set(['long', 'url']);
 
 /** Whether a field holds any JSON. @param {Field} field */
-const isAny = ({ kind, schema }) => kind === 'json' && !schema.properties && !schema['x-like'];
+const isAny = ({ kind, schema, declared }) =>
+  kind === 'json' && !schema.properties && !declared.like;
 
 /**
  * The columns of a list, as this browser has them; at first without ids, long texts, addresses and JSON.

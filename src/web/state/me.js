@@ -2,7 +2,7 @@
 /** Who is signed in, what the server is, and what this person may do. */
 import { isAllowed } from '../api/model.js';
 
-/** @import { Activity, ApiDescription, Collection, Declared, Removal } from '../types.js' */
+/** @import { Activity, ApiDescription, Collection, Removal } from '../types.js' */
 /** @import { Suggestion, User } from '../types.js' */
 
 /** The channel on which tabs tell each other who has signed in: one for each server of this origin. */
@@ -61,10 +61,6 @@ export const allowed = (operation) => state.collections.filter((each) => allows(
  */
 export const ownPath = (name) =>
   `/-/${name}` in (state.description?.paths ?? {}) ? `-/${name}` : name;
-
-/** What the declaration says of a field. @type {(of: Collection, field: string) => Declared} */
-export const declared = ({ name }, field) =>
-  state.description?.['x-collections'].find((each) => each.name === name)?.fields?.[field] ?? {};
 
 /** `1 item`, `2 items`. @type {(rows: readonly unknown[], collection: Collection) => string} */
 export const count = ({ length }, { one, title }) =>

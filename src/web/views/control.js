@@ -18,13 +18,13 @@ const types = { time: 'datetime-local', email: 'email', password: 'password', ur
 export function control(field, value, onText, more) {
   const target = choicesOf(field);
   if (target) return reference(field, target, value, onText, more);
-  const { name, kind, schema, isOptional } = field;
+  const { name, kind, declared, isOptional } = field;
   const take = (/** @type {Event} */ event) => onText(inputOf(event));
   const common = { name, value, oninput: take, onchange: take, ...more };
   // What a file without a declaration has is of a likely kind: a short value has the control of that kind.
-  const like = kind === 'json' && !/[\n{[]/u.test(value) ? schema['x-like'] : undefined;
+  const like = kind === 'json' && !/[\n{[]/u.test(value) ? declared.like : undefined;
   const isTruth = kind === 'boolean' || (like === 'boolean' && /^(?:true|false|)$/u.test(value));
-  const values = isTruth ? ['true', 'false'] : schema.enum?.map(String);
+  const values = isTruth ? ['true', 'false'] : declared.values;
   if (values) {
     const offered = value && !isOptional ? values : ['', ...values];
     return h(
@@ -33,7 +33,7 @@ export function control(field, value, onText, more) {
       offered.map((each) => h('option', { value: each }, words[each] ?? each)),
     );
   }
-  if (kind === 'json' && !schema['x-like'])
+  if (kind === 'json' && !declared.like)
     return h('textarea.code', { spellcheck: 'false', rows: 3, ...common, autocomplete: 'off' });
   if (!like && ['json', 'list', 'long'].includes(kind))
     return h('textarea', { dir: 'auto', rows: 3, ...common });

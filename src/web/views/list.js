@@ -165,7 +165,7 @@ function search(pauseMs = 0) {
 function drawFilters(collection) {
   const filters = filtersOf().map(([name, value]) => {
     const { field, operator } = collection.filters.find((each) => each.name === name) ?? {};
-    const target = field?.schema['x-references'];
+    const target = field?.declared.to;
     const shown = target ? nameOf(target, value) : field ? toShow(field, value) : value;
     const text = field ? `${field.label} ${operator}` : name;
     return { name, words: name === 'owner' ? 'Created by me' : `${text} ${shown}` };
@@ -258,8 +258,7 @@ function cellOf(collection, field, row, mayChange) {
   const { name, nameField } = collection;
   const value = own(row, field.name);
   const title = targetOf(field) ? '' : toShow(field, value);
-  const figure =
-    field.kind === 'number' && typeof value === 'number' && !field.schema['x-hints']?.format;
+  const figure = field.kind === 'number' && typeof value === 'number' && !field.declared.format;
   const short = field.kind === 'json' && inShort(value);
   const shown = figure
     ? showFigure(value, digits.get(field.name) ?? 0)

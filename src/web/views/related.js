@@ -5,7 +5,7 @@ import { elementOf, own, showNumber } from '../api/model.js';
 import { fromText, toText } from '../api/texts.js';
 import { bdi, button, draw, h } from '../lib/dom.js';
 import { columnsOf } from '../state/list.js';
-import { allows, declared, state } from '../state/me.js';
+import { allows, state } from '../state/me.js';
 import { titleOf } from '../state/names.js';
 import { explain, say } from '../state/news.js';
 import { loadRelated, relatedTo } from '../state/related.js';
@@ -129,7 +129,7 @@ function adder(collection, id, of, index) {
     event.preventDefault();
     /** @type {{ [name: string]: unknown }} */ const body = {};
     for (const each of fields) {
-      const { value, problem } = fromText(each, texts[each.name] ?? firstText(from, each));
+      const { value, problem } = fromText(each, texts[each.name] ?? firstText(each));
       if (problem) issues[each.name] = problem;
       else {
         delete issues[each.name];
@@ -157,7 +157,7 @@ function adder(collection, id, of, index) {
     'form.adder row',
     { onsubmit, 'aria-label': `New ${from.one}` },
     fields.map((each) => {
-      const text = texts[each.name] ?? firstText(from, each);
+      const text = texts[each.name] ?? firstText(each);
       const type = (/** @type {string} */ typed) => {
         texts[each.name] = typed;
         delete issues[each.name];
@@ -175,6 +175,5 @@ function adder(collection, id, of, index) {
   );
 }
 
-/** The text that a new record begins with. @type {(of: Collection, field: Field) => string} */
-const firstText = (of, field) =>
-  toText(field, field.schema['x-default'] ?? declared(of, field.name).default);
+/** The text that a new record begins with. @param {Field} field */
+const firstText = (field) => toText(field, field.declared.default);

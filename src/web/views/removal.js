@@ -1,12 +1,12 @@
 // @ts-check
 /** Removes records: asks the server what refers to them, and lets the person undo it for some seconds. */
 import { call } from '../api/call.js';
-import { showNumber } from '../api/model.js';
+import { onDeleteOf, showNumber } from '../api/model.js';
 import { ask } from '../lib/dialog.js';
 import { draw, h, part, set } from '../lib/dom.js';
 import { sendIfUnchanged, withEach } from '../state/change.js';
 import { loadList, select } from '../state/list.js';
-import { count, declared, state } from '../state/me.js';
+import { count, state } from '../state/me.js';
 import { say } from '../state/news.js';
 import { referencesTo } from '../state/related.js';
 import { address, changed, route } from '../state/route.js';
@@ -64,7 +64,7 @@ async function consequences({ name }, rows) {
   const ids = [one ?? '', ...others].map((id) => id.replaceAll(/[\\,]/gu, '\\$&')).join();
   const all = await Promise.all(
     referencesTo(name).map(async ({ from, field }) => {
-      const { of: element, onDelete = element?.onDelete ?? 'refuse' } = declared(from, field.name);
+      const onDelete = onDeleteOf(field);
       const isList = field.kind === 'list';
       const query = new URLSearchParams(
         isList ? { [`${field.name}:has`]: one ?? '' } : { [`${field.name}:in`]: ids },

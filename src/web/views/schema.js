@@ -1,8 +1,8 @@
 // @ts-check
 /** The picture of the collections: a card for each, and a line for each reference that shows what removal does. */
-import { targetOf } from '../api/model.js';
+import { onDeleteOf, targetOf } from '../api/model.js';
 import { button, draw, h } from '../lib/dom.js';
-import { collectionOf, declared, state } from '../state/me.js';
+import { collectionOf, state } from '../state/me.js';
 import { address } from '../state/route.js';
 import { copy, table } from './parts.js';
 
@@ -21,8 +21,7 @@ const links = () =>
   state.collections.flatMap((of) =>
     of.fields.flatMap((field, index) => {
       const to = collectionOf(targetOf(field) ?? '');
-      const { of: element, onDelete = element?.onDelete ?? 'refuse' } = declared(of, field.name);
-      return to ? [{ of, field, index, to, onDelete }] : [];
+      return to ? [{ of, field, index, to, onDelete: onDeleteOf(field) }] : [];
     }),
   );
 
@@ -97,7 +96,7 @@ export function view() {
       h(
         'text.kind',
         { x: x + width - 12, y: y + (index + 2.2) * row },
-        `${field.kind}${declared(of, field.name).unique ? ' · unique' : ''}`,
+        `${field.kind}${field.declared.unique ? ' · unique' : ''}`,
       ),
     ]);
     const [on, off] = [light(of.name), light('')];

@@ -33,11 +33,11 @@ const meanings = new Map([
  * The class that colors a choice: as its declaration says, else by its meaning, else by its place.
  * @type {(field: Field, text: string) => string}
  */
-function hueOf({ schema }, text) {
+function hueOf({ declared }, text) {
   const meant = [...meanings].find(([word]) => word.test(text))?.[1];
-  const color = schema['x-hints']?.colors?.[text] ?? meant;
+  const color = declared.colors?.[text] ?? meant;
   const place =
-    color === undefined ? (schema.enum?.indexOf(text) ?? 0) % hues : colors.indexOf(color);
+    color === undefined ? (declared.values?.indexOf(text) ?? 0) % hues : colors.indexOf(color);
   return place < 0 ? '' : ` hue hue${place}`;
 }
 
@@ -66,7 +66,7 @@ export function show(field, value) {
   const text = toShow(field, value);
   if (value === undefined || value === null) return h('span.quiet', text);
   if (kind === 'json' && typeof value === 'object') return h('code', text);
-  const target = field.schema['x-references'];
+  const target = field.declared.to;
   if (target) {
     const href = pageOf(target, value);
     return h('a', { href }, called(collectionOf(target), nameOf(target, value)));
@@ -88,7 +88,7 @@ export function show(field, value) {
   if (kind === 'time') return h('time', { datetime: `${value}`, title: `${value}` }, text);
   if (kind === 'email') return h('a', { href: `mailto:${value}` }, bdi(text));
   const isAddress = (kind === 'text' || kind === 'url') && /^https?:\/\/\S+$/u.test(text);
-  if (isAddress && field.schema['x-hints']?.format === 'image')
+  if (isAddress && field.declared.format === 'image')
     return h('img', { src: text, alt: field.label, loading: 'lazy' });
   if (isAddress) return h('a', { href: text, target: '_blank', rel: 'noopener' }, bdi(text));
   return bdi(text);
