@@ -1,7 +1,8 @@
 // @ts-check
 /**
  * Reads the collections of this server and the kinds of their fields from the declarations in its OpenAPI document
- * (`x-collections`), and the bounds of values from its schemas. Formats values in the reader's language. Nothing here touches the DOM.
+ * (`x-collections`), and the bounds of values from its schemas. Formats values in the reader's language. Nothing here
+ * touches the DOM.
  */
 
 /** @import { ApiDescription, Collection, Content, Declared, Field, Filter } from '../types.js' */
