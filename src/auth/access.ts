@@ -41,11 +41,19 @@ export interface KeyPrincipal {
   readonly isReadOnly: boolean;
 }
 
-/** The caller of commands, and of all requests with `auth=none`. No user has its id. */
-export const localAdministrator = { kind: 'local', userId: 0, role: 'admin' } as const;
+/** A caller on this machine, who may do everything. */
+interface LocalPrincipal {
+  readonly kind: 'local';
+  /** The owner of the records that are created. No user has the id 0. */
+  readonly userId: number;
+  readonly role: 'admin';
+}
+
+/** The caller of commands, and of all requests with `auth=none`. */
+export const localAdministrator: LocalPrincipal = { kind: 'local', userId: 0, role: 'admin' };
 
 /** A caller who is signed in, or may do as much. */
-type UserPrincipal = TokenPrincipal | SessionPrincipal | KeyPrincipal | typeof localAdministrator;
+type UserPrincipal = TokenPrincipal | SessionPrincipal | KeyPrincipal | LocalPrincipal;
 
 /** A caller without credentials, or on a route that ignores credentials. */
 export const anonymous = { kind: 'anonymous', userId: undefined, role: undefined } as const;

@@ -3,6 +3,8 @@ import { takenNames } from '../api/taken-names.ts';
 import { yieldedPaths } from '../api/routes.ts';
 import { openData, type Data } from '../app/data.ts';
 import { defaultOptions } from '../app/options.ts';
+import { loadReferences } from '../app/parts.ts';
+import { localAdministrator, type Principal } from '../auth/access.ts';
 import { CairnError, FatalError } from '../base/errors.ts';
 import { servedCollections } from '../collections/served.ts';
 import {
@@ -148,28 +150,28 @@ export async function importInto(
   { collections, memoryMax, owner, rules, err }: ImportOptions,
 ): Promise<ReadonlyMap<string, number>> {
   const { readMembers } = await import('../options/transfer/file.ts');
-  const { addedAgain, checkMembers, writeArrivals } = await import('../options/transfer/import.ts');
-  const { named, notesOf } = await import('../options/transfer/declare.ts');
+  const { importMembers, validateMembers } = await import('../options/transfer/import.ts');
+  const { named } = await import('../options/transfer/declare.ts');
   const declarations = await declarationsOf(collections);
+  const references = await loadReferences(servedCollections(declarations));
   const message = (_level: string, line: string): void => err(`${line}\n`);
   const log = { ...silentLog, message };
   const settings = { ...defaultOptions.settings, memoryMax };
-  const complete = { ...defaultOptions, settings, directory, ...declarations, log };
-  const data = openData(complete, undefined, undefined, rules);
-  const members = named(readMembers(file), namesWithoutDialect(declarations.users));
-  if (!(await data.store.exists())) {
-    // A mistake makes no store. Without one, no user can be the owner.
-    ownerOf(data, owner);
-    checkMembers(file, members, data);
-  }
-  await data.store.start();
+  const complete = { ...defaultOptions, settings, ...declarations, references, log };
+  const open = (at?: string): Data =>
+    openData({ ...complete, directory: at }, undefined, undefined, rules);
+  const data = open(directory);
+  const taken = namesWithoutDialect(declarations.users);
+  const valid = validateMembers(file, named(readMembers(file), taken), data.registry);
+  const startAndImport = async (data: Data) => {
+    await data.store.start();
+    return importMembers(valid, data, ownerOf(data, owner));
+  };
   try {
-    const ownerId = ownerOf(data, owner);
-    const arrivals = checkMembers(file, members, data);
-    const again = addedAgain(arrivals);
-    const added = await writeArrivals(arrivals, data, ownerId);
-    const changed = arrivals.flatMap((each) => notesOf(each.collection.name, each.changed));
-    for (const line of [...changed, ...again]) err(`${line}\n`);
+    // A mistake makes no store: the first import is tried in memory.
+    if (!(await data.store.exists())) await startAndImport(open());
+    const { added, notes } = await startAndImport(data);
+    for (const line of notes) err(`${line}\n`);
     return added;
   } catch (error) {
     if (!(error instanceof CairnError)) throw error;
@@ -180,11 +182,11 @@ export async function importInto(
   }
 }
 
-/** @throws OptionError where no user has the address */
-function ownerOf({ users }: Data, email: string | undefined): number {
-  if (email === undefined) return 0;
+/** Returns who the records are created for. @throws OptionError if no user has the address */
+function ownerOf({ users }: Data, email: string | undefined): Principal {
+  if (email === undefined) return localAdministrator;
   const user = users.records.find('email', emailKey(email));
-  if (user !== undefined) return user.id;
+  if (user !== undefined) return { ...localAdministrator, userId: user.id };
   throw new OptionError(`Cannot use --owner: no user has the address ${JSON.stringify(email)}`);
 }
 

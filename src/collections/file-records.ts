@@ -1,5 +1,5 @@
 import { localAdministrator } from '../auth/access.ts';
-import { CairnError } from '../base/errors.ts';
+import { CairnError, type Issue } from '../base/errors.ts';
 import { isJsonObject, isScalar, pointerTo, type JsonValue, type Scalar } from '../base/json.ts';
 import { idOf, recordId, type RecordId } from '../base/record-id.ts';
 import { splitShape, type Value } from '../schema/field.ts';
@@ -62,18 +62,19 @@ export function brokenRules(
   return mistakes.lines;
 }
 
-/** Adds the issues that `validate` finds in a record of a collection. */
+/** Adds the issues that `validate` finds in a record of a collection, as `describe` words them. */
 export function addIssues(
   mistakes: Mistakes,
   name: string,
   pointer: string,
   validate: () => void,
+  describe = (issue: Issue): Issue => issue,
 ): void {
   try {
     validate();
   } catch (error) {
     if (!(error instanceof CairnError) || error.issues === undefined) throw error;
-    for (const { pointer: member, detail } of error.issues) {
+    for (const { pointer: member, detail } of error.issues.map(describe)) {
       const subject = member === '' ? `${name}:` : `${name}: ${member.slice(1)}`;
       mistakes.add(`${subject} ${detail}`, pointer + member);
     }

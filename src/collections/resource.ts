@@ -75,20 +75,20 @@ export class CollectionResource {
 
   /** Creates an entry. @throws CairnError `validation_failed`, `not_unique`, and as `checkOwner` */
   create(tx: Transaction, principal: Principal, input: NewEntry): Entry {
+    return this.insert(tx, principal, input, tx.of(this.records).nextId);
+  }
+
+  /** Creates the entry with this number, which no other has. @throws as `create` */
+  insert(tx: Transaction, principal: Principal, input: NewEntry, number: number): Entry {
     checkEntry(tx, principal, this.collection, input);
-    const ownerId = principal.userId ?? 0;
     this.collection.checkOwner(tx, principal);
     const now = this.#clock.now();
-    const times = timesOf(this.collection, now);
-    const records = tx.of(this.records);
-    if (this.collection.ids === undefined) return records.insert({ ownerId, ...input, ...times });
-    const { id: given, ...others } = input;
-    const number = records.nextId;
+    const { id: given, ...fields } = input;
     const id = given ?? (makesTexts(this.collection) ? uuid7(now, this.#random) : number);
-    return records.insert(
-      { ownerId, ...storedKey(recordId(id), number), ...others, ...times },
-      number,
-    );
+    // A file that is imported may have the times.
+    const times = fields['createdAt'] === undefined ? timesOf(this.collection, now) : {};
+    const names = { ownerId: principal.userId ?? 0, ...storedKey(recordId(id), number) };
+    return tx.of(this.records).insert({ ...names, ...fields, ...times }, number);
   }
 
   /** Creates an entry for each element of an array. @throws as `create` */

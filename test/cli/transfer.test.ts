@@ -351,6 +351,17 @@ test('an import whose indexes the memory does not hold is refused by its transac
   assert.deepEqual([refused.code, refused.out], [65, '']);
   const figures = /the records would take 1\d{6} bytes of memory, and may take 1048576: .*; nothing was written$/;
   assert.match(refused.err.trim(), figures);
+  assert.ok(!existsSync(place.data), 'and makes no store');
+});
+
+test('a record without an id gets none that the file gives, and keeps its place', async (t) => {
+  const rows = [{ text: 'a' }, { id: 7, text: 'b' }, { id: 1, text: 'c' }, { text: 'd' }];
+  const place = new Place(t, { rows });
+  const declaration = { name: 'rows', id: { kind: 'any' }, fields: { text: { kind: 'text' } } };
+  writeFileSync(place.declaration, JSON.stringify({ items: false, collections: [declaration] }));
+  assert.equal((await place.import()).code, 0);
+  const { rows: all } = JSON.parse((await place.export()).out);
+  assert.deepEqual(all.map(({ id, text }: any) => [id, text]), [[2, 'a'], [7, 'b'], [1, 'c'], [9, 'd']]);
 });
 
 test('a backup that is made beside an import has all of it or nothing', async (t) => {

@@ -1,8 +1,8 @@
-import { FatalError } from '../../base/errors.ts';
-import { pointerTo, type JsonValue } from '../../base/json.ts';
-import { idOf, recordId, storedKey, type RecordId } from '../../base/record-id.ts';
+import type { Principal } from '../../auth/access.ts';
+import { FatalError, type Issue } from '../../base/errors.ts';
+import { pointerTo } from '../../base/json.ts';
+import { recordId, type RecordId } from '../../base/record-id.ts';
 import { systemClock, systemRandom } from '../../base/system.ts';
-import { uuid7 } from '../../base/uuid.ts';
 import {
   addIssues,
   issue,
@@ -11,20 +11,17 @@ import {
   type NewRecord,
 } from '../../collections/file-records.ts';
 import {
-  idsIn,
-  makesTexts,
   singleNumber,
   type Declared,
-  type KeyOf,
+  type Entry,
   type Registry,
-  type Target,
 } from '../../collections/registry.ts';
-import { checkSize } from '../../collections/size.ts';
+import { CollectionResource } from '../../collections/resource.ts';
 import { looksSame, representationOf } from '../../schema/record.ts';
 import { sizeOf } from '../../store/memory/size.ts';
 import type { Store, Transaction } from '../../store/store.ts';
+import { areRecords, notesOf, withUsableIds, type Named } from './declare.ts';
 import { inMiB } from './file.ts';
-import { areRecords, withUsableIds, type Named } from './declare.ts';
 
 /** How far ids may lie apart: a record far from all others takes 8 KiB of memory. */
 const idsPerRecordMax = 64;
@@ -38,252 +35,263 @@ const commitBytesMax = 256 * 1024 * 1024;
 /** What a record has in a commit beside its own members and the name of its collection. */
 const entryBytes = 64;
 
-/** What the file has for one collection. */
-export interface Arrival {
+/** The records of a file for one collection, as its declaration has them. */
+interface Arrival {
   readonly collection: Declared;
+  /** Those that follow the rules of their fields, and their places in the file. */
+  readonly records: (readonly [record: NewRecord, pointer: string])[];
   /** How many records get another id, by what is wrong with theirs. */
   readonly changed: ReadonlyMap<string, number>;
-  /** Those that are not in the store. One that is there already is as the file has it. */
-  readonly records: NewRecord[];
-  /** The ids that the file gives, by their texts. */
-  readonly ids: Map<string, RecordId>;
+  /** The ids that the file gives, as texts. */
+  readonly ids: Set<string>;
   /** The highest of them that can be the number of a record. */
   highest: number;
-  /** The keys of each field with unique values. */
-  readonly keys: readonly (readonly [field: string, keyOf: KeyOf, seen: Set<string>])[];
-  /** For each reference, the ids that it has, each with its first place. */
-  readonly references: readonly (readonly [field: string, to: Target, Map<RecordId, string>])[];
 }
 
-/** What an import needs of a store. */
-interface Destination {
-  readonly store: Store;
-  readonly registry: Registry;
+/** The records that were created in a collection, and their places in the file. */
+interface Created {
+  readonly collection: Declared;
+  readonly entries: Map<Entry, string>;
+}
+
+/** What an import has done. */
+interface Imported {
+  /** How many records were added, by collection. */
+  readonly added: ReadonlyMap<string, number>;
+  /** What a person should know, a line each. */
+  readonly notes: readonly string[];
+}
+
+/** Records of a file that have been validated, each by itself. */
+export interface ValidMembers {
+  readonly file: string;
+  readonly arrivals: readonly Arrival[];
+  /** What is wrong with others, a line for each cause. */
+  readonly mistakes: readonly string[];
+}
+
+/** Validates the records of a file by the rules of their fields. */
+export function validateMembers(
+  file: string,
+  members: readonly Named[],
+  registry: Registry,
+): ValidMembers {
+  const mistakes = new Mistakes();
+  const arrivals = members.flatMap((member) => readMember(member, registry, mistakes));
+  for (const { collection, records, highest } of arrivals) {
+    if (collection.ids === undefined && isFar(highest, records.length))
+      mistakes.add(`${collection.name}: the ids lie too far apart`, `the highest is ${highest}`);
+  }
+  return { file, arrivals, mistakes: mistakes.lines };
 }
 
 /**
- * Validates every record of a file: by itself, beside the others, and beside those of the store.
- * @throws FatalError with all mistakes, grouped by cause
+ * Creates the records of a file that are not in the store, as POST does, in one transaction. They
+ * keep their ids, and references are checked when all records are there.
+ * @throws FatalError with all mistakes, grouped by cause; CairnError as `Store.write`
  */
-export function checkMembers(
-  file: string,
-  members: readonly Named[],
-  destination: Destination,
-): readonly Arrival[] {
-  const mistakes = new Mistakes();
-  const arrivals: Arrival[] = [];
-  for (const { name, given, value } of members) {
-    const collection = destination.registry.get(given) ?? destination.registry.get(name);
-    if (collection === undefined) {
-      mistakes.add(`${given}: no declaration covers it; use --collections`, pointerTo(given));
-    } else if (collection.isSingle) {
-      arrivals.push(arrivalOf(collection, given, [value], mistakes));
-    } else if (!Array.isArray(value)) {
-      mistakes.add(`${given}: it must be an array of records`, pointerTo(given));
-    } else arrivals.push(arrivalOf(collection, given, value, mistakes));
+export function importMembers(
+  { file, arrivals, mistakes: invalid }: ValidMembers,
+  { store, registry }: { readonly store: Store; readonly registry: Registry },
+  principal: Principal,
+): Promise<Imported> {
+  return store.write((tx) => {
+    const { memoryBytes, memoryMaxBytes } = store.status();
+    const mistakes = new Mistakes();
+    // A trial in memory has tables of its own.
+    const here = arrivals.map((each) => ({
+      ...each,
+      collection: registry.get(each.collection.name) ?? each.collection,
+    }));
+    const all = here.map((arrival) => createRecords(tx, principal, arrival, mistakes));
+    // Records with mistakes are not there, so references to them would look wrong, too.
+    if (invalid.length === 0 && mistakes.lines.length === 0)
+      for (const created of all) checkReferences(tx, principal, created, mistakes);
+    const left = Math.max(0, memoryMaxBytes - memoryBytes);
+    const problems = [...invalid, ...mistakes.lines, ...lackOfRoom(all, left)];
+    if (problems.length > 0) {
+      const text = `Cannot import ${file}, and nothing was written:\n  ${problems.join('\n  ')}`;
+      throw new FatalError(65, text);
+    }
+    const added = all.filter(({ entries }) => entries.size > 0);
+    const changed = arrivals.flatMap((each) => notesOf(each.collection.name, each.changed));
+    return {
+      added: new Map(added.map(({ collection, entries }) => [collection.name, entries.size])),
+      notes: [...changed, ...here.flatMap(addedAgain)],
+    };
+  });
+}
+
+/** Validates the records of one member of a file, each by itself. */
+function readMember(
+  { name: usable, given, value }: Named,
+  registry: Registry,
+  mistakes: Mistakes,
+): Arrival[] {
+  const collection = registry.get(given) ?? registry.get(usable);
+  if (collection === undefined) {
+    mistakes.add(`${given}: no declaration covers it; use --collections`, pointerTo(given));
+    return [];
   }
+  const { name, ids, isSingle } = collection;
+  const sent = isSingle ? [value] : value;
+  if (!Array.isArray(sent)) {
+    mistakes.add(`${given}: it must be an array of records`, pointerTo(given));
+    return [];
+  }
+  const { records, changed } =
+    ids === 'any' && areRecords(sent) ? withUsableIds(sent) : { records: sent, changed: new Map() };
+  const seen = new Set<string>();
+  const arrival: Arrival = { collection, records: [], changed, ids: seen, highest: 0 };
+  for (const [index, one] of records.entries()) {
+    const pointer = pointerTo(given) + (isSingle ? '' : `/${index}`);
+    addIssues(mistakes, name, pointer, () => {
+      const record = recordOf(collection, one);
+      const id = isSingle ? recordId(singleNumber) : record.id;
+      if (id !== undefined && seen.size === seen.add(String(id)).size)
+        throw issue('/id', 'must be that of no other record in the file');
+      if (isNumber(id)) arrival.highest = Math.max(arrival.highest, id);
+      arrival.records.push([{ ...record, id }, pointer]);
+    });
+  }
+  return [arrival];
+}
+
+/** Creates the records that are not in the store. Their references may lead to later ones. */
+function createRecords(
+  tx: Transaction,
+  principal: Principal,
+  arrival: Arrival,
+  mistakes: Mistakes,
+): Created {
+  const { collection, records } = arrival;
+  const { name, fields, ids, timestamps, isSingle } = collection;
+  const tools = { clock: systemClock, random: systemRandom };
+  const resource = new CollectionResource({ ...collection, references: undefined }, tools);
+  const entries = new Map<Entry, string>();
+  const create = ({ id, fields: sent }: NewRecord, isLast: boolean): Entry | undefined => {
+    const known = id === undefined ? undefined : collection.records.withId(id);
+    if (known !== undefined) {
+      if (looksSame(fields, known, sent)) return undefined;
+      throw isSingle
+        ? issue('', 'must be as it is in the store')
+        : issue('/id', 'must be that of no other record in the store');
+    }
+    const input = timestamps ? withTimes(sent) : sent;
+    const withId = ids === undefined || id === undefined ? input : { id, ...input };
+    return resource.insert(tx, principal, withId, chooseNumber(tx, arrival, id, isLast));
+  };
+  for (const [index, [record, pointer]] of records.entries()) {
+    const work = (): void => {
+      const entry = create(record, index === records.length - 1);
+      if (entry !== undefined) entries.set(entry, pointer);
+    };
+    addIssues(mistakes, name, pointer, work, describeDuplicate);
+  }
+  return { collection, entries };
+}
+
+const describeDuplicate = (issue: Issue): Issue =>
+  issue.code === 'not_unique' ? { ...issue, detail: 'must be unique' } : issue;
+
+/** Returns the fields of a record with both times, if the file has one. */
+function withTimes({ createdAt, updatedAt, ...others }: NewRecord['fields']): NewRecord['fields'] {
+  const created = createdAt ?? updatedAt;
+  if (created === undefined) return others;
+  return { ...others, createdAt: created, updatedAt: updatedAt ?? created };
+}
+
+/** True if an id can be the number of a record. */
+const isNumber = (id: RecordId | undefined): id is RecordId & number =>
+  typeof id === 'number' && Number.isInteger(id) && id > 0 && id < 2 ** 52;
+
+/** True if the numbers of this many records, up to `highest`, would take too much memory. */
+const isFar = (highest: number, count: number): boolean =>
+  highest > idsFree + count * idsPerRecordMax;
+
+/**
+ * Returns the number of a new record: its id, if the order of the file stays, or else the next one.
+ * A record without an id gets its number as the id, so it is none that the file gives to another.
+ * The last number is not below the highest id, so that ids made later are higher.
+ */
+function chooseNumber(
+  tx: Transaction,
+  { collection, records, ids, highest }: Arrival,
+  id: RecordId | undefined,
+  isLast: boolean,
+): number {
+  const table = tx.of(collection.records);
+  const { nextId } = table;
+  const areNumbers = collection.ids === undefined;
+  if (isNumber(id) && (areNumbers || (id >= nextId && !isFar(id, records.length)))) return id;
+  let number = areNumbers || isLast ? Math.max(nextId, highest) : nextId;
+  const isTaken = (): boolean =>
+    ids.has(String(number)) || table.withId(recordId(number)) !== undefined;
+  while (id === undefined && isTaken()) number += 1;
+  return number;
+}
+
+/** Checks the references of the records that were created, as POST does. */
+function checkReferences(
+  tx: Transaction,
+  principal: Principal,
+  { collection, entries }: Created,
+  mistakes: Mistakes,
+): void {
+  const { name, outgoing, references } = collection;
+  const describe = (issue: Issue): Issue => {
+    const reference = outgoing.find(({ name }) =>
+      `${issue.pointer}/`.startsWith(`${pointerTo(name)}/`),
+    );
+    if (reference === undefined) return issue;
+    const detail = `must be the id of one of the ${reference.to.name}`;
+    return { ...issue, pointer: pointerTo(reference.name), detail };
+  };
+  for (const [entry, pointer] of outgoing.length > 0 ? entries : []) {
+    const check = (): void => references?.check(tx, principal, collection, entry);
+    addIssues(mistakes, name, pointer, check, describe);
+  }
+}
+
+/** Says what has no room for the records that were created: one commit, or the memory. */
+function lackOfRoom(all: readonly Created[], left: number): string[] {
   let bytes = 0;
   let memoryBytes = 0;
-  for (const { collection, records, ids, highest } of arrivals) {
-    const { name } = collection;
-    for (const { fields } of records) {
-      bytes += Buffer.byteLength(JSON.stringify(fields)) + name.length + entryBytes;
-      memoryBytes += sizeOf({ id: 0, revision: 0, ownerId: 0, ...fields });
-    }
-    if (collection.ids === undefined && isFar(highest, Math.max(records.length, ids.size)))
-      mistakes.add(`${name}: the ids lie too far apart`, `the highest is ${highest}`);
-  }
-  // Records with mistakes have no ids, so references to them would look wrong, too.
-  for (const { collection, references } of mistakes.lines.length === 0 ? arrivals : []) {
-    for (const [field, to, places] of references) {
-      const target = arrivals.find((each) => each.collection.name === to.name);
-      for (const [id, pointer] of places) {
-        const stored = to.records.withId(id);
-        if (target?.ids.get(String(id)) === id || (stored && idOf(stored) === id)) continue;
-        const { name } = collection;
-        mistakes.add(`${name}: ${field} must be the id of one of the ${to.name}`, pointer);
-      }
+  for (const { collection, entries } of all) {
+    for (const entry of entries.keys()) {
+      bytes += Buffer.byteLength(JSON.stringify(entry)) + collection.name.length + entryBytes;
+      memoryBytes += sizeOf(entry);
     }
   }
-  const problems = [...mistakes.lines];
+  const problems: string[] = [];
   if (bytes > commitBytesMax) {
     const most = `at most ${inMiB(commitBytesMax)} of records are written at once`;
     problems.push(`${most}, and it has ${inMiB(bytes)}: split it`);
   }
-  const { memoryBytes: inUse, memoryMaxBytes } = destination.store.status();
-  const left = Math.max(0, memoryMaxBytes - inUse);
   if (memoryBytes > left) {
     const figures = `take at least ${inMiB(memoryBytes)} of memory, and ${inMiB(left)} are left`;
     problems.push(`the records ${figures}: split it, or raise --memory-max`);
   }
-  if (problems.length === 0) return arrivals;
-  const text = `Cannot import ${file}, and nothing was written:\n  ${problems.join('\n  ')}`;
-  throw new FatalError(65, text);
-}
-
-/** Checks the records of one collection, and adds their mistakes to the others. */
-function arrivalOf(
-  collection: Declared,
-  given: string,
-  sent: readonly JsonValue[],
-  mistakes: Mistakes,
-): Arrival {
-  const { name, ids, unique, outgoing } = collection;
-  const { records: values, changed } =
-    ids === 'any' && areRecords(sent) ? withUsableIds(sent) : { records: sent, changed: new Map() };
-  const arrival: Arrival = {
-    collection,
-    changed,
-    records: [],
-    ids: new Map(),
-    highest: 0,
-    keys: unique.map(([field, keyOf]) => [field, keyOf, new Set()]),
-    references: outgoing.map(({ name, to }) => [name, to, new Map()]),
-  };
-  for (const [index, value] of values.entries()) {
-    const pointer = pointerTo(given) + (collection.isSingle ? '' : `/${index}`);
-    addIssues(mistakes, name, pointer, () => {
-      const record = recordOf(collection, value);
-      const id = collection.isSingle ? recordId(singleNumber) : record.id;
-      register(arrival, { ...record, id }, pointer);
-    });
-  }
-  return arrival;
-}
-
-/**
- * Counts a record in.
- * @throws CairnError `validation_failed` where another record has its id, or a value that is unique
- */
-function register(arrival: Arrival, record: NewRecord, pointer: string): void {
-  const { collection, records, ids, keys, references } = arrival;
-  const { id, fields } = record;
-  const known = id === undefined ? undefined : collection.records.withId(id);
-  if (known !== undefined && !looksSame(collection.fields, known, fields)) {
-    if (collection.isSingle) throw issue('', 'must be as it is in the store');
-    throw issue('/id', 'must be that of no other record in the store');
-  }
-  if (id !== undefined && ids.has(String(id))) {
-    throw issue('/id', 'must be that of no other record in the file');
-  }
-  for (const [field, keyOf, seen] of keys) {
-    const key = keyOf(fields);
-    if (key === undefined) continue;
-    const holder = collection.records.find(field, key);
-    if (seen.has(key) || (holder !== undefined && holder !== known)) {
-      throw issue(pointerTo(field), 'must be unique');
-    }
-    seen.add(key);
-  }
-  for (const [field, , places] of references) {
-    for (const target of [idsIn(fields, field) ?? []].flat()) {
-      if (!places.has(target)) places.set(target, pointer + pointerTo(field));
-    }
-  }
-  if (id !== undefined) ids.set(String(id), id);
-  if (isNumber(id)) arrival.highest = Math.max(arrival.highest, id);
-  if (known !== undefined) return;
-  checkSize(collection.fields, fields, collection.recordBytesMax);
-  records.push(record);
+  return problems;
 }
 
 /**
  * Says of which records without ids the store has others with the same values: the file was probably
  * imported before.
  */
-export function addedAgain(arrivals: readonly Arrival[]): string[] {
-  return arrivals.flatMap(({ collection, records }) => {
-    const { name, fields, timestamps } = collection;
-    const news = records.filter(({ id }) => id === undefined);
-    if (collection.isSingle || news.length === 0 || collection.records.size === 0) return [];
-    const textOf = (record: object): string => {
-      const { id, createdAt, updatedAt, ...values } = representationOf(fields, record);
-      return JSON.stringify(timestamps ? values : { ...values, createdAt, updatedAt });
-    };
-    const stored = new Set(collection.records.view().blocks.flat().map(textOf));
-    const again = news.filter((record) => stored.has(textOf(record.fields))).length;
-    if (again === 0) return [];
-    const [have, were] = again === 1 ? ['record has', 'was'] : ['records have', 'were'];
-    const count = again.toLocaleString('en');
-    const advice = 'give ids, so that a file can be imported twice';
-    return `${name}: ${count} ${have} no id, and ${were} added again beside equal ones; ${advice}`;
-  });
-}
-
-/** Whether an id can be the number of a record. */
-const isNumber = (id: RecordId | undefined): id is RecordId & number =>
-  typeof id === 'number' && Number.isInteger(id) && id > 0 && id < 2 ** 52;
-
-/** Whether the numbers of as many records, up to this one, would take too much memory. */
-const isFar = (highest: number, count: number): boolean =>
-  highest > idsFree + count * idsPerRecordMax;
-
-/**
- * Yields the records with their numbers, in the order of the file. Where ids can be the numbers,
- * they are; else the last record has the highest of them, so that ids made later are higher.
- */
-function* numbered({ collection, records, ids, highest }: Arrival): Generator<[NewRecord, number]> {
-  const { nextId } = collection.records;
-  const isTaken = (id: number): boolean =>
-    ids.has(String(id)) || collection.records.withId(recordId(id)) !== undefined;
-  let last = nextId - 1;
-  const areNumbers =
-    !isFar(highest, records.length) &&
-    records.every(({ id }) => {
-      const isNext = isNumber(id) && id > last;
-      if (isNext) last = id;
-      return isNext;
-    });
-  let next = nextId;
-  if (collection.ids === undefined) next = Math.max(highest + 1, nextId);
-  for (const [index, record] of records.entries()) {
-    const { id } = record;
-    const isLast = index === records.length - 1;
-    if (isNumber(id) && (areNumbers || collection.ids === undefined)) {
-      yield [record, id];
-      continue;
-    }
-    if (isLast && collection.ids !== undefined) next = Math.max(next, highest);
-    while (id === undefined && isTaken(next)) next += 1;
-    yield [record, next];
-    next += 1;
-  }
-}
-
-/** Returns the function of the member for an id that is not the number of its record. */
-function keysOf({ collection, ids }: Arrival) {
-  const areTexts = makesTexts(collection) || [...ids.values()].some((id) => typeof id === 'string');
-  return ({ id }: NewRecord, number: number) => {
-    const made = areTexts ? uuid7(systemClock.now(), systemRandom) : number;
-    return storedKey(id ?? recordId(made), number);
+function addedAgain({ collection, records }: Arrival): string[] {
+  const { name, fields, timestamps, isSingle } = collection;
+  const news = records.filter(([{ id }]) => id === undefined);
+  if (isSingle || news.length === 0 || collection.records.size === 0) return [];
+  const textOf = (record: object): string => {
+    const { id, createdAt, updatedAt, ...values } = representationOf(fields, record);
+    return JSON.stringify(timestamps ? values : { ...values, createdAt, updatedAt });
   };
-}
-
-/** Writes all new records in one commit, and returns their numbers. */
-export async function writeArrivals(
-  arrivals: readonly Arrival[],
-  { store }: Destination,
-  ownerId: number,
-): Promise<ReadonlyMap<string, number>> {
-  const news = arrivals.filter(({ records }) => records.length > 0);
-  const insertAll = (transaction: Transaction): void => {
-    for (const arrival of news) {
-      const { collection } = arrival;
-      const records = transaction.of(collection.records);
-      const keyOf = keysOf(arrival);
-      for (const [record, number] of numbered(arrival)) {
-        const key = keyOf(record, number);
-        records.insert({ ownerId, ...key, ...withTimes(collection, record.fields) }, number);
-      }
-    }
-  };
-  if (news.length > 0) await store.write(insertAll);
-  return new Map(news.map(({ collection, records }) => [collection.name, records.length]));
-}
-
-function withTimes({ timestamps }: Declared, fields: NewRecord['fields']) {
-  if (!timestamps) return fields;
-  const now = new Date(systemClock.now()).toISOString();
-  const { createdAt = fields['updatedAt'] ?? now, updatedAt = createdAt, ...others } = fields;
-  return { ...others, createdAt, updatedAt };
+  const stored = new Set(collection.records.view().blocks.flat().map(textOf));
+  const again = news.filter(([record]) => stored.has(textOf(record.fields))).length;
+  if (again === 0) return [];
+  const [have, were] = again === 1 ? ['record has', 'was'] : ['records have', 'were'];
+  const count = again.toLocaleString('en');
+  const advice = 'give ids, so that a file can be imported twice';
+  return [`${name}: ${count} ${have} no id, and ${were} added again beside equal ones; ${advice}`];
 }
