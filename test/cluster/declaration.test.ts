@@ -76,6 +76,16 @@ test('fields that are optional or have a default are added while the nodes run, 
   assert.deepEqual((await ask(last, 'GET', '/books/1')).body, { ...expected[0], title: 'Emma II' });
 });
 
+test('hints for the page, and who may set a field, are changed while the nodes run', async (t) => {
+  const etcd = await startEtcd(t);
+  await startServer(t, etcd, { books: { state, note: optional } });
+  const before = declarationIn(etcd);
+  const colors = { new: 'green' } as const;
+  const note = { ...optional, label: 'What readers say', set: ['admin'] } as const;
+  await startServer(t, etcd, { books: { state: { ...state, label: 'State', colors }, note } });
+  assert.deepEqual(declarationIn(etcd), before);
+});
+
 test('a collection is added while the nodes run', async (t) => {
   const etcd = await startEtcd(t);
   const old = await startServer(t, etcd, { books: { title: text } });

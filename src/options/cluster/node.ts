@@ -288,6 +288,10 @@ const notCompared = new Set([
   'show',
   'description',
   'example',
+  'label',
+  'format',
+  'colors',
+  'set',
 ]);
 
 const inOrder = (members: readonly (readonly [name: string, value: unknown])[]): object =>
