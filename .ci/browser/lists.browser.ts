@@ -466,7 +466,7 @@ visitTest('columns are sized by dragging, and this browser keeps it', {
   const before = await widths();
   const box = (await browser.run(heads))[2];
   await browser.run('document.querySelector(".handle").onpointerenter()');
-  await browser.until('return performance.getEntriesByName(`${origin}/page/views/columns.js`).length > 0');
+  await browser.until('return performance.getEntriesByName(`${origin}/-/page/views/columns.js`).length > 0');
   await browser.drag([box.right - 3, box.top + 9], [box.right - 103, box.top + 9]);
   await browser.until('return document.querySelector(".sized")');
   const narrow = before.map((width, index) => (index === 2 ? width - 100 : width));

@@ -235,7 +235,7 @@ visitTest('the first row is drawn after two round trips and 130 kB as served', {
     const entries = [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')];
     return entries.map((entry) => entry.toJSON());
   `);
-  const isOwn = ({ name }: Timing): boolean => name.includes('/page/') || name.startsWith(`${server.url}/#`);
+  const isOwn = ({ name }: Timing): boolean => name.includes('/-/page/') || name.startsWith(`${server.url}/#`);
   const bytes = timings.filter(isOwn).reduce((sum, { decodedBodySize }) => sum + decodedBodySize, 0);
   const served = timings.reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0);
   t.diagnostic(`${bytes} bytes, ${served} as served`);
@@ -245,11 +245,11 @@ visitTest('the first row is drawn after two round trips and 130 kB as served', {
   // The page; then its modules, its style and the description of the API; then the rows and the user who is signed in.
   const rows = timings.find(({ name }) => name.includes('/items?'));
   const before = timings.filter(({ responseEnd }) => responseEnd <= (rows?.startTime ?? 0));
-  const waits = before.filter(({ name }) => !name.includes('/page/') && !name.includes('openapi'));
+  const waits = before.filter(({ name }) => !name.includes('/-/page/') && !name.includes('openapi'));
   assert.deepEqual(waits.map(({ name }) => name.replace(/#.*/, '')), [`${server.url}/`]);
   const repeated = server.requests.filter((line, index) => server.requests.indexOf(line) !== index);
   assert.deepEqual(
-    repeated.filter((line) => line !== 'GET /page/icon.svg'), [],
+    repeated.filter((line) => line !== 'GET /-/page/icon.svg'), [],
     'nothing is asked for twice',
   );
   // The browser wants the icon for its tab, and the page for its head; no view wants it again.

@@ -1,5 +1,5 @@
 /** First segments of the server's own paths, and names of its tables. A test holds them. */
-const names: readonly string[] = ['livez', 'readyz', 'page', 'idempotency-keys'];
+const names: readonly string[] = ['livez', 'readyz', 'idempotency-keys'];
 const namesWithUsers: readonly string[] = [
   ...names,
   ...['status', 'changes', 'users', 'login', 'logout', 'tokens', 'me', 'dashboard', 'sessions'],

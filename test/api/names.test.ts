@@ -105,10 +105,21 @@ test('a collection cannot have the name of a path or table of the server', async
   for (const users of [true, false]) {
     const segments = (await allRoutes([], { users })).map(({ path }) => path.split('/')[1] ?? '');
     const paths = new Set(segments.filter((name) => !free.includes(name) && (users || !accounts.includes(name))));
-    const tables = ['page', 'idempotency-keys', ...(users ? ['api-keys', 'apiKeys'] : [])];
+    const tables = ['idempotency-keys', ...(users ? ['api-keys', 'apiKeys'] : [])];
     assert.deepEqual([...takenNames(users)].sort(), [...paths, ...tables].sort());
   }
 });
 
 /** Without users these are served elsewhere, or not at all. */
 const accounts = ['status', 'changes', 'keys'];
+
+test('a collection may be called page, and the page loads its files', async (t) => {
+  const page = defineCollection({ name: 'page', fields: { title: { kind: 'text' } } });
+  const { app, ask } = await openTestApp(t, { collections: [page], auth: 'none' });
+  assert.equal((await ask('POST', '/page', { json: { title: 'x' } })).status, 201);
+  assert.equal((await ask('GET', '/page/1')).status, 200);
+  const { body } = await app.inject({ target: '/' });
+  const files = [...body.matchAll(/(?:href|src)="(-\/page\/[^"]*)"/g)].map(([, path]) => path);
+  assert.ok(files.length > 5);
+  for (const path of files) assert.equal((await app.inject({ target: `/${path}` })).status, 200, path);
+});

@@ -46,7 +46,7 @@ async function useAll(url: string): Promise<void> {
       done.push(`${method} ${path}`);
     }
   }
-  for (const path of ['/', '/page/app.js', '/nothing']) await fetch(url + path).then((response) => response.text());
+  for (const path of ['/', '/-/page/app.js', '/nothing']) await fetch(url + path).then((response) => response.text());
   assert.ok(done.length > 20, done.join(', '));
 }
 

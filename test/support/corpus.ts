@@ -120,8 +120,8 @@ type Changed = readonly [file: unknown, notes: readonly string[], exported: unkn
 export const changed: Readonly<Record<string, Changed>> = {
   'a path of the server': [
     { changes: [{ id: 1 }], page: [], batch: [{ id: 1 }] },
-    ['"changes" is called changes_', '"page" is called page_'],
-    { changes_: [{ id: 1 }], page_: [], batch: [{ id: 1 }] },
+    ['"changes" is called changes_'],
+    { changes_: [{ id: 1 }], page: [], batch: [{ id: 1 }] },
   ],
   'names of other letters': [
     { ключи: [{ id: 1 }], 名前: [] }, ['"ключи" is called _____', '"名前" is called __'],

@@ -25,7 +25,7 @@ test('every file of the page is served unchanged with its own strong entity tag'
   assert.equal(pageRoutes(false).length, pageFiles.length);
   const tags = new Set<string>();
   for (const name of pageFiles) {
-    const { body, fields } = await app.inject({ target: name === 'index.html' ? '/' : `/page/${name}` });
+    const { body, fields } = await app.inject({ target: name === 'index.html' ? '/' : `/-/page/${name}` });
     assert.equal(body, read(name), name);
     assert.match(fields.get('etag') ?? '', /^"[\w-]{22}"$/);
     tags.add(fields.get('etag') ?? '');
@@ -38,7 +38,7 @@ test('public files are compressed for callers that accept gzip, with their own e
   t.after(() => app.close());
   const zipped = ['gzip', 'gzip, deflate, br', 'br;q=1, GZIP; q=0.5', 'deflate,gzip;q=1'];
   const plain = ['', 'br', 'gzip;q=0', 'gzip; q=0.000', 'x-gzip', 'gzip2', 'identity'];
-  for (const target of ['/page/page.css', '/openapi.json']) {
+  for (const target of ['/-/page/page.css', '/openapi.json']) {
     const ask = (coding: string) => app.inject({ target, fields: { 'accept-encoding': coding } });
     const tags = new Map<string | undefined, string | undefined>();
     for (const coding of [...zipped, ...plain]) {
@@ -64,7 +64,7 @@ test('every reference in a file leads to an asset', () => {
     }
     for (const [, target = ''] of read(name).matchAll(/(?:\bfrom |\bimport\()'(\.[^']*)'/g)) {
       const path = resolved(name, target);
-      if (path !== 'types.js' && !assets.has(`/page/${path}`)) missing.push(`${name}: ${target}`);
+      if (path !== 'types.js' && !assets.has(`/-/page/${path}`)) missing.push(`${name}: ${target}`);
     }
   }
   assert.deepEqual(missing, []);
@@ -107,7 +107,7 @@ test('the files of the first view stay small', () => {
   }
   const bytes = [...needed].reduce((sum, name) => sum + gzipSync(read(name)).length, 0);
   assert.ok(bytes <= coldBytesMax, `the first view needs ${bytes} bytes`);
-  const preloaded = [...read('index.html').matchAll(/modulepreload" href="page\/([^"]*)"/g)].map(([, name]) => name);
+  const preloaded = [...read('index.html').matchAll(/modulepreload" href="-\/page\/([^"]*)"/g)].map(([, name]) => name);
   const modules = [...needed].filter((name) => name.endsWith('.js') && !['app.js', 'views/keys.js'].includes(name));
   assert.deepEqual(preloaded.sort(), modules.sort(), 'all of them are asked for at once');
 });

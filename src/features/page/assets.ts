@@ -34,7 +34,7 @@ export function pageRoutes(isOpen: boolean, hasImages = false): Route[] {
     ? fixedFields.map((field) => field.replace("img-src 'self'", "img-src 'self' https:"))
     : fixedFields;
   return files.map((name) => {
-    const path = name === 'index.html' ? '/' : `/page/${name}`;
+    const path = name === 'index.html' ? '/' : `/-/page/${name}`;
     let file: FixedContent | undefined;
     return {
       method: 'GET',
