@@ -2,7 +2,6 @@ import type { JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import { recordId, type RecordId } from '../base/record-id.ts';
 import { didYouMean } from '../base/search.ts';
-import { timers } from '../base/system.ts';
 import { OptionError } from '../config/options.ts';
 import { isObject } from '../schema/declaration.ts';
 
@@ -103,21 +102,4 @@ export function refusePromise(value: unknown, what: string): void {
   if (!isThenable(value)) return;
   Promise.resolve(value).catch(() => undefined);
   throw new TypeError(`${what} must be synchronous: it returned a promise`);
-}
-
-/** Waits for `work`, but no longer than `timeoutMs`. @throws what `late` returns */
-export async function inTime<T>(
-  work: Promise<T>,
-  timeoutMs: number,
-  late: () => Error,
-): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const end = new Promise<never>((_, reject) => {
-    timer = timers.setTimeout(() => reject(late()), timeoutMs);
-  });
-  try {
-    return await Promise.race([work, end]);
-  } finally {
-    timers.clearTimeout(timer);
-  }
 }

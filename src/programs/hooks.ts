@@ -6,10 +6,11 @@ import { CairnError, invariant, InvariantError, type ErrorCode } from '../base/e
 import type { JsonObject, JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import { idOf } from '../base/record-id.ts';
+import { timers } from '../base/system.ts';
 import { checkEntry } from '../collections/resource.ts';
 import { isObject } from '../schema/declaration.ts';
 import { draft } from '../schema/validate.ts';
-import { checkMembers, idGiven, inTime, isPlain, jsonOf, nameGiven } from './given.ts';
+import { checkMembers, idGiven, isPlain, jsonOf, nameGiven } from './given.ts';
 import type { Declared, Registry } from '../collections/registry.ts';
 import type { Observe } from '../collections/writes.ts';
 import type { Shape } from '../schema/field.ts';
@@ -96,7 +97,18 @@ export function hooked(
   };
   return {
     observer: (registry) => observerOf(hooks, registry, begin),
-    settled: () => settled(running).catch(onError),
+    async settled() {
+      const ended = async (): Promise<void> => {
+        while (running.size > 0) await Promise.all(running);
+      };
+      const stop = new AbortController();
+      const late = timers.sleep(limits.drainTimeoutMs, undefined, { signal: stop.signal }).then(
+        () => onError(new Error(lateMessage)),
+        () => undefined,
+      );
+      await Promise.race([ended(), late]);
+      stop.abort();
+    },
   };
 }
 
@@ -107,17 +119,8 @@ function checkHooks(hooks: Hooks): void {
   checkMembers('hooks', isOwn ? { beforeWrite, afterWrite } : hooks, hookKinds);
 }
 
+const lateMessage = `Cannot wait for afterWrite any longer: it takes over ${limits.drainTimeoutMs / 1000} s`;
 const hookKinds = { beforeWrite: 'function', afterWrite: 'function' } as const;
-
-/** Waits until none is running. @throws Error where one takes longer than a stop */
-function settled(running: ReadonlySet<Promise<void>>): Promise<void> {
-  const ended = async (): Promise<void> => {
-    while (running.size > 0) await Promise.all(running);
-  };
-  const seconds = limits.drainTimeoutMs / 1000;
-  const message = `Cannot wait for afterWrite any longer: it takes over ${seconds} s`;
-  return inTime(ended(), limits.drainTimeoutMs, () => new Error(message));
-}
 
 function observerOf(hooks: Hooks, registry: Registry, begin: (change: Change) => void): Observe {
   return (tx, principal) => {
