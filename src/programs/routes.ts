@@ -6,7 +6,6 @@ import { idempotencyKeyOf } from '../http/idempotency-key.ts';
 import { isScalar, type JsonObject, type Scalar } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import { didYouMean } from '../base/search.ts';
-import type { RecordId } from '../base/record-id.ts';
 import type { Registry } from '../collections/registry.ts';
 import { anyAccess } from '../collections/declaration.ts';
 import { OptionError } from '../config/options.ts';
@@ -225,7 +224,7 @@ function answer<A>(own: OwnRoute<A>, call: Call, tools: RouteTools<A>): Reply | 
   const { request, principal } = call;
   const { app, program } = tools.running();
   const closing = new AbortController();
-  const given = new HandlerCall(call, parametersOf(own.query, call.query), app, closing.signal);
+  const given = toHandlerCall(call, parametersOf(own.query, call.query), app, closing.signal);
   // What a route reads has been checked by its own shapes.
   const typed = given as unknown as RouteCall<never, never, A, never>;
   if (own.write === undefined) {
@@ -346,47 +345,32 @@ const ofSender: ReadonlySet<string> = new Set([
   ...['upgrade', 'content-length', 'date', 'x-request-id'],
 ]);
 
-/** A call as its handler sees it. What the handler does not ask for is not made. */
-class HandlerCall<A> implements RouteCall<unknown, unknown, A> {
-  readonly id: RecordId;
-  readonly query: unknown;
-  readonly body: unknown;
-  readonly app: A;
-  readonly #call: Call;
-  readonly #closing: AbortSignal;
-  #request: RouteCall<unknown, unknown, A>['request'] | undefined;
-  #signal: AbortSignal | undefined;
-
-  /** @param closing is aborted when the app closes */
-  constructor(call: Call, query: unknown, app: A, closing: AbortSignal) {
-    this.id = call.id;
-    this.query = query;
-    this.body = call.route.body?.isRaw ? call.sent : call.body;
-    this.app = app;
-    this.#call = call;
-    this.#closing = closing;
-  }
-
-  get caller(): Caller {
-    return callerOf(this.#call.principal);
-  }
-
-  get request(): RouteCall<unknown, unknown, A>['request'] {
-    const { request } = this.#call;
-    const { id, method, target, address, fields } = request;
-    const signal = (): AbortSignal => this.signal;
-    return (this.#request ??= {
-      ...{ id, method, target, address },
+/** Returns a call as its handler sees it. `closing` is aborted when the app closes. */
+function toHandlerCall<A>(
+  { id, principal, route, body, sent, request }: Call,
+  query: unknown,
+  app: A,
+  closing: AbortSignal,
+): RouteCall<unknown, unknown, A> {
+  const { fields, method, target, address } = request;
+  let signal: AbortSignal | undefined;
+  const call: RouteCall<unknown, unknown, A> = {
+    ...{ id, query, app, body: route.body?.isRaw ? sent : body },
+    get caller() {
+      return callerOf(principal);
+    },
+    get signal() {
+      return (signal ??= AbortSignal.any([request.signal, closing]));
+    },
+    request: {
+      ...{ id: request.id, method, target, address },
       get signal() {
-        return signal();
+        return call.signal;
       },
       header: (name) => fields.get(name),
-    });
-  }
-
-  get signal(): AbortSignal {
-    return (this.#signal ??= AbortSignal.any([this.#call.request.signal, this.#closing]));
-  }
+    },
+  };
+  return call;
 }
 
 /** Reads the parameters of a query. @throws CairnError `invalid_query` */
