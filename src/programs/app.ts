@@ -261,7 +261,7 @@ function recordsOf(program: Program, { operations }: Application): Records {
   const ofUsers = new ProgramOperations(operations.users, program);
   const { createMany: _, ...users } = ofUsers.collection;
   const setPassword: ProgramUsers['setPassword'] = (id, password, options) =>
-    program.begin(async () => void (await users.change(id, { password }, options)));
+    users.change(id, { password }, options).then(() => undefined);
   const records = {
     single(given: unknown) {
       const { collection } = program.find('single', given).operations;

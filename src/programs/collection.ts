@@ -1,3 +1,4 @@
+import type { Prepared } from '../accounts/users.ts';
 import type { Principal } from '../auth/access.ts';
 import { isScalar, type JsonObject, type JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
@@ -215,19 +216,6 @@ export class ProgramOperations {
     return caller;
   }
 
-  /** Returns what a change is of, and what it is. @throws CairnError `validation_failed` */
-  change(
-    method: 'replace' | 'change',
-    principal: Principal,
-    id: number | string,
-    sent: unknown,
-    options: WriteOptions,
-  ): readonly [target: Target, draft: unknown] {
-    const [kind] = methods[method];
-    const draft = this.served.collection.bodies[kind].validate(jsonOf(sent), principal);
-    return [this.target(principal, id, options), draft];
-  }
-
   target(principal: Principal, id: number | string, { ifVersion }: WriteOptions): Target {
     const precondition: Precondition = (revision) => {
       const version = revision === undefined ? undefined : this.served.tagOf(revision);
@@ -343,47 +331,76 @@ function readsOf(operations: ProgramOperations): Pick<Sending, 'get' | 'list' | 
   };
 }
 
+/** A write that was checked. */
+interface Plan<T> {
+  readonly principal: Principal;
+  /** Does slow work before the transaction. */
+  readonly prepare?: () => Promise<Prepared> | undefined;
+  readonly run: (tx: Transaction, prepared?: Prepared) => T;
+}
+
+/** Returns the checks of each write. `caller` is that of a transaction, which has no `as`. */
+export function plansOf(operations: ProgramOperations, caller?: Principal) {
+  const { resource, collection } = operations.served;
+  const { create, ...bodies } = collection.bodies;
+  const change =
+    (method: 'replace' | 'change') =>
+    (id: number | string, sent: unknown, options: WriteOptions = {}): Plan<JsonValue> => {
+      const principal = operations.admit(method, options, id, caller);
+      const draft = bodies[methods[method][0]].validate(jsonOf(sent), principal);
+      const target = operations.target(principal, id, options);
+      return {
+        principal,
+        prepare: () => resource.prepareChange?.(target, draft),
+        run: (tx, prepared) =>
+          operations.shown(resource.change(tx, target, draft, prepared).record),
+      };
+    };
+  return {
+    create(record: unknown, options: As = {}): Plan<JsonValue> {
+      const principal = operations.admit('create', options, undefined, caller);
+      const input = create.validate(jsonOf(record), principal);
+      return {
+        principal,
+        prepare: () => resource.prepareCreate?.(principal, input, ''),
+        run: (tx, prepared) => operations.shown(resource.create(tx, principal, input, prepared)),
+      };
+    },
+    createMany(sent: readonly unknown[], options: As = {}): Plan<JsonValue[]> {
+      const principal = operations.admit('createMany', options, undefined, caller);
+      const inputs = validateElements(jsonOf(sent), (one) => create.validate(one, principal));
+      const run = (tx: Transaction) => resource.createMany?.(tx, principal, inputs) ?? [];
+      return { principal, run: (tx) => run(tx).map((one) => operations.shown(one)) };
+    },
+    replace: change('replace'),
+    change: change('change'),
+    remove(id: number | string, options: WriteOptions = {}): Plan<void> {
+      const principal = operations.admit('remove', options, id, caller);
+      const target = operations.target(principal, id, options);
+      return { principal, run: (tx) => resource.remove(tx, target) };
+    },
+  };
+}
+
 function writesOf(
   operations: ProgramOperations,
 ): Pick<Sending, 'create' | 'createMany' | 'replace' | 'change' | 'remove'> {
-  const { served, program } = operations;
-  const { resource } = served;
-  const { create } = served.collection.bodies;
-  const { writes } = program.data;
-  const own =
-    <A extends unknown[], T>(write: (...given: A) => Promise<T>) =>
+  const { program } = operations;
+  const write =
+    <A extends unknown[], T>(plan: (...given: A) => Plan<T>) =>
     (...given: A): Promise<T> =>
-      program.begin(() => write(...given));
-  const change = (method: 'replace' | 'change') =>
-    own(async (id: number | string, sent: unknown, options: WriteOptions = {}) => {
-      const principal = operations.admit(method, options, id);
-      const [target, draft] = operations.change(method, principal, id, sent, options);
-      const prepared = await resource.prepareChange?.(target, draft);
-      const work = (tx: Transaction): StoredRecord =>
-        resource.change(tx, target, draft, prepared).record;
-      return operations.shown(await writes.write(principal, work));
-    });
+      program.begin(async () => {
+        const { principal, prepare, run } = plan(...given);
+        const prepared = await prepare?.();
+        return program.data.writes.write(principal, (tx) => run(tx, prepared));
+      });
+  const { create, createMany, replace, change, remove } = plansOf(operations);
   return {
-    create: own(async (record: unknown, options: As = {}) => {
-      const principal = operations.admit('create', options);
-      const input = create.validate(jsonOf(record), principal);
-      const prepared = await resource.prepareCreate?.(principal, input, '');
-      const work = (tx: Transaction) => resource.create(tx, principal, input, prepared);
-      return operations.shown(await writes.write(principal, work));
-    }),
-    createMany: own(async (sent: readonly unknown[], options: As = {}) => {
-      const principal = operations.admit('createMany', options);
-      const inputs = validateElements(jsonOf(sent), (one) => create.validate(one, principal));
-      const work = (tx: Transaction) => resource.createMany?.(tx, principal, inputs) ?? [];
-      return (await writes.write(principal, work)).map((one) => operations.shown(one));
-    }),
-    replace: change('replace'),
-    change: change('change'),
-    remove: own(async (id: number | string, options: WriteOptions = {}) => {
-      const principal = operations.admit('remove', options, id);
-      const target = operations.target(principal, id, options);
-      await writes.write(principal, (tx) => resource.remove(tx, target));
-    }),
+    create: write(create),
+    createMany: write(createMany),
+    replace: write(replace),
+    change: write(change),
+    remove: write(remove),
   };
 }
 

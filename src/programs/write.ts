@@ -5,8 +5,8 @@ import { isScalar, type JsonObject, type JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { Declared } from '../collections/registry.ts';
 import type { StoredRecord, Transaction } from '../store/store.ts';
-import { singleOf, type Found, type Program, type WriteOptions } from './collection.ts';
-import { idGiven, jsonOf } from './given.ts';
+import { plansOf, singleOf, type Found, type Program, type WriteOptions } from './collection.ts';
+import { idGiven } from './given.ts';
 import type { Input, Output, Patch, ReferenceName, Single, UniqueName } from './types.ts';
 
 /** One transaction of a program, which is all or nothing. It is used while its work runs. */
@@ -84,18 +84,15 @@ function transactionCollection(
   { declared, operations }: Found,
 ): Sending {
   const { served } = operations;
-  const { collection, resource } = served;
   const records = tx.of(declared.records);
   const { test: isRead = () => true } = served.reader(principal, 'read');
   const { test: isListed } = served.reader(principal, 'list');
   const shown = (record: StoredRecord): JsonValue => operations.shown(record);
-  const change =
-    (method: 'replace' | 'change') =>
-    (id: number | string, sent: unknown, options: WriteOptions = {}): JsonValue => {
-      operations.admit(method, options, id, principal);
-      const [target, draft] = operations.change(method, principal, id, sent, options);
-      return shown(resource.change(tx, target, draft).record);
-    };
+  const write =
+    <A extends unknown[], T>(plan: (...given: A) => { run(tx: Transaction): T }) =>
+    (...given: A): T =>
+      plan(...given).run(tx);
+  const { create, replace, change, remove } = plansOf(operations, principal);
   return {
     // Plain JavaScript may pass options, of which it has none.
     get(id, options = {}) {
@@ -124,17 +121,10 @@ function transactionCollection(
       const listed = [...records.referring(field, idGiven(id))].filter(isListed);
       return Object.assign(listed.map(shown), { count: listed.length });
     },
-    create(record, options = {}) {
-      operations.admit('create', options, undefined, principal);
-      const input = collection.bodies.create.validate(jsonOf(record), principal);
-      return shown(resource.create(tx, principal, input));
-    },
-    replace: change('replace'),
-    change: change('change'),
-    remove(id, options = {}) {
-      operations.admit('remove', options, id, principal);
-      resource.remove(tx, operations.target(principal, id, options));
-    },
+    create: write(create),
+    replace: write(replace),
+    change: write(change),
+    remove: write(remove),
   };
 }
 
