@@ -44,7 +44,7 @@ export const sessionFields = {
   createdAt: { kind: 'timestamp' },
   lastSeenAt: { kind: 'timestamp' },
   expiresAt: { kind: 'timestamp' },
-  current: { kind: 'boolean', description: 'Whether it is the session of this request.' },
+  current: { kind: 'boolean', description: 'True if it is the session of this request.' },
 } as const satisfies Shape;
 
 const storedSessionFields = {

@@ -32,7 +32,7 @@ const userChangeFields = {
     kind: 'boolean',
     writeOnly: true,
     optional: true,
-    description: 'Whether your API keys outlive your new password.',
+    description: 'True if your API keys should stay valid after you change your password.',
   },
 } as const satisfies Shape;
 

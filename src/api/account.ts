@@ -63,7 +63,7 @@ export function accountRoutes({ store, records, sessions, registry }: Context): 
 
     {
       operationId: 'listSessions',
-      summary: 'List your sessions, or as an administrator those of any user',
+      summary: 'List your sessions; administrators may list those of any user',
       success: { content: 'Sessions' },
       method: 'GET',
       path: '/sessions',

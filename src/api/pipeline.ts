@@ -114,7 +114,10 @@ function checkConditions(route: Route, request: Request, query: string): void {
   const isConditional = method === 'GET' || conditional === true;
   if (!isConditional && request.fields.get('if-match') !== undefined) checkNoVersion(request);
   if (parameters === undefined && parseQuery(query).size > 0) {
-    throw new CairnError('invalid_query', 'Cannot read the query: this path takes no parameters');
+    throw new CairnError(
+      'invalid_query',
+      'Cannot read the query: this path does not take parameters',
+    );
   }
   // The reply would be kept, and those of sign-ins have secrets.
   const isKept = of !== undefined || route.isKept === true;

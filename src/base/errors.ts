@@ -142,7 +142,7 @@ function textOf(read: () => unknown): string {
 export const exitMeanings = {
   0: 'done',
   64: 'a wrong option, value or argument: nothing was done',
-  65: 'a file that cannot be declared or imported, so nothing was written; an export that is not of all',
+  65: 'a file that cannot be declared or imported, so nothing was written; an incomplete export',
   70: 'a bug in Cairn',
   74: 'a disk, a port or a file failed',
   75: 'another process has the data directory, or the port; or others went on without this process: start it again',

@@ -160,7 +160,7 @@ function parseWords(
     }
     const isSwitch = option.placeholder === '';
     if (isSwitch && value !== undefined) {
-      throw new OptionError(`Cannot use ${rawName}: it takes no value`);
+      throw new OptionError(`Cannot use ${rawName}: it does not take a value`);
     }
     // A value that looks like a flag is rather a forgotten value.
     if (!isSwitch && (value === undefined || (inlineValue !== true && /^-./.test(value)))) {

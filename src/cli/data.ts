@@ -34,7 +34,7 @@ export const commands: readonly Command[] = [
   {
     name: 'check',
     summary:
-      'Verifies every data file, its permissions and the keys, or a cluster; also beside servers',
+      'Verifies every data file, its permissions and the keys, or a cluster; also works while servers run',
     ...storeAccess(options.collections),
     run: check,
   },
@@ -48,7 +48,7 @@ export const commands: readonly Command[] = [
   {
     name: 'backup',
     summary:
-      'Copies the data, keys included, to a new or empty directory; also beside running servers',
+      'Copies the data, keys included, to a new or empty directory; also works while servers run',
     operands: ['DIR'],
     ...storeAccess(),
     run: backup,
@@ -113,7 +113,7 @@ async function repair(call: Call): Promise<ExitCode> {
   if (found.damage.length === 0) terminal.out('Nothing is damaged, and nothing was written\n');
   else terminal.out(`The store is repaired in ${target}; ${source} stays as it is\n`);
   if (!found.isLossy) return 0;
-  terminal.out(`Something is lost, as is said above. ${signInAgain}`);
+  terminal.out(`Some data are lost, as listed above. ${signInAgain}`);
   return 78;
 }
 

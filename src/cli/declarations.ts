@@ -16,7 +16,7 @@ export function readDeclarations(file: string): Declarations {
     new OptionError(`Cannot use --collections ${JSON.stringify(file)}: ${problem}`);
   try {
     // Reading a pipe would wait for its writer, deaf to signals.
-    if (!statSync(file).isFile()) throw refusal('it is no regular file');
+    if (!statSync(file).isFile()) throw refusal('it is not a regular file');
     const json = parseJsonBytes(readFileSync(file));
     return parseDeclarations(json, takenNames(), takenNames(false));
   } catch (error) {

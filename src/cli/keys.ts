@@ -27,7 +27,7 @@ export const commands: readonly Command[] = [
   {
     name: 'keys rotate',
     summary:
-      'Makes a new signing key; the former one verifies for 24 hours more, so nobody is signed out',
+      'Makes a new signing key; the previous one verifies for 24 hours more, so nobody is signed out',
     ...storeAccess(),
     async run(call) {
       refuseSecret(call);

@@ -195,7 +195,7 @@ async function checkKeys(directory: string, secret: string | undefined): Promise
     return warning('No store is here yet: the first start makes it, and a key');
   }
   return warning(
-    `There is no ${keyFile} beside the data: without CAIRN_SECRET, a start makes new keys`,
+    `There is no ${keyFile} in the data directory: without CAIRN_SECRET, a start makes new keys`,
   );
 }
 

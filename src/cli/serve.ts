@@ -192,7 +192,7 @@ function waitForStop(signals: readonly NodeJS.Signals[]): {
   const fail = (error: unknown): void => {
     stop([
       error instanceof FatalError ? error.exitCode : 74,
-      `the store can write nothing any more (see ${inManual('troubleshooting.md#does-not-start')})`,
+      `the store cannot write any more (see ${inManual('troubleshooting.md#does-not-start')})`,
     ]);
   };
   return { stopped, fail };
@@ -223,7 +223,7 @@ async function reload(app: Application, config: Config, log: Log): Promise<void>
     const isConfigured = config.secret !== undefined;
     log.message('notice', isConfigured ? `${some}; CAIRN_SECRET is read only at the start` : all);
   } catch (error) {
-    log.message('error', `The former certificate and keys stay in use: ${reasonOf(error)}`);
+    log.message('error', `The previous certificate and keys stay in use: ${reasonOf(error)}`);
   }
 }
 

@@ -78,7 +78,7 @@ export const commands: readonly Command[] = [
   },
   {
     name: 'export',
-    summary: 'Prints all collections as such a file; also beside a running server',
+    summary: 'Prints all collections as such a file; also works while a server runs',
     options: [options.directory, options.collections, format, withUsers],
     run: exportAll,
   },
@@ -215,5 +215,5 @@ async function exportAll(call: Call): Promise<65 | void> {
  */
 export function refuseCluster({ command: { name }, given, read }: Call, remedy: string): void {
   if (namesDirectory(given) || read(clusterOptions.members) === undefined) return;
-  throw new OptionError(`Cannot ${name} beside CAIRN_CLUSTER: unset it and ${remedy}`);
+  throw new OptionError(`Cannot ${name} together with CAIRN_CLUSTER: unset it and ${remedy}`);
 }

@@ -28,11 +28,11 @@ const name = flagOnly(
 const role = flagOnly(option('role', 'what the user may do', text('ROLE'), 'member'));
 
 const keyName = flagOnly(
-  option('name', 'what the key is for, which tells it from others', text('NAME'), undefined),
+  option('name', 'what the key is for, to tell it from others', text('NAME'), undefined),
 );
 
 const withRecords = flagOnly(
-  toggle('with-records', 'also where over 10,000 records are removed or changed with the user'),
+  toggle('with-records', 'even if more than 10,000 records are removed or changed with the user'),
 );
 
 export const passwordFile = flagOnly(
@@ -60,7 +60,7 @@ export const commands: readonly Command[] = [
   },
   {
     name: 'user list',
-    summary: 'Lists the users: id, role, e-mail address, name; also beside a running server',
+    summary: 'Lists the users: id, role, e-mail address, name; also works while a server runs',
     ...storeAccess(),
     run: listUsers,
   },

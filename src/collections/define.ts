@@ -75,7 +75,7 @@ export function refuseMistakes(subject: string, mistakes: readonly Mistake[]): v
 /** Returns the mistakes of the roles that an installation adds. */
 export function roleMistakes(roles: JsonValue, at: string): Mistake[] {
   if (!Array.isArray(roles)) return [[at, 'must be an array of roles']];
-  const rule = 'must be 1 to 40 lower-case letters, digits and "-" that are no word of access';
+  const rule = 'must be 1 to 40 lower-case letters, digits and "-" that are not an access word';
   return roles.flatMap((role, index): Mistake[] =>
     isRole(role) && !standardRoles.includes(role) ? [] : [[`${at}/${index}`, rule]],
   );
@@ -187,7 +187,8 @@ function accessMistakes(
       mistakes.push([place, 'must not be "public", since "read" asks who it is: write "optional"']);
   }
   if (!asksWho && isForAll(list) && !isForAll(read)) {
-    const problem = 'must not show everyone what they may not read: open "read" too, or narrow "list"';
+    const problem =
+      'must not show everyone what they may not read: open "read" too, or narrow "list"';
     mistakes.push([`${at}/list`, problem]);
   }
   return mistakes;
@@ -211,7 +212,7 @@ function cellMistakes(
   if (all.length === 0) return [[at, 'must be a word or a list of words']];
   return all.flatMap((each, index): Mistake[] => {
     const place = Array.isArray(cell) ? `${at}/${index}` : at;
-    if (all.filter((one) => one === each).length > 1) return [[place, 'must be there once']];
+    if (all.filter((one) => one === each).length > 1) return [[place, 'must occur once']];
     if (each === 'public' && all.length > 1)
       return [[place, 'must stand alone: write "optional" instead']];
     if (words.some((known) => known === each) || other.isRole(each)) return [];
@@ -341,7 +342,7 @@ function fieldsMistakes({ fields, timestamps, single }: JsonObject, above: strin
     if (former !== undefined && taken.has(former))
       mistakes.push([
         `${place}/renamedFrom`,
-        `must be the name of no other field, not ${JSON.stringify(former)}`,
+        `must not be ${JSON.stringify(former)}, the name of another field`,
       ]);
     if (former !== undefined) taken.add(former);
     const ending = endingOf(field);

@@ -1,10 +1,4 @@
-import {
-  isByRecord,
-  verdictOf,
-  wordsOf,
-  type Cell,
-  type Principal,
-} from '../auth/access.ts';
+import { isByRecord, verdictOf, wordsOf, type Cell, type Principal } from '../auth/access.ts';
 import { fieldValue } from '../schema/record.ts';
 import type { CollectionAccess } from './declaration.ts';
 

@@ -214,7 +214,7 @@ export interface Settings {
   readonly scryptCost: number;
   /** Memory for records as it is counted, in MiB; beyond it writes that grow are refused (507). */
   readonly memoryMax: number | undefined;
-  /** The most records that a caller who is no administrator owns; beyond it 507. */
+  /** The most records that a caller who is not an administrator may own; beyond it 507. */
   readonly recordsPerOwner: number | undefined;
   /** Refuses PUT, PATCH and DELETE without If-Match (428). */
   readonly requireIfMatch: boolean;
@@ -286,7 +286,7 @@ export const settings: { readonly [K in keyof Settings]: Option<Settings[K]> } =
   ),
   recordsPerOwner: option(
     'records-per-owner',
-    'most records that a caller who is no administrator owns; beyond it 507 for that caller',
+    'most records that a caller who is not an administrator may own; beyond it 507 for that caller',
     integer('NUMBER', 1, 1_000_000_000),
     undefined,
   ),

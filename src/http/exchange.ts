@@ -45,7 +45,7 @@ const tooManyArrive = new CairnError(
 );
 const tooManyChunks = new CairnError(
   'content_too_large',
-  'Cannot read the body: its chunks are too small for so many',
+  'Cannot read the body: it has too many chunks that are too small',
 );
 
 export function bodyTooLarge(bytesMax: number): CairnError {

@@ -192,9 +192,13 @@ export class HttpServer extends Shared {
     // Node no longer handles events of this socket, and a reply may still be on its way.
     socket.on('error', () => socket.destroy()).on('timeout', () => socket.destroy());
     // CONNECT names no resource that could allow another method.
-    const failure = new CairnError('method_not_allowed', 'Method not allowed: this is no proxy', {
-      fields: ['Allow', ''],
-    });
+    const failure = new CairnError(
+      'method_not_allowed',
+      'Method not allowed: this is not a proxy',
+      {
+        fields: ['Allow', ''],
+      },
+    );
     this.#connection(socket).fail(failure);
   }
 

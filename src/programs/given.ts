@@ -82,7 +82,7 @@ export function jsonOf(value: unknown, at = '', depth = 1): JsonValue {
     return Object.fromEntries(members.map(([name, one]) => [name, within(name, one)]));
   }
   const advice = value instanceof Date ? ': pass date.toISOString()' : '';
-  throw new TypeError(`Cannot write the value at "${at}": it is no JSON${advice}`);
+  throw new TypeError(`Cannot write the value at "${at}": it is not JSON${advice}`);
 }
 
 /** Returns a value as JSON text. @throws TypeError as `jsonOf` */

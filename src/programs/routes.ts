@@ -129,7 +129,7 @@ export function checkRoute(route: OwnRoute<never>, roles: readonly string[]): vo
   const wrong = given.findIndex((word) => typeof word !== 'string' || !words.includes(word));
   if (wrong !== -1 || given.length === 0) {
     const meant = didYouMean(String(given[wrong]), words);
-    refuse('access', `access must be of ${words.join(', ')}${meant}`);
+    refuse('access', `access must be one or more of ${words.join(', ')}${meant}`);
   }
   if (!summary) refuse('summary', 'summary must be a text');
   if ((handle === undefined) === (write === undefined))

@@ -138,7 +138,7 @@ export function membersOf<T>(
 ): Members<T> {
   if (!outgoing.some((reference) => reference.name === field)) {
     const names = outgoing.map((reference) => reference.name).join(', ') || 'none';
-    const problem = `it is not a reference; those of ${name} are: ${names}`;
+    const problem = `it is not a reference; the references of ${name} are: ${names}`;
     throw new OptionError(`Cannot read what refers by "${field}": ${problem}`, field);
   }
   const referring = tx.of(records).referring(field, idGiven(id));

@@ -152,8 +152,8 @@ test('a stream follows the collections that it names, and resumes among them', a
   time.reset();
   await resumed.ended;
   for (const [ask, query, status, detail] of [
-    [admin, 'collection=nots', 400, /"collection" must be of users, items, notes, secrets$/],
-    [admin, 'collection=', 400, /must be of/],
+    [admin, 'collection=nots', 400, /"collection" must be one or more of users, items, notes, secrets$/],
+    [admin, 'collection=', 400, /must be one or more of/],
     [admin, 'collections=notes', 400, /"collections" is not a known parameter$/],
     [admin, 'since=a&since=b', 400, /"since" is given more than once$/],
     [member, 'collection=notes,secrets', 403, /Cannot follow secrets: this caller may not list them$/],

@@ -85,7 +85,7 @@ const wrong: readonly [words: string, message: string][] = [
   ['--port', 'Cannot use --port: it needs a value, as in --port=PORT'],
   ['--port --loud', 'Cannot use --port: it needs a value, as in --port=PORT'],
   ['--port x', 'Cannot use --port "x": must be a whole number from 0 to 65535'],
-  ['--loud=true', 'Cannot use --loud: it takes no value'],
+  ['--loud=true', 'Cannot use --loud: it does not take a value'],
   ['--no-loud', 'Cannot run cairn serve: it has no option --no-loud; did you mean --loud?'],
   ['serve now', 'Cannot run cairn serve: it takes no arguments, and got "now"'],
   ['copy a', 'Cannot run cairn copy: it takes FROM TO'],

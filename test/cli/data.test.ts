@@ -200,9 +200,9 @@ test('a declaration with references and unique values refuses records that do no
     'failure  posts.json, byte 0: a value that has to be unique, and is there twice: ' +
       '2 records have a "slug" that an earlier record has: 3, 4 [D3]',
     'failure  comments.json, byte 0: a reference to no record: ' +
-      '2 records have a "postId" that is no record of posts: 2, 4 [D2]',
+      '2 records have a "postId" that is not a record of posts: 2, 4 [D2]',
     'failure  comments.json, byte 0: a reference to no record: ' +
-      '2 records have a "tagIds" that is no record of posts: 2, 4 [D2]',
+      '2 records have a "tagIds" that is not a record of posts: 2, 4 [D2]',
   ]);
   assert.match(out, /^To mend it: go back to the earlier declaration, and correct the records or the new one: /m);
   const message = /"slug" that an earlier record has: 3, 4 \[D3\]; go back/;
@@ -234,8 +234,8 @@ test('a repair that loses anything ends all sessions and keys, says so, and does
   const { code, out } = await cairn(directory, 'repair', target);
   assert.equal(code, 78);
   assert.match(out, /^warning {2}users\.json, byte 0: a snapshot that is missing.* \[S5\]$/m);
-  assert.match(out, /^Something is lost, .* Everybody has to sign in again: .* CAIRN_SECRET/m);
-  assert.match((await cairn(target, 'check')).out, /^warning {2}There is no keys\.json beside the data/m);
+  assert.match(out, /^Some data are lost, .* Everybody has to sign in again: .* CAIRN_SECRET/m);
+  assert.match((await cairn(target, 'check')).out, /^warning {2}There is no keys\.json in the data directory/m);
   assert.deepEqual(await answersIn(target, credentials), [401, 401, 401]);
   assert.match(readFileSync(join(target, 'users.json'), 'utf8'), /^\{"id":1000002,/m);
   assert.doesNotMatch(keysIn(target), /^\{"id":/m, 'nothing is replayed that may be lost');
@@ -333,7 +333,7 @@ test('keys that are missing or unreadable are told with what to do about them', 
   rmSync(join(directory, 'keys.json'));
   const { code, out } = await cairn(directory, 'check');
   assert.equal(code, 0);
-  assert.match(out, /^warning {2}There is no keys\.json beside the data: /m);
+  assert.match(out, /^warning {2}There is no keys\.json in the data directory: /m);
 });
 
 test('a configured key that is too short is refused', async (t) => {

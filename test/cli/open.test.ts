@@ -207,7 +207,7 @@ test('a file that is not there, an address and a cluster are refused', { skip },
   assert.match(address.err, /^Cannot open https:\/\/example\.com\/db\.json: it is an address; download it first/);
   const clustered = await runCommand(open, ['db.json'], '', { CAIRN_CLUSTER: 'http://127.0.0.1:2379' });
   assert.equal(clustered.code, 64);
-  assert.match(clustered.err, /Cannot open beside CAIRN_CLUSTER/);
+  assert.match(clustered.err, /Cannot open together with CAIRN_CLUSTER/);
   const other = await runCommand(await allCommands(), ['db.json', '--base-path', '/api']);
   assert.equal(other.err, 'Cannot run cairn open: it has no option --base-path; cairn serve has it\n');
 });

@@ -185,7 +185,7 @@ test('SIGHUP: a new certificate is taken up, and one that does not fit its key i
   assert.equal(await certificateEnd(), endOf(join(directory, 'first.crt')));
   copyFileSync(join(directory, 'second.crt'), certFile);
   server.child.kill('SIGHUP');
-  await server.find(/ERROR The former certificate and keys stay in use: /);
+  await server.find(/ERROR The previous certificate and keys stay in use: /);
   assert.equal(await greetedBy(Number(port)), 'first');
   copyFileSync(join(directory, 'second.key'), keyFile);
   server.child.kill('SIGHUP');
@@ -196,7 +196,7 @@ test('SIGHUP: a new certificate is taken up, and one that does not fit its key i
   for (const end of ['crt', 'key']) copyFileSync(join(directory, `third.${end}`), join(directory, `first.${end}`));
   writeFileSync(join(directory, 'data', 'keys.json'), '{}');
   server.child.kill('SIGHUP');
-  await server.find(/ERROR The former certificate and keys stay in use: Cannot read the key ring/);
+  await server.find(/ERROR The previous certificate and keys stay in use: Cannot read the key ring/);
   assert.equal(await greetedBy(Number(port)), 'second', 'both or none');
 });
 

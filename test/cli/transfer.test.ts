@@ -126,7 +126,7 @@ test('an import says which records had no id and were added again', async (t) =>
   writeFileSync(place.file, JSON.stringify({ posts: [...posts, { title: 'd' }], tags: [{ name: 'y' }] }));
   const { out, err } = await place.import();
   assert.equal(out, 'posts: 3 records added\ntags: 1 record added\n');
-  assert.match(err, /^posts: 2 records have no id, and were added again beside equal ones; give ids, .*\n$/);
+  assert.match(err, /^posts: 2 records have no id, and were added again next to equal ones; give ids, .*\n$/);
 });
 
 test('each field is declared on a line of its own, and a text of many lines may become long', async (t) => {
@@ -188,7 +188,7 @@ test('an import that is not right in everything writes nothing, and groups its m
   assert.deepEqual(err.replace(place.file, 'db.json').trimEnd().split('\n'), [
     'Cannot import db.json, and nothing was written:',
     '  posts: title must be a string (500 times, first /posts/0/title, /posts/1/title, /posts/2/title)',
-    '  comments: id must be that of no other record in the file (/comments/1/id)',
+    '  comments: id must be unique, but another record in the file has it (/comments/1/id)',
     '  tags: no declaration covers it; use --collections (/tags)',
     '  comments: the ids lie too far apart (the highest is 5000000000)',
   ]);
@@ -200,7 +200,7 @@ test('an import that is not right in everything writes nothing, and groups its m
   writeFileSync(place.file, JSON.stringify(changed));
   const taken = await place.import();
   assert.equal(taken.code, 65);
-  assert.match(taken.err, /^ {2}posts: id must be that of no other record in the store \(\/posts\/0\/id\)$/m);
+  assert.match(taken.err, /^ {2}posts: id must be unique, but another record in the store has it \(\/posts\/0\/id\)$/m);
   assert.equal((await place.export()).out, before);
 });
 
@@ -303,7 +303,7 @@ test('imported records refer to users who are there, and a check finds those who
   declare(field);
   const words = ['check', '--data', place.data, '--collections', place.declaration];
   const { out, err } = await runCommand(dataCommands, words, '', {});
-  assert.match(out + err, /1 record has a "userId" that is no record of users: 1/);
+  assert.match(out + err, /1 record has a "userId" that is not a record of users: 1/);
 });
 
 const manyRows = (count: number) =>
@@ -406,7 +406,7 @@ test('a cluster is refused, because its data are in no directory', async (t) => 
     const cluster = { CAIRN_DATA: place.data, CAIRN_CLUSTER: 'http://127.0.0.1:1' };
     const { code, err } = await runCommand(transferCommands, given, '', cluster);
     assert.equal(code, 64);
-    assert.match(err, /^Cannot (im|ex)port beside CAIRN_CLUSTER: unset it and (import into|export) a directory/);
+    assert.match(err, /^Cannot (im|ex)port together with CAIRN_CLUSTER: unset it and (import into|export) a directory/);
   }
   assert.ok(!existsSync(place.data));
 });
@@ -448,11 +448,11 @@ test('what is no regular file is a wrong operand, and is not waited for', {
   for (const words of [['declare', `${place.file}.fifo`], ['import', `${place.file}.fifo`, '--data', place.data]]) {
     const { code, err } = await place.run(words);
     assert.equal(code, 64);
-    assert.match(err, /^Cannot read .*db\.json\.fifo: it is no regular file\n$/);
+    assert.match(err, /^Cannot read .*db\.json\.fifo: it is not a regular file\n$/);
   }
   const declared = await place.run(['export', '--data', place.data, '--collections', `${place.file}.fifo`]);
   assert.equal(declared.code, 64);
-  assert.match(declared.err, /^Cannot use --collections ".*db\.json\.fifo": it is no regular file\n$/);
+  assert.match(declared.err, /^Cannot use --collections ".*db\.json\.fifo": it is not a regular file\n$/);
   assert.ok(!existsSync(place.data));
 });
 

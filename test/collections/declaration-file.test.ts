@@ -116,7 +116,7 @@ test('an error names its place in the file', () => {
     ] as const),
     [
       { collections: [{ ...books, access: { patch: ['owner', 'owner'], remove: [] } }] },
-      /access\/patch\/0 must be there once\n.*access\/patch\/1 must be there once\n.*access\/remove must be a word or/s,
+      /access\/patch\/0 must occur once\n.*access\/patch\/1 must occur once\n.*access\/remove must be a word or/s,
     ],
     [
       { collections: [{ ...books, access: { read: 'onwer' } }] },
@@ -124,7 +124,7 @@ test('an error names its place in the file', () => {
     ],
     [
       { collections: [{ ...books, fields: { a: former, b: former } }] },
-      '/collections/0/fields/b/renamedFrom must be the name of no other field, not "x"',
+      '/collections/0/fields/b/renamedFrom must not be "x", the name of another field',
     ],
     [
       { collections: [{ ...books, fields: { aId: toUser }, access: { create: 'aId' } }] },

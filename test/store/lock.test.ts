@@ -192,7 +192,7 @@ describe('the lock', () => {
     await startStore({ ...options, files: first.disk, machine: gone });
     assert.deepEqual(first.failures, []);
     first.machine.renew();
-    assert.match(String(first.failures), /the lock file is not ours any more/);
+    assert.match(String(first.failures), /the lock file is no longer ours/);
     assert.equal(first.store.status().state, 'failed');
   });
 });
@@ -327,7 +327,7 @@ describe('the fence', () => {
     const { disk, store } = await heldBy(other);
     disk.pause = (_, name) =>
       /^people\.json\.\w+\.tmp$/.test(name) && disk.content().has('lock') ? disk.remove('lock') : undefined;
-    await assert.rejects(store.checkpoint(), /the lock file is not ours any more/);
+    await assert.rejects(store.checkpoint(), /the lock file is no longer ours/);
     assert.deepEqual([...disk.content().keys()].filter((name) => /^\w+\.json$/.test(name)), []);
   });
 });

@@ -146,7 +146,7 @@ test('a lock that is a link to no file is refused at once', goes, async (t) => {
   const directory = mkdtempSync(join(tmpdir(), 'cairn-files-'));
   t.after(() => rmSync(directory, { recursive: true }));
   symlinkSync('nowhere', join(directory, 'lock'));
-  const message = `Cannot read ${realpathSync(directory)}/lock: it is a link to no file: remove it`;
+  const message = `Cannot read ${realpathSync(directory)}/lock: it is a broken link: remove it`;
   await assert.rejects(startStore({ files: new NodeFiles(realpathSync(directory)) }), { message });
   assert.deepEqual(readdirSync(directory), ['lock']);
 });

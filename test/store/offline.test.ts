@@ -183,7 +183,7 @@ describe('repair', () => {
         /^S1 people\.json: [^,]*, byte \d\d+: [^,]*$/,
       ],
       ['text that is not UTF-8', new Map(content).set('people.json', latin), 'a\uFFFDcde', /^S1 .*UTF-8[^,]*$/],
-      ['a header', edit(content, 'people.json', dropLine(0)), 'abcde', /^S1 .*it is no header \[S1\],J7 /],
+      ['a header', edit(content, 'people.json', dropLine(0)), 'abcde', /^S1 .*it is not a header \[S1\],J7 /],
       [
         'an id that is there twice',
         edit(content, 'people.json', (text) => text.replace('"id":2,', '"id":1,')),
@@ -249,7 +249,7 @@ describe('repair', () => {
     const journal = journalOf(content);
     const damages: [string, Content, RegExp, string, number][] = [
       ['a snapshot that is gone', without(content, 'people.json'), /^S5 people\.json/, '', 1_000_004],
-      ['an empty one', edit(content, 'people.json', () => ''), /^S1 people\.json: .* it is no header/m, '', 1_000_004],
+      ['an empty one', edit(content, 'people.json', () => ''), /^S1 people\.json: .* it is not a header/m, '', 1_000_004],
       ['one without its header', edit(content, 'people.json', dropLine(0)), /^S1 /, 'ab', 1_000_004],
       ['one cut off after a line', edit(content, 'people.json', dropLine(-2)), /last line is missing/, 'ab', 1_000_004],
       ['one without records', edit(content, 'people.json', () => '{}'), /^S1 /, '', 1_000_004],

@@ -289,7 +289,7 @@ describe('what a start makes of what it finds', () => {
     store.collection({ ...notes, references: { person: 'people' } });
     await assert.rejects(store.start(), (error) => {
       assert.ok(error instanceof StoreDamageError && error.label === 'D2', String(error));
-      assert.match(error.problem, /^notes\.json, .*: 1 record has a "person" that is no record of people: 2 \[/);
+      assert.match(error.problem, /^notes\.json, .*: 1 record has a "person" that is not a record of people: 2 \[/);
       return true;
     });
   });

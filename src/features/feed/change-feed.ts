@@ -194,7 +194,7 @@ export class ChangeFeed {
     for (const name of collections ?? all) {
       const source = this.#sources.get(name);
       if (source === undefined) {
-        const message = `Cannot read the query: "collection" must be of ${all.join(', ')}`;
+        const message = `Cannot read the query: "collection" must be one or more of ${all.join(', ')}`;
         throw new CairnError('invalid_query', message);
       }
       const { isRefused, test } = permissionOf(source.access, principal, 'list');

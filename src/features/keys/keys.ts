@@ -78,7 +78,7 @@ function keyRoutes(keys: ApiKeys, { accounts, users }: Context): Route[] {
 
     {
       operationId: 'listApiKeys',
-      summary: 'List your API keys, or as an administrator those of any user',
+      summary: 'List your API keys; administrators may list those of any user',
       success: { content: 'ApiKeys' },
       method: 'GET',
       path: '/keys',

@@ -138,14 +138,14 @@ const problemMembers: JsonObject = {
   type: { ...text, format: 'uri-reference' },
   title: text,
   status: { type: 'integer' },
-  detail: { ...text, description: 'What is wrong with this request.' },
+  detail: { ...text, description: 'The problem with this request.' },
   instance: { ...text, format: 'uri', description: 'The id of this request.' },
   code: {
     ...text,
     enum: kinds.map(([code]) => code),
     description: 'The kind of problem. It never changes.',
   },
-  errors: { type: 'array', items: issueSchema, description: 'What is wrong with each field.' },
+  errors: { type: 'array', items: issueSchema, description: 'The problem with each field.' },
 };
 const problemSchema = objectSchema('Problem', problemMembers, ['errors']);
 
@@ -241,7 +241,7 @@ function parametersOf(route: DescribedRoute): JsonObject[] {
 }
 
 const sessionUsers =
-  'The id of the user whom you take the session cookie to belong to. If it belongs to another user, you get 409.';
+  'The id of the user that the session cookie should belong to. If it belongs to another user, you get 409.';
 
 const retries =
   'A key of your choice. For 24 hours, the same key and body get the same response again.';

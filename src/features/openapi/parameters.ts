@@ -119,7 +119,7 @@ const ownParameters: { readonly [name in OwnParameter]: (subject: ListSubject) =
   }),
   or: () => ({
     description:
-      'Only records for which one of up to 20 conditions holds, written as ' +
+      'Only records that fulfil at least one of up to 20 conditions, written as ' +
       '`(price:lt:10,state:eq:new)`. In a value, write a backslash before commas, parentheses ' +
       'and backslashes.',
     schema: { type: 'string', pattern: alternativesPattern },

@@ -118,7 +118,7 @@ const statusSchema = objectSchema(
     refusals: {
       type: 'object',
       additionalProperties: count,
-      description: 'What was refused or broken off for lack of room, by cause.',
+      description: 'Requests refused or cut off for lack of room, by cause.',
     },
     journalBytes: { ...count, description: 'The size of the journal.' },
     checkpointedAt: {

@@ -66,7 +66,7 @@ const formerMembers = ['kind', 'of', 'values', 'unique', 'to', 'onDelete', 'rena
 /** The error for a declaration that does not fit the records of the cluster, or those of others. */
 export function misfit(problem: string): ClusterError {
   const remedy =
-    'start it with the former declaration; or change it in a pause: change the records that do ' +
+    'start it with the previous declaration; or change it in a pause: change the records that do ' +
     'not fit, stop all nodes, run "cairn cluster new-epoch", and start them with the new one';
   return new ClusterError(78, `Cannot use the declared collections: ${problem} [D1]; ${remedy}`);
 }

@@ -109,7 +109,7 @@ export class ClusterNode implements SharedTools, Place {
     } catch (error) {
       // What somebody writes there must not end nodes that run.
       if (this.#ring === undefined) throw error;
-      this.#notify(`${reasonOf(error)}. The former keys stay in use`, 'error');
+      this.#notify(`${reasonOf(error)}. The previous keys stay in use`, 'error');
     }
   }
 

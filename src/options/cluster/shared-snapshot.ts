@@ -110,7 +110,7 @@ function loadPart(part: JsonObject, tables: Tables): void {
   }
   const table = tableOf(tables, collection);
   for (const record of records) {
-    const problem = isJsonObject(record) ? table.load(record) : { problem: 'it is no record' };
+    const problem = isJsonObject(record) ? table.load(record) : { problem: 'it is not a record' };
     if (problem !== undefined) throw unreadable(collection, problem);
   }
   table.advance(revision, nextId);

@@ -22,7 +22,7 @@ export function readMembers(file: string): readonly Member[] {
     new FatalError(exitCode, `Cannot read ${file}: ${problem}`);
   const found = statSync(file, { throwIfNoEntry: false });
   if (found === undefined) throw refusal(64, 'there is no such file');
-  if (!found.isFile()) throw refusal(64, 'it is no regular file');
+  if (!found.isFile()) throw refusal(64, 'it is not a regular file');
   if (found.size > constants.MAX_STRING_LENGTH) {
     const most = `at most ${constants.MAX_STRING_LENGTH} can be read at once; split it`;
     throw refusal(65, `it has ${found.size} bytes, and ${most}`);

@@ -149,7 +149,7 @@ function readMember(
       const record = recordOf(collection, one);
       const id = isSingle ? recordId(singleNumber) : record.id;
       if (id !== undefined && seen.size === seen.add(String(id)).size)
-        throw issue('/id', 'must be that of no other record in the file');
+        throw issue('/id', 'must be unique, but another record in the file has it');
       if (isNumber(id)) arrival.highest = Math.max(arrival.highest, id);
       arrival.records.push([{ ...record, id }, pointer]);
     });
@@ -175,7 +175,7 @@ function createRecords(
       if (looksSame(fields, known, sent)) return undefined;
       throw isSingle
         ? issue('', 'must be as it is in the store')
-        : issue('/id', 'must be that of no other record in the store');
+        : issue('/id', 'must be unique, but another record in the store has it');
     }
     const input = timestamps ? withTimes(sent) : sent;
     const withId = ids === undefined || id === undefined ? input : { id, ...input };
@@ -293,5 +293,5 @@ function addedAgain({ collection, records }: Arrival): string[] {
   const [have, were] = again === 1 ? ['record has', 'was'] : ['records have', 'were'];
   const count = again.toLocaleString('en');
   const advice = 'give ids, so that a file can be imported twice';
-  return [`${name}: ${count} ${have} no id, and ${were} added again beside equal ones; ${advice}`];
+  return [`${name}: ${count} ${have} no id, and ${were} added again next to equal ones; ${advice}`];
 }

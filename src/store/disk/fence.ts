@@ -94,6 +94,6 @@ export class Fence {
   #assertOurs(): void {
     if (this.#file !== undefined && this.#options.files.identity(lockName) === this.#file.identity)
       return;
-    throw new Error('Cannot write: the lock file is not ours any more');
+    throw new Error('Cannot write: the lock file is no longer ours');
   }
 }

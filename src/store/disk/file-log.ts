@@ -264,7 +264,7 @@ export class FileLog implements CommitLog {
     } catch (error) {
       if (this.#fence.failure !== undefined) throw error;
       this.#dueBytes = this.#journalBytes + limits.checkpointBytesMin;
-      onNotice(`a checkpoint was put off: ${reasonOf(error)}`, 'error');
+      onNotice(`a checkpoint was postponed: ${reasonOf(error)}`, 'error');
       this.#figures.checkpointFailures += 1;
     }
     this.#figures.checkpointMs = clock.elapsed() - this.#checkpointBeganAt;

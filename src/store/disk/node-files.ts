@@ -130,7 +130,7 @@ export class NodeFiles implements Files {
     const handle = await open(path, flags, 0o600).catch((error: unknown) => {
       if (errorCode(error) !== 'ENOENT') throw error;
       if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() !== true) throw error;
-      throw new FatalError(74, `Cannot read ${path}: it is a link to no file: remove it`);
+      throw new FatalError(74, `Cannot read ${path}: it is a broken link: remove it`);
     });
     const stats = await handle.stat({ bigint: true });
     if (mode === 'read' && !stats.isFile()) {

@@ -278,7 +278,7 @@ export class JournalReader {
       this.last = line;
       return { offset, first, commits };
     }
-    const gap = isGroup ? `${first} follows ${this.sequence}` : 'it is no group';
+    const gap = isGroup ? `${first} follows ${this.sequence}` : 'it is not a group';
     const isCutShort = this.manifest?.closed === false && !holdsLine(bytes, this.#chain);
     const isTorn = decoded === undefined && isCutShort;
     this.badLine = { offset, detail: decoded && gap, isTorn, following: 0 };

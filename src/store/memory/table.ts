@@ -237,7 +237,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
       const target = tables.get(to);
       const index = this.#of(this.#groups, field);
       const dangling = index.keys((key) => target?.withId(recordId(key)) === undefined);
-      const which = `that is no record of ${to}`;
+      const which = `that is not a record of ${to}`;
       yield* this.#conflict('D2', field, index.holders(dangling), which);
     }
   }

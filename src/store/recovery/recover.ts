@@ -126,7 +126,7 @@ async function openJournals(files: Files, numbers: readonly number[]): Promise<J
 /** Reports files that say that what is there must not be used. */
 function checkMarks(names: readonly string[], report: Report): void {
   if (names.includes(formerImport)) {
-    report({ label: 'J2', file: formerImport, detail: 'start the former version once' });
+    report({ label: 'J2', file: formerImport, detail: 'start the previous version once' });
   }
   if (names.includes(unfinishedName)) {
     const again = 'run the command again that copied to this directory';

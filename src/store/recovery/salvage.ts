@@ -44,11 +44,12 @@ export async function salvageSnapshot(
   const { head, entries } = found;
   isIntact = found.isIntact;
   const header = parseHeader(head, table.name);
-  if (header === undefined) lose(0, { problem: 'it is no header' });
+  if (header === undefined) lose(0, { problem: 'it is not a header' });
   for (const { offset, record } of entries) {
     // A record that was added by hand needs no revision of its own.
     const stored = record && { id: 0, revision: header?.through ?? 0, ...record };
-    const misfit = stored === undefined ? { problem: 'it is no record' } : loadOnce(stored, table);
+    const misfit =
+      stored === undefined ? { problem: 'it is not a record' } : loadOnce(stored, table);
     if (misfit !== undefined) lose(offset, misfit);
   }
   table.advance(header?.revision ?? 0, header?.nextId ?? 0);
