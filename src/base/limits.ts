@@ -218,7 +218,7 @@ const limits = {
   keysPerCallerMax: 1000,
   /**
    * The most bytes of memory that all replies take which are kept for idempotency keys; beyond it
-   * a caller loses its own oldest ones, and if that is not enough, its reply is not kept.
+   * the caller with the most loses its oldest ones.
    */
   keptBytesMax: 64 * 1024 * 1024,
   /** The part of the memory for records that these replies may take, where that is less. */

@@ -57,8 +57,9 @@ export class IdempotencyKeys {
   readonly #kept: Collection<KeptReply>;
   /** The most that all kept replies may take: most of the memory is for other records. */
   readonly #bytesMax: number;
-  /** What the published replies take. */
+  /** The size of the published replies: of all, and of each caller. */
   #bytes = 0;
+  readonly #bytesOf = new Map<string, number>();
 
   /** Registers the collection of replies with a store that has not started. */
   constructor({ store, clock }: IdempotencyOptions) {
@@ -74,9 +75,16 @@ export class IdempotencyKeys {
       whenFull: 'written',
     });
     this.#kept.follow((before, after) => {
-      if (before !== undefined) this.#bytes -= sizeOf(before);
-      if (after !== undefined) this.#bytes += sizeOf(after);
+      if (before !== undefined) this.#count(before.caller, -sizeOf(before));
+      if (after !== undefined) this.#count(after.caller, sizeOf(after));
     });
+  }
+
+  #count(caller: string, bytes: number): void {
+    this.#bytes += bytes;
+    const held = (this.#bytesOf.get(caller) ?? 0) + bytes;
+    if (held > 0) this.#bytesOf.set(caller, held);
+    else this.#bytesOf.delete(caller);
   }
 
   /** Returns the published reply to a request, if there is one. @throws CairnError `key_reused` */
@@ -120,28 +128,33 @@ export class IdempotencyKeys {
 
   /**
    * Makes room for a reply, and returns true if there is enough. The oldest of all goes if it has
-   * expired; then the oldest ones of the same caller, but not in vain.
+   * expired; then the oldest ones of the caller with the most bytes, so that nobody can use up the
+   * room of others.
    */
   #makeRoom(tx: Transaction, added: Unstored<KeptReply>): boolean {
     const records = tx.of(this.#kept);
-    const [oldest] = records.referring('all', '');
-    let excess = this.#bytes + sizeOf(added) - this.#bytesMax;
-    if (oldest !== undefined && this.#isExpired(oldest)) {
-      excess -= sizeOf(oldest);
-      records.remove(oldest.id);
-    }
-    const own = records.referring('caller', added.caller);
-    let isSurplus = own.countAtMost >= limits.keysPerCallerMax;
-    const removed: number[] = [];
-    for (const reply of own) {
-      if (excess <= 0 && !isSurplus) break;
+    const size = sizeOf(added);
+    let excess = this.#bytes + size - this.#bytesMax;
+    const remove = (reply: KeptReply): void => {
       excess -= sizeOf(reply);
-      isSurplus = false;
-      removed.push(reply.id);
+      records.remove(reply.id);
+    };
+    const [oldest] = records.referring('all', '');
+    if (oldest !== undefined && this.#isExpired(oldest)) remove(oldest);
+    const own = records.referring('caller', added.caller);
+    const [first] = own;
+    if (first !== undefined && own.countAtMost >= limits.keysPerCallerMax) remove(first);
+    if (excess <= 0) return true;
+    let largest = added.caller;
+    let most = size + (this.#bytesOf.get(largest) ?? 0);
+    for (const [caller, bytes] of this.#bytesOf)
+      if (bytes > most) [largest, most] = [caller, bytes];
+    if (largest === added.caller && excess > most - size) return false;
+    for (const reply of [...records.referring('caller', largest)]) {
+      if (excess <= 0) break;
+      remove(reply);
     }
-    if (excess > 0) return false;
-    for (const id of removed) records.remove(id);
-    return true;
+    return excess <= 0;
   }
 
   #isExpired({ createdAt }: KeptReply): boolean {
