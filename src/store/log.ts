@@ -126,7 +126,7 @@ export function newEpoch(random: Random): string {
 }
 
 /** The figures of a log that has done nothing. */
-export const noFigures = { appendMs: 0, checkpoints: 0, checkpointFailures: 0, checkpointMs: 0 };
+export const noFigures = { appendMs: 0, checkpoints: 0, checkpointFailures: 0 };
 
 /** A log without files. Its commits are lost with the process. */
 export function memoryLog(random: Random): CommitLog {

@@ -244,8 +244,6 @@ export interface LogStatus {
   readonly appendMs: number;
   readonly checkpoints: number;
   readonly checkpointFailures: number;
-  /** How long the last checkpoint took. */
-  readonly checkpointMs: number;
   /**
    * When the snapshots last held everything, since the Unix epoch; `undefined` where they have
    * not since the start.

@@ -120,8 +120,6 @@ function appFamilies(app: Operated['app']): Family[] {
       'Checkpoints that succeeded', store.checkpoints],
     ['counter', 'cairn_store_checkpoint_failures_total',
       'Checkpoints that failed', store.checkpointFailures],
-    ['gauge', 'cairn_store_checkpoint_seconds',
-      'Duration of the last checkpoint', store.checkpointMs / 1000],
     ...figures,
   ];
 }

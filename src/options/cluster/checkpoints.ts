@@ -1,7 +1,7 @@
 import { reasonOf } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
-import type { Clock, Random } from '../../base/system.ts';
+import type { Random } from '../../base/system.ts';
 import { isAt } from './etcd.ts';
 import type { Head } from './group-format.ts';
 import {
@@ -14,7 +14,6 @@ import {
 } from './shared-snapshot.ts';
 
 export interface CheckpointOptions extends Place {
-  readonly clock: Clock;
   readonly random: Random;
   /** Called with what an operator should know. */
   readonly onNotice: (notice: string, level?: 'warn' | 'error') => void;
@@ -25,7 +24,7 @@ const bytesMin = limits.checkpointBytesMin;
 
 /** Decides when this node writes a snapshot of the shared log, and writes it. */
 export class Checkpoints {
-  readonly counts = { checkpoints: 0, checkpointFailures: 0, checkpointMs: 0 };
+  readonly counts = { checkpoints: 0, checkpointFailures: 0 };
   /** The present snapshot, as far as this node knows. */
   snapshot = noSnapshot;
   readonly #options: CheckpointOptions;
@@ -56,8 +55,7 @@ export class Checkpoints {
    * snapshot.
    */
   async write(view: () => Promise<LogImage>, isSame: JsonObject): Promise<void> {
-    const { prefix, random, clock, onNotice } = this.#options;
-    const started = clock.elapsed();
+    const { prefix, random, onNotice } = this.#options;
     // Read before the view: a snapshot must not replace a later one.
     const { revision, head } = this.snapshot;
     const image = await view();
@@ -75,6 +73,5 @@ export class Checkpoints {
       onNotice(`a checkpoint was postponed: ${reasonOf(error)}`, 'error');
       this.counts.checkpointFailures += 1;
     }
-    this.counts.checkpointMs = clock.elapsed() - started;
   }
 }

@@ -26,7 +26,7 @@
  *   C1    a collection that is not registered      kept and written to snapshots
  */
 import { CairnError, invariant } from '../../base/errors.ts';
-import { timers } from '../../base/system.ts';
+import { type Clock, timers } from '../../base/system.ts';
 import { viewsOf } from '../../store/format/snapshot.ts';
 import {
   lost,
@@ -63,6 +63,7 @@ import { damaged, parsePointer, unreadable } from './shared-snapshot.ts';
 import { Turns } from './turns.ts';
 
 export interface SharedLogOptions extends FoundingOptions, CheckpointOptions {
+  readonly clock: Clock;
   /** For how long after a confirmation the node answers reads. */
   readonly maxAgeMs: number;
   /** Called with the content of the key ring in etcd, first and after each change. */

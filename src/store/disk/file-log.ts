@@ -267,7 +267,6 @@ export class FileLog implements CommitLog {
       onNotice(`a checkpoint was postponed: ${reasonOf(error)}`, 'error');
       this.#figures.checkpointFailures += 1;
     }
-    this.#figures.checkpointMs = clock.elapsed() - this.#checkpointBeganAt;
   }
 
   /** Writes the snapshots, and removes the journals that nothing needs then. */
