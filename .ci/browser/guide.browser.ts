@@ -28,7 +28,7 @@ visitTest('a collection has an API tab with samples for its filters, fields, and
       'GET\n/items/{id}\nRead the item with this id\nFor everyone signed in.',
       'PUT\n/items/{id}\nReplace the item with this id\nFor the owner, administrators.',
       'PATCH\n/items/{id}\nChange some fields of the item with this id\nFor the owner, administrators.',
-      'DELETE\n/items/{id}\nDelete the item with this id\nFor the owner, administrators.',
+      'DELETE\n/items/{id}\nRemove the item with this id\nFor the owner, administrators.',
       'POST\n/items/batch\nCreate many items at once, all or none\nFor everyone signed in.',
     ],
   );

@@ -83,7 +83,7 @@ export function accountRoutes({ store, records, sessions, registry }: Context): 
 
     {
       operationId: 'removeSession',
-      summary: 'End one of your sessions, or as an administrator any session',
+      summary: 'Revoke one of your sessions, or as an administrator any session',
       success: { status: 204 },
       method: 'DELETE',
       path: '/sessions/{id}',

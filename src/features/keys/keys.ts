@@ -92,7 +92,7 @@ function keyRoutes(keys: ApiKeys, { accounts, users }: Context): Route[] {
 
     {
       operationId: 'removeApiKey',
-      summary: 'End one of your API keys, or as an administrator any',
+      summary: 'Revoke one of your API keys, or as an administrator any',
       success: { status: 204 },
       method: 'DELETE',
       path: '/keys/{id}',

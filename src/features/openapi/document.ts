@@ -85,26 +85,29 @@ function describeCollection(collection: RoutedCollection): JsonObject {
   const { display, group, hidden } = collection;
   const description = {
     name,
-    ...(isUsers && { builtIn: 'users' }),
-    ...(isBuiltIn && { builtIn: 'items' }),
+    builtIn: isUsers ? 'users' : isBuiltIn && 'items',
     singular,
-    ...(isSingle && { single: true }),
-    ...(ids !== undefined && { id: { kind: ids, given: true } }),
-    ...(others['createdAt']?.readOnly && { timestamps: true }),
-    ...(ownerRemoved && { ownerRemoved }),
-    ...(takesMore && { additional: true }),
-    ...(display !== undefined && { display }),
-    ...(group !== undefined && { group }),
-    ...(hidden && { hidden }),
-    ...(value === undefined ? { fields: Object.fromEntries(own) } : { value }),
+    single: isSingle,
+    id: ids && { kind: ids, given: true },
+    timestamps: others['createdAt']?.readOnly,
+    ownerRemoved,
+    additional: takesMore,
+    display,
+    group,
+    hidden,
+    fields: value === undefined ? Object.fromEntries(own) : undefined,
+    value,
     access: isSingle ? { read, replace, patch } : access,
-    ...(!isSingle && { lists: describeLists(collection) }),
+    lists: !isSingle && describeLists(collection),
   };
-  // The collection that a reference refers to determines the kind of its ids.
-  const withoutIds = function (this: { readonly kind?: unknown }, member: string, value: unknown) {
-    return member === 'ids' && this.kind === 'reference' ? undefined : value;
+  const asDeclared = function (this: unknown, member: string, value: unknown) {
+    // A file leaves out what is not so.
+    if (this === description && value === false) return undefined;
+    // The collection that a reference refers to determines the kind of its ids.
+    const isDerived = member === 'ids' && Object(this).kind === 'reference';
+    return isDerived ? undefined : value;
   };
-  const plain: JsonValue = JSON.parse(JSON.stringify(description, withoutIds));
+  const plain: JsonValue = JSON.parse(JSON.stringify(description, asDeclared));
   return isJsonObject(plain) ? plain : {};
 }
 

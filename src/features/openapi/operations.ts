@@ -100,7 +100,7 @@ const operations: {
     titles: [`${capitalized(of.singular)}Patch`],
     success: changed(of),
   }),
-  remove: (of) => ({ summary: `Delete the ${of.singular} with this id`, success: { status: 204 } }),
+  remove: (of) => ({ summary: `Remove the ${of.singular} with this id`, success: { status: 204 } }),
 };
 
 /** Describes a changed record. A change of a user may end the caller's session, and begin another. */

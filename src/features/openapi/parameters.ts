@@ -45,24 +45,24 @@ function describeOwn(names: readonly OwnParameter[], subject: ListSubject): Quer
 function describeFilter(name: string, field: Field, operator: ListOperator): QueryParameter {
   return {
     name: operator === 'eq' ? name : `${name}:${operator}`,
-    description: `Only records where ${name} ${operatorWords[operator]}.${notes[field.kind] ?? ''}`,
+    description: `Only records in which ${name} ${operatorWords[operator]}.${notes[field.kind] ?? ''}`,
     schema: operandSchema(operator, field),
   };
 }
 
 const operatorWords: { readonly [operator in ListOperator]: string } = {
-  eq: 'equals this value, or one of them where it is repeated',
-  ne: 'does not equal this value, or any of them where it is repeated',
+  eq: 'is this value, or one of several if it is repeated',
+  ne: 'is not this value, nor another one if it is repeated',
   lt: 'is less than this value',
   lte: 'is at most this value',
   gt: 'is greater than this value',
   gte: 'is at least this value',
-  in: 'is one of these values; write a comma in a value as "\\," and a backslash as "\\\\"',
+  in: 'is any of these values; write a comma in a value as "\\," and a backslash as "\\\\"',
   contains: 'contains this text',
   starts: 'starts with this text',
   ends: 'ends with this text',
-  exists: 'is there, or with `false` is not',
-  has: 'has this value as an element, and each of them where it is repeated',
+  exists: 'is filled in, or with `false` is not',
+  has: 'has this value as an element, and all of them if it is repeated',
 };
 
 const notes: { readonly [kind in Field['kind']]?: string } = {
@@ -126,7 +126,7 @@ const ownParameters: { readonly [name in OwnParameter]: (subject: ListSubject) =
   }),
   q: ({ fields }) => ({
     description:
-      `Only records with each of up to ${limits.searchWordsMax} words, which white space divides, in ` +
+      `Only records with each of up to ${limits.searchWordsMax} words, separated by white space, in ` +
       `${describeSearched(fields).join(' or ')}. Case and accents do not count.`,
     schema: { type: 'string', minLength: 1, maxLength: limits.searchLengthMax },
   }),

@@ -21,13 +21,6 @@ export const userSchema: JsonObject = resourceSchema('User', {
 
 const sessionSchema: JsonObject = resourceSchema('Session', sessionFields);
 
-const apiKeySchema: JsonObject = resourceSchema('ApiKey', apiKeyFields);
-
-const newApiKeySchema: JsonObject = resourceSchema('MadeApiKey', {
-  ...apiKeyFields,
-  key: { kind: 'text', example: `cairn_${'x'.repeat(43)}` },
-});
-
 const idSchema: JsonObject = {
   type: 'integer',
   minimum: 1,
@@ -48,18 +41,6 @@ export const idSchemas = {
 
 const count: JsonObject = { type: 'integer', minimum: 0 };
 
-const startedSessionSchema = objectSchema('StartedSession', {
-  user: userSchema,
-  expiresAt: { type: 'string', format: 'date-time' },
-});
-
-const invitationSchema = objectSchema('NewInvitation', {
-  path: {
-    type: 'string',
-    description: 'A path of this server, without its origin. Its fragment is the secret.',
-  },
-});
-
 /** Returns the schema of the dashboard, of a server with or without items. */
 function dashboardSchema(hasItems: boolean): JsonObject {
   const counts = { ...(hasItems && { items: count }), users: count, sessions: count };
@@ -73,18 +54,6 @@ function dashboardSchema(hasItems: boolean): JsonObject {
   });
 }
 
-/** RFC 6749 §5.1. */
-const tokensSchema = objectSchema('Tokens', {
-  access_token: { type: 'string' },
-  token_type: { type: 'string', const: 'Bearer' },
-  refresh_token: { type: 'string' },
-  expires_in: {
-    type: 'integer',
-    minimum: 1,
-    description: 'Seconds until the access token expires.',
-  },
-});
-
 const minuteSchema = objectSchema('Minute', {
   at: { type: 'string', format: 'date-time' },
   requests: count,
@@ -97,73 +66,89 @@ const minuteSchema = objectSchema('Minute', {
   },
 });
 
-const statusSchema = objectSchema(
-  'Status',
-  {
-    version: { type: 'string' },
-    startedAt: { type: 'string', format: 'date-time' },
-    state: {
-      type: 'string',
-      enum: ['writable', 'full', 'unavailable', 'failed'],
-      description:
-        '`full`: there is no room, and only deletions are accepted. `unavailable`: the log does ' +
-        'not answer, so no writes are accepted, and records may be old. `failed`: no writes are accepted.',
-    },
-    records: {
-      ...count,
-      description: 'The number of records of all kinds: also sessions and idempotency keys.',
-    },
-    memoryBytes: { ...count, description: 'The memory that records take, as it is counted.' },
-    memoryMaxBytes: { ...count, description: 'The most memory that they may take.' },
-    refusals: {
-      type: 'object',
-      additionalProperties: count,
-      description: 'Requests refused or cut off for lack of room, by cause.',
-    },
-    journalBytes: { ...count, description: 'The size of the journal.' },
-    checkpointedAt: {
-      type: 'string',
-      format: 'date-time',
-      description: 'The time of the last checkpoint.',
-    },
-    freeBytes: { ...count, description: 'Free space on the disk that holds the data.' },
-    heapUsedBytes: { ...count, description: 'Memory used by JavaScript objects.' },
-    heapMaxBytes: { ...count, description: 'The most memory that they may use.' },
-    minutes: {
-      type: 'array',
-      items: minuteSchema,
-      maxItems: 60,
-      description: 'The last hour, oldest first. The last minute is the current one.',
-    },
-  },
-  ['checkpointedAt', 'freeBytes', 'minutes'],
-);
-
-const healthSchema = objectSchema(
-  'Health',
-  {
-    status: { type: 'string', enum: ['live', 'ready'] },
-    writes: {
-      type: 'string',
-      enum: ['full'],
-      description: 'The memory or the disk is full, so writes that grow are refused.',
-    },
-  },
-  ['writes'],
-);
-
 /** Returns the schemas that rows of the route table name, of a server with or without items. */
 export const contentSchemas = (hasItems: boolean): { readonly [title: string]: JsonObject } => ({
-  ApiKeys: { type: 'array', items: apiKeySchema },
+  ApiKeys: { type: 'array', items: resourceSchema('ApiKey', apiKeyFields) },
   Dashboard: dashboardSchema(hasItems),
   Document: { type: 'object' },
-  Health: healthSchema,
-  MadeApiKey: newApiKeySchema,
-  NewInvitation: invitationSchema,
+  Health: objectSchema(
+    'Health',
+    {
+      status: { type: 'string', enum: ['live', 'ready'] },
+      writes: {
+        type: 'string',
+        enum: ['full'],
+        description: 'The memory or the disk is full, so writes that grow are refused.',
+      },
+    },
+    ['writes'],
+  ),
+  MadeApiKey: resourceSchema('MadeApiKey', {
+    ...apiKeyFields,
+    key: { kind: 'text', example: `cairn_${'x'.repeat(43)}` },
+  }),
+  NewInvitation: objectSchema('NewInvitation', {
+    path: {
+      type: 'string',
+      description: 'A path of this server, without its origin. Its fragment is the secret.',
+    },
+  }),
   Sessions: { type: 'array', items: sessionSchema },
-  StartedSession: startedSessionSchema,
-  Status: statusSchema,
+  StartedSession: objectSchema('StartedSession', {
+    user: userSchema,
+    expiresAt: { type: 'string', format: 'date-time' },
+  }),
+  Status: objectSchema(
+    'Status',
+    {
+      version: { type: 'string' },
+      startedAt: { type: 'string', format: 'date-time' },
+      state: {
+        type: 'string',
+        enum: ['writable', 'full', 'unavailable', 'failed'],
+        description:
+          '`full`: there is no room, and only deletions are accepted. `unavailable`: the log does ' +
+          'not answer, so no writes are accepted, and records may be old. `failed`: no writes are accepted.',
+      },
+      records: {
+        ...count,
+        description: 'The number of records of all kinds: also sessions and idempotency keys.',
+      },
+      memoryBytes: { ...count, description: 'The memory that records take, as it is counted.' },
+      memoryMaxBytes: { ...count, description: 'The most memory that they may take.' },
+      refusals: {
+        type: 'object',
+        additionalProperties: count,
+        description: 'Requests refused or cut off for lack of room, by cause.',
+      },
+      journalBytes: { ...count, description: 'The size of the journal.' },
+      checkpointedAt: {
+        type: 'string',
+        format: 'date-time',
+        description: 'The time of the last checkpoint.',
+      },
+      freeBytes: { ...count, description: 'Free space on the disk that holds the data.' },
+      heapUsedBytes: { ...count, description: 'Memory used by JavaScript objects.' },
+      heapMaxBytes: { ...count, description: 'The most memory that they may use.' },
+      minutes: {
+        type: 'array',
+        items: minuteSchema,
+        maxItems: 60,
+        description: 'The last hour, oldest first. The last minute is the current one.',
+      },
+    },
+    ['checkpointedAt', 'freeBytes', 'minutes'],
+  ),
   Text: { type: 'string' },
-  Tokens: tokensSchema,
+  Tokens: objectSchema('Tokens', {
+    access_token: { type: 'string' },
+    token_type: { type: 'string', const: 'Bearer' },
+    refresh_token: { type: 'string' },
+    expires_in: {
+      type: 'integer',
+      minimum: 1,
+      description: 'Seconds until the access token expires.',
+    },
+  }),
   User: userSchema,
 });
