@@ -15,7 +15,7 @@ visitTest('a wrong password is reported, the right one signs in', { things: 6, r
   await visit.enterCredentials();
   await visit.shows('6', '#home');
   assert.equal((await text('#bar')).replaceAll(/\s+/g, ''), `Cairn127.0.0.1:${server.port}OverviewDataItems6` +
-    'PeopleUsers2MyaccountDevelopAPISchemaServerStatusAdaLovelaceadmin');
+    'PeopleUsers2MyaccountAPIkeysDevelopAPISchemaServerStatusAdaLovelaceadmin');
   assert.match(await text('#home'), /Items\s+6\s+Users\s+2/);
   assert.equal(await browser.run('return location.pathname + document.title'), '/Overview · Cairn');
 });
@@ -129,7 +129,7 @@ visitTest('a member is not offered operations of administrators', { things: 2 },
   });
   await visit.signIn('', 'grace');
   const views = 'return [...document.querySelectorAll("#views a")].map((at) => at.hash)';
-  assert.deepEqual(await browser.run(views), ['#/', '#items', '#/account', '#/api', '#/schema']);
+  assert.deepEqual(await browser.run(views), ['#/', '#items', '#/account', '#/keys', '#/api', '#/schema']);
   assert.equal(await browser.run('return document.querySelector("#home").innerText.includes("Users")'), false);
   await visit.visit('#items');
   assert.equal(await browser.run('return document.querySelector("#new").checkVisibility()'), false);
@@ -320,24 +320,23 @@ visitTest('what the browser says of the network is no news while the server answ
   await browser.until('return !document.querySelector("#failure").innerText');
 });
 
-visitTest('API keys are made in the account, shown once and ended', { refusals: [403, 422] }, async (visit) => {
+visitTest('API keys are made in their own place, shown once and ended', { refusals: [403, 422] }, async (visit) => {
   const { browser, server, says, shows } = visit;
-  await visit.signIn('#/account');
-  await browser.click('#record summary');
+  await visit.signIn('#/keys');
   await browser.type('[name=name]:not([id])', 'The script');
   await browser.type('[name=currentPassword]:not([id])', password);
   await browser.run('document.querySelector("[name=readOnly]").click()');
-  await browser.run('document.querySelector("#record details button").click()');
-  await shows('This key is shown once.', '#record');
-  const key: string = await browser.run('return document.querySelector("#record .note code").innerText');
+  await browser.run('document.querySelector("#home form button").click()');
+  await shows('This key is shown once.', '#home');
+  const key: string = await browser.run('return document.querySelector("#home .note code").innerText');
   assert.match(key, /^cairn_[\w-]{43}$/);
   const call = async (): Promise<number> =>
     (await fetch(`${server.url}/items`, { headers: { Authorization: `Bearer ${key}` } })).status;
   assert.equal(await call(), 200);
   await visit.visit('#/');
-  await visit.visit('#/account');
-  await shows('The script read-only', '#record');
-  assert.equal(await browser.run('return document.querySelector("#record").innerText.includes("cairn_")'), false);
+  await visit.visit('#/keys');
+  await shows('The script read-only', '#home');
+  assert.equal(await browser.run('return document.querySelector("#home").innerText.includes("cairn_")'), false);
   await browser.click('[aria-label="Revoke the key The script"]');
   await says('Revoked the key The script.');
   assert.equal(await call(), 401);
@@ -355,12 +354,11 @@ visitTest('nothing of the person who has signed out is left in the document', {
   await visit.visit('#items');
   await browser.click('[aria-label="Select Thing 1"]');
   await browser.type('#search', 'Thing');
-  await visit.visit('#/account');
-  await browser.click('#record summary');
+  await visit.visit('#/keys');
   await browser.type('[name=name]:not([id])', 'The script');
   await browser.type('[name=currentPassword]:not([id])', password);
-  await browser.run('document.querySelector("#record details button").click()');
-  await shows('cairn_', '#record');
+  await browser.run('document.querySelector("#home form button").click()');
+  await shows('cairn_', '#home');
   await browser.click('#who');
   await browser.click('#sign-out');
   await shows('You have signed out.', '#sign-in');

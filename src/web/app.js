@@ -26,6 +26,7 @@ import { drawRecords } from './views/list.js';
 const routes = {
   '': () => import('./views/home.js'),
   api: () => import('./views/guide.js'),
+  keys: () => import('./views/account.js'),
   schema: () => import('./views/schema.js'),
   server: () => import('./views/server.js'),
 };

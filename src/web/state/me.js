@@ -66,5 +66,8 @@ export const ownPath = (name) =>
 export const count = ({ length }, { one, title }) =>
   `${length} ${length === 1 ? one : title.toLowerCase()}`;
 
+/** Whether the person can have API keys. */
+export const hasKeys = () => !state.isOpen && !!state.description?.paths['/keys'];
+
 /** What curl commands send so that the server knows the caller. */
 export const bearer = state.isOpen ? '' : ' -H "Authorization: Bearer $TOKEN"';

@@ -2,7 +2,7 @@
 /** The places in the rail: the collections in their groups, and the page's own views. */
 import { call } from '../api/call.js';
 import { draw } from '../lib/dom.js';
-import { allowed, state } from './me.js';
+import { allowed, hasKeys, state } from './me.js';
 import { address } from './route.js';
 
 /** Number of records by collection. @type {Map<string, number>} */
@@ -49,6 +49,7 @@ export function places() {
     own('#/', 'Overview'),
     ...groups.flatMap((group) => shown.filter((each) => each.group === group)),
     ...(state.isOpen ? [] : [own('#/account', 'My account', 'People')]),
+    ...(hasKeys() ? [own('#/keys', 'API keys', 'People')] : []),
     own('#/api', 'API', 'Develop'),
     own('#/schema', 'Schema', 'Develop'),
     ...(state.me?.role === 'admin' ? [own('#/server', 'Status', 'Server')] : []),

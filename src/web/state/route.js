@@ -17,7 +17,7 @@ function decoded(part) {
 }
 
 /** The page's own views, at `#/api`. A collection of such a name has its pages at `#/%61pi`. */
-const ownNames = ['', 'account', 'api', 'invite', 'schema', 'server'];
+const ownNames = ['', 'account', 'api', 'invite', 'keys', 'schema', 'server'];
 
 /**
  * Reads an address: `#orders/4` is an order beside its list, and `#/orders/4` is its page.

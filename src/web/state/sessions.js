@@ -2,7 +2,7 @@
 /** The sessions and API keys of a user. */
 import { call } from '../api/call.js';
 import { draw } from '../lib/dom.js';
-import { state } from './me.js';
+import { hasKeys } from './me.js';
 
 /**
  * @typedef {{ id: number, kind: string, lastSeenAt: string, expiresAt: string, address: string, agent: string,
@@ -22,8 +22,7 @@ export async function loadSessions(userId, made = '') {
   credentials.made = '';
   const read = async (/** @type {string} */ what) =>
     (await call('GET', `${what}?userId=${userId}`)).data;
-  const hasKeys = state.description?.paths['/keys'];
-  const [sessions, keys] = await Promise.all([read('sessions'), hasKeys && read('keys')]);
+  const [sessions, keys] = await Promise.all([read('sessions'), hasKeys() && read('keys')]);
   credentials = { userId, sessions, keys, made };
   draw();
 }

@@ -1,5 +1,5 @@
 // @ts-check
-/** The sessions and API keys of a user, below their record. A person makes keys for themselves, and sees each once. */
+/** The sessions and API keys of a user, and the place where people make keys for themselves and see each once. */
 import { call } from '../api/call.js';
 import { ask } from '../lib/dialog.js';
 import { bdi, button, h } from '../lib/dom.js';
@@ -9,8 +9,6 @@ import { isAccount } from '../state/route.js';
 import { credentials, loadSessions } from '../state/sessions.js';
 import { copy, line, section } from './parts.js';
 import { age } from './values.js';
-
-/** @import { Child } from '../types.js' */
 
 /**
  * Ends a session or a key, which may have ended by itself.
@@ -30,24 +28,24 @@ async function invite(userId) {
   credentials.made = new URL(`.${data.path}`, location.href).href;
 }
 
-/** Shows a secret until the person has kept it. @type {(made: string, userId: string) => Child} */
-const secretView = (made, userId) =>
-  h(
-    'div.note stack tight pad',
-    { role: 'status' },
+/** Shows a secret until the person has kept it. @param {string} advice */
+function secretView(advice) {
+  const { made, userId } = credentials;
+  return (
+    made &&
     h(
-      'p',
-      isAccount()
-        ? 'This key is shown once. Keep it where your script finds it.'
-        : 'Give this address to the user, who chooses a password there. It is good once, for 24 hours.',
-    ),
-    h('code', made),
-    h(
-      'div.row',
-      button('Copy', () => copy(made)),
-      button('Done', () => loadSessions(userId)),
-    ),
+      'div.note stack tight pad',
+      { role: 'status' },
+      h('p', advice),
+      h('code', made),
+      h(
+        'div.row',
+        button('Copy', () => copy(made)),
+        button('Done', () => loadSessions(userId)),
+      ),
+    )
   );
+}
 
 /** @param {Event} event */
 async function make(event) {
@@ -112,24 +110,38 @@ function keyForm() {
   );
 }
 
+const none = h('span.quiet', 'None.');
+
 /** @param {string} userId */
 export function sessionsView(userId) {
-  const { sessions, keys, made } = credentials;
+  const { sessions, keys } = credentials;
   if (credentials.userId !== userId) return undefined;
   const everywhere = async () =>
     (await ask('everywhere')) && (await import('./sign-in.js')).signOut(true);
-  const none = h('span.quiet', 'None.');
+  const all = section('Sessions', sessions.map(sessionView), none);
+  if (isAccount()) return h('div.stack', all, button('Sign out everywhere', everywhere));
   return h(
     'div.stack',
-    section('Sessions', sessions.map(sessionView), none),
-    isAccount() && button('Sign out everywhere', everywhere),
+    all,
     keys && section('API keys', keys.map(keyView), none),
-    made && secretView(made, userId),
-    !isAccount() &&
-      state.me?.role === 'admin' &&
-      button('Invite to choose a password', () => invite(userId)),
-    isAccount() &&
-      keys &&
-      h('details', h('summary', 'Make a key for a script or a device'), keyForm()),
+    secretView(
+      'Give this address to the user, who chooses a password there. It is good once, for 24 hours.',
+    ),
+    state.me?.role === 'admin' && button('Invite to choose a password', () => invite(userId)),
   );
 }
+
+/** Loads the person's own keys. */
+export const open = () => loadSessions(`${state.me?.id}`);
+
+/** The place of the person's own API keys. */
+export const view = () =>
+  h(
+    'div.guide stack',
+    h('h1', { tabindex: -1 }, 'API keys'),
+    h('p.quiet', 'A script or a device signs in with a key of its own, as you.'),
+    secretView('This key is shown once. Keep it where your script finds it.'),
+    section('Your keys', (credentials.keys ?? []).map(keyView), none),
+    h('h2', 'New key'),
+    h('div.card pad', keyForm()),
+  );

@@ -7,7 +7,7 @@ import { places } from '../state/places.js';
 import { address, go, isGuide, route } from '../state/route.js';
 import { initials } from './values.js';
 
-/** @import { Attributes, Child } from '../types.js' */
+/** @import { Attributes } from '../types.js' */
 
 /** The tab that was scrolled into view. @type {Element | null} */ let tab = null;
 /** @type {typeof import('./palette.js') | undefined} */ let palette;
@@ -33,7 +33,10 @@ export function drawFrame(failure, parts) {
   const here = view ? address(view) : `#/${id}`;
   const all = me ? places() : [];
   drawRail(all, here);
-  const options = all.map(({ href, title }) => h('option', { value: href }, title));
+  const options = [...Map.groupBy(all, ({ group }) => group)].flatMap(([label, of]) => {
+    const found = of.map(({ href, title }) => h('option', { value: href }, title));
+    return label ? h('optgroup', { label }, found) : found;
+  });
   const onchange = (/** @type {Event} */ event) => go(inputOf(event));
   set('view', { hidden: !me, value: here, onchange }, options);
   set('to-sign-in', { hidden: !isReader });
@@ -68,16 +71,13 @@ export function drawFrame(failure, parts) {
 
 /** @type {(all: ReturnType<typeof places>, here: string) => void} */
 function drawRail(all, here) {
-  /** @type {Child[]} */ const links = [];
-  let former = '';
-  for (const { href, title, group, total } of all) {
-    if (group !== former) links.push(h('span.group quiet', { key: group }, group));
-    former = group;
-    const look = { key: href, href, 'aria-current': href === here && 'page' };
-    links.push(
-      h('a', look, h('span', title), total !== undefined && h('small', showNumber(total))),
-    );
-  }
+  const links = [...Map.groupBy(all, ({ group }) => group)].flatMap(([group, of]) => [
+    !!group && h('span.group quiet', { key: group }, group),
+    ...of.map(({ href, title, total }) => {
+      const look = { key: href, href, 'aria-current': href === here && 'page' };
+      return h('a', look, h('span', title), total !== undefined && h('small', showNumber(total)));
+    }),
+  ]);
   set('views', { hidden: all.length === 0 }, links);
   const current = document.querySelector('#views [aria-current]');
   if (current !== tab) current?.scrollIntoView({ block: 'nearest', inline: 'center' });
