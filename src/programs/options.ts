@@ -48,7 +48,7 @@ export interface AppOptions extends SomeSettings, Omit<BasicOptions, 'collection
    * server itself are written, to standard error.
    */
   readonly log?: Log | SimpleLog | undefined;
-  /** Routes of one's own, made by `defineRoute`. */
+  /** Your own routes, made by `defineRoute`. */
   readonly routes?: readonly OwnRoute<never>[] | undefined;
   /** Functions that run before and after each write to a collection or to users. */
   readonly hooks?: Hooks | undefined;
