@@ -30,7 +30,8 @@ import { loadParts, loadReferences, type Feature, type Parts } from './parts.ts'
  *   OptionError for a part that was removed; RouteConflict; CairnError `validation_failed` for
  *   an administrator that breaks a rule
  */
-export async function openApp(complete: CompleteOptions): Promise<Application> {
+export async function openApp(chosen: CompleteOptions): Promise<Application> {
+  const complete = { ...chosen, collections: await withSingulars(chosen) };
   const { administrator, log, settings, users } = complete;
   if (users === false && (settings.auth !== 'none' || administrator !== undefined)) {
     const needs = 'it needs --auth none and no administrator';
@@ -61,6 +62,14 @@ export async function openApp(complete: CompleteOptions): Promise<Application> {
     await data.store.close();
     throw error;
   }
+}
+
+/** Returns the declared collections, each with a singular, of which OpenAPI makes names. */
+async function withSingulars(options: CompleteOptions): Promise<CompleteOptions['collections']> {
+  const { collections } = options;
+  if (collections.every(({ singular }) => singular !== undefined)) return collections;
+  const { addSingulars } = await import('../collections/nouns.ts');
+  return addSingulars(options);
 }
 
 /** An app on a store that has been opened. */

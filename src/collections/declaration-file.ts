@@ -2,13 +2,7 @@ import { isJsonObject } from '../base/json.ts';
 import { anything, asJson, flag, mistakesIn, word } from '../schema/declaration.ts';
 import type { Shape } from '../schema/field.ts';
 import { declare, type CollectionDeclaration, type CollectionDefinition } from './declaration.ts';
-import {
-  collectionMistakes,
-  refuseMistakes,
-  roleMistakes,
-  servedMistakes,
-  withSingulars,
-} from './define.ts';
+import { collectionMistakes, refuseMistakes, roleMistakes, servedMistakes } from './define.ts';
 import type { Served } from './served.ts';
 
 /**
@@ -73,5 +67,5 @@ export function parseDeclarations(
   if (isJsonObject(value)) mistakes.push(...servedMistakes(sound, names, file, others));
   refuseMistakes('', mistakes);
   const { items = true, users = true, roles = [] } = file;
-  return { items, users, roles, collections: withSingulars(file).map(declare) };
+  return { items, users, roles, collections: (file.collections ?? []).map(declare) };
 }

@@ -52,8 +52,8 @@ export interface CollectionHints {
 export interface CollectionDeclaration extends CollectionHints {
   /** The plural, as in the path `/<name>`: letters of either case, digits, `_` and `-`. */
   readonly name: string;
-  /** The name of one record, for operation ids and messages. */
-  readonly singular: string;
+  /** The name of one record, for operation ids and messages. Absent: it follows from the name. */
+  readonly singular?: string;
   /** All fields of a record, in the order in which they are shown. */
   readonly fields: Shape;
   readonly access: CollectionAccess;
@@ -98,9 +98,7 @@ export interface IdDefinition {
 }
 
 /** Returns the declaration of a definition that was checked, which has the definition, too. */
-export function declare(
-  definition: CollectionDefinition & Pick<CollectionDeclaration, 'singular'>,
-): CollectionDeclaration {
+export function declare(definition: CollectionDefinition): CollectionDeclaration {
   const { name, singular, id, access, timestamps = false, additional = false } = definition;
   const { display, group, hidden } = definition;
   const isSingle = definition.single === true;
@@ -112,7 +110,7 @@ export function declare(
   };
   const declaration = {
     name,
-    singular,
+    ...(singular !== undefined && { singular }),
     fields: joinShape(fields, additional, definition.value),
     access: accessOf(isSingle ? accessOfSingle(access) : { ...standardAccess, ...access }),
     timestamps,

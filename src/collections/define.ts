@@ -1,5 +1,5 @@
 import { isByRecord, isRole, roles as standardRoles, wordsOf } from '../auth/access.ts';
-import { InvariantError, invariant } from '../base/errors.ts';
+import { InvariantError } from '../base/errors.ts';
 import { isJsonObject, pointerTo, type JsonObject, type JsonValue } from '../base/json.ts';
 import { didYouMean } from '../base/search.ts';
 import {
@@ -25,7 +25,6 @@ import {
 } from './declaration.ts';
 import './indexed-reader.ts';
 import { items as itemsCollection } from './items.ts';
-import { camelCase, singularize } from './nouns.ts';
 import type { Served } from './served.ts';
 
 /** The checks of collections, which are loaded only if somebody declares some. */
@@ -42,10 +41,8 @@ export function defineCollection<const D extends CollectionDefinition>(
   const name = isJsonObject(json) ? json['name'] : json;
   const subject = `Cannot declare the collection ${JSON.stringify(name)}: `;
   refuseMistakes(subject, collectionMistakes(json, ''));
-  const [named] = withSingulars({ items: false, users: false, collections: [definition] });
-  invariant(named !== undefined, 'each definition is named');
   // The name is a part of its definition.
-  return declare(named) as DefinedCollection<D>;
+  return declare(definition) as DefinedCollection<D>;
 }
 
 /** A declared collection, with its definition, from which the types of its records follow. */
@@ -281,41 +278,15 @@ const accountSingulars = [
   'counts',
 ];
 /** Names of schemas derived from other collections, by how they start and end. */
-const derivedStart = /^(?:new|many)[A-Z]/;
+export const derivedStart = /^(?:new|many)[A-Z]/;
 const derivedEnd = /[a-z0-9](?:Replacement|Patch|WithEmbedded)$/;
 const reservedFields = ['id', 'revision', 'ownerId'];
 
 /** True if the API uses a singular for something else, on a server with or without users. */
-function isReserved(singular: string, hasUsers: boolean): boolean {
+export function isReserved(singular: string, hasUsers: boolean): boolean {
   const reserved = hasUsers ? [...reservedSingulars, ...accountSingulars] : reservedSingulars;
   return reserved.includes(singular) || derivedStart.test(singular) || derivedEnd.test(singular);
 }
-
-/** A definition with its singular. */
-type NamedDefinition = CollectionDefinition & Pick<CollectionDeclaration, 'singular'>;
-
-/** Returns what is served. Singulars that were left out follow from the names. */
-export function withSingulars({
-  items: hasItems = true,
-  users = true,
-  collections = [],
-}: Served<CollectionDefinition>): readonly NamedDefinition[] {
-  const taken = new Set(collections.map(({ singular }) => singular));
-  if (hasItems) taken.add(itemsCollection.singular);
-  return collections.map((each) => {
-    let { singular } = each;
-    if (singular === undefined) {
-      singular = each.single ? wordOf(each.name) : wordOf(singularize(each.name));
-      while (taken.has(singular) || isReserved(singular, users))
-        singular = derivedStart.test(singular) ? wordOf(`entry-${singular}`) : `${singular}Entry`;
-      taken.add(singular);
-    }
-    return { ...each, singular };
-  });
-}
-
-/** Returns a name as a word of letters and digits. */
-const wordOf = (name: string): string => camelCase(name).replace(/^\d*$|^(?=\d)/, 'entry$&');
 
 /** Returns the required ending of a field's name. The rest names what is embedded. */
 function endingOf(field: JsonValue): string {

@@ -1,3 +1,7 @@
+import type { CollectionDeclaration } from './declaration.ts';
+import { derivedStart, isReserved } from './define.ts';
+import type { Served } from './served.ts';
+
 /**
  * Singular forms of English nouns, for the names of operations and schemas and for references such
  * as `movieId`. They agree with json-server (0.17), oddities included, because its files name their
@@ -32,6 +36,23 @@ export function referenceNames(collection: string): readonly string[] {
   const nouns = [singularize(collection), ...endings].flatMap((noun) => [noun, camelCase(noun)]);
   return [...new Set(nouns)].map((noun) => `${noun}Id`);
 }
+
+/** Returns collections that are served together, each with a singular. */
+export function addSingulars({ items: hasItems = true, users = true, collections = [] }: Served) {
+  const taken = new Set(collections.map(({ singular }) => singular));
+  if (hasItems) taken.add('item');
+  return collections.map((each): CollectionDeclaration => {
+    if (each.singular !== undefined) return each;
+    let singular = toWord(each.isSingle ? each.name : singularize(each.name));
+    while (taken.has(singular) || isReserved(singular, users))
+      singular = derivedStart.test(singular) ? toWord(`entry-${singular}`) : `${singular}Entry`;
+    taken.add(singular);
+    return { ...each, singular };
+  });
+}
+
+/** Returns a name as a word of letters and digits. */
+const toWord = (name: string): string => camelCase(name).replace(/^\d*$|^(?=\d)/, 'entry$&');
 
 /** Returns a name as one word that begins with a small letter: `blog_posts` is `blogPosts`. */
 export const camelCase = (name: string): string =>

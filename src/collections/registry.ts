@@ -43,6 +43,7 @@ export interface Entry extends StoredRecord {
  * and the OpenAPI document go by.
  */
 export interface Declared extends CollectionDeclaration {
+  readonly singular: string;
   readonly records: Collection<Entry>;
   /** The largest record, in bytes of JSON. */
   readonly recordBytesMax: number;
@@ -235,6 +236,7 @@ export function registryOf(
     const embeddables: Embeddable[] = [];
     return {
       ...declaration,
+      singular: declaration.singular ?? name,
       records,
       recordBytesMax,
       ids: idsOf(fields),

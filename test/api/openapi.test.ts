@@ -6,6 +6,7 @@ import { describe } from '../../src/features/openapi/operations.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../src/base/json.ts';
 import { allCommands } from '../../src/cli/commands.ts';
 import { parseDeclarations } from '../../src/collections/declaration-file.ts';
+import { addSingulars } from '../../src/collections/nouns.ts';
 import { settings, valuesOf } from '../../src/config/options.ts';
 import { defineCollection } from '../../src/index.ts';
 import { runCommand } from '../support/cli/terminal.ts';
@@ -158,7 +159,7 @@ test('the document has the declarations of all collections, as a file has them',
   const { app } = await openTestApp(t, { collections, users: false, auth: 'none', withoutPort: true });
   const { 'x-collections': declared } = JSON.parse((await app.inject({ target: '/openapi.json' })).body);
   const parsed = parseDeclarations({ users: false, collections: declarationsIn(declared) }, []);
-  assert.deepEqual(parsed.collections, collections);
+  assert.deepEqual(parsed.collections, addSingulars({ users: false, collections }));
 });
 
 test('a reference to users is described as it was declared', async (t) => {
@@ -168,7 +169,7 @@ test('a reference to users is described as it was declared', async (t) => {
   });
   const { app } = await openTestApp(t, { collections: [notes], withoutPort: true });
   const { 'x-collections': declared, components } = JSON.parse((await app.inject({ target: '/openapi.json' })).body);
-  assert.deepEqual(parseDeclarations({ collections: declarationsIn(declared) }, []).collections, [notes]);
+  assert.deepEqual(parseDeclarations({ collections: declarationsIn(declared) }, []).collections, addSingulars({ collections: [notes] }));
   const { NoteWithEmbedded, UserName } = components.schemas;
   assert.equal(NoteWithEmbedded.properties.author.$ref, '#/components/schemas/UserName');
   assert.deepEqual(Object.keys(UserName.properties), ['id', 'name']);

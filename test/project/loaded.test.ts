@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { cairn, cheap, temporaryDirectory } from '../support/cli/spawn.ts';
@@ -9,10 +9,12 @@ const json = { 'content-type': 'application/json' };
 const administrator = { email: 'admin@localhost.localdomain', password: cheap.CAIRN_ADMIN_PASSWORD };
 
 /** The modules that a server has loaded when it has stopped. Before, `use` is called with its address. */
-async function loadedBy(t: TestContext, use: (url: string) => Promise<void>): Promise<string[]> {
+async function loadedBy(
+  t: TestContext, use: (url: string) => Promise<void>, options: readonly string[] = [],
+): Promise<string[]> {
   const directory = temporaryDirectory(t);
   const coverage = join(directory, 'coverage');
-  const words = ['serve', '--port', '0', '--data', join(directory, 'data'), '--log', 'json'];
+  const words = ['serve', '--port', '0', '--data', join(directory, 'data'), '--log', 'json', ...options];
   const server = cairn(t, words, { ...cheap, NODE_V8_COVERAGE: coverage });
   const [, url = ''] = await server.find(/Cairn serves (http:[^"]+)/);
   await use(url);
@@ -60,4 +62,14 @@ test('no request loads a module: what a server is made of, it has when it says t
   const declared = /(define|declaration-file|nouns|indexed-reader|named-users|declaration|further-kinds)[.][jt]s$/;
   const found = start.filter((url) => declared.test(url) && !url.includes('collections/declaration.'));
   assert.deepEqual(found, [], 'what only declared collections need');
+});
+
+test('the nouns are loaded only if a collection has no singular', async (t) => {
+  if (isLockedRun) return t.skip('the coverage is written where a locked run may not write');
+  for (const singular of ['book', undefined]) {
+    const file = join(temporaryDirectory(t), 'collections.json');
+    writeFileSync(file, JSON.stringify({ collections: [{ name: 'books', singular, fields: {} }] }));
+    const loaded = await loadedBy(t, async () => undefined, ['--collections', file]);
+    assert.equal(loaded.some((url) => /nouns[.][jt]s$/.test(url)), singular === undefined);
+  }
 });
