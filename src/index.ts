@@ -1,6 +1,6 @@
 /**
  * The exports of the package `cairn-api`: an app, declarations of collections, and their
- * types, which use those of `@types/node`.
+ * types, which need `@types/node`.
  */
 /// <reference types="node" preserve="true" />
 export { createApp, defineRoute } from './programs/app.ts';

@@ -20,7 +20,7 @@ export interface Command {
   readonly name: string;
   /** One sentence without a full stop. */
   readonly summary: string;
-  /** The names of its operands, all of which are required. Absent: it takes none. */
+  /** The names of its operands. All are required. Absent: it takes none. */
   readonly operands?: readonly string[];
   readonly options: readonly Option<unknown>[];
   /** The secrets that it reads. Absent: none. */
@@ -39,7 +39,7 @@ export interface Terminal {
   /** Writes to standard output. Long output waits until its reader has taken the last text. */
   out(text: string): void | Promise<void>;
   err(text: string): void;
-  /** Whether the output goes to a person. */
+  /** True if the output goes to a person. */
   readonly interactive: boolean;
 }
 
@@ -107,7 +107,7 @@ export async function declarationsOf(file: string | undefined): Promise<Partial<
 
 /**
  * Returns the data directory. It must exist, so that a wrong name makes no new one. `isNew`: the
- * command makes a store where none is.
+ * command makes a store if there is none.
  * @throws OptionError
  */
 export function dataDirectory(call: Call, isNew = false): string {
@@ -126,12 +126,12 @@ export function existingDirectory(what: string, directory: string, hint = ''): s
   );
 }
 
-/** Whether `path` is `directory` or below it, wherever symbolic links lead. */
+/** Returns true if `path`, with symbolic links followed, is `directory` or below it. */
 export function isWithin(directory: string, path: string): boolean {
   return join(realPath(path), sep).startsWith(join(realPath(directory), sep));
 }
 
-/** Returns a path without symbolic links, of which the end may not exist yet. */
+/** Returns a path without symbolic links. Its end may not exist yet. */
 function realPath(path: string): string {
   const whole = resolve(path);
   try {

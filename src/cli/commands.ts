@@ -12,7 +12,7 @@ import { serve } from './serve.ts';
 
 /** Runs the command that the arguments of the process name. */
 export async function main(): Promise<void> {
-  // A reader may leave early, as in `cairn openapi | head`. That is no error.
+  // A reader may leave early, as in `cairn openapi | head`. That is not an error.
   process.stdout.on('error', () => undefined);
   const words = commandWords(process.argv.slice(2));
   const commands = words[0] === serve.name ? [serve] : await allCommands();
@@ -41,10 +41,10 @@ export async function allCommands(): Promise<readonly Command[]> {
   return [serve, ...families.flatMap(({ commands }) => commands)];
 }
 
-/** The command for which the name of a file is enough. */
+/** The command that the name of a file stands for. */
 const openCommand = 'open';
 
-/** Characters that a terminal obeys: controls but tab and line feed, and those of direction. */
+/** Characters that a terminal obeys: controls except tab and line feed, and directions. */
 const controls = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
 /** Escapes control characters as JSON may: names and records in files can have them. */
@@ -119,7 +119,7 @@ function parseCall(
   }
   const given = { flags, environment: terminal.environment };
   const read = <T>(option: Option<T>): T => readOption(option, given);
-  // Also those that the command may never read.
+  // Options that the command may never read are checked, too.
   for (const option of command.options) read(option);
   return { command, terminal, operands, given, read };
 }

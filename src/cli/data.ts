@@ -27,7 +27,7 @@ import {
 import { storeOf, undeclared } from './store.ts';
 
 /**
- * The commands for the data directory as a whole. What they do without a server is in
+ * The commands for the data directory as a whole. Their work without a server is in
  * `src/options/offline`.
  */
 export const commands: readonly Command[] = [

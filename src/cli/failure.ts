@@ -36,7 +36,7 @@ function explain(error: unknown): Failure {
   return [70, `Cannot go on, because of a bug in Cairn: ${error.stack}`];
 }
 
-/** What to do if the system refuses a file, a directory or a port. The message names it. */
+/** Advice if the system refuses a file, a directory or a port. The message names it. */
 const remedies: Readonly<Record<string, string>> = {
   EACCES: '; run this as the owner of the files, or use another --data, or a --port above 1023',
   EADDRINUSE: '; use another --port, or stop the process that listens on it',

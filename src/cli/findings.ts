@@ -12,7 +12,7 @@ export interface Finding {
 /** The result of `cairn check`. */
 export interface Checked {
   readonly findings: readonly Finding[];
-  /** What mends the damage. */
+  /** The ways to mend the damage. */
   readonly remedies: Iterable<string>;
 }
 

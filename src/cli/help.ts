@@ -4,7 +4,7 @@ import type { Option } from '../config/options.ts';
 import { findCommand, type Command } from './command.ts';
 
 /**
- * Returns the help of the command that `words` name. Where they name none, lists the
+ * Returns the help of the command that `words` name. If they name none, lists the
  * commands that begin with the first word, or all commands.
  */
 export function help(commands: readonly Command[], words: readonly string[]): string {

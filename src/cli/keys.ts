@@ -6,7 +6,7 @@ import { findPlace } from './place.ts';
 
 /**
  * Commands about the keys that sign tokens. They show ids and never secrets, and may run
- * beside a running server.
+ * while a server runs.
  */
 export const commands: readonly Command[] = [
   {

@@ -23,7 +23,7 @@ const watch = flagOnly(toggle('watch', 'does nothing: the file is imported once'
 
 /**
  * Serves a file, as json-server does: `cairn db.json`. The first time, it is declared and imported;
- * from then on its data are in a directory beside it, and the file stays as it is.
+ * from then on its data are in a directory next to it, and the file does not change.
  */
 export const commands: readonly Command[] = [
   {
@@ -44,7 +44,7 @@ export const commands: readonly Command[] = [
   },
 ];
 
-/** What lies beside a file such as `db.json`. */
+/** The files next to one such as `db.json`. */
 interface Place {
   readonly file: string;
   /** The declaration: `db.collections.json`. */
@@ -88,7 +88,7 @@ async function openFile(call: Call): Promise<ExitCode> {
   });
 }
 
-/** Refuses a file that is not there, before anything is made beside it. @throws OptionError */
+/** Refuses a file that is not there, before anything is made next to it. @throws OptionError */
 function refuseMissing(file: string): void {
   if (/^[a-z]+:\/\//i.test(file))
     throw new OptionError(
@@ -165,7 +165,7 @@ const digestName = 'imported.sha256';
 const digestOf = (file: string): string =>
   createHash('sha256').update(readFileSync(file)).digest('hex');
 
-/** Says where the file is not what was imported. */
+/** Says so if the file is not the one that was imported. */
 function tellOfChanges({ file, directory, collections }: Place, { err }: Terminal): void {
   const imported = join(directory, digestName);
   const known = existsSync(imported) ? readFileSync(imported, 'utf8') : '';

@@ -61,11 +61,11 @@ export interface Place {
   readonly newKeyUse: string;
 }
 
-/** How a command uses a place. */
+/** A command's use of a place. */
 interface Use {
   /** Returns the directory without a cluster; by default, it must exist. @throws OptionError */
   readonly findDirectory?: (call: Call) => string;
-  /** The declarations that a check compares with those of a cluster. */
+  /** The declarations that a check compares with a cluster's. */
   readonly declared?: Partial<Declarations> | undefined;
 }
 
@@ -202,10 +202,10 @@ async function checkKeys(directory: string, secret: string | undefined): Promise
 /** Loads what works on a store without a server. */
 export const loadOffline = () => import('../options/offline/offline.ts');
 
-/** What lets callers in. */
+/** The records and the file that let callers in. */
 export const credentials = { collections: ['sessions', 'api-keys'], keyFile };
 
-/** What work on a store without a server needs. */
+/** Returns the options of work on a store without a server. */
 export function offlineOptions({ interactive, err }: Terminal): OfflineOptions {
   return {
     clock: systemClock,

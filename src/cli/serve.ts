@@ -52,7 +52,7 @@ export async function serveUntilStopped(
     const [code, reason] = await stop.stopped;
     log.message('notice', `Cairn stops: ${reason}`);
     await app?.close();
-    // What a start waits for, such as a lock, would keep the process alive.
+    // A start that waits for a lock would keep the process alive.
     if (app === undefined) void log.close(logCloseMs).then(() => process.exit(code));
     return code;
   } catch (error) {
@@ -65,7 +65,7 @@ export async function serveUntilStopped(
 type OnServing = (url: string, collections: Iterable<string>) => void;
 
 const logCloseMs = 1000;
-/** How long a start may still take after a signal to stop. */
+/** The time that a start may still take after a signal to stop. */
 const unstartedMs = 1000;
 
 /** Writes why the server ended, as a line in the form of the log, and returns its exit code. */
@@ -210,7 +210,7 @@ function reloadOnSignal(starting: Promise<Application>, config: Config, log: Log
 }
 
 /**
- * Reads certificate and keys again. After an error the former ones stay in use, both of
+ * Reads certificate and keys again. After an error the previous ones stay in use, both of
  * them.
  */
 async function reload(app: Application, config: Config, log: Log): Promise<void> {
@@ -232,7 +232,7 @@ const email = 'admin@localhost.localdomain';
 
 /**
  * Returns the administrator of the first start. A generated password is kept or shown before
- * the user is made. Where nobody signs in, none is generated, so that it is shown when it is
+ * the user is made. Without authentication none is generated, so that it is shown when it is
  * needed.
  */
 function firstAdministrator(
@@ -248,7 +248,7 @@ function firstAdministrator(
   return { email, password: () => keepPassword(config, terminal, place, made) };
 }
 
-/** Shows a password on a terminal, and keeps it where no terminal or another node has to find it. */
+/** Shows a password on a terminal, and keeps it if there is no terminal, or for other nodes. */
 async function keepPassword(
   { cluster }: Config,
   { interactive, out, err }: Terminal,

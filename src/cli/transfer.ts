@@ -127,12 +127,12 @@ async function importFile(call: Call): Promise<void> {
 export const describeRecords = (count: number): string =>
   count === 1 ? '1 record' : `${count.toLocaleString('en')} records`;
 
-/** How a file is imported. */
+/** The options of an import. */
 interface ImportOptions {
   /** The file of declarations. */
   readonly collections: string | undefined;
   readonly memoryMax?: number | undefined;
-  /** What a dialect adds to the tables. */
+  /** A dialect's additions to the tables. */
   readonly rules?: TableRules | undefined;
   /** The e-mail address of the user who owns the records; absent: nobody does. */
   readonly owner?: string | undefined;
@@ -210,7 +210,7 @@ async function exportAll(call: Call): Promise<65 | void> {
 }
 
 /**
- * @throws OptionError where CAIRN_CLUSTER names a cluster, and no directory is typed: its data are
+ * @throws OptionError if CAIRN_CLUSTER names a cluster, and no directory is typed: its data are
  * not in the directory
  */
 export function refuseCluster({ command: { name }, given, read }: Call, remedy: string): void {

@@ -47,8 +47,8 @@ export const passwordFile = flagOnly(
 const passwordOptions = [options.passwordLengthMin, options.scryptCost, passwordFile];
 
 /**
- * Commands that change users while no server runs, or beside the nodes of a cluster. They ask an app
- * without a port, so the rules and messages are those of requests.
+ * Commands that change users while no server runs, or while the nodes of a cluster do. They ask an app
+ * without a port, so they have the rules and messages of requests.
  */
 export const commands: readonly Command[] = [
   {
@@ -217,7 +217,7 @@ async function open<T>(
 
 /**
  * Reads the password from `--password-file`, from a terminal, or from standard input that
- * is no terminal. A line end at its end is not part of it.
+ * is not a terminal. A line end at its end is not part of it.
  * @throws OptionError if it is empty, or was typed differently the second time
  */
 export async function readPassword(call: Call): Promise<string> {

@@ -51,7 +51,7 @@ export class Checkpoints {
 
   /**
    * Writes a snapshot if `isSame` holds and no other node has written one meanwhile. If that
-   * fails, postpones it with a notice. Nodes that lag still find the groups since the former
+   * fails, postpones it with a notice. Nodes that lag still find the groups since the previous
    * snapshot.
    */
   async write(view: () => Promise<LogImage>, isSame: JsonObject): Promise<void> {

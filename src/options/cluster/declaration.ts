@@ -1,5 +1,5 @@
 /**
- * What the records of a cluster look like. The key `declaration` has one member for each field:
+ * The form of the records of a cluster. The key `declaration` has one member for each field:
  *
  *   {"books.id":{"kind":"integer","nullable":false,"required":true},
  *    "books.title":{"kind":"text","nullable":false,"required":true},
@@ -18,7 +18,7 @@
  *         and required, set by the server or
  *         renamed; or as a reference to users,
  *         or to a collection that both have; or by
- *         one, where the other takes additional
+ *         one, if the other takes additional
  *         members
  *
  * A field that a former version declared has some of the members, and is like one with the same.
@@ -33,7 +33,7 @@ export type Declaration = JsonObject;
 /** Returns both declarations together. @throws ClusterError in the case D1 */
 export function joinDeclarations(own: Declaration, shared: Declaration): Declaration {
   const joined = { ...shared, ...own };
-  // Every node has users; nothing is shared where there is none.
+  // Every node has users; nothing is shared if there is none.
   const areBoth = (collection = ''): boolean =>
     collection === 'users'
       ? Object.keys(shared).length > 0
@@ -55,7 +55,7 @@ export function joinDeclarations(own: Declaration, shared: Declaration): Declara
   return joined;
 }
 
-/** Whether a former version, which did not compare all members, declared a field. */
+/** Returns true if an earlier version, which did not compare all members, declared a field. */
 const isFormer = (field: JsonValue | undefined): boolean =>
   isJsonObject(field) && field['nullable'] === undefined;
 
@@ -63,7 +63,7 @@ const isFormer = (field: JsonValue | undefined): boolean =>
 // prettier-ignore
 const formerMembers = ['kind', 'of', 'values', 'unique', 'to', 'onDelete', 'renamedFrom', 'required'];
 
-/** The error for a declaration that does not fit the records of the cluster, or those of others. */
+/** Returns the error for a declaration that does not fit the cluster's records or other declarations. */
 export function misfit(problem: string): ClusterError {
   const remedy =
     'start it with the previous declaration; or change it in a pause: change the records that do ' +

@@ -20,7 +20,7 @@ export class ClusterError extends FatalError {
   override readonly name = 'ClusterError';
 }
 
-/** How to reach etcd. */
+/** The members of etcd, and the credentials for them. */
 export interface EtcdOptions extends Pick<ClusterOptions, 'members' | 'tls' | 'user'> {
   /** Called with what an operator should know. */
   readonly onNotice?: (notice: string) => void;
@@ -38,7 +38,7 @@ export interface KeyValue {
 export interface Txn {
   /** Conditions, made by `isAt` and `hasValue`. */
   readonly compare?: readonly JsonObject[];
-  /** What etcd does where all conditions hold; else it does `failure`. */
+  /** Done by etcd if all conditions hold; otherwise it does `failure`. */
   readonly success: readonly JsonObject[];
   readonly failure?: readonly JsonObject[];
 }
@@ -180,7 +180,7 @@ export class Etcd {
 
   /**
    * Asks each member once for `key`. Ignores members that do not answer.
-   * @throws ClusterError where one refuses, or belongs to another cluster of etcd
+   * @throws ClusterError if one refuses, or belongs to another cluster of etcd
    */
   async survey(key: string): Promise<void> {
     for (const _ of this.#options.members) {
@@ -239,7 +239,7 @@ export class Etcd {
     throw new Error(problem);
   }
 
-  /** Returns the token of etcd's user; empty where there is no user. */
+  /** Returns the token of etcd's user; empty if there is no user. */
   async #authenticated(): Promise<string> {
     const { user } = this.#options;
     const path = '/v3/auth/authenticate';

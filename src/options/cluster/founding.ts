@@ -1,5 +1,5 @@
 /**
- * How a node finds or makes the shared log. Its keys, below a prefix that ends in a slash:
+ * Finds or makes the shared log. Its keys, below a prefix that ends in a slash:
  *
  *   meta                   {"format":2,"epoch":"9f…","kid":null,"declaration":"1ab2c3d4"}
  *   declaration            {"books.title":{"kind":"text",…},…}, of which meta has the CRC-32
@@ -8,7 +8,7 @@
  *   turns/5f0c…            left by a node that lost a race; the next winner removes it
  *   snapshot, snapshot/…   see `shared-snapshot.ts`
  *   admin-password         that of the first administrator, if it was generated
- *   keys                   the key ring, where the nodes share no secret: see `auth/keys.ts`
+ *   keys                   the key ring, if the nodes share no secret: see `auth/keys.ts`
  *
  *   case  what is found                                 what is done
  *   ----  --------------------------------------------  ----------------------------------
@@ -41,9 +41,9 @@ import {
 } from './shared-snapshot.ts';
 
 export interface FoundingOptions extends Place {
-  /** Whether to make the log where there is none, and to add to its declaration. */
+  /** True if this node makes the log if there is none, and adds to its declaration. */
   readonly creates: boolean;
-  /** What this node declares. Absent: it serves no collections. */
+  /** The declaration of this node. Absent: it serves no collections. */
   readonly declaration?: Declaration | undefined;
   /** The id of the key that all nodes derive from their secret; `null`: the ring is in etcd. */
   readonly kid: string | null;
@@ -59,13 +59,13 @@ interface FoundLog {
 }
 
 const format = 2;
-/** How long a start or a command asks members that do not answer. */
+/** The time for which a start or a command asks members that do not answer. */
 export const openMs = 10_000;
 const loadAttemptsMax = 5;
 
 /**
- * What etcd refuses where its quota is used up: whatever could write. It never does, since there
- * is always a key `meta`.
+ * Returns a transaction that could write, so etcd refuses it if its quota is used up. It never
+ * writes, since there is always a key `meta`.
  */
 export function roomTest(prefix: string): Txn {
   return { compare: [isAt(`${prefix}meta`, 0)], success: [put(`${prefix}turns/`, '')] };
@@ -152,7 +152,7 @@ function digestOf(text: string): string {
   return hex(crc32(text));
 }
 
-/** The epoch, or `undefined` where this version or this secret cannot use the log. */
+/** The epoch, or `undefined` if this version or this secret cannot use the log. */
 export function epochOf({ value }: KeyValue, expected: string | null): string | undefined {
   const { format: found, epoch, kid } = parseObject(value) ?? {};
   return found === format && kid === expected ? String(epoch) : undefined;
@@ -164,7 +164,7 @@ function otherLog(meta: KeyValue | undefined): ClusterError {
   return new ClusterError(78, `Cannot use the cluster: ${problem}; ${remedy}`);
 }
 
-/** The error where there is no log below the prefix, but perhaps `other`. */
+/** Returns the error if there is no log below the prefix, but perhaps a key `other`. */
 export function noCluster(prefix: string, other: string | undefined): ClusterError {
   const remedy = `use another --cluster-prefix, or remove it: etcdctl del --prefix ${prefix}`;
   const problem =

@@ -15,7 +15,7 @@ export interface Head {
   readonly id: string;
   /** The CRC-32 that the line of the next group starts from. */
   readonly chain: number;
-  /** The size of all groups of the log, those included that were removed. */
+  /** The size of all groups of the log, also of removed ones. */
   readonly bytes: number;
 }
 
@@ -40,7 +40,7 @@ export function encodeGroup(
   return { line, next: { sequence, id, chain, bytes: head.bytes + line.length } };
 }
 
-/** The group that a line has, and the new head; `undefined` where it does not follow `head`. */
+/** The group that a line has, and the new head; `undefined` if it does not follow `head`. */
 export function decodeGroup(
   line: Buffer,
   head: Head,

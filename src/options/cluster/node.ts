@@ -29,7 +29,7 @@ import { firstHead } from './group-format.ts';
 import { SharedLog } from './shared-log.ts';
 import { writeSnapshot, type Place } from './shared-snapshot.ts';
 
-/** What a node needs of its app. */
+/** The options of an app that its node needs. */
 export interface NodeOptions extends Served {
   readonly secret?: string | undefined;
   readonly clock: Clock;
@@ -43,7 +43,7 @@ export function joinCluster(
   options: NodeOptions,
   purpose: SharedPurpose,
 ): ClusterNode {
-  // What a table holds is told by its name alone.
+  // Only the name of a table tells what it holds.
   if (options.users === false) throw new OptionError('Cannot use "users": false in a cluster');
   return new ClusterNode(cluster, options, purpose);
 }
@@ -107,7 +107,7 @@ export class ClusterNode implements SharedTools, Place {
       this.#ring = this.#parseRing(content);
       this.onRing(this.#ring);
     } catch (error) {
-      // What somebody writes there must not end nodes that run.
+      // A ring that somebody puts there must not end running nodes.
       if (this.#ring === undefined) throw error;
       this.#notify(`${reasonOf(error)}. The previous keys stay in use`, 'error');
     }
@@ -210,7 +210,7 @@ export class ClusterNode implements SharedTools, Place {
   }
 
   /**
-   * Running nodes end, no former entity tag matches, and the next node declares what records look
+   * Running nodes end, no earlier entity tag matches, and the next node declares what records look
    * like. A snapshot first replaces versions of records that do not fit its declaration any more.
    */
   async renewEpoch(): Promise<void> {
@@ -246,7 +246,7 @@ export class ClusterNode implements SharedTools, Place {
 const rename =
   'rename it in what "cairn export" prints, "cairn import" that into a directory, and restore this';
 
-/** What the records of the declared collections look like. */
+/** Returns the form of the records of the declared collections. */
 function declarationOf(options: NodeOptions): Declaration {
   const forms = servedCollections(options).flatMap(({ name, isSingle, fields, ownerRemoved }) => [
     ...(isSingle ? [[`${name}.id`, { kind: 'single' }] as const] : []),
@@ -261,8 +261,8 @@ function declarationOf(options: NodeOptions): Declaration {
 }
 
 /**
- * What other nodes have to know of a field: all but what only holds for writes and for queries, and
- * what describes it. A flag that is not set is left out, and members are in the order of their names.
+ * Returns the members of a field that other nodes have to know: all except those that only hold for
+ * writes and queries, or describe it. A flag that is not set is left out, and members are in the order of their names.
  */
 function formOf(field: Field): JsonObject {
   const { optional, readOnly, nullable = false, ...others } = field;
@@ -297,7 +297,7 @@ const notCompared = new Set([
 const inOrder = (members: readonly (readonly [name: string, value: unknown])[]): object =>
   Object.fromEntries(members.toSorted(([one], [other]) => (one < other ? -1 : 1)));
 
-/** Whether another node may know the credentials that were refused here. */
+/** Returns true if another node may know the credentials that were refused here. */
 function isUnknownHere(error: unknown): boolean {
   return error instanceof CairnError && ['invalid_session', 'invalid_token'].includes(error.code);
 }
@@ -308,7 +308,7 @@ const stale = new CairnError('store_unavailable', 'Cannot answer: etcd does not 
 /** The fields of requests that name entity tags or events. The target may name an event, too. */
 const namingFields = ['if-match', 'if-none-match', 'last-event-id'];
 
-/** Whether a request names a version or an event of a commit that is not published here yet. */
+/** Returns true if a request names a version or an event of a commit that is not published here yet. */
 function isAhead({ fields, target }: Request, store: Store): boolean {
   const named = [target, ...namingFields.map((name) => fields.get(name))].join();
   const commits = [...named.matchAll(/([0-9a-f]{16})-(\d+)/g)];

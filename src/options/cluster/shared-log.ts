@@ -72,19 +72,19 @@ export interface SharedLogOptions extends FoundingOptions, CheckpointOptions {
 
 /** The time without an answer after which callers are told that the outcome is unknown. */
 const stalledMs = 5000;
-/** How often a node that writes nothing confirms. */
+/** The time between confirmations of a node that writes nothing. */
 const confirmMs = 500;
-/** How often a node that appends nothing tests whether etcd has room. */
+/** The time between tests of etcd's room by a node that appends nothing. */
 const roomTestMs = 10_000;
 /** The pause before a new watch. */
 const watchPauseMs = 20;
-/** How many groups are read at a time. The number doubles while the groups are small. */
+/** The number of groups that are read at a time. It doubles while the groups are small. */
 const groupsPerRead = { least: 8, most: 128, smallBytes: 256 * 1024 };
-/** How many groups of the watch are kept during a request; others are read afterwards. */
+/** The most groups of the watch that are kept during a request; others are read afterwards. */
 const groupsKeptMax = 64;
 
 /**
- * What etcd says in the cases A9 and A6. Its codes do not tell them apart: a request that gRPC finds
+ * The words of etcd in the cases A9 and A6. Its codes do not tell them apart: a request that gRPC finds
  * too large and a quota that is used up are both 8, with 429; one that etcd finds too large is 3.
  */
 const tooLarge = /too large|larger than/;
@@ -115,7 +115,7 @@ export class SharedLog implements CommitLog {
   /** The groups that a request has found, and that the watch has brought, to be applied. */
   #found: readonly KeyValue[] = [];
   #arrived: readonly KeyValue[] = [];
-  /** The revision of etcd up to which no group is missing here, and that of the last known group. */
+  /** No group is missing here up to the first revision of etcd; the second one wrote the last known group. */
   #seenRevision = 0;
   #heardRevision = 0;
   /** When the last request was sent, and the last one that confirmed the head. */
@@ -123,7 +123,7 @@ export class SharedLog implements CommitLog {
   #confirmedAt = -Infinity;
   /** When it was last known or asked whether etcd has room. */
   #roomTestedAt = -Infinity;
-  /** What an operator was told last. */
+  /** The state that an operator was told last. */
   #state: State = 'writable';
   #appendMs = 0;
   #readLimit = groupsPerRead.least;
@@ -143,7 +143,7 @@ export class SharedLog implements CommitLog {
     this.#checkpoints = new Checkpoints(options);
   }
 
-  /** Loads the snapshot, and applies the groups after it like those of other nodes. */
+  /** Loads the snapshot, and applies the groups after it like groups of other nodes. */
   async open(client: LogClient) {
     const { epoch, metaRevision, snapshot } = await findLog(this.#options, this.#tables);
     this.#epoch = epoch;
@@ -190,7 +190,7 @@ export class SharedLog implements CommitLog {
     return this.#state === 'full' ? { state: 'full', reason: quotaUsedUp } : undefined;
   }
 
-  /** Whether the published records are recent enough for reads. */
+  /** True if the published records are recent enough for reads. */
   get isCurrent(): boolean {
     return this.#since(this.#confirmedAt) <= this.#options.maxAgeMs;
   }
@@ -293,7 +293,7 @@ export class SharedLog implements CommitLog {
     return answer;
   }
 
-  /** Applies what has arrived, and confirms where it is time, before the next group. */
+  /** Applies the groups that have arrived, and confirms if it is time, before the next group. */
   #keepUp(): void {
     if (this.#isKeepingUp) return;
     this.#isKeepingUp = true;
@@ -314,7 +314,7 @@ export class SharedLog implements CommitLog {
     if (creates && this.#checkpoints.isDue(this.#head)) void this.checkpoint();
   }
 
-  /** Does `success` if the log ends here; `id` is that of the group that this writes. */
+  /** Does `success` if the log ends here; `id` names the group that it writes. */
   async #ask({ success, failure = [] }: Txn, id?: string): Promise<Answer> {
     const meta = `${this.#prefix}meta`;
     const head = hasValue(`${this.#prefix}head`, JSON.stringify(this.#head));

@@ -42,13 +42,13 @@ export interface Place {
   readonly prefix: string;
 }
 
-/** What the pointer says. */
+/** The content of the pointer. */
 export interface SharedSnapshot {
   readonly name: string;
   readonly parts: number;
   /** The last group with changes in it. */
   readonly head: Head;
-  /** The revision of etcd that wrote the pointer; 0 where there is none. */
+  /** The revision of etcd that wrote the pointer; 0 if there is none. */
   readonly revision: number;
 }
 
@@ -65,7 +65,7 @@ export const partLength = 128 * 1024;
 const compress = promisify(gzip);
 const decompress = promisify(gunzip);
 
-/** Reads a pointer; `undefined` where it is damaged. */
+/** Reads a pointer; `undefined` if it is damaged. */
 export function parsePointer({ value, revision }: KeyValue): SharedSnapshot | undefined {
   const { name, parts, head } = parseObject(value) ?? {};
   const { sequence, id, chain, bytes } = isJsonObject(head) ? head : {};
@@ -76,7 +76,7 @@ export function parsePointer({ value, revision }: KeyValue): SharedSnapshot | un
 
 /**
  * Loads a snapshot into the tables. Adds a table for each collection that this version does
- * not register. Returns false where a part is missing; the tables are unchanged then.
+ * not register. Returns false if a part is missing; the tables are unchanged then.
  * @throws ClusterError
  */
 export async function loadSnapshot(
@@ -118,7 +118,7 @@ function loadPart(part: JsonObject, tables: Tables): void {
 
 /**
  * Writes a snapshot below `name`, and makes it the present one if `compare` holds; `also` is
- * done in the same transaction. Returns `undefined` where `compare` did not hold.
+ * done in the same transaction. Returns `undefined` if `compare` did not hold.
  */
 export async function writeSnapshot(
   { etcd, prefix }: Place,

@@ -1,23 +1,23 @@
 import { type Clock, type Random, timers } from '../../base/system.ts';
 
 const nameLength = 12;
-/** How many groups show which nodes write at present. */
+/** The number of groups that show which nodes write at present. */
 const recentGroups = 16;
 /** The longest wait for other nodes, and how often the wait checks whether it is over. */
 const turnMsMax = 100;
 const turnStepMs = 1;
 
-/** Makes nodes that write take turns: each waits for those that have not written since it did. */
+/** Makes nodes that write take turns: each waits for the others that have not written since it did. */
 export class Turns {
   /** The random name of this node, which begins the ids of its groups. */
   readonly name: string;
   readonly #clock: Clock;
   /** The names of the nodes that wrote, or tried to, the last one first. */
   #recent: readonly string[] = [];
-  /** How many of them write before this node does. */
+  /** The number of them that write before this node does. */
   #before = 0;
   #lastGroupAt = -Infinity;
-  /** How long an append usually takes. */
+  /** The time that an append usually takes. */
   #usualMs = 0;
 
   constructor(random: Random, clock: Clock) {
@@ -43,7 +43,7 @@ export class Turns {
     this.#usualMs += (ms - this.#usualMs) / 8;
   }
 
-  /** Whether nodes before this one still have time. */
+  /** True if nodes before this one still have time. */
   get isOfOthers(): boolean {
     return this.#leftMs > 0;
   }
@@ -53,7 +53,7 @@ export class Turns {
     while (this.#leftMs > 0 && !hasArrived()) await timers.sleep(turnStepMs);
   }
 
-  /** How much time the nodes before this one still have. */
+  /** The time that the nodes before this one still have. */
   get #leftMs(): number {
     const allowedMs = Math.min(turnMsMax, 4 * this.#usualMs * this.#before);
     return allowedMs - (this.#clock.elapsed() - this.#lastGroupAt);

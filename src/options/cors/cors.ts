@@ -15,8 +15,8 @@ const maxAge = ['Access-Control-Max-Age', '600'];
 
 /**
  * Lets pages of these origins read replies (Fetch §3.3). A browser's cookies are never allowed, and
- * no fields but those that mean something here: only where `isOpen`, on a server that knows no
- * credentials, pages may send them and any field, as many front ends do to every server.
+ * only fields that mean something here. If `isOpen`, on a server without credentials, pages may
+ * send both, as many front ends do to every server.
  * The one `Vary` of every reply names `Origin`.
  */
 export function createCors(allowed: Origins, { isOpen = false } = {}): Cors {

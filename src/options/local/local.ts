@@ -12,7 +12,7 @@ import { hostOf } from '../../http/head.ts';
 import type { Request } from '../../http/message.ts';
 
 export interface Local {
-  /** The origins of pages that may call: those of the option, and with `share` those nearby. */
+  /** The origins of pages that may call: the allowed ones, and with `share` also those nearby. */
   readonly origins: Origins;
   /** @throws CairnError `misdirected_request`, `cross_site` */
   check(request: Pick<Request, 'method' | 'fields' | 'address'>): void;
@@ -41,7 +41,7 @@ export function createLocal({ allowed, share, hosts }: LocalOptions): Local {
     share && (applications.has(origin) || isNearby(origin));
   const origins: Origins = { has: (origin) => allowed.has(origin) || isShared(origin) };
 
-  /** What each field of a proxy must say. Any other field that forwards is refused. */
+  /** The rule for each field of a proxy. Any other field that forwards is refused. */
   const forwarding: Readonly<Record<string, (entry: string) => boolean>> = {
     'x-forwarded-for': (entry) => hasAddress(addressIn(entry)),
     'x-real-ip': (entry) => hasAddress(addressIn(entry)),

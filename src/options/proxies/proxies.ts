@@ -8,8 +8,8 @@ import type { Proxies } from '../../http/server-options.ts';
  * `isNetwork` accepts, such as `['::1', '10.0.0.0/8']`.
  *
  * Each proxy appends the address that it saw to `X-Forwarded-For`, so the field is read from its
- * end: the last address that is not a trusted proxy is the caller's. What precedes it may have
- * been forged by the caller.
+ * end: the last address that is not a trusted proxy is the caller's. The caller may have forged
+ * the addresses before it.
  */
 export function createProxies(networks: readonly string[]): Proxies {
   const list = new BlockList();

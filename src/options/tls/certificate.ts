@@ -8,7 +8,7 @@ import { OptionError } from '../../config/options.ts';
 
 /**
  * Reads a certificate and its key.
- * @throws OptionError where a file has something else, or the two do not fit
+ * @throws OptionError if a file has something else, or the two do not fit
  */
 export function readTls(certFile: string, keyFile: string): TlsTexts {
   try {
@@ -17,7 +17,7 @@ export function readTls(certFile: string, keyFile: string): TlsTexts {
       throw new Error('the key is encrypted; decrypt it with "openssl pkey"');
     const fits = new X509Certificate(cert).checkPrivateKey(createPrivateKey(key));
     if (!fits) throw new Error('the key does not belong to the certificate');
-    // TLS refuses more than that, such as keys that are too small.
+    // TLS refuses more, such as keys that are too small.
     createSecureContext({ cert, key });
     return { cert, key };
   } catch (error) {
