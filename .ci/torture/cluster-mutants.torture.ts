@@ -43,7 +43,7 @@ const mutants: readonly (readonly [string, string, string, string, string])[] = 
   ],
   [
     'A4', 'a new epoch is taken for a new declaration', 'options/cluster/shared-log.ts',
-    'const isSame = meta !== undefined && epochOf(meta, this.#options.kid) === this.#epoch',
+    'const isSame = meta !== undefined && readEpoch(meta, this.#options.kid) === this.#epoch',
     'const isSame = meta !== undefined',
   ],
   [

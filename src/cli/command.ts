@@ -101,7 +101,7 @@ export async function joinCluster(
  * Reads the file that `--collections` names, if any.
  * @throws OptionError with all mistakes
  */
-export async function declarationsOf(file: string | undefined): Promise<Partial<Declarations>> {
+export async function loadDeclarations(file: string | undefined): Promise<Partial<Declarations>> {
   return file === undefined ? {} : (await import('./declarations.ts')).readDeclarations(file);
 }
 

@@ -6,7 +6,7 @@ import { readOption, takeEnvironment, withdrawn } from '../config/read.ts';
 import { OptionError, type Option } from '../config/options.ts';
 import { findCommand, type Call, type Command, type Terminal } from './command.ts';
 import { writeError } from '../log/standard-streams.ts';
-import { failureOf } from './failure.ts';
+import { toFailure } from './failure.ts';
 import { habits } from './habits.ts';
 import { serve } from './serve.ts';
 
@@ -88,7 +88,7 @@ export async function run(
     }
     return 0;
   } catch (error) {
-    const [code, message] = failureOf(error);
+    const [code, message] = toFailure(error);
     terminal.err(`${message}\n`);
     return code;
   }

@@ -5,7 +5,7 @@ import { OptionError, options } from '../config/options.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
 import {
   clusterAccess,
-  declarationsOf,
+  loadDeclarations,
   existingDirectory,
   dataDirectory,
   joinCluster,
@@ -14,7 +14,7 @@ import {
   type Command,
   type Terminal,
 } from './command.ts';
-import { describeCounts, ok, problemsOf, warning, type Finding } from './findings.ts';
+import { describeCounts, ok, describeDamage, warning, type Finding } from './findings.ts';
 import {
   credentials,
   directoryPlace,
@@ -24,7 +24,7 @@ import {
   offlineOptions,
   type Place,
 } from './place.ts';
-import { storeOf, undeclared } from './store.ts';
+import { prepareStore, undeclared } from './store.ts';
 
 /**
  * The commands for the data directory as a whole. Their work without a server is in
@@ -90,7 +90,7 @@ const signInAgain =
 
 async function check(call: Call): Promise<ExitCode> {
   const file = call.read(options.collections);
-  const declared = file === undefined ? undefined : await declarationsOf(file);
+  const declared = file === undefined ? undefined : await loadDeclarations(file);
   const place = await findPlace(call, { declared });
   const { findings, remedies } = await place.check(call, declared);
   show(call.terminal, findings);
@@ -102,13 +102,13 @@ async function repair(call: Call): Promise<ExitCode> {
   const { repairStore } = await loadOffline();
   const { terminal } = call;
   const source = dataDirectory(call);
-  const target = targetOf(call, directoryPlace(source, terminal));
-  const store = storeOf(source, await declarationsOf(call.read(options.collections)));
+  const target = findTarget(call, directoryPlace(source, terminal));
+  const store = prepareStore(source, await loadDeclarations(call.read(options.collections)));
   const found = await repairStore(new NodeFiles(source), new NodeFiles(target), store.freshTables, {
     ...offlineOptions(terminal),
     credentials: endedByLoss,
   });
-  const warnings = [...problemsOf(found.damage), ...undeclared(store, found.collections)];
+  const warnings = [...describeDamage(found.damage), ...undeclared(store, found.collections)];
   show(terminal, [...warnings.map(warning), ...describeCounts(found.collections).map(ok)]);
   if (found.damage.length === 0) terminal.out('Nothing is damaged, and nothing was written\n');
   else terminal.out(`The store is repaired in ${target}; ${source} stays as it is\n`);
@@ -119,14 +119,14 @@ async function repair(call: Call): Promise<ExitCode> {
 
 async function backup(call: Call): Promise<void> {
   const source = await findPlace(call);
-  const target = directoryPlace(targetOf(call, source), call.terminal);
+  const target = directoryPlace(findTarget(call, source), call.terminal);
   const copy = await source.read();
   await target.write(() => Promise.resolve(copy));
   showCopy(call.terminal, copy, target);
 }
 
 async function restore(call: Call): Promise<void> {
-  const backup = existingDirectory('the backup', operandOf(call));
+  const backup = existingDirectory('the backup', resolveOperand(call));
   const source = directoryPlace(backup, call.terminal, true);
   const target = await findPlace(call, { findDirectory: newDirectory });
   showCopy(call.terminal, await target.write(source.read), target);
@@ -144,7 +144,7 @@ function showCopy(
   terminal.out(`Copied to ${target}${copy.keys === undefined ? '' : advice}\n`);
 }
 
-function operandOf({ operands: [operand = ''] }: Call): string {
+function resolveOperand({ operands: [operand = ''] }: Call): string {
   return resolve(operand);
 }
 
@@ -152,8 +152,8 @@ function operandOf({ operands: [operand = ''] }: Call): string {
  * Returns the directory to write to.
  * @throws OptionError if it is in the place that is read
  */
-function targetOf(call: Call, source: Place): string {
-  const target = operandOf(call);
+function findTarget(call: Call, source: Place): string {
+  const target = resolveOperand(call);
   if (!source.holds(target)) return target;
   throw new OptionError(`Cannot copy to ${JSON.stringify(target)}: it is in the data directory`);
 }

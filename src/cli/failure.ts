@@ -7,7 +7,7 @@ import { StoreDamageError } from '../store/recovery/damage-error.ts';
 type Failure = readonly [code: ExitCode, message: string];
 
 /** Ends in the address of what to do next, unless the call itself was wrong (64 and 65). */
-export function failureOf(error: unknown): Failure {
+export function toFailure(error: unknown): Failure {
   const [code, message] = explain(error);
   const isFull = /^(ENOSPC|EDQUOT|storage_full)$/.test(errorCode(error) ?? '');
   const usual = isFull ? 'disk-is-full' : 'does-not-start';

@@ -85,7 +85,7 @@ export function describeCounts(collections: StoreStatus['collections']): string[
 }
 
 /** Says what is damaged. Records that lack the same are told of together. */
-export function problemsOf(damage: readonly StoreDamageError[]): string[] {
+export function describeDamage(damage: readonly StoreDamageError[]): string[] {
   const groups = new Map<string, StoreDamageError[]>();
   for (const one of damage) {
     const key = one.misfit === undefined ? one.problem : `${one.file} ${one.misfit.reason}`;

@@ -19,8 +19,8 @@ export const commands: readonly Command[] = [
       const ring = await (await findPlace(call)).readKeys();
       if (ring === undefined) err('There are no keys yet\n');
       for (const { kid, createdAt, retiredAt } of ring?.keys ?? []) {
-        const state = retiredAt === undefined ? 'signs' : `retired ${timeOf(retiredAt)}`;
-        out(`${kid}\tmade ${timeOf(createdAt)}\t${state}\n`);
+        const state = retiredAt === undefined ? 'signs' : `retired ${formatTime(retiredAt)}`;
+        out(`${kid}\tmade ${formatTime(createdAt)}\t${state}\n`);
       }
     },
   },
@@ -46,7 +46,7 @@ function nextRing(former?: KeyRing): KeyRing {
   return rotateKeyRing(former, systemRandom, systemClock.now());
 }
 
-function timeOf(milliseconds: number): string {
+function formatTime(milliseconds: number): string {
   return new Date(milliseconds).toISOString();
 }
 

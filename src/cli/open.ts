@@ -122,7 +122,7 @@ async function importFile(place: Place, { out, err }: Terminal): Promise<void> {
   }
   const made = mkdtempSync(`${directory}.unfinished-`);
   try {
-    const digest = digestOf(file);
+    const digest = digestFile(file);
     const { rules } = await loadOption(parts.dialect, '--dialect');
     const added = await importInto(made, file, { collections, rules, err: () => undefined });
     const count = [...added.values()].reduce((sum, one) => sum + one, 0);
@@ -162,14 +162,14 @@ function moveTo(from: string, to: string): void {
 /** Keeps the digest of the file that was imported. No collection has a file of this name. */
 const digestName = 'imported.sha256';
 
-const digestOf = (file: string): string =>
+const digestFile = (file: string): string =>
   createHash('sha256').update(readFileSync(file)).digest('hex');
 
 /** Says so if the file is not the one that was imported. */
 function tellOfChanges({ file, directory, collections }: Place, { err }: Terminal): void {
   const imported = join(directory, digestName);
   const known = existsSync(imported) ? readFileSync(imported, 'utf8') : '';
-  if (!existsSync(file) || known === digestOf(file)) return;
+  if (!existsSync(file) || known === digestFile(file)) return;
   const remedy = `to begin anew, stop Cairn and type: mv ${directory} ${directory}.old; rm ${collections}`;
   err(
     `${file} has changed since it was imported; ${directory} has the data that are served; ${remedy}\n`,

@@ -1,6 +1,6 @@
 import { options } from '../config/options.ts';
 import { silentLog } from '../log/log.ts';
-import { declarationsOf, type Command } from './command.ts';
+import { loadDeclarations, type Command } from './command.ts';
 import { ask, withApp } from './local-app.ts';
 
 export const commands: readonly Command[] = [
@@ -15,7 +15,7 @@ export const commands: readonly Command[] = [
       options.basePath,
     ],
     async run({ terminal, read }) {
-      const declarations = await declarationsOf(read(options.collections));
+      const declarations = await loadDeclarations(read(options.collections));
       const settings = {
         auth: declarations.users === false ? ('none' as const) : ('required' as const),
         registration: read(options.registration),

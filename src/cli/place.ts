@@ -29,12 +29,12 @@ import {
   describeCounts,
   failure,
   ok,
-  problemsOf,
+  describeDamage,
   warning,
   type Checked,
   type Finding,
 } from './findings.ts';
-import { storeOf, undeclared } from './store.ts';
+import { prepareStore, undeclared } from './store.ts';
 
 /** The data of servers as commands find them: in a directory or in a cluster. */
 export interface Place {
@@ -109,7 +109,7 @@ export function directoryPlace(directory: string, terminal: Terminal, restores =
     name: directory,
     data: { directory },
     password: passwordFileIn(directory),
-    exists: () => storeOf(directory).exists(),
+    exists: () => prepareStore(directory).exists(),
     check: (call, declared) => checkStoreIn(directory, call, declared),
     holds: (path) => isWithin(directory, path),
     read: async () => (await loadOffline()).readCopy(files(), settings),
@@ -132,7 +132,7 @@ async function checkStoreIn(
   const { store, registry } = openData({ ...defaultOptions, directory, ...declared });
   const found = await checkStore(new NodeFiles(directory), store.freshTables);
   const findings = [
-    ...problemsOf(found.damage).map(failure),
+    ...describeDamage(found.damage).map(failure),
     ...found.notices.map(warning),
     ...undeclared(store, found.collections).map(warning),
     ...brokenRules(registry, found.tables ?? new Map()).map(staysUntilWritten),

@@ -16,8 +16,14 @@ import type { LogSink } from '../log/line-queue.ts';
 import { createLog, silentLog, type Format, type Log } from '../log/log.ts';
 import { standardOutput } from '../log/standard-streams.ts';
 import { forgetAdminPassword, passwordFileIn } from './admin-password.ts';
-import { declarationsOf, joinCluster, type Call, type Command, type Terminal } from './command.ts';
-import { failureOf } from './failure.ts';
+import {
+  loadDeclarations,
+  joinCluster,
+  type Call,
+  type Command,
+  type Terminal,
+} from './command.ts';
+import { toFailure } from './failure.ts';
 
 /** The command that serves the API. */
 export const serve: Command = {
@@ -76,7 +82,7 @@ async function endWith(
   { err }: Terminal,
 ) {
   if (config.log === 'none') throw error;
-  const [exitCode, message] = failureOf(error);
+  const [exitCode, message] = toFailure(error);
   const sink: LogSink = {
     write(bytes, done) {
       err(Buffer.from(bytes).toString());
@@ -99,7 +105,7 @@ async function start(
   const begin = systemClock.elapsed();
   const tls = await loadTls(config);
   const { terminal } = call;
-  const declarations = await declarationsOf(config.collections);
+  const declarations = await loadDeclarations(config.collections);
   const cluster = await joinCluster(call, { ...declarations, log }, 'serve');
   const place = cluster ?? passwordFileIn(directory);
   const app = await openApp({
@@ -134,7 +140,7 @@ async function start(
     await app.begin();
     const isEverywhere = host === '::' || host === '0.0.0.0';
     const name = config.share && isEverywhere ? 'localhost' : host;
-    const url = urlOf(tls === undefined ? 'http' : 'https', name, boundPort);
+    const url = formatUrl(tls === undefined ? 'http' : 'https', name, boundPort);
     if (config.log === 'none') terminal.out(`Cairn serves ${url}\n`);
     else log.message('notice', `Cairn serves ${url}`);
     warnOfSetUp(config, log);
@@ -273,6 +279,6 @@ function warnOfSetUp({ auth, host, tls, trustedProxies }: Config, log: Log): voi
   );
 }
 
-function urlOf(scheme: 'http' | 'https', host: string, port: number): string {
+function formatUrl(scheme: 'http' | 'https', host: string, port: number): string {
   return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }

@@ -5,7 +5,7 @@ import type { StoreStatus } from '../store/store.ts';
 import type { Writer } from '../store/writer.ts';
 
 /** Returns the store of a server that has the declared collections. It is not started. */
-export function storeOf(directory: string, declarations: Partial<Declarations> = {}): Writer {
+export function prepareStore(directory: string, declarations: Partial<Declarations> = {}): Writer {
   return openData({ ...defaultOptions, directory, ...declarations }).store;
 }
 

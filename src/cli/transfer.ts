@@ -28,12 +28,12 @@ import type { MadeDeclaration } from '../options/transfer/declare.ts';
 import { readUndamaged } from '../store/recovery/read-store.ts';
 import {
   dataDirectory,
-  declarationsOf,
+  loadDeclarations,
   type Call,
   type Command,
   type Terminal,
 } from './command.ts';
-import { storeOf, undeclared } from './store.ts';
+import { prepareStore, undeclared } from './store.ts';
 
 const owner = flagOnly(
   option(
@@ -152,7 +152,7 @@ export async function importInto(
   const { readMembers } = await import('../options/transfer/file.ts');
   const { importMembers, validateMembers } = await import('../options/transfer/import.ts');
   const { named } = await import('../options/transfer/declare.ts');
-  const declarations = await declarationsOf(collections);
+  const declarations = await loadDeclarations(collections);
   const references = await loadReferences(servedCollections(declarations));
   const message = (_level: string, line: string): void => err(`${line}\n`);
   const log = { ...silentLog, message };
@@ -165,7 +165,7 @@ export async function importInto(
   const valid = validateMembers(file, named(readMembers(file), taken), data.registry);
   const startAndImport = async (data: Data) => {
     await data.store.start();
-    return importMembers(valid, data, ownerOf(data, owner));
+    return importMembers(valid, data, findOwner(data, owner));
   };
   try {
     // A mistake makes no store: the first import is tried in memory.
@@ -183,7 +183,7 @@ export async function importInto(
 }
 
 /** Returns who the records are created for. @throws OptionError if no user has the address */
-function ownerOf({ users }: Data, email: string | undefined): Principal {
+function findOwner({ users }: Data, email: string | undefined): Principal {
   if (email === undefined) return localAdministrator;
   const user = users.records.find('email', emailKey(email));
   if (user !== undefined) return { ...localAdministrator, userId: user.id };
@@ -194,7 +194,7 @@ async function exportAll(call: Call): Promise<65 | void> {
   refuseCluster(call, 'export a directory that "cairn backup" has made of it');
   const { exportJson, exportLines } = await import('../options/transfer/export.ts');
   const { out, err } = call.terminal;
-  const declarations = await declarationsOf(call.read(options.collections));
+  const declarations = await loadDeclarations(call.read(options.collections));
   const directory = dataDirectory(call);
   const { tables, epoch, sequence } = await readUndamaged(new NodeFiles(directory));
   const image = imageOf(tables.values(), epoch, sequence);
@@ -204,7 +204,7 @@ async function exportAll(call: Call): Promise<65 | void> {
   const exported = [...users, ...servedCollections(declarations)];
   await (call.read(format) === 'json' ? exportJson : exportLines)(exported, image, out);
   const counts = image.views.map(({ name, size }) => ({ name, records: size }));
-  const leftOut = undeclared(storeOf(directory, declarations), counts);
+  const leftOut = undeclared(prepareStore(directory, declarations), counts);
   for (const text of leftOut) err(`Left out: ${text}\n`);
   return leftOut.length === 0 ? undefined : 65;
 }

@@ -13,7 +13,7 @@ import { emailKey } from '../schema/field.ts';
 import { forgetAdminPassword } from './admin-password.ts';
 import {
   dataDirectory,
-  declarationsOf,
+  loadDeclarations,
   storeAccess,
   type Call,
   type Command,
@@ -202,7 +202,7 @@ async function open<T>(
   work: (app: Application) => Promise<T>,
 ): Promise<T> {
   const knowsRoles = command.options.includes(options.collections);
-  const { roles, ...others } = knowsRoles ? await declarationsOf(read(options.collections)) : {};
+  const { roles, ...others } = knowsRoles ? await loadDeclarations(read(options.collections)) : {};
   // Only a removal of a user does something to records.
   const declared = command.options.includes(withRecords) ? others : { items: false };
   // The next start does not report again what the store reports now, such as a torn write.

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { CairnError, FatalError } from '../../src/base/errors.ts';
-import { failureOf } from '../../src/cli/failure.ts';
+import { toFailure } from '../../src/cli/failure.ts';
 import { refusals, type RefusalLabel } from '../../src/store/recovery/cases.ts';
 import { StoreDamageError } from '../../src/store/recovery/damage-error.ts';
 import { loader, temporaryDirectory } from '../support/cli/spawn.ts';
@@ -105,13 +105,13 @@ test('every line that ends a process ends in the address of its screen, but for 
     [new TypeError('x'), 'does-not-start'], ['x', 'does-not-start'],
   ];
   for (const [error, screen] of failures) {
-    assert.ok(failureOf(error)[1].endsWith(` (see src/docs/troubleshooting.md#${screen})`), failureOf(error)[1]);
+    assert.ok(toFailure(error)[1].endsWith(` (see src/docs/troubleshooting.md#${screen})`), toFailure(error)[1]);
     assert.ok(anchorsOf('src/docs/troubleshooting.md').includes(screen), screen);
   }
   for (const path of ['src/main.ts', 'src/cli/serve.ts']) {
     assert.ok(/troubleshooting\.md#does-not-start/.test(projectText(path)), path);
   }
-  for (const code of [64, 65] as const) assert.deepEqual(failureOf(new FatalError(code, 'Cannot')), [code, 'Cannot']);
+  for (const code of [64, 65] as const) assert.deepEqual(toFailure(new FatalError(code, 'Cannot')), [code, 'Cannot']);
 });
 
 /** True if tsx has to translate the source. */

@@ -105,7 +105,7 @@ function keys(key: string, end = ''): JsonObject {
 }
 
 /** The end of the range of all keys below `prefix`, which ends in a slash. */
-export function endOf(prefix: string): string {
+export function rangeEnd(prefix: string): string {
   return `${prefix.slice(0, -1)}0`;
 }
 
@@ -201,7 +201,7 @@ export class Etcd {
     revision: number,
     onPut: (keys: readonly KeyValue[]) => void,
   ): Promise<void> {
-    const from = { ...keys(prefix, endOf(prefix)), start_revision: String(revision) };
+    const from = { ...keys(prefix, rangeEnd(prefix)), start_revision: String(revision) };
     const create_request = { ...from, fragment: true, filters: ['NODELETE'] };
     const response = await this.#send('/v3/watch', await this.#authenticated(), { create_request });
     response.setEncoding('utf8').setTimeout(watchSilenceMs);

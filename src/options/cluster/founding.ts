@@ -29,7 +29,7 @@ import { hex, parseObject } from '../../store/format/journal.ts';
 import { newEpoch } from '../../store/log.ts';
 import type { Tables } from '../../store/memory/table.ts';
 import { joinDeclarations, type Declaration } from './declaration.ts';
-import { ClusterError, endOf, isAt, put, range, type KeyValue, type Txn } from './etcd.ts';
+import { ClusterError, rangeEnd, isAt, put, range, type KeyValue, type Txn } from './etcd.ts';
 import { firstHead } from './group-format.ts';
 import {
   damaged,
@@ -72,7 +72,7 @@ export function roomTest(prefix: string): Txn {
 }
 
 /** The value of the key `meta`. Without a digest, the next node declares what records look like. */
-export function metaOf(epoch: string, kid: string | null, digest?: string): string {
+export function encodeMeta(epoch: string, kid: string | null, digest?: string): string {
   return JSON.stringify({ format, epoch, kid, declaration: digest });
 }
 
@@ -88,11 +88,11 @@ export async function findLog(options: FoundingOptions, tables: Tables): Promise
     if (meta === undefined) {
       if (other !== undefined || !creates) throw noCluster(prefix, other?.key);
       const head = put(`${prefix}head`, JSON.stringify(firstHead));
-      const made = [put(`${prefix}meta`, metaOf(newEpoch(random), kid)), head];
+      const made = [put(`${prefix}meta`, encodeMeta(newEpoch(random), kid)), head];
       await etcd.txn({ compare: [isAt(`${prefix}meta`, 0)], success: made });
       continue;
     }
-    const epoch = epochOf(meta, kid);
+    const epoch = readEpoch(meta, kid);
     if (epoch === undefined) throw otherLog(meta);
     joined(options, meta, declared);
     const snapshot = pointer === undefined ? noSnapshot : parsePointer(pointer);
@@ -111,13 +111,13 @@ export async function declare(options: FoundingOptions): Promise<number> {
   const { etcd, prefix, kid } = options;
   for (;;) {
     const [meta, declared] = await readKeys(options);
-    const epoch = meta && epochOf(meta, kid);
+    const epoch = meta && readEpoch(meta, kid);
     if (meta === undefined || epoch === undefined) throw otherLog(meta);
     const text = joined(options, meta, declared);
     if (text === undefined) return meta.revision;
     const key = `${prefix}meta`;
     const success = [
-      put(key, metaOf(epoch, kid, digestOf(text))),
+      put(key, encodeMeta(epoch, kid, digestText(text))),
       put(`${prefix}declaration`, text),
     ];
     await etcd.txn({ compare: [isAt(key, meta.revision)], success });
@@ -126,7 +126,7 @@ export async function declare(options: FoundingOptions): Promise<number> {
 
 /** Reads `meta`, `declaration` and `snapshot`, and the first key of all. */
 async function readKeys({ etcd, prefix }: Place): Promise<(KeyValue | undefined)[]> {
-  const first = range(prefix, endOf(prefix), { limit: '1', keys_only: true });
+  const first = range(prefix, rangeEnd(prefix), { limit: '1', keys_only: true });
   const names = ['meta', 'declaration', 'snapshot'];
   const success = [...names.map((name) => range(prefix + name)), first];
   const { found } = await etcd.txn({ success }, AbortSignal.timeout(openMs));
@@ -141,19 +141,19 @@ function joined(
 ): string | undefined {
   const digest = parseObject(meta.value)?.['declaration'];
   const text = digest === undefined ? '{}' : String(declared?.value);
-  if (digest !== undefined && digest !== digestOf(text))
+  if (digest !== undefined && digest !== digestText(text))
     throw damaged('its declaration was changed');
   if (declaration === undefined) return undefined;
   const next = JSON.stringify(joinDeclarations(declaration, parseObject(text) ?? {}));
   return next === text ? undefined : next;
 }
 
-function digestOf(text: string): string {
+function digestText(text: string): string {
   return hex(crc32(text));
 }
 
 /** The epoch, or `undefined` if this version or this secret cannot use the log. */
-export function epochOf({ value }: KeyValue, expected: string | null): string | undefined {
+export function readEpoch({ value }: KeyValue, expected: string | null): string | undefined {
   const { format: found, epoch, kid } = parseObject(value) ?? {};
   return found === format && kid === expected ? String(epoch) : undefined;
 }

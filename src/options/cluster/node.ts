@@ -24,7 +24,7 @@ import { openStore } from '../../store/open-store.ts';
 import type { Store } from '../../store/store.ts';
 import type { Declaration } from './declaration.ts';
 import { ClusterError, Etcd, hasValue, isAt, put, range, remove } from './etcd.ts';
-import { findLog, metaOf, noCluster, openMs, roomTest } from './founding.ts';
+import { findLog, encodeMeta, noCluster, openMs, roomTest } from './founding.ts';
 import { firstHead } from './group-format.ts';
 import { SharedLog } from './shared-log.ts';
 import { writeSnapshot, type Place } from './shared-snapshot.ts';
@@ -86,7 +86,7 @@ export class ClusterNode implements SharedTools, Place {
         prefix: this.prefix,
         kid: this.kid,
         creates: this.#purpose === 'serve',
-        declaration: this.#purpose === 'command' ? undefined : declarationOf(this.#options),
+        declaration: this.#purpose === 'command' ? undefined : describeCollections(this.#options),
         maxAgeMs,
         clock,
         random,
@@ -219,7 +219,7 @@ export class ClusterNode implements SharedTools, Place {
     const key = `${this.prefix}meta`;
     const [[meta] = []] = (await this.etcd.txn({ success: [range(key)] })).found;
     const compare = [isAt(key, meta?.revision ?? 0)];
-    const renewed = metaOf(newEpoch(this.#options.random), this.kid);
+    const renewed = encodeMeta(newEpoch(this.#options.random), this.kid);
     await this.etcd.txn({ compare, success: [put(key, renewed)] });
     await store.close();
   }
@@ -247,13 +247,13 @@ const rename =
   'rename it in what "cairn export" prints, "cairn import" that into a directory, and restore this';
 
 /** Returns the form of the records of the declared collections. */
-function declarationOf(options: NodeOptions): Declaration {
+function describeCollections(options: NodeOptions): Declaration {
   const forms = servedCollections(options).flatMap(({ name, isSingle, fields, ownerRemoved }) => [
     ...(isSingle ? [[`${name}.id`, { kind: 'single' }] as const] : []),
     ...Object.entries({ ...fields, ...(ownerRemoved && { ownerId: ownerField }) }).map(
       ([field, each]) => {
         const { to = '' } = referenceIn(each) ?? {};
-        return [`${name}.${field}`, { ...formOf(each), ...(to && { to }) }] as const;
+        return [`${name}.${field}`, { ...describeField(each), ...(to && { to }) }] as const;
       },
     ),
   ]);
@@ -264,14 +264,18 @@ function declarationOf(options: NodeOptions): Declaration {
  * Returns the members of a field that other nodes have to know: all except those that only hold for
  * writes and queries, or describe it. A flag that is not set is left out, and members are in the order of their names.
  */
-function formOf(field: Field): JsonObject {
+function describeField(field: Field): JsonObject {
   const { optional, readOnly, nullable = false, ...others } = field;
   const required = readOnly === true || !(optional || others.default !== undefined);
   const within = field.kind === 'object' && {
-    fields: inOrder(Object.entries(field.fields).map(([name, each]) => [name, formOf(each)])),
+    fields: inOrder(
+      Object.entries(field.fields).map(([name, each]) => [name, describeField(each)]),
+    ),
   };
   // No element is absent.
-  const element = field.kind === 'list' && { of: { ...formOf(field.of), required: undefined } };
+  const element = field.kind === 'list' && {
+    of: { ...describeField(field.of), required: undefined },
+  };
   const compared = Object.entries({ ...others, ...within, ...element }).filter(
     ([name, value]) => !notCompared.has(name) && (value !== false || name === 'default'),
   );

@@ -47,7 +47,7 @@ import { Checkpoints, type CheckpointOptions } from './checkpoints.ts';
 import { misfit } from './declaration.ts';
 import {
   ClusterError,
-  endOf,
+  rangeEnd,
   hasValue,
   isAt,
   put,
@@ -57,7 +57,7 @@ import {
   type Txn,
   type TxnAnswer,
 } from './etcd.ts';
-import { declare, epochOf, findLog, roomTest, type FoundingOptions } from './founding.ts';
+import { declare, readEpoch, findLog, roomTest, type FoundingOptions } from './founding.ts';
 import { decodeGroup, encodeGroup, firstHead, groupKey, type Head } from './group-format.ts';
 import { damaged, parsePointer, unreadable } from './shared-snapshot.ts';
 import { Turns } from './turns.ts';
@@ -277,7 +277,7 @@ export class SharedLog implements CommitLog {
     if (group.commits.length === 0) return this.#ask({ success: [] });
     const { line, next } = encodeGroup(group, this.#head, this.#turns.name);
     const turns = `${this.#prefix}turns/`;
-    const waiting = [range(turns, endOf(turns)), remove(turns, endOf(turns))];
+    const waiting = [range(turns, rangeEnd(turns)), remove(turns, rangeEnd(turns))];
     const head = put(`${this.#prefix}head`, JSON.stringify(next));
     const success = [...waiting, put(groupKey(this.#prefix, group.first), line), head];
     const failure = [put(turns + this.#turns.name, '')];
@@ -320,7 +320,7 @@ export class SharedLog implements CommitLog {
     const head = hasValue(`${this.#prefix}head`, JSON.stringify(this.#head));
     const next = groupKey(this.#prefix, this.#head.sequence + 1);
     const limit = String(this.#readLimit);
-    const following = range(next, endOf(`${this.#prefix}log/`), { limit });
+    const following = range(next, rangeEnd(`${this.#prefix}log/`), { limit });
     // Appends read these, too: a node that only writes confirms nothing else.
     const others = [range(`${this.#prefix}keys`), range(`${this.#prefix}snapshot`)];
     this.#askedAt = this.#options.clock.elapsed();
@@ -408,7 +408,7 @@ export class SharedLog implements CommitLog {
   /** The cases A2 to A4, and F1. */
   #lose({ found, revision }: TxnAnswer, id: string | undefined): Answer {
     const [[meta] = [], groups = []] = found;
-    const isSame = meta !== undefined && epochOf(meta, this.#options.kid) === this.#epoch;
+    const isSame = meta !== undefined && readEpoch(meta, this.#options.kid) === this.#epoch;
     if (!isSame) return this.#left('has a new epoch or format');
     if (String(groups[0]?.value).startsWith(`{"id":"${id}"`)) return won;
     const isRedeclared = meta.revision !== this.#metaRevision;

@@ -32,7 +32,7 @@ import {
   type Misfit,
 } from '../../store/memory/table.ts';
 import { misfit } from './declaration.ts';
-import { ClusterError, endOf, put, range, remove, type Etcd, type KeyValue } from './etcd.ts';
+import { ClusterError, rangeEnd, put, range, remove, type Etcd, type KeyValue } from './etcd.ts';
 import { firstHead, groupKey, type Head } from './group-format.ts';
 
 /** Where in etcd a log is. */
@@ -131,7 +131,7 @@ export async function writeSnapshot(
   const own = `${all}${name}/`;
   let parts = 0;
   let chain = 0;
-  for (const body of bodiesOf(views)) {
+  for (const body of encodeParts(views)) {
     const line = encodeLine(body, chain);
     await etcd.txn({ success: [put(own + parts, await compress(line.bytes))] });
     chain = line.chain;
@@ -139,16 +139,16 @@ export async function writeSnapshot(
   }
   const key = `${prefix}snapshot`;
   const written = JSON.stringify({ name, parts, head });
-  const others = [remove(all, own), remove(endOf(own), endOf(all))];
+  const others = [remove(all, own), remove(rangeEnd(own), rangeEnd(all))];
   const success = [put(key, written), ...others, ...also, range(key)];
   const { found } = await etcd.txn({ compare, success, failure: [range(key)] });
   const [pointer] = found.at(-1) ?? [];
   if (pointer?.value.toString() === written) return parsePointer(pointer);
-  await etcd.txn({ success: [remove(own, endOf(own))] });
+  await etcd.txn({ success: [remove(own, rangeEnd(own))] });
   return undefined;
 }
 
-function* bodiesOf(views: Image['views']): Generator<string> {
+function* encodeParts(views: Image['views']): Generator<string> {
   for (const { name, revision, nextId, blocks } of views) {
     const collection = `{"collection":"${name}","revision":${revision},"nextId":${nextId}`;
     let records = '';

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { CairnError } from '../../../src/base/errors.ts';
 import { type Clock, systemClock, systemRandom } from '../../../src/base/system.ts';
 import {
-  ClusterError, endOf, Etcd, type EtcdOptions, hasValue, isAt, type KeyValue, put, range, remove,
+  ClusterError, rangeEnd, Etcd, type EtcdOptions, hasValue, isAt, type KeyValue, put, range, remove,
 } from '../../../src/options/cluster/etcd.ts';
 import { SharedLog, type SharedLogOptions } from '../../../src/options/cluster/shared-log.ts';
 import type { Tables } from '../../../src/store/memory/table.ts';
@@ -258,9 +258,9 @@ export async function conform(t: TestContext, address: string): Promise<void> {
   await t.test('a range has a limit and a revision of the past', async () => {
     const { revision } = await etcd.txn({ success: [put('r/1', 'a'), put('r/2', 'b'), put('r/3', 'c')] });
     await etcd.txn({ success: [remove('r/2', ''), put('r/4', 'd')] });
-    const { found } = await etcd.txn(
-      { success: [range('r/', endOf('r/'), { limit: '2' }), range('r/', endOf('r/'), { revision: String(revision) })] },
-    );
+    const end = rangeEnd('r/');
+    const success = [range('r/', end, { limit: '2' }), range('r/', end, { revision: String(revision) })];
+    const { found } = await etcd.txn({ success });
     assert.deepEqual(found.map(textsOf), [['r/1=a', 'r/3=c'], ['r/1=a', 'r/2=b', 'r/3=c']]);
     const below = { key: base64('r/'), range_end: base64('r0') };
     const page = await post('/v3/kv/range', { ...below, limit: '1', keys_only: true });
@@ -272,7 +272,7 @@ export async function conform(t: TestContext, address: string): Promise<void> {
 
   await t.test('removals of a range in a txn with puts', async () => {
     await etcd.txn({ success: [put('d/1', 'a'), put('d/2', 'b'), put('d/3', 'c')] });
-    const answer = await etcd.txn({ success: [put('e', 'x'), remove('d/1', 'd/3'), range('d/', endOf('d/'))] });
+    const answer = await etcd.txn({ success: [put('e', 'x'), remove('d/1', 'd/3'), range('d/', rangeEnd('d/'))] });
     assert.deepEqual(answer.found.map(textsOf), [[], [], ['d/3=c']]);
   });
 
@@ -327,7 +327,7 @@ export async function conform(t: TestContext, address: string): Promise<void> {
 
   await t.test('eight groups of 1 MiB come in one answer', async () => {
     for (let n = 0; n < 8; n += 1) await etcd.txn({ success: [put(`g/${n}`, Buffer.alloc(1024 ** 2, n))] });
-    const { found } = await etcd.txn({ success: [range('g/', endOf('g/'), { limit: '8' })] });
+    const { found } = await etcd.txn({ success: [range('g/', rangeEnd('g/'), { limit: '8' })] });
     assert.deepEqual(found[0]?.map(({ value }) => [value.length, value[5]]),
       Array.from({ length: 8 }, (_, n) => [1024 ** 2, n]));
   });
