@@ -175,8 +175,8 @@ export async function openProgram(
   const complete = completeOptions(options);
   const { routes = [] } = options;
   const waiting = new Set<AbortController>();
-  let opened: Running<App> | undefined;
-  const running = (): Running<App> => {
+  let opened: Running | undefined;
+  const running = (): Running => {
     invariant(opened !== undefined, 'requests wait for the app');
     return opened;
   };

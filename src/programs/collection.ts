@@ -256,19 +256,15 @@ function textsOf(name: string, given: unknown): string[] {
 type Sending = DeclaredCollection<unknown, JsonValue, unknown>;
 
 /** Returns a single resource, which is the record with the only id. */
-export function singleOf<O, R, Options>(all: {
-  get(id: number, options?: As): O;
-  replace(id: number, value: unknown, options?: Options): R;
-  change(id: number, patch: unknown, options?: Options): R;
-}): {
-  get(options?: As): O;
-  replace(value: unknown, options?: Options): R;
-  change(patch: unknown, options?: Options): R;
-} {
+export function singleOf(all: {
+  get(id: number, options?: As): unknown;
+  replace(id: number, value: unknown, options?: WriteOptions): unknown;
+  change(id: number, patch: unknown, options?: WriteOptions): unknown;
+}) {
   return {
-    get: (options) => all.get(singleNumber, options),
-    replace: (value, options) => all.replace(singleNumber, value, options),
-    change: (patch, options) => all.change(singleNumber, patch, options),
+    get: (options?: As) => all.get(singleNumber, options),
+    replace: (value: unknown, options?: WriteOptions) => all.replace(singleNumber, value, options),
+    change: (patch: unknown, options?: WriteOptions) => all.change(singleNumber, patch, options),
   };
 }
 

@@ -1,13 +1,11 @@
 import type { IncomingMessage } from 'node:http';
 import { LocalRequest } from '../app/local-request.ts';
-import { InvariantError } from '../base/errors.ts';
 import { OptionError } from '../config/options.ts';
 import { bodyTooLarge, problemOf } from '../http/exchange.ts';
 import { checkHead } from '../http/head.ts';
 import { endUnread, isStreamed, type Reply, type Request as PlainCall } from '../http/message.ts';
 import type { HttpServerOptions } from '../http/server-options.ts';
 import { checkMembers, isPlain } from './given.ts';
-import { addFields, responseOf } from './response.ts';
 
 /** A request in plain values. */
 export interface PlainRequest {
@@ -177,9 +175,7 @@ export function credentialsOf(
   options: InjectOptions,
   request: Request | IncomingMessage,
 ): PlainCall {
-  const receive = (): never => {
-    throw new InvariantError('the body is not read to authenticate a caller');
-  };
+  const receive = (): Buffer => Buffer.of();
   if (!('rawHeaders' in Object(request))) checkRequest('app.authenticate', request);
   if ('rawHeaders' in request) {
     const { method = 'GET', rawHeaders: fields, socket } = request;
@@ -196,4 +192,24 @@ function fieldsOf({ url, headers }: Request): string[] {
   const fields = ['host', host === 'cairn' ? 'localhost' : host];
   for (const [name, value] of headers) if (name !== 'host') fields.push(name, value);
   return fields;
+}
+
+/** Adds fields, names and values in turn. */
+function addFields(headers: Headers, fields: readonly string[]): Headers {
+  for (let at = 0; at < fields.length; at += 2)
+    headers.append(fields[at] ?? '', fields[at + 1] ?? '');
+  return headers;
+}
+
+/** Returns the response that a reply amounts to. `body` is the part of it that is sent. */
+function responseOf(
+  { status, fields }: Reply,
+  body: string | Buffer | ReadableStream<Uint8Array> | undefined,
+): Response {
+  const headers = addFields(new Headers(), fields);
+  // A text would add a Content-Type of its own.
+  return new Response(typeof body === 'string' ? Buffer.from(body) : (body ?? null), {
+    status,
+    headers,
+  });
 }

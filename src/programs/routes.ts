@@ -176,22 +176,22 @@ export function reply(
 }
 
 /** What routes of one's own need of an app. */
-export interface RouteTools<A> {
+export interface RouteTools {
   readonly registry: Registry;
   /** What ends the signals of the handlers that the app waits for. */
   readonly waiting: Set<AbortController>;
   /** Returns the app, which there is when a request comes. */
-  readonly running: () => Running<A>;
+  readonly running: () => Running;
 }
 
 /** An app, and what programs have of it. */
-export interface Running<A> {
-  readonly app: A;
+export interface Running {
+  readonly app: unknown;
   readonly program: Program;
 }
 
 /** Returns the rows of routes that were checked. */
-export function toRows<A>(routes: readonly OwnRoute<A>[], tools: RouteTools<A>): Route[] {
+export function toRows(routes: readonly OwnRoute<never>[], tools: RouteTools): Route[] {
   return routes.map((own) => {
     const { method, path, access, summary, query, body, reply: shown } = own;
     const isKept = own.write !== undefined && method === 'POST';
@@ -220,13 +220,13 @@ function idsIn(path: string, registry: Registry): IdKind | undefined {
   return name === undefined ? 'text' : registry.get(name)?.ids;
 }
 
-function answer<A>(own: OwnRoute<A>, call: Call, tools: RouteTools<A>): Reply | Promise<Reply> {
+function answer(own: OwnRoute<never>, call: Call, tools: RouteTools): Reply | Promise<Reply> {
   const { request, principal } = call;
   const { app, program } = tools.running();
   const closing = new AbortController();
   const given = toHandlerCall(call, parametersOf(own.query, call.query), app, closing.signal);
   // What a route reads has been checked by its own shapes.
-  const typed = given as unknown as RouteCall<never, never, A, never>;
+  const typed = given as unknown as RouteCall<never, never, never, never>;
   if (own.write === undefined) {
     const value = own.handle?.(typed);
     if (!isThenable(value) && !(value instanceof Response)) return replyOf(value);
@@ -252,10 +252,10 @@ function answer<A>(own: OwnRoute<A>, call: Call, tools: RouteTools<A>): Reply | 
   return program.data.writes.answer(principal, keyed, work, request.caller);
 }
 
-async function handled<A>(
-  own: OwnRoute<A>,
+async function handled(
+  own: OwnRoute<never>,
   later: unknown,
-  { request }: RouteCall<never, never, A, never>,
+  { request }: RouteCall<never, never, never, never>,
   holder: Pick<Request, 'hold'>,
 ): Promise<Reply> {
   const value = await later;
@@ -346,15 +346,15 @@ const ofSender: ReadonlySet<string> = new Set([
 ]);
 
 /** Returns a call as its handler sees it. `closing` is aborted when the app closes. */
-function toHandlerCall<A>(
+function toHandlerCall(
   { id, principal, route, body, sent, request }: Call,
   query: unknown,
-  app: A,
+  app: unknown,
   closing: AbortSignal,
-): RouteCall<unknown, unknown, A> {
+): RouteCall<unknown, unknown, unknown> {
   const { fields, method, target, address } = request;
   let signal: AbortSignal | undefined;
-  const call: RouteCall<unknown, unknown, A> = {
+  const call: RouteCall<unknown, unknown, unknown> = {
     ...{ id, query, app, body: route.body?.isRaw ? sent : body },
     get caller() {
       return callerOf(principal);

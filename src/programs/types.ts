@@ -126,11 +126,7 @@ type IdKindOf<D> = D extends { readonly id: { readonly kind: 'text' } }
     ? 'reference'
     : 'integer';
 
-export type IdOf<D> = {
-  readonly integer: number;
-  readonly text: string;
-  readonly reference: number | string;
-}[IdKindOf<D>];
+export type IdOf<D> = Values[IdKindOf<D>];
 
 /** A single resource has none. */
 type OwnId<D> = D extends { readonly single: true } ? unknown : { readonly id: IdOf<D> };

@@ -116,10 +116,7 @@ function transactionCollection(
     },
     referring(field, id) {
       operations.admit('referring', {}, undefined, principal);
-      const all = membersOf(tx, declared, field, id, shown);
-      if (isListed === undefined) return all;
-      const listed = [...records.referring(field, idGiven(id))].filter(isListed);
-      return Object.assign(listed.map(shown), { count: listed.length });
+      return membersOf(tx, declared, field, id, shown, isListed);
     },
     create: write(create),
     replace: write(replace),
@@ -128,13 +125,14 @@ function transactionCollection(
   };
 }
 
-/** Returns the records of a collection that refer to this id by `field`. */
+/** Returns the records of a collection that refer to this id by `field`, and pass `test`. */
 export function membersOf<T>(
   tx: Transaction,
   { name, outgoing, records }: Declared,
   field: string,
   id: number | string,
   shown: (record: StoredRecord) => T,
+  test: (record: StoredRecord) => boolean = () => true,
 ): Members<T> {
   if (!outgoing.some((reference) => reference.name === field)) {
     const names = outgoing.map((reference) => reference.name).join(', ') || 'none';
@@ -146,10 +144,10 @@ export function membersOf<T>(
   invariant(isBounded, `a program reads more than ${limits.hookRecordsMax} of ${name} in a write`);
   return {
     get count() {
-      return [...referring].length;
+      return [...referring].filter(test).length;
     },
     *[Symbol.iterator]() {
-      for (const record of referring) yield shown(record);
+      for (const record of referring) if (test(record)) yield shown(record);
     },
   };
 }
