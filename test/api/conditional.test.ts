@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { test, type TestContext } from 'node:test';
 
 import { defineCollection } from '../../src/collections/define.ts';
 import type { Change } from '../../src/programs/hooks.ts';
@@ -41,40 +41,84 @@ test('RFC 9110 §15.4.5: 304 has the fields by which caches choose and name what
   }
 });
 
-test('RFC 9110 §13.1.2: a caller that has the current version gets 304, for lists too', async (t) => {
+const targets = ['/items/1', '/items', '/items?limit=1&sort=price', '/items/1?fields=name', '/users/1'];
+
+/** Values of If-None-Match that an entity tag matches. */
+const listMatches = (etag: string): string[] => [etag, `W/${etag}`, `"x", ${etag}`, `"a,b",${etag}`, '*'];
+
+/** An administrator of an app with one item. */
+async function openWithItem(t: TestContext) {
   const { ask, as } = await openTestApp(t);
   const admin = await as('admin');
   await admin('POST', '/items', { json: lamp });
-  for (const target of ['/items/1', '/items', '/items?limit=1&sort=price', '/items/1?fields=name', '/users/1']) {
+  return { ask, as, admin };
+}
+
+test('RFC 9110 §13.1.2: a caller that has the current version gets 304 without a body', async (t) => {
+  const { admin } = await openWithItem(t);
+  for (const target of targets) {
     const etag = (await admin('GET', target)).field('etag') ?? '';
-    for (const condition of [etag, `W/${etag}`, `"x", ${etag}`, `"a,b",${etag}`, '*']) {
+    for (const condition of listMatches(etag)) {
       for (const method of ['GET', 'HEAD']) {
         const answer = await admin(method, target, { fields: { 'if-none-match': condition } });
         assert.deepEqual([answer.status, answer.body], [304, ''], `${target} ${condition}`);
-        assert.equal(answer.field('etag'), etag);
-        assert.equal(answer.field('cache-control'), 'private, no-cache');
-        assert.equal(answer.field('vary'), 'Authorization, Cookie, Prefer');
-        assert.equal(answer.field('content-type'), undefined);
       }
     }
+  }
+});
+
+test('RFC 9110 §13.1.2: a caller that has another version gets the current one', async (t) => {
+  const { admin } = await openWithItem(t);
+  for (const target of targets) {
     assert.equal((await admin('GET', target, { fields: { 'if-none-match': '"x"' } })).status, 200);
   }
+});
+
+test('a 304 has the entity tag, Cache-Control and Vary, but no Content-Type', async (t) => {
+  const { admin } = await openWithItem(t);
+  for (const target of targets) {
+    const etag = (await admin('GET', target)).field('etag') ?? '';
+    for (const condition of listMatches(etag)) {
+      for (const method of ['GET', 'HEAD']) {
+        const answer = await admin(method, target, { fields: { 'if-none-match': condition } });
+        const headers = ['etag', 'cache-control', 'vary', 'content-type'].map((name) => answer.field(name));
+        assert.deepEqual(headers, [etag, 'private, no-cache', 'Authorization, Cookie, Prefer', undefined]);
+      }
+    }
+  }
+});
+
+test('a client that has the current OpenAPI document gets 304', async (t) => {
+  const { ask } = await openTestApp(t);
   const description = await ask('GET', '/openapi.json');
-  const held = { 'if-none-match': description.field('etag') ?? '' };
   assert.equal(description.field('cache-control'), 'private, no-cache');
-  assert.equal((await ask('GET', '/openapi.json', { fields: held })).status, 304);
+  const fields = { 'if-none-match': description.field('etag') ?? '' };
+  assert.equal((await ask('GET', '/openapi.json', { fields })).status, 304);
+});
+
+test('a list with a total has another entity tag than without', async (t) => {
+  const { as, admin } = await openWithItem(t);
   const counting = await as('admin', { prefer: 'count=exact' });
   const uncounted = (await admin('GET', '/items')).field('etag') ?? '';
   const counted = await counting('GET', '/items', { fields: { 'if-none-match': uncounted } });
-  assert.deepEqual([counted.status, counted.field('x-total-count')], [200, '1'], 'who has no count does not have it');
+  assert.deepEqual([counted.status, counted.field('x-total-count')], [200, '1']);
   for (const condition of [counted.field('etag') ?? '', '*']) {
     const again = await counting('GET', '/items', { fields: { 'if-none-match': condition } });
     assert.deepEqual([again.status, again.field('etag')], [304, counted.field('etag')]);
   }
+});
+
+test('If-Match accepts the entity tag of a list with or without its total', async (t) => {
+  const { admin } = await openWithItem(t);
+  const uncounted = (await admin('GET', '/items')).field('etag') ?? '';
   for (const prefer of ['count=exact', 'count=none']) {
     const same = await admin('GET', '/items', { fields: { prefer, 'if-match': uncounted } });
-    assert.equal(same.status, 200, 'of the same version');
+    assert.equal(same.status, 200, prefer);
   }
+});
+
+test('a malformed If-None-Match is 400', async (t) => {
+  const { admin } = await openWithItem(t);
   const malformed = await admin('GET', '/items/1', { fields: { 'if-none-match': 'x' } });
   assert.deepEqual([malformed.status, malformed.code], [400, 'malformed_request']);
 });
