@@ -6,7 +6,7 @@ import type { JsonValue } from '../base/json.ts';
 import { callerKey } from '../base/network.ts';
 import { numberIn } from '../base/record-id.ts';
 import { found, type Target } from '../collections/resource.ts';
-import { creation, draft, validateBody, validationFailed, type Draft } from '../schema/validate.ts';
+import { creation, validateBody, validationFailed, type Draft } from '../schema/validate.ts';
 import { emailKey, type Input } from '../schema/field.ts';
 import { looksSame } from '../schema/record.ts';
 import { published, type Collection, type Transaction } from '../store/store.ts';
@@ -21,7 +21,6 @@ import {
   needsProof,
   newUserRules,
   proofIssue,
-  userChangeRules,
   userFields,
   type NewUserFields,
   type UserChangeFields,
@@ -30,7 +29,7 @@ import {
 /** A validated user to create. `acceptNew` makes it from a body. */
 export type NewUser = Input<NewUserFields>;
 
-/** A change of a user. `draft` makes it from a body. */
+/** A change of a user, validated against the stored one. */
 export type UserDraft = Draft<Input<UserChangeFields>>;
 
 /** The results of slow work that is done before the transaction of a write. */
@@ -66,12 +65,6 @@ export class Users {
   acceptNew(principal: Principal, body: JsonValue): NewUser {
     const rules = newUserRules(this.#parts.passwordLengthMin, this.#parts.roles);
     return validateBody(rules, body, creation, principal);
-  }
-
-  /** Returns the change that `body`, a merge patch, describes. */
-  draft(principal: Principal, body: JsonValue): UserDraft {
-    const { passwordLengthMin, roles } = this.#parts;
-    return draft('patch', userChangeRules(passwordLengthMin, roles), body, principal);
   }
 
   /**

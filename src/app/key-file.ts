@@ -91,7 +91,6 @@ export async function readKeyRing(files: Files): Promise<KeyRing | undefined> {
   const file = join(directory, keyFile);
   const content = await readWhole(files, keyFile);
   const ring = content && ringIn(content);
-  refuseOwner(file);
   refuseAccess(file, 0o6, 'read or change', (who) => `chmod ${who}= ${file}`);
   refuseAccess(directory, 0o2, `replace ${keyFile} in`, (who) => `chmod ${who}-w ${directory}`);
   return ring;
@@ -108,19 +107,10 @@ function ringIn(content: Buffer): KeyRing {
   }
 }
 
-/** Refuses a file of another user than this one and root: its owner can give it any mode. */
-function refuseOwner(path: string): void {
-  const uid = statSync(path, { throwIfNoEntry: false })?.uid;
-  const own = process.geteuid?.();
-  // Windows has no such owners.
-  if (uid === undefined || own === undefined || uid === own || uid === 0) return;
-  throw new KeyRingError(
-    `Cannot use the keys: another user (${uid}) owns ${path}, can change it, and so sign tokens; ` +
-      `run chown ${own} ${path}`,
-  );
-}
-
-/** Refuses access of these bits, for others and for a group to which this process does not belong. */
+/**
+ * Refuses a file of another user than this one and root, since its owner can give it any mode, and
+ * access of these bits, for others and for a group to which this process does not belong.
+ */
 function refuseAccess(
   path: string,
   bits: number,
@@ -128,9 +118,16 @@ function refuseAccess(
   remedy: (who: string) => string,
 ): void {
   const stats = statSync(path, { throwIfNoEntry: false });
-  // Windows has no such groups.
-  if (stats === undefined || process.getgroups === undefined) return;
-  const isOwnGroup = [process.getegid?.(), ...process.getgroups()].includes(stats.gid);
+  const own = process.geteuid?.();
+  // Windows has no such owners and groups.
+  if (stats === undefined || own === undefined || process.getgroups === undefined) return;
+  const { uid, gid } = stats;
+  if (stats.isFile() && uid !== own && uid !== 0)
+    throw new KeyRingError(
+      `Cannot use the keys: another user (${uid}) owns ${path}, can change it, and so sign tokens; ` +
+        `run chown ${own} ${path}`,
+    );
+  const isOwnGroup = [process.getegid?.(), ...process.getgroups()].includes(gid);
   const group = !isOwnGroup && (stats.mode & (bits << 3)) !== 0 ? 'g' : '';
   const others = (stats.mode & bits) !== 0 ? 'o' : '';
   if (group + others === '') return;
