@@ -47,7 +47,6 @@ export function accountRoutes({ store, records, sessions, registry }: Context): 
         return shown(200, tag, writeUser(user), location);
       },
     },
-
     {
       operationId: 'dashboard',
       summary: 'Read an overview for the signed-in user',
@@ -60,7 +59,6 @@ export function accountRoutes({ store, records, sessions, registry }: Context): 
         return unstoredReply(200, writeDashboard(principal));
       },
     },
-
     {
       operationId: 'listSessions',
       summary: 'List your sessions; administrators may list those of any user',
@@ -73,14 +71,10 @@ export function accountRoutes({ store, records, sessions, registry }: Context): 
       handle(call) {
         const { principal } = call;
         const current = principal.kind === 'session' ? principal.sessionId : undefined;
-        const listed = sessions.list(askedUser(call));
-        return unstoredReply(
-          200,
-          `[${listed.map((session) => sessions.write(session, current)).join(',')}]`,
-        );
+        const listed = sessions.list(askedUser(call)).map((each) => sessions.write(each, current));
+        return unstoredReply(200, `[${listed.join(',')}]`);
       },
     },
-
     {
       operationId: 'removeSession',
       summary: 'Revoke one of your sessions, or as an administrator any session',
