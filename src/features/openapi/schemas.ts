@@ -66,6 +66,48 @@ const minuteSchema = objectSchema('Minute', {
   },
 });
 
+const statusSchema = objectSchema(
+  'Status',
+  {
+    version: { type: 'string' },
+    startedAt: { type: 'string', format: 'date-time' },
+    state: {
+      type: 'string',
+      enum: ['writable', 'full', 'unavailable', 'failed'],
+      description:
+        '`full`: there is no room, and only deletions are accepted. `unavailable`: the log does ' +
+        'not answer, so no writes are accepted, and records may be old. `failed`: no writes are accepted.',
+    },
+    records: {
+      ...count,
+      description: 'The number of records of all kinds: also sessions and idempotency keys.',
+    },
+    memoryBytes: { ...count, description: 'The memory that records take, as it is counted.' },
+    memoryMaxBytes: { ...count, description: 'The most memory that they may take.' },
+    refusals: {
+      type: 'object',
+      additionalProperties: count,
+      description: 'Requests refused or cut off for lack of room, by cause.',
+    },
+    journalBytes: { ...count, description: 'The size of the journal.' },
+    checkpointedAt: {
+      type: 'string',
+      format: 'date-time',
+      description: 'The time of the last checkpoint.',
+    },
+    freeBytes: { ...count, description: 'Free space on the disk that holds the data.' },
+    heapUsedBytes: { ...count, description: 'Memory used by JavaScript objects.' },
+    heapMaxBytes: { ...count, description: 'The most memory that they may use.' },
+    minutes: {
+      type: 'array',
+      items: minuteSchema,
+      maxItems: 60,
+      description: 'The last hour, oldest first. The last minute is the current one.',
+    },
+  },
+  ['checkpointedAt', 'freeBytes', 'minutes'],
+);
+
 /** Returns the schemas that rows of the route table name, of a server with or without items. */
 export const contentSchemas = (hasItems: boolean): { readonly [title: string]: JsonObject } => ({
   ApiKeys: { type: 'array', items: resourceSchema('ApiKey', apiKeyFields) },
@@ -98,47 +140,7 @@ export const contentSchemas = (hasItems: boolean): { readonly [title: string]: J
     user: userSchema,
     expiresAt: { type: 'string', format: 'date-time' },
   }),
-  Status: objectSchema(
-    'Status',
-    {
-      version: { type: 'string' },
-      startedAt: { type: 'string', format: 'date-time' },
-      state: {
-        type: 'string',
-        enum: ['writable', 'full', 'unavailable', 'failed'],
-        description:
-          '`full`: there is no room, and only deletions are accepted. `unavailable`: the log does ' +
-          'not answer, so no writes are accepted, and records may be old. `failed`: no writes are accepted.',
-      },
-      records: {
-        ...count,
-        description: 'The number of records of all kinds: also sessions and idempotency keys.',
-      },
-      memoryBytes: { ...count, description: 'The memory that records take, as it is counted.' },
-      memoryMaxBytes: { ...count, description: 'The most memory that they may take.' },
-      refusals: {
-        type: 'object',
-        additionalProperties: count,
-        description: 'Requests refused or cut off for lack of room, by cause.',
-      },
-      journalBytes: { ...count, description: 'The size of the journal.' },
-      checkpointedAt: {
-        type: 'string',
-        format: 'date-time',
-        description: 'The time of the last checkpoint.',
-      },
-      freeBytes: { ...count, description: 'Free space on the disk that holds the data.' },
-      heapUsedBytes: { ...count, description: 'Memory used by JavaScript objects.' },
-      heapMaxBytes: { ...count, description: 'The most memory that they may use.' },
-      minutes: {
-        type: 'array',
-        items: minuteSchema,
-        maxItems: 60,
-        description: 'The last hour, oldest first. The last minute is the current one.',
-      },
-    },
-    ['checkpointedAt', 'freeBytes', 'minutes'],
-  ),
+  Status: statusSchema,
   Text: { type: 'string' },
   Tokens: objectSchema('Tokens', {
     access_token: { type: 'string' },
