@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { problems } from '../../src/base/errors.ts';
-import { documentOf } from '../../src/features/openapi/openapi.ts';
+import { openApi } from '../../src/features/openapi/document.ts';
 import { describe } from '../../src/features/openapi/operations.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../src/base/json.ts';
 import { allCommands } from '../../src/cli/commands.ts';
@@ -14,7 +14,7 @@ import { openTestApp } from '../support/app.ts';
 import { allRoutes, resolve, violations } from '../support/contract.ts';
 
 const table = await allRoutes(undefined, valuesOf(settings, (option) => option.default));
-const document = documentOf(table, '');
+const document = openApi(table, '');
 const routes = describe(table);
 
 /** Every object in the document, with the way to it. */
@@ -43,7 +43,7 @@ test('every row of the route table is an operation with its own id', () => {
 });
 
 test('no collection can have the name of a schema that is in every document', async () => {
-  const { components } = documentOf(await allRoutes([]), '');
+  const { components } = openApi(await allRoutes([]), '');
   const titles = Object.keys(Object(components).schemas);
   assert.ok(titles.includes('Minute'));
   for (const title of titles) {

@@ -228,7 +228,7 @@ export class ChangeFeed {
       const isShared = [...followed.values()].every((sees) => sees === undefined);
       const key = isShared ? Array.from(followed.keys(), ({ name }) => name).join() : undefined;
       const reset = since !== undefined && known === undefined ? 'event: reset\ndata: {}\n' : '';
-      const end = known === undefined ? this.#endOf(this.#sequence) : '\n';
+      const end = known === undefined ? this.#writeEnd(this.#sequence) : '\n';
       yield `retry: ${retryMs}\n${reset}${end}`;
       if (position < this.#horizon) await this.#yieldToEventLoop(caller);
       while (this.#listeners.has(listener) && !this.#isClosed && isAdmitted()) {
@@ -245,7 +245,7 @@ export class ChangeFeed {
         } else if (heartbeats !== this.#heartbeats) {
           heartbeats = this.#heartbeats;
           // A caller that none of the changes concern gets their id, to resume from it.
-          yield passed === undefined ? comment : this.#endOf(passed);
+          yield passed === undefined ? comment : this.#writeEnd(passed);
         } else {
           await new Promise<void>((resolve) => (listener.wake = resolve));
         }
@@ -272,13 +272,13 @@ export class ChangeFeed {
       if (event === undefined) continue;
       const { sequence, source, bytes } = event;
       const isLast = this.#at(end + 1)?.sequence !== sequence;
-      const shown = followed.has(source) ? textFor(event, followed.get(source)) : '';
+      const shown = followed.has(source) ? writeFor(event, followed.get(source)) : '';
       this.#bytes += event.bytes - bytes;
-      if (shown !== '') text += shown + (isLast ? this.#endOf(sequence) : '\n');
+      if (shown !== '') text += shown + (isLast ? this.#writeEnd(sequence) : '\n');
       if (isLast) [passed, isTold] = [sequence, shown !== ''];
     }
     // The last events are not for this caller, but the id of their commit is.
-    if (text !== '' && passed !== undefined && !isTold) text += this.#endOf(passed);
+    if (text !== '' && passed !== undefined && !isTold) text += this.#writeEnd(passed);
     this.#forget();
     const piece = { start, horizon, end, passed, text };
     if (key === undefined) return piece;
@@ -297,7 +297,7 @@ export class ChangeFeed {
   }
 
   /** The end of the last event of a commit. */
-  #endOf(sequence: number): string {
+  #writeEnd(sequence: number): string {
     return `id: ${this.#store.epoch}-${sequence}\n\n`;
   }
 
@@ -305,7 +305,7 @@ export class ChangeFeed {
     for (const change of changes) {
       const source = this.#sources.get(change.collection.name);
       if (source === undefined) continue;
-      const event = eventOf(change, source);
+      const event = toEvent(change, source);
       this.#events.push(event);
       this.#bytes += event.bytes;
     }
@@ -368,7 +368,7 @@ export class ChangeFeed {
   }
 }
 
-function eventOf(change: RecordChange, source: Source): Event {
+function toEvent(change: RecordChange, source: Source): Event {
   const { sequence, record, before } = change;
   const id = source.isSingle ? null : idOf(record ?? before ?? change);
   const written = before === undefined ? 'created' : 'replaced';
@@ -401,27 +401,27 @@ function keepDeciding(
  * neither before nor after. A record that it begins to see is created for it, and one that it no
  * longer sees is removed.
  */
-function textFor(event: Event, sees: Permission['test']): string {
-  if (sees === undefined) return textOf(event);
+function writeFor(event: Event, sees: Permission['test']): string {
+  if (sees === undefined) return writeText(event);
   const { before, after } = event;
   const seesBefore = before !== undefined && sees(before);
   const seesAfter = after !== undefined && sees(after);
-  if (!seesAfter) return seesBefore ? headOf(event, 'removed') + '}\n' : '';
-  const text = textOf(event);
+  if (!seesAfter) return seesBefore ? writeHead(event, 'removed') + '}\n' : '';
+  const text = writeText(event);
   if (seesBefore || event.kind === 'created') return text;
-  return headOf(event, 'created') + text.slice(headOf(event, event.kind).length);
+  return writeHead(event, 'created') + text.slice(writeHead(event, event.kind).length);
 }
 
-function headOf({ source, id }: Event, kind: Kind): string {
+function writeHead({ source, id }: Event, kind: Kind): string {
   return `event: ${kind}\ndata: {"collection":"${source.name}","id":${JSON.stringify(id)}`;
 }
 
 /** Returns the text of an event without its end. */
-function textOf(event: Event): string {
+function writeText(event: Event): string {
   if (event.text !== undefined) return event.text;
   const { source, kind, record } = event;
   const shown = record === undefined ? '' : `,"record":${source.write(record)}`;
-  event.text = `${headOf(event, kind)}${shown}}\n`;
+  event.text = `${writeHead(event, kind)}${shown}}\n`;
   // A text may be several times as long as its record, with characters that JSON escapes.
   event.bytes += sizeOf(event.text) - sizeOf(record);
   event.record = undefined;

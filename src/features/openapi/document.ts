@@ -161,8 +161,8 @@ function operation(route: DescribedRoute): JsonObject {
     description: `Access: ${words}.`,
     'x-access': words,
     tags: [tag],
-    security: securityOf(route),
-    parameters: parametersOf(route),
+    security: listCredentials(route),
+    parameters: describeParameters(route),
     ...(body !== undefined && { requestBody: requestBody(route) }),
     responses: {
       [route.success.status ?? 200]: success(route),
@@ -180,7 +180,7 @@ const isCreation = ({ of, method }: DescribedRoute): boolean =>
   of?.collection.isSingle === true && method === 'PUT';
 
 /** Returns the credentials that a route accepts. */
-function securityOf(route: DescribedRoute): JsonValue {
+function listCredentials(route: DescribedRoute): JsonValue {
   const { access } = route;
   if (access === 'public') return [];
   const session = { session: [] };
@@ -190,7 +190,7 @@ function securityOf(route: DescribedRoute): JsonValue {
   return [...(isOptional ? [{}] : []), { bearer: [] }, session, ...keys];
 }
 
-function parametersOf(route: DescribedRoute): JsonObject[] {
+function describeParameters(route: DescribedRoute): JsonObject[] {
   const {
     path,
     access,
@@ -272,8 +272,8 @@ function success(route: DescribedRoute): JsonObject {
     collection?.hasOwners || (collection && decidingNames(collection.access).length > 0);
   const isList = operation === 'list' && (embeds(route) || dependsOnCaller);
   const described = {
-    ...headersOf(headers),
-    ...(isList && headersOf(['ETag'], { required: false })),
+    ...describeHeaders(headers),
+    ...(isList && describeHeaders(['ETag'], { required: false })),
   };
   return {
     description: statusWords[status],
@@ -287,7 +287,10 @@ const statusWords = { 200: 'The result.', 201: 'What was created.', 204: 'Done.'
 /** Returns the response 304, which names the version and its place as 200 does. */
 function unchanged({ success: { headers = [] } }: DescribedRoute): JsonObject {
   const place = headers.filter((name) => name === 'Content-Location');
-  return { description: 'You have the current version.', headers: headersOf(['ETag', ...place]) };
+  return {
+    description: 'You have the current version.',
+    headers: describeHeaders(['ETag', ...place]),
+  };
 }
 
 const embeds = ({ parameters }: DescribedRoute): boolean =>
@@ -327,7 +330,7 @@ const headers: { readonly [name: string]: JsonObject } = {
 };
 
 /** Returns the fields of a response, which always has the request's id. */
-function headersOf(names: readonly string[], more: JsonObject = {}): JsonObject {
+function describeHeaders(names: readonly string[], more: JsonObject = {}): JsonObject {
   return {
     ...Object.fromEntries(names.map((name) => [name, { schema: text, ...headers[name], ...more }])),
     'X-Request-Id': { $ref: '#/components/headers/X-Request-Id' },
@@ -339,7 +342,7 @@ const problemReference: JsonObject = { $ref: '#/components/responses/Problem' };
 /** Every refusal. Its status follows from its code, as `x-problems` says. */
 const problemResponse: JsonObject = {
   description: 'Problem details. The `code` says what is wrong; `x-problems` has its status.',
-  headers: headersOf(problemHeaders, { required: false }),
+  headers: describeHeaders(problemHeaders, { required: false }),
   content: { 'application/problem+json': { schema: problemSchema } },
 };
 

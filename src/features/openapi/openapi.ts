@@ -28,7 +28,7 @@ export function createFeature({ settings }: FeatureContext) {
         handle({ request }) {
           const all = [...others, route];
           content ??= new FixedContent(
-            Buffer.from(JSON.stringify(documentOf(all, settings.basePath, settings.dialect))),
+            Buffer.from(JSON.stringify(openApi(all, settings.basePath, settings.dialect))),
           );
           const fields = ['Cache-Control', 'private, no-cache', ...apiFields];
           return content.answer(request, 'application/json', fields);
@@ -38,5 +38,3 @@ export function createFeature({ settings }: FeatureContext) {
     },
   };
 }
-
-export const documentOf = openApi;

@@ -73,7 +73,7 @@ const operations: {
   list: (of) => ({
     summary: `List ${of.name}`,
     parameters: describeList(of),
-    success: { schema: { type: 'array', items: readSchemaOf(of) }, headers: listHeaders },
+    success: { schema: { type: 'array', items: readSchema(of) }, headers: listHeaders },
   }),
   create: (of) => ({
     summary: `Create a new ${of.singular}`,
@@ -86,17 +86,17 @@ const operations: {
     success: { status: 201, schema: manySchema(recordSchema(of)), headers: ['Idempotency-Replayed'] },
   }),
   read: (of) => ({
-    summary: `Read the ${oneOf(of)}`,
+    summary: `Read the ${describeOne(of)}`,
     parameters: of.isSingle ? [] : describeRecord(of),
-    success: { schema: readSchemaOf(of), headers: ['ETag'] },
+    success: { schema: readSchema(of), headers: ['ETag'] },
   }),
   replace: (of) => ({
-    summary: `Replace the ${oneOf(of)}`,
+    summary: `Replace the ${describeOne(of)}`,
     titles: [`${capitalized(of.singular)}Replacement`],
     success: changed(of),
   }),
   patch: (of) => ({
-    summary: `Change some fields of the ${oneOf(of)}`,
+    summary: `Change some fields of the ${describeOne(of)}`,
     titles: [`${capitalized(of.singular)}Patch`],
     success: changed(of),
   }),
@@ -110,7 +110,7 @@ const changed = (of: RoutedCollection): Description['success'] => ({
 });
 
 /** One record, or a single resource. */
-const oneOf = ({ name, singular, isSingle }: RoutedCollection): string =>
+const describeOne = ({ name, singular, isSingle }: RoutedCollection): string =>
   isSingle ? name : `${singular} with this id`;
 
 type Described = Pick<RoutedCollection, 'singular' | 'fields' | 'display' | 'isUsers'>;
@@ -126,7 +126,7 @@ const recordSchema = (
 });
 
 /** Returns the schema of a record as it is read, in which others may be embedded. */
-function readSchemaOf(collection: RoutedCollection): JsonObject {
+function readSchema(collection: RoutedCollection): JsonObject {
   const { singular, embeddables } = collection;
   const title = capitalized(singular) + (embeddables.length > 0 ? 'WithEmbedded' : '');
   const members = embeddables.map(({ member, of, kind }) => {

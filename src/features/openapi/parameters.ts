@@ -103,19 +103,19 @@ const ownParameters: { readonly [name in OwnParameter]: (subject: ListSubject) =
       'UTF-16 code units, e-mail addresses in lower case. Records that are equal in all ' +
       'these fields are sorted by ascending id.',
     schema: {
-      ...arrayOf(sortableNames(fields).flatMap((name) => [name, `-${name}`])),
+      ...arraySchema(sortableNames(fields).flatMap((name) => [name, `-${name}`])),
       maxItems: limits.sortTermsMax,
     },
   }),
   fields: ({ fields }) => ({
     description: 'The fields to show. Without it, all fields are shown.',
-    schema: arrayOf(readableNames(fields)),
+    schema: arraySchema(readableNames(fields)),
   }),
   embed: ({ embeddables = [] }) => ({
     description:
       'References, to add the records that they name, and collections, to add their records that ' +
       `refer here, up to ${limits.embeddedMax} for each.`,
-    schema: arrayOf(embeddables.map(({ name }) => name)),
+    schema: arraySchema(embeddables.map(({ name }) => name)),
   }),
   or: () => ({
     description:
@@ -145,6 +145,6 @@ const describeSearched = (shape: Shape): string[] =>
     Object.hasOwn(splitShape(shape).fields, name) ? name : 'any other member',
   );
 
-function arrayOf(names: readonly string[]): JsonObject {
+function arraySchema(names: readonly string[]): JsonObject {
   return { type: 'array', items: { type: 'string', enum: names }, minItems: 1 };
 }

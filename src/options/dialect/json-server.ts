@@ -35,7 +35,7 @@ import { moreOf, toShown } from '../../schema/record.ts';
 import type { Store, Transaction } from '../../store/store.ts';
 import { asJson, LargeBodies, parseLarge, recordBytesMax, toJson } from './bodies.ts';
 import { foreignReader, parseLeniently, readPart } from './query.ts';
-import { groupKey, readRecord, referenceGroup, referenceTo, targetOf } from './relations.ts';
+import { groupKey, readRecord, referenceGroup, referenceTo, findTarget } from './relations.ts';
 
 /** The indexes of the tables of declared collections, besides their own. */
 const groups = {
@@ -171,7 +171,7 @@ const findReferences = (to: Declared, registry: Registry) =>
     .filter(([{ fields }, name]) => {
       const field = fields[name];
       const isDeclared = field !== undefined && referenceIn(field) !== undefined;
-      return !isDeclared && targetOf(name, registry) === to;
+      return !isDeclared && findTarget(name, registry) === to;
     });
 
 const tooMany = new CairnError(

@@ -31,7 +31,7 @@ import type { Field, Shape } from '../../schema/field.ts';
 import { kindOf } from '../../schema/kinds.ts';
 import { fieldAt, readerAt, representationOf, representationWriter } from '../../schema/record.ts';
 import type { StoredRecord } from '../../store/store.ts';
-import { findReferring, knownIn, readRecord, referenceTo, targetOf } from './relations.ts';
+import { findReferring, knownIn, readRecord, referenceTo, findTarget } from './relations.ts';
 import type { IsKnown } from './relations.ts';
 
 const parameters =
@@ -158,7 +158,7 @@ function readEmbedded(declared: Declared, registry: Registry, query: Query): Emb
   if (chosen.size === 0) return undefined;
   const parts = [...chosen].map(([member, parameter]) => {
     const name = `${member}Id`;
-    const one = targetOf(name, registry);
+    const one = findTarget(name, registry);
     const many = one !== undefined && knownIn(declared)(name) ? undefined : registry.get(member);
     const of = many ?? one;
     if (of === undefined)
@@ -201,7 +201,7 @@ function readFilters(shape: Shape, query: Query, isKnown: IsKnown): Filter[] {
   const filters: Filter[] = [];
   const searched = lastValue(query, 'q');
   // The whole text is looked for, in any field.
-  if (searched !== undefined) filters.push(searchOf('q', '', [searched]));
+  if (searched !== undefined) filters.push(searchFor('q', '', [searched]));
   if (query.has('_where'))
     throw invalidParameter('_where', 'is not supported: filter by views_gte, views:gt or or=(…)');
   for (const [written, values] of query) {
@@ -251,7 +251,7 @@ function toFilters(
   // An empty field of a form bounds nothing.
   const sent = mayBound.test(written) ? texts.filter((text) => text !== '') : texts;
   if (sent.length === 0) return [];
-  if (operator === 'search') return [searchOf(name, name, sent)];
+  if (operator === 'search') return [searchFor(name, name, sent)];
   const values = written === 'in' ? sent.flatMap((text) => text.split(',')) : sent;
   const operands = values.flatMap((text) => spelledValues(text, field));
   if (operator === 'ne')
@@ -263,7 +263,7 @@ function toFilters(
 }
 
 /** Returns the filter by one of these texts, in a field or in all. @throws CairnError `invalid_query` */
-function searchOf(parameter: string, name: string, texts: readonly string[]): Filter {
+function searchFor(parameter: string, name: string, texts: readonly string[]): Filter {
   if (texts.some(({ length }) => length > limits.searchLengthMax))
     throw invalidParameter(parameter, `must be up to ${limits.searchLengthMax} characters long`);
   return texts.map((text) => ({ name, operator: 'search', operands: [text] }));

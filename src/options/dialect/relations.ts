@@ -61,7 +61,7 @@ export function referenceTo(parent: Declared, child: Declared): string {
 }
 
 /** Returns the collection that a member such as `postId` refers to, if there is one. */
-export function targetOf(member: string, registry: Registry): Declared | undefined {
+export function findTarget(member: string, registry: Registry): Declared | undefined {
   const ranked = [...registry.values()].flatMap((collection) => {
     const rank = namesFor(collection).references.indexOf(member);
     if (rank < 0 || collection.isSingle) return [];
