@@ -1,4 +1,4 @@
-/** How much one exchange, list or stream holds of a budget. */
+/** The part of a budget that one exchange, list or stream holds. */
 export class Reservation {
   readonly caller: string;
   /** Ends the work that holds the amount. If absent, nobody can take the amount away. */

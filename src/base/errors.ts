@@ -125,7 +125,7 @@ export function stackOf(thrown: unknown): string {
 
 const unreadable = 'what was thrown cannot be read';
 
-/** An error may have members that throw, or that are no texts. */
+/** An error may have members that throw, or that are not texts. */
 function textOf(read: () => unknown): string {
   try {
     const text = read();

@@ -64,7 +64,7 @@ export function scan(text: string, valuesMax: number, membersMax = Infinity): nu
   return scanner.values;
 }
 
-/** Parses an object; returns `undefined` if the bytes are no JSON object. */
+/** Parses an object; returns `undefined` if the bytes are not a JSON object. */
 export function parseJsonObject(bytes: Buffer): JsonObject | undefined {
   try {
     const value = parseJsonBytes(bytes);
@@ -192,7 +192,7 @@ class Scanner {
     return this.#text.charAt(this.#at);
   }
 
-  /** Returns where the match of a sticky pattern at `at` ends; `at` where it does not match. */
+  /** Returns where the match of a sticky pattern at `at` ends; `at` if it does not match. */
   #after(pattern: RegExp, at: number): number {
     pattern.lastIndex = at;
     return pattern.test(this.#text) ? pattern.lastIndex : at;

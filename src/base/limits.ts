@@ -7,12 +7,12 @@
 /** All bounds. */
 const limits = {
   // Bodies in JSON (src/base/json.ts).
-  /** The largest request body, but for one record of a declared collection on one machine. */
+  /** The largest request body, except for one record of a declared collection on one machine. */
   bodyBytesMax: 1024 * 1024,
   /** The largest record of a declared collection as JSON, and such a body. */
   recordBytesMax: 2 * 1024 * 1024,
   /**
-   * The largest request body of a caller that has not signed in, where callers can. All such
+   * The largest request body of a caller that has not signed in, if callers can. All such
    * bodies that arrive at a time fit into memory.
    */
   anonymousBodyBytesMax: 64 * 1024,
@@ -108,7 +108,7 @@ const limits = {
    * receives the response.
    */
   lingerTimeoutMs: 1000,
-  /** How long a stopping server waits for the requests in flight. */
+  /** The time that a stopping server gives the requests in flight. */
   drainTimeoutMs: 30_000,
   /** The longest `Response` of a handler of a program, which is read whole; beyond it 500. */
   responseBytesMax: 64 * 1024 * 1024,
@@ -123,7 +123,7 @@ const limits = {
    * retired key verifies for as long.
    */
   accessTokenLifetimeSecondsMax: 24 * 60 * 60,
-  /** How far the clock of a signer may be ahead. */
+  /** The most that the clock of a signer may be ahead. */
   clockSkewSecondsMax: 60,
   /** The most access tokens that are remembered as verified; about 500 bytes each. */
   verifiedTokensMax: 10_000,
@@ -143,7 +143,7 @@ const limits = {
    * about 4 s at the usual cost; beyond it 503.
    */
   passwordQueueLengthMax: 32,
-  /** How long after its use a refresh token still gets the same successor. */
+  /** The time after its use in which a refresh token still gets the same successor. */
   refreshRepeatSecondsMax: 30,
   /** The longest time that a cookie session lives without a request. */
   cookieIdleSecondsMax: 12 * 60 * 60,
@@ -181,13 +181,13 @@ const limits = {
   /** The largest share of V8's heap for the orders of all collections when one is added. */
   keptOrdersHeapShareMax: 1 / 16,
   /**
-   * The part of V8's heap for former records, which lists keep that are being sent; beyond it the
+   * The part of V8's heap for replaced records that lists being sent still keep; beyond it the
    * oldest of these lists is broken off.
    */
   replacedHeapShareMax: 1 / 16,
   /** The longest address of a field, in UTF-16 code units. */
   urlLengthMax: 2048,
-  /** The most bytes of a `json` field where its declaration does not say it. */
+  /** The most bytes of a `json` field if its declaration does not say it. */
   jsonFieldBytesMax: 64 * 1024,
   /** The most conditions of a list, of which repeated ones that mean any of their values are one. */
   conditionsMax: 100,
@@ -221,15 +221,17 @@ const limits = {
    * the caller with the most loses its oldest ones.
    */
   keptBytesMax: 64 * 1024 * 1024,
-  /** The part of the memory for records that these replies may take, where that is less. */
+  /** The part of the memory for records that these replies may take, if that is less. */
   keptMemoryShareMax: 1 / 8,
-  /** The largest body of a request with an idempotency key where processes share data; beyond it 413. */
+  /**
+   * The largest body of a request with an idempotency key if processes share data; beyond it 413.
+   */
   keyedBodyBytesMax: 512 * 1024,
-  /** How long an idempotency key stands for its request. */
+  /** The time for which an idempotency key stands for its request. */
   keySecondsMax: 24 * 60 * 60,
   /** The most cookies called `sid` in a request; beyond it 400. */
   sessionCookiesMax: 4,
-  /** How long an invitation is good. */
+  /** The time for which an invitation is good. */
   invitationSeconds: 24 * 60 * 60,
 
   // References between records (src/collections).
@@ -256,11 +258,11 @@ const limits = {
   eventsMax: 10_000,
   /** About how much memory the remembered changes may take, in bytes. */
   eventsBytesMax: 16 * 1024 * 1024,
-  /** The part of V8's heap that they may take, where that is less. */
+  /** The part of V8's heap that they may take, if that is less. */
   eventsHeapShareMax: 1 / 16,
   /** The most text that is sent to one stream at a time, in UTF-16 code units. */
   pieceLengthMax: 64 * 1024,
-  /** How often a stream gets at least a comment, and its caller is checked again. */
+  /** The time after which a stream gets at least a comment, and its caller is checked again. */
   heartbeatMs: 15_000,
   /**
    * The pause between two deliveries to all streams, for each stream: many changes at
@@ -277,7 +279,7 @@ const limits = {
    */
   groupBytesMax: 1024 * 1024,
   /**
-   * How long transactions that change nothing, such as refused ones, are run at once: they take
+   * How long transactions that change nothing, such as refused ones, are run at once: they use
    * no bytes, but a thousand records each may have been tried. Further ones wait for a turn of
    * the loop.
    */
@@ -294,7 +296,7 @@ const limits = {
    * has in use; beyond it writes that grow are refused (507).
    */
   recordsHeapShareMax: 0.6,
-  /** What a server without records has in use of V8's heap. */
+  /** The part of V8's heap that a server without records uses. */
   emptyServerBytes: 12 * 1024 * 1024,
   /**
    * The space that stays free on the disk in addition to what the next checkpoint needs;

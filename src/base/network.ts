@@ -33,7 +33,7 @@ export function siteOf(caller: string): string {
   return caller.includes(':') ? caller.split(':', 3).join(':') : caller;
 }
 
-/** Whether a text is an address, or a network such as `10.0.0.0/8`. */
+/** True if a text is an address, or a network such as `10.0.0.0/8`. */
 export function isNetwork(entry: string): boolean {
   const [, address = '', prefix = '0'] = /^([0-9A-Fa-f:.]+)(?:\/(\d{1,3}))?$/.exec(entry) ?? [];
   return isIP(address) !== 0 && Number(prefix) <= (isIPv4(address) ? 32 : 128);
@@ -47,7 +47,7 @@ export function plainAddress(address: string): string {
   return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address;
 }
 
-/** Whether an address or name always means this machine. */
+/** True if an address or name always means this machine. */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'));
 }

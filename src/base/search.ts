@@ -1,6 +1,6 @@
 /**
  * Returns the index of the first element that passes; the length if there is none. All that
- * follow it must pass, too.
+ * follow it must pass as well.
  */
 export function firstIndex<T>(elements: readonly T[], passes: (element: T) => boolean): number {
   let low = 0;

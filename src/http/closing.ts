@@ -11,7 +11,7 @@ const skippedBytesMax = 64 * 1024;
 /** Node's parser misses the option if a tab follows it. */
 const closeOption = /(?:^|[\t ,])close(?:[\t ,]|$)/i;
 
-/** Whether the connection has to end with this reply. */
+/** True if the connection has to end with this reply. */
 export function mustEnd(exchange: Exchange, { body }: Reply): boolean {
   const { head, fields, incoming, outgoing } = exchange;
   // Upgrade is ignored (RFC 9110 §7.8). But Node's parser drops the rest of a packet

@@ -11,20 +11,20 @@ import { checkHead, contentOfRead, hostOf, isRead } from './head.ts';
 import { endUnread, isStreamed, type Reply, type StreamedBody } from './message.ts';
 import type { Caller, Proxies, Shared } from './server-options.ts';
 
-/** What a connection does. A connection that is `closing` or `closed` answers nothing more. */
+/** The state of a connection. A connection that is `closing` or `closed` answers nothing more. */
 type State =
   /** The next request is answered. */
   | 'ready'
   /** A reply is being created or streamed. If another request arrives, it is ignored. */
   | 'answering'
-  /** A reply is being created or streamed, with which the connection ends. */
+  /** A reply is being created or streamed. The connection ends with it. */
   | 'closing'
   /** The last reply has been handed to the system. */
   | 'closed';
 
 /** The memory that Node needs for a request that is ignored. */
 const ignoredRequestBytes = 2048;
-/** After so many TLS records of a smaller average size, other connections are read first. */
+/** After this number of TLS records of a smaller average size, other connections are read first. */
 const [recordsAtOnce, recordBytesMin] = [64, 256];
 /** The memory that a reply without content needs while it waits for an earlier one. */
 const waitingReplyBytes = 8192;
@@ -48,7 +48,7 @@ export class Connection {
   readonly #peer: Caller;
   /** Present if the peer is one of them. */
   readonly #proxies: Proxies | undefined;
-  /** What has to be closed with the connection. */
+  /** The exchanges that close with the connection. */
   readonly #open = new Set<Exchange>();
   #state: State = 'ready';
   #latest: Exchange | undefined;
@@ -111,7 +111,7 @@ export class Connection {
     this.#state = 'answering';
     const exchange = (this.#latest = new Exchange(shared, this.#peer, this.#open, arrival));
     const reply = this.#answer(exchange);
-    // Nobody counts the chunks that have arrived with it.
+    // The chunks that have arrived with it were not counted.
     if (exchange.isUnread) shared.reading.pauseNetwork(this.#socket);
     if (reply instanceof Promise) this.#await(exchange, reply);
     else if (this.#mayGather(reply)) this.#gather(reply);
@@ -233,8 +233,8 @@ export class Connection {
   }
 
   /**
-   * Sends a reply together with those of other connections: parsing and writing in separate runs use
-   * the processor's caches better.
+   * Sends a reply together with the replies of other connections: parsing and writing in separate
+   * runs use the processor's caches better.
    */
   #gather(reply: Reply): void {
     const { gathered } = this.#shared;
@@ -389,7 +389,7 @@ export class Connection {
       const bytes = Buffer.byteLength(piece);
       // The piece itself, a record in it, and a slice for the system.
       const held = sliceLength + 2 * bytesInMemory(piece, bytes);
-      // What the largest piece takes is held also while the next one is made.
+      // The memory of the largest piece is held also while the next one is made.
       if (held > exchange.reserved && !exchange.reserve(held)) throw overloaded;
       if (!begin()) return;
       for (const slice of slicesOf(piece)) {
@@ -422,7 +422,10 @@ function* slicesOf(text: string): Generator<string> {
   }
 }
 
-/** The most memory that V8 needs for a text of so many bytes in UTF-8. Buffers belong to the server. */
+/**
+ * The most memory that V8 needs for a text with this number of bytes in UTF-8. Buffers belong to
+ * the server.
+ */
 function bytesInMemory(content: string | Buffer, bytes: number): number {
   if (typeof content !== 'string') return 0;
   return content.length === bytes ? bytes : 2 * content.length;

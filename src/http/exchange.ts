@@ -60,7 +60,7 @@ const requestId = /^[\w.~:=+/@-]{1,128}$/;
 /** The chunks of a body that may be of any size, and the least average size of further ones. */
 const [freeChunks, chunkBytesMin] = [4096, 16];
 
-/** True for pieces of input that are so many and so small that to read them takes too long. */
+/** True for pieces of input that take too long to read, because they are many and small. */
 export function areTooSmall(pieces: number, bytes: number): boolean {
   return pieces > freeChunks + bytes / chunkBytesMin;
 }

@@ -46,7 +46,7 @@ export interface Request {
    */
   receiveBody(bytesMax: number): Promise<Buffer>;
   /**
-   * Resolves in the caller's turn; `undefined` where it is now. Absent without a connection.
+   * Resolves in the caller's turn; `undefined` if it is now. Absent without a connection.
    * @throws CairnError `overloaded` if there is no room to wait
    */
   turn?(): Promise<void> | undefined;
@@ -72,7 +72,7 @@ export interface Request {
  */
 export type StreamedBody = AsyncIterable<string>;
 
-/** Whether a method only reads (RFC 9110 §9.2.1). */
+/** True if a method only reads (RFC 9110 §9.2.1). */
 export function isSafe(method: string): boolean {
   return method === 'GET' || method === 'HEAD' || method === 'OPTIONS';
 }
@@ -90,7 +90,7 @@ export interface Reply {
    * keeps its length.
    */
   readonly body: string | Buffer | StreamedBody | undefined;
-  /** Whether the body never ends by itself. It ends when the caller closes its half. */
+  /** True if the body never ends by itself. It ends when the caller closes its half. */
   readonly isEndless?: boolean;
 }
 
@@ -98,7 +98,9 @@ export function isStreamed(body: Reply['body']): body is StreamedBody {
   return typeof body === 'object' && !Buffer.isBuffer(body);
 }
 
-/** Ends a body that is not read, such as that of a reply to HEAD: it gives back what it holds. */
+/**
+ * Ends a body that is not read, such as the body of a reply to HEAD: it gives back what it holds.
+ */
 export function endUnread(body: StreamedBody): void {
   void body[Symbol.asyncIterator]().return?.();
 }

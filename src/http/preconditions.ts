@@ -2,7 +2,7 @@ import { CairnError } from '../base/errors.ts';
 import type { Fields } from './fields.ts';
 
 /**
- * `*` alone, or tags as sent, with their quotes and `W/`; `undefined` if the field is
+ * Only `*`, or tags as sent, with their quotes and `W/`; `undefined` if the field is
  * absent.
  */
 type EntityTags = readonly string[] | undefined;

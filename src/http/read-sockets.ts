@@ -10,7 +10,7 @@ import { timers } from '../base/system.ts';
  */
 export class ReadSockets {
   readonly #isProxy: (address: string) => boolean;
-  /** All sockets with their networks, except for those of trusted proxies. */
+  /** All sockets with their networks, except for sockets of trusted proxies. */
   readonly #networks = new Map<Socket, string>();
   /** By network, the sockets that are read again, one per turn of the loop. */
   readonly #paused = new Map<string, Set<Socket>>();
@@ -20,12 +20,12 @@ export class ReadSockets {
     this.#isProxy = isProxy;
   }
 
-  /** The sockets that are read, and those that will be again. */
+  /** The number of sockets that are read or paused. */
   get size(): number {
     return this.#networks.size + this.#paused.size;
   }
 
-  /** Adds a socket from which requests come: with TLS, the one that has the plain bytes. */
+  /** Adds a socket from which requests come: with TLS, the socket with the plain bytes. */
   add(socket: Socket): void {
     const address = plainAddress(socket.remoteAddress ?? '');
     if (this.#isProxy(address)) return;

@@ -17,7 +17,7 @@ export interface Caller {
 
 /** The proxies that are believed by `X-Forwarded-*`. */
 export interface Proxies {
-  /** Whether an address belongs to one of them. */
+  /** True if an address belongs to one of them. */
   has(address: string): boolean;
   /** Returns the caller behind `peer`, which is one of them. */
   callerBehind(peer: Caller, fields: Fields): Caller;
@@ -28,8 +28,8 @@ export interface Cors {
   /** Returns the fields of a reply, names and values in turn, with those that the page needs. */
   withCors(reply: readonly string[], request: Fields): readonly string[];
   /**
-   * Returns what the reply to OPTIONS carries for a preflight (Fetch §4.8), beside `withCors`.
-   * `allow` is the value of the `Allow` field.
+   * Returns what the reply to OPTIONS carries for a preflight (Fetch §4.8), in addition to
+   * `withCors`. `allow` is the value of the `Allow` field.
    */
   preflight(request: Fields, allow: string): readonly string[];
 }
@@ -43,7 +43,7 @@ export interface ConnectionRefusal {
   readonly max: number;
 }
 
-/** What an `HttpServer` answers requests with. */
+/** The parts with which an `HttpServer` answers requests. */
 export interface HttpServerOptions {
   readonly clock: Clock;
   /** Creates request ids (`createRequestIds`). */
@@ -78,18 +78,18 @@ export interface HttpServerOptions {
   readonly onRefused?: ((refusal: ConnectionRefusal) => void) | undefined;
   /** Targets that are answered under any load, such as `/livez`. */
   readonly alwaysServedTargets?: ReadonlySet<string> | undefined;
-  /** Bounds that replace those of `limits`. */
+  /** Bounds that replace `limits`. */
   readonly limits?: Partial<Limits> | undefined;
   /** The bytes that bodies and replies may hold; a part of the heap if absent. */
   readonly memoryMax?: number | undefined;
 }
 
-/** What most requests take less than. */
+/** Requests faster than this do not count towards the turn. */
 const briefMs = 0.1;
 /** The descriptors that are left for files, and for connections to others. */
 const reservedDescriptors = 128;
 
-/** What the connections of a server share. */
+/** The state that the connections of a server share. */
 export class Shared {
   readonly options: HttpServerOptions & { readonly limits: Limits };
   /** Requests that wait for a disk, a hash or the like, and not for their sender. */
@@ -107,15 +107,15 @@ export class Shared {
   unanswered = 0;
   /** Exchanges that hold memory, or have a reply that is being sent. */
   openExchanges = 0;
-  /** Sockets of its own ports. With TLS, those that carry the encrypted bytes. */
+  /** Sockets of its own ports. With TLS, they carry the encrypted bytes. */
   protected readonly sockets = new Set<Socket>();
-  /** Whether every reply ends its connection, since the server is stopping. */
+  /** True if every reply ends its connection, since the server is stopping. */
   isDraining = false;
   /** Connections with a reply that is held back until the end of the loop turn. */
   readonly gathered: { sendGathered(): void }[] = [];
   /** Called when no reply is being created or sent any more. */
   protected onIdle = (): void => undefined;
-  /** How long requests took together that took long, in this turn of the loop. */
+  /** The time that the long requests of this turn of the loop took together. */
   #turnMs = 0;
   #hasReportedProxy = false;
 

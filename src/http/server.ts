@@ -215,11 +215,11 @@ export class HttpServer extends Shared {
 
 const tlsVersionMin = 'TLSv1.2';
 
-/** How often, at most, refused connections are told of. */
+/** The shortest time between two notices of refused connections. */
 const refusalsToldMs = 60_000;
 /** The memory of a connection with a request that has the largest fields, and no content yet. */
 const connectionBytes = 24 * 1024;
-/** The same with TLS, of which OpenSSL takes most. */
+/** The same with TLS: OpenSSL takes most of it. */
 const secureConnectionBytes = 128 * 1024;
 
 /**
@@ -228,7 +228,7 @@ const secureConnectionBytes = 128 * 1024;
  */
 const backlogMax = 4096;
 
-/** Errors of Node's parser, apart from those that mean a malformed request. */
+/** Errors of Node's parser that are more than a malformed request. */
 const failures: Readonly<Record<string, ErrorCode>> = {
   HPE_HEADER_OVERFLOW: 'fields_too_large',
   HPE_CHUNK_EXTENSIONS_OVERFLOW: 'content_too_large',

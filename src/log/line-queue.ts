@@ -36,7 +36,7 @@ const gatheringMs = 20;
 const batchLength = 64 * 1024;
 
 export class LineQueue {
-  /** The number of lines so far for which there was no room, or which the sink did not take. */
+  /** The number of lines so far that had no room, or that the sink did not take. */
   dropped = 0;
   readonly #options: LineQueueOptions;
   /** Full batches, oldest first. */

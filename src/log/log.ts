@@ -47,7 +47,7 @@ export interface LineFields extends LogDetails {
   readonly kind: string;
 }
 
-/** How lines are written: a message or a security event, and a request. */
+/** Writes lines: a message or a security event, and a request. */
 export interface Format {
   readonly line: (fields: LineFields) => string;
   readonly request: (time: string, level: LogLevel, entry: RequestEntry) => string;

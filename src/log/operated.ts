@@ -2,7 +2,7 @@ import type { Refusals } from '../base/budget.ts';
 import type { Store } from '../store/store.ts';
 import type { Log } from './log.ts';
 
-/** What an app is busy with. */
+/** The load of an app. */
 export interface Load {
   /** Requests that wait for a disk, a hash or the like. */
   readonly inFlight: number;
@@ -11,9 +11,9 @@ export interface Load {
   readonly refused: number;
   /** Callers that follow the change feed. */
   readonly listeners: number;
-  /** Those so far that were disconnected because they read too slowly. */
+  /** The number of them that were disconnected so far because they read too slowly. */
   readonly dropped: number;
-  /** What was refused so far, by cause. */
+  /** The refusals so far, by cause. */
   readonly refusals: Refusals & { memoryFull: number; diskFull: number };
 }
 

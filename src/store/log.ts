@@ -20,11 +20,11 @@ export interface CommitLog {
    * nothing. Called again only after it has answered. Never rejects.
    */
   append(group: Group): Promise<Answer>;
-  /** Why it does not take all groups now; `undefined` where it does. */
+  /** Why it does not take all groups now; `undefined` if it does. */
   readonly problem: LogProblem | undefined;
   /**
-   * Writes all records as they are between two groups, so that earlier groups can be
-   * removed. The log also does so by itself. @throws where the log has failed
+   * Writes all records between two groups, so that earlier groups can be removed. The log also does
+   * so by itself. @throws if the log has failed
    */
   checkpoint(): Promise<void>;
   /**
@@ -45,7 +45,7 @@ export interface LogProblem {
   readonly reason: string;
 }
 
-/** What a log asks of its writer, at any time. */
+/** The part of the writer that a log may call, at any time. */
 export interface LogClient {
   /** Runs work while no group is in flight. */
   between<T>(work: () => Promise<T>): Promise<T>;
@@ -115,7 +115,7 @@ export type Answer =
 export const won = { outcome: 'won' } as const;
 export const lost = { outcome: 'lost' } as const;
 
-/** The error for a write for which there is no room. */
+/** The error for a write without room. */
 export function storageFull(reason: string): CairnError {
   return new CairnError('storage_full', `Cannot write: ${reason}`);
 }

@@ -4,7 +4,7 @@ import type { Identified, RecordId } from '../base/record-id.ts';
 /** A record that does not fit its declaration. */
 export interface MisfitCause {
   readonly id: RecordId;
-  /** What is wrong, as a phrase that follows the name of the record. */
+  /** The problem, as a phrase that follows the name of the record. */
   readonly reason: string;
 }
 
@@ -26,21 +26,21 @@ export type StoreState = 'writable' | 'full' | 'unavailable' | 'failed';
 
 export type Key = string | number;
 
-/** The key of a record in an index, or its keys; `undefined` where it takes no part. */
+/** The key of a record in an index, or its keys; `undefined` if the record has none. */
 export type Keys = Key | readonly Key[] | undefined;
 
 /** Declares a collection. The store does not know the meaning of its records. */
 export interface TableDefinition<R extends StoredRecord> {
   /** 1 to 63 letters of either case, digits, `_` and `-`. */
   readonly name: string;
-  /** True for a table of the server itself, such as that of sessions: it is no collection. */
+  /** True for a table of the server itself, such as the sessions: it is not a collection. */
   readonly isServers?: true;
-  /** True where records can have ids that are not their numbers. */
+  /** True if records can have ids that are not their numbers. */
   readonly hasKeys?: boolean;
   /** Returns a stored record with its type, or the reason why it does not fit the declaration. */
   readonly parse: (record: JsonObject & StoredRecord) => R | string;
   /**
-   * Unique indexes by name. Each returns the key, or `undefined` where a record takes no
+   * Unique indexes by name. Each returns the key, or `undefined` if a record takes no
    * part.
    */
   readonly unique?: { readonly [index: string]: (record: R) => string | undefined };
@@ -80,7 +80,7 @@ export interface Collection<R extends StoredRecord> {
     from?: From,
     test?: (record: R) => boolean,
   ): R[];
-  /** At least as many as have this key in a group index: changes in the making count, too. */
+  /** At least as many as have this key in a group index: changes in the making count as well. */
   countAtMost(index: string, key: string | number): number;
   /** The newest records, the one with the highest id first. */
   latest(count: number): R[];
@@ -121,8 +121,8 @@ export interface Transaction {
   /** The records of a collection, as this transaction leaves them. */
   of<R extends StoredRecord>(collection: Collection<R>): Records<R>;
   /**
-   * Calls `listener` with each further change as it is made. Its error is that of the work. A record
-   * that it returns takes the place of the one that the change has put.
+   * Calls `listener` with each further change as it is made. Its error is the error of the work. A
+   * record that it returns takes the place of the one that the change has put.
    */
   onChange(listener: (change: RecordChange) => StoredRecord | undefined): void;
   /**
@@ -159,9 +159,9 @@ export interface Records<R extends StoredRecord> {
    * @throws UniqueKeyError; CairnError `storage_full` if there are no more ids
    */
   insert(record: Unstored<R>, id?: number): R;
-  /** @throws UniqueKeyError; InvariantError when there is no such record */
+  /** @throws UniqueKeyError; InvariantError if there is no such record */
   replace(id: number, record: Unstored<R>): R;
-  /** Does nothing where there is no such record. */
+  /** Does nothing if there is no such record. */
   remove(id: number): void;
 }
 
@@ -184,9 +184,9 @@ export class UniqueKeyError extends Error {
 export interface RecordChange {
   readonly collection: { readonly name: string };
   readonly id: number;
-  /** `undefined` where the commit removed it. */
+  /** `undefined` if the commit removed it. */
   readonly record: StoredRecord | undefined;
-  /** The record before the change; `undefined` where it is new. */
+  /** The record before the change; `undefined` if it is new. */
   readonly before: StoredRecord | undefined;
   /** The commit's sequence number. */
   readonly sequence: number;
@@ -218,7 +218,7 @@ export interface Store {
   /** Sequence number of the last published commit. */
   readonly sequence: number;
   readonly state: StoreState;
-  /** Whether `state` is `full` for lack of memory alone. */
+  /** True if `state` is `full` only for lack of memory. */
   readonly isMemoryFull: boolean;
   /** The most memory that the records may take, as it is counted. */
   readonly memoryMaxBytes: number;
@@ -229,7 +229,7 @@ export interface Store {
    * callers are answered. The changes are in the order of the commits.
    */
   onPublished(listener: (changes: readonly RecordChange[]) => void): void;
-  /** Writes snapshots and begins a new journal. Does so later where the disk has no room. */
+  /** Writes snapshots and begins a new journal. Does so later if the disk has no room. */
   checkpoint(): Promise<void>;
   /** Answers the writes that wait, writes snapshots, marks the stop as clean, and unlocks. */
   close(): Promise<void>;
@@ -240,12 +240,12 @@ export interface Store {
 /** Figures of the log. */
 export interface LogStatus {
   readonly journalBytes: number;
-  /** How long it took to write and sync all groups together. */
+  /** The time that it took to write and sync all groups together. */
   readonly appendMs: number;
   readonly checkpoints: number;
   readonly checkpointFailures: number;
   /**
-   * When the snapshots last held everything, since the Unix epoch; `undefined` where they have
+   * When the snapshots last held everything, since the Unix epoch; `undefined` if they have
    * not since the start.
    */
   readonly checkpointedAt?: number | undefined;
@@ -266,7 +266,7 @@ export interface StoreStatus
   /** Groups since the start, and their commits. */
   readonly groups: number;
   readonly commits: number;
-  /** What the records take of memory, as it is counted. */
+  /** The memory of the records, as it is counted. */
   readonly memoryBytes: number;
   readonly collections: readonly { readonly name: string; readonly records: number }[];
 }

@@ -21,11 +21,11 @@ import type {
 
 interface WriterOptions {
   readonly log: CommitLog;
-  /** The collections. The log adds those that it has and that are not registered. */
+  /** The collections. The log adds its own collections that are not registered. */
   readonly tables: Tables;
-  /** Where the log has its files; `undefined` where it has none. */
+  /** Where the log has its files; `undefined` if it has none. */
   readonly files?: Files | undefined;
-  /** Whether other processes append to the log, too. */
+  /** True if other processes append to the log as well. */
   readonly isShared?: boolean;
   readonly memory: Memory;
   readonly clock: Clock;
@@ -44,8 +44,8 @@ interface Batch extends Group {
  * The store, which is its single writer. Transactions wait in a queue for each caller. When the
  * log is free, the writer runs them in turn, on the published records and the changes of the
  * batch so far, and the log appends the changes as one group. When the group is durable, the
- * writer publishes the changes and answers all callers of the batch. It answers refusals only then, too,
- * because a refusal may depend on an earlier transaction of the batch. So no decision
+ * writer publishes the changes and answers all callers of the batch. Refusals wait for that as
+ * well, because a refusal may depend on an earlier transaction of the batch. So no decision
  * depends on changes that may still fail, and a batch can be dropped and run again.
  */
 export class Writer implements Store, LogClient {
@@ -122,7 +122,7 @@ export class Writer implements Store, LogClient {
     return fresh;
   };
 
-  /** Whether the directory holds a store, or parts of one, before the start. */
+  /** True if the directory holds a store, or parts of one, before the start. */
   async exists(): Promise<boolean> {
     const { files, tables } = this.#options;
     return files !== undefined && holdsStore(files, tables);
@@ -241,7 +241,7 @@ export class Writer implements Store, LogClient {
   async #run(): Promise<void> {
     do {
       // Requests that arrive in one turn of the loop share a batch. Timers and sockets get
-      // their turn, also where a caller writes to memory again and again.
+      // their turn, even if a caller writes to memory again and again.
       await new Promise(timers.setImmediate);
       const between = this.#between.shift();
       try {
@@ -284,9 +284,9 @@ export class Writer implements Store, LogClient {
     const { clock } = this.#options;
     let bytes = 0;
     let beganMs = clock.elapsed();
-    /** What the writes took that change nothing. */
+    /** The time of the writes that change nothing. */
     let idleMs = 0;
-    // Where a large one follows, most often it fits, too, and need not be run again.
+    // A large transaction that follows mostly fits, so it need not run twice.
     const isOpen = (): boolean =>
       writes.length < limits.groupTransactionsMax &&
       bytes < limits.groupBytesMax / 4 &&
@@ -334,7 +334,7 @@ export class Writer implements Store, LogClient {
     this.#batch = undefined;
   }
 
-  /** Answers all callers, where the outcome of the batch in flight is not known. */
+  /** Answers all callers, if the outcome of the batch in flight is not known. */
   #rejectAll(reason: CairnError, cause?: unknown): void {
     for (const write of this.#batch?.writes.splice(0) ?? []) {
       write.reject(write.commit === undefined ? reason : outcomeUnknown(cause));

@@ -1,7 +1,7 @@
 import { writeAll, type OpenFile } from './files.ts';
 import { lockName, releaseToken, takeLock, type LockOptions } from './lock.ts';
 
-/** How often the lock is renewed. */
+/** The time between two renewals of the lock. */
 const renewMs = 5000;
 
 /**
@@ -39,8 +39,8 @@ export class Fence {
         } catch (error) {
           return this.fail(error);
         }
-        // Writes all of it, for which there may have been no room. If that fails, the next
-        // renewal does it.
+        // Writes the whole content, as the first write may have found no room. If this fails, the
+        // next renewal does it.
         writeAll(file, Buffer.from(`${content}${renewals}\n`), 0).catch(() => undefined);
       });
     } catch (error) {

@@ -24,25 +24,25 @@ import type { LockOptions } from './lock.ts';
 
 export interface FileLogOptions extends LockOptions {
   /**
-   * Bytes that stay free beside what the next checkpoint needs. Up to a quarter of them is
+   * Bytes that stay free in addition to what the next checkpoint needs. Up to a quarter of them is
    * written ahead of the journal's lines.
    */
   readonly spareBytes: number;
 }
 
-/** What is first written ahead of a journal's lines. */
+/** The room that is first written ahead of a journal's lines. */
 const aheadBytesMin = 16 * 1024;
-/** How many journals a start leaves to the next checkpoint at most. */
+/** The most journals that a start leaves to the next checkpoint. */
 const olderMax = 8;
 /** The files of a store up to this size are written when nothing was written for a while. */
 const restBytesMax = 256 * 1024;
 const restMs = 5000;
-/** How often the log looks whether a checkpoint is due, though nothing is written. */
+/** The time between two looks at whether a checkpoint is due while nothing is written. */
 const lookMs = 1000;
-/** The shortest time between two checkpoints at rest, or on a full disk, to drop what was removed. */
+/** The shortest time between two checkpoints of a store at rest or on a full disk. */
 const pauseMs = 30_000;
 
-/** What the log needs of a journal that it does not append to any more. */
+/** A journal to which the log no longer appends. */
 type Older = Pick<JournalFile, 'name' | 'size'>;
 
 /**
@@ -154,7 +154,7 @@ export class FileLog implements CommitLog {
     }
   }
 
-  /** If an error of the disk loses nothing, the checkpoint is put off with a notice. */
+  /** Puts the checkpoint off, with a notice, after an error of the disk that loses nothing. */
   checkpoint(): Promise<void> {
     this.#checkpointing ??= this.#checkpoint().finally(() => (this.#checkpointing = undefined));
     return this.#checkpointing;
@@ -219,7 +219,7 @@ export class FileLog implements CommitLog {
     this.#snapshots = found.snapshots;
     if (through === sequence) this.#checkpointedAt = clock.now();
     this.#older = needed.map(({ name, offset, bytes }) => ({ name, size: offset + bytes.length }));
-    // The snapshots are left to the first checkpoint, which is due at once.
+    // The first checkpoint, which is due at once, writes the snapshots.
     this.#dueBytes = needed.length > 0 ? 0 : this.#checkpointBytes;
     this.#found = found;
     return found;
@@ -240,7 +240,7 @@ export class FileLog implements CommitLog {
     await this.#remove(passed);
   }
 
-  /** Begins a new journal between two groups. Returns all records as they are there. */
+  /** Begins a new journal between two groups. Returns all records at that moment. */
   async #rotate(): Promise<Image> {
     const old = this.#journal;
     invariant(old !== undefined, 'the log is used before it is open');
@@ -341,7 +341,7 @@ export class FileLog implements CommitLog {
   }
 
   async #hasRoom(): Promise<boolean> {
-    // What the checkpoint has written so far is room for the next one.
+    // The next checkpoint replaces the files that this one has written so far.
     if (this.#checkpointing !== undefined) return true;
     // If the system does not tell, the write itself finds out.
     const free = await this.#files.free().catch(() => Infinity);
@@ -367,7 +367,7 @@ export class FileLog implements CommitLog {
     return `the disk has no room left: ${this.#neededBytes} bytes have to be free`;
   }
 
-  /** What has to be free for the next checkpoint. */
+  /** The bytes that have to be free for the next checkpoint. */
   get #neededBytes(): number {
     const largest = Math.max(0, ...this.#snapshotSizes);
     return largest + this.#journalBytes + this.#options.spareBytes;

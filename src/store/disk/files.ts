@@ -6,15 +6,15 @@ export interface Files {
   /** The directory, for messages to the operator. */
   readonly directory: string;
   /**
-   * False where directories cannot be synced: Node 26 under the permission model. Set by
+   * False if directories cannot be synced: Node 26 under the permission model. Set by
    * `prepare`.
    */
   readonly syncsDirectories: boolean;
-  /** Called first. Makes the directory where it is absent, with mode 0700. */
+  /** Called first. Makes the directory if it is absent, with mode 0700. */
   prepare(): Promise<void>;
-  /** Called last, also where `prepare` has failed. */
+  /** Called last, even if `prepare` has failed. */
   close(): Promise<void>;
-  /** The names in the directory, in no order. There are none where it is absent. */
+  /** The names in the directory, in no order. There are none if it is absent. */
   list(): Promise<string[]>;
   /** New files have mode 0600. @throws with `code` ENOENT (`read`), EEXIST, and others */
   open(name: string, mode: OpenMode): Promise<OpenFile>;
@@ -22,9 +22,9 @@ export interface Files {
   remove(name: string): Promise<void>;
   /** Makes earlier creations, renames and removals durable. */
   syncDirectory(): Promise<void>;
-  /** The number of free bytes; `Infinity` where it is unknown. */
+  /** The number of free bytes; `Infinity` if it is unknown. */
   free(): Promise<number>;
-  /** Identifies a file among all that are there; `undefined` where it is absent. */
+  /** Identifies a file among all that are there; `undefined` if it is absent. */
   identity(name: string): string | undefined;
 }
 
@@ -36,13 +36,13 @@ export interface Files {
 export type OpenMode = 'read' | 'replace' | 'exclusive' | 'journal' | 'rewrite';
 
 export interface OpenFile {
-  /** What `Files.identity` returns for this file, also where its name is another file's by now. */
+  /** The identity of this file (`Files.identity`), even if another file has its name by now. */
   readonly identity: string;
   /** Returns how many bytes were read into `buffer`; 0 at the end of the file. */
   read(buffer: Uint8Array, position: number): Promise<number>;
   /** Returns how many bytes were written. They may be fewer than given. */
   write(bytes: Uint8Array, position: number): Promise<number>;
-  /** Cuts off all bytes beyond `size`: durably, or with the next write where syncs are denied. */
+  /** Cuts off all bytes beyond `size`: durably, or with the next write if syncs are denied. */
   truncate(size: number): Promise<void>;
   /** Makes earlier writes durable. Must not be called again on a file after it has failed. */
   sync(): Promise<void>;
@@ -57,12 +57,12 @@ export function errorCode(error: unknown): string | undefined {
 
 const fullCodes = new Set(['ENOSPC', 'EDQUOT', 'EFBIG', 'EMFILE', 'ENFILE']);
 
-/** Whether a call failed for lack of space, quota or descriptors, which may come back. */
+/** True if a call failed for lack of space, quota or descriptors, which may come back. */
 export function isExhausted(error: unknown): boolean {
   return fullCodes.has(errorCode(error) ?? '');
 }
 
-/** Writes all of `bytes`, also where the system accepts few at a time. Does not sync. */
+/** Writes all of `bytes`, even if the system accepts few at a time. Does not sync. */
 export async function writeAll(file: OpenFile, bytes: Uint8Array, position: number): Promise<void> {
   let written = await file.write(bytes, position);
   while (written < bytes.length) {
@@ -75,7 +75,7 @@ export async function writeAll(file: OpenFile, bytes: Uint8Array, position: numb
   }
 }
 
-/** Reads a whole file; `undefined` where it is absent. For small files. */
+/** Reads a whole file; `undefined` if it is absent. For small files. */
 export async function readWhole(files: Files, name: string): Promise<Buffer | undefined> {
   const parts: Buffer[] = [];
   try {
@@ -107,7 +107,7 @@ export async function* readChunks(files: Files, name: string): AsyncGenerator<Bu
   }
 }
 
-/** A line of a file, with its line feed where it has one. */
+/** A line of a file, with its line feed if it has one. */
 export interface Line {
   readonly offset: number;
   readonly bytes: Buffer;

@@ -6,7 +6,7 @@ import { type Clock, type Random, timers } from '../../base/system.ts';
 import { parseObject } from '../format/journal.ts';
 import { errorCode, isExhausted, readWhole, writeAll, type Files, type OpenFile } from './files.ts';
 
-/** What the lock file says of its holder. */
+/** The holder of a lock, as its file has it. */
 export interface ProcessIdentity {
   /** The name of the machine, for messages. */
   readonly host: string;
@@ -51,7 +51,7 @@ export class LockedError extends FatalError {
 
 export const lockName = 'lock';
 
-/** How long a lock that is not renewed stays its holder's, and how often a start looks. */
+/** The time after which a lock that is not renewed is lost, and between two looks of a start. */
 const staleMs = 20_000;
 const pollMs = 1000;
 
@@ -62,7 +62,7 @@ const ownTokens = new Set<string>();
 interface TakenLock {
   readonly file: OpenFile;
   readonly content: string;
-  /** Tells the locks of this process from those of an earlier one with its number. */
+  /** Tells the locks of this process from the locks of an earlier one with its number. */
   readonly token: string;
 }
 
@@ -92,7 +92,7 @@ export function releaseToken(token: string): void {
 }
 
 /**
- * Makes the file `name`, or replaces one that its holder has left. Where several processes
+ * Makes the file `name`, or replaces one that its holder has left. If several processes
  * take over at once, one of them makes the claim, a file that is named after the identity
  * of the stale file, and renames it.
  */
@@ -116,8 +116,8 @@ async function take(options: LockOptions, name: string, content: Buffer): Promis
 }
 
 /**
- * Makes a file with this content, or without where there is no room: it stands for a holder
- * that others do not know. Returns `undefined` where there is one already.
+ * Makes a file with this content, or an empty one if there is no room: it stands for a holder that
+ * others do not know. Returns `undefined` if there is one already.
  */
 async function create(files: Files, name: string, content: Buffer): Promise<OpenFile | undefined> {
   try {
@@ -140,9 +140,9 @@ async function create(files: Files, name: string, content: Buffer): Promise<Open
 
 /**
  * Waits until the holder of a lock file is gone. Returns the identity of the file, or
- * `undefined` where there is none. Compares only the content of the file, so that clocks
+ * `undefined` if there is none. Compares only the content of the file, so that clocks
  * need not agree.
- * @throws LockedError where the holder is running, or renews its lock
+ * @throws LockedError if the holder is running, or renews its lock
  */
 export async function waitUntilGone(
   { files, machine, onNotice }: Pick<LockOptions, 'files' | 'machine' | 'onNotice'>,
@@ -157,7 +157,7 @@ export async function waitUntilGone(
     const { host, place, pid, since, token } = holder ?? {};
     const self = machine.self();
     const isHere = place !== null && place === self.place && typeof pid === 'number';
-    // In a container that is started again, this process has the number of the former one.
+    // In a container that is started again, this process has the number of the previous one.
     const isOurs = isHere && pid === self.pid && ownTokens.has(String(token));
     if (isHere && !isOurs && (pid === self.pid || !machine.isRunning(pid))) return identity;
     const who = `process ${String(pid)} on ${String(host)} since ${String(since)}`;

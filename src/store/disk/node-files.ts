@@ -27,7 +27,7 @@ const isWindows = process.platform === 'win32';
 const O_DSYNC = process.platform === 'linux' ? constants.O_DSYNC : 0;
 
 const writeTo = promisify(write);
-/** Where it is denied, the one of `fs/promises` ends a locked-down process of Node.js 22. */
+/** The one of `fs/promises` ends a locked-down process of Node.js 22 if it is denied. */
 const listDirectory = promisify(readdir);
 
 /**
@@ -61,7 +61,7 @@ async function syncName(directory: string): Promise<void> {
 
 /**
  * The files of a real directory. Syncs go through `FileHandle`, which is the only way
- * that the permission model allows. Where it denies syncs altogether, every file is
+ * that the permission model allows. If it denies syncs altogether, every file is
  * opened with O_SYNC.
  */
 export class NodeFiles implements Files {
@@ -71,7 +71,7 @@ export class NodeFiles implements Files {
   readonly #prefix: string;
   /** Kept open, so that a lack of descriptors cannot prevent the sync after a rename. */
   #handle: FileHandle | undefined;
-  /** Where syncs are denied: a file with writes that also make changes of the directory durable. */
+  /** If syncs are denied: a file with writes that also make changes of the directory durable. */
   #barrier: FileHandle | undefined;
 
   constructor(directory: string) {
@@ -143,13 +143,13 @@ export class NodeFiles implements Files {
         return (await handle.read(buffer, 0, buffer.length, position)).bytesRead;
       },
       async write(bytes, position) {
-        // The method of the handle takes a few more promises, for which a lone writer
-        // would wait.
+        // The method of the handle takes a few more promises, and a lone writer
+        // would wait for them.
         return (await writeTo(handle.fd, bytes, 0, bytes.length, position)).bytesWritten;
       },
       truncate: async (size) => {
         await handle.truncate(size);
-        // A truncation is not written through. Where syncs are denied, the next write
+        // A truncation is not written through. If syncs are denied, the next write
         // covers it.
         if (this.syncsDirectories) await handle.sync();
       },

@@ -7,7 +7,7 @@ export interface Damage {
   readonly file: string;
   /** The byte at which it begins; 0 if left out. */
   readonly offset?: number;
-  /** What is wrong there, as the end of a sentence. */
+  /** The problem there, as the end of a sentence. */
   readonly detail?: string | undefined;
   /** The record that does not fit its declaration, and why. */
   readonly misfit?: MisfitCause | undefined;

@@ -1,6 +1,6 @@
 /**
  * The format of `journal-<n>.jsonl`, version 2. Version 1 is read in the same way. The number was
- * raised so that former programs, which know no references, refuse a store that may have some.
+ * raised so that earlier programs, which do not know references, refuse a store that may have some.
  *
  *   manifest   {"format":2,"journal":7,"closed":false,"epoch":"9f…","after":120,
  *               "collections":{"items":{"through":90,"file":true,"nextId":6,"server":false}},
@@ -25,7 +25,7 @@
  * - `collections` lists the collections that were there when the journal was begun: `through`
  *   is the last commit that the snapshot holds, `file` says whether there is a snapshot (a
  *   store without commits has none), `nextId` is the id of the next record, and `server` says
- *   whether it is a table of the server itself. Former editions wrote no `server`.
+ *   whether it is a table of the server itself. Earlier editions wrote no `server`.
  * - A journal continues the one before it, which ends with the commit `after`. Lines that follow
  *   there were cut short, or written by a process that had lost the directory: none was answered.
  *
@@ -45,7 +45,7 @@ const journalFormat = 2;
 export interface Manifest {
   /** The journal's number. */
   readonly journal: number;
-  /** Whether a clean stop made it. */
+  /** True if a clean stop made it. */
   readonly closed: boolean;
   readonly epoch: string;
   /** Sequence number of the commit before its first one. */
@@ -56,14 +56,14 @@ export interface Manifest {
 export interface ListedCollection {
   /** Sequence number of the last commit that the snapshot holds. */
   readonly through: number;
-  /** Whether there is a snapshot. */
+  /** True if there is a snapshot. */
   readonly file: boolean;
   /**
-   * The id of the next record. Prevents that an id is given twice where the snapshot is
+   * The id of the next record. Prevents that an id is given twice if the snapshot is
    * lost.
    */
   readonly nextId: number;
-  /** Whether it is a table of the server itself, and no collection. */
+  /** True if it is a table of the server itself, and not a collection. */
   readonly server: boolean;
 }
 
@@ -127,7 +127,7 @@ export function encodeLine(body: LineBody, chain: number): EncodedLine {
   return { bytes, chain: next };
 }
 
-/** Reads a line. Returns `undefined` where it is cut short or does not fit the chain. */
+/** Reads a line. Returns `undefined` if it is cut short or does not fit the chain. */
 export function decodeLine(
   line: Buffer,
   chain: number,
@@ -140,7 +140,7 @@ export function decodeLine(
   return value && { value, chain: next };
 }
 
-/** @throws FoundDamage where a first line claims a newer format, even if its `crc` is wrong */
+/** @throws FoundDamage if a first line claims a newer format, even if its `crc` is wrong */
 export function refuseNewer(file: string, line: Buffer, known: number): void {
   const format = Number(/^\{"format":(\d{1,9}),/.exec(line.toString('latin1', 0, 32))?.[1]);
   if (!(format > known)) return;
@@ -198,7 +198,7 @@ interface BadLine {
   readonly detail: string | undefined;
   /** True if it may be a write that was cut short: the last line, which does not show several. */
   isTorn: boolean;
-  /** How many lines follow it. */
+  /** The number of lines that follow it. */
   following: number;
 }
 

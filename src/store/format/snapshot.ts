@@ -74,7 +74,7 @@ interface CollectionView extends View<StoredRecord>, Pick<AnyTable, 'name' | 'is
   readonly nextId: number;
 }
 
-/** Views `tables` as they are now. */
+/** Views `tables` at this moment. */
 export function imageOf(tables: Iterable<AnyTable>, epoch: string, through: number): Image {
   return { epoch, through, views: viewsOf(tables) };
 }
@@ -90,7 +90,7 @@ export function viewsOf(tables: Iterable<AnyTable>): Image['views'] {
 }
 
 /**
- * Writes one snapshot after the other. Each one replaces the former snapshot before the
+ * Writes one snapshot after the other. Each one replaces the previous snapshot before the
  * next one is begun, so that the disk needs room for one of them only. Yields to other
  * work after each slice. Returns the snapshots by collection.
  */
@@ -170,7 +170,7 @@ export interface Header {
 /**
  * Reads the snapshot of a collection into its table, which is empty. It is parsed in runs of
  * lines, because one call of `JSON.parse` for many records is the fastest. Returns `undefined`
- * where it is not intact, or a record does not fit; then the table is empty again.
+ * if it is not intact, or a record does not fit; then the table is empty again.
  */
 export async function readSnapshot(
   files: Files,
@@ -203,13 +203,13 @@ export async function readSnapshot(
   return { ...header, size: offset + rest.length };
 }
 
-/** Returns false where one of the records cannot be loaded. */
+/** Returns false if one of the records cannot be loaded. */
 function loadRecords(records: JsonValue | undefined, table: AnyTable): boolean {
   if (!Array.isArray(records)) return false;
   return records.every((record) => isJsonObject(record) && table.load(record) === undefined);
 }
 
-/** The header in a parsed first line; `undefined` where it is not one of this collection. */
+/** The header in a parsed first line; `undefined` if it is not one of this collection. */
 export function parseHeader(value: JsonObject | undefined, expected: string): Header | undefined {
   const { format, collection, epoch, through, revision, nextId } = value ?? {};
   if (format !== snapshotFormat || collection !== expected) return undefined;

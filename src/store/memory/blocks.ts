@@ -1,15 +1,15 @@
 import type { StoredRecord } from '../store.ts';
 
-/** How many consecutive ids share a block. */
+/** The number of consecutive ids that share a block. */
 const idsPerBlock = 1024;
 
-/** What a block takes: a pointer for each id, and little more. */
+/** The memory of a block: a pointer for each id, and little more. */
 const blockBytes = 8 * idsPerBlock + 512;
 
 interface Block<R> {
-  /** By the id's place in the block; `undefined` where there is no record. */
+  /** By the id's place in the block; `undefined` if there is no record. */
   readonly slots: (R | undefined)[];
-  /** How many records it has. It is dropped at 0. */
+  /** The number of its records. It is dropped at 0. */
   count: number;
   /** The records without gaps, for views; `undefined` after a change. */
   packed: readonly R[] | undefined;
@@ -37,7 +37,7 @@ export class Blocks<R extends StoredRecord> {
     return this.#blocks.get(Math.floor(id / idsPerBlock))?.slots[id % idsPerBlock];
   }
 
-  /** Puts a record, or removes it where `record` is `undefined`. */
+  /** Puts a record, or removes it if `record` is `undefined`. */
   set(id: number, record: R | undefined): void {
     const number = Math.floor(id / idsPerBlock);
     let block = this.#blocks.get(number);

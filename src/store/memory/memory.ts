@@ -1,10 +1,10 @@
 import { CairnError } from '../../base/errors.ts';
 import type { Tables } from './table.ts';
 
-/** Refuses a write for which the memory has no room, where the disk may have it. */
+/** Refuses a write because the memory has no room, although the disk may have it. */
 export class MemoryFullError extends CairnError {}
 
-/** Share of the bound below which the memory has room, although it may not have it for each write. */
+/** Below this share of the bound the memory has room, although perhaps not for every write. */
 const roomShare = 0.95;
 
 /**
@@ -14,7 +14,7 @@ const roomShare = 0.95;
 export class Memory {
   /** From a refusal where there is little room until there is clearly room again. */
   isFull = false;
-  /** What the published records take. */
+  /** The memory of the published records. */
   #published = 0;
   readonly bytesMax: number;
   readonly #tables: Tables;
@@ -31,7 +31,7 @@ export class Memory {
     this.#onNotice = onNotice;
   }
 
-  /** What the records take, with the changes of the batch. */
+  /** The memory of the records, with the changes of the batch. */
   get bytes(): number {
     return this.#tables.bytes;
   }

@@ -26,7 +26,7 @@ function without(keys: Keys, others: Keys): readonly Key[] {
 
 const none: readonly Key[] = [];
 
-/** So many are found sooner one by one than by a set of all. */
+/** Up to this number, a search one by one is faster than a set. */
 const few = 4;
 
 /** What a key with its id takes besides its text, what several ids take more, and each further one. */
@@ -38,7 +38,7 @@ const idBytes = 16;
 /** The most ids of a block. */
 const blockLengthMax = 1024;
 
-/** Ids in ascending order, in blocks: where many have a key, few of them move with a change. */
+/** Ids in ascending order, in blocks: if many have a key, few of them move with a change. */
 class SortedIds {
   size = 0;
   readonly #blocks: number[][] = [[]];
@@ -58,7 +58,7 @@ class SortedIds {
     }
   }
 
-  /** Returns false where the id is there. */
+  /** Returns false if the id is there. */
   add(id: number): boolean {
     const { number, block, index } = this.#placeOf(id);
     if (block[index] === id) return false;
@@ -71,7 +71,7 @@ class SortedIds {
     return true;
   }
 
-  /** Returns false where the id is not there. */
+  /** Returns false if the id is not there. */
   delete(id: number): boolean {
     const { number, block, index } = this.#placeOf(id);
     if (block[index] !== id) return false;
@@ -111,14 +111,14 @@ export class RecordIndex<R> {
     return isThere ? [ids] : [];
   }
 
-  /** How many ids have this key. */
+  /** The number of ids with this key. */
   count(key: Key): number {
     const ids = this.#ids.get(key);
     if (ids === undefined) return 0;
     return typeof ids === 'object' ? ids.size : 1;
   }
 
-  /** The keys for which `test` holds. */
+  /** The keys that pass `test`. */
   *keys(test: (key: Key, count: number) => boolean): Generator<Key, void, undefined> {
     for (const [key, ids] of this.#ids) {
       if (test(key, typeof ids === 'object' ? ids.size : 1)) yield key;
@@ -131,7 +131,7 @@ export class RecordIndex<R> {
   }
 
   /**
-   * Replaces the keys of a pending version by those of the next one. The keys of the published
+   * Replaces the keys of a pending version by the keys of the next one. The keys of the published
    * version stay until the next one is published.
    */
   stage(id: number, published: Keys, pending: Keys, next: Keys): void {
@@ -139,7 +139,7 @@ export class RecordIndex<R> {
     for (const key of without(next, published)) this.#add(id, key);
   }
 
-  /** Replaces the keys of the published version by those of the next one. */
+  /** Replaces the keys of the published version by the keys of the next one. */
   publish(id: number, published: Keys, next: Keys): void {
     for (const key of without(published, next)) this.#remove(id, key);
     // If the version was pending, its keys are there.

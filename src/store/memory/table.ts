@@ -43,34 +43,34 @@ interface Conflict {
   readonly label: 'D2' | 'D3';
   /** The collection. */
   readonly name: string;
-  /** What is wrong, with the number of records and the first ids. */
+  /** The problem, with the number of records and the first ids. */
   readonly problem: string;
 }
 
 /**
- * One collection. Beside the published records it has the pending ones: the changes of the
+ * One collection. In addition to the published records it has the pending ones: the changes of the
  * batch that is being decided or appended. The indexes hold the keys of both.
  */
 export class Table<R extends StoredRecord> implements Collection<R> {
   readonly name: string;
-  /** Whether it is a table of the server itself. */
+  /** True if it is a table of the server itself. */
   readonly isServers: boolean;
-  /** What a full store accepts besides removals. */
+  /** The writes that a full store accepts in addition to removals. */
   readonly whenFull: TableDefinition<StoredRecord>['whenFull'];
   revision = 0;
   nextId = 1;
   readonly #definition: TableDefinition<R>;
   readonly #unique: ReadonlyMap<string, RecordIndex<R>>;
   readonly #groups: ReadonlyMap<string, RecordIndex<R>>;
-  /** The ids that callers see, as texts; `undefined` where all are the numbers of records. */
+  /** The ids that callers see, as texts; `undefined` if all are the numbers of records. */
   readonly #keys: RecordIndex<R> | undefined;
   /** All indexes. */
   readonly #indexes: readonly RecordIndex<R>[];
   readonly #blocks: Blocks<R>;
   readonly #followers = new Set<ChangeListener<R>>();
-  /** The pending records by id; `undefined` where the batch removes the record. */
+  /** The pending records by id; `undefined` if the batch removes the record. */
   readonly #pending = new Map<number, R | undefined>();
-  /** The id that the next new record gets, after those of the batch. */
+  /** The id that the next new record gets, after the batch. */
   #nextPendingId = 1;
   readonly #sum: { bytes: number };
 
@@ -165,7 +165,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     };
   }
 
-  /** How many records have this key, published or pending. Changed records may count twice. */
+  /** The number of records with this key, published or pending. Changed records may count twice. */
   countAtMost(index: string, key: Key): number {
     return this.#of(this.#groups, index).count(key);
   }
@@ -182,7 +182,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     return Math.max(this.#nextPendingId, this.nextId);
   }
 
-  /** Puts a pending record, or removes it where `record` is `undefined`. */
+  /** Puts a pending record, or removes it if `record` is `undefined`. */
   putPending(id: number, record: R | undefined): void {
     const published = this.get(id);
     const pending = this.getPending(id);
@@ -202,7 +202,9 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     this.#nextPendingId = nextId;
   }
 
-  /** Publishes a pending change. Those that a later one of the batch replaced leave no record. */
+  /**
+   * Publishes a pending change. A change that a later one of the batch replaced leaves no record.
+   */
   publishPending(id: number, record: R | undefined, sequence: number): void {
     if (this.getPending(id) === record) {
       this.#pending.delete(id);
@@ -258,7 +260,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
 
   /**
    * Publishes a record that was read from a file or a log. Nothing is pending. Returns the
-   * problem where there is one.
+   * problem if there is one.
    */
   load(stored: JsonObject): Misfit | undefined {
     if (!isStored(stored)) {
@@ -385,18 +387,18 @@ export function undo(changes: readonly TableChange[]): void {
   }
 }
 
-/** The table of this name. Adds one where the program does not know the collection. */
+/** The table of this name. Adds one if the program does not know the collection. */
 export function tableOf(tables: Tables, name: string, isServers = isServerTable(name)): AnyTable {
   const owner = isServers ? { isServers } : {};
   return tables.get(name) ?? tables.add({ name, ...owner, parse: (record) => record });
 }
 
-/** Whether a table is one of the server itself, where nothing says it. */
+/** True if a table is one of the server itself by its name, which decides if nothing else says so. */
 export function isServerTable(name: string): boolean {
   return ['users', 'sessions', 'api-keys', 'idempotency-keys'].includes(name);
 }
 
-/** How many records each collection has. */
+/** The number of records of each collection. */
 export function countsOf(
   tables: ReadonlyMap<string, AnyTable>,
 ): { readonly name: string; readonly records: number }[] {
@@ -416,7 +418,9 @@ export function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 2 ** 52;
 }
 
-/** Whether a collection may have this name. It becomes the name of a file, no matter who chose it. */
+/**
+ * True if a collection may have this name. It becomes the name of a file, no matter who chose it.
+ */
 export function isCollectionName(name: string): boolean {
   return /^[\w-]{1,63}$/.test(name);
 }

@@ -24,11 +24,11 @@ import { inManual } from '../../base/manual.ts';
 
 /** A case in which a start is refused, because an operator has to decide. */
 export interface Refusal {
-  /** What was found, for messages and for the reference. */
+  /** The finding, for messages and for the reference. */
   readonly found: string;
-  /** What the operator should do, with the commands for the directory `data`. */
+  /** The remedy, with the commands for the directory `data`. */
   readonly remedy: (data: string) => string;
-  /** Whether `cairn repair` accepts what was found, and so loses nothing. */
+  /** True if `cairn repair` accepts what was found, and so loses nothing. */
   readonly isAccepted?: true;
 }
 

@@ -15,10 +15,10 @@ export class StoreDamageError extends FatalError {
   readonly offset: number;
   /** Where the damage is, what was found, and the label. */
   readonly problem: string;
-  /** What the operator should do. */
+  /** The remedy for the operator. */
   readonly remedy: string;
   readonly misfit: MisfitCause | undefined;
-  /** Whether a repair loses something. */
+  /** True if a repair loses something. */
   readonly isLoss: boolean;
 
   constructor(directory: string, damage: Damage, refusal: Refusal) {

@@ -23,9 +23,9 @@ export interface ReadStore extends Pick<
 
 /**
  * Reads a store as a start does, but everything that can be read, and writes nothing.
- * Reads it again where a checkpoint of a running server has removed files before they
+ * Reads it again if a checkpoint of a running server has removed files before they
  * were read.
- * @throws StoreDamageError where the store cannot be read at all
+ * @throws StoreDamageError if the store cannot be read at all
  */
 export async function readStore(files: Files, makeTables: () => Tables): Promise<ReadStore> {
   for (let attempt = 1; ; attempt += 1) {
@@ -47,7 +47,7 @@ export async function readStore(files: Files, makeTables: () => Tables): Promise
 /**
  * Reads a store, all collections as they are stored, and writes nothing. A server may go on
  * writing to it: what is read is the state after one of its commits.
- * @throws CairnError `not_found` where no store is there; StoreDamageError
+ * @throws CairnError `not_found` if there is no store; StoreDamageError
  */
 export async function readUndamaged(files: Files): Promise<ReadStore & { readonly epoch: string }> {
   const read = await readStore(files, () => new Tables());

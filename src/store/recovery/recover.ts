@@ -13,15 +13,15 @@ import { errorsFor } from './damage-error.ts';
 import { FoundDamage, type Report } from '../format/damage.ts';
 import { readSnapshot, snapshotName, snapshotsOf, type Header } from '../format/snapshot.ts';
 
-/** The content of a directory at a start, beside the records, which are in the tables. */
+/** The content of a directory at a start, except for the records, which are in the tables. */
 export interface Recovered {
-  /** `undefined` where there is no store yet. */
+  /** `undefined` if there is no store yet. */
   readonly epoch: string | undefined;
   /** Sequence number of the last commit. */
   readonly sequence: number;
-  /** Whether the last stop was clean, or there was no start before. */
+  /** True if the last stop was clean, or there was no start before. */
   readonly closed: boolean;
-  /** How many commits were replayed. */
+  /** The number of commits that were replayed. */
   readonly replayed: number;
   readonly snapshots: ReadonlyMap<string, Snapshot>;
   /** The last commit that every snapshot holds. */
@@ -43,11 +43,11 @@ export interface LastGroup extends Line {
   readonly name: string;
 }
 
-/** Former editions also made journals in this way, and kept a file in reserve. */
+/** Earlier editions also made journals in this way, and kept a file in reserve. */
 const temporaryPattern =
   /^(journal-\d+\.(jsonl|torn)(\.\w+)?|[\w%-]+\.json\.[\da-f]+|reserve)\.tmp$|^reserve$/;
 
-/** While it is there, an import of a former edition has not ended, and must not count. */
+/** While it is there, an import by an earlier edition has not ended, and must not count. */
 const formerImport = 'import';
 
 /** While it is there, a copy to this directory has not ended, and must not be served. */
@@ -61,7 +61,7 @@ const raise: Report = (damage) => {
  * Reads the snapshots into `tables`, to which it adds collections that the program does not
  * know, and replays the journals. Judges by the table in `cases.ts`. Writes nothing.
  * @param report takes all damage, while everything is read that can be read
- * @throws StoreDamageError for the first damage where there is no `report`, and for a format of
+ * @throws StoreDamageError for the first damage if there is no `report`, and for a format of
  * a newer version
  */
 export async function recover(files: Files, tables: Tables, report = raise): Promise<Recovered> {
@@ -113,7 +113,7 @@ async function read(files: Files, tables: Tables, report: Report): Promise<Recov
   };
 }
 
-/** Opens the journals, without those that were cut short while they were made. */
+/** Opens the journals, except for any that were cut short while they were made. */
 async function openJournals(files: Files, numbers: readonly number[]): Promise<JournalReader[]> {
   const journals: JournalReader[] = [];
   for (const number of numbers) {
@@ -136,8 +136,9 @@ function checkMarks(names: readonly string[], report: Report): void {
 }
 
 /**
- * Adds the collections that a journal lists, and reports those of others. Returns false, and reports
- * it, if the journal is one of another store, whose files somebody has mixed with those of this one.
+ * Adds the collections that a journal lists, and reports any of another owner. Returns false, and
+ * reports it, if the journal is one of another store, whose files somebody has mixed with those of
+ * this one.
  */
 function belongs(
   { name, manifest }: JournalReader,
@@ -202,7 +203,7 @@ function checkSnapshot(
   return { through, size };
 }
 
-/** Reads a snapshot, or what can be read of it; `undefined` where its header is damaged. */
+/** Reads a snapshot, or what can be read of it; `undefined` if its header is damaged. */
 async function readAny(
   files: Files,
   table: AnyTable,
@@ -248,7 +249,7 @@ async function replay(
     isBroken = !endsWhole(journal, journals.length - index - 1, report);
     if (isBroken) break;
   }
-  // Whoever sees the damage above need not be told that snapshots go further.
+  // The damage above already explains why snapshots go further.
   for (const [name, { through }] of snapshots) {
     if (through <= sequence) continue;
     if (!isBroken) report({ label: 'S5', file: snapshotName(name) });

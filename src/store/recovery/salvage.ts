@@ -17,7 +17,7 @@ import { isCount, type AnyTable, type Misfit } from '../memory/table.ts';
 /** One record of a snapshot, with the byte at which its line begins. */
 interface Entry {
   readonly offset: number;
-  /** `undefined` where it is not a JSON object. */
+  /** `undefined` if it is not a JSON object. */
   readonly record: JsonObject | undefined;
 }
 
@@ -66,7 +66,7 @@ function loadOnce(stored: JsonObject, table: AnyTable): Misfit | undefined {
 }
 
 /**
- * Reads the members before the records, and the records: line by line or, where that
+ * Reads the members before the records, and the records: line by line or, if that
  * fails, as JSON in any layout, such as an editor or another tool leaves.
  */
 async function readEntries(
