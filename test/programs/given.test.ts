@@ -75,10 +75,10 @@ test('the error of createApp names the wrong option', async () => {
     option({ routes: {} }, 'routes', /an array/),
     option({ routes: [null] }, 'defineRoute', /an object/),
     routed({ path: 5 }, 'path', /a text/),
-    routed({ access: 5 }, 'access', /must be of/),
-    routed({ access: undefined }, 'access', /must be of/),
-    routed({ access: [undefined] }, 'access', /must be of/),
-    routed({ access: [['user']] }, 'access', /must be of/),
+    routed({ access: 5 }, 'access', /must be one or more of/),
+    routed({ access: undefined }, 'access', /must be one or more of/),
+    routed({ access: [undefined] }, 'access', /must be one or more of/),
+    routed({ access: [['user']] }, 'access', /must be one or more of/),
     routed({ handle: 5 }, 'handle', /a function/),
     routed({ body: { a: { kind: 'txt' } } }, 'body', /\/body\/a\/kind/),
     routed({ query: 5 }, 'query', /an object/),
@@ -201,10 +201,10 @@ test("the errors of a collection's methods name the mistake", async (t) => {
     (one: unknown) => app.write((tx) => Reflect.apply(tx.collection(tasks).create, 0, [one])),
   ]) {
     await assertWrong(method, [
-      [[undefined], 'TypeError', undefined, /no JSON/],
-      [[new Map()], 'TypeError', undefined, /no JSON/],
+      [[undefined], 'TypeError', undefined, /not JSON/],
+      [[new Map()], 'TypeError', undefined, /not JSON/],
       [[{ title: new Date(0) }], 'TypeError', undefined, /"\/title".*toISOString/],
-      [[{ title: 'A', data: { 'a/b': [NaN] } }], 'TypeError', undefined, /no JSON/],
+      [[{ title: 'A', data: { 'a/b': [NaN] } }], 'TypeError', undefined, /not JSON/],
       [[{ title: 'A', data: circle }], 'TypeError', undefined, /deeper than 32/],
       [[5], 'CairnError', 'validation_failed', /breaks a rule/],
     ]);

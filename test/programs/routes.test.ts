@@ -375,12 +375,13 @@ test('a route that contradicts another or is wrong does not start', async () => 
   const handle = (): number => 1;
   const base = { method: 'GET', path: '/own', access: 'user', summary: 'x', handle } as const;
   const wrong: readonly [object, string, RegExp][] = [
-    [{ ...base, acess: 'user' }, 'acess', /did you mean/i], [{ ...base, access: 'users' }, 'access', /must be of/],
+    [{ ...base, acess: 'user' }, 'acess', /did you mean/i],
+    [{ ...base, access: 'users' }, 'access', /must be one or more of/],
     [{ ...base, path: 'own' }, 'path', /must be like/], [{ ...base, handle: undefined }, 'handle', /either/],
     [{ ...base, write: handle }, 'handle', /either/], [{ ...base, method: 'HEAD' }, 'method', /one of GET/],
     [{ ...base, body: {} }, 'method', /GET has no body/],
     [{ ...base, method: 'POST', body: 'text' }, 'body', /an object of fields, or "bytes"/],
-    [{ ...base, access: [] }, 'access', /must be of/],
+    [{ ...base, access: [] }, 'access', /must be one or more of/],
   ];
   for (const [route, option, message] of wrong) {
     const start = Reflect.apply(createApp, undefined, [{ routes: [route] }]);
