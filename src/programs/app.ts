@@ -102,9 +102,19 @@ export interface App {
   ): Promise<number>;
   /** Answers for an existing `node:http` server: `createServer(app.handler)`. */
   readonly handler: (incoming: IncomingMessage, outgoing: ServerResponse) => void;
-  /** Answers without a port. @throws OptionError */
+  /**
+   * Answers without a port. @throws OptionError
+   *
+   * @example
+   *     const { status, body } = await app.inject({ target: '/tasks?done=false' });
+   */
   inject(request: PlainRequest): Promise<PlainReply>;
-  /** Answers a request of the Web's kind. @throws OptionError; TypeError for a body that was read */
+  /**
+   * Answers a request of the Web's kind. @throws OptionError; TypeError for a body that was read
+   *
+   * @example
+   *     const response = await app.fetch(new Request('http://cairn/tasks'));
+   */
   fetch(request: Request, options?: FetchOptions): Promise<Response>;
   /**
    * Stops, answers the requests in flight, waits for `afterWrite`, writes snapshots and releases the
@@ -114,7 +124,13 @@ export interface App {
   /** The same as `close`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void>;
 
-  /** A declared collection, by its declaration or its name. @throws OptionError */
+  /**
+   * A declared collection, by its declaration or its name. @throws OptionError
+   *
+   * @example
+   *     const { id } = await app.collection(tasks).create({ title: 'Water the plants' });
+   *     const page = await app.collection(tasks).list({ where: { done: false }, sort: '-title' });
+   */
   collection<const C extends string | { readonly name: string }>(
     collection: C,
   ): DeclaredCollection<Input<C>, Output<C>, Patch<C>, Where<C>, SortTerm<C>>;
@@ -124,16 +140,34 @@ export interface App {
   ): ProgramSingle<Single<C, Input<C>>, Single<C, Output<C>>, Single<C, Patch<C>>>;
   /** The users. @throws OptionError where there are none */
   readonly users: ProgramUsers;
-  /** What `ifVersion` takes: the entity tag. @throws OptionError for no record of this app */
+  /**
+   * What `ifVersion` takes: the entity tag. @throws OptionError for no record of this app
+   *
+   * @example
+   *     const task = app.collection(tasks).get(1);
+   *     if (task === undefined) return;
+   *     const ifVersion = app.versionOf(task);
+   *     await app.collection(tasks).change(task.id, { done: true }, { ifVersion });
+   */
   versionOf(record: object): string;
   /**
    * Runs `work` as one transaction: all or nothing. It may run more than once, and must do nothing
    * else. @throws TypeError within another transaction, and for a promise; what `work` throws
+   *
+   * @example
+   *     const count = await app.write((tx) => {
+   *       tx.collection(tasks).change(1, { done: true });
+   *       return tx.collection(tasks).referring('afterId', 1).count;
+   *     });
    */
   write<T extends NoPromise>(work: (tx: ProgramTransaction) => T, options?: As): Promise<T>;
   /**
    * Returns who sends a request, of `node:http` or of the Web's kind.
    * @throws CairnError for credentials that are not valid, and for a cookie from another site
+   *
+   * @example
+   *     const caller = await app.authenticate(request);
+   *     const { records } = await app.collection(tasks).list({ as: caller });
    */
   authenticate(request: IncomingMessage | Request): Promise<Caller>;
   status(): AppStatus;
@@ -145,9 +179,19 @@ export interface App {
 }
 
 /**
- * Declares a route of one's own, a row of the route table: authentication, validation, limits, log,
+ * Declares a route of your own, a row of the route table: authentication, validation, limits, log,
  * metrics and the OpenAPI document are as for every other row.
  * `createApp` checks it.
+ *
+ * @example
+ *     const finish = defineRoute({
+ *       method: 'POST',
+ *       path: '/tasks/{id}/finish',
+ *       access: 'user',
+ *       summary: 'Finish a task',
+ *       write: (tx, { id }) => tx.collection(tasks).change(id, { done: true }),
+ *     });
+ *     const app = await createApp({ collections: [tasks], routes: [finish] });
  */
 export function defineRoute<
   const P extends string,
@@ -159,7 +203,12 @@ export function defineRoute<
 }
 
 /**
- * Opens the store and puts the application together.
+ * Opens the store and puts the application together. Without a `directory`, all is in memory.
+ *
+ * @example
+ *     const app = await createApp({ directory: './data', collections: [tasks], auth: 'required' });
+ *     const port = await app.listen({ port: 8080 });
+ *
  * @throws StoreDamageError, LockedError or KeyRingError if the directory cannot be used;
  *   OptionError for an option that is unknown or not allowed, or contradicts itself or another one;
  *   CairnError `validation_failed` for an administrator that breaks a rule

@@ -67,6 +67,14 @@ export interface Hooks {
    * `write_refused` with its message. A TypeError, ReferenceError, RangeError, InvariantError or OptionError,
    * such as for a collection that is not there to read, is a bug: it is answered 500, and logged.
    * Either undoes the whole transaction, even if the work of `app.write` catches it.
+   *
+   * @example
+   *     const hooks: Hooks = {
+   *       beforeWrite(change) {
+   *         const task = change.of(tasks)?.after;
+   *         if (task?.title === '') throw new Error('a task needs a title');
+   *       },
+   *     };
    */
   readonly beforeWrite?:
     ((change: Change, read: Read) => (object & NoPromise) | undefined | void) | undefined;

@@ -137,6 +137,14 @@ function declaredBy({ collections = [], items, users, roles }: AppOptions) {
 
 /**
  * Declares a collection with the paths `/<name>` and `/<name>/{id}`, as `items` is declared.
+ *
+ * @example
+ *     const notes = defineCollection({
+ *       name: 'notes',
+ *       fields: { text: { kind: 'text', max: 500 }, pinned: { kind: 'boolean', default: false } },
+ *       timestamps: true,
+ *     });
+ *
  * @throws OptionError with all mistakes
  */
 export function defineCollection<const D extends CollectionDefinition>(
@@ -187,7 +195,13 @@ function checkOptions(options: AppOptions): void {
       throw new OptionError(`Cannot use clock: it has no method "${method}"`, 'clock');
 }
 
-/** Makes a log in JSON; `sink` gets its lines as bytes. @throws OptionError */
+/**
+ * Makes a log in JSON; `sink` gets its lines as bytes. @throws OptionError
+ *
+ * @example
+ *     const log = createLog({ level: 'info', clock: systemClock, sink: process.stdout });
+ *     const app = await createApp({ log });
+ */
 export function createLog(options: LogOptions): Log {
   checkMembers('createLog', options, logKinds);
   checkGiven('level', logLevel, options.level);

@@ -163,7 +163,12 @@ export class RouteReply {
   }
 }
 
-/** Returns a reply with a status. A `body` that is no text or bytes is sent as JSON. */
+/**
+ * Returns a reply with a status. A `body` that is neither text nor bytes is sent as JSON.
+ *
+ * @example
+ *     const accepted = reply(202, { queued: true }, { 'retry-after': '5' });
+ */
 export function reply(
   status: number,
   body?: unknown,
