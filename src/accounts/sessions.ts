@@ -242,27 +242,16 @@ export class Sessions {
     // The time of the use, since the write may be delayed.
     const now = this.#parts.clock.now();
     if (!lastSeenIsDue(session, now)) return;
-    void this.#inBackground(session, (tx, current) => {
-      // Another request at the same time may have recorded its use already.
-      if (!lastSeenIsDue(current, now)) return;
-      tx.of(this.#parts.sessions).replace(current.id, { ...current, lastSeenAt: now });
-    });
-  }
-
-  /**
-   * Writes to a session while the request continues. If the write fails, the next request tries
-   * again. After a crash the session may end earlier, but never later.
-   */
-  #inBackground(
-    { id }: SessionRecord,
-    write: (tx: Transaction, current: SessionRecord) => void,
-  ): Promise<void> {
     const { store, sessions } = this.#parts;
+    // The request continues meanwhile. If the write fails, the next request tries again; after a
+    // crash the session may end earlier, but never later.
     const written = store.write((tx) => {
-      const current = tx.of(sessions).get(id);
-      if (current !== undefined) write(tx, current);
+      const current = tx.of(sessions).get(session.id);
+      // Another request at the same time may have recorded its use already.
+      if (current !== undefined && lastSeenIsDue(current, now))
+        tx.of(sessions).replace(current.id, { ...current, lastSeenAt: now });
     });
-    return written.catch(() => undefined);
+    written.catch(() => undefined);
   }
 
   #end(tx: Transaction, { id, userId }: SessionRecord, details: Parameters<Audit>[1]): void {

@@ -1,14 +1,7 @@
 /**
- * Returns a test of whether a text contains `wanted`, whatever the case and the accents of both.
- * A regular expression with the flags `i` and `u` compares by Unicode simple case folding
- * (ECMA-262, Canonicalize).
+ * Returns the expression that finds `wanted`, whatever its case and accents, in texts without
+ * accents. The flags `i` and `u` compare by Unicode simple case folding (ECMA-262, Canonicalize).
  */
-export function textSearch(wanted: string): (text: string) => boolean {
-  const pattern = searchPattern(wanted);
-  return (text) => pattern.test(withoutAccents(text));
-}
-
-/** Returns the expression that finds `wanted` in texts without accents. */
 export function searchPattern(wanted: string): RegExp {
   return new RegExp(withoutAccents(wanted).replaceAll(/[\\^$.*+?()[\]{}|/]/g, '\\$&'), 'iu');
 }

@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { textSearch } from '../../src/lists/search.ts';
+import { searchPattern, withoutAccents } from '../../src/lists/search.ts';
+
+function textSearch(wanted: string): (text: string) => boolean {
+  const pattern = searchPattern(wanted);
+  return (text) => pattern.test(withoutAccents(text));
+}
 
 /** A search, a text, whether the search finds it, and why. */
 const rows: readonly [wanted: string, text: string, isFound: boolean, why: string][] = [
