@@ -91,7 +91,7 @@ visitTest('the documentation is read, searched and linked by people who may not 
   await visit.visit('#/api/books/createBook');
   await shows('For administrators.', '#createBook');
   const unfold = 'for (const at of document.querySelectorAll("details")) at.open = true; ';
-  const words = 'Only records where title contains this text';
+  const words = 'Only records in which title contains this text';
   await browser.until(`${unfold} return document.querySelector("#home").innerText.includes(arguments[0])`, words);
   await shows('required', '#home');
   await shows('new | used', '#home');

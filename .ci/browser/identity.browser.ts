@@ -16,13 +16,13 @@ visitTest('nothing is written under another identity than the one that is shown'
   await fill('name', 'Of Ada');
   assert.equal(await browser.run(loginScript, grace), 200);
   await browser.click('.record .primary');
-  await shows('Someone else has signed in', '#other-user');
+  await shows('Someone else has signed in', '#other-user[open]');
   assert.equal((await server.as('ada', 'GET', '/items/1')).data.name, 'Thing 1');
   // The typed text can still be copied; a second attempt asks again.
   await browser.click('#other-user button');
   assert.equal(await visit.value('name'), 'Of Ada');
   await browser.click('.record .primary');
-  await shows('Someone else has signed in', '#other-user');
+  await shows('Someone else has signed in', '#other-user[open]');
   assert.equal((await server.as('ada', 'GET', '/items/1')).data.name, 'Thing 1');
   await browser.run('window.onbeforeunload = null');
   await browser.click('#other-user .primary');
@@ -43,7 +43,7 @@ visitTest('a tab says that another one has signed in as someone else, before any
   await shows('Grace Hopper', '#who');
   server.requests.length = 0;
   await browser.switchTo(first);
-  await shows('Someone else has signed in', '#other-user');
+  await shows('Someone else has signed in', '#other-user[open]');
   assert.deepEqual(writes(server.requests), []);
 });
 

@@ -117,7 +117,7 @@ visitTest('a tab notices when another one signs out or signs in as another user'
   await browser.until('return !document.querySelector("#sign-in").open');
   await idle();
   await login('grace');
-  await shows('Someone else has signed in', '#other-user');
+  await shows('Someone else has signed in', '#other-user[open]');
   await browser.click('#other-user .primary');
   await shows('Grace Hopper', '#who');
 });

@@ -214,3 +214,13 @@ for (const width of [390, 1440])
     assert.deepEqual(data, { id: 'a', title: 'json-server', views: 101, done: false, extra: [1] });
     assert.equal(await browser.run('return document.documentElement.scrollWidth <= innerWidth'), true);
   });
+
+visitTest('the prices of the lines of an order are whole at 390 pixels', { collections }, async (visit) => {
+  const { browser, server, shows } = visit;
+  await fill(server);
+  await browser.resize(390, 844);
+  await visit.signIn('#/orders/4');
+  await shows('Oak lamp 12', '.related');
+  const hidden = 'const { scrollWidth, clientWidth } = document.querySelector(".related .card"); return scrollWidth - clientWidth';
+  assert.equal(await browser.run(hidden), 0);
+});

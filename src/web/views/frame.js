@@ -32,8 +32,9 @@ export function drawFrame(failure, parts) {
   const isReader = !me && isGuide() && !!state.description;
   const here = view ? address(view) : `#/${id}`;
   const all = me ? places() : [];
-  drawRail(all, here);
-  const options = [...Map.groupBy(all, ({ group }) => group)].flatMap(([label, of]) => {
+  const groups = [...Map.groupBy(all, ({ group }) => group)];
+  drawRail(groups, here);
+  const options = groups.flatMap(([label, of]) => {
     const found = of.map(({ href, title }) => h('option', { value: href }, title));
     return label ? h('optgroup', { label }, found) : found;
   });
@@ -69,16 +70,16 @@ export function drawFrame(failure, parts) {
   document.title = `${shown} · Cairn`;
 }
 
-/** @type {(all: ReturnType<typeof places>, here: string) => void} */
-function drawRail(all, here) {
-  const links = [...Map.groupBy(all, ({ group }) => group)].flatMap(([group, of]) => [
+/** @type {(groups: [string, ReturnType<typeof places>][], here: string) => void} */
+function drawRail(groups, here) {
+  const links = groups.flatMap(([group, of]) => [
     !!group && h('span.group quiet', { key: group }, group),
     ...of.map(({ href, title, total }) => {
       const look = { key: href, href, 'aria-current': href === here && 'page' };
       return h('a', look, h('span', title), total !== undefined && h('small', showNumber(total)));
     }),
   ]);
-  set('views', { hidden: all.length === 0 }, links);
+  set('views', { hidden: groups.length === 0 }, links);
   const current = document.querySelector('#views [aria-current]');
   if (current !== tab) current?.scrollIntoView({ block: 'nearest', inline: 'center' });
   tab = current;
