@@ -131,13 +131,13 @@ export interface Embeddable {
 
 /** The records that a request embeds. */
 export interface Embedded {
-  /** The part of the entity tag that stands for what is embedded; empty for nothing. */
+  /** The part of the entity tag that stands for the embedded collections; empty without any. */
   readonly selection: string;
-  /** Returns the revision of records of this revision together with what is embedded. */
+  /** Returns the revision of a record together with the revisions of its embedded collections. */
   readonly revisionWith: (own: number) => number;
   /**
-   * Names the records that are embedded in one, with their revisions. Present if these depend on
-   * the caller: then the revisions of their collections would tell of others.
+   * Names the embedded records of a record, with their revisions. Present if they depend on the caller: the revisions
+   * of whole collections would then reveal changes to hidden records.
    */
   readonly marksIn?: ((record: StoredRecord) => string) | undefined;
   /** Returns the writer of records with what is embedded. Absent: nothing is embedded. */

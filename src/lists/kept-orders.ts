@@ -8,7 +8,7 @@ import { SortedBlocks, stepsThrough, wholeOf } from './sorted-blocks.ts';
 /** The memory of a record in an order: a pointer, in blocks that are not always full. */
 const bytesPerRecord = 12;
 
-/** The most orders that are remembered because they were asked for once. */
+/** The most orders that are remembered after they were requested once. */
 const askedMax = 64;
 
 /**

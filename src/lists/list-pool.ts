@@ -41,7 +41,7 @@ export class ListPool {
   readonly #yieldToEventLoop: YieldToEventLoop;
   readonly #isStopping: () => boolean;
   readonly places = new Budget(limits.listsMax, limits.listsPerCallerMax);
-  /** The long lists that are being sent, the oldest first, with `#replacedBytes` when they began. */
+  /** The long lists being sent, the oldest first, each with the value of `#replacedBytes` at its start. */
   readonly #sending = new Map<Caller, number>();
   /** The bytes replaced and removed while lists were sent, which keep the records of their moment. */
   #replacedBytes = 0;

@@ -33,7 +33,7 @@ import { checkMembers, type MemberKinds } from './given.ts';
 import { hooked, type Hooks } from './hooks.ts';
 import { checkRoute, type OwnRoute } from './routes.ts';
 
-/** Settings, of which any may be left out. */
+/** Settings, all of them optional. */
 type SomeSettings = { readonly [K in keyof Settings]?: Settings[K] | undefined };
 
 /** The options of `createApp`. Every one may be left out. */

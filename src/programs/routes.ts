@@ -46,7 +46,7 @@ export interface RouteCall<B, Q, A, I = number | string> {
   readonly app: A;
 }
 
-/** A route of one's own, a row of the one route table. */
+/** A route of your own: one row of the route table. */
 export interface RouteDefinition<
   B extends Shape | 'bytes',
   Q extends Shape,
@@ -195,7 +195,7 @@ export interface Running {
   readonly program: Program;
 }
 
-/** Returns the rows of routes that were checked. */
+/** Turns checked routes into rows of the route table. */
 export function toRows(routes: readonly OwnRoute<never>[], tools: RouteTools): Route[] {
   return routes.map((own) => {
     const { method, path, access, summary, query, body, reply: shown } = own;

@@ -101,7 +101,7 @@ export class ChangeFeed {
   readonly #clock: Clock;
   readonly #sources: ReadonlyMap<string, Source>;
   readonly places = new Budget(limits.listenersMax, limits.listenersPerCallerMax);
-  /** Callers take turns where streams catch up: each piece takes a part of a millisecond. */
+  /** Streams that catch up take turns by caller: each piece takes a fraction of a millisecond. */
   readonly #yieldToEventLoop: YieldToEventLoop;
   readonly #listeners = new Set<Listener>();
   /** The latest events, the oldest first. The position of an event counts them from the start. */

@@ -168,7 +168,7 @@ function operation(route: DescribedRoute): JsonObject {
       [route.success.status ?? 200]: success(route),
       ...(isCreation(route) && { 201: success(route) }),
       ...(conditional && method === 'GET' && { 304: unchanged(route) }),
-      // Linters want a 4xx beside the default one, and some generators cannot read "4XX".
+      // Linters require a 4xx response besides the default one, and some generators cannot read "4XX".
       400: problemReference,
       default: problemReference,
     },

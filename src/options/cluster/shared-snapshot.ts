@@ -38,7 +38,7 @@ import { firstHead, groupKey, type Head } from './group-format.ts';
 /** Where in etcd a log is. */
 export interface Place {
   readonly etcd: Etcd;
-  /** The beginning of all its keys, which ends in a slash. */
+  /** The prefix of all its keys, which ends in a slash. */
   readonly prefix: string;
 }
 

@@ -98,7 +98,7 @@ export function notesOf(name: string, changed: ReadonlyMap<string, number>): str
 export interface MadeDeclaration {
   /** For `--collections`, with a line for each field. */
   readonly declaration: string;
-  /** What is changed, a line each. */
+  /** Describes each change, a line each. */
   readonly notes: readonly string[];
 }
 

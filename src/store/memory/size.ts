@@ -31,7 +31,7 @@ const isObject = (value: unknown): value is { readonly [name: string]: unknown }
 /** V8 makes an object with more than 128 names a dictionary. */
 const dictionaryBytes = (names: number): number => (names > 128 ? 64 * names : 0);
 
-/** Names have a text each, and a place in a dictionary or in a class of objects. */
+/** Each name has a text, and a place in a dictionary or a hidden class. */
 function sizeOfNames(names: readonly string[]): number {
   let size = 96 + 8 * arrayLength(names);
   for (const name of names) size += 96 + sizeOf(name);
