@@ -269,7 +269,7 @@ test('a malformed key ring in etcd ends no node that runs, and the log names it'
     etcd.put('cairn/keys', content);
     await app.store.confirm();
     await until(() => lines.length > 0);
-    const remedy = /Cannot read the key ring: .*; it is cairn\/keys in etcd\. The former keys stay/;
+    const remedy = /Cannot read the key ring: .*; it is cairn\/keys in etcd\. The previous keys stay/;
     assert.match(lines.splice(0).join(), remedy);
     assert.equal((await ask(app, 'POST', '/items', token, { name: 'Lamp', price: 1 })).status, 201, content);
   }
