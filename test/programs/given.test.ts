@@ -251,7 +251,7 @@ test("the errors of a collection's methods name the mistake", async (t) => {
       [({ referring }: never) => Reflect.apply(referring, 0, ['code', 1])],
       'OptionError',
       'code',
-      /not a reference; those of tasks are: none/,
+      /not a reference; the references of tasks are: none/,
     ],
   ]);
   assert.deepEqual((await all.list()).records, [{ id: 1, title: 'A' }], 'nothing was written');
