@@ -8,11 +8,11 @@ import { RouteConflict } from '../http/router.ts';
 import type { ListenOptions, TlsTexts } from '../http/server.ts';
 import type { Load } from '../log/operated.ts';
 import type { StoreState, Transaction } from '../store/store.ts';
-import { callerOf, type As, type Caller } from './callers.ts';
+import { toCaller, type As, type Caller } from './callers.ts';
 import {
   ProgramOperations,
   Program,
-  singleOf,
+  toSingle,
   type DeclaredCollection,
   type ProgramCollection,
   type ProgramSingle,
@@ -21,7 +21,7 @@ import {
 import { checkMembers, refusePromise } from './given.ts';
 import {
   answerFetch,
-  credentialsOf,
+  toCredentials,
   inject,
   type FetchOptions,
   type PlainReply,
@@ -239,13 +239,13 @@ export async function openProgram(
   });
   inside.warnOfUndeclared();
   const program = new Program(inside);
-  const app = appOf(inside, recordsOf(program, inside));
+  const app = assembleApp(inside, createRecords(program, inside));
   opened = { app, program };
   await inside.begin();
   return { app, inside };
 }
 
-function appOf(inside: Application, records: Records): App {
+function assembleApp(inside: Application, records: Records): App {
   const { server } = inside;
   const counted = async <T>(work: () => Promise<T>): Promise<T> => {
     server.unanswered += 1;
@@ -274,9 +274,9 @@ function appOf(inside: Application, records: Records): App {
     close: inside.close,
     [Symbol.asyncDispose]: inside.close,
     async authenticate(request: IncomingMessage | Request) {
-      const call = credentialsOf(server.options, request);
+      const call = toCredentials(server.options, request);
       inside.authenticators.checkLocal?.(call);
-      return callerOf(authenticate(credentials, call, inside.authenticators));
+      return toCaller(authenticate(credentials, call, inside.authenticators));
     },
     status: () => ({
       state: inside.store.state,
@@ -305,7 +305,7 @@ function checkTls(tls: TlsTexts): void {
 const credentials = { access: 'optional' } as const;
 
 /** Returns what reads and writes records. */
-function recordsOf(program: Program, { operations }: Application): Records {
+function createRecords(program: Program, { operations }: Application): Records {
   const { data } = program;
   const ofUsers = new ProgramOperations(operations.users, program);
   const { createMany: _, ...users } = ofUsers.collection;
@@ -314,7 +314,7 @@ function recordsOf(program: Program, { operations }: Application): Records {
   const records = {
     single(given: unknown) {
       const { collection } = program.find('single', given).operations;
-      return { name: collection.name, ...singleOf(collection) };
+      return { name: collection.name, ...toSingle(collection) };
     },
     collection: (given: unknown) => program.find('collection', given).operations.collection,
     get users() {
@@ -331,7 +331,7 @@ function recordsOf(program: Program, { operations }: Application): Records {
       if (typeof work !== 'function')
         throw new OptionError('Cannot use work: app.write takes a function', 'work');
       checkMembers('app.write', options, { as: 'any' });
-      const principal = program.principalOf(options);
+      const principal = program.findPrincipal(options);
       const synchronous = (tx: Transaction): T => {
         const value = work(programTransaction(tx, principal, program));
         refusePromise(value, 'The work of app.write');

@@ -23,7 +23,7 @@ const principals = new WeakMap<object, Principal>();
 const callers = new WeakMap<Principal, Caller>();
 
 /** Returns a principal as programs see it. */
-export function callerOf(principal: Principal): Caller {
+export function toCaller(principal: Principal): Caller {
   const known = callers.get(principal);
   if (known !== undefined) return known;
   const { kind, userId, role } = principal;
@@ -42,7 +42,7 @@ export function callerOf(principal: Principal): Caller {
  * @throws OptionError where `as` is there and is neither a caller nor an id, so that nobody becomes
  *   the program by mistake; CairnError `actor_changed` for a user who is not there
  */
-export function principalOf(options: As, users: Collection<UserRecord>): Principal {
+export function findPrincipal(options: As, users: Collection<UserRecord>): Principal {
   if (!('as' in options)) return localAdministrator;
   const given = options.as;
   if (typeof given === 'number') {

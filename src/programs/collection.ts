@@ -16,8 +16,8 @@ import { parseListQuery, type ListQuery } from '../lists/query.ts';
 import { toShown } from '../schema/record.ts';
 import { validateElements } from '../schema/validate.ts';
 import type { StoredRecord, Transaction } from '../store/store.ts';
-import { principalOf, type As } from './callers.ts';
-import { checkMembers, idGiven, jsonOf, nameGiven, refuseMore, type MemberKinds } from './given.ts';
+import { findPrincipal, type As } from './callers.ts';
+import { checkMembers, toId, toJson, toName, refuseMore, type MemberKinds } from './given.ts';
 
 /** What a change requires. */
 export interface WriteOptions extends As {
@@ -148,7 +148,7 @@ export class Program {
 
   /** Finds a collection, or a single resource, by its declaration or its name. @throws OptionError */
   find(kind: 'collection' | 'single', given: unknown): Found {
-    const name = nameGiven(given);
+    const name = toName(given);
     const found = this.#all.get(name);
     const kindOf = ({ declared }: Found): string => (declared.isSingle ? 'single' : 'collection');
     if (found !== undefined && kindOf(found) === kind) return found;
@@ -160,8 +160,8 @@ export class Program {
   }
 
   /** Returns who a call is made for. @throws OptionError */
-  principalOf(options: As): Principal {
-    return principalOf(options, this.data.users.records);
+  findPrincipal(options: As): Principal {
+    return findPrincipal(options, this.data.users.records);
   }
 
   /** Begins a write in a transaction of its own. @throws TypeError within a transaction, at once */
@@ -186,7 +186,7 @@ export class ProgramOperations {
     this.served = served;
     this.program = program;
     const { name } = served.collection;
-    this.collection = Object.freeze({ name, ...readsOf(this), ...writesOf(this) });
+    this.collection = Object.freeze({ name, ...createReads(this), ...createWrites(this) });
   }
 
   /** Returns a record as programs see it. If it is an object, it has a version. */
@@ -211,8 +211,8 @@ export class ProgramOperations {
     const [operation, kinds] = methods[method];
     const { as, ...others }: MemberKinds = kinds;
     checkMembers(`${method} of ${name}`, options, principal === undefined ? kinds : others);
-    const caller = principal ?? this.program.principalOf(options);
-    this.served.admit(operation, caller, idGiven(id));
+    const caller = principal ?? this.program.findPrincipal(options);
+    this.served.admit(operation, caller, toId(id));
     return caller;
   }
 
@@ -221,7 +221,7 @@ export class ProgramOperations {
       const version = revision === undefined ? undefined : this.served.tagOf(revision);
       if (ifVersion !== undefined && ifVersion !== version) throw preconditionFailed(version);
     };
-    return { principal, id: idGiven(id), precondition };
+    return { principal, id: toId(id), precondition };
   }
 
   /** Returns the filters, the order and the place of a list. @throws CairnError `invalid_query` */
@@ -233,7 +233,7 @@ export class ProgramOperations {
     for (const [name, value] of Object.entries(where)) {
       const parameter = listOwn.includes(name) ? `${name}:eq` : name;
       if (value === null) parameters.set(`${name}:exists`, ['false']);
-      else if (value !== undefined) parameters.set(parameter, textsOf(name, value));
+      else if (value !== undefined) parameters.set(parameter, toTexts(name, value));
     }
     return parseListQuery(this.served.collection, parameters, principal.userId);
   }
@@ -243,7 +243,7 @@ export class ProgramOperations {
 const listOwn = ['limit', 'offset', 'cursor', 'sort', 'fields', 'embed'];
 
 /** @throws OptionError for what is no text, number or boolean */
-function textsOf(name: string, given: unknown): string[] {
+function toTexts(name: string, given: unknown): string[] {
   const all: readonly unknown[] = Array.isArray(given) ? given : [given];
   if (!all.every(isScalar))
     throw new OptionError(`Cannot use where: "${name}" takes texts, numbers and booleans`, 'where');
@@ -256,7 +256,7 @@ function textsOf(name: string, given: unknown): string[] {
 type Sending = DeclaredCollection<unknown, JsonValue, unknown>;
 
 /** Returns a single resource, which is the record with the only id. */
-export function singleOf(all: {
+export function toSingle(all: {
   get(id: number, options?: As): unknown;
   replace(id: number, value: unknown, options?: WriteOptions): unknown;
   change(id: number, patch: unknown, options?: WriteOptions): unknown;
@@ -268,7 +268,9 @@ export function singleOf(all: {
   };
 }
 
-function readsOf(operations: ProgramOperations): Pick<Sending, 'get' | 'list' | 'all' | 'count'> {
+function createReads(
+  operations: ProgramOperations,
+): Pick<Sending, 'get' | 'list' | 'all' | 'count'> {
   const { served, program } = operations;
   const { fields } = served.collection;
   const { records } = served.resource;
@@ -294,7 +296,7 @@ function readsOf(operations: ProgramOperations): Pick<Sending, 'get' | 'list' | 
   return {
     get(id, options = {}) {
       const principal = operations.admit('get', options, id);
-      const record = served.read(principal, idGiven(id));
+      const record = served.read(principal, toId(id));
       return record && operations.shown(record);
     },
     list,
@@ -336,14 +338,14 @@ interface Plan<T> {
 }
 
 /** Returns the checks of each write. `caller` is that of a transaction, which has no `as`. */
-export function plansOf(operations: ProgramOperations, caller?: Principal) {
+export function planWrites(operations: ProgramOperations, caller?: Principal) {
   const { resource, collection } = operations.served;
   const { create, ...bodies } = collection.bodies;
   const change =
     (method: 'replace' | 'change') =>
     (id: number | string, sent: unknown, options: WriteOptions = {}): Plan<JsonValue> => {
       const principal = operations.admit(method, options, id, caller);
-      const draft = bodies[methods[method][0]].validate(jsonOf(sent), principal);
+      const draft = bodies[methods[method][0]].validate(toJson(sent), principal);
       const target = operations.target(principal, id, options);
       return {
         principal,
@@ -355,7 +357,7 @@ export function plansOf(operations: ProgramOperations, caller?: Principal) {
   return {
     create(record: unknown, options: As = {}): Plan<JsonValue> {
       const principal = operations.admit('create', options, undefined, caller);
-      const input = create.validate(jsonOf(record), principal);
+      const input = create.validate(toJson(record), principal);
       return {
         principal,
         prepare: () => resource.prepareCreate?.(principal, input, ''),
@@ -364,7 +366,7 @@ export function plansOf(operations: ProgramOperations, caller?: Principal) {
     },
     createMany(sent: readonly unknown[], options: As = {}): Plan<JsonValue[]> {
       const principal = operations.admit('createMany', options, undefined, caller);
-      const inputs = validateElements(jsonOf(sent), (one) => create.validate(one, principal));
+      const inputs = validateElements(toJson(sent), (one) => create.validate(one, principal));
       const run = (tx: Transaction) => resource.createMany?.(tx, principal, inputs) ?? [];
       return { principal, run: (tx) => run(tx).map((one) => operations.shown(one)) };
     },
@@ -378,7 +380,7 @@ export function plansOf(operations: ProgramOperations, caller?: Principal) {
   };
 }
 
-function writesOf(
+function createWrites(
   operations: ProgramOperations,
 ): Pick<Sending, 'create' | 'createMany' | 'replace' | 'change' | 'remove'> {
   const { program } = operations;
@@ -390,7 +392,7 @@ function writesOf(
         const prepared = await prepare?.();
         return program.data.writes.write(principal, (tx) => run(tx, prepared));
       });
-  const { create, createMany, replace, change, remove } = plansOf(operations);
+  const { create, createMany, replace, change, remove } = planWrites(operations);
   return {
     create: write(create),
     createMany: write(createMany),

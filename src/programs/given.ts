@@ -55,11 +55,10 @@ export function refuseMore(what: string, more: readonly never[]): void {
 }
 
 /** Returns the name of a collection that is given by its declaration or its name. */
-export const nameGiven = (given: unknown): string =>
-  String(isObject(given) ? given['name'] : given);
+export const toName = (given: unknown): string => String(isObject(given) ? given['name'] : given);
 
 /** @throws OptionError for what is no number or text */
-export function idGiven(id: unknown): RecordId {
+export function toId(id: unknown): RecordId {
   if (typeof id === 'string' || (typeof id === 'number' && !Number.isNaN(id))) return recordId(id);
   throw new OptionError(`Cannot use the id ${String(id)}: it is a number or a text`, 'id');
 }
@@ -68,14 +67,14 @@ export function idGiven(id: unknown): RecordId {
  * Returns a value as JSON, without members that are undefined.
  * @throws TypeError for what JSON has not, such as a Date, with its place
  */
-export function jsonOf(value: unknown, at = '', depth = 1): JsonValue {
+export function toJson(value: unknown, at = '', depth = 1): JsonValue {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
   if (typeof value === 'number' && Number.isFinite(value)) return value;
   // As deep as requests go, which ends what refers to itself.
   if (depth > limits.jsonDepthMax)
     throw new TypeError(`Cannot write the value: it is deeper than ${limits.jsonDepthMax} levels`);
   const within = (name: string | number, one: unknown): JsonValue =>
-    jsonOf(one, `${at}/${name}`, depth + 1);
+    toJson(one, `${at}/${name}`, depth + 1);
   if (Array.isArray(value)) return value.map((one: unknown, index) => within(index, one));
   if (typeof value === 'object' && isPlain(value)) {
     const members = Object.entries(value).filter(([, one]) => one !== undefined);
@@ -85,8 +84,8 @@ export function jsonOf(value: unknown, at = '', depth = 1): JsonValue {
   throw new TypeError(`Cannot write the value at "${at}": it is not JSON${advice}`);
 }
 
-/** Returns a value as JSON text. @throws TypeError as `jsonOf` */
-export const jsonText = (value: unknown): string => JSON.stringify(jsonOf(value));
+/** Returns a value as JSON text. @throws TypeError as `toJson` */
+export const jsonText = (value: unknown): string => JSON.stringify(toJson(value));
 
 /** Whether an object is of no class. */
 export function isPlain(value: object): boolean {

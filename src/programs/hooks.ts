@@ -10,15 +10,15 @@ import { timers } from '../base/system.ts';
 import { checkEntry } from '../collections/resource.ts';
 import { isObject } from '../schema/declaration.ts';
 import { draft } from '../schema/validate.ts';
-import { checkMembers, idGiven, isPlain, jsonOf, nameGiven } from './given.ts';
+import { checkMembers, toId, isPlain, toJson, toName } from './given.ts';
 import type { Declared, Registry } from '../collections/registry.ts';
 import type { Observe } from '../collections/writes.ts';
 import type { Shape } from '../schema/field.ts';
 import { toShown } from '../schema/record.ts';
 import type { RecordChange, StoredRecord, Transaction } from '../store/store.ts';
-import { callerOf, type Caller } from './callers.ts';
+import { toCaller, type Caller } from './callers.ts';
 import type { NoPromise, Output, ReferenceName } from './types.ts';
-import { membersOf, type Members } from './write.ts';
+import { findReferring, type Members } from './write.ts';
 
 /** One write to a collection, with the record as callers see it. */
 export interface Change<O = JsonObject> {
@@ -104,7 +104,7 @@ export function hooked(
     running.add(run);
   };
   return {
-    observer: (registry) => observerOf(hooks, registry, begin),
+    observer: (registry) => createObserver(hooks, registry, begin),
     async settled() {
       const ended = async (): Promise<void> => {
         while (running.size > 0) await Promise.all(running);
@@ -130,9 +130,13 @@ function checkHooks(hooks: Hooks): void {
 const lateMessage = `Cannot wait for afterWrite any longer: it takes over ${limits.drainTimeoutMs / 1000} s`;
 const hookKinds = { beforeWrite: 'function', afterWrite: 'function' } as const;
 
-function observerOf(hooks: Hooks, registry: Registry, begin: (change: Change) => void): Observe {
+function createObserver(
+  hooks: Hooks,
+  registry: Registry,
+  begin: (change: Change) => void,
+): Observe {
   return (tx, principal) => {
-    const read = readerOf(tx, registry);
+    const read = createRead(tx, registry);
     tx.onChange((pending) => {
       const { name } = pending.collection;
       const declared = registry.get(name);
@@ -140,19 +144,19 @@ function observerOf(hooks: Hooks, registry: Registry, begin: (change: Change) =>
       // Sessions, API keys and kept replies reach no hook.
       if (shape === undefined) return undefined;
       // First beforeWrite sees the change as it was asked for, and refuses it by throwing.
-      const asked = changeOf(pending, shape, principal);
+      const asked = toChange(pending, shape, principal);
       const fields = runBeforeWrite(hooks, asked, read);
       // Then the fields that it returned are validated; their record replaces the pending one.
       const record = fields && amend(tx, principal, declared, pending, fields);
       // Once the commit is durable, afterWrite sees the change as it was written.
-      const change = record ? changeOf({ ...pending, record }, shape, principal) : asked;
+      const change = record ? toChange({ ...pending, record }, shape, principal) : asked;
       if (hooks.afterWrite !== undefined) tx.onCommit(() => begin(change));
       return record;
     });
   };
 }
 
-function changeOf(
+function toChange(
   { collection, id, before, record: after }: RecordChange,
   shape: Shape,
   principal: Principal,
@@ -162,10 +166,10 @@ function changeOf(
     collection: collection.name,
     operation: after === undefined ? 'remove' : written,
     id: idOf(after ?? before ?? { id }),
-    caller: callerOf(principal),
+    caller: toCaller(principal),
     before: before && frozen(toShown(shape, before)),
     after: after && frozen(toShown(shape, after)),
-    of: (one: unknown) => (nameGiven(one) === collection.name ? change : undefined),
+    of: (one: unknown) => (toName(one) === collection.name ? change : undefined),
   };
   // Its records are as the declaration of its collection says.
   return Object.freeze(change) as Change;
@@ -193,7 +197,7 @@ function amend(
   const canSet = record !== undefined && declared !== undefined;
   invariant(canSet, `beforeWrite sets no fields of ${collection.name}, or of what is removed`);
   const { fields } = declared;
-  const change = draft('patch', { shape: fields }, jsonOf(set), localAdministrator);
+  const change = draft('patch', { shape: fields }, toJson(set), localAdministrator);
   const { id: _, ...values } = change.against(record);
   checkEntry(tx, principal, declared, values, record);
   const kept = Object.entries(record).filter(
@@ -203,9 +207,9 @@ function amend(
 }
 
 /** Returns what a hook reads. */
-function readerOf(tx: Transaction, registry: Registry): Read {
+function createRead(tx: Transaction, registry: Registry): Read {
   const of = (given: unknown): Declared => {
-    const name = nameGiven(given);
+    const name = toName(given);
     const declared = registry.get(name);
     invariant(declared !== undefined, `there is no collection "${name}" to read`);
     return declared;
@@ -213,13 +217,13 @@ function readerOf(tx: Transaction, registry: Registry): Read {
   const read = {
     get(collection: unknown, id: unknown) {
       const { records, fields } = of(collection);
-      const record = tx.of(records).withId(idGiven(id));
+      const record = tx.of(records).withId(toId(id));
       return record && toShown(fields, record);
     },
     referring(collection: unknown, field: string, id: number | string) {
       const declared = of(collection);
       const shown = (record: StoredRecord) => toShown(declared.fields, record);
-      return membersOf(tx, declared, field, id, shown);
+      return findReferring(tx, declared, field, id, shown);
     },
   };
   // The store has checked records by the declarations, from which the types follow.

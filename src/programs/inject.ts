@@ -110,16 +110,16 @@ export async function answerFetch(
     throw new TypeError('Cannot answer the request: its body was read before app.fetch');
   const { method } = request;
   const { pathname, search } = new URL(request.url);
-  const fields = fieldsOf(request);
-  const receive = (bytesMax: number): Promise<Buffer> => bodyOf(request, bytesMax);
+  const fields = listFields(request);
+  const receive = (bytesMax: number): Promise<Buffer> => readBody(request, bytesMax);
   const target = pathname + search;
   const { address } = given;
   const call = new LocalRequest(options, { method, target, fields, address, receive, request });
   const reply = await answer(options, call);
   const { body } = reply;
-  if (method !== 'HEAD') return responseOf(reply, isStreamed(body) ? streamOf(body) : body);
+  if (method !== 'HEAD') return toResponse(reply, isStreamed(body) ? toStream(body) : body);
   if (isStreamed(body)) endUnread(body);
-  return responseOf(reply, undefined);
+  return toResponse(reply, undefined);
 }
 
 /** Returns the reply to a request, with the fields that the sender adds. */
@@ -137,7 +137,7 @@ async function answer(options: InjectOptions, request: LocalRequest): Promise<Re
 }
 
 /** Reads a body. @throws CairnError `content_too_large`, `malformed_request` if it breaks off */
-async function bodyOf(request: Request, bytesMax: number): Promise<Buffer> {
+async function readBody(request: Request, bytesMax: number): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let length = 0;
   for await (const chunk of request.body ?? []) {
@@ -149,7 +149,7 @@ async function bodyOf(request: Request, bytesMax: number): Promise<Buffer> {
 }
 
 /** Returns a body that is produced while it is read. Its reader may leave. */
-function streamOf(body: AsyncIterable<string>): ReadableStream<Uint8Array> {
+function toStream(body: AsyncIterable<string>): ReadableStream<Uint8Array> {
   const pieces = body[Symbol.asyncIterator]();
   return new ReadableStream({
     async pull(controller) {
@@ -171,7 +171,7 @@ function checkRequest(what: string, request: unknown): void {
 }
 
 /** Returns a request of either kind, as far as credentials are in it. */
-export function credentialsOf(
+export function toCredentials(
   options: InjectOptions,
   request: Request | IncomingMessage,
 ): PlainCall {
@@ -183,11 +183,11 @@ export function credentialsOf(
     return new LocalRequest(options, { method, target: '/', fields, address, receive });
   }
   const { method } = request;
-  return new LocalRequest(options, { method, target: '/', fields: fieldsOf(request), receive });
+  return new LocalRequest(options, { method, target: '/', fields: listFields(request), receive });
 }
 
 /** Returns the fields of a request. `Host` is the host of its URL. */
-function fieldsOf({ url, headers }: Request): string[] {
+function listFields({ url, headers }: Request): string[] {
   const { host } = new URL(url);
   const fields = ['host', host === 'cairn' ? 'localhost' : host];
   for (const [name, value] of headers) if (name !== 'host') fields.push(name, value);
@@ -202,7 +202,7 @@ function addFields(headers: Headers, fields: readonly string[]): Headers {
 }
 
 /** Returns the response that a reply amounts to. `body` is the part of it that is sent. */
-function responseOf(
+function toResponse(
   { status, fields }: Reply,
   body: string | Buffer | ReadableStream<Uint8Array> | undefined,
 ): Response {

@@ -62,7 +62,7 @@ export function completeOptions(options: AppOptions): CompleteOptions {
   checkOptions(options);
   const { clock = defaultOptions.clock, random = defaultOptions.random } = options;
   const { hooks, directory, secret, cluster } = options;
-  const log = logOf(options.log);
+  const log = toLog(options.log);
   const collections = declaredBy(options);
   for (const route of options.routes ?? []) checkRoute(route, options.roles ?? []);
   if (directory !== undefined) checkGiven('directory', serverOptions.directory, directory);
@@ -100,7 +100,7 @@ export interface SimpleLog {
 }
 
 /** @throws OptionError for what is no log */
-function logOf(log: AppOptions['log'] = defaultOptions.log): Log {
+function toLog(log: AppOptions['log'] = defaultOptions.log): Log {
   if ('message' in log) return log;
   for (const level of ['info', 'warn', 'error'] as const) {
     if (typeof log[level] !== 'function')

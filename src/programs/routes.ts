@@ -16,7 +16,7 @@ import { asJson, fieldMistakes, isObject } from '../schema/declaration.ts';
 import type { IdKind, Shape } from '../schema/field.ts';
 import { kindOf, ruleViolation } from '../schema/kinds.ts';
 import type { Transaction } from '../store/store.ts';
-import { callerOf, type Caller } from './callers.ts';
+import { toCaller, type Caller } from './callers.ts';
 import type { Program } from './collection.ts';
 import { checkMembers, isThenable, jsonText, refusePromise } from './given.ts';
 import type { NoPromise, Stored } from './types.ts';
@@ -229,12 +229,12 @@ function answer(own: OwnRoute<never>, call: Call, tools: RouteTools): Reply | Pr
   const { request, principal } = call;
   const { app, program } = tools.running();
   const closing = new AbortController();
-  const given = toHandlerCall(call, parametersOf(own.query, call.query), app, closing.signal);
+  const given = toHandlerCall(call, parseParameters(own.query, call.query), app, closing.signal);
   // What a route reads has been checked by its own shapes.
   const typed = given as unknown as RouteCall<never, never, never, never>;
   if (own.write === undefined) {
     const value = own.handle?.(typed);
-    if (!isThenable(value) && !(value instanceof Response)) return replyOf(value);
+    if (!isThenable(value) && !(value instanceof Response)) return toReply(value);
     tools.waiting.add(closing);
     return handled(own, value, typed, request).finally(() => tools.waiting.delete(closing));
   }
@@ -247,7 +247,7 @@ function answer(own: OwnRoute<never>, call: Call, tools: RouteTools): Reply | Pr
     refusePromise(value, `The write of ${own.path}`);
     if (value instanceof Response)
       throw new TypeError(`The write of ${own.path} returned a Response: use reply`);
-    const answered = replyOf(value);
+    const answered = toReply(value);
     if (Buffer.isBuffer(answered.body))
       throw new TypeError(
         `The write of ${own.path} returned bytes, which are not kept: use handle`,
@@ -264,10 +264,10 @@ async function handled(
   holder: Pick<Request, 'hold'>,
 ): Promise<Reply> {
   const value = await later;
-  if (!(value instanceof Response)) return replyOf(value);
+  if (!(value instanceof Response)) return toReply(value);
   const { status, headers, url } = value;
   if (status === 0) throw new TypeError(`The handle of ${own.path} returned Response.error()`);
-  const body = await bytesOf(value, request.signal, holder);
+  const body = await readBytes(value, request.signal, holder);
   // What fetch has received, it has decoded.
   const received = [...headers].filter(([name]) => url === '' || name !== 'content-encoding');
   return sentAs(status, new Headers(received), body);
@@ -277,7 +277,7 @@ async function handled(
  * Reads a response until the signal ends. @throws TypeError where it is too long; CairnError
  * `overloaded` where the caller's share has no room for it
  */
-async function bytesOf(
+async function readBytes(
   { body }: Response,
   signal: AbortSignal,
   holder: Pick<Request, 'hold'>,
@@ -311,12 +311,12 @@ async function bytesOf(
 const chunkBytes = 256;
 
 /** Returns what a handler has answered, as a reply. @throws TypeError for what is no JSON */
-function replyOf(value: unknown): Reply {
+function toReply(value: unknown): Reply {
   if (value === undefined) return noContent();
   if (!(value instanceof RouteReply)) return unstoredReply(200, jsonText(value));
   const { status, body, headers } = value;
   const named = new Headers({ 'cache-control': 'no-store' });
-  const content = contentOf(body);
+  const content = toContent(body);
   const isPlain = typeof body === 'string' || body instanceof Uint8Array;
   if (content !== undefined)
     named.set('content-type', isPlain ? 'text/plain; charset=utf-8' : 'application/json');
@@ -326,7 +326,7 @@ function replyOf(value: unknown): Reply {
 }
 
 /** Returns bytes and texts as they are, and all else as JSON. @throws TypeError for what is none */
-function contentOf(body: unknown): string | Buffer | undefined {
+function toContent(body: unknown): string | Buffer | undefined {
   if (body === undefined || typeof body === 'string') return body;
   if (body instanceof Uint8Array) return Buffer.from(body.buffer, body.byteOffset, body.byteLength);
   return jsonText(body);
@@ -362,7 +362,7 @@ function toHandlerCall(
   const call: RouteCall<unknown, unknown, unknown> = {
     ...{ id, query, app, body: route.body?.isRaw ? sent : body },
     get caller() {
-      return callerOf(principal);
+      return toCaller(principal);
     },
     get signal() {
       return (signal ??= AbortSignal.any([request.signal, closing]));
@@ -379,7 +379,7 @@ function toHandlerCall(
 }
 
 /** Reads the parameters of a query. @throws CairnError `invalid_query` */
-function parametersOf(shape: Shape | undefined, query: string): JsonObject {
+function parseParameters(shape: Shape | undefined, query: string): JsonObject {
   const values: { [name: string]: Scalar } = {};
   if (shape === undefined) return values;
   for (const [name, texts] of parseQuery(query)) {

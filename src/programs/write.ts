@@ -5,8 +5,8 @@ import { isScalar, type JsonObject, type JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { Declared } from '../collections/registry.ts';
 import type { StoredRecord, Transaction } from '../store/store.ts';
-import { plansOf, singleOf, type Found, type Program, type WriteOptions } from './collection.ts';
-import { idGiven } from './given.ts';
+import { planWrites, toSingle, type Found, type Program, type WriteOptions } from './collection.ts';
+import { toId } from './given.ts';
 import type { Input, Output, Patch, ReferenceName, Single, UniqueName } from './types.ts';
 
 /** One transaction of a program, which is all or nothing. It is used while its work runs. */
@@ -72,7 +72,7 @@ export function programTransaction(
     collection: (given: unknown) =>
       transactionCollection(tx, principal, program.find('collection', given)),
     single: (given: unknown) =>
-      singleOf(transactionCollection(tx, principal, program.find('single', given))),
+      toSingle(transactionCollection(tx, principal, program.find('single', given))),
   };
   // Records are as the declarations say, which the store has checked: the types that follow hold.
   return transaction as unknown as ProgramTransaction;
@@ -92,12 +92,12 @@ function transactionCollection(
     <A extends unknown[], T>(plan: (...given: A) => { run(tx: Transaction): T }) =>
     (...given: A): T =>
       plan(...given).run(tx);
-  const { create, replace, change, remove } = plansOf(operations, principal);
+  const { create, replace, change, remove } = planWrites(operations, principal);
   return {
     // Plain JavaScript may pass options, of which it has none.
     get(id, options = {}) {
       operations.admit('get', options, id, principal);
-      const record = served.read(principal, idGiven(id), tx);
+      const record = served.read(principal, toId(id), tx);
       return record && shown(record);
     },
     find(field, value) {
@@ -116,7 +116,7 @@ function transactionCollection(
     },
     referring(field, id) {
       operations.admit('referring', {}, undefined, principal);
-      return membersOf(tx, declared, field, id, shown, isListed);
+      return findReferring(tx, declared, field, id, shown, isListed);
     },
     create: write(create),
     replace: write(replace),
@@ -126,7 +126,7 @@ function transactionCollection(
 }
 
 /** Returns the records of a collection that refer to this id by `field`, and pass `test`. */
-export function membersOf<T>(
+export function findReferring<T>(
   tx: Transaction,
   { name, outgoing, records }: Declared,
   field: string,
@@ -139,7 +139,7 @@ export function membersOf<T>(
     const problem = `it is not a reference; the references of ${name} are: ${names}`;
     throw new OptionError(`Cannot read what refers by "${field}": ${problem}`, field);
   }
-  const referring = tx.of(records).referring(field, idGiven(id));
+  const referring = tx.of(records).referring(field, toId(id));
   const isBounded = referring.countAtMost <= limits.hookRecordsMax;
   invariant(isBounded, `a program reads more than ${limits.hookRecordsMax} of ${name} in a write`);
   return {
