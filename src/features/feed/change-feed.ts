@@ -23,7 +23,7 @@ type Followed = ReadonlyMap<Source, Permission['test']>;
 interface Source extends Reported {
   /** Writes a record as callers see it. */
   readonly write: Write;
-  /** The names of the values that decide who sees a record; empty where callers alone do. */
+  /** The names of the values that decide who sees a record; empty if only the caller does. */
   readonly deciding: readonly string[];
 }
 
@@ -40,7 +40,7 @@ interface FeedRequest {
   readonly since: string | undefined;
   /** The collections to follow. Absent: all with a list that the caller has access to. */
   readonly collections: readonly string[] | undefined;
-  /** Whether the caller still has access. Called at each change, and every 15 s. */
+  /** Returns true if the caller still has access. Called at each change, and every 15 s. */
   readonly isAdmitted: () => boolean;
 }
 
@@ -52,12 +52,12 @@ interface Event {
   readonly sequence: number;
   readonly source: Source;
   readonly kind: Kind;
-  /** What decides who sees the record before and after, in collections where records decide. */
+  /** The values that decide who sees the record before and after, if records decide it. */
   readonly before: StoredRecord | undefined;
   readonly after: StoredRecord | undefined;
-  /** Null: of a single resource, which has none. */
+  /** Null: the resource is single and has no id. */
   readonly id: RecordId | null;
-  /** About what it takes in memory: first its record, then its text. */
+  /** Its memory, about: first of its record, then of its text. */
   bytes: number;
   /** Replaced by the text when the first listener reads it, for all of them. */
   record: StoredRecord | undefined;
@@ -106,11 +106,11 @@ export class ChangeFeed {
   readonly #listeners = new Set<Listener>();
   /** The latest events, the oldest first. The position of an event counts them from the start. */
   readonly #events: Event[] = [];
-  /** What was read last, by the names of the collections that are followed. */
+  /** The last piece that was read, by the names of the followed collections. */
   readonly #pieces = new Map<string, Piece>();
   /** Position of the oldest event that is known. */
   #first = 0;
-  /** What all events take that are known. */
+  /** The memory that all known events take, in bytes. */
   #bytes = 0;
   readonly #bytesMax = Math.min(
     limits.eventsBytesMax,
@@ -122,11 +122,11 @@ export class ChangeFeed {
   #sequence: number;
   /** Position up to which listeners read. It advances when they are woken, to batch. */
   #horizon = 0;
-  /** Whether something was published since then. */
+  /** True if something was published since then. */
   #isDue = false;
   #isDelivering = false;
   #heartbeatTimer: NodeJS.Timeout | undefined;
-  /** How many heartbeats there have been. */
+  /** The number of heartbeats so far. */
   #heartbeats = 0;
   #dropped = 0;
   #isClosed = false;
@@ -256,8 +256,8 @@ export class ChangeFeed {
   }
 
   /**
-   * Reads events from a position on. Most listeners read the same ones at the same time: those who
-   * see all of the same collections have a key for them.
+   * Reads events from a position on. Most listeners read the same ones at the same time: listeners
+   * that see all of the same collections share a key.
    */
   #read(start: number, key: string | undefined, followed: Followed): Piece {
     const horizon = this.#horizon;
@@ -386,7 +386,7 @@ function toEvent(change: RecordChange, source: Source): Event {
   return event;
 }
 
-/** Returns the values of a record that decide who sees it; `undefined` where callers alone do. */
+/** Returns the values of a record that decide who sees it; `undefined` if only the caller does. */
 function keepDeciding(
   record: StoredRecord | undefined,
   names: readonly string[],
@@ -397,7 +397,7 @@ function keepDeciding(
 }
 
 /**
- * Returns the text of an event without its end for a listener; empty where it sees the record
+ * Returns the text of an event without its end for a listener; empty if it sees the record
  * neither before nor after. A record that it begins to see is created for it, and one that it no
  * longer sees is removed.
  */

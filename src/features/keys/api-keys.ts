@@ -9,7 +9,7 @@ import { limits } from '../../base/limits.ts';
 import { validationFailed } from '../../schema/validate.ts';
 import type { Transaction } from '../../store/store.ts';
 
-/** What its user says of a new key. */
+/** The properties of a new key that its user chooses. */
 type NewKey = Pick<ApiKeyRecord, 'name' | 'readOnly' | 'expiresAt'>;
 
 /** A key that was just made. */
@@ -32,7 +32,7 @@ export class ApiKeys {
   }
 
   /**
-   * Makes a key of a user. `address` is that of the caller.
+   * Makes a key of a user. `address` is the caller's.
    * @throws CairnError `validation_failed` for a key that has expired; `write_refused` for too many
    */
   make(tx: Transaction, userId: number, input: NewKey, address?: string): MadeKey {

@@ -71,9 +71,9 @@ class Histogram {
   }
 }
 
-/** What was counted of the requests of one route. */
+/** The figures of one route. */
 class RouteFigures {
-  /** How many were answered, by method and status: `GET 200`. Labels cost time for each request. */
+  /** The number of responses, by method and status: `GET 200`. Labels cost time for each request. */
   readonly answered = new Map<string, number>();
   readonly durations = new Histogram();
 }

@@ -12,7 +12,7 @@ import { exposition, Metrics, type Family, type Sample } from './exposition.ts';
  * route of a program with this path takes its place.
  */
 
-// Where they are denied, those of `fs/promises` end a process of Node.js 22.18.
+// The functions of `fs/promises` end a process of Node.js 22.18 if the permission model denies them.
 const listDirectory = promisify(readdir);
 const diskSpace = promisify(statfs);
 

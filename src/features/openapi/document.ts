@@ -73,7 +73,7 @@ export function openApi(routes: readonly Route[], basePath: string, dialect?: st
  * as a file has it, and these members.
  *
  *   builtIn  `users` or `items`: collections that no file declares
- *   lists    what a list takes: `parameters`, the operators by field as `filters`, and the names for
+ *   lists    its `parameters`, the operators by field as `filters`, and the names for
  *            `sort`, `fields` and `embed`; single resources have no lists
  */
 function describeCollection(collection: RoutedCollection): JsonObject {
@@ -168,14 +168,14 @@ function operation(route: DescribedRoute): JsonObject {
       [route.success.status ?? 200]: success(route),
       ...(isCreation(route) && { 201: success(route) }),
       ...(conditional && method === 'GET' && { 304: unchanged(route) }),
-      // Linters require a 4xx response besides the default one, and some generators cannot read "4XX".
+      // Linters want a 4xx next to `default`, and some generators cannot read "4XX".
       400: problemReference,
       default: problemReference,
     },
   };
 }
 
-/** Whether the first request makes what further ones replace. */
+/** True if the first request creates what later ones replace. */
 const isCreation = ({ of, method }: DescribedRoute): boolean =>
   of?.collection.isSingle === true && method === 'PUT';
 
@@ -266,7 +266,7 @@ function requestBody({ body, titles = [], method, of }: DescribedRoute): JsonObj
 
 function success(route: DescribedRoute): JsonObject {
   const { status = 200, schema, mediaType = 'application/json', headers = [] } = route.success;
-  // A list that depends on the caller has no version, and of those that embed only pages have one.
+  // A list that depends on the caller has no version; if it embeds, only its pages have one.
   const { operation, collection } = route.of ?? {};
   const dependsOnCaller =
     collection?.hasOwners || (collection && decidingNames(collection.access).length > 0);
@@ -296,7 +296,7 @@ function unchanged({ success: { headers = [] } }: DescribedRoute): JsonObject {
 const embeds = ({ parameters }: DescribedRoute): boolean =>
   parameters?.some(({ name }) => name === 'embed') === true;
 
-/** Fields that some problems have. */
+/** Header fields that some problems have. */
 const problemHeaders = [
   'WWW-Authenticate',
   'ETag',
@@ -364,7 +364,7 @@ function hoisted(value: JsonValue, schemas: Map<string, JsonValue>): JsonValue {
   );
   const { title, type } = inner;
   if (typeof title !== 'string' || type !== 'object') return inner;
-  // That of the users of this server comes before that of any.
+  // The `User` of this server replaces the general one.
   if (!schemas.has(title)) schemas.set(title, inner);
   return { $ref: `#/components/schemas/${title}` };
 }

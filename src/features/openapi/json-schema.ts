@@ -3,7 +3,7 @@ import { limits } from '../../base/limits.ts';
 import { splitShape, type Field, type Shape } from '../../schema/field.ts';
 import { exampleOf, valueSchema } from '../../schema/kinds.ts';
 
-/** What a schema is for: a response (`representation`) or a body. */
+/** The purpose of a schema: a response (`representation`) or a body. */
 export type Purpose = 'representation' | 'create' | 'replace' | 'patch';
 
 /**
@@ -35,7 +35,7 @@ export function resourceSchema(
 }
 
 /**
- * Returns the schema of an object with exactly these members, of which some are optional.
+ * Returns the schema of an object with exactly these members; those in `optional` may be absent.
  */
 export function objectSchema(
   title: string,
@@ -70,7 +70,7 @@ export function fieldSchema(field: Field, purpose: Purpose): JsonObject {
   };
 }
 
-/** Whether a field is always in a body or response. */
+/** Returns true if a field is always in a body or response. */
 export function isRequired(field: Field, purpose: Purpose): boolean {
   if (purpose === 'patch') return false;
   if (purpose === 'representation') return field.optional !== true;

@@ -6,7 +6,7 @@ import { fieldSchema, isRequired, manySchema, resourceSchema } from './json-sche
 import { describeList, describeRecord, type QueryParameter } from './parameters.ts';
 import { contentSchemas, userSchema } from './schemas.ts';
 
-/** What the OpenAPI document says of a route. */
+/** The description of a route in the OpenAPI document. */
 interface Description {
   readonly tag: string;
   readonly summary: string;

@@ -4,7 +4,7 @@ import { FixedContent } from '../../api/fixed-content.ts';
 import type { Route } from '../../api/call.ts';
 
 /**
- * Content security policy of the page (CSP Level 3, Trusted Types): it loads from and calls this server alone, and
+ * Content security policy of the page (CSP Level 3, Trusted Types): it loads from and calls only this server, and
  * never turns a string into markup or script. No form may navigate, so a password cannot end up in an address.
  * Only a declaration with images lets it load images from other hosts.
  */

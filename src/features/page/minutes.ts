@@ -7,7 +7,7 @@ export interface Minute {
   /** Its start, as an ISO 8601 timestamp. */
   readonly at: string;
   readonly requests: number;
-  /** The time within which 99 % were answered but for feeds, to two digits, and 0.1 ms. */
+  /** 99 % of the requests except feeds took no longer: to two digits, in steps of 0.1 ms. */
   readonly p99Ms: number;
   /** Requests that changed something. */
   readonly writes: number;
@@ -61,7 +61,7 @@ export class Minutes {
     return [...this.#past, this.#current()];
   }
 
-  /** Begins a new minute if one has passed. Minutes without requests are kept, too. */
+  /** Begins a new minute if one has passed. Minutes without requests are also kept. */
   #advance(): void {
     const now = Math.floor(this.#clock.now() / minuteMs);
     // After a long silence, the minutes before the last hour are not needed.

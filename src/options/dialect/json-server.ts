@@ -37,7 +37,7 @@ import { asJson, LargeBodies, parseLarge, recordBytesMax, toJson } from './bodie
 import { foreignReader, parseLeniently, readPart } from './query.ts';
 import { groupKey, readRecord, referenceGroup, referenceTo, findTarget } from './relations.ts';
 
-/** The indexes of the tables of declared collections, besides their own. */
+/** The indexes that the dialect adds to the tables of declared collections. */
 const groups = {
   // Every write runs this, several times.
   [referenceGroup](entry: Entry): string[] {
@@ -111,7 +111,7 @@ const changeBody = <T>(body: Body<T>, change: (sent: JsonValue) => JsonValue): B
 });
 const large = { bytesMax: recordBytesMax, parse: parseLarge };
 
-/** Returns what was sent without its id: that of a record never changes. */
+/** Removes the id from a body: the id of a record never changes. */
 function withoutId(sent: JsonValue, isGiven = false): JsonValue {
   if (!isJsonObject(sent)) return sent;
   const { id, ...others } = sent;
@@ -126,14 +126,14 @@ function assignMembers(fields: Shape, stored: object, sent: JsonValue): JsonValu
   for (const [name, value] of Object.entries(sent)) {
     const field: Field | undefined = Object.hasOwn(fields, name) ? fields[name] : anyJson;
     const { kind, nullable, optional }: Field = field ?? anyJson;
-    // Null is no value of such a field, so it can only be meant to remove it.
+    // Such a field cannot be null, so null can only mean to remove it.
     if (value === null && optional && !nullable && kind !== 'json') members.delete(name);
     else if (name !== 'id' || !Object.hasOwn(fields, name)) members.set(name, value);
   }
   return Object.fromEntries(members);
 }
 
-/** The operations, of which a removal takes what refers to the record. */
+/** The operations. Removing a record also removes the records that refer to it. */
 class Resource extends CollectionResource {
   readonly #registry: Registry;
   readonly #tools: CollectionTools;
@@ -179,14 +179,14 @@ const tooMany = new CairnError(
   `Cannot remove the record: over ${limits.referrersMax} records depend on it; remove some first`,
 );
 
-/** Answers a list, in an envelope if the query asks for a page of 1.0. */
+/** Responds with a list, in an envelope if the query asks for a page of version 1.0. */
 async function listPage(call: Call, list: Handler): Promise<Reply> {
   const { page, limit = 1, isEnvelope } = readPart(parseLeniently(call.query));
   const reply = await list(call);
   if (!isEnvelope || reply.status !== 200) return reply;
   const items = Number(new Fields(reply.fields).get('x-total-count'));
   const pages = Math.max(1, Math.ceil(items / limit));
-  // A page behind the last one is the last one.
+  // A page beyond the last one is the last one.
   if (page > pages) return listPage({ ...call, query: `${call.query}&_page=${pages}` }, list);
   const prev = page > 1 ? page - 1 : null;
   const next = page < pages ? page + 1 : null;
@@ -205,12 +205,12 @@ function wrapBody(start: string, body: Reply['body']): Reply['body'] {
 }
 
 /**
- * Returns what takes requests before `handle`: `/posts/1/comments` is about the comments of a post,
- * `/posts/` is `/posts`, and bodies are those of json-server.
+ * Returns a handler that rewrites requests of json-server's clients for `handle`:
+ * `/posts/1/comments` names the comments of a post, `/posts/` is `/posts`, and bodies become JSON.
  */
 export function translate(handle: Handle, registry: Registry): Handle {
   const largeBodies = new LargeBodies();
-  // No two names differ only in case, and json-server does not tell the cases apart.
+  // json-server ignores case, and no two collections have names that differ only in case.
   const names = new Map([...registry.keys()].map((name) => [name.toLowerCase(), name]));
   const inCase = (name: string): string => names.get(name.toLowerCase()) ?? name;
   return (request) => {
@@ -219,7 +219,7 @@ export function translate(handle: Handle, registry: Registry): Handle {
       .replace(endForm, '$1')
       .replace(/(?<=^\/)[^/?]+/, inCase)
       .replace(/(?<=^\/[^/?]+\/[^/?]+\/)[^/?]+(?=\?|$)/, inCase);
-    // json-server passes over the query of a write.
+    // json-server ignores the query of a write.
     const target = isSafe(method) ? whole : whole.replace(/\?.*/s, '');
     const nested = readNestedPath(target, registry);
     if (isSafe(method)) return handle(withChanges(request, { target: nested?.list ?? target }));

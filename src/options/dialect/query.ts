@@ -1,5 +1,5 @@
 /**
- * What clients of json-server ask of a list, by its versions 0.17 and 1.0, in terms of Cairn:
+ * Turns queries of json-server's clients, of versions 0.17 and 1.0, into list queries of Cairn:
  *
  *     _sort=a,b&_order=asc,desc  _sort=-a      the order
  *     _start=5&_end=10  _limit=5  _page=2      a part of the list, with its total
@@ -49,7 +49,7 @@ const operators: { readonly [name: string]: Condition['operator'] } = {
 const isForeign = (name: string): boolean =>
   name !== 'q' && (parameters.test(name) || filterForm.exec(name)?.[2] !== undefined);
 
-/** Returns what reads the queries of a collection's clients. */
+/** Returns the function that reads the queries of a collection. */
 export function foreignReader(
   declared: Declared,
   registry: Registry,
@@ -147,7 +147,7 @@ function pageLinks(request: Request, part: Part, total: number): string[] {
 
 /**
  * Returns what a query embeds; `undefined` if it embeds nothing.
- * @throws CairnError `invalid_query` for what is no collection, nor one of its records
+ * @throws CairnError `invalid_query` for a name that is neither a collection nor one of its records
  */
 function readEmbedded(declared: Declared, registry: Registry, query: Query): Embedded | undefined {
   const { fields } = declared;
@@ -172,7 +172,7 @@ function readEmbedded(declared: Declared, registry: Registry, query: Query): Emb
     const writeOne = representationWriter(of.fields);
     return { member, isOne: many === undefined, of, find, writeOne };
   });
-  // What is embedded takes the place of a member with its name.
+  // An embedded record replaces a member of the same name.
   const write = (record: object): string => {
     const own = Object.entries(representationOf(fields, record));
     return JSON.stringify(Object.fromEntries(own.filter(([name]) => !chosen.has(name))));
@@ -184,7 +184,7 @@ function readEmbedded(declared: Declared, registry: Registry, query: Query): Emb
   };
 }
 
-/** Returns the terms by which records can be sorted. */
+/** Returns the sort terms, without fields that cannot be sorted by. */
 function readSort(shape: Shape, query: Query, isKnown: IsKnown): SortTerm[] {
   const orders = lastValue(query, '_order')?.toLowerCase().split(',') ?? [];
   const terms = lastValue(query, '_sort')?.split(',') ?? [];
@@ -233,8 +233,8 @@ function toIdFilter(declared: Declared, filters: readonly Filter[]): Filter[] {
 const mayBound = /^(?:[gl]te?|like)$/;
 
 /**
- * Returns the filters that an operator with these values makes. As json-server, what a field cannot
- * be is no mistake: no record passes.
+ * Returns the filters that an operator with these values makes. A value that the field cannot have
+ * is not an error, as in json-server: no record passes.
  * @throws CairnError `invalid_query`
  */
 function toFilters(

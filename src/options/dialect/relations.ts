@@ -1,4 +1,4 @@
-/** Finds the members by which records refer to each other: `postId` of a comment to one of `posts`. */
+/** Finds the members that refer to other records: `postId` of a comment refers to a record of `posts`. */
 import { parseId } from '../../api/call.ts';
 import { localAdministrator } from '../../auth/access.ts';
 import type { Scalar } from '../../base/json.ts';
@@ -15,7 +15,7 @@ import type { StoredRecord } from '../../store/store.ts';
 export const referenceGroup = '.refers';
 export const groupKey = (name: string, id: Scalar): string => `${name} ${id}`;
 
-/** What callers see of a collection: here everybody may do everything. */
+/** Reads a collection without restrictions: here everybody may do everything. */
 const readerFor = (collection: Declared): Reader =>
   readerOf(collection, localAdministrator, 'list');
 
@@ -53,7 +53,7 @@ export const knownIn = (collection: Declared): IsKnown => namesFor(collection).i
 
 /**
  * Returns the member of `child` that refers to `parent`. The records decide: it is the first usual
- * name that they have, or the one that json-server would use.
+ * name that they have, or else json-server's.
  */
 export function referenceTo(parent: Declared, child: Declared): string {
   const { references } = namesFor(parent);
