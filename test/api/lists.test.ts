@@ -177,8 +177,10 @@ test('q finds each word in any text field, and combines with the other list para
 
 test('owner=me lists what the caller created', async (t) => {
   const fields = { text: { kind: 'text' } } as const;
-  const notes = defineCollection({ name: 'notes', singular: 'note', fields, access: { list: 'optional', read: 'optional' } });
-  const news = defineCollection({ name: 'news', singular: 'message', fields, access: { list: 'public', read: 'public' } });
+  const optional = { list: 'optional', read: 'optional' } as const;
+  const notes = defineCollection({ name: 'notes', singular: 'note', fields, access: optional });
+  const open = { list: 'public', read: 'public' } as const;
+  const news = defineCollection({ name: 'news', singular: 'message', fields, access: open });
   const app = await openTestApp(t, { collections: [notes, news] });
   const [admin, member] = [await app.as('admin'), await app.as('member')];
   for (const ask of [admin, member, member]) await ask('POST', '/items', { json: { name: 'Lamp', price: 1 } });

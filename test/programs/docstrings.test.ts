@@ -11,7 +11,8 @@ const skip = !existsSync(compiler) && 'needs the compiler';
 
 /** The names that every example can use. */
 const prelude = `
-import { createApp, createLog, defineCollection, defineRoute, reply, systemClock, type App, type Hooks } from 'cairn-api';
+import { createApp, createLog, defineCollection, defineRoute, reply, systemClock } from 'cairn-api';
+import type { App, Hooks } from 'cairn-api';
 declare const app: App;
 declare const request: Request;
 const tasks = defineCollection({

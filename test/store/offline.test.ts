@@ -249,7 +249,8 @@ describe('repair', () => {
     const journal = journalOf(content);
     const damages: [string, Content, RegExp, string, number][] = [
       ['a snapshot that is gone', without(content, 'people.json'), /^S5 people\.json/, '', 1_000_004],
-      ['an empty one', edit(content, 'people.json', () => ''), /^S1 people\.json: .* it is not a header/m, '', 1_000_004],
+      ['an empty one', edit(content, 'people.json', () => ''), /^S1 people\.json: .* it is not a header/m, '',
+        1_000_004],
       ['one without its header', edit(content, 'people.json', dropLine(0)), /^S1 /, 'ab', 1_000_004],
       ['one cut off after a line', edit(content, 'people.json', dropLine(-2)), /last line is missing/, 'ab', 1_000_004],
       ['one without records', edit(content, 'people.json', () => '{}'), /^S1 /, '', 1_000_004],
