@@ -1,6 +1,6 @@
 import { pointerTo, isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import type { Field, Shape } from './field.ts';
-import { fieldValue, isSameValue } from './record.ts';
+import { isSameValue } from './record.ts';
 
 /** The caller that sends a body, as far as rules depend on it. */
 export interface Sender {
@@ -14,8 +14,9 @@ export const hasSetters = (shape: Shape): boolean =>
     (field) => field.set !== undefined || (field.kind === 'object' && hasSetters(field.fields)),
   );
 
-/** Returns whether a sender may set a field of a record, which has no owner yet if it is new. */
-function maySet({ set }: Field, { userId, role = '' }: Sender, ownerId = userId): boolean {
+/** True if the sender of a change may set a field. */
+function maySet({ set }: Field, { sender, ownerId }: Change): boolean {
+  const { userId, role = '' } = sender;
   if (set === undefined || role === 'admin' || set.includes(role)) return true;
   return set.includes('owner') && userId !== undefined && userId > 0 && userId === ownerId;
 }
@@ -24,8 +25,8 @@ function maySet({ set }: Field, { userId, role = '' }: Sender, ownerId = userId)
 interface Change {
   readonly kind: 'create' | 'replace' | 'patch';
   readonly sender: Sender;
-  /** The record as it is stored; of a new one, an empty object. */
-  readonly stored: object;
+  /** The owner of the record; of a new one, the sender. */
+  readonly ownerId: number | undefined;
   /** Receives the pointer of a field that the sender may not set. */
   readonly refuse: (pointer: string) => void;
 }
@@ -42,8 +43,7 @@ export function keepUnsettable(
   change: Change,
   at = '',
 ): JsonObject {
-  const { kind, sender, stored } = change;
-  const owner = kind === 'create' ? undefined : Number(fieldValue(stored, 'ownerId'));
+  const { kind } = change;
   const result: { [name: string]: JsonValue } = { ...next };
   const put = (name: string, value: JsonValue | undefined): void => {
     if (value === undefined) Reflect.deleteProperty(result, name);
@@ -53,10 +53,12 @@ export function keepUnsettable(
     const pointer = at + pointerTo(name);
     const [was, value] = [valueIn(before, name), valueIn(next, name)];
     const isLeftOut = value === undefined && kind !== 'patch';
-    if (!maySet(field, sender, owner)) {
+    if (!maySet(field, change)) {
       const isRefused = !isLeftOut && !isSameValue(value ?? null, was ?? null);
       if (isRefused) change.refuse(pointer);
       if (isRefused || kind !== 'create') put(name, was);
+    } else if (isLeftOut && field.default !== undefined) {
+      // The whole value stays, or is the default.
     } else if (field.kind === 'object' && hasSetters(field.fields)) {
       const [own, sent] = [was, value].map((one) => (isJsonObject(one) ? one : {}));
       // A parent that is null, or was removed, has none of its members.

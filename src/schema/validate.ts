@@ -9,7 +9,7 @@ import {
 import { limits } from '../base/limits.ts';
 import { anyJson, moreName, valueName, type Field, type Input, type Shape } from './field.ts';
 import { required, unknownField, violationsOf, type Placed } from './kinds.ts';
-import { isSameValue, representationOf } from './record.ts';
+import { fieldValue, isSameValue, representationOf } from './record.ts';
 import { hasSetters, keepUnsettable, type Sender } from './setters.ts';
 
 /** The rules of a body. */
@@ -108,8 +108,9 @@ function validateMembers<S extends Shape>(
   const issues: Issue[] = [];
   const refuse = (pointer: string): void =>
     void issues.push({ pointer, code: 'read_only', detail: 'must not be changed by this caller' });
+  const ownerId = kind === 'create' ? sender.userId : Number(fieldValue(mode.stored, 'ownerId'));
   const document = hasSetters(shape)
-    ? keepUnsettable(shape, stored, sentDocument, { kind, sender, stored: mode.stored, refuse })
+    ? keepUnsettable(shape, stored, sentDocument, { kind, sender, ownerId, refuse })
     : sentDocument;
   const value: { [name: string]: JsonValue } = {};
   const sent: SentBody = { kind, body, document, stored };

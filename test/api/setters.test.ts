@@ -154,3 +154,33 @@ test('who may set fields is checked at the start, and is in the OpenAPI document
   parse({ ...text, set: ['clerk'] }, ['clerk', 'admin'])();
   parse({ ...text, set: ['owner'] })();
 });
+
+const plans = defineCollection({
+  name: 'plans',
+  fields: {
+    note: { kind: 'text', optional: true },
+    terms: {
+      kind: 'object', nullable: true, default: { city: 'Rome', days: 1 },
+      fields: { city: { kind: 'text' }, days: { kind: 'integer', optional: true, ...admins } },
+    },
+    look: {
+      kind: 'object', nullable: true, default: { color: 'red' },
+      fields: { color: { kind: 'text', optional: true, set: ['owner'] } },
+    },
+  },
+});
+
+test('a replacement without an object that has a default keeps all of its members', async (t) => {
+  const { as } = await openTestApp(t, { collections: [plans] });
+  const mia = await as('member');
+  const terms = { city: 'Oslo', days: 1 };
+  assert.equal((await mia('POST', '/plans', { json: { terms } })).status, 201);
+  const { status, json } = await mia('PUT', '/plans/1', { json: { note: 'x' } });
+  assert.deepEqual([status, json], [200, { id: 1, note: 'x', terms, look: { color: 'red' } }]);
+});
+
+test('a creator may send null for a nullable object with members that owners may set', async (t) => {
+  const { as } = await openTestApp(t, { collections: [plans] });
+  const made = await (await as('member'))('POST', '/plans', { json: { look: null } });
+  assert.deepEqual([made.status, Object(made.json).look], [201, null]);
+});
