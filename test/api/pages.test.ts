@@ -12,7 +12,7 @@ test('the page is served to every caller, with its own policy and an entity tag'
   assert.equal((await ask('GET', '/?utm_source=mail')).body, page.body);
   const again = await ask('GET', '/', { fields: { 'if-none-match': page.field('etag') ?? '' } });
   assert.deepEqual([again.status, again.body], [304, '']);
-  const files = [...page.body.matchAll(/(?:src|href)="(page\/[^"]+)"/g)].map(([, path = '']) => `/${path}`);
+  const files = [...page.body.matchAll(/(?:src|href)="(-\/page\/[^"]+)"/g)].map(([, path = '']) => `/${path}`);
   assert.ok(files.length >= 3);
   for (const file of files) assert.equal((await ask('GET', file)).status, 200, file);
 });

@@ -379,6 +379,7 @@ export const appendices: Reading = {
 
 /** Files that `import()` loads and that do neither. */
 export const harmlessParts: Reading = {
+  'src/collections/nouns.ts': 'guesses the singular of a name',
   'src/features/metrics/': 'shows figures to administrators',
   'src/features/openapi/': 'describes the API',
 };
