@@ -134,8 +134,8 @@ function show(rows: readonly Row[]): string {
     const { one, contender, microseconds, requestsPerSecond, ratios, ratiosToTree, allocated, promoted } = row;
     lines.push([
       one.name === former ? '' : one.name, contender, microseconds.toFixed(1), requestsPerSecond.toFixed(0),
-      contender === 'bare' ? '' : rangeOf(ratios), contender === 'Cairn' ? String(one.budget ?? '') : '',
-      contender === 'Cairn' ? '' : rangeOf(ratiosToTree),
+      contender === 'bare' ? '' : findRange(ratios), contender === 'Cairn' ? String(one.budget ?? '') : '',
+      contender === 'Cairn' ? '' : findRange(ratiosToTree),
       ...(counts ? [allocated.toFixed(0), promoted.toFixed(0)] : []),
     ]);
     former = one.name;
@@ -143,7 +143,7 @@ function show(rows: readonly Row[]): string {
   return table(lines);
 }
 
-function rangeOf(ratios: readonly number[]): string {
+function findRange(ratios: readonly number[]): string {
   const [low, high] = [Math.min(...ratios), Math.max(...ratios)].map((value) => value.toFixed(2));
   return `${median(ratios).toFixed(2)} (${low}–${high})`;
 }
@@ -226,7 +226,7 @@ async function benchParent(): Promise<string> {
   const rows = [...(await measure(read, contenders)), ...(await measure(write, contenders))];
   process.stderr.write('\n');
   const lines = rows.filter(({ contender }) => contender === 'parent').map(({ one, microseconds, ratiosToTree }) => {
-    const ratios = rangeOf(ratiosToTree.map((ratio) => 1 / ratio));
+    const ratios = findRange(ratiosToTree.map((ratio) => 1 / ratio));
     return [one.name, microseconds.toFixed(1), ratios];
   });
   return table([['', 'µs of the parent', 'of the parent'], ...lines]);

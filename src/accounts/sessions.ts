@@ -10,7 +10,7 @@ import {
   secretHash,
   sessionEndsAt,
   successorAgain,
-  successorOf,
+  deriveSuccessor,
 } from '../auth/secrets.ts';
 import { nextSignOut } from '../auth/tokens.ts';
 import { CairnError } from '../base/errors.ts';
@@ -272,7 +272,7 @@ export class Sessions {
       tx.of(sessions).remove(session.id);
       return { session, isReused: decision === 'reuse' };
     }
-    const secret = successorOf(token, ring());
+    const secret = deriveSuccessor(token, ring());
     const hashes = { tokenHash: secretHash(secret), previousHash: tokenHash };
     const rotated = { ...session, ...hashes, ...this.#useFrom(client) };
     return { secret, session: tx.of(sessions).replace(session.id, rotated) };

@@ -36,7 +36,7 @@ export type UserDraft = Draft<Input<UserChangeFields>>;
 export interface Prepared {
   /** Of the new password. */
   readonly passwordHash?: string | undefined;
-  /** That of the current password, which the caller has proven. */
+  /** The hash of the current password, which the caller has proven. */
   readonly provenHash?: string | undefined;
   /** The caller's address, for the log. */
   readonly address?: string;

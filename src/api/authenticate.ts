@@ -113,7 +113,7 @@ export function takesKeys({ method, refusesKeys, of }: ForKeys): boolean {
   return refusesKeys !== true && (method === 'GET' || of?.collection.isUsers !== true);
 }
 
-/** Field in which a page names the user whom it shows as signed in. */
+/** Field in which a page names the user that it shows as signed in. */
 export const sessionUserField = 'Session-User';
 
 /** True if the caller names this user as the one of its session, or none. */
@@ -123,7 +123,7 @@ export function isSessionUser({ fields }: Pick<Request, 'fields'>, userId: numbe
 }
 
 /**
- * Compares the owner of a session with the user whom the caller names. All tabs of a
+ * Compares the owner of a session with the user that the caller names. All tabs of a
  * browser share one cookie, so another tab may have signed in as someone else.
  * @throws CairnError `other_user`
  */

@@ -17,7 +17,7 @@ import type { StoredRecord } from '../store/store.ts';
 import { setSessionCookie } from './authenticate.ts';
 import { noContent, notModified, shown, unstoredReply } from './replies.ts';
 import { idempotencyKeyOf, notKept } from '../http/idempotency-key.ts';
-import { isUnchanged, preconditionOf } from './versions.ts';
+import { isUnchanged, readPrecondition } from './versions.ts';
 import { manyOf, oneOf } from './body.ts';
 import {
   withBody,
@@ -98,7 +98,7 @@ function recordHandlers<N extends object, C>(
   const write = representationWriter(fields);
 
   function targetOf({ request, route, principal, id }: Call): Target {
-    const precondition = preconditionOf(request, tagOf, route.requireIfMatch === true);
+    const precondition = readPrecondition(request, tagOf, route.requireIfMatch === true);
     return { principal, id, precondition, address: request.address };
   }
 

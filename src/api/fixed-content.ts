@@ -22,7 +22,7 @@ export class FixedContent {
   #zipped: EncodedContent | undefined;
 
   constructor(content: Buffer) {
-    this.#plain = { body: content, tag: tagOf(content), fields: [] };
+    this.#plain = { body: content, tag: createTag(content), fields: [] };
   }
 
   /** Answers with the form that a caller accepts, or 304. `more` are fields of both. */
@@ -41,9 +41,9 @@ export class FixedContent {
 
 function zipped(content: Buffer): EncodedContent {
   const body = gzipSync(content, { level: 9 });
-  return { body, tag: tagOf(body), fields: ['Content-Encoding', 'gzip'] };
+  return { body, tag: createTag(body), fields: ['Content-Encoding', 'gzip'] };
 }
 
-function tagOf(content: Buffer): string {
+function createTag(content: Buffer): string {
   return `"${createHash('sha256').update(content).digest('base64url').slice(0, 22)}"`;
 }

@@ -74,7 +74,7 @@ async function answerBody(
   const { mediaTypes, optional: isOptional = false, isRaw = false, parse } = body;
   const acceptField = route.method === 'PATCH' ? 'Accept-Patch' : 'Accept';
   if (!isOptional && !isRaw) checkContentType(request.fields, mediaTypes, acceptField);
-  const sent = await request.receiveBody(bytesMaxOf(body, call, options));
+  const sent = await request.receiveBody(limitBytes(body, call, options));
   const isAbsent = isOptional && sent.length === 0;
   if (isOptional && !isAbsent) checkContentType(request.fields, mediaTypes, acceptField);
   const json = isAbsent || isRaw ? {} : parse ? await parse(sent) : parseJsonBytes(sent);
@@ -96,7 +96,7 @@ function authenticateAgain({ request, route, id }: Call, options: PipelineOption
   return principal;
 }
 
-function bytesMaxOf(
+function limitBytes(
   { bytesMax = limits.bodyBytesMax }: Body<unknown>,
   { request, principal }: Call,
   { isShared, required }: PipelineOptions,

@@ -65,7 +65,7 @@ export function declaredCollection(declared: Declared): RoutedCollection<NewEntr
   const { fields, isBuiltIn } = declared;
   const rules = { shape: fields };
   const { create, replace, patch } = bodiesFor(rules, rules);
-  // Those of `items` are small.
+  // Bodies of `items` are small.
   const size = isBuiltIn ? {} : { bytesMax: limits.recordBytesMax };
   return {
     ...declared,

@@ -57,7 +57,7 @@ function cookieRoutes({ store, sessions, signIn }: Context): Route[] {
       pages: 'own',
       body: credentials,
       async handle({ request, body }) {
-        const { session, user, secret } = await signIn.start(body, 'cookie', clientOf(request));
+        const { session, user, secret } = await signIn.start(body, 'cookie', toClient(request));
         const expiresAt = new Date(sessionEndsAt(session)).toISOString();
         const text = `{"user":${writeUser(user)},"expiresAt":"${expiresAt}"}`;
         return unstoredReply(200, text, setSessionCookie(request, secret));
@@ -108,7 +108,7 @@ function tokenRoutes({ store, sessions, signIn, tokens }: Context): Route[] {
       pages: 'allowed',
       body: either(credentials, 'refresh_token', refreshToken),
       async handle({ request, body }) {
-        const client = clientOf(request);
+        const client = toClient(request);
         const { secret, user, at } =
           'refresh_token' in body
             ? await sessions.refresh(body.refresh_token, client)
@@ -147,6 +147,6 @@ function tokenRoutes({ store, sessions, signIn, tokens }: Context): Route[] {
   ];
 }
 
-function clientOf({ address, fields }: Request): Client {
+function toClient({ address, fields }: Request): Client {
   return { address, agent: fields.get('user-agent') ?? '' };
 }

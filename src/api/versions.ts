@@ -35,7 +35,7 @@ export function isUnchanged({ fields }: Request, tag: string, version = tag): bo
  * Returns the precondition of a write, which the transaction checks. `required`: If-Match
  * must be sent (428).
  */
-export function preconditionOf(
+export function readPrecondition(
   { fields }: Request,
   tagOf: (revision: number) => string,
   required: boolean,

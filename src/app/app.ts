@@ -19,7 +19,7 @@ import type { Store } from '../store/store.ts';
 import { OptionError } from '../config/options.ts';
 import { checkAdministrator, makeAdministrator } from './administrator.ts';
 import { openData, type Data } from './data.ts';
-import { createRoutes, operationsOf, type AllOperations } from './route-table.ts';
+import { createRoutes, createOperations, type AllOperations } from './route-table.ts';
 import type { CompleteOptions } from './options.ts';
 import { loadParts, loadReferences, type Feature, type Parts } from './parts.ts';
 
@@ -113,7 +113,7 @@ export class Application {
       logError(log, 'A request met an error', error, id);
     this.data = data;
     this.store = store;
-    this.operations = operationsOf(data, options, singles);
+    this.operations = createOperations(data, options, singles);
     this.#options = options;
     this.#isShared = place !== undefined;
     this.observers = observers;
@@ -272,7 +272,7 @@ export class Application {
     return this.#features.reduce((sum, { load }) => ({ ...sum, ...load?.() }), none);
   }
 
-  /** Replaces the certificate. @throws the errors of node:tls; the former one stays */
+  /** Replaces the certificate. @throws the errors of node:tls; the previous one stays */
   renewTls(tls: TlsTexts): void {
     this.server.renewTls(tls);
     this.certificate = tls.cert;

@@ -58,7 +58,7 @@ export class Keys {
   /**
    * Loads the ring from the secret or the key file. Without either, makes a ring and
    * writes the file; in memory, a ring that was made before stays.
-   * @throws KeyRingError for a file that cannot be used; the former ring stays in use
+   * @throws KeyRingError for a file that cannot be used; the previous ring stays in use
    */
   async load(): Promise<void> {
     const { files, clock, random, place } = this.#options;

@@ -25,7 +25,7 @@ export interface AllOperations {
 }
 
 /** Returns the operations that requests and programs share. */
-export function operationsOf(
+export function createOperations(
   { store, registry, users }: Data,
   complete: CompleteOptions,
   { SingleResource = CollectionResource }: Partial<NonNullable<Parts['singles']>> = {},
@@ -69,10 +69,12 @@ export function createRoutes(
       return collectionRoutes(each, options);
     }),
     ...(hasUsers ? [...signInRoutes(context), ...accountRoutes(context)] : []),
-    ...(hasUsers ? invitationsOf(context, complete) : []),
-    ...healthRoutes({ store, unready, status: statusOf(store, load, features, complete) }).map(
-      place,
-    ),
+    ...(hasUsers ? createInvitationRoutes(context, complete) : []),
+    ...healthRoutes({
+      store,
+      unready,
+      status: createStatusWriter(store, load, features, complete),
+    }).map(place),
     ...(complete.ownRoutes?.(registry) ?? []),
   ];
   for (const feature of features) routes.push(...feature.routes(routes).map(place));
@@ -85,14 +87,14 @@ function yielding(route: Route): Route {
 }
 
 /** Returns the routes of invitations, unless a collection has their path. */
-function invitationsOf(context: Context, { log }: CompleteOptions): Route[] {
+function createInvitationRoutes(context: Context, { log }: CompleteOptions): Route[] {
   if (!context.registry.has(acceptancePath.slice(1))) return invitationRoutes(context);
   log.message('warn', `Nobody can be invited: a collection has the path ${acceptancePath}`);
   return [];
 }
 
 /** Returns a function that writes the status of the server and its store. */
-function statusOf(
+function createStatusWriter(
   store: Store,
   load: () => Load,
   features: readonly Feature[],

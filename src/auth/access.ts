@@ -90,7 +90,7 @@ export type AccessWord =
 export type Cell = Access | readonly Access[];
 
 /** Returns the words of a cell. */
-export const wordsOf = (cell: Cell): readonly Access[] =>
+export const listWords = (cell: Cell): readonly Access[] =>
   typeof cell === 'string' ? [cell] : cell;
 
 /** Returns true if a word depends on a record: `owner`, and the name of a field that refers to users. */
@@ -143,7 +143,7 @@ const refused = (code: keyof typeof refusals, more = ''): CairnError =>
 export function authorize(cell: Cell, principal: Principal, id: number | string): void {
   const code = verdictOf(cell, principal, id);
   if (code === undefined || code === 'by_record') return;
-  throw refused(code, code === 'insufficient_scope' ? `: ${wordsOf(cell).join(' or ')}` : '');
+  throw refused(code, code === 'insufficient_scope' ? `: ${listWords(cell).join(' or ')}` : '');
 }
 
 /** Returns the error for an absent record, and for a record hidden from the caller. */

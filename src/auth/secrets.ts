@@ -87,7 +87,7 @@ export function familyHash(token: string): string | undefined {
 }
 
 /** Returns the successor of a token, derived with the signing key. */
-export function successorOf(token: string, { keys: [key] }: KeyRing): string {
+export function deriveSuccessor(token: string, { keys: [key] }: KeyRing): string {
   return derive(token, key);
 }
 

@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib';
-import { isByRecord, isOpen, wordsOf, type Cell } from '../auth/access.ts';
+import { isByRecord, isOpen, listWords, type Cell } from '../auth/access.ts';
 import {
   givenIdField,
   idField,
@@ -145,16 +145,16 @@ const accessOf = (access: CollectionAccess): CollectionAccess => ({
 
 /** Returns the effective `list` access, which is never wider than `read`. */
 function listCell({ list, read }: CollectionAccess): Cell {
-  const readers = wordsOf(read);
+  const readers = listWords(read);
   const isForUsers = readers.some((word) => ['public', 'optional', 'user'].includes(word));
   if (isForUsers || readers.some(isByRecord)) return list;
-  if (wordsOf(list).some(isOpen)) return read;
-  const words = wordsOf(list).filter((word) => isByRecord(word) || readers.includes(word));
+  if (listWords(list).some(isOpen)) return read;
+  const words = listWords(list).filter((word) => isByRecord(word) || readers.includes(word));
   return words.length > 0 ? words : 'admin';
 }
 
 function cellOf(cell: Cell): Cell {
-  const words = wordsOf(cell);
+  const words = listWords(cell);
   const [word] = words;
   return word !== undefined && words.length === 1 ? word : words;
 }

@@ -1,4 +1,4 @@
-import { isByRecord, isRole, roles as standardRoles, wordsOf } from '../auth/access.ts';
+import { isByRecord, isRole, roles as standardRoles, listWords } from '../auth/access.ts';
 import { InvariantError } from '../base/errors.ts';
 import { isJsonObject, pointerTo, type JsonObject, type JsonValue } from '../base/json.ts';
 import { didYouMean } from '../base/search.ts';
@@ -228,7 +228,7 @@ function setterMistakes(
   roles?: readonly string[],
 ): Mistake[] {
   const mistakes: Mistake[] = [];
-  const makers = single ? wordsOf(access.replace ?? 'admin') : wordsOf(access.create ?? 'user');
+  const makers = single ? listWords(access.replace ?? 'admin') : listWords(access.create ?? 'user');
   const check = (field: Field, place: string): void => {
     const { set, optional, nullable, default: fallback } = field;
     const known = ['owner', ...standardRoles, ...(roles ?? set?.filter(isRole) ?? [])];

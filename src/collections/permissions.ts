@@ -1,4 +1,4 @@
-import { isByRecord, verdictOf, wordsOf, type Cell, type Principal } from '../auth/access.ts';
+import { isByRecord, verdictOf, listWords, type Cell, type Principal } from '../auth/access.ts';
 import { fieldValue } from '../schema/record.ts';
 import type { CollectionAccess } from './declaration.ts';
 
@@ -56,7 +56,7 @@ function rulesOf(access: AccessRules, operation: RecordOperation): readonly Cell
 
 /** Returns the names of the values by which records decide on a rule: `ownerId`, fields, `id`. */
 const namesIn = (rule: Cell): string[] =>
-  wordsOf(rule).flatMap((word) => {
+  listWords(rule).flatMap((word) => {
     if (word === 'self') return 'id';
     return isByRecord(word) ? (word === 'owner' ? 'ownerId' : word) : [];
   });

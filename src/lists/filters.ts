@@ -87,7 +87,7 @@ export function readCondition(
     throw invalidParameter(parameter, `is not a known parameter; this list ${known}`);
   }
   const kind = kindOf(field);
-  const allowed = operatorsOf(name, field);
+  const allowed = listOperators(name, field);
   const operator = allowed.find((known) => known === written);
   if (operator === undefined) {
     const known = `${name} can be filtered by ${allowed.join(', ')}`;
@@ -121,7 +121,7 @@ export function isMixed(field: Field | undefined): boolean {
 }
 
 /** Returns the operators of a field. Only one that may be absent can be asked whether it exists. */
-export function operatorsOf(path: string, field: Field): readonly (Operator | 'exists')[] {
+export function listOperators(path: string, field: Field): readonly (Operator | 'exists')[] {
   const { operators } = kindOf(field);
   return mayBeAbsent(path, field) ? [...operators, 'exists'] : operators;
 }
@@ -359,10 +359,10 @@ const upperBounds: typeof lowerBounds = {
 };
 
 /** Returns the range that filters by a field leave of the order by this field. */
-export function rangeOf(shape: Shape, filters: readonly Filter[], name: string): Range {
+export function findRange(shape: Shape, filters: readonly Filter[], name: string): Range {
   const read = comparedValue(shape, name);
   const field = fieldAt(shape, name);
-  const testsOf = (bounds: typeof lowerBounds) =>
+  const boundTests = (bounds: typeof lowerBounds) =>
     filters.flatMap((conditions) => {
       const condition = onlyCondition(conditions);
       // Values of one type among mixed ones are no range of them.
@@ -371,8 +371,8 @@ export function rangeOf(shape: Shape, filters: readonly Filter[], name: string):
       if (bound === undefined) return [];
       return [operandTest(field, bound, condition.operands.map(partOf(field)))];
     });
-  const lower = testsOf(lowerBounds);
-  const upper = testsOf(upperBounds);
+  const lower = boundTests(lowerBounds);
+  const upper = boundTests(upperBounds);
   const isBounded = lower.length + upper.length > 0;
   return {
     hasBegun: (record) => {

@@ -3,7 +3,7 @@ import { limits } from '../base/limits.ts';
 import type { YieldToEventLoop } from '../base/turns.ts';
 import type { ChangeListener, Collection, StoredRecord } from '../store/store.ts';
 import { sorted, type Block, type Compare, type SortTerm } from './order.ts';
-import { SortedBlocks, stepsThrough, wholeOf } from './sorted-blocks.ts';
+import { SortedBlocks, stepsThrough, toStretch } from './sorted-blocks.ts';
 
 /** The memory of a record in an order: a pointer, in blocks that are not always full. */
 const bytesPerRecord = 12;
@@ -118,7 +118,7 @@ class KeptOrder {
 
   /** Sorts the records, and then makes up for their changes meanwhile. */
   async make(pause: YieldToEventLoop): Promise<void> {
-    const all = stepsThrough(wholeOf(this.#records.view().blocks), 'forwards', stepLength);
+    const all = stepsThrough(toStretch(this.#records.view().blocks), 'forwards', stepLength);
     for (const block of sorted(all, this.#compare)) {
       this.#sorted.append(block);
       await pause();

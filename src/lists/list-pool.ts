@@ -55,7 +55,7 @@ export class ListPool {
 
   /**
    * Begins a list that is sent in pieces, until the work ends or the caller leaves. One without a
-   * limit, or that embeds records, takes a place. Where others have all places, the caller with the
+   * limit, or that embeds records, takes a place. If others have all places, the caller with the
    * most loses one: slow readers may keep theirs for hours.
    * @throws CairnError `overloaded`; `draining`
    */

@@ -10,10 +10,10 @@ import { plan, type ListReader, type Plan } from './plan.ts';
 import { writeCursor, type ListQuery } from './query.ts';
 import {
   blockLengthMax,
-  placeOf,
+  findPlace,
   skip,
   stepsThrough,
-  wholeOf,
+  toStretch,
   type Stretch,
 } from './sorted-blocks.ts';
 
@@ -76,10 +76,13 @@ export function readList(source: ListSource, request: ListRequest): List | Promi
 async function readWhole(source: ListSource, request: ListRequest): Promise<List> {
   const work = source.pool.begin(request.caller);
   try {
-    const chosen = planOf(source, request, Infinity);
+    const chosen = planList(source, request, Infinity);
     const total = request.withTotal ? await finish(count(chosen, source), work) : undefined;
     const found = inOrder(chosen, source, Infinity, 0);
-    return { body: new StreamedJson(jsonPieces(found, writerOf(source, request)), work), total };
+    return {
+      body: new StreamedJson(jsonPieces(found, createWriter(source, request)), work),
+      total,
+    };
   } catch (error) {
     work.end();
     throw error;
@@ -95,15 +98,15 @@ export function readRecord(
   record: StoredRecord,
   request: Pick<ListRequest, 'caller'> & { readonly embed: PieceWriter },
 ): List['body'] {
-  return atOnce(bodyOf(jsonPieces([[record]], request.embed, '', ''), pool, request));
+  return atOnce(writeBody(jsonPieces([[record]], request.embed, '', ''), pool, request));
 }
 
-const writerOf = ({ fields }: ListSource, { query, embed }: ListRequest) =>
+const createWriter = ({ fields }: ListSource, { query, embed }: ListRequest) =>
   embed ?? representationWriter(fields, query.fields);
 
 type Selection = Pick<ListRequest, 'query' | 'withTotal' | 'reader'>;
 
-const planOf = (
+const planList = (
   { fields, records, pool }: ListSource,
   { query, reader }: Selection,
   wanted: number,
@@ -128,7 +131,7 @@ export function findPage(
   request: Selection & Pick<ListRequest, 'caller'>,
   limit: number,
 ): Page | Promise<Page> {
-  return source.pool.makePage(request.caller, pageOf(source, request, limit));
+  return source.pool.makePage(request.caller, findRecords(source, request, limit));
 }
 
 /** Makes a page in steps. */
@@ -137,13 +140,13 @@ function* page(
   request: ListRequest,
   limit: number,
 ): Generator<void, List, void> {
-  const { records, ...place } = yield* pageOf(source, request, limit);
-  const pieces = jsonPieces([records], writerOf(source, request));
-  return { body: yield* bodyOf(pieces, source.pool, request), ...place };
+  const { records, ...place } = yield* findRecords(source, request, limit);
+  const pieces = jsonPieces([records], createWriter(source, request));
+  return { body: yield* writeBody(pieces, source.pool, request), ...place };
 }
 
 /** Finds the records of a page in steps. */
-function* pageOf(
+function* findRecords(
   source: ListSource,
   request: Selection,
   limit: number,
@@ -152,7 +155,7 @@ function* pageOf(
   const { offset = 0 } = query;
   const wanted = offset + limit + 1;
   // To count them, all records are read.
-  const chosen = planOf(source, request, withTotal ? Infinity : wanted);
+  const chosen = planList(source, request, withTotal ? Infinity : wanted);
   const total = withTotal ? yield* count(chosen, source) : undefined;
   // If no record is tested, those before the page are skipped at once.
   let before = isFoundAtOnce(chosen) ? 0 : offset;
@@ -208,11 +211,11 @@ function* inOrder(
     const rest = skip(stretch, direction, offset);
     return yield* stepsThrough(rest, direction, Math.min(wanted, blockLengthMax));
   }
-  // What is far from the beginning is not sorted in one go.
+  // A page far from the beginning is not sorted in one go.
   const isFar = wanted > limits.pageRecordsMax + 1;
   const compare: Compare = isForward ? chosen.compare : (a, b) => chosen.compare(b, a);
   const isInside = isPast && ((record: object) => isPast(record) === isForward);
-  const all = wholeOf(isFar ? blocks : scattered(blocks));
+  const all = toStretch(isFar ? blocks : scattered(blocks));
   const candidates = passing({ ...chosen, direction: 'forwards' }, source, all, isInside);
   yield* isFar ? sorted(candidates, compare) : firstInOrder(candidates, wanted, compare);
 }
@@ -223,11 +226,11 @@ function between(
   hasBegun: Test = () => true,
   hasEnded: Test = () => false,
 ): Stretch {
-  if (!isOrdered) return wholeOf(blocks);
+  if (!isOrdered) return toStretch(blocks);
   return {
     blocks,
-    start: placeOf(blocks, (record) => range.hasBegun(record) && hasBegun(record)),
-    end: placeOf(blocks, (record) => range.hasEnded(record) || hasEnded(record)),
+    start: findPlace(blocks, (record) => range.hasBegun(record) && hasBegun(record)),
+    end: findPlace(blocks, (record) => range.hasEnded(record) || hasEnded(record)),
   };
 }
 
@@ -265,7 +268,7 @@ function scattered(blocks: readonly Block[]): Block[] {
  * Returns JSON as a text, or as a stream if it is long. A stream that embeds has a place in
  * the pool. @throws CairnError `overloaded`; `draining`
  */
-function* bodyOf(
+function* writeBody(
   pieces: Generator<string, undefined>,
   pool: ListPool,
   { caller, embed }: Pick<ListRequest, 'caller' | 'embed'>,
@@ -308,7 +311,7 @@ function* jsonPieces(
           yield piece;
           piece = '';
         }
-        // What is embedded may have been looked for among many.
+        // Embedded records may have been found among many.
         yield '';
       }
       if (piece.length < pieceLength) continue;

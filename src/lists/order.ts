@@ -61,10 +61,10 @@ export function comparatorTo(
 /** True if a value comes before another one that is not equal. */
 function isBefore(x: Scalar | object | undefined, y: Scalar | object | undefined): boolean {
   if (x === undefined || y === undefined) return y === undefined;
-  return typeof x === typeof y ? x < y : rankOf(x) < rankOf(y);
+  return typeof x === typeof y ? x < y : rankType(x) < rankType(y);
 }
 
-const rankOf = (value: Scalar | object): number => types.indexOf(typeof value);
+const rankType = (value: Scalar | object): number => types.indexOf(typeof value);
 const types = ['boolean', 'number', 'string', 'object'];
 
 /** The key that all lists and objects are compared by. */
@@ -112,7 +112,7 @@ export function comparedBy(field: Field | undefined): (value: Scalar) => Scalar 
   return (one && kindOf(one).compared) ?? ((value) => value);
 }
 
-/** Up to 1,024 records. Where blocks are yielded, each is a step, and an empty one is a pause. */
+/** Up to 1,024 records. In a generator, each block is a step, and an empty one is a pause. */
 export type Block = readonly StoredRecord[];
 
 /** Records that can be sorted in about a millisecond. */

@@ -3,7 +3,7 @@ import { limits } from '../base/limits.ts';
 import { referenceIn, type Shape } from '../schema/field.ts';
 import { lastTermOf } from '../schema/record.ts';
 import type { Collection, From, StoredRecord } from '../store/store.ts';
-import { onlyCondition, rangeOf, type Filter, type Range, type Test } from './filters.ts';
+import { onlyCondition, findRange, type Filter, type Range, type Test } from './filters.ts';
 import { comparator, comparatorTo, type Block, type Compare, type SortTerm } from './order.ts';
 import type { ListQuery } from './query.ts';
 import { blockLengthMax, type Direction } from './sorted-blocks.ts';
@@ -71,7 +71,7 @@ export function plan(
   const name = order[0]?.name ?? byNumber;
   const isByNumber = name === byNumber;
   const compare = comparator(shape, order);
-  const common = { compare, range: rangeOf(shape, filters, name) } as const;
+  const common = { compare, range: findRange(shape, filters, name) } as const;
   const toPlace = after && comparatorTo(shape, order, after);
   // A list after a record does not contain it. If it descends, it has what is before the record.
   const isPast: Test | undefined =

@@ -74,7 +74,7 @@ export function parseListQuery(subject: ListSubject, query: Query, userId?: numb
   const offered: readonly string[] = listParameters(subject);
   const own = new Map<string, string>();
   const conditions: Condition[] = [];
-  for (const [parameter, value] of parametersOf(query)) {
+  for (const [parameter, value] of eachParameter(query)) {
     if (!offered.includes(parameter)) {
       conditions.push(readCondition(shape, parameter, value, offered));
     } else {
@@ -126,7 +126,7 @@ export function readListQuery(subject: ListSubject, sent: string, userId?: numbe
 const takesSeveral = /^(?:sort|fields|embed)$/;
 
 /** Yields each parameter with each of its values. Axios sends an array as `id[]=1&id[]=2`. */
-function* parametersOf(query: Query): Generator<[parameter: string, value: string]> {
+function* eachParameter(query: Query): Generator<[parameter: string, value: string]> {
   for (const [written, values] of query) {
     const parameter = written.replace(/\[\]$/, '');
     for (const value of values) yield [parameter, value];

@@ -11,7 +11,7 @@ export interface Place {
 type Test = (record: StoredRecord) => boolean;
 
 /** Finds the first record for which `isPast` holds. It must hold for all that follow, too. */
-export function placeOf(blocks: readonly Block[], isPast: Test): Place {
+export function findPlace(blocks: readonly Block[], isPast: Test): Place {
   const block = firstIndex(blocks, (records) => {
     const last = records.at(-1);
     return last !== undefined && isPast(last);
@@ -27,7 +27,7 @@ export interface Stretch {
 }
 
 /** Returns all records of blocks. */
-export function wholeOf(blocks: readonly Block[]): Stretch {
+export function toStretch(blocks: readonly Block[]): Stretch {
   return { blocks, start: { block: 0, index: 0 }, end: { block: blocks.length, index: 0 } };
 }
 
@@ -124,7 +124,7 @@ export class SortedBlocks {
 
   /** Removes `removed` records at the place of a record, and inserts others there. */
   #splice(place: StoredRecord, removed: 0 | 1, ...inserted: StoredRecord[]): void {
-    const found = placeOf(this.#blocks, (record) => this.#compare(record, place) >= 0);
+    const found = findPlace(this.#blocks, (record) => this.#compare(record, place) >= 0);
     // A record behind all others belongs at the end of the last block.
     const number = Math.min(found.block, Math.max(this.#blocks.length - 1, 0));
     const block = this.#blocks[number] ?? [];

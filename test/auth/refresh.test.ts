@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { newKeyRing } from '../../src/auth/keys.ts';
 import { rotateKeyRing } from '../../src/cli/keys.ts';
 import {
-  decideRefresh, familyHash, newRefreshToken, secretHash, successorAgain, successorOf,
+  decideRefresh, familyHash, newRefreshToken, secretHash, successorAgain, deriveSuccessor,
 } from '../../src/auth/secrets.ts';
 import { testRandom } from '../support/basics.ts';
 
@@ -40,8 +40,8 @@ test('a token has 67 characters, and its successors have the same family', () =>
   const random = testRandom('refresh');
   const ring = newKeyRing(random, 0);
   const first = newRefreshToken(random);
-  const second = successorOf(first, ring);
-  const third = successorOf(second, ring);
+  const second = deriveSuccessor(first, ring);
+  const third = deriveSuccessor(second, ring);
   for (const token of [first, second, third]) {
     assert.match(token, /^[\w-]{67}$/);
     assert.equal(familyHash(token), familyHash(first));
@@ -60,11 +60,11 @@ test('the same successor is derived again, even after a rotation, until the key 
   const random = testRandom('again');
   const ring = newKeyRing(random, 0);
   const token = newRefreshToken(random);
-  const successor = successorOf(token, ring);
+  const successor = deriveSuccessor(token, ring);
   const hash = secretHash(successor);
   assert.equal(successorAgain(token, hash, ring), successor);
   const rotated = rotateKeyRing(ring, random, 1000);
-  assert.notEqual(successorOf(token, rotated), successor);
+  assert.notEqual(deriveSuccessor(token, rotated), successor);
   assert.equal(successorAgain(token, hash, rotated), successor);
   assert.equal(successorAgain(token, hash, newKeyRing(random, 0)), undefined);
 });

@@ -4,7 +4,7 @@ import { CairnError } from '../../src/base/errors.ts';
 import { isJsonObject } from '../../src/base/json.ts';
 import { describeList } from '../../src/features/openapi/parameters.ts';
 import { parseQuery } from '../../src/http/query.ts';
-import { rangeOf } from '../../src/lists/filters.ts';
+import { findRange } from '../../src/lists/filters.ts';
 import { listParameters, parseListQuery, parseRecordQuery, writeCursor } from '../../src/lists/query.ts';
 import { idField, type Shape } from '../../src/schema/field.ts';
 import { searchedPaths } from '../../src/schema/record.ts';
@@ -306,7 +306,7 @@ test('the range of a filter has all records that pass it, also those that differ
   const passing = { lt: 3, lte: 4, gt: 2, gte: 3, eq: 1 };
   for (const [operator, count] of Object.entries(passing)) {
     const { filters } = parse(`note:${operator}=${start}b`);
-    const range = rangeOf(shape, filters, 'note');
+    const range = findRange(shape, filters, 'note');
     const within = notes.filter((note) => range.hasBegun({ note }) && !range.hasEnded({ note }));
     // The four texts that begin alike are compared whole only afterwards.
     assert.ok(within.length >= count && within.includes(`${start}b`), operator);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { placeOf, SortedBlocks, stepsThrough, wholeOf } from '../../src/lists/sorted-blocks.ts';
+import { findPlace, SortedBlocks, stepsThrough, toStretch } from '../../src/lists/sorted-blocks.ts';
 import { generator } from '../support/basics.ts';
 import { compare, runSortedHistory, type Priced } from '../support/lists.ts';
 
@@ -36,7 +36,7 @@ test('a stretch is read in steps, forwards and backwards', () => {
     );
     const total = blocks.flat().length;
     const [low, high] = [random.below(total + 2), random.below(total + 2)];
-    const from = (bound: number) => placeOf(blocks, (record) => Number(Object(record).price) >= bound);
+    const from = (bound: number) => findPlace(blocks, (record) => Number(Object(record).price) >= bound);
     const wanted = blocks.flat().slice(low, Math.max(low, high));
     const length = 1 + random.below(25);
     const stretch = { blocks, start: from(low), end: from(high) };
@@ -44,6 +44,6 @@ test('a stretch is read in steps, forwards and backwards', () => {
     assert.deepEqual(forwards.flat(), wanted);
     assert.deepEqual([...stepsThrough(stretch, 'backwards', length)].flat(), wanted.toReversed());
     assert.ok(forwards.every((step) => step.length > 0 && step.length <= length));
-    assert.deepEqual([...stepsThrough(wholeOf(blocks), 'forwards', length)].flat(), blocks.flat());
+    assert.deepEqual([...stepsThrough(toStretch(blocks), 'forwards', length)].flat(), blocks.flat());
   }
 });

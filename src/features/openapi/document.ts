@@ -1,4 +1,4 @@
-import { wordsOf } from '../../auth/access.ts';
+import { listWords } from '../../auth/access.ts';
 import { sessionCookie, sessionUserField, takesKeys } from '../../api/authenticate.ts';
 import type { Route, RoutedCollection } from '../../api/call.ts';
 import { idempotencyKeyPattern } from '../../http/idempotency-key.ts';
@@ -6,7 +6,7 @@ import { problems } from '../../base/errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts';
 import { version } from '../../base/version.ts';
 import { decidingNames } from '../../collections/permissions.ts';
-import { operatorsOf } from '../../lists/filters.ts';
+import { listOperators } from '../../lists/filters.ts';
 import { listParameters, sortableNames } from '../../lists/query.ts';
 import { splitShape } from '../../schema/field.ts';
 import { readableNames, readablePaths } from '../../schema/record.ts';
@@ -116,7 +116,7 @@ function describeLists(collection: RoutedCollection) {
   return {
     parameters: listParameters(collection),
     filters: Object.fromEntries(
-      readablePaths(fields).map(([path, field]) => [path, operatorsOf(path, field)]),
+      readablePaths(fields).map(([path, field]) => [path, listOperators(path, field)]),
     ),
     sort: sortableNames(fields),
     fields: readableNames(fields),
@@ -154,7 +154,7 @@ const problemSchema = objectSchema('Problem', problemMembers, ['errors']);
 
 function operation(route: DescribedRoute): JsonObject {
   const { operationId, summary, tag, access, body, method, conditional } = route;
-  const words = wordsOf(access).join(' or ');
+  const words = listWords(access).join(' or ');
   return {
     operationId,
     summary,
@@ -186,7 +186,7 @@ function listCredentials(route: DescribedRoute): JsonValue {
   const session = { session: [] };
   if (access === 'session') return [session];
   const keys = takesKeys(route) ? [{ apiKey: [] }] : [];
-  const isOptional = wordsOf(access).includes('optional');
+  const isOptional = listWords(access).includes('optional');
   return [...(isOptional ? [{}] : []), { bearer: [] }, session, ...keys];
 }
 

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
-import { operatorsOf } from '../../lists/filters.ts';
+import { listOperators } from '../../lists/filters.ts';
 import {
   listParameters,
   recordParameters,
@@ -28,7 +28,7 @@ interface Described {
 export function describeList(subject: ListSubject): QueryParameter[] {
   const own = describeOwn(listParameters(subject), subject);
   const filters = readablePaths(subject.fields).flatMap(([name, field]) =>
-    operatorsOf(name, field).map((operator) => describeFilter(name, field, operator)),
+    listOperators(name, field).map((operator) => describeFilter(name, field, operator)),
   );
   return [...own, ...filters.filter(({ name }) => own.every((other) => other.name !== name))];
 }

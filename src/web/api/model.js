@@ -339,12 +339,12 @@ export function inShort(value, name = '') {
 const openWords = ['public', 'optional', 'user', 'self', 'session'];
 
 /** Returns the words of access, of which one must hold. @type {(of: Collection, operation: string) => string[]} */
-export const wordsOf = ({ operations }, operation) =>
+export const listWords = ({ operations }, operation) =>
   operations[operation]?.['x-access']?.split(' or ') ?? [];
 
 /** Whether all who are signed in may do this. @type {(of: Collection, operation: string) => boolean} */
 export const isOpen = (of, operation) =>
-  wordsOf(of, operation).some((word) => openWords.includes(word));
+  listWords(of, operation).some((word) => openWords.includes(word));
 
 /** Whether a word of access is the name of a field, or `owner`. @type {(of: Collection, word: string) => boolean} */
 const isByRecord = ({ fields }, word) =>
@@ -356,7 +356,7 @@ const isByRecord = ({ fields }, word) =>
  * @type {(of: Collection, operation: string, role?: string, holds?: (word: string) => boolean) => boolean}
  */
 export const isAllowed = (of, operation, role, holds = () => true) =>
-  wordsOf(of, operation).some(
+  listWords(of, operation).some(
     (word) =>
       role === 'admin' ||
       role === word ||

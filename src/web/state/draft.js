@@ -5,7 +5,7 @@
  */
 import { call, Problem } from '../api/call.js';
 import { at } from '../api/cells.js';
-import { isOpen, leavesOf, wordsOf } from '../api/model.js';
+import { isOpen, leavesOf, listWords } from '../api/model.js';
 import { fromText, toText } from '../api/texts.js';
 import { ask } from '../lib/dialog.js';
 import { draw } from '../lib/dom.js';
@@ -109,7 +109,7 @@ const together = new Intl.ListFormat('en-GB');
 /** Says who may carry out an operation on the record of a form. @type {(of: Draft, operation: string) => string} */
 export function whoMay(of, operation) {
   const { collection, isOwner } = of;
-  const who = wordsOf(collection, operation).flatMap((word) => {
+  const who = listWords(collection, operation).flatMap((word) => {
     if (word === 'owner') return isOwner ? 'you' : `the person who created this ${collection.one}`;
     const field = collection.fields.find(({ name }) => name === word);
     if (!field) return word === 'admin' ? [] : word === 'member' ? 'members' : `the role ${word}`;

@@ -1,6 +1,6 @@
 // @ts-check
 /** Draws what stands around the views: the rail, who is signed in, and the messages. */
-import { showNumber, wordsOf } from '../api/model.js';
+import { showNumber, listWords } from '../api/model.js';
 import { bdi, button, draw, h, inputOf, onClick, part, set } from '../lib/dom.js';
 import { collectionOf, state } from '../state/me.js';
 import { places } from '../state/places.js';
@@ -42,7 +42,7 @@ export function drawFrame(failure, parts) {
   set('view', { hidden: !me, value: here, onchange }, options);
   set('to-sign-in', { hidden: !isReader });
   const users = collectionOf('users');
-  set('register', { hidden: !!me || !users || !wordsOf(users, 'create').includes('optional') });
+  set('register', { hidden: !!me || !users || !listWords(users, 'create').includes('optional') });
   set(
     'who',
     { hidden: !me, 'aria-label': `${me?.name} ${me?.role}` },

@@ -12,7 +12,7 @@ import {
   showNumber,
   targetOf,
   toShow,
-  wordsOf,
+  listWords,
 } from '../api/model.js';
 import { ask } from '../lib/dialog.js';
 import { bdi, button, chip, h, inputOf, onClick, part, set } from '../lib/dom.js';
@@ -292,7 +292,7 @@ function table(collection) {
   const { rows, selected } = list;
   const shown = columnsOf(collection);
   // Owners may select and change where all that is listed is their own.
-  const isMine = parameter('owner') !== '' || wordsOf(collection, 'list').join() === 'owner';
+  const isMine = parameter('owner') !== '' || listWords(collection, 'list').join() === 'owner';
   const may = (/** @type {string} */ operation, /** @type {Row} */ row) =>
     allows(collection, operation, (word) =>
       word === 'owner' ? isMine : [row[word] ?? []].flat().some((id) => id === state.me?.id),
