@@ -50,7 +50,7 @@ export interface User {
   readonly role: string;
 }
 
-/** What creates a user. Without a password the user cannot sign in. */
+/** The fields of a new user. Without a password the user cannot sign in. */
 export interface UserInput {
   readonly name: string;
   readonly email: string;
@@ -76,7 +76,7 @@ export interface ProgramUsers extends ProgramCollection<
   setPassword(id: number, password: string, options?: WriteOptions): Promise<void>;
 }
 
-/** How an app is. */
+/** The state of an app. */
 export interface AppStatus {
   readonly state: StoreState;
   /** Why it should get no requests now; `undefined` if it should. */
@@ -138,10 +138,10 @@ export interface App {
   single<const C extends string | { readonly name: string }>(
     single: C,
   ): ProgramSingle<Single<C, Input<C>>, Single<C, Output<C>>, Single<C, Patch<C>>>;
-  /** The users. @throws OptionError where there are none */
+  /** The users. @throws OptionError if there are none */
   readonly users: ProgramUsers;
   /**
-   * What `ifVersion` takes: the entity tag. @throws OptionError for no record of this app
+   * Returns the entity tag of a record, for `ifVersion`. @throws OptionError for no record of this app
    *
    * @example
    *     const task = app.collection(tasks).get(1);
@@ -172,9 +172,9 @@ export interface App {
   authenticate(request: IncomingMessage | Request): Promise<Caller>;
   status(): AppStatus;
 
-  /** Reads the key file again. @throws KeyRingError; the former keys stay in use */
+  /** Reads the key file again. @throws KeyRingError; the previous keys stay in use */
   reloadKeys(): Promise<void>;
-  /** Replaces the certificate. @throws the errors of node:tls; the former one stays */
+  /** Replaces the certificate. @throws the errors of node:tls; the previous one stays */
   renewTls(tls: TlsTexts): void;
 }
 
@@ -256,7 +256,7 @@ function assembleApp(inside: Application, records: Records): App {
       server.notifyIdle();
     }
   };
-  // Not spread, because `users` is asked for only where there are users.
+  // Not spread, because `users` is read only if there are users.
   return Object.assign(records, {
     async listen(options: Parameters<App['listen']>[0]) {
       checkMembers('app.listen', options, { port: 'any', host: 'any', tls: 'object' });
@@ -301,7 +301,7 @@ function checkTls(tls: TlsTexts): void {
       throw new OptionError(`Cannot use tls: ${name} must be given`, 'tls');
 }
 
-/** The row for which `app.authenticate` looks at credentials. */
+/** The row that `app.authenticate` authenticates for. */
 const credentials = { access: 'optional' } as const;
 
 /** Returns what reads and writes records. */

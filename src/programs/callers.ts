@@ -4,7 +4,7 @@ import { OptionError } from '../config/options.ts';
 import type { UserRecord } from '../accounts/records.ts';
 import type { Collection } from '../store/store.ts';
 
-/** Who calls. `app.authenticate` makes it, and `as` takes it. */
+/** A caller. `app.authenticate` resolves to it, and `as` takes it. */
 export interface Caller {
   /** `local`: the program itself, and everybody on this machine with `auth: 'none'`. */
   readonly kind: 'anonymous' | 'local' | 'bearer' | 'session' | 'key';
@@ -13,7 +13,7 @@ export interface Caller {
   readonly role?: string;
 }
 
-/** Who a call is made for. */
+/** The caller that a call is made for. */
 export interface As {
   /** A caller, or the id of a user. Absent: the program itself, which may do everything. */
   readonly as?: Caller | number;
@@ -39,7 +39,7 @@ export function toCaller(principal: Principal): Caller {
 
 /**
  * Returns who a call is made for.
- * @throws OptionError where `as` is there and is neither a caller nor an id, so that nobody becomes
+ * @throws OptionError if `as` is present and is neither a caller nor an id, so that nobody becomes
  *   the program by mistake; CairnError `actor_changed` for a user who is not there
  */
 export function findPrincipal(options: As, users: Collection<UserRecord>): Principal {

@@ -19,7 +19,7 @@ import type { StoredRecord, Transaction } from '../store/store.ts';
 import { findPrincipal, type As } from './callers.ts';
 import { checkMembers, toId, toJson, toName, refuseMore, type MemberKinds } from './given.ts';
 
-/** What a change requires. */
+/** The conditions of a change. */
 export interface WriteOptions extends As {
   /** The version that is changed, of `app.versionOf`. Another one: `precondition_failed`. */
   readonly ifVersion?: string | undefined;
@@ -34,13 +34,13 @@ export interface ListOptions<W, S extends string = string> extends As {
   readonly limit?: number | undefined;
   /** `next` of the page before. */
   readonly after?: string | undefined;
-  /** Whether to count all records that pass the filters. */
+  /** True to count all records that pass the filters. */
   readonly total?: boolean | undefined;
 }
 
 export interface ListPage<O> {
   readonly records: readonly O[];
-  /** What `after` takes; `undefined` on the last page. */
+  /** The value of `after` for the next page; `undefined` on the last page. */
   readonly next: string | undefined;
   /** Absent unless it was asked for. */
   readonly total?: number;
@@ -58,15 +58,15 @@ export interface ProgramCollection<
   S extends string = string,
 > {
   readonly name: string;
-  /** `undefined` if there is no record with this id. @throws CairnError where `as` may not read */
+  /** `undefined` if there is no record with this id. @throws CairnError if `as` may not read */
   get(id: number | string, options?: As): O | undefined;
   /** A page. @throws CairnError `invalid_query` for a filter that is not known */
   list(options?: ListOptions<W, S>): Promise<ListPage<O>>;
   /** All records, page by page. Records that are written meanwhile may be among them. */
   all(options?: Omit<ListOptions<W, S>, 'after' | 'total'>): AsyncGenerator<O, void, undefined>;
-  /** How many records pass the filters. */
+  /** Returns the number of records that pass the filters. */
   count(options?: Pick<ListOptions<W>, 'where'> & As): number;
-  /** @throws CairnError `validation_failed`, `not_unique`, and those of every write */
+  /** @throws CairnError `validation_failed`, `not_unique`, and the errors of every write */
   create(record: I, options?: As): Promise<O>;
   /** Replaces a record as PUT does. @throws CairnError as `change` */
   replace(id: number | string, record: I, options?: WriteOptions): Promise<O>;
@@ -75,7 +75,7 @@ export interface ProgramCollection<
    *   `precondition_failed`
    */
   change(id: number | string, patch: P, options?: WriteOptions): Promise<O>;
-  /** @throws CairnError `not_found`, `still_referenced`, and those of every write */
+  /** @throws CairnError `not_found`, `still_referenced`, and the errors of every write */
   remove(id: number | string, options?: WriteOptions): Promise<void>;
 }
 
@@ -94,7 +94,7 @@ export interface DeclaredCollection<
 /** A single resource for a program. With `as`, it has the access rules of requests. */
 export interface ProgramSingle<I = JsonValue, O = JsonValue, P = JsonValue> {
   readonly name: string;
-  /** `undefined` until it is first set. @throws CairnError where `as` may not read */
+  /** `undefined` until it is first set. @throws CairnError if `as` may not read */
   get(options?: As): O | undefined;
   /** Sets it as PUT does. @throws CairnError as `change` of a collection */
   replace(value: I, options?: WriteOptions): Promise<O>;
@@ -102,7 +102,7 @@ export interface ProgramSingle<I = JsonValue, O = JsonValue, P = JsonValue> {
   change(patch: P, options?: WriteOptions): Promise<O>;
 }
 
-/** The methods: by which operation access to them is decided, and the options that they take. */
+/** The methods, with the operation that decides who may call them, and their options. */
 const asOption = { as: 'any' } as const;
 const writeOptions = { ...asOption, ifVersion: 'text' } as const;
 const countOptions = { ...asOption, where: 'object' } as const;
@@ -127,7 +127,7 @@ export interface Found {
   readonly operations: ProgramOperations;
 }
 
-/** What a program has of an app: its collections, who calls, and its transactions. */
+/** A program's view of an app: its collections, its callers and its transactions. */
 export class Program {
   readonly data: Data;
   readonly pool: ListPool;
@@ -242,7 +242,7 @@ export class ProgramOperations {
 /** The parameters of a list that have options of their own. */
 const listOwn = ['limit', 'offset', 'cursor', 'sort', 'fields', 'embed'];
 
-/** @throws OptionError for what is no text, number or boolean */
+/** @throws OptionError for anything but a text, a number or a boolean */
 function toTexts(name: string, given: unknown): string[] {
   const all: readonly unknown[] = Array.isArray(given) ? given : [given];
   if (!all.every(isScalar))
@@ -252,7 +252,7 @@ function toTexts(name: string, given: unknown): string[] {
   return all.map(String);
 }
 
-/** What a program sends is checked. */
+/** Records of any type, because they are checked. */
 type Sending = DeclaredCollection<unknown, JsonValue, unknown>;
 
 /** Returns a single resource, which is the record with the only id. */
@@ -305,7 +305,7 @@ function createReads(
       operations.admit('all', options);
       let after: string | undefined;
       do {
-        // A copy has the members of its own alone, and who asks may be inherited.
+        // A copy has only own members, and `as` may be inherited.
         const asker = 'as' in options && { as: options.as };
         const page: ListPage<JsonValue> = await list({ ...options, ...asker, after });
         yield* page.records;
@@ -337,7 +337,7 @@ interface Plan<T> {
   readonly run: (tx: Transaction, prepared?: Prepared) => T;
 }
 
-/** Returns the checks of each write. `caller` is that of a transaction, which has no `as`. */
+/** Returns the checks of each write. In a transaction, `caller` takes the place of `as`. */
 export function planWrites(operations: ProgramOperations, caller?: Principal) {
   const { resource, collection } = operations.served;
   const { create, ...bodies } = collection.bodies;

@@ -7,7 +7,7 @@ import { isObject } from '../schema/declaration.ts';
 
 /** The checks of what a program passes, which may be plain JavaScript. */
 
-/** What a member may be, besides undefined. */
+/** The kind of each member, which may also be undefined. */
 export interface MemberKinds {
   readonly [name: string]: keyof typeof kinds;
 }
@@ -25,7 +25,7 @@ const kinds = {
 };
 
 /**
- * Checks that `given` is an object with members of `what` alone, each of its kind.
+ * Checks that `given` is an object with only the members of `what`, each of its kind.
  * @throws OptionError that names the member: it would have no effect, or another one than is meant
  */
 export function checkMembers(
@@ -48,7 +48,7 @@ export function checkMembers(
   }
 }
 
-/** @throws OptionError for a further argument, such as who asks beside the options: it has no effect */
+/** @throws OptionError for a further argument, such as an `as` after the options: it has no effect */
 export function refuseMore(what: string, more: readonly never[]): void {
   if (more.length > 0)
     throw new OptionError(`Cannot use more arguments: ${what} takes one object of options`, what);
@@ -57,7 +57,7 @@ export function refuseMore(what: string, more: readonly never[]): void {
 /** Returns the name of a collection that is given by its declaration or its name. */
 export const toName = (given: unknown): string => String(isObject(given) ? given['name'] : given);
 
-/** @throws OptionError for what is no number or text */
+/** @throws OptionError for anything but a number or a text */
 export function toId(id: unknown): RecordId {
   if (typeof id === 'string' || (typeof id === 'number' && !Number.isNaN(id))) return recordId(id);
   throw new OptionError(`Cannot use the id ${String(id)}: it is a number or a text`, 'id');
@@ -87,13 +87,13 @@ export function toJson(value: unknown, at = '', depth = 1): JsonValue {
 /** Returns a value as JSON text. @throws TypeError as `toJson` */
 export const jsonText = (value: unknown): string => JSON.stringify(toJson(value));
 
-/** Whether an object is of no class. */
+/** True if an object has no class. */
 export function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
-/** Whether a value is a promise, of whatever class. */
+/** True if a value is a promise of any class. */
 export const isThenable = (value: unknown): boolean => typeof Object(value).then === 'function';
 
 /** @throws TypeError for a promise: its rejection must not end the process */

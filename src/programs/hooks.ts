@@ -25,7 +25,7 @@ export interface Change<O = JsonObject> {
   readonly collection: string;
   readonly operation: 'create' | 'update' | 'remove';
   readonly id: number | string;
-  /** Who it is written for. */
+  /** The caller that it is written for. */
   readonly caller: Caller;
   /** `undefined` for `create`. */
   readonly before: O | undefined;
@@ -88,7 +88,7 @@ export interface Hooks {
 /**
  * Returns what calls `hooks` with the changes of declared collections and of users. `onError`
  * receives the errors of `afterWrite`.
- * @throws OptionError for what are no hooks
+ * @throws OptionError for anything but hooks
  */
 export function hooked(
   hooks: Hooks,
@@ -120,7 +120,7 @@ export function hooked(
   };
 }
 
-/** Plain JavaScript may give anything. What a class has besides is its own. @throws OptionError */
+/** Plain JavaScript may give anything. An instance of a class may have other members. @throws OptionError */
 function checkHooks(hooks: Hooks): void {
   const { beforeWrite, afterWrite } = Object(hooks);
   const isOwn = isObject(hooks) && !isPlain(hooks);

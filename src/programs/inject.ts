@@ -17,7 +17,7 @@ export interface PlainRequest {
   readonly body?: string | Uint8Array | undefined;
   /** The caller's address; `127.0.0.1` if absent. */
   readonly address?: string | undefined;
-  /** Ends a reply that has no end, such as that of `GET /changes`. */
+  /** Ends a reply that has no end, such as the reply to `GET /changes`. */
   readonly signal?: AbortSignal | undefined;
   /** Called with each piece of a streamed body as it comes. `body` is then empty. */
   readonly onPiece?: ((piece: string) => void) | undefined;
@@ -30,7 +30,7 @@ export interface PlainReply {
   readonly body: string;
 }
 
-/** How a request of `app.fetch` came. */
+/** The origin of a request of `app.fetch`. */
 export interface FetchOptions {
   /** The caller's address; `127.0.0.1` if absent. A server for others gives it. */
   readonly address?: string | undefined;

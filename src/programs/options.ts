@@ -44,7 +44,7 @@ export interface AppOptions extends SomeSettings, Omit<BasicOptions, 'collection
    */
   readonly collections?: readonly (CollectionDefinition | CollectionDeclaration)[] | undefined;
   /**
-   * What `createLog` makes, or anything with `info`, `warn` and `error`. Absent: only errors of the
+   * The result of `createLog`, or anything with `info`, `warn` and `error`. Absent: only errors of the
    * server itself are written, to standard error.
    */
   readonly log?: Log | SimpleLog | undefined;
@@ -55,7 +55,7 @@ export interface AppOptions extends SomeSettings, Omit<BasicOptions, 'collection
 }
 
 /**
- * Checks options, and adds the defaults. What remains is held by their types.
+ * Checks options, and adds the defaults. Types hold the rest.
  * @throws OptionError for one that is unknown or not allowed
  */
 export function completeOptions(options: AppOptions): CompleteOptions {
@@ -99,7 +99,7 @@ export interface SimpleLog {
   error(message: string): void;
 }
 
-/** @throws OptionError for what is no log */
+/** @throws OptionError for anything but a log */
 function toLog(log: AppOptions['log'] = defaultOptions.log): Log {
   if ('message' in log) return log;
   for (const level of ['info', 'warn', 'error'] as const) {
@@ -121,7 +121,7 @@ function toLog(log: AppOptions['log'] = defaultOptions.log): Log {
   };
 }
 
-/** Returns the declarations of collections, some of which may be definitions. @throws OptionError */
+/** Returns the declarations of collections, given as declarations or as definitions. @throws OptionError */
 function declaredBy({ collections = [], items, users, roles }: AppOptions) {
   const definitions = collections.map((one): unknown => Object(one).definition ?? one);
   try {
@@ -129,7 +129,7 @@ function declaredBy({ collections = [], items, users, roles }: AppOptions) {
     return parseDeclarations(all, takenNames(users)).collections;
   } catch (error) {
     if (!(error instanceof DeclarationError)) throw error;
-    // Each mistake begins with its pointer, and a field may be called `roles`, too.
+    // Each mistake begins with its pointer, and a field may be called `roles` as well.
     const option = /(?<!\S)\/roles\b/.test(error.message) ? 'roles' : 'collections';
     throw new OptionError(`Cannot serve the collections: ${error.message}`, option);
   }
@@ -158,7 +158,7 @@ export function defineCollection<const D extends CollectionDefinition>(
   }
 }
 
-/** The options that are no settings. Those that may be anything are checked where they are used. */
+/** The options that are not settings. Each `any` is checked by the code that uses it. */
 const otherOptions = {
   directory: 'any',
   cluster: 'object',

@@ -22,15 +22,15 @@ import { checkMembers, isThenable, jsonText, refusePromise } from './given.ts';
 import type { NoPromise, Stored } from './types.ts';
 import { programTransaction, type ProgramTransaction } from './write.ts';
 
-/** A request to a route of one's own: authenticated, authorized, read and validated. */
+/** A request to a route of your own: authenticated, authorized, read and validated. */
 export interface RouteCall<B, Q, A, I = number | string> {
-  /** Who calls: what `as` takes, with `kind`, and `user` and `role` of a user. */
+  /** The caller, for `as`: its `kind`, and the `user` and `role` of a user. */
   readonly caller: Caller;
   /** The `{id}` of the path: a number where the collection before it has those, such as `users`. */
   readonly id: I;
   readonly query: Q;
   readonly body: B;
-  /** That of `request`. */
+  /** The signal of `request`. */
   readonly signal: AbortSignal;
   readonly request: {
     /** As in the log and in `X-Request-Id`. */
@@ -56,9 +56,9 @@ export interface RouteDefinition<
   readonly method: Method;
   /** May have one `{id}`: `/tasks/{id}/finish`. */
   readonly path: P;
-  /** `public`, `optional`, `user`, `session`, `admin` or a role; several, of which one must hold. */
+  /** `public`, `optional`, `user`, `session`, `admin` or a role; one of several must hold. */
   readonly access: string | readonly string[];
-  /** What it does, for the OpenAPI document. */
+  /** The purpose of the route, for the OpenAPI document. */
   readonly summary: string;
   /** The parameters of the query. Absent: a query is refused. */
   readonly query?: Q;
@@ -95,7 +95,7 @@ export interface OwnRoute<A> extends Omit<
   write?(tx: ProgramTransaction, call: RouteCall<never, never, A, never>): unknown;
 }
 
-/** What a route has. */
+/** The members of a route. */
 export const routeKinds = {
   method: 'text',
   path: 'text',
@@ -180,10 +180,10 @@ export function reply(
   return new RouteReply(status, body, headers);
 }
 
-/** What routes of one's own need of an app. */
+/** The parts of an app that a program's routes need. */
 export interface RouteTools {
   readonly registry: Registry;
-  /** What ends the signals of the handlers that the app waits for. */
+  /** Each ends the signal of a handler that the app waits for. */
   readonly waiting: Set<AbortController>;
   /** Returns the app, which there is when a request comes. */
   readonly running: () => Running;
@@ -230,7 +230,7 @@ function answer(own: OwnRoute<never>, call: Call, tools: RouteTools): Reply | Pr
   const { app, program } = tools.running();
   const closing = new AbortController();
   const given = toHandlerCall(call, parseParameters(own.query, call.query), app, closing.signal);
-  // What a route reads has been checked by its own shapes.
+  // The shapes of the route have checked its query and body.
   const typed = given as unknown as RouteCall<never, never, never, never>;
   if (own.write === undefined) {
     const value = own.handle?.(typed);
@@ -268,13 +268,13 @@ async function handled(
   const { status, headers, url } = value;
   if (status === 0) throw new TypeError(`The handle of ${own.path} returned Response.error()`);
   const body = await readBytes(value, request.signal, holder);
-  // What fetch has received, it has decoded.
+  // fetch decodes the responses that it receives.
   const received = [...headers].filter(([name]) => url === '' || name !== 'content-encoding');
   return sentAs(status, new Headers(received), body);
 }
 
 /**
- * Reads a response until the signal ends. @throws TypeError where it is too long; CairnError
+ * Reads a response until the signal ends. @throws TypeError if it is too long; CairnError
  * `overloaded` where the caller's share has no room for it
  */
 async function readBytes(
@@ -285,7 +285,7 @@ async function readBytes(
   const chunks: Uint8Array[] = [];
   if (body === null) return Buffer.concat(chunks);
   const reader = body.getReader();
-  // What makes the bytes, such as another server, is told that nobody waits for them.
+  // The source of the bytes, such as another server, learns that nobody waits for them.
   const cancel = (): void => void reader.cancel().catch(() => undefined);
   if (signal.aborted) cancel();
   signal.addEventListener('abort', cancel);
@@ -307,10 +307,10 @@ async function readBytes(
   }
 }
 
-/** What a chunk takes besides its bytes, of which it may have one. */
+/** The memory of a chunk in addition to its bytes; it may have only one. */
 const chunkBytes = 256;
 
-/** Returns what a handler has answered, as a reply. @throws TypeError for what is no JSON */
+/** Returns what a handler has answered, as a reply. @throws TypeError for anything but JSON */
 function toReply(value: unknown): Reply {
   if (value === undefined) return noContent();
   if (!(value instanceof RouteReply)) return unstoredReply(200, jsonText(value));
@@ -320,12 +320,12 @@ function toReply(value: unknown): Reply {
   const isPlain = typeof body === 'string' || body instanceof Uint8Array;
   if (content !== undefined)
     named.set('content-type', isPlain ? 'text/plain; charset=utf-8' : 'application/json');
-  // What no field can have is found here, where nothing is written or sent yet.
+  // A value that no header can have throws here, before anything is written or sent.
   for (const [name, one] of Object.entries(headers)) named.set(name, one);
   return sentAs(status, named, content);
 }
 
-/** Returns bytes and texts as they are, and all else as JSON. @throws TypeError for what is none */
+/** Returns bytes and texts unchanged, and anything else as JSON. @throws TypeError */
 function toContent(body: unknown): string | Buffer | undefined {
   if (body === undefined || typeof body === 'string') return body;
   if (body instanceof Uint8Array) return Buffer.from(body.buffer, body.byteOffset, body.byteLength);
@@ -336,7 +336,7 @@ function toContent(body: unknown): string | Buffer | undefined {
 function sentAs(status: number, headers: Headers, body: string | Buffer | undefined): Reply {
   const fields = [...headers].filter(([name]) => !ofSender.has(name)).flat();
   const content = bodyless.has(status) ? undefined : body;
-  // In pairs: those of the answer go before, since two policies would both hold.
+  // In pairs. A header of the reply replaces ours, because two policies would both hold.
   const guards = apiFields.filter((_, at) => !headers.has(apiFields[at - (at % 2)] ?? ''));
   return { status, fields: [...fields, ...guards], body: content };
 }

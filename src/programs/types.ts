@@ -4,7 +4,7 @@ import type { Field, Shape } from '../schema/field.ts';
 
 /** The types of records, which follow from the definition of their collection. */
 
-/** What a synchronous function returns: one that is `async` does not compile. */
+/** The result of a synchronous function: an `async` one does not compile. */
 export type NoPromise =
   Scalar | bigint | symbol | null | undefined | void | (object & { readonly then?: never });
 
@@ -19,7 +19,7 @@ export type Output<C> =
       : OwnId<D> & Stored<FieldsOf<D>, []> & Times<D> & More<D>
     : JsonObject;
 
-/** What creates or replaces a record: members that are optional or have a default may be absent. */
+/** The body that creates or replaces a record: members that are optional or have a default may be absent. */
 export type Input<C> =
   DefinitionOf<C> extends infer D extends CollectionDefinition
     ? D extends { readonly value: infer F }
@@ -27,7 +27,7 @@ export type Input<C> =
       : GivenId<D> & Sent<FieldsOf<D>, []> & More<D>
     : JsonObject;
 
-/** A merge patch (RFC 7396): null removes a member, or is stored where it is a value. */
+/** A merge patch (RFC 7396): null removes a member, or is stored if it is a value. */
 export type Patch<C> =
   DefinitionOf<C> extends infer D extends CollectionDefinition
     ? D extends { readonly value: infer F }
@@ -107,7 +107,7 @@ export type ReferenceName<C> = FieldNames<
   { readonly to: string } | { readonly of: { readonly to: string } }
 >;
 
-/** What a list is sorted by: a field, or a member of an object; "-" before it reverses the order. */
+/** A term of the order of a list: a field, or a member of an object; "-" before it reverses the order. */
 export type SortTerm<C> = Reversible<SortName<C>>;
 
 export type Reversible<N extends string> = N | `-${N}`;

@@ -30,7 +30,7 @@ export interface TransactionSingle<I = JsonValue, O = JsonValue, P = JsonValue> 
 
 /**
  * The records of a collection, as the transaction leaves them. `U` are the fields with unique values,
- * `R` those that refer.
+ * `R` the fields that refer.
  */
 export interface TransactionCollection<
   I = JsonObject,
@@ -52,11 +52,11 @@ export interface TransactionCollection<
 
 /** Records that are read one by one. */
 export interface Members<O = JsonObject> extends Iterable<O> {
-  /** How many there are. */
+  /** The number of records. */
   readonly count: number;
 }
 
-/** What a program sends is checked. */
+/** Records of any type, because they are checked. */
 interface Sending extends TransactionCollection<unknown, JsonValue, unknown> {
   get(id: number | string, options?: object): JsonValue | undefined;
   create(record: unknown, options?: object): JsonValue;
@@ -94,7 +94,7 @@ function transactionCollection(
       plan(...given).run(tx);
   const { create, replace, change, remove } = planWrites(operations, principal);
   return {
-    // Plain JavaScript may pass options, of which it has none.
+    // Plain JavaScript may pass options, although it takes none.
     get(id, options = {}) {
       operations.admit('get', options, id, principal);
       const record = served.read(principal, toId(id), tx);

@@ -14,12 +14,12 @@ import type { StoreStatus } from '../../store/store.ts';
 
 export interface OfflineOptions extends Omit<LockOptions, 'files' | 'onNotice'> {
   /**
-   * What lets callers in. A backup holds it; neither a restore nor a repair with losses
+   * The credentials of callers. A backup holds it; neither a restore nor a repair with losses
    * brings it back.
    */
   readonly credentials: {
     readonly collections: readonly string[];
-    /** The file of the keys, beside the records. */
+    /** The file of the keys, next to the records. */
     readonly keyFile: string;
   };
   /** Takes a few words for each step that may take long. */
@@ -35,16 +35,16 @@ export interface CopyOptions extends OfflineOptions {
   readonly restores: boolean;
 }
 
-/** What a check finds; `tables` are absent where a start would be refused. */
+/** The result of a check; `tables` are absent if a start would be refused. */
 interface Checked extends Inspection {
   readonly notices: readonly string[];
   readonly tables?: ReadStore['tables'];
 }
 
-/** What a check or a repair finds: the records of each collection, and the damage. */
+/** The records of each collection, and the damage. */
 export interface Inspection {
   readonly collections: StoreStatus['collections'];
-  /** The damage that was found; empty where a start would succeed. */
+  /** The damage that was found; empty if a start would succeed. */
   readonly damage: readonly StoreDamageError[];
 }
 
@@ -55,7 +55,7 @@ export interface Copy {
 }
 
 /**
- * How many ids are skipped where it is unknown which ones were given: none may be given
+ * The number of ids that are skipped if nobody knows which ones were given: none may be given
  * twice.
  */
 const idsSkipped = 1_000_000;
@@ -87,7 +87,7 @@ export async function checkStore(files: Files, makeTables: () => Tables): Promis
 /**
  * Reads the store in `source`, as a backup or for a restore, and writes nothing. A server
  * may go on writing to it: the copy is the state after one of its commits.
- * @throws CairnError `not_found` where no store is there; StoreDamageError
+ * @throws CairnError `not_found` if there is no store; StoreDamageError
  */
 export async function readCopy(source: Files, options: CopyOptions): Promise<Copy> {
   const { restores, random, onProgress } = options;
@@ -102,7 +102,7 @@ export async function readCopy(source: Files, options: CopyOptions): Promise<Cop
  * `target`, with a new epoch. Where anything is lost, skips ids, so that none is given
  * again, and ends credentials, because their users may be lost. Writes nothing where
  * nothing is damaged.
- * @throws CairnError `write_refused` where `target` is not empty; LockedError;
+ * @throws CairnError `write_refused` if `target` is not empty; LockedError;
  *   StoreDamageError for damage that cannot be repaired
  */
 export async function repairStore(

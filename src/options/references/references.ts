@@ -21,7 +21,7 @@ import {
   type Target,
 } from '../../collections/registry.ts';
 
-/** What was referred to before is not checked again. */
+/** Ids that the record had before are not checked again. */
 const check: ReferenceRules['check'] = (tx, principal, { outgoing }, input, before) => {
   const issues: Issue[] = [];
   for (const { name, field, to } of outgoing) {
@@ -45,8 +45,8 @@ const check: ReferenceRules['check'] = (tx, principal, { outgoing }, input, befo
 };
 
 /**
- * What is removed or changed is collected first, so the order of references does not matter, and
- * they may be circular.
+ * Collects all that is removed or changed first, so the order of references does not matter, and they
+ * may be circular.
  */
 const remove: ReferenceRules['remove'] = (tx, principal, of, record, now, most) => {
   const removal = new Removal(of, record, most);
@@ -61,10 +61,10 @@ const remove: ReferenceRules['remove'] = (tx, principal, of, record, now, most) 
   tx.whole(() => removal.write(tx, principal, now));
 };
 
-/** The rules of references, which are loaded where a declared field refers to records. */
+/** The rules of references, which are loaded if a declared field refers to records. */
 export const references: ReferenceRules = { embeddablesOf, embed, check, remove };
 
-/** What goes along when a record is removed. */
+/** The records that change when a record is removed. */
 class Removal {
   /** The removed records, each with its collection. It grows while it is read. */
   readonly removed: [Target, StoredRecord][] = [];
@@ -111,7 +111,7 @@ class Removal {
       const those = refusing.filter(({ reference }) => reference.from === from);
       const count = new Set(those.map(({ referrer }) => referrer.id)).size;
       const counted = count === 1 ? '1 record refers' : `${count} records refer`;
-      // How many records there are is for a caller that may list them.
+      // Only a caller that may list the records learns their number.
       const listed = permissionOf(from.access, principal, 'list');
       const isKnown = those.every(({ referrer }) => includes(listed, referrer));
       const refer = isKnown ? counted : 'records refer';

@@ -30,7 +30,7 @@ export class SingleResource extends CollectionResource {
     this.#clock = tools.clock;
   }
 
-  /** Sets the resource, which has one id. @throws CairnError as that of a collection */
+  /** Sets the resource, which has one id. @throws CairnError as for a collection */
   override change(
     tx: Transaction,
     { precondition }: Target,
@@ -53,7 +53,7 @@ export class SingleResource extends CollectionResource {
   }
 }
 
-/** Returns the routes of a single resource: those of a record with the only id. */
+/** Returns the routes of a single resource: the routes of a record with the only id. */
 export function singleRoutes(
   operations: Operations<NewEntry, EntryDraft>,
   options: CollectionOptions,

@@ -47,7 +47,7 @@ const usable = (given: string): string =>
     .replace(/^(?=-|$)/, '_')
     .slice(0, nameLengthMax);
 
-/** Whether a member of a file is a collection, and not one value. */
+/** True if a member of a file is a collection instead of one value. */
 export const areRecords = (value: JsonValue): value is readonly JsonObject[] =>
   Array.isArray(value) && value.every((one: JsonValue) => isJsonObject(one));
 
@@ -94,7 +94,7 @@ export function notesOf(name: string, changed: ReadonlyMap<string, number>): str
   );
 }
 
-/** What a file is declared as. */
+/** The declaration of a file. */
 export interface MadeDeclaration {
   /** For `--collections`, with a line for each field. */
   readonly declaration: string;
@@ -180,7 +180,7 @@ const guesses: readonly Field[] = [
 
 const fits = (field: Field, value: JsonValue): boolean => ruleViolation(field, value) === undefined;
 
-/** Returns the values of a member that are no null. */
+/** Returns the values of a member that are not null. */
 const valuesOf = (records: readonly JsonObject[], name: string): readonly JsonValue[] =>
   records
     .map((record) => (Object.hasOwn(record, name) ? (record[name] ?? null) : null))
@@ -201,7 +201,7 @@ function anyLike(values: readonly JsonValue[]): object {
   return { ...anyValue, ...(like !== undefined && { like }) };
 }
 
-/** A field such as `postId` refers to `posts` where it has ids of those alone. */
+/** A field such as `postId` refers to `posts` if all its values are ids of `posts`. */
 function referenceOf(
   field: string,
   values: readonly JsonValue[],

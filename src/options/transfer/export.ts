@@ -4,7 +4,7 @@ import { representationWriter } from '../../schema/record.ts';
 import { storedRecordParser } from '../../schema/stored.ts';
 import type { Image } from '../../store/format/snapshot.ts';
 
-/** What is exported of a collection. */
+/** The parts of a declaration that an export needs. */
 export type Exported = Pick<CollectionDeclaration, 'name' | 'fields' | 'isSingle'>;
 
 type Out = (text: string) => void | Promise<void>;

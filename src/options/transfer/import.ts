@@ -23,24 +23,24 @@ import type { Store, Transaction } from '../../store/store.ts';
 import { areRecords, notesOf, withUsableIds, type Named } from './declare.ts';
 import { inMiB } from './file.ts';
 
-/** How far ids may lie apart: a record far from all others takes 8 KiB of memory. */
+/** The most ids for each record: a record far from all others takes 8 KiB of memory. */
 const idsPerRecordMax = 64;
 const idsFree = 1_000_000;
 
 /**
- * The most text of a commit, which is written and read at once. It has room for 4 million records,
- * of which a Map takes 16 million.
+ * The most text of a commit, which is written and read at once. It has room for 4 million
+ * records, and a Map holds 16 million.
  */
 const commitBytesMax = 256 * 1024 * 1024;
-/** What a record has in a commit beside its own members and the name of its collection. */
+/** The text of a record in a commit besides its members and the name of its collection. */
 const entryBytes = 64;
 
 /** The records of a file for one collection, as its declaration has them. */
 interface Arrival {
   readonly collection: Declared;
-  /** Those that follow the rules of their fields, and their places in the file. */
+  /** The valid records, each with its place in the file. */
   readonly records: (readonly [record: NewRecord, pointer: string])[];
-  /** How many records get another id, by what is wrong with theirs. */
+  /** The number of records that get another id, by the fault of their own id. */
   readonly changed: ReadonlyMap<string, number>;
   /** The ids that the file gives, as texts. */
   readonly ids: Set<string>;
@@ -54,11 +54,11 @@ interface Created {
   readonly entries: Map<Entry, string>;
 }
 
-/** What an import has done. */
+/** The result of an import. */
 interface Imported {
-  /** How many records were added, by collection. */
+  /** The number of records that were added, by collection. */
   readonly added: ReadonlyMap<string, number>;
-  /** What a person should know, a line each. */
+  /** Lines for the person who imports. */
   readonly notes: readonly string[];
 }
 
@@ -66,7 +66,7 @@ interface Imported {
 export interface ValidMembers {
   readonly file: string;
   readonly arrivals: readonly Arrival[];
-  /** What is wrong with others, a line for each cause. */
+  /** The mistakes in other records, a line for each cause. */
   readonly mistakes: readonly string[];
 }
 
@@ -104,7 +104,7 @@ export function importMembers(
       collection: registry.get(each.collection.name) ?? each.collection,
     }));
     const all = here.map((arrival) => createRecords(tx, principal, arrival, mistakes));
-    // Records with mistakes are not there, so references to them would look wrong, too.
+    // Records with mistakes are not there, so references to them would look wrong as well.
     if (invalid.length === 0 && mistakes.lines.length === 0)
       for (const created of all) checkReferences(tx, principal, created, mistakes);
     const left = Math.max(0, memoryMaxBytes - memoryBytes);
@@ -276,8 +276,8 @@ function lackOfRoom(all: readonly Created[], left: number): string[] {
 }
 
 /**
- * Says of which records without ids the store has others with the same values: the file was probably
- * imported before.
+ * Counts the records without ids that equal records of the store: the file was probably imported
+ * before.
  */
 function addedAgain({ collection, records }: Arrival): string[] {
   const { name, fields, timestamps, isSingle } = collection;
