@@ -1,11 +1,11 @@
 // @ts-check
 /** Starts the page and opens the view that the address names. */
 import { call, session } from './api/call.js';
-import { collectionsOf } from './api/model.js';
+import { readCollections } from './api/model.js';
 import { draw, events, onClick, set } from './lib/dom.js';
 import { isChanged, mayLeaveForm, openDraft } from './state/draft.js';
 import { collectionNow, loadList } from './state/list.js';
-import { channelName, collectionOf, ownPath, state } from './state/me.js';
+import { channelName, findCollection, ownPath, state } from './state/me.js';
 import { explain, say } from './state/news.js';
 import { loadTotals } from './state/places.js';
 import {
@@ -101,7 +101,7 @@ router.arrive = async (isSameForm) => {
   draw(isView ? 'section:not([hidden]) h1' : isClosed ? rowOrTitle(former.id) : undefined);
   if (id && (collection || isOwn)) record ??= await import('./views/record.js');
   if (isOther)
-    openDraft(isOwn ? collectionOf('users') : collection, isOwn ? `${state.me?.id}` : id);
+    openDraft(isOwn ? findCollection('users') : collection, isOwn ? `${state.me?.id}` : id);
   // `#/constructor` is no view, though every object has one.
   const load = !view && Object.hasOwn(routes, id) && routes[id];
   if (!load) return;
@@ -150,7 +150,7 @@ const whoIsThere = async () =>
 /** Reads what the server is; its documentation waits for nothing else. */
 async function describe() {
   const { data: description } = await call('GET', 'openapi.json');
-  const collections = collectionsOf(description);
+  const collections = readCollections(description);
   const hasUsers = '/tokens/revoke' in description.paths;
   Object.assign(state, { description, collections, hasUsers });
   if (isGuide()) void events.run(() => router.arrive(false));

@@ -10,7 +10,7 @@ const load = (name: string): Promise<any> =>
   import(pathToFileURL(join(projectDirectory, 'src', 'web', name)).href);
 const { lineReader, toTable, withChanges } = await load('api/cells.js');
 const { readCsv, writeCsv } = await load('lib/csv.js');
-const { collectionsOf } = await load('api/model.js');
+const { readCollections } = await load('api/model.js');
 
 const things = {
   name: 'things',
@@ -48,7 +48,7 @@ async function described(): Promise<any> {
   const app = await createApp({ scryptCost: 1, auth: 'none', collections: [things] });
   const { body } = await app.inject({ target: '/openapi.json' });
   await app.close();
-  return collectionsOf(JSON.parse(body)).find(({ name }: { name: string }) => name === 'things');
+  return readCollections(JSON.parse(body)).find(({ name }: { name: string }) => name === 'things');
 }
 const collection = await described();
 

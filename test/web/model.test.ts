@@ -6,14 +6,14 @@ import { createApp } from '../support/inside.ts';
 import { projectDirectory } from '../support/source.ts';
 
 const path = join(projectDirectory, 'src', 'web', 'api', 'model.js');
-const { collectionsOf }: any = await import(pathToFileURL(path).href);
+const { readCollections }: any = await import(pathToFileURL(path).href);
 
 test('the page reads collections from their declarations, whatever the operations are called', async (t) => {
   const app = await createApp({ scryptCost: 1 });
   t.after(() => app.close());
   const { body } = await app.inject({ target: '/openapi.json' });
   const namesOf = (text: string) =>
-    collectionsOf(JSON.parse(text)).map(({ name, one, fields }: any) => [
+    readCollections(JSON.parse(text)).map(({ name, one, fields }: any) => [
       name,
       one,
       fields.map((field: any) => field.name),
@@ -39,7 +39,7 @@ test('the kind of a field is the declared one, whatever its schema says', async 
   // No pattern, format or type is left from which a kind could be guessed.
   const bare = JSON.parse(body, (name, value) => ['format', 'pattern', 'enum'].includes(name) ? undefined : value);
   const kindsOf = (wanted: string) =>
-    collectionsOf(bare).find(({ name }: any) => name === wanted).fields.map((field: any) => [field.name, field.kind]);
+    readCollections(bare).find(({ name }: any) => name === wanted).fields.map((field: any) => [field.name, field.kind]);
   assert.deepEqual(Object.fromEntries(kindsOf('jobs')), {
     id: 'integer', code: 'text', notes: 'long', due: 'time', parts: 'json', place: 'json', agentId: 'reference',
     createdAt: 'time', updatedAt: 'time',

@@ -3,7 +3,7 @@
  * Converts records to the cells of a table and back without loss. An object has a column for each of its members
  * (`address.city`), and a list is JSON in its cell. Nothing here touches the DOM.
  */
-import { leavesOf, own } from './model.js';
+import { listLeaves, own } from './model.js';
 import { fromText, isPlainText, ruleBroken } from './texts.js';
 
 /**
@@ -17,10 +17,10 @@ import { fromText, isPlainText, ruleBroken } from './texts.js';
 export const at = (record, path) => path.reduce(own, record);
 
 /** The columns of a collection by their heads: each field, or its parts. @param {readonly Field[]} fields */
-const columnsOf = (fields) =>
+const listColumns = (fields) =>
   new Map(
     fields
-      .flatMap((field) => leavesOf(field, true))
+      .flatMap((field) => listLeaves(field, true))
       .map((field) => /** @type {const} */ ([field.name.replaceAll('/', '.'), field])),
   );
 
@@ -32,7 +32,7 @@ export function toTable(fields, records) {
   const known = new Set(fields.map(({ name }) => name));
   const others = new Set(records.flatMap((record) => Object.keys(record)));
   const further = [...others].filter((name) => !known.has(name));
-  const columns = columnsOf(fields.filter(({ shown }) => shown));
+  const columns = listColumns(fields.filter(({ shown }) => shown));
   return [
     [...columns.keys(), ...further],
     ...records.map((record) => [
@@ -116,7 +116,7 @@ function fromValue({ schema, isRequired }, value) {
  * @param {Collection} collection @param {string} [decimal]
  */
 export function lineReader({ fields, isOpenEnded }, decimal) {
-  const columns = decimal ? columnsOf(fields) : new Map(fields.map((each) => [each.name, each]));
+  const columns = decimal ? listColumns(fields) : new Map(fields.map((each) => [each.name, each]));
   const known = new Map([...columns.values()].map((field) => [bare(field.label), field]));
   for (const [head, field] of columns) known.set(bare(head), field);
 

@@ -31,9 +31,9 @@ const forTimes = ['gt', 'lt'];
 const operands = { in: 'text', exists: 'boolean', last: 'integer' };
 
 /** @param {ApiDescription} description @returns {Collection[]} */
-export function collectionsOf({ paths, components: { schemas }, 'x-collections': all }) {
+export function readCollections({ paths, components: { schemas }, 'x-collections': all }) {
   /** @type {(of?: Content) => Schema | undefined} */
-  const schemaOf = ({ content } = {}) => {
+  const findSchema = ({ content } = {}) => {
     const { schema } = content?.['application/json'] ?? {};
     return schema?.$ref ? schemas[schema.$ref.split('/').at(-1) ?? ''] : schema;
   };
@@ -44,23 +44,23 @@ export function collectionsOf({ paths, components: { schemas }, 'x-collections':
     const { get: read, patch: change, delete: remove } = one;
     const shapes = [
       schemas[singular.replace(/./u, (first) => first.toUpperCase())],
-      schemaOf((create ?? put)?.requestBody),
-      schemaOf(change?.requestBody),
+      findSchema((create ?? put)?.requestBody),
+      findSchema(change?.requestBody),
     ].map((shape, _, [, input]) => (value ? shapeOfValue(input) : shape));
     const names = new Set(shapes.flatMap((shape) => Object.keys(shape?.properties ?? {})));
     const declarations = new Map(
       Object.entries({ ...serverFields, id: declaration.id, value, ...declaration.fields }),
     );
     const fields = [...names].map((each) =>
-      fieldOf(each, shapes, declarations.get(each), lists?.sort),
+      readField(each, shapes, declarations.get(each), lists?.sort),
     );
     return {
       name,
       fields,
-      filters: fields.flatMap((field) => filtersOf(field, lists)),
+      filters: fields.flatMap((field) => readFilters(field, lists)),
       one: words(singular),
       title: capitalized(name),
-      nameField: nameFieldOf(fields, display),
+      nameField: chooseNameField(fields, display),
       single: !!single && (value ? 'value' : 'fields'),
       sortMax: list?.parameters?.find((each) => each.name === 'sort')?.schema.maxItems ?? 1,
       bulkMax:
@@ -81,7 +81,7 @@ export function collectionsOf({ paths, components: { schemas }, 'x-collections':
 }
 
 /** Returns the filters that a list takes for a field, in words. @type {(field: Field, lists?: Lists) => Filter[]} */
-function filtersOf(field, lists) {
+function readFilters(field, lists) {
   const { name, kind } = field;
   const isTime = kind === 'time';
   const taken = name === 'id' ? undefined : own(lists?.filters, name);
@@ -96,7 +96,7 @@ function filtersOf(field, lists) {
     const plain = { ...field, kind: operand ?? kind, schema: {}, declared: {} };
     return {
       name: operator === 'eq' ? name : `${name}:${operator}`,
-      field: operand ? plain : operator === 'has' ? elementOf(field) : field,
+      field: operand ? plain : operator === 'has' ? toElement(field) : field,
       operator: text,
     };
   });
@@ -117,7 +117,7 @@ const naming = ['title', 'name', 'label', 'subject', 'username'];
  * address, or the id. A name of several fields (`display`) stands in the place of the id.
  * @type {(fields: readonly Field[], display?: string) => string}
  */
-function nameFieldOf(fields, display) {
+function chooseNameField(fields, display) {
   const [, single] = /^\{([^{}]+)\}$/u.exec(display ?? '') ?? [];
   if (display) return single ?? 'id';
   const shown = fields.filter(({ shown, name }) => shown && !/^id$|Ids?$/u.test(name));
@@ -150,7 +150,7 @@ const serverFields = {
  * @type {(name: string, shapes: readonly (Schema | undefined)[], declared?: Declared,
  *   sortable?: readonly unknown[]) => Field}
  */
-function fieldOf(name, shapes, declared = { kind: 'integer' }, sortable) {
+function readField(name, shapes, declared = { kind: 'integer' }, sortable) {
   const [shown, created, changed] = shapes.map(
     (shape) => /** @type {Schema | undefined} */ (own(shape?.properties, name)),
   );
@@ -159,7 +159,7 @@ function fieldOf(name, shapes, declared = { kind: 'integer' }, sortable) {
     name,
     schema,
     declared,
-    label: declared.label ?? capitalized(labelOf(name, declared)),
+    label: declared.label ?? capitalized(toLabel(name, declared)),
     kind: toKind(declared),
     shown: !!shown,
     created: !!created && !created.readOnly,
@@ -174,7 +174,7 @@ function fieldOf(name, shapes, declared = { kind: 'integer' }, sortable) {
  * The words for a field: `customerId` is a customer, `itemIds` are items, and `relatedIds` are what is related.
  * @type {(name: string, declared: Declared) => string}
  */
-function labelOf(name, { to, of }) {
+function toLabel(name, { to, of }) {
   const many = of?.to;
   const base = (many ?? to) ? name.replace(/Ids?$/u, '') : name;
   return many?.startsWith(base.slice(0, -1)) ? many : base;
@@ -196,14 +196,14 @@ function toKind({ kind = 'json', multiline, of }) {
  * nested one is its path: `address/city`. With `isClosed`, an object that takes further members is one field.
  * @type {(field: Field, isClosed?: boolean) => Field[]}
  */
-export function leavesOf(field, isClosed = false) {
+export function listLeaves(field, isClosed = false) {
   const { name: path, schema: object, declared: outer, label: prefix, within = [] } = field;
   if (!object.properties || (isClosed && object.additionalProperties !== false)) return [field];
   const isNested = path.includes('/');
   return Object.entries(object.properties).flatMap(([name, schema]) => {
     const isRequired = !!object.required?.includes(name);
     const declared = outer.fields?.[name] ?? {};
-    const label = labelOf(name, declared);
+    const label = toLabel(name, declared);
     const nested = {
       ...field,
       schema,
@@ -215,12 +215,12 @@ export function leavesOf(field, isClosed = false) {
       isOptional: !isRequired || !!schema.type?.includes('null'),
       within: field.isRequired ? within : [...within, path],
     };
-    return leavesOf(nested, isClosed);
+    return listLeaves(nested, isClosed);
   });
 }
 
 /** The field of each element of a list. @param {Field} field @returns {Field} */
-export function elementOf(field) {
+export function toElement(field) {
   const { schema, declared } = field;
   const { of = {} } = declared;
   return {
@@ -234,10 +234,11 @@ export function elementOf(field) {
 }
 
 /** Returns the collection that a field, or each of its elements, refers to. @param {Field} field */
-export const targetOf = ({ declared: { to, of } }) => to ?? of?.to;
+export const findTarget = ({ declared: { to, of } }) => to ?? of?.to;
 
 /** What the removal of a record does to those whose field refers to it. @param {Field} field */
-export const onDeleteOf = ({ declared: { onDelete, of } }) => onDelete ?? of?.onDelete ?? 'refuse';
+export const readOnDelete = ({ declared: { onDelete, of } }) =>
+  onDelete ?? of?.onDelete ?? 'refuse';
 
 /** Turns `spare-parts` and `SparePart` into words. @param {string} name */
 const words = (name) => name.replaceAll(/(?<=[a-z0-9])(?=[A-Z])|[-_]/gu, ' ').toLowerCase();
@@ -257,7 +258,7 @@ const times = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 
 export const showNumber = (value) => numbers.format(value);
 
 /** Formats numbers as their declaration hints. @param {NonNullable<Declared['format']>} format */
-const formatOf = (format) =>
+const createFormat = (format) =>
   typeof format === 'object'
     ? new Intl.NumberFormat(locale, { style: 'currency', currency: format.money })
     : new Intl.NumberFormat(locale, { style: 'percent', maximumFractionDigits: 4 });
@@ -275,7 +276,7 @@ const decimals = [0, 1, 2, 3, 4].map(
 export const showFigure = (value, digits) => decimals[digits]?.format(value) ?? showNumber(value);
 
 /** Returns how many decimals the numbers of a column need, four at most. @param {readonly unknown[]} values */
-export const digitsOf = (values) =>
+export const countDigits = (values) =>
   values.reduce((/** @type {number} */ most, value) => {
     const { length = 0 } = `${value ?? ''}`.split(/[.e]/u)[1] ?? '';
     return Math.min(Math.max(most, length), decimals.length - 1);
@@ -315,7 +316,7 @@ export function toShow({ kind, name, declared }, value) {
   const isNumber = name !== 'id' && (kind === 'number' || kind === 'integer');
   if (!isNumber) return `${value}`;
   const format = declared?.format;
-  return format ? formatOf(format).format(Number(value)) : showNumber(Number(value));
+  return format ? createFormat(format).format(Number(value)) : showNumber(Number(value));
 }
 
 const shortMax = 80;

@@ -3,7 +3,7 @@
  * Converts values to the texts that a person types, and back. `12,50` is 12.5 to one reader and a mistake to another;
  * it is never 1250. Nothing here touches the DOM.
  */
-import { elementOf, showNumber } from './model.js';
+import { toElement, showNumber } from './model.js';
 
 /** @import { Field, Scalar } from '../types.js' */
 
@@ -24,7 +24,7 @@ export function toText(field, value) {
     const isPlain = field.declared.like && typeof value === 'string' && isPlainText(value);
     return value === undefined ? '' : isPlain ? value : JSON.stringify(value, null, 1);
   }
-  if (Array.isArray(value)) return value.map((each) => toText(elementOf(field), each)).join('\n');
+  if (Array.isArray(value)) return value.map((each) => toText(toElement(field), each)).join('\n');
   if (typeof value === 'number') return writeNumber(value);
   return kind === 'time' && value ? writeTime(`${value}`) : `${value ?? ''}`;
 }
@@ -49,7 +49,7 @@ export function fromText(field, text, isRequired = field.isRequired, decimal) {
   }
   if (kind === 'list') {
     const lines = text.split('\n').filter((line) => line.trim());
-    const read = lines.map((line) => fromText(elementOf(field), line, true, decimal));
+    const read = lines.map((line) => fromText(toElement(field), line, true, decimal));
     const problem = read.find((each) => each.problem)?.problem;
     return problem ? { problem } : { value: read.map(({ value }) => value) };
   }

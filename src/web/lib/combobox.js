@@ -1,6 +1,6 @@
 // @ts-check
 /** A combobox (WAI-ARIA): a text control that suggests, and takes a suggestion by Enter, a click or its whole text. */
-import { bdi, draw, h, inputOf } from './dom.js';
+import { bdi, draw, h, readInput } from './dom.js';
 
 /** @import { Attributes, Description, Suggestion } from '../types.js' */
 
@@ -36,8 +36,8 @@ export function combobox({ id, text, nothing, find, type, take }, more) {
     return open.isTaking && choose(all[0]);
   };
   const oninput = (/** @type {Event} */ event) => {
-    type(inputOf(event));
-    return suggest(inputOf(event).trim());
+    type(readInput(event));
+    return suggest(readInput(event).trim());
   };
   const step = (/** @type {number} */ by) => () => {
     if (!isOpen()) return suggest('');
@@ -97,7 +97,7 @@ export function combobox({ id, text, nothing, find, type, take }, more) {
       'aria-activedescendant': options.length > 0 && `${id}-${open.active}`,
       onclick: () => suggest(''),
       oninput,
-      onchange: (event) => inputOf(event) !== text && oninput(event),
+      onchange: (event) => readInput(event) !== text && oninput(event),
       onkeydown,
       onblur,
     }),

@@ -48,7 +48,7 @@ export function render(parent, children) {
   const nodes = children.flatMap((child, index) => {
     if (typeof child === 'boolean' || child === undefined) return [];
     const key = (typeof child === 'object' ? child.attributes['key'] : undefined) ?? index;
-    const node = nodeOf(child, parent, former.get(key));
+    const node = drawNode(child, parent, former.get(key));
     if (node === former.get(key)) former.delete(key);
     keys.set(node, key);
     return node;
@@ -66,7 +66,7 @@ export function render(parent, children) {
  * Returns the node for a description; the former node where it has the same tag.
  * @type {(child: Description | string | number, parent: Element, former?: Node) => Node}
  */
-function nodeOf(child, parent, former) {
+function drawNode(child, parent, former) {
   if (typeof child !== 'object') {
     const text = former instanceof Text ? former : new Text();
     if (text.data !== `${child}`) text.data = `${child}`;
@@ -122,7 +122,7 @@ export function set(id, ...parts) {
 export const onClick = (id, onclick) => set(id, { onclick });
 
 /** Returns the value of the control that an event came from. @param {Event} event */
-export const inputOf = ({ target: at }) =>
+export const readInput = ({ target: at }) =>
   at instanceof HTMLInputElement ||
   at instanceof HTMLSelectElement ||
   at instanceof HTMLTextAreaElement

@@ -5,7 +5,7 @@ import { own } from '../api/model.js';
 import { store } from './draft.js';
 import { showChanges } from './list.js';
 import { count } from './me.js';
-import { titleOf } from './names.js';
+import { toTitle } from './names.js';
 import { explain, say } from './news.js';
 import { showRelated } from './related.js';
 
@@ -41,7 +41,7 @@ export async function withEach(collection, rows, work) {
     for (const row of waiting)
       await work(row).catch((error) =>
         refusals.push({
-          what: `${collection.one} ${titleOf(collection, row)}`,
+          what: `${collection.one} ${toTitle(collection, row)}`,
           why: explain(error),
         }),
       );
@@ -73,7 +73,7 @@ export async function setField(collection, rows, name, value) {
     say(
       after.length > 1
         ? `Changed ${count(after, collection)}.`
-        : `Saved ${titleOf(collection, first)}.`,
+        : `Saved ${toTitle(collection, first)}.`,
       undo,
     );
   return refusals;

@@ -5,16 +5,16 @@
  */
 import { call, Problem } from '../api/call.js';
 import { at } from '../api/cells.js';
-import { isOpen, leavesOf, listWords } from '../api/model.js';
+import { isOpen, listLeaves, listWords } from '../api/model.js';
 import { fromText, toText } from '../api/texts.js';
 import { ask } from '../lib/dialog.js';
 import { draw } from '../lib/dom.js';
 import { loadList, showChanges } from './list.js';
 import { allows, seen, state } from './me.js';
-import { nameOf, titleOf } from './names.js';
+import { findName, toTitle } from './names.js';
 import { explain, say } from './news.js';
 import { loadRelated, referencesTo } from './related.js';
-import { address, go, newId, pageOf, route } from './route.js';
+import { address, go, newId, pageAddress, route } from './route.js';
 import { loadSessions } from './sessions.js';
 
 /** @import { Change, Collection, Draft, Field, Stored, Suggestion } from '../types.js' */
@@ -70,7 +70,7 @@ export function openDraft(collection, id) {
 /** Fills in what a new record begins with: in a list of one kind, it is of that kind. @param {Draft} of */
 function prefill(of) {
   const { query } = route;
-  for (const field of fieldsOf(of)) {
+  for (const field of listFields(of)) {
     const { name, declared, kind } = field;
     const given = typedKinds.has(kind) ? undefined : (query.get(name) ?? query.get(`${name}:has`));
     of.before[name] = of.texts[name] = given ?? toText(field, declared.default);
@@ -78,7 +78,7 @@ function prefill(of) {
 }
 
 /** Returns the path of the record of a form. @param {Draft} of */
-const pathOf = ({ collection: { name, single }, id }) =>
+const toPath = ({ collection: { name, single }, id }) =>
   single ? name : `${name}/${encodeURIComponent(id)}`;
 
 /** What a form is about, in words. @param {Draft} of */
@@ -113,7 +113,9 @@ export function whoMay(of, operation) {
     if (word === 'owner') return isOwner ? 'you' : `the person who created this ${collection.one}`;
     const field = collection.fields.find(({ name }) => name === word);
     if (!field) return word === 'admin' ? [] : word === 'member' ? 'members' : `the role ${word}`;
-    const others = named(of, word).map((id) => (id === state.me?.id ? 'you' : nameOf('users', id)));
+    const others = named(of, word).map((id) =>
+      id === state.me?.id ? 'you' : findName('users', id),
+    );
     return others.map((name) => (/^\d+$/u.test(name) ? `user ${name}` : name));
   });
   return `Only ${together.format([...new Set(who), 'administrators'])}`;
@@ -138,7 +140,7 @@ export async function loadDraft(of) {
     base,
   } = of;
   try {
-    const stored = await send(of, 'GET', pathOf(of));
+    const stored = await send(of, 'GET', toPath(of));
     // The person has saved meanwhile: what was read may be older, or their own.
     if (of.isSaving || of.base !== base) return;
     if (!base && hasOwners && (state.me?.role !== 'admin' || !isOpen(of.collection, 'read'))) {
@@ -147,7 +149,7 @@ export async function loadDraft(of) {
       of.isOwner = (await mine.catch(() => ({ data: [id] }))).data.length > 0;
     }
     const taken = adopt(of, stored);
-    const text = single ? title : titleOf(of.collection, stored.data);
+    const text = single ? title : toTitle(of.collection, stored.data);
     noteSeen({ key: address(name, id), text, more: one });
     if (!base) void loadRelated(of.collection, id).catch(() => {});
     if (!base && isUser(of)) {
@@ -222,7 +224,7 @@ function adopt(of, base) {
   const { disputes } = of;
   Object.assign(of, untroubled(), { base });
   /** @type {string[]} */ const taken = [];
-  for (const field of fieldsOf(of)) {
+  for (const field of listFields(of)) {
     const { name } = field;
     const [before = '', mine = ''] = [of.before[name], of.texts[name]];
     const theirs = (of.before[name] = toText(field, at(base.data, name.split('/'))));
@@ -270,15 +272,15 @@ export function openFields(of) {
 }
 
 /** The fields that can be filled in here, those of objects one by one. @param {Draft} of */
-export const fieldsOf = (of) => openFields(of).flatMap((field) => leavesOf(field));
+export const listFields = (of) => openFields(of).flatMap((field) => listLeaves(field));
 
 /** Whether the form holds input that is not stored. */
 export const isChanged = (of = draft) =>
-  of !== undefined && fieldsOf(of).some(({ name }) => of.texts[name] !== of.before[name]);
+  of !== undefined && listFields(of).some(({ name }) => of.texts[name] !== of.before[name]);
 
 /** The number of fields with input that is not stored. @param {Draft} of */
-export const changesOf = (of) =>
-  fieldsOf(of).filter(({ name }) => of.texts[name] !== of.before[name]).length;
+export const countChanges = (of) =>
+  listFields(of).filter(({ name }) => of.texts[name] !== of.before[name]).length;
 
 /** Takes back all input that is not stored. @param {Draft} of */
 export function discard(of) {
@@ -295,26 +297,26 @@ export function discard(of) {
  * Returns the path of an object that a field is in, that may be left out, and of which nothing is filled in.
  * @param {Draft} of @param {Field} field
  */
-const blankOf = (of, { within = [] }) =>
+const findBlank = (of, { within = [] }) =>
   within.find((path) =>
-    fieldsOf(of).every(({ name }) => !name.startsWith(`${path}/`) || !of.texts[name]),
+    listFields(of).every(({ name }) => !name.startsWith(`${path}/`) || !of.texts[name]),
   );
 
 /** Whether a field must be filled in. @param {Draft} of @param {Field} field */
 export function isNeeded(of, field) {
   const { isRequired, isOptional, shown, schema } = field;
   const isWanted = isRequired ? !schema.type?.includes('null') : !!of.base && shown && !isOptional;
-  return isWanted && !blankOf(of, field);
+  return isWanted && !findBlank(of, field);
 }
 
 /** Builds the request body; problems with the input go to the issues of the form. @param {Draft} of */
-function bodyOf(of) {
+function buildBody(of) {
   /** @type {{ [field: string]: unknown }} */ const body = Object.create(null);
   of.issues = empty();
-  for (const field of fieldsOf(of)) {
+  for (const field of listFields(of)) {
     const { name, isOptional, isRequired } = field;
     const text = of.texts[name] ?? '';
-    const blank = blankOf(of, field);
+    const blank = findBlank(of, field);
     const path = (blank ?? name).split('/');
     const last = path.pop() ?? '';
     const isStored = text === of.before[name] && at(of.base?.data, path) !== undefined;
@@ -338,7 +340,7 @@ export async function save() {
     collection: { name, single },
     base,
   } = of;
-  const body = bodyOf(of);
+  const body = buildBody(of);
   of.message = '';
   if (Object.keys(of.issues).length > 0) return leadToIssue();
   if (Object.keys(of.disputes).length > 0) {
@@ -353,8 +355,8 @@ export async function save() {
   of.isSaving = true;
   draw();
   try {
-    const { status, ...stored } = await send(of, ...requestOf(of, JSON.parse(sent)));
-    if (status === 412) return await reconcile(of, await send(of, 'GET', pathOf(of)));
+    const { status, ...stored } = await send(of, ...buildRequest(of, JSON.parse(sent)));
+    if (status === 412) return await reconcile(of, await send(of, 'GET', toPath(of)));
     Object.assign(of, { before, id: single ? of.id : `${stored.data.id}` });
     adopt(of, stored);
     if (!base && !single) {
@@ -362,7 +364,7 @@ export async function save() {
       const isTyping = document.activeElement?.matches(controls);
       // What belongs to it is added on its page.
       const isReferred = referencesTo(name).length > 0;
-      await go(isReferred ? pageOf(name, of.id) : address(name, of.id, route.query), true);
+      await go(isReferred ? pageAddress(name, of.id) : address(name, of.id, route.query), true);
       if (isReferred) void loadRelated(of.collection, of.id);
       if (!isTyping) draw(controls);
       void loadList(true);
@@ -371,7 +373,7 @@ export async function save() {
     return true;
   } catch (error) {
     const { isUnknown, issues, status } = error instanceof Problem ? error : new Problem();
-    const fields = fieldsOf(of);
+    const fields = listFields(of);
     for (const { pointer, detail } of issues) {
       const field = fields.find(({ name }) => `${pointer}/`.startsWith(`/${name}/`));
       of.issues[field?.name ?? ''] = detail;
@@ -391,12 +393,12 @@ export async function save() {
  * Returns the request that stores a form, which overwrites nothing that it was not based on.
  * @type {(of: Draft, body: unknown) => [method: string, path: string, options: Parameters<typeof call>[2]]}
  */
-function requestOf(of, body) {
+function buildRequest(of, body) {
   const { base, collection, retryKey } = of;
   const { name, single } = collection;
   if (!base && !single) return ['POST', name, { body, fields: { 'Idempotency-Key': retryKey } }];
   const fields = base ? { 'If-Match': base.etag } : { 'If-None-Match': '*' };
-  return [base && single !== 'value' ? 'PATCH' : 'PUT', pathOf(of), { body, fields }];
+  return [base && single !== 'value' ? 'PATCH' : 'PUT', toPath(of), { body, fields }];
 }
 
 /** @type {(of: Draft, done: string) => void} */

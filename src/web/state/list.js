@@ -2,7 +2,7 @@
 /** The list that is shown: its rows, its selection and its columns. */
 import { call, Problem } from '../api/call.js';
 import { draw, part } from '../lib/dom.js';
-import { collectionOf, storage } from './me.js';
+import { findCollection, storage } from './me.js';
 import { explain } from './news.js';
 import { address, changed, go, parameter, route, withQuery } from './route.js';
 
@@ -29,12 +29,12 @@ const retryMs = 3000;
 let loading = new AbortController();
 let retry = 0;
 
-export const collectionNow = () => collectionOf(route.view);
+export const collectionNow = () => findCollection(route.view);
 
 export const pageSize = () => Number(parameter('limit')) || 50;
 
 /** Filters of the address, without the search text. */
-export const filtersOf = () => [...route.query].filter(([name]) => !ownParameters.includes(name));
+export const readFilters = () => [...route.query].filter(([name]) => !ownParameters.includes(name));
 
 const dayMs = 86_400_000;
 
@@ -52,12 +52,12 @@ export const listPath = (/** @type {{ [name: string]: number | string }} */ page
   `${route.view}?${changed(new URLSearchParams([...route.query].map(absolute)), page)}`;
 
 /** The order of the list: the newest first, unless the address names another. @param {Collection} [collection] */
-export const orderOf = (collection) => parameter('sort') || collection?.newestFirst || '';
+export const chooseOrder = (collection) => parameter('sort') || collection?.newestFirst || '';
 
 /** Loads the list that the address names, unless it is loaded already. */
 export async function loadList(again = false) {
   const { view, query } = route;
-  const order = orderOf(collectionOf(view));
+  const order = chooseOrder(findCollection(view));
   const key = `${address(view, '', query)} ${order}`;
   if (key === list.key && !again) return;
   if (list.collection !== view) {
@@ -116,7 +116,7 @@ const isAny = ({ kind, schema, declared }) =>
  * The columns of a list, as this browser has them; at first without ids, long texts, addresses and JSON.
  * @type {(of: Collection) => readonly Field[]}
  */
-export function columnsOf({ name, nameField, fields }) {
+export function listColumns({ name, nameField, fields }) {
   const all = fields.filter(({ shown }) => shown);
   const names = [...keptColumns(name).keys()];
   return names.length > 0

@@ -12,16 +12,16 @@ export const channelName = `session of ${new URL('.', location.href).pathname}`;
  * What this browser keeps; one that refuses to keeps it until the page is closed.
  * @type {(open: () => { [key: string]: string }) => { [key: string]: string }}
  */
-function storageOf(open) {
+function openStorage(open) {
   try {
     return open();
   } catch {
     return {};
   }
 }
-export const storage = storageOf(() => localStorage);
+export const storage = openStorage(() => localStorage);
 /** What is of this tab. */
-export const tabStorage = storageOf(() => sessionStorage);
+export const tabStorage = openStorage(() => sessionStorage);
 
 export const state = {
   /** Whether the server runs without sign-in, so that everyone is an administrator. */
@@ -44,7 +44,7 @@ export const state = {
 export const seen = [];
 
 /** Returns the collection of a name. @param {string} wanted */
-export const collectionOf = (wanted) => state.collections.find(({ name }) => name === wanted);
+export const findCollection = (wanted) => state.collections.find(({ name }) => name === wanted);
 
 /**
  * Returns whether the person may carry out an operation on a collection; `holds` as of `isAllowed`.

@@ -1,9 +1,9 @@
 // @ts-check
 /** What records are called. Records that others refer to are read together once their names are shown. */
 import { call } from '../api/call.js';
-import { own, targetOf, toShow } from '../api/model.js';
+import { own, findTarget, toShow } from '../api/model.js';
 import { draw } from '../lib/dom.js';
-import { allows, collectionOf, state } from './me.js';
+import { allows, findCollection, state } from './me.js';
 import { changed } from './route.js';
 
 /** @import { Collection, Row } from '../types.js' */
@@ -16,16 +16,16 @@ const records = new Map();
 let wanted = new Map();
 
 /** Returns the name of a record, or its id until the name is known. @type {(target: string, id: unknown) => string} */
-export function nameOf(target, id) {
+export function findName(target, id) {
   const key = `${target}/${id}`;
-  const of = collectionOf(target);
+  const of = findCollection(target);
   if (!records.has(key) && of && allows(of, 'list')) {
     records.set(key, undefined);
     if (wanted.size === 0) setTimeout(readNames);
     wanted.set(target, (wanted.get(target) ?? new Set()).add(id));
   }
   const row = records.get(key);
-  return row && of ? titleOf(of, row, true) : `${id}`;
+  return row && of ? toTitle(of, row, true) : `${id}`;
 }
 
 /**
@@ -33,14 +33,14 @@ export function nameOf(target, id) {
  * refers to and another value, else by its id. `isNested`: references in it are not followed.
  * @type {(of: Collection, row: Row, isNested?: boolean) => string}
  */
-export function titleOf(collection, row, isNested = false) {
+export function toTitle(collection, row, isNested = false) {
   const { display, nameField, fields } = collection;
   const text = (/** @type {string} */ name) => {
     const field = fields.find((each) => each.name === name);
     const value = own(row, name);
     if (!field || value === undefined || value === null) return '';
-    const target = targetOf(field);
-    return target && !isNested ? nameOf(target, value) : toShow(field, value);
+    const target = findTarget(field);
+    return target && !isNested ? findName(target, value) : toShow(field, value);
   };
   if (display) {
     const parts = /\{\{|\}\}|\{([^{}]*)\}/gu;
@@ -60,8 +60,8 @@ export function titleOf(collection, row, isNested = false) {
 function nestedNames({ fields, nameField }) {
   if (nameField !== 'id') return [];
   const shown = fields.filter((each) => each.shown && each.name !== 'id' && each.kind !== 'list');
-  const reference = shown.find(targetOf);
-  const other = shown.find((each) => !targetOf(each) && each.kind !== 'json');
+  const reference = shown.find(findTarget);
+  const other = shown.find((each) => !findTarget(each) && each.kind !== 'json');
   return [reference?.name, other?.name];
 }
 
@@ -94,7 +94,7 @@ async function readNames() {
  * @type {(target: string, query: Record<string, string>, more?: string) => Promise<Row[]>} `more` names a field
  */
 export async function find(target, query, more) {
-  const of = collectionOf(target);
+  const of = findCollection(target);
   const names = ['id', ...(of ? nameFields(of) : []), more];
   const fields = [...new Set(names.filter(Boolean))].join();
   const { data } = await call('GET', `${target}?${new URLSearchParams({ ...query, fields })}`);

@@ -1,6 +1,6 @@
 // @ts-check
 /** What refers to the record that is open, and the next record that will. */
-import { targetOf } from '../api/model.js';
+import { findTarget } from '../api/model.js';
 import { draw } from '../lib/dom.js';
 import { allowed } from './me.js';
 import { readPage } from './names.js';
@@ -21,16 +21,16 @@ export let related = { key: '', all: [] };
 export const referencesTo = (name) =>
   allowed('list').flatMap((from) =>
     from.fields
-      .filter((field) => field.shown && targetOf(field) === name)
+      .filter((field) => field.shown && findTarget(field) === name)
       .map((field) => ({ from, field })),
   );
 
 /** Names the record whose related ones are shown. @type {(collection: Collection, id: unknown) => string} */
-const keyOf = ({ name }, id) => `${name}/${id} ${route.isPage}`;
+const toKey = ({ name }, id) => `${name}/${id} ${route.isPage}`;
 
 /** Reads what refers to a record. @type {(collection: Collection, id: unknown) => Promise<void>} */
 export async function loadRelated(collection, id) {
-  const key = keyOf(collection, id);
+  const key = toKey(collection, id);
   const former = related.key === key ? related.all : [];
   if (related.key !== key) related = { key, all: [] };
   const all = await Promise.all(
@@ -50,7 +50,7 @@ export async function loadRelated(collection, id) {
 
 /** Returns what was read of it. @type {(of: Collection, id: unknown) => readonly Related[]} */
 export const relatedTo = (collection, id) =>
-  related.key === keyOf(collection, id) ? related.all : [];
+  related.key === toKey(collection, id) ? related.all : [];
 
 /**
  * Replaces the rows of changed records.

@@ -69,7 +69,7 @@ export const address = (view = route.view, id = '', query = new URLSearchParams(
     .join('');
 
 /** Returns the address of the page of a record. @type {(view: string, id: unknown) => string} */
-export function pageOf(view, id) {
+export function pageAddress(view, id) {
   const name = ownNames.includes(view)
     ? `%${view.charCodeAt(0).toString(16)}${view.slice(1)}`
     : view;

@@ -3,7 +3,7 @@
 import { call } from '../api/call.js';
 import { fromText } from '../api/texts.js';
 import { ask } from '../lib/dialog.js';
-import { h, inputOf, set } from '../lib/dom.js';
+import { h, readInput, set } from '../lib/dom.js';
 import { setField } from '../state/change.js';
 import { collectionNow, list, listPath, loadList, select } from '../state/list.js';
 import { count } from '../state/me.js';
@@ -38,7 +38,7 @@ async function askField(collection, rows) {
     if (!field) return;
     const option = ({ name = '', label = '' }) => h('option', { value: name }, label);
     const onchange = (/** @type {Event} */ event) => {
-      field = fields.find(({ name }) => name === inputOf(event));
+      field = fields.find(({ name }) => name === readInput(event));
       text = '';
       show();
     };

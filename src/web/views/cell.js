@@ -1,10 +1,10 @@
 // @ts-check
 /** A cell of a table: shows a value, and edits it in its place. */
-import { own, targetOf, toShow } from '../api/model.js';
+import { own, findTarget, toShow } from '../api/model.js';
 import { fromText, toText } from '../api/texts.js';
 import { button, draw, h, inNextFrame } from '../lib/dom.js';
 import { setField } from '../state/change.js';
-import { titleOf } from '../state/names.js';
+import { toTitle } from '../state/names.js';
 import { say } from '../state/news.js';
 import { control } from './control.js';
 
@@ -63,7 +63,7 @@ function end() {
 function editor(of) {
   const { field } = of;
   const isChosen = field.kind === 'choice' || field.kind === 'boolean';
-  const isReference = !!targetOf(field);
+  const isReference = !!findTarget(field);
   const type = (/** @type {string} */ text) => {
     of.text = text;
     if (isChosen || (isReference && !text.startsWith('?'))) return commit();
@@ -96,7 +96,7 @@ export function cell(collection, field, row, mayChange, shown, isDirect = false)
   if (editing?.row === row && editing.field.name === name)
     return h('td.editing', { key: name }, editor(editing));
   const isOpen = mayChange && field.changed && !elsewhere.has(kind) && !field.schema.properties;
-  const title = titleOf(collection, row);
+  const title = toTitle(collection, row);
   if (isOpen && kind === 'boolean') {
     const look = { type: 'checkbox', role: 'switch', checked: value === true };
     // It turns once the server has stored it.
@@ -112,7 +112,7 @@ export function cell(collection, field, row, mayChange, shown, isDirect = false)
     );
   }
   const edit = () => begin(collection, row, field);
-  const text = targetOf(field) ? '' : toShow(field, value);
+  const text = findTarget(field) ? '' : toShow(field, value);
   if (isOpen && kind === 'choice')
     return h(
       'td',

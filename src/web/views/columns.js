@@ -1,7 +1,7 @@
 // @ts-check
 /** Chooses, orders and sizes the columns of a list. This browser keeps them. */
 import { button, draw, h, part, set } from '../lib/dom.js';
-import { columnsOf, keptColumns } from '../state/list.js';
+import { listColumns, keptColumns } from '../state/list.js';
 import { storage } from '../state/me.js';
 
 /** @import { Collection, Field } from '../types.js' */
@@ -9,11 +9,11 @@ import { storage } from '../state/me.js';
 const [widthMin, widthMax] = [48, 640];
 
 /** Returns the width of each column that is shown. @param {Collection} collection @returns {Map<string, number>} */
-function widthsOf(collection) {
+function measureWidths(collection) {
   const kept = keptColumns(collection.name);
   const heads = document.querySelectorAll('#list thead th');
   return new Map(
-    columnsOf(collection).map(({ name }, index) => [
+    listColumns(collection).map(({ name }, index) => [
       name,
       kept.get(name) || (heads[index]?.clientWidth ?? widthMin),
     ]),
@@ -31,9 +31,9 @@ function keep({ name }, columns, widths = keptColumns(name)) {
  * @type {(of: Collection, name: string, width: number) => void}
  */
 function resize(collection, name, width) {
-  const widths = widthsOf(collection);
+  const widths = measureWidths(collection);
   widths.set(name, Math.round(Math.min(Math.max(width, widthMin), widthMax)));
-  keep(collection, columnsOf(collection), widths);
+  keep(collection, listColumns(collection), widths);
   draw();
 }
 
@@ -41,7 +41,7 @@ function resize(collection, name, width) {
 export function drag(event, collection, name) {
   const handle = event.target;
   if (!(event instanceof PointerEvent) || !(handle instanceof HTMLElement)) return;
-  const start = (widthsOf(collection).get(name) ?? 0) - event.clientX;
+  const start = (measureWidths(collection).get(name) ?? 0) - event.clientX;
   handle.setPointerCapture(event.pointerId);
   handle.onpointermove = ({ clientX }) => resize(collection, name, start + clientX);
   handle.onlostpointercapture = () => (handle.onpointermove = null);
@@ -51,7 +51,7 @@ export function drag(event, collection, name) {
 export function drawColumns(collection) {
   if (!part('columns', HTMLElement).matches(':popover-open')) return;
   const { name, nameField, fields } = collection;
-  const chosen = columnsOf(collection);
+  const chosen = listColumns(collection);
   const others = fields.filter((each) => each.shown && !chosen.includes(each));
   const rows = [...chosen, ...others].map((field, index) => {
     const { label } = field;

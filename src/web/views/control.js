@@ -1,7 +1,7 @@
 // @ts-check
 /** Draws the input or select element for a field. */
-import { h, inputOf } from '../lib/dom.js';
-import { choicesOf, reference } from './reference.js';
+import { h, readInput } from '../lib/dom.js';
+import { findChoices, reference } from './reference.js';
 
 /** @import { Attributes, Description, Field } from '../types.js' */
 
@@ -16,10 +16,10 @@ const types = { time: 'datetime-local', email: 'email', password: 'password', ur
  * @type {(field: Field, value: string, onText: (text: string) => void, more?: Attributes) => Description}
  */
 export function control(field, value, onText, more) {
-  const target = choicesOf(field);
+  const target = findChoices(field);
   if (target) return reference(field, target, value, onText, more);
   const { name, kind, declared, isOptional } = field;
-  const take = (/** @type {Event} */ event) => onText(inputOf(event));
+  const take = (/** @type {Event} */ event) => onText(readInput(event));
   const common = { name, value, oninput: take, onchange: take, ...more };
   // What a file without a declaration has is of a likely kind: a short value has the control of that kind.
   const like = kind === 'json' && !/[\n{[]/u.test(value) ? declared.like : undefined;

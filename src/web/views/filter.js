@@ -1,7 +1,7 @@
 // @ts-check
 /** The form that adds a filter to the address of a list. */
 import { fromText, toText } from '../api/texts.js';
-import { draw, h, inputOf, onClick, part, set } from '../lib/dom.js';
+import { draw, h, readInput, onClick, part, set } from '../lib/dom.js';
 import { go, withQuery } from '../state/route.js';
 import { control } from './control.js';
 
@@ -30,7 +30,7 @@ export function drawFilter({ filters, hasOwners }) {
   const conditions = filters.filter((each) => each.field.label === field?.label);
   set('condition', { value: name }, ...conditions.map((each) => option(each.name, each.operator)));
   const onchange = (/** @type {Event} */ event) => {
-    const first = filters.find((each) => each.field.label === inputOf(event));
+    const first = filters.find((each) => each.field.label === readInput(event));
     Object.assign(filter, { parameter: first?.name, text: '' });
   };
   const value = field?.label ?? '';
@@ -62,4 +62,4 @@ function add(parameters) {
 }
 
 onClick('filter-mine', () => add({ owner: 'me' }));
-set('condition', { onchange: (event) => (filter.parameter = inputOf(event)) });
+set('condition', { onchange: (event) => (filter.parameter = readInput(event)) });

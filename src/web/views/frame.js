@@ -1,8 +1,8 @@
 // @ts-check
 /** Draws what stands around the views: the rail, who is signed in, and the messages. */
 import { showNumber, listWords } from '../api/model.js';
-import { bdi, button, draw, h, inputOf, onClick, part, set } from '../lib/dom.js';
-import { collectionOf, state } from '../state/me.js';
+import { bdi, button, draw, h, readInput, onClick, part, set } from '../lib/dom.js';
+import { findCollection, state } from '../state/me.js';
 import { places } from '../state/places.js';
 import { address, go, isGuide, route } from '../state/route.js';
 import { initials } from './values.js';
@@ -38,10 +38,10 @@ export function drawFrame(failure, parts) {
     const found = of.map(({ href, title }) => h('option', { value: href }, title));
     return label ? h('optgroup', { label }, found) : found;
   });
-  const onchange = (/** @type {Event} */ event) => go(inputOf(event));
+  const onchange = (/** @type {Event} */ event) => go(readInput(event));
   set('view', { hidden: !me, value: here, onchange }, options);
   set('to-sign-in', { hidden: !isReader });
-  const users = collectionOf('users');
+  const users = findCollection('users');
   set('register', { hidden: !!me || !users || !listWords(users, 'create').includes('optional') });
   set(
     'who',
@@ -65,7 +65,7 @@ export function drawFrame(failure, parts) {
     h('li.row', { key }, h('span', text), button('Undo', keep, undoing)),
   );
   set('removals', false, ...leaving);
-  const title = collectionOf(view)?.title ?? all.find(({ href }) => href === here)?.title;
+  const title = findCollection(view)?.title ?? all.find(({ href }) => href === here)?.title;
   const shown = me ? (title ?? 'Overview') : isReader ? 'API' : 'Sign in';
   document.title = `${shown} · Cairn`;
 }

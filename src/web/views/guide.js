@@ -7,8 +7,8 @@
 import { Problem } from '../api/call.js';
 import { capitalized } from '../api/model.js';
 import { ask } from '../lib/dialog.js';
-import { bdi, button, draw, h, inputOf } from '../lib/dom.js';
-import { allows, bearer, collectionOf, state, storage } from '../state/me.js';
+import { bdi, button, draw, h, readInput } from '../lib/dom.js';
+import { allows, bearer, findCollection, state, storage } from '../state/me.js';
 import { address, route } from '../state/route.js';
 import { copy, table } from './parts.js';
 
@@ -53,29 +53,29 @@ function resolved(schema) {
 }
 
 /** The schema of the JSON that an operation takes. @param {Entry} entry */
-const bodyOf = ({ of }) => Object.values(of.requestBody?.content ?? {})[0]?.schema;
+const findBody = ({ of }) => Object.values(of.requestBody?.content ?? {})[0]?.schema;
 
 /** The schema of the JSON that it answers with. @param {Entry} entry */
-const answerOf = ({ of: { responses } }) =>
+const findAnswer = ({ of: { responses } }) =>
   (responses?.[200] ?? responses?.[201])?.content?.['application/json']?.schema;
 
 /** A value that a schema describes. @param {Schema} schema @returns {unknown} */
-function exampleOf(schema) {
+function makeExample(schema) {
   const { examples, properties = {}, items, required = [] } = resolved(schema);
   if (examples) return examples[0];
-  if (items) return [exampleOf(items)];
+  if (items) return [makeExample(items)];
   const names = required.length > 0 ? required : Object.keys(properties).slice(1, 2);
-  return Object.fromEntries(names.map((name) => [name, exampleOf(properties[name] ?? {})]));
+  return Object.fromEntries(names.map((name) => [name, makeExample(properties[name] ?? {})]));
 }
 
 /** The next request of an operation: what a person has typed, or what it begins with. @param {Entry} entry */
-function requestOf(entry) {
+function buildRequest(entry) {
   const { method, path, of, tag } = entry;
   const isList = of.parameters?.some(({ name }) => name === 'limit');
   const query = new URLSearchParams(isList && route.of === tag ? route.query : []);
   if (isList && !query.has('limit')) query.set('limit', '10');
-  const schema = bodyOf(entry);
-  const example = schema ? JSON.stringify(exampleOf(schema), null, 2) : '';
+  const schema = findBody(entry);
+  const example = schema ? JSON.stringify(makeExample(schema), null, 2) : '';
   const {
     body = example,
     target = `${path.replace('{id}', '1').slice(1)}${isList ? `?${query}` : ''}`,
@@ -84,19 +84,19 @@ function requestOf(entry) {
 }
 
 /** Writes a sample of the request in the language that is chosen. @param {Entry} entry */
-function sampleOf(entry) {
-  const { method, body, url } = requestOf(entry);
+function writeSample(entry) {
+  const { method, body, url } = buildRequest(entry);
   const isPublic = state.isOpen || entry.of['x-access'] === 'public';
   const quoted = (/** @type {string} */ text) => `'${text.replaceAll("'", "'\\''")}'`;
   if (language === 'curl') {
     const json = body && ` \\\n  --json ${quoted(body)}`;
     return `curl -sS -X ${method} ${quoted(url)}${isPublic ? '' : bearer}${json}`;
   }
-  const [answer, sent] = [answerOf(entry), bodyOf(entry)];
+  const [answer, sent] = [findAnswer(entry), findBody(entry)];
   const isTyped = language === 'TypeScript';
-  const types = isTyped ? [answer, sent].map(declarationOf).join('') : '';
+  const types = isTyped ? [answer, sent].map(declareType).join('') : '';
   const typed = (/** @type {Schema | undefined} */ schema) =>
-    isTyped && schema ? `: ${typeOf(schema)}` : '';
+    isTyped && schema ? `: ${writeType(schema)}` : '';
   const token = isPublic ? '' : '\n    Authorization: `Bearer ${token}`,';
   const kind = body && "\n    'Content-Type': 'application/json',";
   return `${types}${body && `const body${typed(sent)} = ${body};\n`}const response = await fetch(
@@ -113,14 +113,14 @@ if (!response.ok) throw new Error((await response.json()).detail);${
 }
 
 /** The TypeScript type of a schema. @param {Schema} schema @returns {string} */
-function typeOf(schema) {
+function writeType(schema) {
   const { $ref, items, type = 'unknown', enum: values, properties, required = [] } = schema;
   if ($ref) return resolved(schema).name ?? '';
   if (values) return values.map((each) => JSON.stringify(each)).join(' | ');
-  if (items) return `Array<${typeOf(items)}>`;
+  if (items) return `Array<${writeType(items)}>`;
   if (properties) {
     const members = Object.entries(properties).map(
-      ([name, each]) => `${name}${required.includes(name) ? '' : '?'}: ${typeOf(each)}`,
+      ([name, each]) => `${name}${required.includes(name) ? '' : '?'}: ${writeType(each)}`,
     );
     return `{ ${members.join('; ')} }`;
   }
@@ -132,10 +132,10 @@ function typeOf(schema) {
 }
 
 /** Declares the type that a schema names. @param {Schema} [schema] @returns {string} */
-function declarationOf({ items, ...schema } = {}) {
-  if (items) return declarationOf(items);
+function declareType({ items, ...schema } = {}) {
+  if (items) return declareType(items);
   const { name, $ref, ...shape } = resolved(schema);
-  const lines = typeOf(shape)
+  const lines = writeType(shape)
     .replaceAll(/(?<=^\{|;) /gu, '\n  ')
     .replace(/ \}$/u, ';\n}');
   return name ? `type ${name} = ${lines};\n` : '';
@@ -143,7 +143,7 @@ function declarationOf({ items, ...schema } = {}) {
 
 /** Sends the request that the sample shows, a write after a question. @param {Entry} entry */
 async function run(entry) {
-  const { method, body, url } = requestOf(entry);
+  const { method, body, url } = buildRequest(entry);
   if (method !== 'GET' && !(await ask('run', `${method} ${url}`))) return;
   storage['called'] = 'yes';
   const began = performance.now();
@@ -164,12 +164,12 @@ async function run(entry) {
 }
 
 /** Says the rules of a value. @param {Schema} schema @returns {string} */
-function rulesOf(schema) {
+function describeRules(schema) {
   const { name, type, enum: values, format, items, properties, ...rules } = resolved(schema);
   const { minimum, maximum, minLength, maxLength, maxItems } = rules;
   return [
     name ?? values?.join(' | ') ?? [type ?? 'any JSON'].flat().join(' or '),
-    items && `of ${rulesOf(items)}`,
+    items && `of ${describeRules(items)}`,
     format,
     rules['x-references'] && `id in ${rules['x-references']}`,
     minimum !== undefined && `from ${minimum}`,
@@ -187,7 +187,7 @@ function rulesOf(schema) {
  * @type {(title: string, rows: readonly (readonly [name: string, rules: string, more?: string | undefined])[]) =>
  *   Child}
  */
-const tableOf = (title, rows) =>
+const drawTable = (title, rows) =>
   rows.length > 0 &&
   h(
     'details.scroll',
@@ -200,14 +200,14 @@ const tableOf = (title, rows) =>
   );
 
 /** The fields of a record. @type {(title: string, schema?: Schema) => Child} */
-function fieldsOf(title, schema) {
+function drawFields(title, schema) {
   const { items, ...own } = resolved(schema ?? {});
   const { properties = {}, required = [] } = items ? resolved(items) : own;
-  return tableOf(
+  return drawTable(
     title,
     Object.entries(properties).map(([name, each]) => [
       name,
-      rulesOf(each),
+      describeRules(each),
       [
         required.includes(name) ? 'required' : 'optional',
         each.readOnly && 'made by the server',
@@ -229,7 +229,7 @@ const prose = (text = '') =>
 /** @param {Entry} entry */
 function bodyView(entry) {
   const { of, path, method, answer } = entry;
-  const request = requestOf(entry);
+  const request = buildRequest(entry);
   const { parameters = [], operationId } = of;
   const input = (/** @type {'target' | 'body'} */ name, selector = 'input') =>
     h(
@@ -238,13 +238,13 @@ function bodyView(entry) {
       capitalized(name),
       h(selector, {
         value: request[name],
-        oninput: (event) => (entry[name] = inputOf(event)),
+        oninput: (event) => (entry[name] = readInput(event)),
         spellcheck: 'false',
         autocomplete: 'off',
       }),
     );
   const mayRun = !credentials.test(path) && !of.responses?.[200]?.content?.['text/event-stream'];
-  const sample = sampleOf(entry);
+  const sample = writeSample(entry);
   return h(
     'div.stack',
     h(
@@ -268,7 +268,7 @@ function bodyView(entry) {
         ),
         h('pre.card pad scroll', { tabindex: 0 }, h('code', sample)),
         input('target'),
-        bodyOf(entry) && input('body', 'textarea.code'),
+        findBody(entry) && input('body', 'textarea.code'),
         mayRun && button(method === 'GET' ? 'Run' : 'Run…', () => run(entry), { class: 'primary' }),
       ),
       h(
@@ -286,24 +286,24 @@ function bodyView(entry) {
           : mayRun && !answer && h('p.quiet', 'The answer appears here.'),
       ),
     ),
-    fieldsOf('Fields of the body', bodyOf(entry)),
-    fieldsOf('Fields of the answer', answerOf(entry)),
-    tableOf(
+    drawFields('Fields of the body', findBody(entry)),
+    drawFields('Fields of the answer', findAnswer(entry)),
+    drawTable(
       'Parameters',
-      parameters.map((each) => [each.name, rulesOf(each.schema), each.description]),
+      parameters.map((each) => [each.name, describeRules(each.schema), each.description]),
     ),
-    tableOf(
+    drawTable(
       'Answers',
       Object.entries(of.responses ?? {}).map(([status, { description, $ref }]) => [
         status,
-        description ?? problemOf($ref),
+        description ?? describeProblem($ref),
       ]),
     ),
   );
 }
 
 /** @param {string} [ref] */
-const problemOf = (ref = '') =>
+const describeProblem = (ref = '') =>
   state.description?.components.responses?.[ref.split('/').at(-1) ?? '']?.description ?? '';
 
 /** People by the word of access that lets them in. @type {{ [word: string]: string }} */
@@ -358,7 +358,7 @@ export function view() {
   const { of = '', query } = route;
   // What the person may not list comes last.
   const isShut = (/** @type {Entry} */ { tag }) => {
-    const collection = collectionOf(tag);
+    const collection = findCollection(tag);
     return Number(!!collection && !allows(collection, 'list'));
   };
   const all = entries().toSorted((one, other) => isShut(one) - isShut(other));
@@ -370,7 +370,7 @@ export function view() {
           .includes(words)
       : !of || tag === of,
   );
-  const collection = collectionOf(of);
+  const collection = findCollection(of);
   return h(
     'div.guide stack',
     h(
@@ -385,7 +385,7 @@ export function view() {
         'aria-label': 'Search the documentation',
         placeholder: 'Search the documentation',
         value: search,
-        oninput: (event) => (search = inputOf(event)),
+        oninput: (event) => (search = readInput(event)),
       }),
     ),
     h(

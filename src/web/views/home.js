@@ -2,8 +2,8 @@
 /** The overview: what the server does, what needs attention, and what happens. */
 import { showFigure, showMegabytes, showNumber, showTime } from '../api/model.js';
 import { bdi, h } from '../lib/dom.js';
-import { collectionOf, state } from '../state/me.js';
-import { titleOf } from '../state/names.js';
+import { findCollection, state } from '../state/me.js';
+import { toTitle } from '../state/names.js';
 import { loadTotals, places } from '../state/places.js';
 import { address, newId } from '../state/route.js';
 import { server, watchServer } from '../state/server.js';
@@ -146,11 +146,11 @@ const verbs = { created: 'created', replaced: 'changed', removed: 'removed' };
 
 /** @param {import('../types.js').Activity} activity */
 function activityView({ key, type, collection, id, record, count, at }) {
-  const of = collectionOf(collection);
+  const of = findCollection(collection);
   const { one = '', title = '', single = false } = of ?? {};
   const isMany = count > 1 && !single;
   const many = `${showNumber(count)} ${title.toLowerCase()}`;
-  const text = of && record ? titleOf(of, record) : `${id}`;
+  const text = of && record ? toTitle(of, record) : `${id}`;
   const name = single ? title : isMany ? many : text === `${id}` ? `${one} ${id}` : text;
   const href = address(collection, isMany || type === 'removed' ? '' : id);
   return line(

@@ -10,7 +10,7 @@ useKeys.checked = storage['keys'] !== 'off';
 useKeys.onchange = () => (storage['keys'] = useKeys.checked ? 'on' : 'off');
 
 /** Returns the element that a key acts on: another row, the row's checkbox, or a control. @param {string} key */
-function targetOf(key) {
+function findTarget(key) {
   const beside = { ArrowLeft: -1, ArrowRight: 1 }[key];
   const row = document.activeElement?.closest('tbody tr');
   if (beside && row) {
@@ -41,7 +41,7 @@ document.onkeydown = (event) => {
   const form = target instanceof Element && target.closest('form.record');
   if (isCommand && key === 'Enter' && form instanceof HTMLFormElement) return form.requestSubmit();
   // Ctrl+K goes anywhere; k goes to the row before.
-  const found = targetOf(isCommand && key === 'k' ? 'Ctrl K' : key);
+  const found = findTarget(isCommand && key === 'k' ? 'Ctrl K' : key);
   if (!(found instanceof HTMLElement) || found.closest('[hidden]')) return;
   if (document.querySelector('dialog[open], :popover-open')) return;
   event.preventDefault();

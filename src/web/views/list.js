@@ -5,30 +5,30 @@
  */
 import {
   capitalized,
-  digitsOf,
+  countDigits,
   inShort,
   own,
   showFigure,
   showNumber,
-  targetOf,
+  findTarget,
   toShow,
   listWords,
 } from '../api/model.js';
 import { ask } from '../lib/dialog.js';
-import { bdi, button, chip, h, inputOf, onClick, part, set } from '../lib/dom.js';
+import { bdi, button, chip, h, readInput, onClick, part, set } from '../lib/dom.js';
 import {
   collectionNow,
-  columnsOf,
-  filtersOf,
+  listColumns,
+  readFilters,
   keptColumns,
   list,
   loadList,
-  orderOf,
+  chooseOrder,
   pageSize,
   select,
 } from '../state/list.js';
 import { allows, bearer, count, state, storage } from '../state/me.js';
-import { nameOf, titleOf } from '../state/names.js';
+import { findName, toTitle } from '../state/names.js';
 import { address, changed, go, newId, parameter, route, withQuery } from '../state/route.js';
 import { cell, editedIn } from './cell.js';
 import { called, show } from './values.js';
@@ -163,10 +163,10 @@ function search(pauseMs = 0) {
 
 /** Draws the filters of the address as chips, and the form for another one. @param {Collection} collection */
 function drawFilters(collection) {
-  const filters = filtersOf().map(([name, value]) => {
+  const filters = readFilters().map(([name, value]) => {
     const { field, operator } = collection.filters.find((each) => each.name === name) ?? {};
     const target = field?.declared.to;
-    const shown = target ? nameOf(target, value) : field ? toShow(field, value) : value;
+    const shown = target ? findName(target, value) : field ? toShow(field, value) : value;
     const text = field ? `${field.label} ${operator}` : name;
     return { name, words: name === 'owner' ? 'Created by me' : `${text} ${shown}` };
   });
@@ -222,7 +222,7 @@ function nothing(collection) {
   const titles = title.toLowerCase();
   const empty = (/** @type {string} */ text, /** @type {Child[]} */ ...more) =>
     h('div.empty stack', h('h2', text), ...more);
-  if (filtersOf().length > 0 || parameter('q'))
+  if (readFilters().length > 0 || parameter('q'))
     return empty(
       `No ${titles} match`,
       h('p', h('a', { href: address(name), onclick: stopTyping }, 'Clear search and filters')),
@@ -254,10 +254,10 @@ const drawn = new WeakMap(/** @type {[Row, { look: string, view: Description }][
 let digits = new Map();
 
 /** @type {(collection: Collection, field: Field, row: Row, mayChange: boolean) => Description} */
-function cellOf(collection, field, row, mayChange) {
+function drawCell(collection, field, row, mayChange) {
   const { name, nameField } = collection;
   const value = own(row, field.name);
-  const title = targetOf(field) ? '' : toShow(field, value);
+  const title = findTarget(field) ? '' : toShow(field, value);
   const figure = field.kind === 'number' && typeof value === 'number' && !field.declared.format;
   const short = field.kind === 'json' && inShort(value);
   const shown = figure
@@ -270,7 +270,7 @@ function cellOf(collection, field, row, mayChange) {
   return h(
     'th',
     { scope: 'row', title },
-    h('a', link, called(collection, titleOf(collection, row))),
+    h('a', link, called(collection, toTitle(collection, row))),
   );
 }
 
@@ -290,7 +290,7 @@ function openRow({ target, currentTarget }) {
 /** @param {Collection} collection */
 function table(collection) {
   const { rows, selected } = list;
-  const shown = columnsOf(collection);
+  const shown = listColumns(collection);
   // Owners may select and change where all that is listed is their own.
   const isMine = parameter('owner') !== '' || listWords(collection, 'list').join() === 'owner';
   const may = (/** @type {string} */ operation, /** @type {Row} */ row) =>
@@ -322,7 +322,7 @@ function table(collection) {
   );
   const here = address(collection.name, '', route.query);
   const figures = shown.filter(({ kind }) => kind === 'number');
-  digits = new Map(figures.map(({ name }) => [name, digitsOf(rows.map((row) => row[name]))]));
+  digits = new Map(figures.map(({ name }) => [name, countDigits(rows.map((row) => row[name]))]));
   const decimals = [...digits.values()].join();
   const names = shown.map(({ name }) => name).join();
   const body = rows
@@ -347,8 +347,8 @@ function table(collection) {
       const view = h(
         'tr',
         { key: row.id, class: isCurrent && 'current', onclick: openRow },
-        h('td', box(`Select ${titleOf(collection, row)}`, [row])),
-        shown.map((field) => cellOf(collection, field, row, mayChange)),
+        h('td', box(`Select ${toTitle(collection, row)}`, [row])),
+        shown.map((field) => drawCell(collection, field, row, mayChange)),
       );
       drawn.set(row, { look, view });
       return view;
@@ -382,7 +382,7 @@ function table(collection) {
  */
 function heading(collection, { name, label: given, kind, isSortable }) {
   const { sortMax, nameField } = collection;
-  const terms = (orderOf(collection) || 'id').split(',');
+  const terms = (chooseOrder(collection) || 'id').split(',');
   const label = name === 'id' && nameField === 'id' ? capitalized(collection.one) : given;
   const term = terms.find((each) => each.replace('-', '') === name);
   const others = terms.filter((each) => each !== term && each !== 'id');
@@ -403,7 +403,7 @@ function heading(collection, { name, label: given, kind, isSortable }) {
 set('search', { onchange: () => search(), oninput: () => search(typingPauseMs) });
 onClick('add-filter', async () => (filter ??= await import('./filter.js')));
 onClick('choose-columns', loadColumns);
-set('size', { onchange: (event) => go(withQuery({ limit: inputOf(event) })) });
+set('size', { onchange: (event) => go(withQuery({ limit: readInput(event) })) });
 for (const id of ['show-changes', 'refresh', 'retry']) onClick(id, () => loadList(true));
 for (const id of ['csv', 'json', 'import'])
   onClick(id, async () => (await import('./transfer.js')).transfer(id));

@@ -3,14 +3,14 @@
  * Shows the form of one record: as a page, or as a peek beside its list.
  */
 import { at } from '../api/cells.js';
-import { capitalized, inShort, isOpen, leavesOf } from '../api/model.js';
+import { capitalized, inShort, isOpen, listLeaves } from '../api/model.js';
 import { bdi, button, draw, h, onClick, set } from '../lib/dom.js';
 import {
-  changesOf,
+  countChanges,
   createAgain,
   discard,
   draft,
-  fieldsOf,
+  listFields,
   isNeeded,
   isSelf,
   isUser,
@@ -21,11 +21,11 @@ import {
   whoMay,
 } from '../state/draft.js';
 import { allows } from '../state/me.js';
-import { titleOf } from '../state/names.js';
-import { address, go, isAccount, newId, pageOf, route } from '../state/route.js';
+import { toTitle } from '../state/names.js';
+import { address, go, isAccount, newId, pageAddress, route } from '../state/route.js';
 import { control } from './control.js';
 import { fact } from './parts.js';
-import { choicesOf, readable } from './reference.js';
+import { findChoices, readable } from './reference.js';
 import { relatedView } from './related.js';
 import { removeSoon } from './removal.js';
 import { show } from './values.js';
@@ -74,14 +74,14 @@ export function drawDrawer(isAlone) {
   const { id, base, collection } = draft;
   const { one, single, title } = collection;
   const kind = single ? title : id === newId ? `New ${one}` : capitalized(`${one} ${id}`);
-  const name = !single && base && titleOf(collection, base.data);
+  const name = !single && base && toTitle(collection, base.data);
   const isPeek = !isAlone && !!base;
   const isPage = route.isPage;
   set('record-title', { 'aria-level': isAlone ? 1 : 2 }, name ? `${name}` : kind);
   set('record-kind', name && name !== id ? kind : '');
   set('close', { hidden: isAlone });
   set('back', { hidden: !isPage, href: address(collection.name) }, title);
-  set('open-page', { hidden: !isPeek || isAccount(), href: pageOf(collection.name, id) });
+  set('open-page', { hidden: !isPeek || isAccount(), href: pageAddress(collection.name, id) });
   for (const [button, step] of /** @type {const} */ ([
     ['peek-prev', -1],
     ['peek-next', 1],
@@ -128,14 +128,14 @@ function recordForm(of) {
     h(
       'div.fields',
       fields.map((field) => {
-        const leaves = leavesOf(field);
+        const leaves = listLeaves(field);
         if (leaves[0] === field) return labelled(of, field);
         const texts = leaves.map(({ name }) => of.texts[name]);
         const controls = leaves.map((leaf) => labelled(of, leaf));
         return fold(field.label, texts, h('div.stack', controls));
       }),
     ),
-    factsOf(facts, base?.data),
+    drawFacts(facts, base?.data),
     !mayChange && h('p.quiet', `${whoMay(of, operation)} can ${verb} this.`),
     (mayCopy || mayRemove) &&
       h(
@@ -153,7 +153,7 @@ function saveBar(of) {
   const { base, collection, message } = of;
   const { one, single } = collection;
   const problem = message || troubled(of);
-  const changes = base ? changesOf(of) : 0;
+  const changes = base ? countChanges(of) : 0;
   if (base && !changes && !problem && !of.isGone) return undefined;
   const main = of.isUnknown ? 'Try again' : base || single ? 'Save' : `Create ${one}`;
   return h(
@@ -184,32 +184,32 @@ const fold = (label, texts, content) =>
   );
 
 /** @type {(fields: readonly Field[], data: unknown) => Description} */
-const factsOf = (fields, data) =>
+const drawFacts = (fields, data) =>
   h(
     'dl.stack tight',
     fields.map((field) => {
       const { name, label } = field;
       const value = at(data, name.split('/'));
-      const leaves = leavesOf(field);
+      const leaves = listLeaves(field);
       if (leaves[0] === field || !value) return fact(label, show(field, value));
       const texts = leaves.map((leaf) => at(data, leaf.name.split('/')));
-      return fact(label, fold(`${texts.length} fields`, texts, factsOf(leaves, data)));
+      return fact(label, fold(`${texts.length} fields`, texts, drawFacts(leaves, data)));
     }),
   );
 
 /** Says which fields keep the form from being saved: they may be out of view. @param {Draft} of */
 function troubled(of) {
-  const labels = fieldsOf(of).flatMap(({ name, label }) => (of.issues[name] ? [label] : []));
+  const labels = listFields(of).flatMap(({ name, label }) => (of.issues[name] ? [label] : []));
   return labels.length > 0 && `Not saved. Check ${labels.join(', ')}.`;
 }
 
 /** Says the rule of a field before it is broken. @param {Field} field */
-function hintOf(field) {
+function writeHint(field) {
   const {
     kind,
     schema: { description, minLength = 0 },
   } = field;
-  if (kind === 'list' && !choicesOf(field)) return 'One value a line.';
+  if (kind === 'list' && !findChoices(field)) return 'One value a line.';
   return kind === 'password' && minLength > 1 ? `At least ${minLength} characters.` : description;
 }
 
@@ -238,7 +238,7 @@ function labelled(of, field) {
     h(
       'small',
       { id: `${id}-hint`, class: issue && 'error' },
-      issue ? `${label} ${issue}.` : hintOf(field),
+      issue ? `${label} ${issue}.` : writeHint(field),
     ),
     dispute &&
       h(

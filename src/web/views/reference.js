@@ -3,11 +3,11 @@
  * The control for a reference, or for a list of them as chips. Its text has an id a line; `?lamp` is a line that is
  * typed, but not chosen yet.
  */
-import { targetOf, toShow } from '../api/model.js';
+import { findTarget, toShow } from '../api/model.js';
 import { combobox } from '../lib/combobox.js';
 import { bdi, chip, h } from '../lib/dom.js';
-import { allows, collectionOf } from '../state/me.js';
-import { find, nameOf, titleOf } from '../state/names.js';
+import { allows, findCollection } from '../state/me.js';
+import { find, findName, toTitle } from '../state/names.js';
 import { address } from '../state/route.js';
 
 /** @import { Attributes, Collection, Description, Field, Suggestion } from '../types.js' */
@@ -17,18 +17,18 @@ const [suggestionsMax, foundMax, wordsMax] = [8, 100, 64];
 const secondKinds = new Set(['text', 'email', 'choice', 'number', 'integer', 'time']);
 
 /** Returns the collection that a person chooses from, if they may list it. @param {Field} field */
-export function choicesOf(field) {
-  const target = collectionOf(targetOf(field) ?? '');
+export function findChoices(field) {
+  const target = findCollection(findTarget(field) ?? '');
   return target && allows(target, 'list') ? target : undefined;
 }
 
 /** The text of a control for reading: names in place of ids. @type {(field: Field, text: string) => string} */
 export function readable(field, text) {
-  const target = targetOf(field);
+  const target = findTarget(field);
   if (!target || !text) return text;
   return text
     .split('\n')
-    .map((line) => (line.startsWith('?') ? line.slice(1) : nameOf(target, line)))
+    .map((line) => (line.startsWith('?') ? line.slice(1) : findName(target, line)))
     .join(', ');
 }
 
@@ -50,7 +50,7 @@ export async function suggestions(target, words, limit = suggestionsMax) {
   return rows
     .map((row) => ({
       key: `${row.id}`,
-      text: titleOf(target, row),
+      text: toTitle(target, row),
       more: second ? toShow(second, row[second.name]) : `${one} ${row.id}`,
     }))
     .sort((one, other) => rank(one.text.toLowerCase()) - rank(other.text.toLowerCase()))
@@ -69,7 +69,7 @@ export function reference({ name, kind }, target, value, onText, more = {}) {
   const write = (/** @type {string[]} */ ids, rest = '') =>
     onText([...ids, rest && `?${rest}`].filter(Boolean).join('\n'));
   const chips = chosen.map((each) => {
-    const text = nameOf(target.name, each);
+    const text = findName(target.name, each);
     const link = h(
       'a',
       { href: address(target.name, each) },
@@ -82,7 +82,7 @@ export function reference({ name, kind }, target, value, onText, more = {}) {
   });
   const options = {
     id: `${more['id'] ?? `filter-${name}`}`,
-    text: typed ?? (isList ? '' : chosen.map((each) => nameOf(target.name, each)).join('')),
+    text: typed ?? (isList ? '' : chosen.map((each) => findName(target.name, each)).join('')),
     nothing: `No ${target.one} matches`,
     find: async (/** @type {string} */ words) => {
       const all = await suggestions(target, words);

@@ -16,7 +16,7 @@ const [causesMax, namedMax] = [20, 5];
  * Describes what was refused by its cause, the most frequent first: `Line 3, line 5 and 40 more: Price must be …`.
  * @type {(refusals: readonly Refusal[]) => Description[]}
  */
-export function causesOf(refusals) {
+export function groupCauses(refusals) {
   /** @type {Map<string, string[]>} */ const causes = new Map();
   for (const { what, why } of refusals) {
     const all = causes.get(why);
@@ -38,6 +38,6 @@ export function causesOf(refusals) {
  */
 export function report(title, refusals, save) {
   set('refused-save', { hidden: !save, onclick: save });
-  set('refused-list', false, ...causesOf(refusals));
+  set('refused-list', false, ...groupCauses(refusals));
   return ask('refused', title);
 }

@@ -1,15 +1,15 @@
 // @ts-check
 /** Shows what refers to the record that is open: on its page as tables that are edited there, in a peek in short. */
 import { call, Problem } from '../api/call.js';
-import { elementOf, own, showNumber } from '../api/model.js';
+import { toElement, own, showNumber } from '../api/model.js';
 import { fromText, toText } from '../api/texts.js';
 import { bdi, button, draw, h } from '../lib/dom.js';
-import { columnsOf } from '../state/list.js';
+import { listColumns } from '../state/list.js';
 import { allows, state } from '../state/me.js';
-import { titleOf } from '../state/names.js';
+import { toTitle } from '../state/names.js';
 import { explain, say } from '../state/news.js';
 import { loadRelated, relatedTo } from '../state/related.js';
-import { address, newId, pageOf, route } from '../state/route.js';
+import { address, newId, pageAddress, route } from '../state/route.js';
 import { cell } from './cell.js';
 import { control } from './control.js';
 import { line, section } from './parts.js';
@@ -24,34 +24,34 @@ const [columnsMax, controlsMax] = [6, 5];
 /** @type {(collection: Collection, id: string) => Description[]} */
 export const relatedView = (collection, id) =>
   relatedTo(collection, id).map((each, index) =>
-    route.isPage ? tableOf(collection, id, each, index) : linesOf(each),
+    route.isPage ? drawTable(collection, id, each, index) : drawLines(each),
   );
 
 /** @type {(related: Related, more: Child) => Child[]} */
-const headingOf = ({ from, field, total }, more) => [
+const drawHeading = ({ from, field, total }, more) => [
   h('span', `${from.title} `, h('small', `by ${field.label.toLowerCase()} · ${showNumber(total)}`)),
   more,
 ];
 
 /** @param {Related} related */
-function linesOf(related) {
+function drawLines(related) {
   const { from, query, total, rows } = related;
   const lines = rows.map((row) =>
-    line(row.id, h('a', { href: pageOf(from.name, row.id) }, bdi(titleOf(from, row)))),
+    line(row.id, h('a', { href: pageAddress(from.name, row.id) }, bdi(toTitle(from, row)))),
   );
   const all = h('a', { href: address(from.name, '', query) }, `All ${showNumber(total)}`);
   const more = h('a.quiet', { href: address(from.name, newId, query) }, `+ New ${from.one}`);
   return section(
-    headingOf(related, allows(from, 'create') && more),
+    drawHeading(related, allows(from, 'create') && more),
     total > rows.length ? [...lines, line('all', all)] : lines,
     h('span.quiet', 'None'),
   );
 }
 
 /** @type {(collection: Collection, id: string, related: Related, index: number) => Description} */
-function tableOf(collection, id, related, index) {
+function drawTable(collection, id, related, index) {
   const { from, field, query, total, rows } = related;
-  const columns = columnsOf(from).filter(({ name }) => name !== field.name && name !== 'id');
+  const columns = listColumns(from).filter(({ name }) => name !== field.name && name !== 'id');
   const shown = columns.slice(0, columnsMax);
   const mayChange = allows(from, 'change');
   const mayRemove = allows(from, 'remove');
@@ -63,7 +63,7 @@ function tableOf(collection, id, related, index) {
   const body = rows
     .filter((row) => !leaving.has(row))
     .map((row) => {
-      const title = titleOf(from, row);
+      const title = toTitle(from, row);
       return h(
         'tr',
         { key: row.id },
@@ -76,7 +76,7 @@ function tableOf(collection, id, related, index) {
             'a.quiet',
             {
               id: `open-${row.id}`,
-              href: pageOf(from.name, row.id),
+              href: pageAddress(from.name, row.id),
               'aria-label': `Open ${title}`,
             },
             'Open',
@@ -92,7 +92,7 @@ function tableOf(collection, id, related, index) {
     { key: `${from.name} ${field.name}` },
     h(
       'h2.row spread',
-      headingOf(related, h('a.quiet', { href: address(from.name, '', query) }, `Open as a list`)),
+      drawHeading(related, h('a.quiet', { href: address(from.name, '', query) }, `Open as a list`)),
     ),
     rows.length > 0 &&
       h(
@@ -124,7 +124,7 @@ const addedFields = ({ from, field }) =>
 function adder(collection, id, of, index) {
   const { from, field, texts, issues } = of;
   const fields = addedFields(of);
-  const idOf = ({ name = '' }) => `add-${index}-${name}`;
+  const toId = ({ name = '' }) => `add-${index}-${name}`;
   const onsubmit = async (/** @type {Event} */ event) => {
     event.preventDefault();
     /** @type {{ [name: string]: unknown }} */ const body = {};
@@ -137,8 +137,8 @@ function adder(collection, id, of, index) {
       }
     }
     const [wrong] = Object.keys(issues);
-    if (wrong !== undefined) return draw(`#${CSS.escape(idOf({ name: wrong }))}`);
-    const { value } = fromText(field.kind === 'list' ? elementOf(field) : field, id);
+    if (wrong !== undefined) return draw(`#${CSS.escape(toId({ name: wrong }))}`);
+    const { value } = fromText(field.kind === 'list' ? toElement(field) : field, id);
     body[field.name] = field.kind === 'list' ? [value] : value;
     const headers = { 'Idempotency-Key': `"${crypto.randomUUID()}"` };
     try {
@@ -151,7 +151,7 @@ function adder(collection, id, of, index) {
     of.texts = {};
     await loadRelated(collection, id);
     const [first] = fields;
-    return draw(first && `#${CSS.escape(idOf(first))}`);
+    return draw(first && `#${CSS.escape(toId(first))}`);
   };
   return h(
     'form.adder row',
@@ -166,8 +166,8 @@ function adder(collection, id, of, index) {
       return h(
         'div.stack tight',
         { key: each.name },
-        h('label', { for: idOf(each) }, each.label),
-        control(each, text, type, { id: idOf(each), 'aria-invalid': problem && 'true' }),
+        h('label', { for: toId(each) }, each.label),
+        control(each, text, type, { id: toId(each), 'aria-invalid': problem && 'true' }),
         problem && h('small.error', `${each.label} ${problem}.`),
       );
     }),

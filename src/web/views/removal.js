@@ -1,7 +1,7 @@
 // @ts-check
 /** Removes records: asks the server what refers to them, and lets the person undo it for some seconds. */
 import { call } from '../api/call.js';
-import { onDeleteOf, showNumber } from '../api/model.js';
+import { readOnDelete, showNumber } from '../api/model.js';
 import { ask } from '../lib/dialog.js';
 import { draw, h, part, set } from '../lib/dom.js';
 import { sendIfUnchanged, withEach } from '../state/change.js';
@@ -64,7 +64,7 @@ async function consequences({ name }, rows) {
   const ids = [one ?? '', ...others].map((id) => id.replaceAll(/[\\,]/gu, '\\$&')).join();
   const all = await Promise.all(
     referencesTo(name).map(async ({ from, field }) => {
-      const onDelete = onDeleteOf(field);
+      const onDelete = readOnDelete(field);
       const isList = field.kind === 'list';
       const query = new URLSearchParams(
         isList ? { [`${field.name}:has`]: one ?? '' } : { [`${field.name}:in`]: ids },

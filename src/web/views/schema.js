@@ -1,8 +1,8 @@
 // @ts-check
 /** The picture of the collections: a card for each, and a line for each reference that shows what removal does. */
-import { onDeleteOf, targetOf } from '../api/model.js';
+import { readOnDelete, findTarget } from '../api/model.js';
 import { button, draw, h } from '../lib/dom.js';
-import { collectionOf, state } from '../state/me.js';
+import { findCollection, state } from '../state/me.js';
 import { address } from '../state/route.js';
 import { copy, table } from './parts.js';
 
@@ -20,8 +20,8 @@ let lit = '';
 const links = () =>
   state.collections.flatMap((of) =>
     of.fields.flatMap((field, index) => {
-      const to = collectionOf(targetOf(field) ?? '');
-      return to ? [{ of, field, index, to, onDelete: onDeleteOf(field) }] : [];
+      const to = findCollection(findTarget(field) ?? '');
+      return to ? [{ of, field, index, to, onDelete: readOnDelete(field) }] : [];
     }),
   );
 

@@ -12,10 +12,10 @@ import { bdi, button, h, part, set } from '../lib/dom.js';
 import { sendIfUnchanged } from '../state/change.js';
 import { collectionNow, listPath, loadList } from '../state/list.js';
 import { count, state } from '../state/me.js';
-import { titleOf } from '../state/names.js';
+import { toTitle } from '../state/names.js';
 import { explain, say } from '../state/news.js';
 import { line, table } from './parts.js';
-import { causesOf, report } from './refused.js';
+import { groupCauses, report } from './refused.js';
 
 /**
  * A line of a file: `source` is what the file has, `stored` the record that it changes, and `record` the record as it
@@ -81,13 +81,13 @@ async function importFile(collection) {
   const omit = part('omit', HTMLInputElement);
   /** @type {File} */ let file = { isCsv: false, heads: [], lines: [] };
   const show = (problem = '') => {
-    const due = dueOf(file.lines);
+    const due = listDue(file.lines);
     const given = new Set(file.lines.flatMap((line) => (isNew(line) ? line.given : [])));
     const bad = file.lines.filter((line) => line.problem);
     set(
       'preview',
       h('p.error', problem),
-      file.lines.length > 0 && previewOf(collection, file.lines),
+      file.lines.length > 0 && drawPreview(collection, file.lines),
       bad.length > 0 &&
         button('Download the refused lines', () => saveRefused(collection, file, bad)),
     );
@@ -206,10 +206,10 @@ const isNew = ({ stored, problem }) => !stored && !problem;
 const isChange = ({ stored, record, problem }) => !!stored && !problem && !isSame(stored, record);
 
 /** The lines that write something. @param {readonly Line[]} lines */
-const dueOf = (lines) => lines.filter((line) => isNew(line) || isChange(line));
+const listDue = (lines) => lines.filter((line) => isNew(line) || isChange(line));
 
 /** @type {(collection: Collection, lines: readonly Line[]) => import('../types.js').Description} */
-function previewOf(collection, lines) {
+function drawPreview(collection, lines) {
   const { fields, one } = collection;
   const [changes, news, bad] = [
     lines.filter(isChange),
@@ -225,7 +225,7 @@ function previewOf(collection, lines) {
   ];
   const edits = changes.flatMap(({ stored, record, changed }) =>
     changed.map((field) => [
-      bdi(stored ? titleOf(collection, stored) : ''),
+      bdi(stored ? toTitle(collection, stored) : ''),
       field.label,
       bdi(shown(field, own(stored, field.name))),
       bdi(shown(field, own(record, field.name))),
@@ -246,7 +246,7 @@ function previewOf(collection, lines) {
         table([one, 'Field', 'Before', 'After'], edits.slice(0, previewMax)),
       ),
     rows.length > 0 && h('div.scroll', { key: 'news', tabindex: 0 }, table(heads, rows)),
-    h('ul.error', { key: 'bad' }, causesOf(bad.map(lineAndProblem))),
+    h('ul.error', { key: 'bad' }, groupCauses(bad.map(lineAndProblem))),
   );
 }
 
@@ -259,7 +259,7 @@ const shown = (field, value) =>
  * @type {(collection: Collection, file: File) => Promise<void>}
  */
 async function write(collection, file) {
-  const due = dueOf(file.lines);
+  const due = listDue(file.lines);
   /** @type {Line[]} */ const failed = [];
   const fail = (/** @type {Line} */ line, /** @type {string} */ problem) =>
     void failed.push({ ...line, problem });

@@ -3,11 +3,11 @@
  * Shows values as what they are: a choice as a pill, a truth as a mark, an address as a link, and a reference by the
  * name of its record. Names are read together once they are shown.
  */
-import { elementOf, showAge, showTime, toShow } from '../api/model.js';
+import { toElement, showAge, showTime, toShow } from '../api/model.js';
 import { bdi, h } from '../lib/dom.js';
-import { collectionOf } from '../state/me.js';
-import { nameOf } from '../state/names.js';
-import { pageOf } from '../state/route.js';
+import { findCollection } from '../state/me.js';
+import { findName } from '../state/names.js';
+import { pageAddress } from '../state/route.js';
 
 /** @import { Child, Collection, Field } from '../types.js' */
 
@@ -33,7 +33,7 @@ const meanings = new Map([
  * The class that colors a choice: as its declaration says, else by its meaning, else by its place.
  * @type {(field: Field, text: string) => string}
  */
-function hueOf({ declared }, text) {
+function chooseHue({ declared }, text) {
   const meant = [...meanings].find(([word]) => word.test(text))?.[1];
   const color = declared.colors?.[text] ?? meant;
   const place =
@@ -68,11 +68,11 @@ export function show(field, value) {
   if (kind === 'json' && typeof value === 'object') return h('code', text);
   const target = field.declared.to;
   if (target) {
-    const href = pageOf(target, value);
-    return h('a', { href }, called(collectionOf(target), nameOf(target, value)));
+    const href = pageAddress(target, value);
+    return h('a', { href }, called(findCollection(target), findName(target, value)));
   }
   if (Array.isArray(value)) {
-    const element = elementOf(field);
+    const element = toElement(field);
     return h(
       'span.row tight',
       value.map((each) => h('span.pill', show(element, each))),
@@ -83,7 +83,7 @@ export function show(field, value) {
     return h('span', look, value ? '●' : '○');
   }
   if (kind === 'choice') {
-    return h(`span.pill${hueOf(field, text)}`, text);
+    return h(`span.pill${chooseHue(field, text)}`, text);
   }
   if (kind === 'time') return h('time', { datetime: `${value}`, title: `${value}` }, text);
   if (kind === 'email') return h('a', { href: `mailto:${value}` }, bdi(text));
