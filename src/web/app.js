@@ -30,13 +30,13 @@ const routes = {
   schema: () => import('./views/schema.js'),
   server: () => import('./views/server.js'),
 };
-/** Those that have been opened. @type {Map<string, View>} */ const views = new Map();
+/** The views that have been opened. @type {Map<string, View>} */ const views = new Map();
 /** Shows records; loaded with the first one. @type {typeof import('./views/record.js') | undefined} */
 let record;
 
 const retryMs = 3000;
 const signing = () => import('./views/sign-in.js');
-/** What keeps the page from starting. */ let failure = '';
+/** The reason why the page does not start. */ let failure = '';
 /** The address of the view that is shown. */ let shown = '';
 
 events.run = async (work) => {

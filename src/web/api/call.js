@@ -6,7 +6,7 @@ const answerTimeoutMs = 30_000;
 /** A request that was refused or not answered. The message says what happened and what to do next. */
 export class Problem extends Error {
   /** HTTP status, or 0 without an answer. */ status = 0;
-  /** Whether the change may have been made even so. */ isUnknown = false;
+  /** True if the change may have been made even so. */ isUnknown = false;
   /** @type {readonly { pointer: string, detail: string }[]} */ issues = [];
 }
 

@@ -42,7 +42,7 @@ export function toTable(fields, records) {
   ];
 }
 
-/** Whether a field takes texts and other values, which its cells tell apart. @param {Field} field */
+/** True if a field takes texts and other values, which its cells tell apart. @param {Field} field */
 const isLoose = ({ kind, schema }) => kind === 'json' || !schema.type;
 
 /** @type {(field: Field, value: unknown) => Cell} */
@@ -61,7 +61,7 @@ const toLooseCell = (value) =>
       ? value
       : JSON.stringify(value);
 
-/** What people and programs write for a boolean. @type {{ [text: string]: boolean }} */
+/** The spellings of booleans that people and programs use. @type {{ [text: string]: boolean }} */
 // prettier-ignore
 const truths = {
   true: true, yes: true, y: true, on: true, 1: true,
@@ -181,7 +181,7 @@ const define = (object, name, value) =>
     writable: true,
   });
 
-/** Whether two JSON values are equal; absent and null are. @type {(one: unknown, other: unknown) => boolean} */
+/** True if two JSON values are equal; absent equals null. @type {(one: unknown, other: unknown) => boolean} */
 export function isSame(one, other) {
   if (typeof one !== 'object' || typeof other !== 'object' || !one || !other)
     return (one ?? null) === (other ?? null);

@@ -24,7 +24,7 @@ const operators = {
   exists: 'is filled in',
 };
 
-/** Operators for times alone. */
+/** Operators that only times have. */
 const forTimes = ['gt', 'lt'];
 
 /** What the operand of an operator is. @type {{ [operator: string]: Kind }} */
@@ -236,7 +236,7 @@ export function toElement(field) {
 /** Returns the collection that a field, or each of its elements, refers to. @param {Field} field */
 export const findTarget = ({ declared: { to, of } }) => to ?? of?.to;
 
-/** What the removal of a record does to those whose field refers to it. @param {Field} field */
+/** Returns what the removal of a record does to the records that refer to it by this field. @param {Field} field */
 export const readOnDelete = ({ declared: { onDelete, of } }) =>
   onDelete ?? of?.onDelete ?? 'refuse';
 
@@ -336,18 +336,18 @@ export function inShort(value, name = '') {
   return typeof value === 'number' ? showNumber(value) : `${value ?? ''}`;
 }
 
-/** Words of access that hold for everyone who is signed in; `self` is one's own user. */
+/** Words of access that hold for everyone who is signed in; `self` is your own user. */
 const openWords = ['public', 'optional', 'user', 'self', 'session'];
 
 /** Returns the words of access, of which one must hold. @type {(of: Collection, operation: string) => string[]} */
 export const listWords = ({ operations }, operation) =>
   operations[operation]?.['x-access']?.split(' or ') ?? [];
 
-/** Whether all who are signed in may do this. @type {(of: Collection, operation: string) => boolean} */
+/** True if everyone who is signed in may do this. @type {(of: Collection, operation: string) => boolean} */
 export const isOpen = (of, operation) =>
   listWords(of, operation).some((word) => openWords.includes(word));
 
-/** Whether a word of access is the name of a field, or `owner`. @type {(of: Collection, word: string) => boolean} */
+/** True if a word of access is the name of a field, or `owner`. @type {(of: Collection, word: string) => boolean} */
 const isByRecord = ({ fields }, word) =>
   word === 'owner' || fields.some(({ name }) => name === word);
 

@@ -7,7 +7,7 @@ import { toElement, showNumber } from './model.js';
 
 /** @import { Field, Scalar } from '../types.js' */
 
-/** Whether a text needs no quotes where any JSON may be, as it is none and begins like none. @param {string} text */
+/** True if a text cannot be mistaken for JSON, so it needs no quotes in a field of any JSON. @param {string} text */
 export function isPlainText(text) {
   try {
     JSON.parse(text);

@@ -10,11 +10,11 @@ const open = {
   words: '',
   active: 0,
   /** @type {readonly Suggestion[] | undefined} */ found: undefined,
-  /** Whether Enter was pressed before the suggestions came. */ isTaking: false,
+  /** True if Enter was pressed before the suggestions came. */ isTaking: false,
 };
 
 /**
- * `find` gets what is typed; a former search is forgotten. `nothing`: what is said where nothing is found.
+ * `find` gets what is typed; a previous search is forgotten. `nothing`: the message if nothing is found.
  * @type {(options: { id: string, text: string, nothing: string,
  *   find: (words: string) => Promise<readonly Suggestion[]>, type: (text: string) => void,
  *   take: (suggestion: Suggestion) => unknown }, more: Attributes) => Description[]}

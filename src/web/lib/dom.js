@@ -63,7 +63,7 @@ export function render(parent, children) {
 }
 
 /**
- * Returns the node for a description; the former node where it has the same tag.
+ * Returns the node for a description; the previous node if it has the same tag.
  * @type {(child: Description | string | number, parent: Element, former?: Node) => Node}
  */
 function drawNode(child, parent, former) {

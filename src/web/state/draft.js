@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * The form of one record, in a drawer beside its list or as the person's own account. Input is kept until it is saved
+ * The form of one record, in a drawer next to its list or as the person's own account. Input is kept until it is saved
  * or discarded: it survives a refusal, a lost answer, the end of the session and changes by someone else.
  */
 import { call, Problem } from '../api/call.js';
@@ -31,7 +31,7 @@ const typedKinds = new Set(['time', 'number', 'integer']);
 /** Texts by field: a field may be called `constructor`, which every other object has. */
 const empty = () => Object.create(null);
 
-/** What a form begins with, and each time that it is based on another version. */
+/** The state of a form at its start, and after it is based on another version. */
 const untroubled = () => ({
   isSaving: false,
   isUnknown: false,
@@ -86,7 +86,7 @@ const called = ({ collection: { one, title, single }, id }) =>
   single ? title.toLowerCase() : id === newId ? `the new ${one}` : `${one} ${id}`;
 
 /**
- * Sends a request about the record of a form. A value of its own counts as a record with this field alone.
+ * Sends a request about the record of a form. A value of its own counts as a record with only this field.
  * @type {(of: Draft, method: string, path: string, options?: Parameters<typeof call>[2]) => ReturnType<typeof call>}
  */
 async function send({ collection: { single } }, method, path, options) {
@@ -94,7 +94,7 @@ async function send({ collection: { single } }, method, path, options) {
   return single === 'value' ? { ...answer, data: { value: answer.data } } : answer;
 }
 
-/** Whether the person may do this with the record of a form. @type {(of: Draft, operation: string) => boolean} */
+/** True if the person may do this with the record of a form. @type {(of: Draft, operation: string) => boolean} */
 export const may = (of, operation) =>
   allows(of.collection, operation, (word) =>
     word === 'owner' ? of.isOwner : named(of, word).includes(state.me?.id),
@@ -174,7 +174,7 @@ export async function loadDraft(of) {
 }
 
 /**
- * Carries out this person's own change of a record beside its form, which takes over what is stored.
+ * Carries out this person's own change of a record outside its form, which takes over what is stored.
  * @type {(of: Collection, id: unknown, work: () => Promise<Stored>) => Promise<Stored>}
  */
 export async function store(collection, id, work) {
@@ -242,17 +242,17 @@ function adopt(of, base) {
   return taken;
 }
 
-/** Whether the form shows a user of the server. @param {Draft} of */
+/** True if the form shows a user of the server. @param {Draft} of */
 export const isUser = ({ collection }) => state.hasUsers && collection.name === 'users';
 
-/** Whether the form shows the user who is signed in. @param {Draft} of */
+/** True if the form shows the user who is signed in. @param {Draft} of */
 export const isSelf = (of) => isUser(of) && of.id === `${state.me?.id}`;
 
-/** The fields of one's own new password alone. */
+/** The fields that only your own new password needs. */
 const proofs = ['currentPassword', 'keepKeys'];
 
 /**
- * Whether a rule of a single field lets the person set it.
+ * True if the rule of a field lets the person set it.
  * @type {(of: Draft, words?: readonly string[]) => boolean}
  */
 const maySet = ({ isOwner }, words) =>
@@ -274,7 +274,7 @@ export function openFields(of) {
 /** The fields that can be filled in here, those of objects one by one. @param {Draft} of */
 export const listFields = (of) => openFields(of).flatMap((field) => listLeaves(field));
 
-/** Whether the form holds input that is not stored. */
+/** True if the form holds input that is not stored. */
 export const isChanged = (of = draft) =>
   of !== undefined && listFields(of).some(({ name }) => of.texts[name] !== of.before[name]);
 
@@ -302,7 +302,7 @@ const findBlank = (of, { within = [] }) =>
     listFields(of).every(({ name }) => !name.startsWith(`${path}/`) || !of.texts[name]),
   );
 
-/** Whether a field must be filled in. @param {Draft} of @param {Field} field */
+/** True if a field must be filled in. @param {Draft} of @param {Field} field */
 export function isNeeded(of, field) {
   const { isRequired, isOptional, shown, schema } = field;
   const isWanted = isRequired ? !schema.type?.includes('null') : !!of.base && shown && !isOptional;

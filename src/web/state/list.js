@@ -108,7 +108,7 @@ export function showChanges(collection, changes) {
 /** Kinds of fields that a list does not show at first. */
 const seldom = new Set(['long', 'url']);
 
-/** Whether a field holds any JSON. @param {Field} field */
+/** True if a field holds any JSON. @param {Field} field */
 const isAny = ({ kind, schema, declared }) =>
   kind === 'json' && !schema.properties && !declared.like;
 
@@ -132,7 +132,7 @@ export function listColumns({ name, nameField, fields }) {
 }
 
 /**
- * What this browser keeps of a list's columns: each with its width, or 0.
+ * Returns the columns of a list that this browser keeps, each with its width, or 0.
  * @type {(name: string) => Map<string, number>}
  */
 export const keptColumns = (name) => new Map(JSON.parse(storage[`columns of ${name}`] ?? '[]'));

@@ -9,7 +9,7 @@ import { isAllowed } from '../api/model.js';
 export const channelName = `session of ${new URL('.', location.href).pathname}`;
 
 /**
- * What this browser keeps; one that refuses to keeps it until the page is closed.
+ * The storage of this browser. If it refuses, values last until the page is closed.
  * @type {(open: () => { [key: string]: string }) => { [key: string]: string }}
  */
 function openStorage(open) {
@@ -20,22 +20,23 @@ function openStorage(open) {
   }
 }
 export const storage = openStorage(() => localStorage);
-/** What is of this tab. */
+/** The storage of this tab. */
 export const tabStorage = openStorage(() => sessionStorage);
 
 export const state = {
-  /** Whether the server runs without sign-in, so that everyone is an administrator. */
+  /** True if the server runs without sign-in, so everyone is an administrator. */
   isOpen: document.documentElement.dataset['auth'] === 'none',
-  /** Whether the server has users; else a collection may have their name. */ hasUsers: true,
+  /** True if the server has users; otherwise a collection may have their name. */ hasUsers: true,
   /** The person who is signed in. @type {User | undefined} */ me: undefined,
   /** @type {readonly Collection[]} */ collections: [],
-  /** What they were read from. @type {ApiDescription | undefined} */ description: undefined,
+  /** The document they were read from. @type {ApiDescription | undefined} */ description:
+    undefined,
   /** The message in the status line. */ message: '',
   /** Takes back what the message is about. @type {(() => unknown) | undefined} */ undo: undefined,
   /** Records about to be removed unless the person undoes it; the latest come first. @type {readonly Removal[]} */
   removals: [],
   isImporting: false,
-  /** How often names of other records have been read. */ namesRead: 0,
+  /** The number of times that names of other records were read. */ namesRead: 0,
   /** The latest changes; those of one kind that come together are one. @type {readonly Activity[]} */
   activity: [],
 };
@@ -66,7 +67,7 @@ export const ownPath = (name) =>
 export const count = ({ length }, { one, title }) =>
   `${length} ${length === 1 ? one : title.toLowerCase()}`;
 
-/** Whether the person can have API keys. */
+/** True if the person can have API keys. */
 export const hasKeys = () => !state.isOpen && !!state.description?.paths['/keys'];
 
 /** What curl commands send so that the server knows the caller. */

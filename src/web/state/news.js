@@ -1,5 +1,5 @@
 // @ts-check
-/** What the page tells the person in the status line. */
+/** The messages of the status line. */
 import { Problem } from '../api/call.js';
 import { draw } from '../lib/dom.js';
 import { state } from './me.js';

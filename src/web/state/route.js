@@ -20,7 +20,7 @@ function decoded(part) {
 const ownNames = ['', 'account', 'api', 'invite', 'keys', 'schema', 'server'];
 
 /**
- * Reads an address: `#orders/4` is an order beside its list, and `#/orders/4` is its page.
+ * Reads an address: `#orders/4` is an order next to its list, and `#/orders/4` is its page.
  * @param {string} hash @returns {Route}
  */
 export function readRoute(hash) {
@@ -43,10 +43,10 @@ export const route = readRoute(location.hash);
 /** What happens once the address has changed; `app.js` sets it. */
 export const router = { arrive: async (/** @type {boolean} */ _isSameForm) => {} };
 
-/** Whether the person's own account is open. */
+/** True if the person's own account is open. */
 export const isAccount = () => !state.isOpen && !route.view && route.id === 'account';
 
-/** Whether the documentation is open, which people read without signing in, too. */
+/** True if the documentation is open, which also people without an account read. */
 export const isGuide = () => !route.view && route.id === 'api';
 
 /** Returns a parameter of the address, or an empty text. @param {string} name */

@@ -1,5 +1,5 @@
 // @ts-check
-/** What the server says of itself, read again and again while it is shown. */
+/** The status of the server, read again and again while it is shown. */
 import { call } from '../api/call.js';
 import { draw } from '../lib/dom.js';
 import { ownPath, state } from './me.js';

@@ -356,7 +356,7 @@ export function open() {
 
 export function view() {
   const { of = '', query } = route;
-  // What the person may not list comes last.
+  // Collections that the person may not list come last.
   const isShut = (/** @type {Entry} */ { tag }) => {
     const collection = findCollection(tag);
     return Number(!!collection && !allows(collection, 'list'));

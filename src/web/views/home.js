@@ -75,7 +75,7 @@ const figures = [
 const complete = (minutes) => (minutes.length > 1 ? minutes.slice(0, -1) : minutes);
 
 /**
- * Whether a minute has too few requests for a figure: of a few, the slowest says nothing.
+ * True if a minute has too few requests for a figure: the slowest of a few says nothing.
  * @type {(minute: Minute | undefined, figure: keyof Minute) => boolean}
  */
 const isFew = (minute, figure) => figure === 'p99Ms' && (minute?.requests ?? 0) < fewRequests;

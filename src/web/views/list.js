@@ -139,7 +139,7 @@ function drawPages() {
 
 /** The collection that was drawn last. */ let shown = '';
 
-/** What was typed for one list never reaches another. @param {string} next */
+/** Forgets what was typed for one list before another is shown. @param {string} next */
 function leave(next) {
   shown = next;
   part('filter', HTMLElement).hidePopover();
@@ -250,7 +250,7 @@ const [boxWidth, newWidth] = [44, 160];
 /** Rows that are drawn: one that is the same, and looks the same, is not described again. */
 const drawn = new WeakMap(/** @type {[Row, { look: string, view: Description }][]} */ ([]));
 
-/** How many decimals each column of numbers has. @type {Map<string, number>} */
+/** The number of decimals of each column of numbers. @type {Map<string, number>} */
 let digits = new Map();
 
 /** @type {(collection: Collection, field: Field, row: Row, mayChange: boolean) => Description} */
@@ -275,7 +275,7 @@ function drawCell(collection, field, row, mayChange) {
 }
 
 /**
- * Opens the record of a row that is clicked beside its links and controls, unless text of it is selected.
+ * Opens the record of a row that is clicked outside its links and controls, unless text of it is selected.
  * @param {Event} event
  */
 function openRow({ target, currentTarget }) {
@@ -377,7 +377,7 @@ function table(collection) {
 }
 
 /**
- * Draws the head of a column. A click sorts by this column first and keeps the former order behind it.
+ * Draws the head of a column. A click sorts by this column first and keeps the previous order behind it.
  * @type {(collection: Collection, field: Field) => Description}
  */
 function heading(collection, { name, label: given, kind, isSortable }) {

@@ -1,5 +1,5 @@
 // @ts-check
-/** What views beside the list are made of: cards of lines, tables of texts, names with values; and what they read. */
+/** Parts of the views other than the list: cards of lines, tables of texts, names with values. */
 import { h } from '../lib/dom.js';
 import { say } from '../state/news.js';
 

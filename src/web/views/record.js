@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * Shows the form of one record: as a page, or as a peek beside its list.
+ * Shows the form of one record: as a page, or as a peek next to its list.
  */
 import { at } from '../api/cells.js';
 import { capitalized, inShort, isOpen, listLeaves } from '../api/model.js';
@@ -148,7 +148,7 @@ function recordForm(of) {
   );
 }
 
-/** What is not stored yet, and what can be done with it; nothing while all is stored. @param {Draft} of */
+/** Shows the number of unsaved changes with their actions; nothing if all is saved. @param {Draft} of */
 function saveBar(of) {
   const { base, collection, message } = of;
   const { one, single } = collection;

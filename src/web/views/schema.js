@@ -25,7 +25,7 @@ const links = () =>
     }),
   );
 
-/** Finds a place for each card: what refers to another stands behind it; the others, where there is room. */
+/** Finds a place for each card: what refers to another stands behind it; the others go to the shortest column. */
 function placed() {
   const all = links();
   /** @type {Map<Collection, number>} */ const columns = new Map();

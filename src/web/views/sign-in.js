@@ -22,7 +22,7 @@ const email = part('email', HTMLInputElement);
 const password = part('password', HTMLInputElement);
 const name = part('new-name', HTMLInputElement);
 
-/** Whether the person creates an account with what they fill in. */ let isNew = false;
+/** True if the form creates an account. */ let isNew = false;
 let hasSignedIn = false;
 /** Continues once the person has signed in. */ let resume = () => {};
 /** @type {Promise<void> | undefined} */ let signingIn;
@@ -47,7 +47,7 @@ export function signIn() {
   return signingIn;
 }
 
-/** Shows the dialog while someone is to sign in, but beside the documentation only to go on with one's work. */
+/** Shows the dialog until someone signs in. Readers of the documentation see it only if their session has ended. */
 export function showSignIn() {
   const { me } = state;
   if (!signingIn || (!me && isGuide())) return dialog.close();

@@ -199,10 +199,10 @@ async function compare({ name, one, fields }, lines) {
   }
 }
 
-/** Whether a line creates a record. @param {Line} line */
+/** True if a line creates a record. @param {Line} line */
 const isNew = ({ stored, problem }) => !stored && !problem;
 
-/** Whether a line changes a record. @param {Line} line */
+/** True if a line changes a record. @param {Line} line */
 const isChange = ({ stored, record, problem }) => !!stored && !problem && !isSame(stored, record);
 
 /** The lines that write something. @param {readonly Line[]} lines */

@@ -18,7 +18,7 @@ export const age = (iso) => h('time', { datetime: iso, title: showTime(iso) }, s
 const colors = ['teal', 'blue', 'orange', 'pink', 'purple', 'green', 'red', 'yellow'];
 const hues = colors.length;
 
-/** What common words mean, in colors. */
+/** The colors of common words. */
 const meanings = new Map([
   [/^(?:cancel|fail|reject|refus|block|error|overdue|lost|spam|critical|urgent|expired)/iu, 'red'],
   [/^(?:paid|done|complet|deliver|active|approv|success|accept|publish|resolved|open)/iu, 'green'],
