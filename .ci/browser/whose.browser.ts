@@ -23,6 +23,7 @@ visitTest('a record of one’s own says who sees it, and its list is one’s own
   await browser.click('.record .primary');
   await says('Created diary 2.');
   await shows('Only you and administrators see this.', '#drawer');
+  await shows('Of Grace', '#list tbody');
   assert.deepEqual(await visit.column(2), ['Of Grace']);
   assert.equal(await browser.run('return document.querySelectorAll("#list tbody input").length'), 1);
   // An administrator sees whose it is not.
@@ -45,6 +46,7 @@ visitTest('roles of one’s own are in forms, lists and filters, and give what t
   // Grace is not an editor yet: she changes her own boards, and removes none.
   await visit.signIn('#tasks/2', 'grace');
   await shows('Only you, the role editor and administrators see this.', '#drawer');
+  await shows('Of Grace', '#list tbody');
   assert.deepEqual(await visit.column(2), ['Of Grace']);
   assert.equal(await browser.run('return document.querySelectorAll(".record .danger, tbody input").length'), 0);
 
