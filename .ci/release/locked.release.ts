@@ -34,6 +34,7 @@ const outside: Readonly<Record<string, string>> = {
   'test/project/handbook.test.ts': 'reads the source: nothing is served',
   'test/project/handbook-trusted-path.test.ts': 'reads the source: nothing is served',
   'test/project/loaded.test.ts': 'asks for coverage, which is written outside of the data',
+  'test/programs/docstrings.test.ts': 'starts the compiler, without a server',
   'test/project/interface.test.ts': 'starts the compiler, without a server',
   'test/programs/fake-timers.test.ts': 'replaces Date, which is frozen in a locked run',
   'test/web/assets.test.ts': 'reads the source: the page is served in test/api/pages.test.ts',

@@ -143,13 +143,12 @@ const accessOf = (access: CollectionAccess): CollectionAccess => ({
   remove: cellOf(access.remove),
 });
 
-/** Returns the effective `list` access, which is never wider than `read`. */
+/** Returns the effective `list` access, which is never wider than a roles-only `read`. */
 function listCell({ list, read }: CollectionAccess): Cell {
-  const readers = listWords(read);
-  const isForUsers = readers.some((word) => ['public', 'optional', 'user'].includes(word));
-  if (isForUsers || readers.some(isByRecord)) return list;
+  const roles = listWords(read);
+  if (roles.some((word) => isOpen(word) || isByRecord(word))) return list;
   if (listWords(list).some(isOpen)) return read;
-  const words = listWords(list).filter((word) => isByRecord(word) || readers.includes(word));
+  const words = listWords(list).filter((word) => isByRecord(word) || roles.includes(word));
   return words.length > 0 ? words : 'admin';
 }
 

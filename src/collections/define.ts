@@ -165,10 +165,7 @@ function accessMistakes(
   const cells = isJsonObject(access) ? access : {};
   const own = isJsonObject(fields) ? fields : {};
   const people = Object.keys(own).filter((name) => targetOf(own[name]) === 'users');
-  const { list = 'user', read = 'user' } = cells;
-  const asksWho = [read].flat().some((each) => isByRecord(String(each)));
-  const isForAll = (cell: JsonValue): boolean =>
-    [cell].flat().some((each) => each === 'public' || each === 'optional');
+  const asksWho = [cells['read']].flat().some((each) => isByRecord(String(each)));
   for (const operation of operations) {
     const { [operation]: cell } = cells;
     const place = `${at}/${operation}`;
@@ -182,11 +179,6 @@ function accessMistakes(
     );
     if (asksWho && operation !== 'create' && cell === 'public')
       mistakes.push([place, 'must not be "public", since "read" asks who it is: write "optional"']);
-  }
-  if (!asksWho && isForAll(list) && !isForAll(read)) {
-    const problem =
-      'must not show everyone what they may not read: open "read" too, or narrow "list"';
-    mistakes.push([`${at}/list`, problem]);
   }
   return mistakes;
 }

@@ -1,4 +1,11 @@
-import { isByRecord, verdictOf, listWords, type Cell, type Principal } from '../auth/access.ts';
+import {
+  isByRecord,
+  isOpen,
+  verdictOf,
+  listWords,
+  type Cell,
+  type Principal,
+} from '../auth/access.ts';
 import { fieldValue } from '../schema/record.ts';
 import type { CollectionAccess } from './declaration.ts';
 
@@ -47,11 +54,16 @@ export function permissionOf(
 /** True if a permission includes a record. */
 export const includes = ({ test }: Permission, record: object): boolean => test?.(record) ?? true;
 
-/** Returns the rules that must all hold, the operation's own one last. Lists show what may be read. */
+/**
+ * Returns the rules that must all hold, the operation's own one last. Lists show what may be read;
+ * but if all signed-in users may read, how one has signed in decides on single records only.
+ */
 function rulesOf(access: AccessRules, operation: RecordOperation): readonly Cell[] {
   const { list, read } = access;
   if (operation !== 'list') return [access[operation] ?? 'admin'];
-  return String(list) === String(read) ? [read] : [read, list];
+  if (String(list) === String(read)) return [read];
+  const words = listWords(read);
+  return words.some(isOpen) && !words.some(isByRecord) ? [list] : [read, list];
 }
 
 /** Returns the names of the values by which records decide on a rule: `ownerId`, fields, `id`. */

@@ -146,7 +146,7 @@ test('a name that cannot be embedded is refused, with the names that can', async
 test('a public path embeds what is public', async (t) => {
   const [open1, closed] = ['pages', 'drafts'].map((name) => declare(name, name.slice(0, -1), {
     bookId: { kind: 'reference', to: 'books' },
-  }, { access: name === 'pages' ? { list: 'public', read: 'public' } : {} }));
+  }, { access: { list: name === 'pages' ? 'public' : 'user' } }));
   const books = declare('books', 'book', { title }, { access: { list: 'public', read: 'public' } });
   assert.ok(open1 && closed);
   const { ask, as } = await openTestApp(t, { withoutPort: true, collections: [books, open1, closed] });

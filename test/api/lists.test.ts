@@ -217,7 +217,7 @@ test('filters repeat, have alternatives, and ask whether a field exists', async 
       notes: { kind: 'list', of: { kind: 'text' }, optional: true },
       dueAt: { kind: 'timestamp', optional: true },
     },
-    access: { list: 'public', create: 'public', read: 'public' },
+    access: { list: 'public', create: 'public' },
   });
   const { ask } = await openTestApp(t, { collections: [boxes] });
   const tags = [['red'], ['red', 'oak'], ['oak'], []];

@@ -56,12 +56,10 @@ export const maySet = (words: readonly string[], who: Asker, row?: Row): boolean
 /** The words that ask for no role, and for nothing of a record. */
 const isOpen = (word: string): boolean => ['public', 'optional', 'user', 'session'].includes(word);
 
-const isForAll = (word: string): boolean => word === 'public' || word === 'optional';
-
-/** The rules in effect: lists are shown to nobody who may not read a record. */
+/** The rules in effect: if only roles may read, only these roles are shown lists. */
 export function served(cells: Cells): Cells {
   const { list, read } = cells;
-  if (read.some((word) => isForAll(word) || word === 'user' || isByRecord(word))) return cells;
+  if (read.some((word) => isOpen(word) || isByRecord(word))) return cells;
   const both = list.filter((word) => isByRecord(word) || read.includes(word));
   return { ...cells, list: list.some(isOpen) ? read : both.length > 0 ? both : ['admin'] };
 }
@@ -70,7 +68,8 @@ export function served(cells: Cells): Cells {
 export const mayRead = ({ read }: Cells, who: Asker, row: Row): boolean =>
   !read.some(isByRecord) || holds(read, who, row);
 export const isListed = (cells: Cells, who: Asker, row: Row): boolean =>
-  holds(cells.list, who, row) && holds(cells.read, who, row);
+  holds(cells.list, who, row) &&
+  (cells.read.some(isOpen) && !cells.read.some(isByRecord) || holds(cells.read, who, row));
 
 /** The status of a refusal before a record is looked up; `undefined` where there is none. */
 export function refusal(cells: Cells, operation: Operation, who: Asker): number | undefined {
@@ -743,12 +742,9 @@ function cellsBy(random: Generator): Cells {
     if (operation === 'create') return random.below(4) > 0 ? ['user'] : wordsBy(random, callerWords);
     return operation !== 'list' && random.below(3) === 0 ? ['user'] : wordsBy(random, all);
   };
-  const [shown, create, replace, patch, remove] = [
+  const [list, create, replace, patch, remove] = [
     cellOf('list'), cellOf('create'), cellOf('replace'), cellOf('patch'), cellOf('remove'),
   ];
-  // A list for everyone of records that not everyone may read is refused.
-  const closed = open && !read.some(isForAll) ? shown.filter((word) => !isForAll(word)) : shown;
-  const list = closed.length > 0 ? closed : read;
   return { list, create, read, replace, patch, remove };
 }
 
