@@ -83,12 +83,16 @@ export class CollectionResource {
     checkEntry(tx, principal, this.collection, input);
     this.collection.checkOwner(tx, principal);
     const now = this.#clock.now();
+    const ownerId = principal.userId ?? 0;
+    const records = tx.of(this.records);
+    // A file that is imported may have the times.
+    const times = input['createdAt'] === undefined ? timesOf(this.collection, now) : {};
+    if (this.collection.ids === undefined)
+      return records.insert({ ownerId, ...input, ...times }, number);
     const { id: given, ...fields } = input;
     const id = given ?? (makesTexts(this.collection) ? uuid7(now, this.#random) : number);
-    // A file that is imported may have the times.
-    const times = fields['createdAt'] === undefined ? timesOf(this.collection, now) : {};
-    const names = { ownerId: principal.userId ?? 0, ...storedKey(recordId(id), number) };
-    return tx.of(this.records).insert({ ...names, ...fields, ...times }, number);
+    const key = storedKey(recordId(id), number);
+    return records.insert({ ownerId, ...key, ...fields, ...times }, number);
   }
 
   /** Creates an entry for each element of an array. @throws as `create` */
