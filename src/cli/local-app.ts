@@ -1,6 +1,7 @@
 import { openApp, type Application } from '../app/app.ts';
 import { LocalRequest } from '../app/local-request.ts';
 import { defaultOptions, type CompleteOptions } from '../app/options.ts';
+import { CairnError } from '../base/errors.ts';
 import type { JsonObject } from '../base/json.ts';
 import { systemRandom } from '../base/system.ts';
 import type { Settings } from '../config/options.ts';
@@ -38,5 +39,8 @@ export async function ask(
   const receive = (): Buffer => Buffer.from(JSON.stringify(body));
   const request = new LocalRequest(options, { method, target, fields, receive });
   const reply = await options.handle(request);
-  return JSON.parse(String(reply.body));
+  const answer: JsonObject = JSON.parse(String(reply.body));
+  if (reply.status < 400) return answer;
+  // A node of a cluster that is cut off responds, and throws nothing.
+  throw new CairnError('store_unavailable', String(answer['detail'] ?? answer['title']));
 }
