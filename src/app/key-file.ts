@@ -46,7 +46,7 @@ export class Keys {
     const { secret, clock, place } = options;
     this.#options = options;
     this.#configured = secret === undefined ? undefined : keyRingOfSecret(secret, clock.now());
-    if (place !== undefined) place.onRing = (ring) => this.#use(ring);
+    if (place !== undefined && secret === undefined) place.onRing = (ring) => this.#use(ring);
   }
 
   /** Returns the ring that was loaded last. */
@@ -62,8 +62,8 @@ export class Keys {
    */
   async load(): Promise<void> {
     const { files, clock, random, place } = this.#options;
-    if (place !== undefined) return place.loadKeys();
     if (this.#configured !== undefined) return this.#use(this.#configured);
+    if (place !== undefined) return place.loadKeys();
     const found = files === undefined ? this.#ring : await readKeyRing(files);
     const ring = found ?? newKeyRing(random, clock.now());
     if (found === undefined && files !== undefined) {

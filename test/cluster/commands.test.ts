@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 
@@ -58,6 +58,19 @@ test('users are added, listed and changed beside running servers', async (t) => 
   assert.equal((await cairn('user add mia@example.org --scrypt-cost 14')).code, 0);
   assert.equal((await cairn('user set-role mia@example.org admin')).code, 0);
   assert.match((await cairn('user list')).out, /1\tadmin\tada.*\n2\tadmin\tmia/);
+});
+
+test('a command that changes users makes no keys of the cluster: the first server does', async (t) => {
+  const [etcd, fresh] = [await startEtcd(t), await startEtcd(t)];
+  const app = await startServer(t, etcd);
+  await app.users.add({ name: 'Ada', email: 'ada@example.org', role: 'admin', password });
+  const directory = join(temporaryDirectory(t), 'backup');
+  assert.equal((await cairnWith(etcd)(`backup ${directory}`)).code, 0);
+  rmSync(join(directory, 'keys.json'));
+  const cairn = cairnWith(fresh);
+  assert.equal((await cairn(`restore ${directory}`)).code, 0);
+  assert.equal((await cairn('user add mia@example.org --scrypt-cost 14')).code, 0);
+  assert.equal(fresh.get('cairn/keys'), undefined);
 });
 
 test('a backup of a cluster opens on a single machine, and restores to a new cluster', async (t) => {
