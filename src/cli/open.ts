@@ -5,15 +5,18 @@ import {
   fsyncSync,
   mkdtempSync,
   openSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs';
 import { networkInterfaces } from 'node:os';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { loadOption, options as parts } from '../app/parts.ts';
 import type { ExitCode } from '../base/errors.ts';
+import { systemClock } from '../base/system.ts';
 import { flagOnly, OptionError, options, toggle } from '../config/options.ts';
 import type { Call, Command, Terminal } from './command.ts';
 import { serveUntilStopped } from './serve.ts';
@@ -120,7 +123,8 @@ async function importFile(place: Place, { out, err }: Terminal): Promise<void> {
     for (const line of notes) err(`${line}\n`);
     writeWhole(collections, declaration, 0o666);
   }
-  const made = mkdtempSync(`${directory}.unfinished-`);
+  removeRemains(directory);
+  const made = mkdtempSync(`${directory}${unfinished}`);
   try {
     const digest = digestFile(file);
     const { rules } = await loadOption(parts.dialect, '--dialect');
@@ -136,6 +140,20 @@ async function importFile(place: Place, { out, err }: Terminal): Promise<void> {
     // When the file has been mended, it may have other collections.
     if (!isDeclared) rmSync(collections, { force: true });
     throw error;
+  }
+}
+
+/** Ends the name of a directory that is not yet whole, before a random part. */
+const unfinished = '.unfinished-';
+
+/** Removes what imports left behind that were killed. None takes an hour. */
+function removeRemains(directory: string): void {
+  const parent = dirname(directory);
+  for (const name of readdirSync(parent)) {
+    if (!name.startsWith(`${basename(directory)}${unfinished}`)) continue;
+    const path = join(parent, name);
+    const { mtimeMs = Infinity } = statSync(path, { throwIfNoEntry: false }) ?? {};
+    if (mtimeMs < systemClock.now() - 3_600_000) rmSync(path, { recursive: true, force: true });
   }
 }
 

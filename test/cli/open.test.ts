@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, watch, writeFileSync } from 'node:fs';
+import {
+  existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, watch, writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { defineCollection } from '../../src/collections/define.ts';
@@ -143,6 +145,20 @@ test('of two that open a file for the first time, one serves all of it, and the 
   const posts: unknown[] = Object(await (await fetch(`${served.url}/posts`)).json());
   assert.equal(posts.length, 2000);
   assert.deepEqual(readdirSync(directory).sort(), ['db.collections.json', 'db.data', 'db.json']);
+});
+
+test('what imports left that were killed is removed an hour later', { skip }, async (t) => {
+  const directory = temporaryDirectory(t);
+  const file = join(directory, 'db.json');
+  writeFileSync(file, '{"posts":[]}');
+  const [left, running] = ['db.data.unfinished-aaaaaa', 'db.data.unfinished-bbbbbb'];
+  for (const name of [left, running]) mkdirSync(join(directory, name));
+  const longAgo = new Date(Date.now() - 2 * 3_600_000);
+  utimesSync(join(directory, left), longAgo, longAgo);
+  const served = cairn(t, [file, '--port', '0', '--log', 'none'], {});
+  await served.find(/\/posts$/m);
+  const names = readdirSync(directory).filter((name) => name.startsWith('db.data'));
+  assert.deepEqual(names.sort(), ['db.data', running]);
 });
 
 test('the declaration has the mode of any file, and what lies with the data is for its owner', {
