@@ -1,3 +1,4 @@
+import { CairnError } from '../base/errors.ts';
 import { localAdministrator } from '../auth/access.ts';
 import type { Call, Method, Route } from '../api/call.ts';
 import { newRecord, rawBody } from '../api/body.ts';
@@ -274,8 +275,8 @@ async function handled(
 }
 
 /**
- * Reads a response until the signal ends. @throws TypeError if it is too long; CairnError
- * `overloaded` where the caller's share has no room for it
+ * Reads a response. @throws TypeError if it is too long; CairnError `draining` if the signal ends
+ * it, `overloaded` if the caller's share has no room for it
  */
 async function readBytes(
   { body }: Response,
@@ -293,7 +294,10 @@ async function readBytes(
   try {
     for (;;) {
       const { done, value } = await reader.read();
-      if (done || signal.aborted) return Buffer.concat(chunks);
+      // A part of it must not look like the whole.
+      if (signal.aborted)
+        throw new CairnError('draining', 'Cannot respond: the server is stopping');
+      if (done) return Buffer.concat(chunks);
       length += value.length;
       chunks.push(value);
       if (length > limits.responseBytesMax)

@@ -419,6 +419,25 @@ test('an endless Response is read up to its bound, and no further after its conn
   while (cancelled.length < 2) await new Promise((resolve) => setTimeout(resolve, 2));
 });
 
+test('a Response that a stop breaks off is not sent as if it were whole', async (t) => {
+  const pulled = new EventEmitter();
+  const endless = defineRoute({
+    method: 'GET', path: '/endless', access: 'public', summary: 'Answer without an end',
+    handle: () => new Response(new ReadableStream({
+      async pull(controller) {
+        await new Promise((resolve) => setImmediate(resolve));
+        controller.enqueue(new Uint8Array(1));
+        pulled.emit('piece');
+      },
+    })),
+  });
+  const app = await open(t, { routes: [endless] });
+  const asked = app.inject({ target: '/endless' });
+  await once(pulled, 'piece');
+  const [{ status }] = await Promise.all([asked, app.close()]);
+  assert.equal(status, 503);
+});
+
 test('the bytes read from a Response count in the share of its caller', async (t) => {
   let resolve = (): void => undefined;
   const everyoneReads = new Promise<void>((done) => (resolve = done));
