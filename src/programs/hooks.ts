@@ -111,7 +111,11 @@ export function hooked(
       };
       const stop = new AbortController();
       const late = timers.sleep(limits.drainTimeoutMs, undefined, { signal: stop.signal }).then(
-        () => onError(new Error(lateMessage)),
+        () => {
+          onError(new Error(lateMessage));
+          // A stop looks twice, and waits for them once.
+          running.clear();
+        },
         () => undefined,
       );
       await Promise.race([ended(), late]);
