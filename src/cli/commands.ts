@@ -108,7 +108,8 @@ function parseCall(
     const isFamily = said === word && names.some((name) => name.startsWith(`${word} `));
     const meant = isFamily ? undefined : (nearest(said, names) ?? nearest(word, names));
     const help = isFamily ? `see cairn ${word} --help` : 'see cairn --help';
-    const hint = habits[word] ?? (meant === undefined ? help : `did you mean cairn ${meant}?`);
+    const habit = Object.hasOwn(habits, word) ? habits[word] : undefined;
+    const hint = habit ?? (meant === undefined ? help : `did you mean cairn ${meant}?`);
     throw new OptionError(`Cannot run cairn ${JSON.stringify(said)}: no such command; ${hint}`);
   }
   const { name, operands: wanted = [] } = command;

@@ -39,7 +39,8 @@ export function checkMembers(
   for (const [name, value] of Object.entries(given)) {
     const kind = Object.hasOwn(known, name) ? known[name] : undefined;
     if (kind === undefined) {
-      const hint = advice[name] ?? didYouMean(name, Object.keys(known));
+      const advised = Object.hasOwn(advice, name) ? advice[name] : undefined;
+      const hint = advised ?? didYouMean(name, Object.keys(known));
       throw new OptionError(`Cannot use "${name}": ${what} has no such option${hint}`, name);
     }
     const [allowed, isAllowed] = kinds[kind];

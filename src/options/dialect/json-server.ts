@@ -222,7 +222,9 @@ export function translate(handle: Handle, registry: Registry): Handle {
     // json-server ignores the query of a write.
     const target = isSafe(method) ? whole : whole.replace(/\?.*/s, '');
     const nested = readNestedPath(target, registry);
-    if (isSafe(method)) return handle(withChanges(request, { target: nested?.list ?? target }));
+    const read = nested?.list ?? target;
+    if (isSafe(method))
+      return handle(read === request.target ? request : withChanges(request, { target: read }));
     let end = (): void => undefined;
     const reply = handle(
       withChanges(request, {
