@@ -15,7 +15,7 @@ import {
 import { nextSignOut } from '../auth/tokens.ts';
 import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
-import { callerKey, networkOf } from '../base/network.ts';
+import { callerKey, toNetwork } from '../base/network.ts';
 import type { Transaction } from '../store/store.ts';
 import type { Audit } from './events.ts';
 import type { AccountParts } from './parts.ts';
@@ -156,7 +156,7 @@ export class Sessions {
   }
 
   /** Returns the owner of the session with this secret; `undefined` if it has ended. */
-  userOf(secret: string): number | undefined {
+  findUserId(secret: string): number | undefined {
     return this.#find(secret)?.userId;
   }
 
@@ -191,8 +191,8 @@ export class Sessions {
 
   /** Returns true if a user has a live session from the network of this address. */
   hasLiveFrom(userId: number, address: string): boolean {
-    const network = networkOf(address);
-    return this.list(userId).some((session) => networkOf(session.address) === network);
+    const network = toNetwork(address);
+    return this.list(userId).some((session) => toNetwork(session.address) === network);
   }
 
   /** Returns the JSON of `sessionFields`. `currentId` is the session of the request. */

@@ -94,12 +94,13 @@ export function userChangeRules(
  * password.
  */
 export function needsProof({ userId }: Sender, stored: object, sent: object): boolean {
-  const keyOf = (user: object): string => emailKey(String(scalarValue(user, 'email') ?? ''));
+  const readEmailKey = (user: object): string => emailKey(String(scalarValue(user, 'email') ?? ''));
   const isOwn =
     fieldValue(stored, 'id') === userId && fieldValue(stored, 'passwordHash') !== undefined;
   return (
     isOwn &&
-    (fieldValue(sent, 'password') !== undefined || keyOf({ ...stored, ...sent }) !== keyOf(stored))
+    (fieldValue(sent, 'password') !== undefined ||
+      readEmailKey({ ...stored, ...sent }) !== readEmailKey(stored))
   );
 }
 

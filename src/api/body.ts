@@ -72,7 +72,7 @@ export function bodiesFor<N extends Shape, C extends Shape>(
 }
 
 /** Returns a body that is an array of bodies `one`. */
-export function manyOf<T>(one: Body<T>): Body<readonly T[]> {
+export function arrayBody<T>(one: Body<T>): Body<readonly T[]> {
   return {
     mediaTypes: one.mediaTypes,
     ...(one.parse && { parse: one.parse, bytesMax: one.bytesMax }),
@@ -83,7 +83,7 @@ export function manyOf<T>(one: Body<T>): Body<readonly T[]> {
 }
 
 /** Returns a body that is no array: many are posted to the path `batch`. */
-export function oneOf<T>(body: Body<T>, batch: string): Body<T> {
+export function objectBody<T>(body: Body<T>, batch: string): Body<T> {
   return {
     ...body,
     validate(sent, principal) {

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { idOf, inPath } from '../base/record-id.ts';
+import { readId, inPath } from '../base/record-id.ts';
 import { parseQuery } from '../http/query.ts';
 import type { Reply, Request } from '../http/message.ts';
 import type { Principal } from '../auth/access.ts';
@@ -16,9 +16,9 @@ import type { Writes } from '../collections/writes.ts';
 import type { StoredRecord } from '../store/store.ts';
 import { setSessionCookie } from './authenticate.ts';
 import { noContent, notModified, shown, unstoredReply } from './replies.ts';
-import { idempotencyKeyOf, notKept } from '../http/idempotency-key.ts';
+import { readIdempotencyKey, notKept } from '../http/idempotency-key.ts';
 import { isUnchanged, readPrecondition } from './versions.ts';
-import { manyOf, oneOf } from './body.ts';
+import { arrayBody, objectBody } from './body.ts';
 import {
   withBody,
   type Call,
@@ -73,7 +73,7 @@ export function collectionRoutes<N extends object, C>(
   };
   const create = withBody({
     ...identify('create'), method: 'POST', path, access: access.create,
-    body: isUsers ? bodies.create : oneOf(bodies.create, batch), handle: handlers.create,
+    body: isUsers ? bodies.create : objectBody(bodies.create, batch), handle: handlers.create,
   });
   const remove: Route = {
     ...identify('remove'), method: 'DELETE', ...changed, access: access.remove, handle: handlers.remove,
@@ -81,7 +81,7 @@ export function collectionRoutes<N extends object, C>(
   const routes = [list, create, read, replace, patch, remove];
   if (isUsers) return routes;
   const createMany = withBody({
-    ...identify('createMany', noun), method: 'POST', path: batch, access: access.create, body: manyOf(bodies.create),
+    ...identify('createMany', noun), method: 'POST', path: batch, access: access.create, body: arrayBody(bodies.create),
     handle: batchHandler(operations, options),
   });
   return [...routes, createMany];
@@ -97,14 +97,14 @@ function recordHandlers<N extends object, C>(
   const { writes } = options;
   const write = representationWriter(fields);
 
-  function targetOf({ request, route, principal, id }: Call): Target {
+  function readTarget({ request, route, principal, id }: Call): Target {
     const precondition = readPrecondition(request, tagOf, route.requireIfMatch === true);
     return { principal, id, precondition, address: request.address };
   }
 
   async function change(call: Call<C>): Promise<Reply> {
     const { principal, body } = call;
-    const target = targetOf(call);
+    const target = readTarget(call);
     const prepared = await resource.prepareChange?.(target, body);
     const { record, isNew, renewed } = await writes.write(
       principal,
@@ -143,7 +143,7 @@ function recordHandlers<N extends object, C>(
     const tag =
       marksIn === undefined
         ? tagOf(revisionWith(record.revision), part)
-        : tagOf(record.revision, `${part}-${digestOf(principal.userId, marksIn(record))}`);
+        : tagOf(record.revision, `${part}-${hashSeen(principal.userId, marksIn(record))}`);
     if (isUnchanged(request, tag)) return notModified(tag);
     const writeSelected = representationWriter(fields, asked.fields);
     const embed = writer?.(writeSelected);
@@ -164,7 +164,7 @@ function recordHandlers<N extends object, C>(
           keyed,
           (tx) => {
             const created = resource.create(tx, principal, body, prepared);
-            const location = ['Location', `${request.basePath}/${name}/${inPath(idOf(created))}`];
+            const location = ['Location', `${request.basePath}/${name}/${inPath(readId(created))}`];
             return shown(201, tagOf(created.revision), write(created), location);
           },
           request.caller,
@@ -180,7 +180,7 @@ function recordHandlers<N extends object, C>(
     change,
 
     async remove(call: Call) {
-      const target = targetOf(call);
+      const target = readTarget(call);
       await writes.write(call.principal, (tx) => resource.remove(tx, target), call.request.caller);
       return noContent();
     },
@@ -203,7 +203,7 @@ function embeddedBy<N, C>(
  * Returns the part of an entity tag that stands for what a caller sees. The revision of a collection
  * would tell of records that are hidden from the caller.
  */
-const digestOf = (...seen: readonly unknown[]): string =>
+const hashSeen = (...seen: readonly unknown[]): string =>
   hash('sha256', JSON.stringify(seen), 'base64url').slice(0, 22);
 
 /** Returns the handler that creates many records of a declared collection at once. */
@@ -231,7 +231,7 @@ function batchHandler<N extends object, C>(
  * @throws CairnError `malformed_request`
  */
 function keyedBy({ request, route, sent }: Call, hasPassword = false): KeyedRequest | undefined {
-  const key = idempotencyKeyOf(request);
+  const key = readIdempotencyKey(request);
   if (key === undefined) return undefined;
   // SHA-256 of the body is kept, and a short password could be found by it.
   if (hasPassword) throw notKept('with a password');

@@ -2,7 +2,7 @@ import type { Principal } from '../auth/access.ts';
 import { recordId, type RecordId } from '../base/record-id.ts';
 import type { StartedSession } from '../accounts/sessions.ts';
 import type { Prepared } from '../accounts/users.ts';
-import { readable, readerOf, type Purpose, type Reader } from '../collections/reader.ts';
+import { readable, makeReader, type Purpose, type Reader } from '../collections/reader.ts';
 import type { Target } from '../collections/resource.ts';
 import type { Collection, Store, StoredRecord, Transaction } from '../store/store.ts';
 import { authorizeRoute } from './authenticate.ts';
@@ -71,7 +71,7 @@ export class Operations<N = unknown, C = unknown> {
   /** Returns what a caller sees of the published records. */
   reader(principal: Principal, purpose: Purpose): Reader {
     const { access } = this.collection;
-    return readerOf({ records: this.resource.records, access }, principal, purpose);
+    return makeReader({ records: this.resource.records, access }, principal, purpose);
   }
 
   /** Returns a record that the caller may see, as it is published or as `tx` leaves it. */

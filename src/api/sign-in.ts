@@ -78,7 +78,7 @@ function cookieRoutes({ store, sessions, signIn }: Context): Route[] {
         // A page on a neighbouring host may have added another user's cookie. It must not prevent
         // the sign-out.
         const live = readSessionCookies(request).flatMap((secret) => {
-          const userId = sessions.userOf(secret);
+          const userId = sessions.findUserId(secret);
           return userId === undefined ? [] : [{ secret, userId }];
         });
         const own = live.filter(({ userId }) => isSessionUser(request, userId));

@@ -7,10 +7,10 @@ import { SignIn } from '../accounts/sign-in.ts';
 import { Users } from '../accounts/users.ts';
 import { Passwords } from '../auth/passwords.ts';
 import { Throttle } from '../auth/throttle.ts';
-import { reasonOf } from '../base/errors.ts';
+import { readReason } from '../base/errors.ts';
 import { servedCollections } from '../collections/served.ts';
 import { IdempotencyKeys } from '../collections/idempotency.ts';
-import { registryOf, usersAsTarget, type TableRules } from '../collections/registry.ts';
+import { makeRegistry, usersAsTarget, type TableRules } from '../collections/registry.ts';
 import { Writes } from '../collections/writes.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
 import { Tables } from '../store/memory/table.ts';
@@ -56,7 +56,7 @@ export function openData(
     clock,
     random,
     onFailure(error) {
-      log.message('error', 'The store has failed', { reason: reasonOf(error) });
+      log.message('error', 'The store has failed', { reason: readReason(error) });
       options.onFailure?.(error);
     },
     onNotice: (notice, level = 'warn') => log.message(level, `The store says: ${notice}`),
@@ -68,7 +68,7 @@ export function openData(
   const records = accountRecords(hasUsers ? store : emptyTables);
   const asTarget = usersAsTarget(records.users);
   const { references } = options;
-  const registry = registryOf(
+  const registry = makeRegistry(
     store,
     declarations,
     hasUsers ? asTarget : undefined,

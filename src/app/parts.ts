@@ -14,7 +14,7 @@ import type {
   NewEntry,
 } from '../collections/resource.ts';
 import { OptionError, type ClusterOptions, type Settings } from '../config/options.ts';
-import { originsOf, type Origins } from '../http/cross-site.ts';
+import { parseOrigins, type Origins } from '../http/cross-site.ts';
 import type { Handle } from '../http/message.ts';
 import type { Cors, Proxies } from '../http/server-options.ts';
 import type { TlsTexts } from '../http/server.ts';
@@ -165,7 +165,7 @@ export async function loadParts(chosen: CompleteOptions): Promise<Parts> {
       'Cannot use --share: it serves everyone nearby, so it needs --auth none',
       'share',
     );
-  const allowed = originsOf(corsOrigins);
+  const allowed = parseOrigins(corsOrigins);
   const local =
     auth === 'none'
       ? (await loadOption(options.local, '--auth none')).createLocal({

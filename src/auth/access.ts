@@ -111,7 +111,7 @@ const refusals = {
 /** A rule's verdict on a caller: `undefined` for access, else why not, or that a record decides. */
 type Verdict = keyof typeof refusals | 'by_record' | undefined;
 
-function verdictOfWord(access: Access, principal: Principal, id?: number | string): Verdict {
+function judgeWord(access: Access, principal: Principal, id?: number | string): Verdict {
   if (access === 'public' || access === 'optional' || principal.kind === 'local') return undefined;
   if (principal.kind === 'anonymous') return 'authentication_required';
   if (access === 'session' && principal.kind !== 'session') return 'session_required';
@@ -124,9 +124,9 @@ function verdictOfWord(access: Access, principal: Principal, id?: number | strin
 }
 
 /** Returns what a rule says of a caller. `id` is the id in the path, for `self`, if it is known. */
-export function verdictOf(cell: Cell, principal: Principal, id?: number | string): Verdict {
-  if (typeof cell === 'string') return verdictOfWord(cell, principal, id);
-  const verdicts = cell.map((word) => verdictOfWord(word, principal, id));
+export function judge(cell: Cell, principal: Principal, id?: number | string): Verdict {
+  if (typeof cell === 'string') return judgeWord(cell, principal, id);
+  const verdicts = cell.map((word) => judgeWord(word, principal, id));
   if (verdicts.includes(undefined)) return undefined;
   return verdicts.includes('by_record') ? 'by_record' : verdicts[0];
 }
@@ -141,7 +141,7 @@ const refused = (code: keyof typeof refusals, more = ''): CairnError =>
  *   `not_found`
  */
 export function authorize(cell: Cell, principal: Principal, id: number | string): void {
-  const code = verdictOf(cell, principal, id);
+  const code = judge(cell, principal, id);
   if (code === undefined || code === 'by_record') return;
   throw refused(code, code === 'insufficient_scope' ? `: ${listWords(cell).join(' or ')}` : '');
 }

@@ -1,6 +1,6 @@
 import { CairnError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
-import { callerKey, networkOf, siteOf } from '../base/network.ts';
+import { callerKey, toNetwork, toSite } from '../base/network.ts';
 import type { Clock } from '../base/system.ts';
 
 /**
@@ -55,8 +55,8 @@ export class Throttle {
    */
   signIn(account: string, address: string, hasSession = false): Attempt {
     const name = account.toLowerCase();
-    const pair = `${name} ${networkOf(address)}`;
-    const site = siteOf(networkOf(address));
+    const pair = `${name} ${toNetwork(address)}`;
+    const site = toSite(toNetwork(address));
     const own: Count = ['pair', pair];
     if (hasSession || this.#known.has(pair)) return this.#begin(pair, [own]);
     return this.#begin(site, [own, ['network', site], ['account', name], ['all', '']]);
@@ -77,7 +77,7 @@ export class Throttle {
    * @throws CairnError `too_many_requests` with `retryAfterSeconds`
    */
   invitation(address: string): Attempt {
-    const site = siteOf(networkOf(address));
+    const site = toSite(toNetwork(address));
     return this.#begin(site, [
       ['network', site],
       ['all', ''],
@@ -93,7 +93,7 @@ export class Throttle {
     const counts: readonly Count[] =
       userId === undefined
         ? [
-            ['network', `new ${siteOf(networkOf(address))}`],
+            ['network', `new ${toSite(toNetwork(address))}`],
             ['all', 'new'],
           ]
         : [['network', `new ${userId}`]];

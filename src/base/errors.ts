@@ -113,20 +113,20 @@ export function toError(thrown: unknown): Error {
 }
 
 /** Returns the message of whatever was thrown. Never throws. */
-export function reasonOf(thrown: unknown): string {
-  return textOf(() => toError(thrown).message);
+export function readReason(thrown: unknown): string {
+  return readText(() => toError(thrown).message);
 }
 
 /** Returns the stack of an error, and what anything else says. Never throws. */
-export function stackOf(thrown: unknown): string {
+export function readStack(thrown: unknown): string {
   const error = toError(thrown);
-  return textOf(() => (error === thrown ? error.stack : error.message));
+  return readText(() => (error === thrown ? error.stack : error.message));
 }
 
 const unreadable = 'what was thrown cannot be read';
 
 /** An error may have members that throw, or that are not texts. */
-function textOf(read: () => unknown): string {
+function readText(read: () => unknown): string {
   try {
     const text = read();
     return typeof text === 'string' ? text : unreadable;

@@ -19,7 +19,7 @@ export const isScalar = (value: unknown): value is Scalar =>
  * Decodes bytes that must be UTF-8 without a byte order mark (RFC 8259 §8.1).
  * @throws CairnError `malformed_json`
  */
-export function textOf(bytes: Buffer): string {
+export function decodeText(bytes: Buffer): string {
   const text = bytes.toString();
   // Bytes that are not UTF-8 become U+FFFD, so only a text with this character needs the check.
   if (text.includes('\ufffd') && !isUtf8(bytes)) {
@@ -34,9 +34,9 @@ export function textOf(bytes: Buffer): string {
   return text;
 }
 
-/** Parses bytes as `textOf` and `parseJson` do. @throws CairnError as they do */
+/** Parses bytes as `decodeText` and `parseJson` do. @throws CairnError as they do */
 export function parseJsonBytes(bytes: Buffer): JsonValue {
-  return parseJson(textOf(bytes));
+  return parseJson(decodeText(bytes));
 }
 
 /**

@@ -4,7 +4,7 @@ import { isIP, isIPv4, isIPv6 } from 'node:net';
  * Returns the network of which one caller may use every address: the address itself, or the
  * first 64 bits of an IPv6 address (RFC 4291 §2.5.4).
  */
-export function networkOf(address: string): string {
+export function toNetwork(address: string): string {
   const [plain = ''] = address.split('%');
   // This check comes first, because the first call of isIPv6 takes 3 ms.
   if (!plain.includes(':') || !isIPv6(plain)) return address;
@@ -22,14 +22,14 @@ export function networkOf(address: string): string {
  * site usually has, which is an IPv4 address or the first 48 bits of an IPv6 address.
  */
 export function callerKey(address: string, userId: number | undefined): string {
-  return userId === undefined ? siteOf(networkOf(address)) : `user ${userId}`;
+  return userId === undefined ? toSite(toNetwork(address)) : `user ${userId}`;
 }
 
 /**
  * Returns the largest network that one site usually has (RFC 6177 §2): the first 48 bits of an
- * IPv6 network by `networkOf`; an IPv4 address or a user as it is.
+ * IPv6 network by `toNetwork`; an IPv4 address or a user as it is.
  */
-export function siteOf(caller: string): string {
+export function toSite(caller: string): string {
   return caller.includes(':') ? caller.split(':', 3).join(':') : caller;
 }
 

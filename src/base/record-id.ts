@@ -21,7 +21,7 @@ export interface Identified {
 }
 
 /** Returns the id of a record. */
-export const idOf = (record: Identified): RecordId => recordId(record[keyName] ?? record.id);
+export const readId = (record: Identified): RecordId => recordId(record[keyName] ?? record.id);
 
 /** Returns the member with which a record of this number is stored if it has another id. */
 export const storedKey = (id: RecordId, number: number): Pick<Identified, typeof keyName> =>

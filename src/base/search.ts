@@ -25,11 +25,11 @@ export function didYouMean(word: string, known: Iterable<string>): string {
  * coefficient of pairs of neighbouring characters, if it is more than 0.4.
  */
 export function nearest(word: string, known: Iterable<string>): string | undefined {
-  const pairs = pairsOf(word);
+  const pairs = splitIntoPairs(word);
   let best: string | undefined;
   let bestLikeness = 0.4;
   for (const candidate of known) {
-    const others = pairsOf(candidate);
+    const others = splitIntoPairs(candidate);
     const shared = [...others].filter((pair) => pairs.has(pair)).length;
     const likeness = (2 * shared) / (pairs.size + others.size);
     if (likeness > bestLikeness) [best, bestLikeness] = [candidate, likeness];
@@ -41,7 +41,7 @@ export function nearest(word: string, known: Iterable<string>): string | undefin
  * Returns the pairs of neighbouring characters. The beginning and the end count as
  * characters.
  */
-function pairsOf(word: string): Set<string> {
+function splitIntoPairs(word: string): Set<string> {
   const framed = ` ${word.toLowerCase()} `;
   return new Set(
     Array.from({ length: framed.length - 1 }, (_, index) => framed.slice(index, index + 2)),

@@ -1,4 +1,4 @@
-import { CairnError, FatalError, problems, reasonOf, type ExitCode } from '../base/errors.ts';
+import { CairnError, FatalError, problems, readReason, type ExitCode } from '../base/errors.ts';
 import { inManual } from '../base/manual.ts';
 import { errorCode } from '../store/disk/files.ts';
 import { StoreDamageError } from '../store/recovery/damage-error.ts';
@@ -19,7 +19,7 @@ export function toFailure(error: unknown): Failure {
 }
 
 function explain(error: unknown): Failure {
-  if (!(error instanceof Error)) return [70, `Cannot go on: ${reasonOf(error)}`];
+  if (!(error instanceof Error)) return [70, `Cannot go on: ${readReason(error)}`];
   const { message } = error;
   if (error instanceof FatalError) return [error.exitCode, message];
   if (error instanceof CairnError) {

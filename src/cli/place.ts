@@ -4,7 +4,7 @@ import { openData } from '../app/data.ts';
 import { keyFile, readKeyRing } from '../app/key-file.ts';
 import { defaultOptions, type CompleteOptions } from '../app/options.ts';
 import { serialiseKeyRing, type KeyRing } from '../auth/keys.ts';
-import { invariant, reasonOf } from '../base/errors.ts';
+import { invariant, readReason } from '../base/errors.ts';
 import { systemClock, systemRandom } from '../base/system.ts';
 import type { Declarations } from '../collections/declaration-file.ts';
 import { brokenRules } from '../collections/file-records.ts';
@@ -187,7 +187,7 @@ async function checkKeys(directory: string, secret: string | undefined): Promise
     const ring = await readKeyRing(files);
     if (ring !== undefined) return ok(`Of the keys, 1 signs and ${ring.keys.length - 1} verify`);
   } catch (error) {
-    return failure(reasonOf(error));
+    return failure(readReason(error));
   }
   const names = await files.list();
   if (names.includes(unfinishedName)) return ok('There are no keys before the copy is complete');

@@ -4,7 +4,7 @@ import { openApp, type Application } from '../app/app.ts';
 import type { Administrator } from '../app/administrator.ts';
 import { defaultOptions } from '../app/options.ts';
 import { loadOption, options as parts } from '../app/parts.ts';
-import { FatalError, reasonOf, type ExitCode } from '../base/errors.ts';
+import { FatalError, readReason, type ExitCode } from '../base/errors.ts';
 import { inManual } from '../base/manual.ts';
 import { isLoopback } from '../base/network.ts';
 import { systemClock, systemRandom, timers } from '../base/system.ts';
@@ -229,7 +229,7 @@ async function reload(app: Application, config: Config, log: Log): Promise<void>
     const isConfigured = config.secret !== undefined;
     log.message('notice', isConfigured ? `${some}; CAIRN_SECRET is read only at the start` : all);
   } catch (error) {
-    log.message('error', `The previous certificate and keys stay in use: ${reasonOf(error)}`);
+    log.message('error', `The previous certificate and keys stay in use: ${readReason(error)}`);
   }
 }
 

@@ -22,7 +22,7 @@ import type { TableRules } from '../collections/registry.ts';
 import { silentLog } from '../log/log.ts';
 import { emailKey } from '../schema/field.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
-import { imageOf } from '../store/format/snapshot.ts';
+import { takeImage } from '../store/format/snapshot.ts';
 import { MemoryFullError } from '../store/memory/memory.ts';
 import type { MadeDeclaration } from '../options/transfer/declare.ts';
 import { readUndamaged } from '../store/recovery/read-store.ts';
@@ -197,7 +197,7 @@ async function exportAll(call: Call): Promise<65 | void> {
   const declarations = await loadDeclarations(call.read(options.collections));
   const directory = dataDirectory(call);
   const { tables, epoch, sequence } = await readUndamaged(new NodeFiles(directory));
-  const image = imageOf(tables.values(), epoch, sequence);
+  const image = takeImage(tables.values(), epoch, sequence);
   // A server without users may have a collection of this name.
   const hasUsers = call.read(withUsers) && declarations.users !== false;
   const users = hasUsers ? [{ name: 'users', fields: userFields }] : [];

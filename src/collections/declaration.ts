@@ -112,7 +112,7 @@ export function declare(definition: CollectionDefinition): CollectionDeclaration
     name,
     ...(singular !== undefined && { singular }),
     fields: joinShape(fields, additional, definition.value),
-    access: accessOf(isSingle ? accessOfSingle(access) : { ...standardAccess, ...access }),
+    access: simplifyAccess(isSingle ? accessOfSingle(access) : { ...standardAccess, ...access }),
     timestamps,
     ...(definition.ownerRemoved === 'remove' && { ownerRemoved: definition.ownerRemoved }),
     ...(isSingle && { isSingle }),
@@ -134,13 +134,13 @@ function accessOfSingle({
 }
 
 /** Returns the access with cells of one word as that word, and who is shown lists. */
-const accessOf = (access: CollectionAccess): CollectionAccess => ({
-  list: cellOf(listCell(access)),
-  create: cellOf(access.create),
-  read: cellOf(access.read),
-  replace: cellOf(access.replace),
-  patch: cellOf(access.patch),
-  remove: cellOf(access.remove),
+const simplifyAccess = (access: CollectionAccess): CollectionAccess => ({
+  list: simplifyCell(listCell(access)),
+  create: simplifyCell(access.create),
+  read: simplifyCell(access.read),
+  replace: simplifyCell(access.replace),
+  patch: simplifyCell(access.patch),
+  remove: simplifyCell(access.remove),
 });
 
 /** Returns the effective `list` access, which is never wider than a roles-only `read`. */
@@ -152,7 +152,7 @@ function listCell({ list, read }: CollectionAccess): Cell {
   return words.length > 0 ? words : 'admin';
 }
 
-function cellOf(cell: Cell): Cell {
+function simplifyCell(cell: Cell): Cell {
   const words = listWords(cell);
   const [word] = words;
   return word !== undefined && words.length === 1 ? word : words;
@@ -186,7 +186,7 @@ export const timestampFields = {
  * Returns the timestamps of a record that is written now, in milliseconds; none where its
  * collection has none. `createdAt` is absent for a new record.
  */
-export function timesOf(
+export function makeTimes(
   { timestamps }: CollectionDeclaration,
   now: number,
   createdAt?: Value,
@@ -202,7 +202,7 @@ export function capitalized(name: string): string {
 }
 
 /** Identifies the shape of records. */
-export function shapeTagOf(fields: Shape): string {
+export function makeShapeTag(fields: Shape): string {
   const shape = Object.entries(fields).map(([name, { kind, default: fallback }]) => [
     name,
     kind,

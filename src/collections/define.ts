@@ -164,7 +164,7 @@ function accessMistakes(
   const mistakes = mistakesIn(shape, access, at);
   const cells = isJsonObject(access) ? access : {};
   const own = isJsonObject(fields) ? fields : {};
-  const people = Object.keys(own).filter((name) => targetOf(own[name]) === 'users');
+  const people = Object.keys(own).filter((name) => findTarget(own[name]) === 'users');
   const asksWho = [cells['read']].flat().some((each) => isByRecord(String(each)));
   for (const operation of operations) {
     const { [operation]: cell } = cells;
@@ -184,9 +184,9 @@ function accessMistakes(
 }
 
 /** Returns to what a field refers, or the elements of a list; `undefined` if they do not. */
-function targetOf(field: JsonValue | undefined): JsonValue | undefined {
+function findTarget(field: JsonValue | undefined): JsonValue | undefined {
   if (!isJsonObject(field)) return undefined;
-  if (field['kind'] === 'list') return targetOf(field['of']);
+  if (field['kind'] === 'list') return findTarget(field['of']);
   return field['kind'] === 'reference' ? field['to'] : undefined;
 }
 
@@ -281,8 +281,8 @@ export function isReserved(singular: string, hasUsers: boolean): boolean {
 }
 
 /** Returns the required ending of a field's name. The rest names what is embedded. */
-function endingOf(field: JsonValue): string {
-  if (targetOf(field) === undefined) return '';
+function requiredEnding(field: JsonValue): string {
+  if (findTarget(field) === undefined) return '';
   return isJsonObject(field) && field['kind'] === 'list' ? 'Ids' : 'Id';
 }
 
@@ -308,7 +308,7 @@ function fieldsMistakes({ fields, timestamps, single }: JsonObject, above: strin
         `must not be ${JSON.stringify(former)}, the name of another field`,
       ]);
     if (former !== undefined) taken.add(former);
-    const ending = endingOf(field);
+    const ending = requiredEnding(field);
     if (!name.endsWith(ending) || name === ending)
       mistakes.push([place, `needs a name that ends in "${ending}"`]);
     if (single === true && ending !== '')

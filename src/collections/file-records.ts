@@ -1,7 +1,7 @@
 import { localAdministrator } from '../auth/access.ts';
 import { CairnError, type Issue } from '../base/errors.ts';
 import { isJsonObject, isScalar, pointerTo, type JsonValue, type Scalar } from '../base/json.ts';
-import { idOf, recordId, type RecordId } from '../base/record-id.ts';
+import { readId, recordId, type RecordId } from '../base/record-id.ts';
 import { splitShape, type Value } from '../schema/field.ts';
 import { ruleViolation } from '../schema/kinds.ts';
 import { toShown } from '../schema/record.ts';
@@ -54,8 +54,8 @@ export function brokenRules(
     const { name, fields, isSingle } = collection;
     for (const stored of tables.get(name)?.view().blocks.flat() ?? []) {
       const shown = toShown(fields, stored);
-      addIssues(mistakes, name, isSingle ? '' : pointerTo(String(idOf(stored))), () =>
-        recordOf(collection, shown),
+      addIssues(mistakes, name, isSingle ? '' : pointerTo(String(readId(stored))), () =>
+        toNewRecord(collection, shown),
       );
     }
   }
@@ -91,7 +91,7 @@ export function issue(pointer: string, detail: string): CairnError {
  * value, unless null is a value.
  * @throws CairnError `validation_failed` with all issues
  */
-export function recordOf(
+export function toNewRecord(
   { fields, timestamps }: CollectionDeclaration,
   sent: JsonValue,
 ): NewRecord {

@@ -5,7 +5,7 @@ import type { Clock } from '../base/system.ts';
 import type { Reply } from '../http/message.ts';
 import { storedRecordParser } from '../schema/stored.ts';
 import type { Input, Shape } from '../schema/field.ts';
-import { sizeOf } from '../store/memory/size.ts';
+import { estimateSize } from '../store/memory/size.ts';
 import type { Collection, Store, StoredRecord, Transaction, Unstored } from '../store/store.ts';
 
 /**
@@ -75,8 +75,8 @@ export class IdempotencyKeys {
       whenFull: 'written',
     });
     this.#kept.follow((before, after) => {
-      if (before !== undefined) this.#count(before.caller, -sizeOf(before));
-      if (after !== undefined) this.#count(after.caller, sizeOf(after));
+      if (before !== undefined) this.#count(before.caller, -estimateSize(before));
+      if (after !== undefined) this.#count(after.caller, estimateSize(after));
     });
   }
 
@@ -89,7 +89,7 @@ export class IdempotencyKeys {
 
   /** Returns the published reply to a request, if there is one. @throws CairnError `key_reused` */
   replay(request: KeyedRequest): Reply | undefined {
-    return this.#repeat(this.#kept.find('lookup', lookupHashOf(request)), request);
+    return this.#repeat(this.#kept.find('lookup', hashLookupKey(request)), request);
   }
 
   /**
@@ -98,7 +98,7 @@ export class IdempotencyKeys {
    */
   once(tx: Transaction, request: KeyedRequest, make: () => Reply): Reply {
     const records = tx.of(this.#kept);
-    const lookupHash = lookupHashOf(request);
+    const lookupHash = hashLookupKey(request);
     const kept = records.find('lookup', lookupHash);
     const repeated = this.#repeat(kept, request);
     if (repeated !== undefined) return repeated;
@@ -107,7 +107,7 @@ export class IdempotencyKeys {
     const { status, fields, body = '' } = reply;
     invariant(typeof body === 'string', 'the reply to a request with a key is a text');
     const { caller } = request;
-    const [digest, createdAt] = [digestOf(request), this.#clock.now()];
+    const [digest, createdAt] = [hashRequest(request), this.#clock.now()];
     const added = { caller, lookupHash, digest, status, fields, body, createdAt };
     if (this.#makeRoom(tx, added)) records.insert(added);
     return reply;
@@ -119,7 +119,7 @@ export class IdempotencyKeys {
     // 0.3 kept a MAC of another form, and editions before it nothing to compare with.
     const isEarlier = kept.keyId !== undefined || kept.digest === '';
     // At any age: a clock that was set forward must not create anything twice.
-    if (!isEarlier && kept.digest === digestOf(request)) return replyOf(kept);
+    if (!isEarlier && kept.digest === hashRequest(request)) return toReply(kept);
     if (!isEarlier && this.#isExpired(kept)) return undefined;
     const reason = isEarlier ? 'with an earlier version of Cairn' : 'for another request';
     const message = `Cannot repeat the request: the Idempotency-Key was used ${reason}`;
@@ -133,10 +133,10 @@ export class IdempotencyKeys {
    */
   #makeRoom(tx: Transaction, added: Unstored<KeptReply>): boolean {
     const records = tx.of(this.#kept);
-    const size = sizeOf(added);
+    const size = estimateSize(added);
     let excess = this.#bytes + size - this.#bytesMax;
     const remove = (reply: KeptReply): void => {
-      excess -= sizeOf(reply);
+      excess -= estimateSize(reply);
       records.remove(reply.id);
     };
     const [oldest] = records.referring('all', '');
@@ -163,14 +163,14 @@ export class IdempotencyKeys {
 }
 
 /** The line end parts the two: no method or path has one. */
-const digestOf = ({ line, body }: KeyedRequest): string =>
+const hashRequest = ({ line, body }: KeyedRequest): string =>
   createHash('sha256').update(`${line}\n`).update(body).digest('base64url');
 
-function replyOf({ status, fields, body }: KeptReply): Reply {
+function toReply({ status, fields, body }: KeptReply): Reply {
   const replayed = [...fields.map(String), 'Idempotency-Replayed', 'true'];
   // Such a status has no content, not even an empty one.
   return { status, fields: replayed, body: body === '' ? undefined : body };
 }
 
-const lookupHashOf = ({ caller, key }: KeyedRequest): string =>
+const hashLookupKey = ({ caller, key }: KeyedRequest): string =>
   hash('sha256', `${caller}\n${key}`, 'base64url');

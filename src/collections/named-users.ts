@@ -4,7 +4,7 @@ import type { StoredRecord } from '../store/store.ts';
 /** The users that a block names, by their ids. If there are many, several share a place. */
 const usersIn = new WeakMap<readonly StoredRecord[], Uint8Array>();
 const usersBits = 4096;
-const placeOf = (userId: number): readonly [byte: number, bit: number] => [
+const locate = (userId: number): readonly [byte: number, bit: number] => [
   (userId % usersBits) >> 3,
   1 << (userId % 8),
 ];
@@ -24,11 +24,11 @@ export function mayName(
     for (const name of namesOf())
       for (const record of block)
         for (const user of [fieldValue(record, name)].flat()) {
-          const [byte, bit] = placeOf(Number(user));
+          const [byte, bit] = locate(Number(user));
           users[byte] = (users[byte] ?? 0) | bit;
         }
     usersIn.set(block, users);
   }
-  const [byte, bit] = placeOf(userId);
+  const [byte, bit] = locate(userId);
   return ((users[byte] ?? 0) & bit) !== 0;
 }

@@ -18,7 +18,7 @@ import type { Served } from './served.ts';
  */
 export function singularize(noun: string): string {
   const lower = noun.toLowerCase();
-  const singular = singularOf(lower);
+  const singular = toSingular(lower);
   let kept = 0;
   while (kept < singular.length && singular[kept] === lower[kept]) kept += 1;
   const isShouted = lower !== noun && noun === noun.toUpperCase();
@@ -60,7 +60,7 @@ export const camelCase = (name: string): string =>
     .replaceAll(/[_-]+(\w?)/g, (_, letter: string) => letter.toUpperCase())
     .replace(/^./, (first) => first.toLowerCase());
 
-function singularOf(noun: string): string {
+function toSingular(noun: string): string {
   if (unchanging.has(noun) || unchangingEndings.test(noun)) return noun;
   const irregular = irregulars.get(noun);
   if (irregular !== undefined) return irregular;

@@ -1,11 +1,4 @@
-import {
-  isByRecord,
-  isOpen,
-  verdictOf,
-  listWords,
-  type Cell,
-  type Principal,
-} from '../auth/access.ts';
+import { isByRecord, isOpen, judge, listWords, type Cell, type Principal } from '../auth/access.ts';
 import { fieldValue } from '../schema/record.ts';
 import type { CollectionAccess } from './declaration.ts';
 
@@ -37,13 +30,13 @@ const everything: Permission = { isRefused: false, names: [] };
 const nothing: Permission = { isRefused: false, test: () => false, names: [[]] };
 
 /** Returns what a caller may do with the records of a collection. */
-export function permissionOf(
+export function findPermission(
   access: AccessRules,
   principal: Principal,
   operation: RecordOperation,
 ): Permission {
-  const rules = rulesOf(access, operation);
-  const verdicts = rules.map((rule) => verdictOf(rule, principal));
+  const rules = findRules(access, operation);
+  const verdicts = rules.map((rule) => judge(rule, principal));
   const isRefused = verdicts.map((verdict) => verdict !== undefined && verdict !== 'by_record');
   if (isRefused.includes(true)) return { ...nothing, isRefused: isRefused.at(-1) === true };
   const names = rules.filter((_, index) => verdicts[index] === 'by_record').map(namesIn);
@@ -58,7 +51,7 @@ export const includes = ({ test }: Permission, record: object): boolean => test?
  * Returns the rules that must all hold, the operation's own one last. Lists show what may be read;
  * but if all signed-in users may read, how one has signed in decides on single records only.
  */
-function rulesOf(access: AccessRules, operation: RecordOperation): readonly Cell[] {
+function findRules(access: AccessRules, operation: RecordOperation): readonly Cell[] {
   const { list, read } = access;
   if (operation !== 'list') return [access[operation] ?? 'admin'];
   if (String(list) === String(read)) return [read];

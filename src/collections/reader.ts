@@ -2,7 +2,7 @@ import type { Principal } from '../auth/access.ts';
 import { invariant } from '../base/errors.ts';
 import type { RecordId } from '../base/record-id.ts';
 import type { Collection, From, StoredRecord, Transaction } from '../store/store.ts';
-import { includes, permissionOf, type AccessRules, type Permission } from './permissions.ts';
+import { includes, findPermission, type AccessRules, type Permission } from './permissions.ts';
 
 /** Records with the rules of who sees them. */
 export interface Readable<R extends StoredRecord = StoredRecord> {
@@ -21,13 +21,13 @@ export function readable<R extends StoredRecord>(
   id: RecordId,
 ): R | undefined {
   const record = tx.of(records).withId(id);
-  const isSeen = record && includes(permissionOf(access, principal, 'read'), record);
+  const isSeen = record && includes(findPermission(access, principal, 'read'), record);
   return isSeen ? record : undefined;
 }
 
 /** Returns what a caller sees of a collection. */
-export function readerOf(of: Readable, principal: Principal, purpose: Purpose): Reader {
-  const permission = permissionOf(of.access, principal, purpose);
+export function makeReader(of: Readable, principal: Principal, purpose: Purpose): Reader {
+  const permission = findPermission(of.access, principal, purpose);
   const isByIndex = purpose === 'list' && permission.names.some((names) => names.length > 0);
   if (!isByIndex) return new Reader(of.records, permission);
   invariant(makeIndexed !== undefined, 'the reader by indexes is loaded with the declaration');

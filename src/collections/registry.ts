@@ -2,7 +2,7 @@ import type { Principal } from '../auth/access.ts';
 import { invalidToken } from '../auth/tokens.ts';
 import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
-import { idOf, recordId, type RecordId } from '../base/record-id.ts';
+import { readId, recordId, type RecordId } from '../base/record-id.ts';
 import type { Scalar } from '../base/json.ts';
 import {
   idField,
@@ -14,7 +14,7 @@ import {
   type Shape,
   type Value,
 } from '../schema/field.ts';
-import { kindOf } from '../schema/kinds.ts';
+import { findKind } from '../schema/kinds.ts';
 import { fieldValue, scalarValue, type Write } from '../schema/record.ts';
 import { storedRecordParser } from '../schema/stored.ts';
 import type {
@@ -26,7 +26,7 @@ import type {
 } from '../store/store.ts';
 import { decidingNames } from './permissions.ts';
 import type { Readable } from './reader.ts';
-import { capitalized, shapeTagOf, type CollectionDeclaration } from './declaration.ts';
+import { capitalized, makeShapeTag, type CollectionDeclaration } from './declaration.ts';
 
 /**
  * A record of a declared collection: its fields, and the id of the user who created it,
@@ -147,7 +147,7 @@ export interface Embedded {
 /** The rules of references. Apps without a field that refers to records do not load them. */
 export interface ReferenceRules {
   /** Returns what can be embedded in the records of a collection. */
-  embeddablesOf(declared: Declared): readonly Embeddable[];
+  listEmbeddables(declared: Declared): readonly Embeddable[];
   /**
    * Returns what `names`, at least one, embed.
    * @throws CairnError `insufficient_scope` if the caller may not read or list them
@@ -200,7 +200,7 @@ export type Registry = ReadonlyMap<string, Declared>;
  * Registers the tables of all declarations with a store that has not started. `users`: absent on a
  * server without them.
  */
-export function registryOf(
+export function makeRegistry(
   store: Store,
   declarations: readonly CollectionDeclaration[],
   users: Target | undefined,
@@ -229,7 +229,7 @@ export function registryOf(
     while (nouns.has(noun)) noun += '_';
     nouns.add(noun);
     const unique = uniqueFields(fields);
-    const records = store.collection(tableOf(declaration, unique, isBounded, groups));
+    const records = store.collection(addTable(declaration, unique, isBounded, groups));
     tables.push(records);
     const outgoing: Reference[] = [];
     const incoming: Reference[] = [];
@@ -239,7 +239,7 @@ export function registryOf(
       singular: declaration.singular ?? name,
       records,
       recordBytesMax,
-      ids: idsOf(fields),
+      ids: readIdKind(fields),
       noun,
       unique,
       outgoing,
@@ -247,13 +247,13 @@ export function registryOf(
       references,
       embeddables,
       hasOwners: access.list !== 'public',
-      shapeTag: isBuiltIn ? '' : shapeTagOf(fields),
+      shapeTag: isBuiltIn ? '' : makeShapeTag(fields),
       checkOwner,
     };
   });
   const registry = new Map(all.map((each) => [each.name, each]));
   for (const from of all) {
-    for (const [name, field] of referencesOf(from.fields)) {
+    for (const [name, field] of listReferences(from.fields)) {
       const to = registry.get(field.to) ?? users;
       invariant(to?.name === field.to, `${field.to} is declared, to which ${name} refers`);
       const reference = { from, name, field, to };
@@ -263,7 +263,7 @@ export function registryOf(
     if (from.ownerRemoved)
       users?.incoming.push({ from, name: 'ownerId', field: ownerField, to: users });
   }
-  for (const each of all) each.embeddables.push(...(references?.embeddablesOf(each) ?? []));
+  for (const each of all) each.embeddables.push(...(references?.listEmbeddables(each) ?? []));
   return registry;
 }
 
@@ -271,7 +271,7 @@ export function registryOf(
 export const ownerField: ReferenceField = { kind: 'reference', to: 'users', onDelete: 'remove' };
 
 /** Returns the table of a declared collection. */
-function tableOf(
+function addTable(
   { name, fields, access, isSingle, ownerRemoved }: CollectionDeclaration,
   unique: Declared['unique'],
   countsOwners: boolean,
@@ -282,11 +282,11 @@ function tableOf(
     ownerId: { kind: 'integer', readOnly: true },
   };
   const parse = storedRecordParser(stored, ({ ownerId }) => Number.isSafeInteger(ownerId));
-  const references = referencesOf(fields);
+  const references = listReferences(fields);
   const groups = references.map(([field]) => field);
   if (countsOwners || ownerRemoved || decidingNames(access).includes('ownerId'))
     groups.push('ownerId');
-  const ids = idsOf(fields);
+  const ids = readIdKind(fields);
   return {
     name,
     hasKeys: ids !== undefined,
@@ -306,7 +306,7 @@ export const singleNumber = 1;
 const notSingle =
   'is one of several, and the declaration has a single resource: declare a collection';
 
-function referencesOf(fields: Shape): [name: string, field: ReferenceField][] {
+function listReferences(fields: Shape): [name: string, field: ReferenceField][] {
   return Object.entries(fields).flatMap(([name, field]) => {
     const reference = referenceIn(field);
     return reference === undefined ? [] : [[name, reference]];
@@ -335,14 +335,14 @@ export function without(
 /** The group of the records with texts as ids, in a collection that also has numbers. */
 const textsName = '.texts';
 const hasTextId = (entry: Entry): number | undefined =>
-  typeof idOf(entry) === 'string' ? 1 : undefined;
+  typeof readId(entry) === 'string' ? 1 : undefined;
 
 /** True if a record for which no id is given gets a text: its number would be unlike other ids. */
 export const makesTexts = ({ ids, records }: Declared): boolean =>
   ids === 'text' || (ids === 'any' && records.countAtMost(textsName, 1) > 0);
 
 /** Returns the kind of the ids that callers may give, if they may. */
-export function idsOf({ id }: Shape): IdKind | undefined {
+export function readIdKind({ id }: Shape): IdKind | undefined {
   return id?.kind === 'id' ? id.of : undefined;
 }
 
@@ -361,7 +361,7 @@ function uniqueFields(fields: Shape): Declared['unique'] {
 
 /** Returns the key of a field in its unique index. An absent value is no duplicate. */
 function uniqueKey(name: string, field: Field): KeyOf {
-  const { compared = (value: Scalar) => value } = kindOf(field);
+  const { compared = (value: Scalar) => value } = findKind(field);
   return (record) => {
     const value = scalarValue(record, name);
     return value === undefined ? undefined : String(compared(value));

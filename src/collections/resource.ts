@@ -8,8 +8,8 @@ import { atElement, type Draft } from '../schema/validate.ts';
 import type { Input, Shape, Value } from '../schema/field.ts';
 import { looksSame } from '../schema/record.ts';
 import type { Collection, StoredRecord, Transaction, Unstored } from '../store/store.ts';
-import { timesOf } from './declaration.ts';
-import { includes, permissionOf } from './permissions.ts';
+import { makeTimes } from './declaration.ts';
+import { includes, findPermission } from './permissions.ts';
 import { readable } from './reader.ts';
 import { makesTexts, type Declared, type Entry } from './registry.ts';
 import { checkSize } from './size.ts';
@@ -86,7 +86,7 @@ export class CollectionResource {
     const ownerId = principal.userId ?? 0;
     const records = tx.of(this.records);
     // A file that is imported may have the times.
-    const times = input['createdAt'] === undefined ? timesOf(this.collection, now) : {};
+    const times = input['createdAt'] === undefined ? makeTimes(this.collection, now) : {};
     if (this.collection.ids === undefined)
       return records.insert({ ownerId, ...input, ...times }, number);
     const { id: given, ...fields } = input;
@@ -115,7 +115,7 @@ export class CollectionResource {
     const input = draft.against(before);
     if (looksSame(fields, before, input)) return { record: before };
     checkEntry(tx, principal, this.collection, input, before);
-    const times = timesOf(this.collection, this.#clock.now(), before['createdAt']);
+    const times = makeTimes(this.collection, this.#clock.now(), before['createdAt']);
     const after = { ...this.undeclared(before), ...input, ...times };
     return { record: tx.of(this.records).replace(before.id, after) };
   }
@@ -153,7 +153,7 @@ export class CollectionResource {
     id: RecordId,
   ): Entry {
     const entry = found(readable(tx, this.collection, principal, id));
-    if (includes(permissionOf(this.collection.access, principal, operation), entry)) return entry;
+    if (includes(findPermission(this.collection.access, principal, operation), entry)) return entry;
     throw new CairnError('not_owner', 'Cannot change the record: it belongs to another user');
   }
 }

@@ -6,7 +6,7 @@
 import { FatalError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import { isLoopback, isNetwork } from '../base/network.ts';
-import { hostOf } from '../http/head.ts';
+import { toHostName } from '../http/head.ts';
 
 /** A kind of value: how it is written, and which values are allowed. */
 export interface Kind<T> {
@@ -136,14 +136,14 @@ function isOrigin(entry: string): boolean {
   const origin = entry.replace(/:\*$/, '');
   const isOne =
     /^https?:/.test(origin) && URL.canParse(origin) && new URL(origin).origin === origin;
-  return isOne && (origin === entry || isLoopback(hostOf(new URL(origin).host)));
+  return isOne && (origin === entry || isLoopback(toHostName(new URL(origin).host)));
 }
 
 /** Returns true if a text is an address to which passwords and keys may be sent. */
 function isMember(line: string): boolean {
   if (!URL.canParse(line)) return false;
   const { protocol, host, origin } = new URL(line);
-  const isSafe = protocol === 'https:' || (protocol === 'http:' && isLoopback(hostOf(host)));
+  const isSafe = protocol === 'https:' || (protocol === 'http:' && isLoopback(toHostName(host)));
   return isSafe && origin === line.replace(/\/$/, '');
 }
 

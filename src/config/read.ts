@@ -175,7 +175,7 @@ export const withdrawn: { readonly [name: string]: string } = {
 };
 
 /** Returns what to write instead of a variable that is not an option, after a semicolon. */
-function insteadOf(variable: string): string | undefined {
+function findReplacement(variable: string): string | undefined {
   const name = variable.slice('CAIRN_'.length).toLowerCase().replaceAll('_', '-');
   return Object.hasOwn(withdrawn, name) ? `; ${withdrawn[name]}` : undefined;
 }
@@ -191,7 +191,7 @@ export function unknownVariables(environment: Environment): string[] {
     .filter(isUnknown)
     .sort()
     .map((name) => {
-      const advice = insteadOf(name) ?? didYouMean(name, known);
+      const advice = findReplacement(name) ?? didYouMean(name, known);
       return `The variable ${name} is not an option${advice}`;
     });
 }

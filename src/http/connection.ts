@@ -6,8 +6,8 @@ import type { CairnError } from '../base/errors.ts';
 import { isLoopback, plainAddress } from '../base/network.ts';
 import { STATUS_CODES, timers } from '../base/system.ts';
 import { discardInput, endSocket, linger, mustEnd } from './closing.ts';
-import { areTooSmall, Exchange, overloaded, problemOf, type Arrival } from './exchange.ts';
-import { checkHead, contentOfRead, hostOf, isRead } from './head.ts';
+import { areTooSmall, Exchange, overloaded, toProblemReply, type Arrival } from './exchange.ts';
+import { checkHead, contentOfRead, toHostName, isRead } from './head.ts';
 import { endUnread, isStreamed, type Reply, type StreamedBody } from './message.ts';
 import type { Caller, Proxies, Shared } from './server-options.ts';
 
@@ -133,7 +133,7 @@ export class Connection {
       if (isChunkedRead) return this.#answerChunkedRead(exchange);
       return options.handle(exchange);
     } catch (error) {
-      return problemOf(error, exchange, options);
+      return toProblemReply(error, exchange, options);
     }
   }
 
@@ -159,7 +159,7 @@ export class Connection {
       shared.unanswered -= 1;
       shared.notifyIdle();
     };
-    reply.then(settle, (error: unknown) => settle(problemOf(error, exchange, shared.options)));
+    reply.then(settle, (error: unknown) => settle(toProblemReply(error, exchange, shared.options)));
   }
 
   /** Ignores a request that arrived too early, and all that follow. */
@@ -288,7 +288,7 @@ export class Connection {
   #refuse(exchange: Exchange): void {
     // The caller does not read the earlier replies.
     if (exchange.outgoing.socket === null) this.#state = 'closing';
-    this.#send(exchange, problemOf(overloaded, exchange, this.#shared.options));
+    this.#send(exchange, toProblemReply(overloaded, exchange, this.#shared.options));
   }
 
   /** Returns true if the head could be sent. Without `bytes`, the content is a stream. */
@@ -354,7 +354,7 @@ export class Connection {
     } catch (error) {
       if (!outgoing.headersSent) {
         if (error === overloaded) return this.#refuse(exchange);
-        return this.#send(exchange, problemOf(error, exchange, options));
+        return this.#send(exchange, toProblemReply(error, exchange, options));
       }
       // This is the only way to say that the content is incomplete.
       outgoing.destroy();
@@ -392,7 +392,7 @@ export class Connection {
       // The memory of the largest piece is held also while the next one is made.
       if (held > exchange.reserved && !exchange.reserve(held)) throw overloaded;
       if (!begin()) return;
-      for (const slice of slicesOf(piece)) {
+      for (const slice of cutText(piece)) {
         signal.throwIfAborted();
         exchange.bytes += Buffer.byteLength(slice);
         if (!outgoing.write(slice)) await once(outgoing, 'drain', { signal });
@@ -412,7 +412,7 @@ export class Connection {
 }
 
 /** Yields a text in slices, so that the system copies one of them at a time. */
-function* slicesOf(text: string): Generator<string> {
+function* cutText(text: string): Generator<string> {
   for (let start = 0; start < text.length;) {
     let end = Math.min(start + sliceLength, text.length);
     // Both halves of a surrogate pair stay together.
@@ -433,6 +433,6 @@ function bytesInMemory(content: string | Buffer, bytes: number): number {
 
 /** True for a name of this machine: HTTPS there must not oblige what else it serves. */
 function isLocalName(authority = ''): boolean {
-  const host = hostOf(authority);
+  const host = toHostName(authority);
   return isLoopback(host) || host.endsWith('.localhost');
 }

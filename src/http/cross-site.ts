@@ -5,7 +5,7 @@ import { withoutDefaultPort } from './head.ts';
 export type Origins = Pick<ReadonlySet<string>, 'has'>;
 
 /** Returns the origins that options name. `http://localhost:*` stands for every port. */
-export function originsOf(names: readonly string[]): Origins {
+export function parseOrigins(names: readonly string[]): Origins {
   const allowed = new Set(names);
   const hasAnyPort = names.some((name) => name.endsWith(':*'));
   return {

@@ -20,7 +20,7 @@ const internal = new CairnError(
 );
 
 /** Returns the reply to a request that failed. A bug is reported, and not shown. */
-export function problemOf(
+export function toProblemReply(
   thrown: unknown,
   request: Request,
   { problemReply, onError }: Pick<HttpServerOptions, 'problemReply' | 'onError'>,

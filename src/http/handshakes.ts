@@ -28,7 +28,7 @@ export class Handshakes {
   /** Begins the handshake of a connection as soon as there is room for it. */
   add(socket: Socket, begin: () => void): void {
     const network = callerKey(plainAddress(socket.remoteAddress ?? ''), undefined);
-    const key = keyOf(socket);
+    const key = nameEnds(socket);
     const tryToBegin = (): boolean => {
       const place = this.#begun.take(network, 1, () => socket.destroy());
       if (place === undefined) return false;
@@ -50,7 +50,7 @@ export class Handshakes {
 
   /** Ends the handshake of a connection. `socket` has the plain bytes. */
   end(socket: Socket): void {
-    this.#ends.get(keyOf(socket))?.();
+    this.#ends.get(nameEnds(socket))?.();
   }
 
   /** Networks take turns. */
@@ -65,5 +65,5 @@ export class Handshakes {
   }
 }
 
-const keyOf = ({ remoteAddress, remotePort, localPort }: Socket): string =>
+const nameEnds = ({ remoteAddress, remotePort, localPort }: Socket): string =>
   `${remoteAddress} ${remotePort} ${localPort}`;

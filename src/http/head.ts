@@ -45,7 +45,7 @@ export function checkHead(
   const expectation = fields.get('expect')?.toLowerCase() ?? '100-continue';
   if (expectation !== '100-continue')
     throw unreadable('expectation_failed', 'the only supported expectation is 100-continue');
-  const contentLength = contentLengthOf(fields, version);
+  const contentLength = readContentLength(fields, version);
   if (isRead(method) && (contentLength ?? 0) > 0) throw contentOfRead;
   const isOriginForm = originForm.test(request.target);
   const target = isOriginForm ? request.target : otherForm(method, request.target, host);
@@ -66,7 +66,7 @@ export const isRead = (method: string): boolean => method === 'GET' || method ==
 export const contentOfRead = malformed('GET and HEAD must not have content');
 
 /** Reads the framing (RFC 9112 §6). */
-function contentLengthOf(fields: Fields, version: string): number | undefined {
+function readContentLength(fields: Fields, version: string): number | undefined {
   const coding = fields.get('transfer-encoding')?.toLowerCase();
   const length = fields.get('content-length');
   if (coding === undefined) {
@@ -116,7 +116,7 @@ export function withoutDefaultPort(scheme: string, authority: string): string {
  * Returns the host in a `Host` field, in lower case, without port and brackets (RFC 3986
  * §3.2.2).
  */
-export function hostOf(authority: string): string {
+export function toHostName(authority: string): string {
   return authority
     .toLowerCase()
     .replace(/:\d*$/, '')

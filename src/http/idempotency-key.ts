@@ -7,7 +7,7 @@ import type { Request } from './message.ts';
  * draft-ietf-httpapi-idempotency-key-header or bare; `undefined` if there is none.
  * @throws CairnError `malformed_request`
  */
-export function idempotencyKeyOf({ fields }: Request): string | undefined {
+export function readIdempotencyKey({ fields }: Request): string | undefined {
   const sent = fields.get('idempotency-key');
   if (sent === undefined) return undefined;
   const [, quoted, bare] = idempotencyKey.exec(sent) ?? [];

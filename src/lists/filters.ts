@@ -3,10 +3,10 @@ import { isScalar, parseJsonNumber, type Scalar } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { Query } from '../http/query.ts';
 import type { Field, Shape, Value } from '../schema/field.ts';
-import { kindOf, type Operator } from '../schema/kinds.ts';
+import { findKind, type Operator } from '../schema/kinds.ts';
 import { fieldAt, readablePaths, readerAt, searchedPaths } from '../schema/record.ts';
 import type { StoredRecord } from '../store/store.ts';
-import { comparedBy, comparedValue, partOf, type Block } from './order.ts';
+import { comparedBy, comparedValue, chooseSortedPart, type Block } from './order.ts';
 import { searchPattern, withoutAccents } from './search.ts';
 
 /** One filter of a list. A record passes if one of the conditions holds. */
@@ -86,7 +86,7 @@ export function readCondition(
     const known = others.length === 0 ? filters : `takes ${others.join(', ')}, and ${filters}`;
     throw invalidParameter(parameter, `is not a known parameter; this list ${known}`);
   }
-  const kind = kindOf(field);
+  const kind = findKind(field);
   const allowed = listOperators(name, field);
   const operator = allowed.find((known) => known === written);
   if (operator === undefined) {
@@ -122,7 +122,7 @@ export function isMixed(field: Field | undefined): boolean {
 
 /** Returns the operators of a field. Only one that may be absent can be asked whether it exists. */
 export function listOperators(path: string, field: Field): readonly (Operator | 'exists')[] {
-  const { operators } = kindOf(field);
+  const { operators } = findKind(field);
   return mayBeAbsent(path, field) ? [...operators, 'exists'] : operators;
 }
 
@@ -369,7 +369,7 @@ export function findRange(shape: Shape, filters: readonly Filter[], name: string
       if (condition?.name !== name || field?.kind === 'json' || isMixed(field)) return [];
       const bound = bounds[condition.operator];
       if (bound === undefined) return [];
-      return [operandTest(field, bound, condition.operands.map(partOf(field)))];
+      return [operandTest(field, bound, condition.operands.map(chooseSortedPart(field)))];
     });
   const lower = boundTests(lowerBounds);
   const upper = boundTests(upperBounds);

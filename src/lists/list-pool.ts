@@ -4,7 +4,7 @@ import { oldGenerationBytes } from '../base/heap.ts';
 import { limits } from '../base/limits.ts';
 import { createSlices, type YieldToEventLoop } from '../base/turns.ts';
 import type { Clock } from '../base/system.ts';
-import { sizeOf } from '../store/memory/size.ts';
+import { estimateSize } from '../store/memory/size.ts';
 import type { RecordChange } from '../store/store.ts';
 import { KeptOrders } from './kept-orders.ts';
 
@@ -80,7 +80,7 @@ export class ListPool {
   /** Breaks off the lists that may keep too much of what commits have replaced or removed. */
   readonly follow = (changes: readonly RecordChange[]): void => {
     if (this.#sending.size === 0) return;
-    for (const { before } of changes) this.#replacedBytes += sizeOf(before);
+    for (const { before } of changes) this.#replacedBytes += estimateSize(before);
     const most = oldGenerationBytes() * limits.replacedHeapShareMax;
     for (const [sent, since] of this.#sending) {
       if (this.#replacedBytes - since <= most) break;

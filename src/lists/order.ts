@@ -1,7 +1,7 @@
 import { isScalar, type JsonValue, type Scalar } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import type { Field, Shape, Value } from '../schema/field.ts';
-import { kindOf } from '../schema/kinds.ts';
+import { findKind } from '../schema/kinds.ts';
 import { fieldAt, readerAt } from '../schema/record.ts';
 import type { StoredRecord } from '../store/store.ts';
 
@@ -88,7 +88,7 @@ function keyMaker(
   field: Field | undefined,
 ): (value: Value | undefined) => Scalar | object | undefined {
   const compared = comparedBy(field);
-  const part = partOf(field);
+  const part = chooseSortedPart(field);
   return (value) => {
     if (isScalar(value)) return part(compared(value));
     return value === undefined || value === null ? undefined : noScalar;
@@ -96,7 +96,7 @@ function keyMaker(
 }
 
 /** Returns the function that cuts a value to the part that sorts it. Ids count whole. */
-export const partOf = (field: Field | undefined): ((value: Scalar) => Scalar) =>
+export const chooseSortedPart = (field: Field | undefined): ((value: Scalar) => Scalar) =>
   field?.kind === 'id' ? (value) => value : sortedPart;
 
 /** Returns the part of a value that sorts records: the beginning of a long text. */
@@ -109,7 +109,7 @@ function sortedPart(value: Scalar): Scalar {
 /** Returns the function of the key that values of a field are compared by. */
 export function comparedBy(field: Field | undefined): (value: Scalar) => Scalar {
   const one = field?.kind === 'list' ? field.of : field;
-  return (one && kindOf(one).compared) ?? ((value) => value);
+  return (one && findKind(one).compared) ?? ((value) => value);
 }
 
 /** Up to 1,024 records. In a generator, each block is a step, and an empty one is a pause. */

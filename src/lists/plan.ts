@@ -1,7 +1,7 @@
 import { recordId, type RecordId } from '../base/record-id.ts';
 import { limits } from '../base/limits.ts';
 import { referenceIn, type Shape } from '../schema/field.ts';
-import { lastTermOf } from '../schema/record.ts';
+import { lastOrderTerm } from '../schema/record.ts';
 import type { Collection, From, StoredRecord } from '../store/store.ts';
 import { onlyCondition, findRange, type Filter, type Range, type Test } from './filters.ts';
 import { comparator, comparatorTo, type Block, type Compare, type SortTerm } from './order.ts';
@@ -67,7 +67,7 @@ export function plan(
 ): Plan {
   const isDescending = sort[0]?.descending === true;
   const order = isDescending ? sort.map(reverse) : sort;
-  const byNumber = lastTermOf(shape);
+  const byNumber = lastOrderTerm(shape);
   const name = order[0]?.name ?? byNumber;
   const isByNumber = name === byNumber;
   const compare = comparator(shape, order);

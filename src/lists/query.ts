@@ -6,7 +6,7 @@ import { parseQuery, type Query } from '../http/query.ts';
 import { idField, referenceIn, type Field, type Shape } from '../schema/field.ts';
 import {
   fieldAt,
-  lastTermOf,
+  lastOrderTerm,
   ownerPath,
   readableNames,
   readablePaths,
@@ -24,7 +24,7 @@ import {
   type Condition,
   type Filter,
 } from './filters.ts';
-import { partOf, type SortTerm } from './order.ts';
+import { chooseSortedPart, type SortTerm } from './order.ts';
 import { withoutAccents } from './search.ts';
 
 /** The records that can be listed. */
@@ -244,7 +244,7 @@ function isSelection(names: readonly string[], allowed: readonly string[]): bool
 }
 
 function readSort(shape: Shape, value: string | undefined): readonly SortTerm[] {
-  const last: SortTerm = { name: lastTermOf(shape), descending: false };
+  const last: SortTerm = { name: lastOrderTerm(shape), descending: false };
   if (value === undefined) return [last];
   const allowed = sortableNames(shape);
   const terms = value
@@ -274,7 +274,7 @@ export function writeCursor(shape: Shape, query: Ordering, record: object): stri
   const after = query.sort.map(({ name }) => {
     const value = readerAt(shape, name)(record) ?? null;
     // Lists and objects are all equal.
-    return isScalar(value) ? partOf(fieldAt(shape, name))(value) : value && {};
+    return isScalar(value) ? chooseSortedPart(fieldAt(shape, name))(value) : value && {};
   });
   return Buffer.from(JSON.stringify({ of: fingerprint(query), after })).toString('base64url');
 }
@@ -289,7 +289,7 @@ function readCursor(
   const values: readonly JsonValue[] =
     Array.isArray(after) && of === fingerprint(query) ? after : [];
   const fits = query.sort.every(({ name }, index) => {
-    const field: Field | undefined = name === lastTermOf(shape) ? idField : fieldAt(shape, name);
+    const field: Field | undefined = name === lastOrderTerm(shape) ? idField : fieldAt(shape, name);
     const part = values[index];
     if (field === undefined) return false;
     return part === null ? mayBeAbsent(name, field) : hasType(field, part);

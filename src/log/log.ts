@@ -1,5 +1,5 @@
 import type { AuditEvent } from '../accounts/events.ts';
-import { stackOf } from '../base/errors.ts';
+import { readStack } from '../base/errors.ts';
 import { METHODS, systemClock, type Clock } from '../base/system.ts';
 import type { RequestEntry } from '../http/message.ts';
 import { LineQueue, type LogSink } from './line-queue.ts';
@@ -86,7 +86,7 @@ export const errorLog: Log = {
 
 /** Logs an error that is not reported to a caller. */
 export function logError(log: Log, message: string, error: unknown, id?: string): void {
-  log.message('error', message, { id, stack: stackOf(error) });
+  log.message('error', message, { id, stack: readStack(error) });
 }
 
 /** Creates a log that writes to a sink. */

@@ -150,11 +150,11 @@ export class Program {
   find(kind: 'collection' | 'single', given: unknown): Found {
     const name = toName(given);
     const found = this.#all.get(name);
-    const kindOf = ({ declared }: Found): string => (declared.isSingle ? 'single' : 'collection');
-    if (found !== undefined && kindOf(found) === kind) return found;
-    const others = [...this.#all.values()].filter((one) => kindOf(one) === kind);
+    const nameKind = ({ declared }: Found): string => (declared.isSingle ? 'single' : 'collection');
+    if (found !== undefined && nameKind(found) === kind) return found;
+    const others = [...this.#all.values()].filter((one) => nameKind(one) === kind);
     let advice = `there are ${others.map(({ declared }) => declared.name).join(', ') || 'none'}`;
-    if (found !== undefined) advice = `use ${kindOf(found)}`;
+    if (found !== undefined) advice = `use ${nameKind(found)}`;
     else if (name === 'users') advice = 'use app.users';
     throw new OptionError(`Cannot use ${kind} "${name}": ${advice}`, kind);
   }

@@ -5,7 +5,7 @@ import { OptionError } from '../config/options.ts';
 import { CairnError, invariant, InvariantError, type ErrorCode } from '../base/errors.ts';
 import type { JsonObject, JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
-import { idOf } from '../base/record-id.ts';
+import { readId } from '../base/record-id.ts';
 import { timers } from '../base/system.ts';
 import { checkEntry } from '../collections/resource.ts';
 import { isObject } from '../schema/declaration.ts';
@@ -169,7 +169,7 @@ function toChange(
   const change = {
     collection: collection.name,
     operation: after === undefined ? 'remove' : written,
-    id: idOf(after ?? before ?? { id }),
+    id: readId(after ?? before ?? { id }),
     caller: toCaller(principal),
     before: before && frozen(toShown(shape, before)),
     after: after && frozen(toShown(shape, after)),

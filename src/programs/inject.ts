@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { LocalRequest } from '../app/local-request.ts';
 import { OptionError } from '../config/options.ts';
-import { bodyTooLarge, problemOf } from '../http/exchange.ts';
+import { bodyTooLarge, toProblemReply } from '../http/exchange.ts';
 import { checkHead } from '../http/head.ts';
 import { endUnread, isStreamed, type Reply, type Request as PlainCall } from '../http/message.ts';
 import type { HttpServerOptions } from '../http/server-options.ts';
@@ -130,7 +130,7 @@ async function answer(options: InjectOptions, request: LocalRequest): Promise<Re
     request.target = checkHead(request, '1.1').target;
     reply = await handle(request);
   } catch (error) {
-    reply = problemOf(error, request, options);
+    reply = toProblemReply(error, request, options);
   }
   const fields = cors?.withCors(reply.fields, request.fields) ?? reply.fields;
   return { ...reply, fields: [...fields, 'X-Request-Id', request.id] };

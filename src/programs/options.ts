@@ -3,7 +3,7 @@ import { defaultOptions, type BasicOptions, type CompleteOptions } from '../app/
 import { takenNames } from '../api/taken-names.ts';
 import type { CollectionDeclaration, CollectionDefinition } from '../collections/declaration.ts';
 import { parseDeclarations } from '../collections/declaration-file.ts';
-import { reasonOf } from '../base/errors.ts';
+import { readReason } from '../base/errors.ts';
 import {
   DeclarationError,
   defineCollection as declareCollection,
@@ -111,7 +111,7 @@ function toLog(log: AppOptions['log'] = defaultOptions.log): Log {
     try {
       log[level === 'notice' ? 'info' : level](lines);
     } catch (error) {
-      writeError(`The log threw "${reasonOf(error)}" for this line: ${lines}\n`);
+      writeError(`The log threw "${readReason(error)}" for this line: ${lines}\n`);
     }
   };
   return {
@@ -179,8 +179,8 @@ const otherOptions = {
   readonly [K in keyof Required<Omit<AppOptions, keyof Settings>>]: MemberKinds[string];
 };
 
-const anyOf = Object.keys(settings).map((name) => [name, 'any'] as const);
-const optionKinds: MemberKinds = { ...Object.fromEntries(anyOf), ...otherOptions };
+const allSettings = Object.keys(settings).map((name) => [name, 'any'] as const);
+const optionKinds: MemberKinds = { ...Object.fromEntries(allSettings), ...otherOptions };
 const ofListen = '; app.listen takes it';
 const advice = { port: ofListen, host: ofListen, tls: ofListen };
 

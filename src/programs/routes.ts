@@ -3,7 +3,7 @@ import { localAdministrator } from '../auth/access.ts';
 import type { Call, Method, Route } from '../api/call.ts';
 import { newRecord, rawBody } from '../api/body.ts';
 import { noContent, unstoredReply } from '../api/replies.ts';
-import { idempotencyKeyOf } from '../http/idempotency-key.ts';
+import { readIdempotencyKey } from '../http/idempotency-key.ts';
 import { isScalar, type JsonObject, type Scalar } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import { didYouMean } from '../base/search.ts';
@@ -15,7 +15,7 @@ import { parseQuery } from '../http/query.ts';
 import { invalidParameter, repeated } from '../lists/filters.ts';
 import { asJson, fieldMistakes, isObject } from '../schema/declaration.ts';
 import type { IdKind, Shape } from '../schema/field.ts';
-import { kindOf, ruleViolation } from '../schema/kinds.ts';
+import { findKind, ruleViolation } from '../schema/kinds.ts';
 import type { Transaction } from '../store/store.ts';
 import { toCaller, type Caller } from './callers.ts';
 import type { Program } from './collection.ts';
@@ -239,7 +239,7 @@ function answer(own: OwnRoute<never>, call: Call, tools: RouteTools): Reply | Pr
     tools.waiting.add(closing);
     return handled(own, value, typed, request).finally(() => tools.waiting.delete(closing));
   }
-  const key = call.route.method === 'POST' ? idempotencyKeyOf(request) : undefined;
+  const key = call.route.method === 'POST' ? readIdempotencyKey(request) : undefined;
   const line = `${call.route.method} ${request.target}`;
   const keyed =
     key === undefined ? undefined : { caller: request.caller, key, line, body: call.sent };
@@ -393,7 +393,7 @@ function parseParameters(shape: Shape | undefined, query: string): JsonObject {
       throw invalidParameter(name, `is not a known parameter; this path takes ${known}`);
     const [text = '', ...others] = texts;
     if (others.length > 0) throw repeated(name);
-    const value = kindOf(field).operand(text, field);
+    const value = findKind(field).operand(text, field);
     if (!isScalar(value)) throw invalidParameter(name, value.detail);
     const violation = ruleViolation(field, value);
     if (violation !== undefined) throw invalidParameter(name, violation.detail);

@@ -2,7 +2,7 @@ import { isJsonObject, pointerTo, type JsonObject, type JsonValue } from '../bas
 import { limits } from '../base/limits.ts';
 import { didYouMean } from '../base/search.ts';
 import { anyJson, colorNames, likeKinds, type Field, type Shape } from './field.ts';
-import { exampleOf, kindNamed, ruleViolation, violationsOf } from './kinds.ts';
+import { makeExample, kindNamed, ruleViolation, findViolations } from './kinds.ts';
 import './further-kinds.ts';
 import { hasSetters } from './setters.ts';
 
@@ -117,7 +117,7 @@ const meant = (written: string, known: readonly string[]): string =>
 /** Returns the mistakes of an object that has these members and no others. */
 export function mistakesIn(shape: Shape, value: JsonValue | undefined, at: string): Mistake[] {
   if (!isJsonObject(value)) return [[at, 'must be an object']];
-  return violationsOf({ kind: 'object', fields: shape }, value).map(
+  return findViolations({ kind: 'object', fields: shape }, value).map(
     ({ code, detail, place = '' }) => {
       if (code !== 'unknown_field') return [at + place, detail];
       const name = place.slice(1).replaceAll('~1', '/').replaceAll('~0', '~');
@@ -128,9 +128,9 @@ export function mistakesIn(shape: Shape, value: JsonValue | undefined, at: strin
 
 /** Returns the mistakes of a field whose values callers set and see. */
 export const fieldMistakes = (value: JsonValue | undefined, at: string): Mistake[] =>
-  mistakesOf(value, at, inRecord);
+  findMistakes(value, at, inRecord);
 
-function mistakesOf(value: JsonValue | undefined, at: string, common: Shape): Mistake[] {
+function findMistakes(value: JsonValue | undefined, at: string, common: Shape): Mistake[] {
   if (!isJsonObject(value)) return [[at, 'must be an object with a "kind"']];
   const { kind } = value;
   const rows = Object.entries(ownMembers).filter(
@@ -148,7 +148,7 @@ function mistakesOf(value: JsonValue | undefined, at: string, common: Shape): Mi
   const unique = canBeUnique ? { unique: flag } : {};
   const mistakes = mistakesIn({ ...common, ...own, ...unique }, value, at);
   const { of, fields, format } = value;
-  if (kind === 'list') mistakes.push(...mistakesOf(of, `${at}/of`, inList));
+  if (kind === 'list') mistakes.push(...findMistakes(of, `${at}/of`, inList));
   if (kind === 'object') mistakes.push(...nestedMistakes(fields, `${at}/fields`));
   for (const member of ['values', 'set'])
     if (Array.isArray(value[member]) && value[member].length === 0)
@@ -166,7 +166,7 @@ function nestedMistakes(fields: JsonValue | undefined, at: string): Mistake[] {
   if (!isJsonObject(fields)) return [[at, 'must be an object that names the fields']];
   return Object.entries(fields).flatMap(([name, field]): Mistake[] => {
     const place = at + pointerTo(name);
-    return isFieldName.test(name) ? mistakesOf(field, place, inObject) : [[place, nameRule]];
+    return isFieldName.test(name) ? findMistakes(field, place, inObject) : [[place, nameRule]];
   });
 }
 
@@ -213,7 +213,7 @@ function refersWithin(field: Field, depth = 0): boolean {
 /** Returns where a field contradicts its own rule. */
 function contradictionsIn(field: Field): Mistake[] {
   const { example, default: fallback, ...rule } = field;
-  if (ruleViolation(field, exampleOf(rule)) !== undefined)
+  if (ruleViolation(field, makeExample(rule)) !== undefined)
     return [['', 'has bounds that no value can satisfy']];
   if (field.kind === 'list' && hasSettersWithin(field.of))
     return [['', 'must not have "set" within a list: declare it for the list']];

@@ -57,7 +57,7 @@ export const colorNames = [
 ] as const;
 
 /** Returns the hints of a field; `undefined` if it has none. */
-export function hintsOf({ label, format, colors }: FieldHints): FieldHints | undefined {
+export function pickHints({ label, format, colors }: FieldHints): FieldHints | undefined {
   if (label === undefined && format === undefined && colors === undefined) return undefined;
   return { ...(label && { label }), ...(format && { format }), ...(colors && { colors }) };
 }
@@ -302,7 +302,7 @@ export const givenIdField = (of: IdKind): IdField => ({
 });
 
 /** The bounds of a field that its declaration may leave out. */
-export function boundsOf(field: TextField | NumberField): { min: number; max: number } {
+export function readBounds(field: TextField | NumberField): { min: number; max: number } {
   const { min = lowest[field.kind], max = highest[field.kind] } = field;
   return { min, max };
 }

@@ -14,11 +14,11 @@ import {
 import {
   addKinds,
   comparisons,
-  exampleOf,
+  makeExample,
   hasType,
   isSearched,
   isText,
-  kindOf,
+  findKind,
   notFinite,
   number,
   required,
@@ -26,7 +26,7 @@ import {
   texts,
   unknownField,
   valueSchema,
-  violationsOf,
+  findViolations,
   within,
   type Kind,
   type Placed,
@@ -127,7 +127,7 @@ const object: Kind<ObjectField> = {
     };
   },
   example: ({ fields }) =>
-    Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, exampleOf(field)])),
+    Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, makeExample(field)])),
   operators: [],
   operand: (text) => text,
   isSearched: ({ fields, additional = false }) =>
@@ -142,7 +142,7 @@ function memberViolations(fields: Shape, additional: boolean, value: JsonObject)
   for (const [name, one] of Object.entries(value)) {
     if (found.length > limits.issuesMax) break;
     const field = Object.hasOwn(fields, name) ? fields[name] : additional ? anyJson : undefined;
-    const violations = field === undefined ? [unknownField] : violationsOf(field, one);
+    const violations = field === undefined ? [unknownField] : findViolations(field, one);
     found.push(...within(pointerTo(name), violations));
   }
   return found;
@@ -163,10 +163,10 @@ const json: Kind<JsonField> = {
   },
   hasType: (value) => value !== undefined,
   type: ({ like }) => (like === undefined ? {} : { 'x-like': like }),
-  example: ({ like = 'text' }) => exampleOf(likeFields[like]),
+  example: ({ like = 'text' }) => makeExample(likeFields[like]),
   operators: [...comparisons, 'contains', 'starts', 'ends', 'has'],
   operand: (text, { like }) =>
-    like === undefined ? text : kindOf(likeFields[like]).operand(text, likeFields[like]),
+    like === undefined ? text : findKind(likeFields[like]).operand(text, likeFields[like]),
   isSearched: () => true,
 };
 

@@ -2,9 +2,9 @@ import { invariant } from '../base/errors.ts';
 import { parseJsonNumber, type JsonObject, type JsonValue, type Scalar } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import {
-  boundsOf,
+  readBounds,
   emailKey,
-  hintsOf,
+  pickHints,
   type BooleanField,
   type ChoiceField,
   type EmailField,
@@ -38,7 +38,7 @@ import {
  */
 export interface Kind<F extends Field = Field> {
   // Methods, because TypeScript compares methods loosely: the rows of all kinds have one type.
-  // This is sound, because `kindOf` returns the row of the field that is then given.
+  // This is sound, because `findKind` returns the row of the field that is then given.
   /** Returns how a value violates the rule of a field, apart from what is within a list or an object. */
   violation(value: JsonValue, field: F): Placed | undefined;
   /** Returns how the elements or members of a value violate their rules. Absent: it has none. */
@@ -101,11 +101,11 @@ export const texts = {
 const text: Kind<TextField> = {
   ...texts,
   violation: textBy((value, field) => {
-    const { min, max } = boundsOf(field);
+    const { min, max } = readBounds(field);
     return lengthViolation(value, min, max) ?? characterViolation(value, min, field.multiline);
   }),
   bounds(field) {
-    const { min, max } = boundsOf(field);
+    const { min, max } = readBounds(field);
     const { multiline } = field;
     return {
       minLength: min,
@@ -116,7 +116,7 @@ const text: Kind<TextField> = {
     };
   },
   example(field) {
-    const { min, max } = boundsOf(field);
+    const { min, max } = readBounds(field);
     return 'text'.padEnd(min, '.').slice(0, max);
   },
   isUnique: true,
@@ -198,7 +198,7 @@ const password: Kind<PasswordField> = {
 
 export const number: Kind<NumberField> = {
   violation(value, field) {
-    const { min, max } = boundsOf(field);
+    const { min, max } = readBounds(field);
     const type = field.kind === 'number' ? 'number' : 'whole number';
     if (typeof value !== 'number') return notA(type);
     if (!Number.isFinite(value)) return notFinite;
@@ -209,14 +209,14 @@ export const number: Kind<NumberField> = {
   hasType: Number.isFinite,
   type: ({ kind }) => ({ type: kind }),
   bounds(field) {
-    const { min, max } = boundsOf(field);
+    const { min, max } = readBounds(field);
     return {
       ...(min > -Number.MAX_VALUE && { minimum: min }),
       ...(max < Number.MAX_VALUE && { maximum: max }),
     };
   },
   example(field) {
-    const { min, max } = boundsOf(field);
+    const { min, max } = readBounds(field);
     const isWhole = field.kind === 'integer';
     return Math.min(Math.max(isWhole ? Math.ceil(min) : min, 0), isWhole ? Math.floor(max) : max);
   },
@@ -252,7 +252,7 @@ const list: Kind<ListField> = {
     const found: Placed[] = [];
     for (const [index, one] of Array.isArray(values) ? values.entries() : []) {
       if (found.length > limits.issuesMax) break;
-      found.push(...within(`/${index}`, violationsOf(of, one)));
+      found.push(...within(`/${index}`, findViolations(of, one)));
     }
     return found;
   },
@@ -261,9 +261,9 @@ const list: Kind<ListField> = {
   bounds({ of, max = listLengthMax }) {
     return { items: valueSchema(of), maxItems: max };
   },
-  example: ({ of, max }) => (max === 0 ? [] : [exampleOf(of)]),
+  example: ({ of, max }) => (max === 0 ? [] : [makeExample(of)]),
   operators: ['has'],
-  operand: (text, { of }) => kindOf(of).operand(text, of),
+  operand: (text, { of }) => findKind(of).operand(text, of),
   isSearched: ({ of }) => isSearched(of),
 };
 
@@ -302,7 +302,7 @@ export function addKinds(further: Pick<Rows, FurtherKind>): void {
 export const kindNamed = (kind: string): Kind | undefined => rows.get(kind);
 
 /** Returns the row of a field's kind. */
-export function kindOf({ kind }: Field): Kind {
+export function findKind({ kind }: Field): Kind {
   const row = rows.get(kind);
   invariant(row !== undefined, `the kind ${kind} is loaded with the collections that have it`);
   return row;
@@ -312,9 +312,9 @@ export function kindOf({ kind }: Field): Kind {
  * Returns how a value violates the rule of a field, once for each element or member and no more
  * than are told; `place` is a JSON Pointer into it.
  */
-export function violationsOf(field: Field, value: JsonValue): readonly Placed[] {
+export function findViolations(field: Field, value: JsonValue): readonly Placed[] {
   if (value === null && field.nullable) return none;
-  const { violation, violationsWithin } = kindOf(field);
+  const { violation, violationsWithin } = findKind(field);
   const found = violation(value, field);
   return found === undefined ? (violationsWithin?.(value, field) ?? none) : [found];
 }
@@ -330,23 +330,23 @@ const none: readonly Violation[] = [];
 
 /** Returns the first violation of the rule of a field. */
 export function ruleViolation(field: Field, value: JsonValue): Violation | undefined {
-  return violationsOf(field, value)[0];
+  return findViolations(field, value)[0];
 }
 
 /** True if `q` searches the values of a field. */
-export const isSearched = (field: Field): boolean => kindOf(field).isSearched?.(field) ?? false;
+export const isSearched = (field: Field): boolean => findKind(field).isSearched?.(field) ?? false;
 
 /** True if a value has the type of a field: it fits its rule, apart from its bounds. */
 export function hasType(field: Field, value: unknown): boolean {
-  return (value === null && field.nullable === true) || kindOf(field).hasType(value, field);
+  return (value === null && field.nullable === true) || findKind(field).hasType(value, field);
 }
 
 /** Returns the JSON Schema of a field's value, or of a merge patch for it. */
 export function valueSchema(field: Field, isPatch = false): JsonObject {
-  const kind = kindOf(field);
+  const kind = findKind(field);
   const { type, enum: values, ...others } = kind.type(field);
   const { nullable, optional, readOnly, writeOnly, set } = field;
-  const hints = hintsOf(field);
+  const hints = pickHints(field);
   const takesNull = nullable || (isPatch && optional && !readOnly && !writeOnly);
   return {
     ...(type !== undefined && { type: takesNull ? [type, 'null'] : type }),
@@ -360,6 +360,6 @@ export function valueSchema(field: Field, isPatch = false): JsonObject {
 }
 
 /** Returns an allowed value of a field: the declared one, or one that its bounds allow. */
-export function exampleOf(field: Field): Value {
-  return field.example ?? kindOf(field).example(field);
+export function makeExample(field: Field): Value {
+  return field.example ?? findKind(field).example(field);
 }

@@ -56,7 +56,7 @@ const numberName = '.number';
 const hasGivenIds = (shape: Shape): boolean => shape['id']?.kind === 'id';
 
 /** Returns the name of the last term of every order: the numbers of records are unique. */
-export const lastTermOf = (shape: Shape): string => (hasGivenIds(shape) ? numberName : 'id');
+export const lastOrderTerm = (shape: Shape): string => (hasGivenIds(shape) ? numberName : 'id');
 
 /** Returns the id that callers know of a record. */
 const idIn = (record: object): Value | undefined =>
@@ -67,7 +67,7 @@ export function readerAt(shape: Shape, path: string): (record: object) => Value 
   if (path === numberName) return (record) => fieldValue(record, 'id');
   if (path === ownerPath) return (record) => fieldValue(record, 'ownerId');
   if (path === 'id' && hasGivenIds(shape)) return idIn;
-  if (path === moreName) return moreOf;
+  if (path === moreName) return readMore;
   const [first = ''] = path.split('.');
   if (Object.hasOwn(shape, moreName) && !Object.hasOwn(shape, first)) return memberAt(path);
   return path.includes('.') ? walk(path) : (record) => fieldValue(record, path);
@@ -76,9 +76,9 @@ export function readerAt(shape: Shape, path: string): (record: object) => Value 
 /** Returns the reader of an additional member. One whose name has dots wins over a path. */
 function memberAt(path: string): (record: object) => Value | undefined {
   const read = walk(path);
-  if (!path.includes('.')) return (record) => read(moreOf(record));
+  if (!path.includes('.')) return (record) => read(readMore(record));
   return (record) => {
-    const members = moreOf(record);
+    const members = readMore(record);
     return Object.hasOwn(members, path) ? fieldValue(members, path) : read(members);
   };
 }
@@ -129,7 +129,7 @@ function newWriter(shape: Shape, names?: readonly string[]): Write {
       json += `${json === '' ? '{' : ','}${prefix}${isPlain(value) ? value : JSON.stringify(value)}`;
     }
     if (hasMore) {
-      for (const [name, value] of Object.entries(moreOf(record))) {
+      for (const [name, value] of Object.entries(readMore(record))) {
         json += `${json === '' ? '{' : ','}${JSON.stringify(name)}:${JSON.stringify(value)}`;
       }
     }
@@ -141,13 +141,13 @@ const storedName = (shape: Shape, name: string): string =>
   name === 'id' && hasGivenIds(shape) ? keyName : name;
 
 /** Returns the additional members of a record. */
-export function moreOf(record: object): JsonObject {
+export function readMore(record: object): JsonObject {
   const more = fieldValue(record, moreName);
   return isJsonObject(more) ? more : {};
 }
 
 /** Returns the fields of a record that are shown, as a value. */
-export function representationOf(shape: Shape, record: object): JsonObject {
+export function toRepresentation(shape: Shape, record: object): JsonObject {
   const shown: { [name: string]: Value } = {};
   for (const [name] of readableFields(shape)) {
     const stored = storedName(shape, name);
@@ -156,14 +156,14 @@ export function representationOf(shape: Shape, record: object): JsonObject {
   }
   // An assignment would not make a member named `__proto__`.
   return Object.hasOwn(shape, moreName)
-    ? Object.fromEntries([...Object.entries(shown), ...Object.entries(moreOf(record))])
+    ? Object.fromEntries([...Object.entries(shown), ...Object.entries(readMore(record))])
     : shown;
 }
 
 /** Returns a record as callers see it: its fields, or the value of a single resource. */
 export function toShown(shape: Shape, record: object): JsonValue {
   if (Object.hasOwn(shape, valueName)) return fieldValue(record, valueName) ?? null;
-  return representationOf(shape, record);
+  return toRepresentation(shape, record);
 }
 
 /** True if both have equal values in all fields that callers can set and see. */

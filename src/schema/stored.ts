@@ -1,7 +1,7 @@
 import { isJsonObject, type JsonObject } from '../base/json.ts';
 import { keyName } from '../base/record-id.ts';
 import { moreName, type Input, type Shape } from './field.ts';
-import { hasType, kindOf } from './kinds.ts';
+import { hasType, findKind } from './kinds.ts';
 import { fieldValue, readableFields } from './record.ts';
 
 /**
@@ -18,7 +18,7 @@ export function storedRecordParser<S extends Shape>(
   const { id } = shape;
   const fields = readableFields(shape)
     .filter(([, { kind }]) => kind !== 'id')
-    .map(([name, field]) => [name, field, kindOf(field)] as const);
+    .map(([name, field]) => [name, field, findKind(field)] as const);
   const renamed = fields.flatMap(([name, { renamedFrom }]) =>
     renamedFrom === undefined ? [] : [[name, renamedFrom] as const],
   );

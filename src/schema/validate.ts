@@ -8,8 +8,8 @@ import {
 } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import { anyJson, moreName, valueName, type Field, type Input, type Shape } from './field.ts';
-import { required, unknownField, violationsOf, type Placed } from './kinds.ts';
-import { fieldValue, isSameValue, representationOf } from './record.ts';
+import { required, unknownField, findViolations, type Placed } from './kinds.ts';
+import { fieldValue, isSameValue, toRepresentation } from './record.ts';
 import { hasSetters, keepUnsettable, type Sender } from './setters.ts';
 
 /** The rules of a body. */
@@ -100,7 +100,7 @@ function validateMembers<S extends Shape>(
   sender: Sender,
 ): Input<S> {
   const { kind } = mode;
-  const stored = kind === 'create' ? defaultsOf(shape) : representationOf(shape, mode.stored);
+  const stored = kind === 'create' ? collectDefaults(shape) : toRepresentation(shape, mode.stored);
   const sentDocument = kind === 'patch' ? patched(shape, stored, body) : body;
   if (!isJsonObject(sentDocument) || !isJsonObject(body)) {
     throw validationFailed([{ pointer: '', code: 'wrong_type', detail: 'must be an object' }]);
@@ -165,7 +165,7 @@ function nextValue(
     if (!field.optional && !isNewId) report(issues, name, [required]);
     return undefined;
   }
-  if (!isSameValue(next, before)) report(issues, name, violationsOf(field, next));
+  if (!isSameValue(next, before)) report(issues, name, findViolations(field, next));
   return withoutMinusZero(next);
 }
 
@@ -186,7 +186,7 @@ function additionalMembers(
     const one = others[name] ?? null;
     if (hasMore) more.push([name, withoutMinusZero(one)]);
     const isAllowed = hasMore && !formers.includes(name);
-    report(issues, name, isAllowed ? violationsOf(anyJson, one) : [unknownField]);
+    report(issues, name, isAllowed ? findViolations(anyJson, one) : [unknownField]);
   }
   return more;
 }
@@ -197,7 +197,7 @@ function report(issues: Issue[], name: string, violations: readonly Placed[]): v
 }
 
 /** Returns the values that fields have if nothing was written yet. */
-export function defaultsOf(shape: Shape): JsonObject {
+export function collectDefaults(shape: Shape): JsonObject {
   const defaults: { [name: string]: JsonValue } = {};
   for (const name in shape) {
     const value = shape[name]?.default;

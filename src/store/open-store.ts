@@ -31,7 +31,7 @@ export function openStore(options: StoreOptions): Writer {
   const tables = new Tables();
   const { memoryMax = memoryForRecords() } = options;
   const memory = new Memory(tables, memoryMax, onNotice);
-  const log = options.log?.(tables) ?? logOf({ ...options, onNotice }, tables);
+  const log = options.log?.(tables) ?? openLog({ ...options, onNotice }, tables);
   const isShared = options.log !== undefined;
   return new Writer({ log, tables, files, memory, clock, isShared, onFailure });
 }
@@ -40,7 +40,7 @@ const memoryForRecords = (): number =>
   Math.floor(oldGenerationBytes() * limits.recordsHeapShareMax) - limits.emptyServerBytes;
 
 /** The log on the files, or one in memory where there are none. */
-function logOf(
+function openLog(
   options: StoreOptions & Pick<FileLogOptions, 'onNotice'>,
   tables: Tables,
 ): CommitLog {

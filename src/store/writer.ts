@@ -1,12 +1,12 @@
 import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
-import { siteOf } from '../base/network.ts';
+import { toSite } from '../base/network.ts';
 import { type Clock, timers } from '../base/system.ts';
 import { Turns } from '../base/turns.ts';
 import type { Files } from './disk/files.ts';
 import { storageFull, type Group, type CommitLog, type LogClient } from './log.ts';
 import type { Memory } from './memory/memory.ts';
-import { countsOf, isCollectionName, Tables, undo, type TableChange } from './memory/table.ts';
+import { countRecords, isCollectionName, Tables, undo, type TableChange } from './memory/table.ts';
 import { TableTransaction } from './memory/transaction.ts';
 import { holdsStore } from './recovery/recover.ts';
 import type {
@@ -105,11 +105,11 @@ export class Writer implements Store, LogClient {
   }
 
   get size(): number {
-    return countsOf(this.#options.tables).reduce((sum, { records }) => sum + records, 0);
+    return countRecords(this.#options.tables).reduce((sum, { records }) => sum + records, 0);
   }
 
   /** The collections that have records and were not registered. They are only kept. */
-  undeclared(counts: StoreStatus['collections'] = countsOf(this.#options.tables)): string[] {
+  undeclared(counts: StoreStatus['collections'] = countRecords(this.#options.tables)): string[] {
     return counts
       .filter(({ name, records }) => records > 0 && !this.#registered.has(name))
       .map(({ name }) => name);
@@ -158,7 +158,7 @@ export class Writer implements Store, LogClient {
         const message = 'Cannot write: too many writes are waiting';
         throw new CairnError('overloaded', message, { retryAfterSeconds: 1 });
       }
-      this.#waiting.add(siteOf(caller), new TableTransaction(work, { resolve, reject }));
+      this.#waiting.add(toSite(caller), new TableTransaction(work, { resolve, reject }));
       this.#schedule();
     });
   }
@@ -186,7 +186,7 @@ export class Writer implements Store, LogClient {
       ...this.#published,
       memoryBytes: memory.bytes,
       memoryMaxBytes: this.memoryMaxBytes,
-      collections: countsOf(tables),
+      collections: countRecords(tables),
       ...log.status(),
     };
   }

@@ -3,7 +3,7 @@ import { test, type TestContext } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import { localAdministrator } from '../../src/auth/access.ts';
 import { limits } from '../../src/base/limits.ts';
-import { registryOf, type Entry } from '../../src/collections/registry.ts';
+import { makeRegistry, type Entry } from '../../src/collections/registry.ts';
 import { parseQuery } from '../../src/http/query.ts';
 import { defineCollection, type Shape } from '../../src/index.ts';
 import { ListPool } from '../../src/lists/list-pool.ts';
@@ -204,7 +204,7 @@ test('at most 100 records of a name are embedded, the first by id', async (t) =>
 /** A store of posts and comments, whose lists are read while it is changed. */
 async function blog(random: Generator) {
   const store = openStore({ clock: { now: () => 0, elapsed: () => 0 }, random: (size) => Buffer.alloc(size, 1) });
-  const registry = registryOf(store, collections, undefined, references);
+  const registry = makeRegistry(store, collections, undefined, references);
   const declaredPosts = registry.get('posts') ?? assert.fail();
   const [writers, texts, answers] = [authors, posts, comments].map(({ name }) => registry.get(name)?.records);
   assert.ok(writers && texts && answers);

@@ -7,7 +7,7 @@ import { systemRandom } from '../../src/base/system.ts';
 import type { Change } from '../../src/programs/hooks.ts';
 import { IdempotencyKeys } from '../../src/collections/idempotency.ts';
 import { defineCollection } from '../../src/index.ts';
-import { sizeOf } from '../../src/store/memory/size.ts';
+import { estimateSize } from '../../src/store/memory/size.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { Collection, StoredRecord, TableDefinition, Transaction } from '../../src/store/store.ts';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
@@ -313,7 +313,7 @@ test('if stored responses take too much, the caller with the most loses its olde
   const numbers = { id: 1, revision: 1, status: 201, createdAt: Date.UTC(2026, 0) };
   const texts = { caller: 'crowd', lookupHash, digest: lookupHash, fields: ['Name', 'value'], body: '"made"' };
   const most = 100;
-  const memory = ((most + 1 / 2) * sizeOf({ ...numbers, ...texts })) / limits.keptMemoryShareMax;
+  const memory = ((most + 1 / 2) * estimateSize({ ...numbers, ...texts })) / limits.keptMemoryShareMax;
   const { send, count } = await startKeys(memory);
   await send('crowd', 0, most, 1);
   assert.equal(count(), most);

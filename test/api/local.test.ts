@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { test, type TestContext } from 'node:test';
 import { defineCollection } from '../../src/collections/define.ts';
 import { createLocal } from '../../src/options/local/local.ts';
-import { originsOf } from '../../src/http/cross-site.ts';
+import { parseOrigins } from '../../src/http/cross-site.ts';
 import { Fields } from '../../src/http/fields.ts';
 import { CairnError } from '../../src/base/errors.ts';
 import { createApp } from '../support/inside.ts';
@@ -12,7 +12,7 @@ type Sent = Readonly<Record<string, string>>;
 
 /** Returns the status that a caller without credentials gets. */
 function ask(sent: Sent, { share = false, address = '127.0.0.1', method = 'GET', hosts = [] as string[] } = {}) {
-  const allowed = originsOf(['http://localhost:*']);
+  const allowed = parseOrigins(['http://localhost:*']);
   const fields = new Fields(Object.entries({ Host: 'localhost:3000', ...sent }).flat());
   try {
     createLocal({ allowed, share, hosts }).check({ method, fields, address });
@@ -82,7 +82,7 @@ test('a field that a proxy sends twice counts each time', () => {
     'X-Forwarded-For',
     '::1',
   ];
-  const { check } = createLocal({ allowed: originsOf([]), share: false, hosts: [] });
+  const { check } = createLocal({ allowed: parseOrigins([]), share: false, hosts: [] });
   const call = { method: 'GET', address: '127.0.0.1', fields: new Fields(raw) };
   assert.throws(() => check(call), { code: 'misdirected_request' });
 });
@@ -132,7 +132,7 @@ test('a shared server accepts only addresses and local names as its host', () =>
 });
 
 test('a shared server accepts pages at private addresses and local names, but not null or a website', () => {
-  const { origins } = createLocal({ allowed: originsOf([]), share: true, hosts: ['dev.example'] });
+  const { origins } = createLocal({ allowed: parseOrigins([]), share: true, hosts: ['dev.example'] });
   const good = [
     'http://192.168.1.5:5173',
     'http://laptop.local:8080',

@@ -3,7 +3,7 @@ import { test, type TestContext } from 'node:test';
 import type { JsonObject } from '../../src/base/json.ts';
 import { parseDeclarations } from '../../src/collections/declaration-file.ts';
 import { defineCollection } from '../../src/collections/define.ts';
-import { recordOf } from '../../src/collections/file-records.ts';
+import { toNewRecord } from '../../src/collections/file-records.ts';
 import type { Hooks } from '../../src/index.ts';
 import { openTestApp } from '../support/app.ts';
 
@@ -121,7 +121,7 @@ test('a program without `as`, a hook and an import may set every field, a progra
   assert.equal((await records.create({ state: 'paid' })).state, 'paid');
   const userId: number = Object((await mia('GET', '/me')).json).id;
   await assert.rejects(records.create({ state: 'paid' }, { as: userId }), { code: 'validation_failed' });
-  assert.equal(recordOf(orders, { price: 7 }).fields['price'], 7);
+  assert.equal(toNewRecord(orders, { price: 7 }).fields['price'], 7);
   await assert.rejects(app.write((tx) => tx.collection(orders).change(1, { state: 'paid' }), { as: userId }),
     { code: 'validation_failed' });
 });

@@ -5,7 +5,7 @@ import type { CollectionDeclaration } from '../../src/collections/declaration.ts
 import { defineCollection } from '../../src/collections/define.ts';
 import { systemClock } from '../../src/base/system.ts';
 import { ChangeFeed } from '../../src/features/feed/change-feed.ts';
-import { readerOf } from '../../src/collections/reader.ts';
+import { makeReader } from '../../src/collections/reader.ts';
 import { createApp } from '../../src/index.ts';
 import { Tables } from '../../src/store/memory/table.ts';
 import type { StoredRecord } from '../../src/store/store.ts';
@@ -134,7 +134,7 @@ test('embedded records are found by the shorter index, however many other record
   const access = { list: 'owner', read: 'owner' };
   const found = (userId: number, taskId: number, most = 100): object => {
     const caller = { kind: 'bearer', userId, role: 'member', issuedAt: 0 } as const;
-    const reader = readerOf({ records, access }, caller, 'list');
+    const reader = makeReader({ records, access }, caller, 'list');
     Object.assign(reads, { ownerId: 0, taskId: 0 });
     return { found: reader.members('taskId', recordId(taskId), most).length, ...reads };
   };

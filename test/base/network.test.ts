@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { networkOf, siteOf } from '../../src/base/network.ts';
+import { toNetwork, toSite } from '../../src/base/network.ts';
 
 test('RFC 5952 and others: the network of an address', () => {
   for (const [address, network] of [
@@ -17,7 +17,7 @@ test('RFC 5952 and others: the network of an address', () => {
     ['fe80::1%eth0', 'fe80:0:0:0'],
     ['unknown', 'unknown'],
     ['', ''],
-  ] as const) assert.equal(networkOf(address), network, address);
+  ] as const) assert.equal(toNetwork(address), network, address);
 });
 
 test('RFC 6177: the site of an address', () => {
@@ -26,5 +26,5 @@ test('RFC 6177: the site of an address', () => {
     ['2001:db8::1', '2001:db8:0'],
     ['2001:db8:1:ff00::1', '2001:db8:1'],
     ['unknown', 'unknown'],
-  ] as const) assert.equal(siteOf(networkOf(address)), site, address);
+  ] as const) assert.equal(toSite(toNetwork(address)), site, address);
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JsonObject } from '../../src/base/json.ts';
 import { parseDeclarations } from '../../src/collections/declaration-file.ts';
-import { shapeTagOf } from '../../src/collections/declaration.ts';
+import { makeShapeTag } from '../../src/collections/declaration.ts';
 import { defineCollection } from '../../src/collections/define.ts';
 import { openTestApp } from '../support/app.ts';
 
@@ -37,7 +37,7 @@ test('hints are in no entity tag', () => {
   const { display: _, group: _group, hidden: _hidden, ...plain } = orders;
   const quantity = { kind: 'integer' } as const;
   const shapes = [orders, { ...plain, fields: { ...plain.fields, quantity } }].map((one) => defineCollection(one));
-  const [tag, other] = shapes.map(({ fields }) => shapeTagOf(fields));
+  const [tag, other] = shapes.map(({ fields }) => makeShapeTag(fields));
   assert.equal(tag, other);
 });
 

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { CairnError } from '../../src/base/errors.ts';
 import { checkContentType } from '../../src/http/content-type.ts';
 import { callerKey, isNetwork, plainAddress } from '../../src/base/network.ts';
-import { isCrossSite, originsOf } from '../../src/http/cross-site.ts';
+import { isCrossSite, parseOrigins } from '../../src/http/cross-site.ts';
 import { Fields, readCookies, serializeCookie } from '../../src/http/fields.ts';
 import { parseQuery } from '../../src/http/query.ts';
 import { createRequestIds } from '../../src/http/request-ids.ts';
@@ -130,7 +130,7 @@ test('the cross-site rule', () => {
 });
 
 test('CORS answers allowed origins only, and never allows credentials', () => {
-  const { withCors } = createCors(originsOf(['https://app.example']));
+  const { withCors } = createCors(parseOrigins(['https://app.example']));
   const names = (raw: readonly string[]): string[] => raw.filter((_, index) => index % 2 === 0);
   assert.deepEqual(withCors([], fields({ Origin: 'https://evil.example' })), ['Vary', 'Origin']);
   assert.deepEqual(withCors(['Vary', 'Cookie'], fields({})), ['Vary', 'Cookie, Origin']);
@@ -144,7 +144,7 @@ test('CORS answers allowed origins only, and never allows credentials', () => {
 test('CORS of an open server allows the fields that a page names, and credentials, to allowed origins only', () => {
   const origin = 'http://localhost:5173';
   const asked = { 'Access-Control-Request-Headers': 'authorization,x-requested-with' };
-  const [open, closed] = [true, false].map((isOpen) => createCors(originsOf(['http://localhost:*']), { isOpen }));
+  const [open, closed] = [true, false].map((isOpen) => createCors(parseOrigins(['http://localhost:*']), { isOpen }));
   const valueOf = (name: string, raw: readonly string[] = []) => raw[raw.indexOf(name) + 1 || raw.length];
   const named = (sent: object, cors = open) =>
     valueOf('Access-Control-Allow-Headers', cors?.preflight(fields({ ...sent }), 'GET'));

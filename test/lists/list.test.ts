@@ -3,7 +3,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import { describe, test } from 'node:test';
 import v8 from 'node:v8';
 import { limits } from '../../src/base/limits.ts';
-import { readerOf } from '../../src/collections/reader.ts';
+import { makeReader } from '../../src/collections/reader.ts';
 import { parseQuery } from '../../src/http/query.ts';
 import { ListPool } from '../../src/lists/list-pool.ts';
 import { parseListQuery } from '../../src/lists/query.ts';
@@ -103,11 +103,11 @@ test('a page in a kept order passes over blocks that have nothing of its reader'
   const block = (...owners: unknown[]) => owners.map((ownerId, id) => ({ id, revision: 1, ownerId }));
   const access = { list: 'owner', read: 'owner' };
   const principal = { kind: 'bearer', userId: 5, role: 'member', issuedAt: 0 } as const;
-  const reader = readerOf({ records: Object({}), access }, principal, 'list');
+  const reader = makeReader({ records: Object({}), access }, principal, 'list');
   assert.deepEqual([block(1, 2, 6), block(4, 5), block(0), []].map((each) => reader.mayBeIn(each)),
     [false, true, false, false]);
   const named = { list: ['memberIds'], read: ['memberIds'] };
-  const members = readerOf({ records: Object({}), access: named }, principal, 'list');
+  const members = makeReader({ records: Object({}), access: named }, principal, 'list');
   const boards = [[1, 5], [], undefined].map((memberIds, id) => [{ id, revision: 1, ownerId: 5, memberIds }]);
   assert.deepEqual(boards.map((each) => members.mayBeIn(each)), [true, false, false]);
 });

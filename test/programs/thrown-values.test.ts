@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { reasonOf, stackOf, toError } from '../../src/base/errors.ts';
+import { readReason, readStack, toError } from '../../src/base/errors.ts';
 import { createApp, defineRoute } from '../../src/index.ts';
 
 const trap = (): never => {
@@ -26,7 +26,7 @@ const values: readonly (readonly [name: string, thrown: unknown])[] = [
 
 for (const [name, thrown] of values) {
   test(`has a text: ${name}`, () => {
-    for (const text of [reasonOf(thrown), stackOf(thrown)]) assert.equal(typeof text, 'string');
+    for (const text of [readReason(thrown), readStack(thrown)]) assert.equal(typeof text, 'string');
     assert.ok(toError(thrown) instanceof Error);
   });
 

@@ -220,7 +220,7 @@ test('where callers are served, records are reached by the reader that knows wha
     'records.view().blocks', 'tx\n  .of(records)\n  .referring(a, b)', 'collection.records.latest(3)',
   ];
   for (const code of reads) assert.equal(tableReads(code), 1, code);
-  for (const code of ['reader.withId(id)', 'fields.get(a)', 'readerOf(of, by, a).members(a)', 'names.find(isOwn)'])
+  for (const code of ['reader.withId(id)', 'fields.get(a)', 'makeReader(of, by, a).members(a)', 'names.find(isOwn)'])
     assert.equal(tableReads(code), 0, code);
 });
 

@@ -4,7 +4,7 @@ import { parseJson, type JsonValue } from '../../src/base/json.ts';
 import { limits } from '../../src/base/limits.ts';
 import '../../src/schema/further-kinds.ts';
 import { emailKey, type Field } from '../../src/schema/field.ts';
-import { exampleOf, ruleViolation, violationsOf } from '../../src/schema/kinds.ts';
+import { makeExample, ruleViolation, findViolations } from '../../src/schema/kinds.ts';
 
 /** A title, a field, and rows of JSON text and the code of its issue, or "good". */
 const table: readonly [what: string, field: Field, rows: readonly [json: string, code: string][]][] = [
@@ -114,13 +114,13 @@ test('addresses are compared without regard to case', () => {
 test('every example satisfies its rule', () => {
   for (const [what, field] of table) {
     if (what === 'text of 1 to 5') continue;
-    assert.equal(ruleViolation(field, exampleOf(field)), undefined, what);
+    assert.equal(ruleViolation(field, makeExample(field)), undefined, what);
   }
 });
 
 test('checking a list or an object stops once enough mistakes are reported', () => {
   const wrong = (pairs: number) => Object.fromEntries(Array.from({ length: pairs }, (_, at) => [`m${at}`, 1]));
   const list = { kind: 'list', of: { kind: 'choice', values: ['a', 'b'] }, max: 100_000 } as const;
-  assert.equal(violationsOf(list, Array.from({ length: 95_000 }, () => 'x')).length, limits.issuesMax + 1);
-  assert.equal(violationsOf({ kind: 'object', fields: {} }, wrong(5000)).length, limits.issuesMax + 1);
+  assert.equal(findViolations(list, Array.from({ length: 95_000 }, () => 'x')).length, limits.issuesMax + 1);
+  assert.equal(findViolations({ kind: 'object', fields: {} }, wrong(5000)).length, limits.issuesMax + 1);
 });

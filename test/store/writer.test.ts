@@ -6,8 +6,8 @@ import { systemClock } from '../../src/base/system.ts';
 import type { Answer, Group, CommitLog, LogClient, LogProblem, ReadGroup } from '../../src/store/log.ts';
 import { lost as notFirst, memoryLog, storageFull, won } from '../../src/store/log.ts';
 import { Memory } from '../../src/store/memory/memory.ts';
-import { tableOf, Tables, type Table } from '../../src/store/memory/table.ts';
-import { applyChange, changesOf } from '../../src/store/memory/transaction.ts';
+import { findOrAddTable, Tables, type Table } from '../../src/store/memory/table.ts';
+import { applyChange, listChanges } from '../../src/store/memory/transaction.ts';
 import { UniqueKeyError, type RecordChange } from '../../src/store/store.ts';
 import { Writer } from '../../src/store/writer.ts';
 import {
@@ -58,7 +58,7 @@ async function fakeLog(bytesMax = Infinity): Promise<Fake> {
     giveUp: () => undefined,
     follow(groups) {
       for (const group of groups) {
-        client?.published(Array.from(changesOf(group), ([change, sequence]) => {
+        client?.published(Array.from(listChanges(group), ([change, sequence]) => {
           const applied = applyChange(change, sequence, byName);
           if ('problem' in applied) throw new Error(applied.problem);
           return applied;
@@ -308,7 +308,7 @@ describe('a writer whose log receives groups by itself', () => {
 
   it('keeps records of a collection that it does not know', () => {
     const tables = new Tables();
-    assert.equal(tableOf(tables, 'strangers'), tableOf(tables, 'strangers'));
+    assert.equal(findOrAddTable(tables, 'strangers'), findOrAddTable(tables, 'strangers'));
     assert.deepEqual([...tables.keys()], ['strangers']);
   });
 });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { limits } from '../../src/base/limits.ts';
 import type { Clock } from '../../src/base/system.ts';
 import '../../src/collections/indexed-reader.ts';
-import { readerOf } from '../../src/collections/reader.ts';
+import { makeReader } from '../../src/collections/reader.ts';
 import { parseQuery } from '../../src/http/query.ts';
 import { ListPool } from '../../src/lists/list-pool.ts';
 import { type List, readList } from '../../src/lists/list.ts';
@@ -80,7 +80,7 @@ export async function world(use: string, size: number, random = generator(use)):
     const { signal } = new AbortController();
     const caller = { caller: address, signal };
     const principal = { kind: 'bearer', userId, role: 'member', issuedAt: 0 } as const;
-    const reader = userId === 0 ? undefined : readerOf({ records: things, access }, principal, 'list');
+    const reader = userId === 0 ? undefined : makeReader({ records: things, access }, principal, 'list');
     return readList(source, { query: parseListQuery({ fields: shape }, parseQuery(query)), withTotal, caller, reader });
   };
   return { store, things, read, random, pool };

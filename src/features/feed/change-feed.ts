@@ -4,14 +4,14 @@ import { Budget } from '../../base/budget.ts';
 import { CairnError } from '../../base/errors.ts';
 import { oldGenerationBytes } from '../../base/heap.ts';
 import { limits } from '../../base/limits.ts';
-import { idOf, type RecordId } from '../../base/record-id.ts';
+import { readId, type RecordId } from '../../base/record-id.ts';
 import { firstIndex } from '../../base/search.ts';
 import { type Clock, timers } from '../../base/system.ts';
 import { createSlices, type YieldToEventLoop } from '../../base/turns.ts';
-import { decidingNames, permissionOf, type Permission } from '../../collections/permissions.ts';
+import { decidingNames, findPermission, type Permission } from '../../collections/permissions.ts';
 import { leavable, type StreamedBody } from '../../http/message.ts';
 import { fieldValue, representationWriter, type Write } from '../../schema/record.ts';
-import { sizeOf } from '../../store/memory/size.ts';
+import { estimateSize } from '../../store/memory/size.ts';
 import type { RecordChange, Store, StoredRecord } from '../../store/store.ts';
 
 /** A collection with changes that the feed reports to callers who may list it. */
@@ -197,7 +197,7 @@ export class ChangeFeed {
         const message = `Cannot read the query: "collection" must be one or more of ${all.join(', ')}`;
         throw new CairnError('invalid_query', message);
       }
-      const { isRefused, test } = permissionOf(source.access, principal, 'list');
+      const { isRefused, test } = findPermission(source.access, principal, 'list');
       if (!isRefused) followed.set(source, test);
       else if (collections !== undefined) {
         const message = `Cannot follow ${name}: this caller may not list them`;
@@ -370,7 +370,7 @@ export class ChangeFeed {
 
 function toEvent(change: RecordChange, source: Source): Event {
   const { sequence, record, before } = change;
-  const id = source.isSingle ? null : idOf(record ?? before ?? change);
+  const id = source.isSingle ? null : readId(record ?? before ?? change);
   const written = before === undefined ? 'created' : 'replaced';
   const event: Event = {
     sequence,
@@ -382,7 +382,7 @@ function toEvent(change: RecordChange, source: Source): Event {
     before: keepDeciding(before, source.deciding),
     after: keepDeciding(record, source.deciding),
   };
-  event.bytes = sizeOf(record) + sizeOf(event.before) + sizeOf(event.after);
+  event.bytes = estimateSize(record) + estimateSize(event.before) + estimateSize(event.after);
   return event;
 }
 
@@ -423,7 +423,7 @@ function writeText(event: Event): string {
   const shown = record === undefined ? '' : `,"record":${source.write(record)}`;
   event.text = `${writeHead(event, kind)}${shown}}\n`;
   // A text may be several times as long as its record, with characters that JSON escapes.
-  event.bytes += sizeOf(event.text) - sizeOf(record);
+  event.bytes += estimateSize(event.text) - estimateSize(record);
   event.record = undefined;
   return event.text;
 }

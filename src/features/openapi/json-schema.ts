@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
 import { splitShape, type Field, type Shape } from '../../schema/field.ts';
-import { exampleOf, valueSchema } from '../../schema/kinds.ts';
+import { makeExample, valueSchema } from '../../schema/kinds.ts';
 
 /** The purpose of a schema: a response (`representation`) or a body. */
 export type Purpose = 'representation' | 'create' | 'replace' | 'patch';
@@ -66,7 +66,7 @@ export function fieldSchema(field: Field, purpose: Purpose): JsonObject {
     ...(purpose === 'create' && fallback !== undefined && { 'x-default': fallback }),
     ...(readOnly && purpose !== 'create' && { readOnly }),
     ...(writeOnly && { writeOnly }),
-    examples: [exampleOf(field)],
+    examples: [makeExample(field)],
   };
 }
 

@@ -9,7 +9,7 @@ import {
   type OwnParameter,
 } from '../../lists/query.ts';
 import { splitShape, type Field, type Shape } from '../../schema/field.ts';
-import { kindOf, type Operator } from '../../schema/kinds.ts';
+import { findKind, type Operator } from '../../schema/kinds.ts';
 import { readableNames, readablePaths, searchedPaths } from '../../schema/record.ts';
 
 /** One query parameter. */
@@ -76,7 +76,7 @@ type ListOperator = Operator | 'exists';
 function operandSchema(operator: ListOperator, field: Field): JsonObject {
   if (operator === 'exists') return { type: 'boolean' };
   const operand = field.kind === 'list' ? field.of : field;
-  const one = { ...kindOf(operand).type(operand) };
+  const one = { ...findKind(operand).type(operand) };
   if (operator === 'in') return { type: 'array', items: one, minItems: 1 };
   return operator === 'contains' ? { ...one, maxLength: limits.containedTextMax } : one;
 }

@@ -1,4 +1,4 @@
-import { reasonOf } from '../../base/errors.ts';
+import { readReason } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
 import type { Random } from '../../base/system.ts';
@@ -70,7 +70,7 @@ export class Checkpoints {
       }
     } catch (error) {
       this.#postponedTo = image.head.bytes + bytesMin;
-      onNotice(`a checkpoint was postponed: ${reasonOf(error)}`, 'error');
+      onNotice(`a checkpoint was postponed: ${readReason(error)}`, 'error');
       this.counts.checkpointFailures += 1;
     }
   }

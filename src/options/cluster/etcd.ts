@@ -10,7 +10,7 @@
 import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { text } from 'node:stream/consumers';
-import { CairnError, FatalError, reasonOf } from '../../base/errors.ts';
+import { CairnError, FatalError, readReason } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import { timers } from '../../base/system.ts';
 import type { ClusterOptions } from '../../config/options.ts';
@@ -161,7 +161,7 @@ export class Etcd {
       } catch (error) {
         if (isCertain && error instanceof ClusterError) throw error;
         if (this.#closing.signal.aborted) throw error;
-        const reason = reasonOf(error);
+        const reason = readReason(error);
         this.problem = reason;
         problem ||= reason.startsWith(first) ? reason : `${first}: ${reason}`;
         if (patience?.aborted === true) {

@@ -8,7 +8,7 @@ import {
   serialiseKeyRing,
   type KeyRing,
 } from '../../auth/keys.ts';
-import { CairnError, reasonOf } from '../../base/errors.ts';
+import { CairnError, readReason } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import type { Clock, Random } from '../../base/system.ts';
 import { ownerField } from '../../collections/registry.ts';
@@ -17,7 +17,7 @@ import { OptionError, type ClusterOptions } from '../../config/options.ts';
 import type { Handle, Reply, Request } from '../../http/message.ts';
 import type { Log } from '../../log/log.ts';
 import { referenceIn, type Field } from '../../schema/field.ts';
-import { imageOf, type Image } from '../../store/format/snapshot.ts';
+import { takeImage, type Image } from '../../store/format/snapshot.ts';
 import { newEpoch } from '../../store/log.ts';
 import { isServerTable, Tables } from '../../store/memory/table.ts';
 import { openStore } from '../../store/open-store.ts';
@@ -109,7 +109,7 @@ export class ClusterNode implements SharedTools, Place {
     } catch (error) {
       // A ring that somebody puts there must not end running nodes.
       if (this.#ring === undefined) throw error;
-      this.#notify(`${reasonOf(error)}. The previous keys stay in use`, 'error');
+      this.#notify(`${readReason(error)}. The previous keys stay in use`, 'error');
     }
   }
 
@@ -118,7 +118,7 @@ export class ClusterNode implements SharedTools, Place {
     try {
       return parseKeyRing(content);
     } catch (error) {
-      throw new KeyRingError(`${reasonOf(error)}; it is ${this.#keys} in etcd`);
+      throw new KeyRingError(`${readReason(error)}; it is ${this.#keys} in etcd`);
     }
   }
 
@@ -183,7 +183,7 @@ export class ClusterNode implements SharedTools, Place {
 
   async read() {
     const { store, tables } = await this.#open();
-    const image = imageOf(tables.values(), store.epoch, store.sequence);
+    const image = takeImage(tables.values(), store.epoch, store.sequence);
     const ring = this.kid === null ? await this.changeKeys((found) => found) : undefined;
     await store.close();
     return { image, keys: ring && Buffer.from(serialiseKeyRing(ring)) };

@@ -27,7 +27,7 @@
  */
 import { CairnError, invariant } from '../../base/errors.ts';
 import { type Clock, timers } from '../../base/system.ts';
-import { viewsOf } from '../../store/format/snapshot.ts';
+import { takeViews } from '../../store/format/snapshot.ts';
 import {
   lost,
   storageFull,
@@ -40,8 +40,13 @@ import {
   type LogProblem,
   type ReadGroup,
 } from '../../store/log.ts';
-import { conflictsIn, isCollectionName, tableOf, type Tables } from '../../store/memory/table.ts';
-import { applyChange, changesOf } from '../../store/memory/transaction.ts';
+import {
+  conflictsIn,
+  isCollectionName,
+  findOrAddTable,
+  type Tables,
+} from '../../store/memory/table.ts';
+import { applyChange, listChanges } from '../../store/memory/transaction.ts';
 import type { Figure, RecordChange } from '../../store/store.ts';
 import { Checkpoints, type CheckpointOptions } from './checkpoints.ts';
 import { misfit } from './declaration.ts';
@@ -196,7 +201,7 @@ export class SharedLog implements CommitLog {
   }
 
   checkpoint(): Promise<void> {
-    const view = async () => ({ head: this.#head, views: viewsOf(this.#tables.values()) });
+    const view = async () => ({ head: this.#head, views: takeViews(this.#tables.values()) });
     const isSame = isAt(`${this.#prefix}meta`, this.#metaRevision);
     const between = () => this.#owner.between(view);
     this.#checkpointing ??= this.#checkpoints.write(between, isSame).finally(() => {
@@ -434,7 +439,7 @@ export class SharedLog implements CommitLog {
     for (const { value, revision } of groups) {
       const group = decodeGroup(value, this.#head);
       if (group === undefined) continue;
-      this.#owner.published(this.#changesOf(group));
+      this.#owner.published(this.#applyChanges(group));
       this.#seenRevision = Math.max(this.#seenRevision, revision);
       this.#advance(group.next);
       count += 1;
@@ -442,10 +447,10 @@ export class SharedLog implements CommitLog {
     return count;
   }
 
-  #changesOf(group: ReadGroup): RecordChange[] {
-    return Array.from(changesOf(group), ([change, sequence]) => {
+  #applyChanges(group: ReadGroup): RecordChange[] {
+    return Array.from(listChanges(group), ([change, sequence]) => {
       const name = Array.isArray(change) && change[0];
-      if (typeof name === 'string' && isCollectionName(name)) tableOf(this.#tables, name);
+      if (typeof name === 'string' && isCollectionName(name)) findOrAddTable(this.#tables, name);
       const applied = applyChange(change, sequence, this.#tables);
       if ('problem' in applied) throw unreadable(String(name), applied);
       return applied;

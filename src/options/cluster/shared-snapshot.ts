@@ -27,7 +27,7 @@ import type { Image } from '../../store/format/snapshot.ts';
 import {
   isCollectionName,
   isCount,
-  tableOf,
+  findOrAddTable,
   type Tables,
   type Misfit,
 } from '../../store/memory/table.ts';
@@ -108,7 +108,7 @@ function loadPart(part: JsonObject, tables: Tables): void {
   if (!isNamed || !isCount(revision) || !isCount(nextId) || !Array.isArray(records)) {
     throw damaged('a part of its snapshot cannot be read');
   }
-  const table = tableOf(tables, collection);
+  const table = findOrAddTable(tables, collection);
   for (const record of records) {
     const problem = isJsonObject(record) ? table.load(record) : { problem: 'it is not a record' };
     if (problem !== undefined) throw unreadable(collection, problem);

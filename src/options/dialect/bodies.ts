@@ -4,7 +4,7 @@
  */
 import { CairnError } from '../../base/errors.ts';
 import { oldGenerationBytes } from '../../base/heap.ts';
-import { scan, textOf, type JsonValue } from '../../base/json.ts';
+import { scan, decodeText, type JsonValue } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
 import { timers } from '../../base/system.ts';
 import { Fields } from '../../http/fields.ts';
@@ -47,7 +47,7 @@ export class LargeBodies {
 
 /** Parses JSON of any size, and lets other requests run in between. @throws CairnError */
 export async function parseLarge(bytes: Buffer): Promise<JsonValue> {
-  const text = textOf(bytes);
+  const text = decodeText(bytes);
   const isLarge = bytes.length > largeBytes;
   if (isLarge) await nextTurn();
   scan(text, Infinity);

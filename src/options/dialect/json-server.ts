@@ -10,7 +10,7 @@ import { CairnError } from '../../base/errors.ts';
 import { isJsonObject, isScalar } from '../../base/json.ts';
 import type { JsonValue } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
-import { idOf, type RecordId } from '../../base/record-id.ts';
+import { readId, type RecordId } from '../../base/record-id.ts';
 import type { Declared, Entry, Registry, TableRules } from '../../collections/registry.ts';
 import {
   CollectionResource,
@@ -31,7 +31,7 @@ import {
   type Request,
 } from '../../http/message.ts';
 import { anyJson, referenceIn, type Field, type Shape } from '../../schema/field.ts';
-import { moreOf, toShown } from '../../schema/record.ts';
+import { readMore, toShown } from '../../schema/record.ts';
 import type { Store, Transaction } from '../../store/store.ts';
 import { asJson, LargeBodies, parseLarge, recordBytesMax, toJson } from './bodies.ts';
 import { foreignReader, parseLeniently, readPart } from './query.ts';
@@ -42,7 +42,7 @@ const groups = {
   // Every write runs this, several times.
   [referenceGroup](entry: Entry): string[] {
     const keys: string[] = [];
-    for (const members of [entry, moreOf(entry)]) {
+    for (const members of [entry, readMore(entry)]) {
       for (const name in members) {
         const value = members[name];
         if (name.endsWith('Id') && isScalar(value)) keys.push(groupKey(name, value));
@@ -155,7 +155,7 @@ class Resource extends CollectionResource {
         for (const referrer of [
           ...tx.of(from.records).referring(referenceGroup, groupKey(name, id)),
         ]) {
-          const other = idOf(referrer);
+          const other = readId(referrer);
           if (removed.push([from, other]) > limits.referrersMax) throw tooMany;
           new CollectionResource(from, this.#tools).remove(tx, localTarget(other));
         }
@@ -259,7 +259,7 @@ function readNestedPath(target: string, registry: Registry) {
       if (!isJsonObject(members)) return body;
       const [id = ''] = [...parseLeniently(condition).values()].flat();
       const record = readRecord(parent, id);
-      const value = record === undefined ? id : idOf(record);
+      const value = record === undefined ? id : readId(record);
       return Buffer.from(JSON.stringify({ ...members, [name]: value }));
     },
   };

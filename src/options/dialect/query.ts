@@ -11,7 +11,7 @@
 import type { RoutedCollection } from '../../api/call.ts';
 import { isScalar, type Scalar } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
-import { idOf } from '../../base/record-id.ts';
+import { readId } from '../../base/record-id.ts';
 import { embeddingWriter } from '../../collections/embedded.ts';
 import type { Declared, Embedded, Registry } from '../../collections/registry.ts';
 import type { Request } from '../../http/message.ts';
@@ -28,8 +28,8 @@ import {
 import type { SortTerm } from '../../lists/order.ts';
 import { isSortable, listParameters, parseListQuery } from '../../lists/query.ts';
 import type { Field, Shape } from '../../schema/field.ts';
-import { kindOf } from '../../schema/kinds.ts';
-import { fieldAt, readerAt, representationOf, representationWriter } from '../../schema/record.ts';
+import { findKind } from '../../schema/kinds.ts';
+import { fieldAt, readerAt, toRepresentation, representationWriter } from '../../schema/record.ts';
 import type { StoredRecord } from '../../store/store.ts';
 import { findReferring, knownIn, readRecord, referenceTo, findTarget } from './relations.ts';
 import type { IsKnown } from './relations.ts';
@@ -165,7 +165,8 @@ function readEmbedded(declared: Declared, registry: Registry, query: Query): Emb
       throw invalidParameter(parameter, `must name some of ${[...registry.keys()].join(', ')}`);
     const idIn = readerAt(fields, name);
     const find = (record: StoredRecord): readonly StoredRecord[] | undefined => {
-      if (many !== undefined) return findReferring(many, referenceTo(declared, many), idOf(record));
+      if (many !== undefined)
+        return findReferring(many, referenceTo(declared, many), readId(record));
       const found = readRecord(of, String(idIn(record)));
       return found && [found];
     };
@@ -174,7 +175,7 @@ function readEmbedded(declared: Declared, registry: Registry, query: Query): Emb
   });
   // An embedded record replaces a member of the same name.
   const write = (record: object): string => {
-    const own = Object.entries(representationOf(fields, record));
+    const own = Object.entries(toRepresentation(fields, record));
     return JSON.stringify(Object.fromEntries(own.filter(([name]) => !chosen.has(name))));
   };
   return {
@@ -225,7 +226,7 @@ function toIdFilter(declared: Declared, filters: readonly Filter[]): Filter[] {
       findReferring(declared, name, text),
     );
     if (found.length >= limits.pageRecordsMax) continue;
-    return [[{ name: 'id', operator, operands: found.map(idOf) }]];
+    return [[{ name: 'id', operator, operands: found.map(readId) }]];
   }
   return [];
 }
@@ -272,6 +273,6 @@ function searchFor(parameter: string, name: string, texts: readonly string[]): F
 /** Returns the values of a field that a text spells. */
 function spelledValues(text: string, field: Field): Scalar[] {
   if (field.kind === 'json' || isMixed(field)) return spelledBy(text, 'eq');
-  const operand = kindOf(field).operand(text, field);
+  const operand = findKind(field).operand(text, field);
   return isScalar(operand) ? [operand] : [];
 }

@@ -6,9 +6,9 @@ import { limits } from '../../base/limits.ts';
 import { recordId } from '../../base/record-id.ts';
 import { referenceNames, singularize } from '../../collections/nouns.ts';
 import type { Declared, Registry } from '../../collections/registry.ts';
-import { readerOf, type Reader } from '../../collections/reader.ts';
+import { makeReader, type Reader } from '../../collections/reader.ts';
 import { splitShape } from '../../schema/field.ts';
-import { moreOf } from '../../schema/record.ts';
+import { readMore } from '../../schema/record.ts';
 import type { StoredRecord } from '../../store/store.ts';
 
 /** The index of what records refer to: each member with a name that ends in `Id`, by its text. */
@@ -17,7 +17,7 @@ export const groupKey = (name: string, id: Scalar): string => `${name} ${id}`;
 
 /** Reads a collection without restrictions: here everybody may do everything. */
 const readerFor = (collection: Declared): Reader =>
-  readerOf(collection, localAdministrator, 'list');
+  makeReader(collection, localAdministrator, 'list');
 
 /** Returns the first records with a member that has this text. */
 export const findReferring = (from: Declared, name: string, id: Scalar): StoredRecord[] =>
@@ -76,7 +76,7 @@ export function findTarget(member: string, registry: Registry): Declared | undef
 function countMembers({ fields, records }: Declared): IsKnown {
   const counts = new Map<string, number>();
   const count = (record: object, by: 1 | -1): void => {
-    for (const name of Object.keys(moreOf(record))) {
+    for (const name of Object.keys(readMore(record))) {
       const sum = (counts.get(name) ?? 0) + by;
       if (sum > 0) counts.set(name, sum);
       else counts.delete(name);

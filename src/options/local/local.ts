@@ -8,7 +8,7 @@ import { hostname } from 'node:os';
 import { CairnError } from '../../base/errors.ts';
 import { isLoopback, plainAddress } from '../../base/network.ts';
 import type { Origins } from '../../http/cross-site.ts';
-import { hostOf } from '../../http/head.ts';
+import { toHostName } from '../../http/head.ts';
 import type { Request } from '../../http/message.ts';
 
 export interface Local {
@@ -34,7 +34,7 @@ export function createLocal({ allowed, share, hosts }: LocalOptions): Local {
     isLoopback(host) || (share && (isIP(host) > 0 || names.has(host) || ownName.test(host)));
   /** A page at a public address is a website like any other. */
   const isNearby = (origin: string): boolean => {
-    const host = hostOf(/^https?:\/\/([^/]+)$/i.exec(origin)?.[1] ?? '');
+    const host = toHostName(/^https?:\/\/([^/]+)$/i.exec(origin)?.[1] ?? '');
     return isIP(host) > 0 ? hasAddress(host) : hasName(host);
   };
   const isShared = (origin: string): boolean =>
@@ -45,7 +45,7 @@ export function createLocal({ allowed, share, hosts }: LocalOptions): Local {
   const forwarding: Readonly<Record<string, (entry: string) => boolean>> = {
     'x-forwarded-for': (entry) => hasAddress(addressIn(entry)),
     'x-real-ip': (entry) => hasAddress(addressIn(entry)),
-    'x-forwarded-host': (entry) => hasName(hostOf(entry)),
+    'x-forwarded-host': (entry) => hasName(toHostName(entry)),
     'x-forwarded-proto': (entry) => /^(?:https?|wss?)$/i.test(entry),
     'x-forwarded-port': (entry) => /^\d+$/.test(entry),
     via: () => true,
@@ -65,7 +65,7 @@ export function createLocal({ allowed, share, hosts }: LocalOptions): Local {
       });
       const names = ['x-forwarded-for', 'x-forwarded-host'];
       if (sent.size > 0 && !names.every((name) => sent.has(name))) throw forwarded;
-      if (!hasAddress(address) || !hasName(hostOf(fields.get('host') ?? '')))
+      if (!hasAddress(address) || !hasName(toHostName(fields.get('host') ?? '')))
         throw share ? notNear : notLocal;
       // A proxy that rewrites Host makes a foreign page look like one of this site.
       const origin = fields.get('origin');

@@ -5,9 +5,9 @@ import { waitUntilGone, type LockOptions } from '../../store/disk/lock.ts';
 import { JournalFile } from '../../store/format/journal-file.ts';
 import { listing } from '../../store/format/journal.ts';
 import { StoreDamageError } from '../../store/recovery/damage-error.ts';
-import { imageOf, writeSnapshots, type Image, type Target } from '../../store/format/snapshot.ts';
+import { takeImage, writeSnapshots, type Image, type Target } from '../../store/format/snapshot.ts';
 import { newEpoch } from '../../store/log.ts';
-import { countsOf, isServerTable, tableOf, Tables } from '../../store/memory/table.ts';
+import { countRecords, isServerTable, findOrAddTable, Tables } from '../../store/memory/table.ts';
 import { readStore, readUndamaged, type ReadStore } from '../../store/recovery/read-store.ts';
 import { recover, unfinishedName } from '../../store/recovery/recover.ts';
 import type { StoreStatus } from '../../store/store.ts';
@@ -77,7 +77,7 @@ export async function checkStore(files: Files, makeTables: () => Tables): Promis
       const place = `${badLastLine.file}, byte ${badLastLine.offset}`;
       notices.push(`${place}: a write that was cut short, or is under way, is left out`);
     }
-    return { damage, notices, tables, collections: countsOf(tables) };
+    return { damage, notices, tables, collections: countRecords(tables) };
   } catch (error) {
     if (!(error instanceof StoreDamageError)) throw error;
     return { damage: [error], notices, collections: [] };
@@ -94,7 +94,7 @@ export async function readCopy(source: Files, options: CopyOptions): Promise<Cop
   onProgress(`reading ${source.directory}`);
   const read = await readUndamaged(source);
   const epoch = restores ? newEpoch(random) : read.epoch;
-  return copyOf(source, { ...read, epoch }, { ...options, endsCredentials: restores });
+  return makeCopy(source, { ...read, epoch }, { ...options, endsCredentials: restores });
 }
 
 /**
@@ -118,7 +118,8 @@ export async function repairStore(
   // names the collections.
   const read = await readStore(source, () => {
     const tables = new Tables();
-    for (const { name, isServers } of makeTables().values()) tableOf(tables, name, isServers);
+    for (const { name, isServers } of makeTables().values())
+      findOrAddTable(tables, name, isServers);
     return tables;
   });
   const { damage, tables } = read;
@@ -128,14 +129,14 @@ export async function repairStore(
   }
   if (damage.length > 0) {
     const repaired = { ...read, epoch: newEpoch(options.random) };
-    const copy = await copyOf(source, repaired, { ...options, endsCredentials: isLossy });
+    const copy = await makeCopy(source, repaired, { ...options, endsCredentials: isLossy });
     await writeCopy(target, () => Promise.resolve(copy), options);
   }
-  return { damage, isLossy, collections: countsOf(tables) };
+  return { damage, isLossy, collections: countRecords(tables) };
 }
 
 /** Makes a copy of what was read. Where credentials end, nobody is signed in to it. */
-async function copyOf(
+async function makeCopy(
   source: Files,
   { tables, epoch, sequence }: ReadStore & { readonly epoch: string },
   { credentials, endsCredentials }: OfflineOptions & { readonly endsCredentials: boolean },
@@ -148,7 +149,7 @@ async function copyOf(
     table.clear();
     table.advance(sequence, 0);
   }
-  return { image: imageOf(tables.values(), epoch, sequence), keys };
+  return { image: takeImage(tables.values(), epoch, sequence), keys };
 }
 
 /**

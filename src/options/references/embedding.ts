@@ -1,14 +1,18 @@
 import { crc32 } from 'node:zlib';
 import { CairnError } from '../../base/errors.ts';
 import { limits } from '../../base/limits.ts';
-import { idOf } from '../../base/record-id.ts';
+import { readId } from '../../base/record-id.ts';
 import { embeddingWriter } from '../../collections/embedded.ts';
-import { readerOf, type Purpose, type Reader } from '../../collections/reader.ts';
+import { makeReader, type Purpose, type Reader } from '../../collections/reader.ts';
 import { idsIn, type Embeddable, type ReferenceRules } from '../../collections/registry.ts';
 import { representationWriter } from '../../schema/record.ts';
 import type { StoredRecord } from '../../store/store.ts';
 
-export const embeddablesOf: ReferenceRules['embeddablesOf'] = ({ fields, outgoing, incoming }) => {
+export const listEmbeddables: ReferenceRules['listEmbeddables'] = ({
+  fields,
+  outgoing,
+  incoming,
+}) => {
   const taken = new Set(Object.keys(fields));
   const own = outgoing.flatMap(({ name, field: { show }, to: of }): Embeddable[] => {
     if (of.isUsers && show === undefined) return [];
@@ -31,7 +35,7 @@ export const embed: ReferenceRules['embed'] = (names, embeddables, principal) =>
   const chosen = embeddables.filter(({ name }) => names.includes(name));
   const parts = chosen.map((each) => {
     const operation = each.kind === 'referring' ? 'list' : 'read';
-    const reader = readerOf(each.of, principal, operation);
+    const reader = makeReader(each.of, principal, operation);
     if (reader.isRefused) throw refusal(each, operation);
     const isOne = each.kind === 'one';
     const find = (record: StoredRecord) => findEmbedded(record, each, reader);
@@ -64,7 +68,7 @@ function findEmbedded(
   { field, kind }: Embeddable,
   reader: Reader,
 ): readonly StoredRecord[] | undefined {
-  if (kind === 'referring') return reader.members(field, idOf(record), limits.embeddedMax);
+  if (kind === 'referring') return reader.members(field, readId(record), limits.embeddedMax);
   const ids = idsIn(record, field);
   if (ids === undefined) return undefined;
   const found = [ids]

@@ -3,15 +3,15 @@ import { CairnError, invariant, type Issue } from '../../base/errors.ts';
 import { oldGenerationBytes } from '../../base/heap.ts';
 import { pointerTo } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
-import { idOf, recordId, type RecordId } from '../../base/record-id.ts';
+import { readId, recordId, type RecordId } from '../../base/record-id.ts';
 import { fieldValue, isSameValue, looksSame } from '../../schema/record.ts';
 import { isTooMany, validationFailed } from '../../schema/validate.ts';
 import type { Value } from '../../schema/field.ts';
 import type { StoredRecord, Transaction } from '../../store/store.ts';
-import { embed, embeddablesOf } from './embedding.ts';
-import { includes, permissionOf } from '../../collections/permissions.ts';
+import { embed, listEmbeddables } from './embedding.ts';
+import { includes, findPermission } from '../../collections/permissions.ts';
 import { readable } from '../../collections/reader.ts';
-import { timesOf } from '../../collections/declaration.ts';
+import { makeTimes } from '../../collections/declaration.ts';
 import {
   without,
   type Declared,
@@ -33,7 +33,7 @@ const check: ReferenceRules['check'] = (tx, principal, { outgoing }, input, befo
       if (former.has(id)) continue;
       const found = readable(tx, to, principal, recordId(id));
       // The number and its text are one id, but only one of them is it.
-      if (found !== undefined && idOf(found) === id) continue;
+      if (found !== undefined && readId(found) === id) continue;
       if (isTooMany(issues)) break;
       const pointer = pointerTo(name) + (typeof value === 'object' ? `/${index}` : '');
       const what = to.isUsers ? 'user' : `record of ${field.to} that you may read`;
@@ -51,7 +51,7 @@ const check: ReferenceRules['check'] = (tx, principal, { outgoing }, input, befo
 const remove: ReferenceRules['remove'] = (tx, principal, of, record, now, most) => {
   const removal = new Removal(of, record, most);
   for (const [{ incoming }, removed] of removal.removed) {
-    const id = idOf(removed);
+    const id = readId(removed);
     for (const reference of incoming) {
       const referrers = tx.of(reference.from.records).referring(reference.name, id);
       removal.count(referrers.countAtMost);
@@ -62,7 +62,7 @@ const remove: ReferenceRules['remove'] = (tx, principal, of, record, now, most) 
 };
 
 /** The rules of references, which are loaded if a declared field refers to records. */
-export const references: ReferenceRules = { embeddablesOf, embed, check, remove };
+export const references: ReferenceRules = { listEmbeddables, embed, check, remove };
 
 /** The records that change when a record is removed. */
 class Removal {
@@ -101,7 +101,7 @@ class Removal {
   /** Writes it all, the records that refer before those to which they refer. */
   write(tx: Transaction, principal: Principal, now: number): void {
     const remaining = this.#others.filter(
-      ({ reference, referrer }) => !this.#removedKeys.has(keyOf(reference.from, referrer)),
+      ({ reference, referrer }) => !this.#removedKeys.has(referenceKey(reference.from, referrer)),
     );
     const refusing = remaining.filter(({ reference }) => reference.field.onDelete !== 'clear');
     const [first] = refusing;
@@ -112,7 +112,7 @@ class Removal {
       const count = new Set(those.map(({ referrer }) => referrer.id)).size;
       const counted = count === 1 ? '1 record refers' : `${count} records refer`;
       // Only a caller that may list the records learns their number.
-      const listed = permissionOf(from.access, principal, 'list');
+      const listed = findPermission(from.access, principal, 'list');
       const isKnown = those.every(({ referrer }) => includes(listed, referrer));
       const refer = isKnown ? counted : 'records refer';
       throw new CairnError(
@@ -123,7 +123,7 @@ class Removal {
     // One look at each field: a list of many may refer to many that are removed.
     const clearing = new Map<string, { reference: Reference; referrer: Entry; ids: Set<Value> }>();
     for (const { reference, referrer, id } of remaining) {
-      const key = `${reference.name} ${keyOf(reference.from, referrer)}`;
+      const key = `${reference.name} ${referenceKey(reference.from, referrer)}`;
       const known = clearing.get(key);
       if (known === undefined) clearing.set(key, { reference, referrer, ids: new Set([id]) });
       else known.ids.add(id);
@@ -131,7 +131,7 @@ class Removal {
     const cleared = new Map<string, { readonly from: Declared; readonly after: Entry }>();
     for (const { reference, referrer, ids } of clearing.values()) {
       const { from, name } = reference;
-      const key = keyOf(from, referrer);
+      const key = referenceKey(from, referrer);
       const after = without(cleared.get(key)?.after ?? referrer, from.fields, name, ids);
       invariant(after !== undefined, 'a reference that is cleared is optional, or in a list');
       cleared.set(key, { from, after });
@@ -140,7 +140,7 @@ class Removal {
     for (const { after } of cleared.values()) length += JSON.stringify(after).length;
     if (length > this.#lengthMax) throw this.#tooMuch('what depends on it is too long');
     for (const { from, after } of cleared.values()) {
-      const times = timesOf(from, now, after['createdAt']);
+      const times = makeTimes(from, now, after['createdAt']);
       const written = tx.of(from.records).replace(after.id, { ...after, ...times });
       const isAsDeclared = looksSame(from.fields, after, written);
       invariant(isAsDeclared, `beforeWrite sets no fields of ${from.name} as another is removed`);
@@ -154,11 +154,11 @@ class Removal {
   }
 
   #remove(from: Target, record: StoredRecord): void {
-    const key = keyOf(from, record);
+    const key = referenceKey(from, record);
     if (this.#removedKeys.has(key)) return;
     this.#removedKeys.add(key);
     this.removed.push([from, record]);
   }
 }
 
-const keyOf = ({ name }: Target, { id }: StoredRecord): string => `${name}/${id}`;
+const referenceKey = ({ name }: Target, { id }: StoredRecord): string => `${name}/${id}`;

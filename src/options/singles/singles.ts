@@ -4,7 +4,7 @@ import type { Operations } from '../../api/operations.ts';
 import { notFound } from '../../auth/access.ts';
 import type { Clock } from '../../base/system.ts';
 import { recordId } from '../../base/record-id.ts';
-import { timesOf } from '../../collections/declaration.ts';
+import { makeTimes } from '../../collections/declaration.ts';
 import { singleNumber, type Declared, type Entry } from '../../collections/registry.ts';
 import {
   CollectionResource,
@@ -15,7 +15,7 @@ import {
 } from '../../collections/resource.ts';
 import { checkSize } from '../../collections/size.ts';
 import { fieldValue, looksSame } from '../../schema/record.ts';
-import { defaultsOf } from '../../schema/validate.ts';
+import { collectDefaults } from '../../schema/validate.ts';
 import type { Transaction } from '../../store/store.ts';
 
 /**
@@ -41,12 +41,12 @@ export class SingleResource extends CollectionResource {
     const before = single.get(singleNumber);
     if (before === undefined && draft.kind === 'patch') throw notFound();
     precondition(before?.revision);
-    const input = draft.against(before ?? defaultsOf(collection.fields));
+    const input = draft.against(before ?? collectDefaults(collection.fields));
     if (before !== undefined && looksSame(collection.fields, before, input))
       return { record: before };
     checkSize(collection.fields, input, collection.recordBytesMax);
     const createdAt = before && fieldValue(before, 'createdAt');
-    const set = { ...input, ...timesOf(collection, this.#clock.now(), createdAt) };
+    const set = { ...input, ...makeTimes(collection, this.#clock.now(), createdAt) };
     if (before === undefined)
       return { record: single.insert({ ownerId: 0, ...set }, singleNumber), isNew: true };
     return { record: single.replace(singleNumber, { ...this.undeclared(before), ...set }) };

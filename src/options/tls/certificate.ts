@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
-import { reasonOf } from '../../base/errors.ts';
+import { readReason } from '../../base/errors.ts';
 import type { TlsTexts } from '../../http/server.ts';
 import { errorCode } from '../../store/disk/files.ts';
 import { OptionError } from '../../config/options.ts';
@@ -22,6 +22,6 @@ export function readTls(certFile: string, keyFile: string): TlsTexts {
     return { cert, key };
   } catch (error) {
     if (errorCode(error) === 'ERR_ACCESS_DENIED') throw error;
-    throw new OptionError(`Cannot use --tls-cert and --tls-key: ${reasonOf(error)}`);
+    throw new OptionError(`Cannot use --tls-cert and --tls-key: ${readReason(error)}`);
   }
 }

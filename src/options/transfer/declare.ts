@@ -52,7 +52,7 @@ export const areRecords = (value: JsonValue): value is readonly JsonObject[] =>
   Array.isArray(value) && value.every((one: JsonValue) => isJsonObject(one));
 
 /** Returns why a value cannot be the id of a record; `undefined` if it can. */
-function refusalOf(id: JsonValue | undefined, used: ReadonlySet<string>): string | undefined {
+function refuseId(id: JsonValue | undefined, used: ReadonlySet<string>): string | undefined {
   if (id === undefined || id === null) return 'has no id';
   if (ruleViolation({ kind: 'id', of: 'any' }, id) !== undefined)
     return 'has an id that no path can name';
@@ -73,7 +73,7 @@ export function withUsableIds(records: readonly JsonObject[]): {
     changed,
     records: records.map((record) => {
       const id = Object.hasOwn(record, 'id') ? record['id'] : undefined;
-      const refusal = refusalOf(id, used);
+      const refusal = refuseId(id, used);
       if (refusal === undefined) {
         used.add(String(id));
         return record;
@@ -86,7 +86,7 @@ export function withUsableIds(records: readonly JsonObject[]): {
 }
 
 /** Returns a line for each cause why records get other ids. */
-export function notesOf(name: string, changed: ReadonlyMap<string, number>): string[] {
+export function describeNewIds(name: string, changed: ReadonlyMap<string, number>): string[] {
   return Array.from(changed, ([refusal, count]) =>
     count === 1
       ? `${name}: 1 record ${refusal}, and gets another`
@@ -115,13 +115,13 @@ export function declareMembers(
     const access = (what: 'single' | 'many') => (isStrict ? {} : { access: open(what) });
     if (!areRecords(value)) return { name, single: true, ...access('single'), value: anyValue };
     const { records, changed } = withUsableIds(value);
-    notes.push(...notesOf(name, changed));
+    notes.push(...describeNewIds(name, changed));
     const names = namesIn(records);
     const declared = names.filter((each) => isPlain.test(each)).slice(0, fieldsMax);
     const fields = declared.map((field) => {
-      const values = valuesOf(records, field);
+      const values = listValues(records, field);
       const isOptional = !isStrict || values.length < records.length;
-      const rule = isStrict ? ruleOf(field, values, all) : anyLike(values);
+      const rule = isStrict ? guessField(field, values, all) : anyLike(values);
       return [field, { ...rule, ...(isOptional && { optional: true }) }];
     });
     const hasMore = !isStrict || declared.length < names.length;
@@ -181,28 +181,28 @@ const guesses: readonly Field[] = [
 const fits = (field: Field, value: JsonValue): boolean => ruleViolation(field, value) === undefined;
 
 /** Returns the values of a member that are not null. */
-const valuesOf = (records: readonly JsonObject[], name: string): readonly JsonValue[] =>
+const listValues = (records: readonly JsonObject[], name: string): readonly JsonValue[] =>
   records
     .map((record) => (Object.hasOwn(record, name) ? (record[name] ?? null) : null))
     .filter((value) => value !== null);
 
-const guessOf = (values: readonly JsonValue[]): Field | undefined =>
+const guessKind = (values: readonly JsonValue[]): Field | undefined =>
   guesses.find((guess) => values.length > 0 && values.every((value) => fits(guess, value)));
 
 /** Returns the rule that all values of a field keep. */
-const ruleOf = (name: string, values: readonly JsonValue[], all: readonly Named[]): object =>
-  referenceOf(name, values, all) ?? guessOf(values) ?? anyValue;
+const guessField = (name: string, values: readonly JsonValue[], all: readonly Named[]): object =>
+  guessReference(name, values, all) ?? guessKind(values) ?? anyValue;
 
 /** Returns a field of any JSON that says what all values are like. */
 function anyLike(values: readonly JsonValue[]): object {
   const areTexts = values.length > 0 && values.every((value) => typeof value === 'string');
-  const { kind = areTexts ? 'text' : undefined } = guessOf(values) ?? {};
+  const { kind = areTexts ? 'text' : undefined } = guessKind(values) ?? {};
   const like = kind === 'integer' ? 'number' : kind;
   return { ...anyValue, ...(like !== undefined && { like }) };
 }
 
 /** A field such as `postId` refers to `posts` if all its values are ids of `posts`. */
-function referenceOf(
+function guessReference(
   field: string,
   values: readonly JsonValue[],
   all: readonly Named[],

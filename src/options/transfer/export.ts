@@ -21,7 +21,7 @@ export async function exportJson(
   let separator = '{';
   for (const each of collections) {
     const { name, isSingle } = each;
-    const blocks = blocksOf(each, image);
+    const blocks = writeBlocks(each, image);
     // A single resource is not there before it was put.
     if (isSingle && blocks.length === 0) continue;
     await out(`${separator}\n${JSON.stringify(name)}:${isSingle ? '' : '['}`);
@@ -47,7 +47,7 @@ export async function exportLines(
 ): Promise<void> {
   for (const each of collections) {
     const start = `{"collection":${JSON.stringify(each.name)},"record":`;
-    for (const block of blocksOf(each, image))
+    for (const block of writeBlocks(each, image))
       await out(
         block()
           .map((record) => `${start}${record}}\n`)
@@ -57,7 +57,7 @@ export async function exportLines(
 }
 
 /** Returns the functions that write the records of each block. */
-function blocksOf({ name, fields }: Exported, image: Image): readonly (() => string[])[] {
+function writeBlocks({ name, fields }: Exported, image: Image): readonly (() => string[])[] {
   const blocks = image.views.find((view) => view.name === name)?.blocks ?? [];
   const parse = storedRecordParser(fields);
   const shown = representationWriter(fields);

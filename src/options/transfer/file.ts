@@ -7,7 +7,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { basename } from 'node:path';
 import { getHeapStatistics } from 'node:v8';
 import { CairnError, FatalError } from '../../base/errors.ts';
-import { isJsonObject, scan, textOf, type JsonValue } from '../../base/json.ts';
+import { isJsonObject, scan, decodeText, type JsonValue } from '../../base/json.ts';
 
 /** A member of the object that a file holds. */
 export type Member = readonly [name: string, value: JsonValue];
@@ -28,7 +28,7 @@ export function readMembers(file: string): readonly Member[] {
     throw refusal(65, `it has ${found.size} bytes, and ${most}`);
   }
   try {
-    const text = textOf(readFileSync(file));
+    const text = decodeText(readFileSync(file));
     const values = scan(text, Infinity);
     const problem = lackOfMemory(values * bytesPerValue + text.length * bytesPerCharacter);
     if (problem !== undefined) throw refusal(65, problem);

@@ -7,7 +7,7 @@ import {
   addIssues,
   issue,
   Mistakes,
-  recordOf,
+  toNewRecord,
   type NewRecord,
 } from '../../collections/file-records.ts';
 import {
@@ -17,10 +17,10 @@ import {
   type Registry,
 } from '../../collections/registry.ts';
 import { CollectionResource } from '../../collections/resource.ts';
-import { looksSame, representationOf } from '../../schema/record.ts';
-import { sizeOf } from '../../store/memory/size.ts';
+import { looksSame, toRepresentation } from '../../schema/record.ts';
+import { estimateSize } from '../../store/memory/size.ts';
 import type { Store, Transaction } from '../../store/store.ts';
-import { areRecords, notesOf, withUsableIds, type Named } from './declare.ts';
+import { areRecords, describeNewIds, withUsableIds, type Named } from './declare.ts';
 import { inMiB } from './file.ts';
 
 /** The most ids for each record: a record far from all others takes 8 KiB of memory. */
@@ -114,7 +114,7 @@ export function importMembers(
       throw new FatalError(65, text);
     }
     const added = all.filter(({ entries }) => entries.size > 0);
-    const changed = arrivals.flatMap((each) => notesOf(each.collection.name, each.changed));
+    const changed = arrivals.flatMap((each) => describeNewIds(each.collection.name, each.changed));
     return {
       added: new Map(added.map(({ collection, entries }) => [collection.name, entries.size])),
       notes: [...changed, ...here.flatMap(addedAgain)],
@@ -146,7 +146,7 @@ function readMember(
   for (const [index, one] of records.entries()) {
     const pointer = pointerTo(given) + (isSingle ? '' : `/${index}`);
     addIssues(mistakes, name, pointer, () => {
-      const record = recordOf(collection, one);
+      const record = toNewRecord(collection, one);
       const id = isSingle ? recordId(singleNumber) : record.id;
       if (id !== undefined && seen.size === seen.add(String(id)).size)
         throw issue('/id', 'must be unique, but another record in the file has it');
@@ -260,7 +260,7 @@ function lackOfRoom(all: readonly Created[], left: number): string[] {
   for (const { collection, entries } of all) {
     for (const entry of entries.keys()) {
       bytes += Buffer.byteLength(JSON.stringify(entry)) + collection.name.length + entryBytes;
-      memoryBytes += sizeOf(entry);
+      memoryBytes += estimateSize(entry);
     }
   }
   const problems: string[] = [];
@@ -283,12 +283,12 @@ function addedAgain({ collection, records }: Arrival): string[] {
   const { name, fields, timestamps, isSingle } = collection;
   const news = records.filter(([{ id }]) => id === undefined);
   if (isSingle || news.length === 0 || collection.records.size === 0) return [];
-  const textOf = (record: object): string => {
-    const { id, createdAt, updatedAt, ...values } = representationOf(fields, record);
+  const writeForComparison = (record: object): string => {
+    const { id, createdAt, updatedAt, ...values } = toRepresentation(fields, record);
     return JSON.stringify(timestamps ? values : { ...values, createdAt, updatedAt });
   };
-  const stored = new Set(collection.records.view().blocks.flat().map(textOf));
-  const again = news.filter(([record]) => stored.has(textOf(record.fields))).length;
+  const stored = new Set(collection.records.view().blocks.flat().map(writeForComparison));
+  const again = news.filter(([record]) => stored.has(writeForComparison(record.fields))).length;
   if (again === 0) return [];
   const [have, were] = again === 1 ? ['record has', 'was'] : ['records have', 'were'];
   const count = again.toLocaleString('en');

@@ -1,8 +1,8 @@
-import { CairnError, invariant, reasonOf } from '../../base/errors.ts';
+import { CairnError, invariant, readReason } from '../../base/errors.ts';
 import { limits } from '../../base/limits.ts';
 import { JournalFile } from '../format/journal-file.ts';
 import { journalName, listing, type Snapshot } from '../format/journal.ts';
-import { imageOf, writeSnapshots, type Image, type Target } from '../format/snapshot.ts';
+import { takeImage, writeSnapshots, type Image, type Target } from '../format/snapshot.ts';
 import {
   lost,
   newEpoch,
@@ -170,7 +170,7 @@ export class FileLog implements CommitLog {
     try {
       await this.#seal();
     } catch (error) {
-      this.#options.onNotice(`the stop could not be marked as clean: ${reasonOf(error)}`);
+      this.#options.onNotice(`the stop could not be marked as clean: ${readReason(error)}`);
     }
     await this.#journal?.close();
     await this.#fence.release();
@@ -250,7 +250,7 @@ export class FileLog implements CommitLog {
       this.#older.push(old);
       await old.close();
     }
-    return imageOf(this.#tables.values(), this.#epoch, this.#sequence);
+    return takeImage(this.#tables.values(), this.#epoch, this.#sequence);
   }
 
   async #checkpoint(): Promise<void> {
@@ -264,7 +264,7 @@ export class FileLog implements CommitLog {
     } catch (error) {
       if (this.#fence.failure !== undefined) throw error;
       this.#dueBytes = this.#journalBytes + limits.checkpointBytesMin;
-      onNotice(`a checkpoint was postponed: ${reasonOf(error)}`, 'error');
+      onNotice(`a checkpoint was postponed: ${readReason(error)}`, 'error');
       this.#figures.checkpointFailures += 1;
     }
   }

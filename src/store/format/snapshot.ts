@@ -45,7 +45,7 @@ export function snapshotName(collection: string): string {
 }
 
 /** The snapshots of these collections among `names`, whole or being written. */
-export function snapshotsOf(
+export function findSnapshots(
   names: readonly string[],
   tables: ReadonlyMap<string, AnyTable>,
 ): string[] {
@@ -75,18 +75,18 @@ interface CollectionView extends View<StoredRecord>, Pick<AnyTable, 'name' | 'is
 }
 
 /** Views `tables` at this moment. */
-export function imageOf(tables: Iterable<AnyTable>, epoch: string, through: number): Image {
-  return { epoch, through, views: viewsOf(tables) };
+export function takeImage(tables: Iterable<AnyTable>, epoch: string, through: number): Image {
+  return { epoch, through, views: takeViews(tables) };
 }
 
-export function viewsOf(tables: Iterable<AnyTable>): Image['views'] {
-  const viewOf = (table: AnyTable): CollectionView => ({
+export function takeViews(tables: Iterable<AnyTable>): Image['views'] {
+  const takeView = (table: AnyTable): CollectionView => ({
     name: table.name,
     isServers: table.isServers,
     nextId: table.nextId,
     ...table.view(),
   });
-  return Array.from(tables, viewOf);
+  return Array.from(tables, takeView);
 }
 
 /**

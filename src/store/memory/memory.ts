@@ -8,7 +8,7 @@ export class MemoryFullError extends CairnError {}
 const roomShare = 0.95;
 
 /**
- * The memory that the records take. It is counted (`sizeOf`) and not measured, because until a
+ * The memory that the records take. It is counted (`estimateSize`) and not measured, because until a
  * garbage collection much of the heap in use may be garbage.
  */
 export class Memory {

@@ -1,6 +1,6 @@
 import { firstIndex } from '../../base/search.ts';
 import type { From, Key, Keys } from '../store.ts';
-import { sizeOf } from './size.ts';
+import { estimateSize } from './size.ts';
 
 export type KeyOf<R> = (record: R) => Keys;
 
@@ -31,7 +31,8 @@ const few = 4;
 
 /** What a key with its id takes besides its text, what several ids take more, and each further one. */
 const keyBytes = 80;
-const sizeOfKey = (key: Key): number => keyBytes + (typeof key === 'string' ? sizeOf(key) : 0);
+const sizeOfKey = (key: Key): number =>
+  keyBytes + (typeof key === 'string' ? estimateSize(key) : 0);
 const idsBytes = 256;
 const idBytes = 16;
 
@@ -48,7 +49,7 @@ class SortedIds {
   }
 
   *from({ id, isDown }: From): Generator<number, void, undefined> {
-    const { number, block, index } = this.#placeOf(id);
+    const { number, block, index } = this.#locate(id);
     if (isDown) {
       yield* block.slice(0, index + Number(block[index] === id)).reverse();
       for (let at = number - 1; at >= 0; at -= 1) yield* (this.#blocks[at] ?? []).toReversed();
@@ -60,7 +61,7 @@ class SortedIds {
 
   /** Returns false if the id is there. */
   add(id: number): boolean {
-    const { number, block, index } = this.#placeOf(id);
+    const { number, block, index } = this.#locate(id);
     if (block[index] === id) return false;
     block.splice(index, 0, id);
     this.size += 1;
@@ -73,7 +74,7 @@ class SortedIds {
 
   /** Returns false if the id is not there. */
   delete(id: number): boolean {
-    const { number, block, index } = this.#placeOf(id);
+    const { number, block, index } = this.#locate(id);
     if (block[index] !== id) return false;
     block.splice(index, 1);
     this.size -= 1;
@@ -82,7 +83,7 @@ class SortedIds {
   }
 
   /** The block in which the id is, or would be, and its index there. */
-  #placeOf(id: number): { number: number; block: number[]; index: number } {
+  #locate(id: number): { number: number; block: number[]; index: number } {
     const behind = firstIndex(this.#blocks, ([first = 0]) => first > id);
     const number = Math.max(behind - 1, 0);
     const block = this.#blocks[number] ?? [];

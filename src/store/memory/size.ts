@@ -8,7 +8,7 @@ export const levelsMax = 64;
  * Estimates from its JSON how much memory a value takes, in bytes: at least as much as V8 needs, and
  * at most ten times as much. Returns `Infinity` for a value that is nested more than `levelsMax` deep.
  */
-export function sizeOf(value: unknown, levels = levelsMax): number {
+export function estimateSize(value: unknown, levels = levelsMax): number {
   if (typeof value === 'string') return 24 + value.length * (wide.test(value) ? 2 : 1);
   // A small integer lies in the place of a pointer, if the other records have no fraction there.
   if (typeof value === 'number') return (value | 0) === value ? 8 : 20;
@@ -16,11 +16,11 @@ export function sizeOf(value: unknown, levels = levelsMax): number {
   if (levels === 0) return Infinity;
   let size = 64;
   if (Array.isArray(value)) {
-    for (const each of value) size += 8 + sizeOf(each, levels - 1);
+    for (const each of value) size += 8 + estimateSize(each, levels - 1);
     return size;
   }
   const names = Object.keys(value);
-  for (const name of names) size += 8 + sizeOf(value[name], levels - 1);
+  for (const name of names) size += 8 + estimateSize(value[name], levels - 1);
   // All records have the same names, but the objects in them may have their own.
   return size + (levels === levelsMax ? dictionaryBytes(names.length) : sizeOfNames(names));
 }
@@ -34,7 +34,7 @@ const dictionaryBytes = (names: number): number => (names > 128 ? 64 * names : 0
 /** Each name has a text, and a place in a dictionary or a hidden class. */
 function sizeOfNames(names: readonly string[]): number {
   let size = 96 + 8 * arrayLength(names);
-  for (const name of names) size += 96 + sizeOf(name);
+  for (const name of names) size += 96 + estimateSize(name);
   return size;
 }
 

@@ -1,6 +1,6 @@
 import { invariant } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
-import { givenId, idOf, recordId, type RecordId } from '../../base/record-id.ts';
+import { givenId, readId, recordId, type RecordId } from '../../base/record-id.ts';
 import {
   type ChangeListener,
   type Collection,
@@ -15,7 +15,7 @@ import {
 } from '../store.ts';
 import { Blocks } from './blocks.ts';
 import { hasKey, RecordIndex, type KeyOf } from './record-index.ts';
-import { levelsMax, sizeOf } from './size.ts';
+import { levelsMax, estimateSize } from './size.ts';
 
 /** A table, whatever the type of its records is: without private members, all fit this type. */
 export type AnyTable = Readonly<Pick<Table<StoredRecord>, keyof Table<StoredRecord>>>;
@@ -86,9 +86,9 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     this.#definition = definition;
     this.#sum = sum;
     this.#blocks = new Blocks(sum);
-    this.#unique = indexesOf(unique ?? {}, sum);
+    this.#unique = makeIndexes(unique ?? {}, sum);
     this.#keys = this.#unique.get(idIndex);
-    this.#groups = indexesOf(groups, sum);
+    this.#groups = makeIndexes(groups, sum);
     this.#indexes = [...this.#unique.values(), ...this.#groups.values()];
   }
 
@@ -188,8 +188,8 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     const pending = this.getPending(id);
     this.#count(pending, record);
     for (const index of this.#indexes) {
-      const keysOf = (version: R | undefined) => version && index.keyOf(version);
-      index.stage(id, keysOf(published), keysOf(pending), keysOf(record));
+      const findKeys = (version: R | undefined) => version && index.keyOf(version);
+      index.stage(id, findKeys(published), findKeys(pending), findKeys(record));
     }
     if (record === published) this.#pending.delete(id);
     else this.#pending.set(id, record);
@@ -269,13 +269,13 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     const { id } = stored;
     const record = this.#definition.parse(stored);
     if (typeof record === 'string') {
-      const named = JSON.stringify(idOf(stored));
+      const named = JSON.stringify(readId(stored));
       const problem = `it does not fit the declaration of ${this.name}: record ${named} ${record}`;
-      return { problem, cause: { id: idOf(stored), reason: record } };
+      return { problem, cause: { id: readId(stored), reason: record } };
     }
-    const bytes = sizeOf(record);
+    const bytes = estimateSize(record);
     if (bytes === Infinity) return { problem: `a record is nested more than ${levelsMax} deep` };
-    this.#sum.bytes += bytes - sizeOf(this.get(id));
+    this.#sum.bytes += bytes - estimateSize(this.get(id));
     this.#publish(id, record);
     this.advance(0, id + 1);
     return undefined;
@@ -310,7 +310,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
 
   /** Counts a record in the place of another. */
   #count(before: R | undefined, record: R | undefined): void {
-    this.#sum.bytes += sizeOf(record) - sizeOf(before);
+    this.#sum.bytes += estimateSize(record) - estimateSize(before);
   }
 
   #publish(id: number, record: R | undefined): void {
@@ -354,7 +354,7 @@ type Version = 'published' | 'pending';
 /** The index of ids that are not numbers of records. No index of a field has its name. */
 const idIndex = 'id';
 
-function indexesOf<R>(
+function makeIndexes<R>(
   keys: { readonly [index: string]: KeyOf<R> },
   sum: { bytes: number },
 ): ReadonlyMap<string, RecordIndex<R>> {
@@ -388,7 +388,11 @@ export function undo(changes: readonly TableChange[]): void {
 }
 
 /** The table of this name. Adds one if the program does not know the collection. */
-export function tableOf(tables: Tables, name: string, isServers = isServerTable(name)): AnyTable {
+export function findOrAddTable(
+  tables: Tables,
+  name: string,
+  isServers = isServerTable(name),
+): AnyTable {
   const owner = isServers ? { isServers } : {};
   return tables.get(name) ?? tables.add({ name, ...owner, parse: (record) => record });
 }
@@ -399,7 +403,7 @@ export function isServerTable(name: string): boolean {
 }
 
 /** The number of records of each collection. */
-export function countsOf(
+export function countRecords(
   tables: ReadonlyMap<string, AnyTable>,
 ): { readonly name: string; readonly records: number }[] {
   return Array.from(tables.values(), ({ name, size }) => ({ name, records: size }));

@@ -267,7 +267,7 @@ export function applyChange(
 }
 
 /** The changes of a group, each with the sequence number of its commit. */
-export function* changesOf(group: ReadGroup): Generator<[change: JsonValue, sequence: number]> {
+export function* listChanges(group: ReadGroup): Generator<[change: JsonValue, sequence: number]> {
   for (const [at, commit] of group.commits.entries()) {
     for (const change of Array.isArray(commit) ? commit : [commit]) {
       yield [change, group.first + at];

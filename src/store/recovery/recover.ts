@@ -6,12 +6,18 @@ import {
   type Manifest,
   type Snapshot,
 } from '../format/journal.ts';
-import { conflictsIn, tableOf, type AnyTable, type Tables, type Misfit } from '../memory/table.ts';
+import {
+  conflictsIn,
+  findOrAddTable,
+  type AnyTable,
+  type Tables,
+  type Misfit,
+} from '../memory/table.ts';
 import type { ReadGroup } from '../log.ts';
-import { applyChange, changesOf } from '../memory/transaction.ts';
+import { applyChange, listChanges } from '../memory/transaction.ts';
 import { errorsFor } from './damage-error.ts';
 import { FoundDamage, type Report } from '../format/damage.ts';
-import { readSnapshot, snapshotName, snapshotsOf, type Header } from '../format/snapshot.ts';
+import { readSnapshot, snapshotName, findSnapshots, type Header } from '../format/snapshot.ts';
 
 /** The content of a directory at a start, except for the records, which are in the tables. */
 export interface Recovered {
@@ -80,7 +86,7 @@ async function read(files: Files, tables: Tables, report: Report): Promise<Recov
   const numbers = journalNumbers(names);
   const journals = await openJournals(files, numbers);
   const newest = journals.at(-1);
-  const [snapshot] = snapshotsOf(names, tables);
+  const [snapshot] = findSnapshots(names, tables);
   if (newest === undefined && snapshot !== undefined) report({ label: 'N2', file: snapshot });
   const own = journals.filter((journal) => belongs(journal, newest?.manifest, tables, report));
   const snapshots = new Map<string, Snapshot>();
@@ -147,7 +153,7 @@ function belongs(
   report: Report,
 ): boolean {
   for (const [collection, { server }] of manifest?.collections ?? []) {
-    if (tableOf(tables, collection, server).isServers === server) continue;
+    if (findOrAddTable(tables, collection, server).isServers === server) continue;
     const [owner, other] = server
       ? ['the server itself', 'a collection has its name']
       : ['a collection', 'this server keeps its own under that name'];
@@ -178,7 +184,7 @@ export async function holdsStore(
   tables: ReadonlyMap<string, AnyTable>,
 ): Promise<boolean> {
   const names = await files.list();
-  return journalNumbers(names).length > 0 || snapshotsOf(names, tables).length > 0;
+  return journalNumbers(names).length > 0 || findSnapshots(names, tables).length > 0;
 }
 
 /** Compares the snapshot of a collection with what the newest journal says of it. */
@@ -295,7 +301,7 @@ function* replayGroup(
   tables: ReadonlyMap<string, AnyTable>,
   snapshots: ReadonlyMap<string, Snapshot>,
 ): Generator<Misfit> {
-  for (const [change, sequence] of changesOf(group)) {
+  for (const [change, sequence] of listChanges(group)) {
     const name = Array.isArray(change) ? String(change[0]) : '';
     if (sequence <= (snapshots.get(name)?.through ?? 0)) continue;
     const applied = applyChange(change, sequence, tables);

@@ -103,9 +103,9 @@ async function readEntries(
     if (!hasFooter) lose(bytes.length, { problem: 'its last line is missing' });
     return { head, entries, isIntact };
   }
-  const entryOf = (value: JsonValue): Entry => ({
+  const toEntry = (value: JsonValue): Entry => ({
     offset: 0,
     record: isJsonObject(value) ? value : undefined,
   });
-  return { head: whole, entries: records.map(entryOf), isIntact };
+  return { head: whole, entries: records.map(toEntry), isIntact };
 }

@@ -3,7 +3,7 @@ import { localAdministrator } from '../../../src/auth/access.ts';
 import { CairnError } from '../../../src/base/errors.ts';
 import { type Clock, systemRandom } from '../../../src/base/system.ts';
 import { IdempotencyKeys } from '../../../src/collections/idempotency.ts';
-import { registryOf } from '../../../src/collections/registry.ts';
+import { makeRegistry } from '../../../src/collections/registry.ts';
 import { CollectionResource, localTarget, type NewEntry } from '../../../src/collections/resource.ts';
 import { servedCollections } from '../../../src/collections/served.ts';
 import { Writes } from '../../../src/collections/writes.ts';
@@ -142,7 +142,7 @@ export function makeBlog(options: Partial<StoreOptions>): Blog {
     });
   };
   const idempotencyKeys = keysOn(store, clock);
-  const registry = registryOf(store, served, undefined, references);
+  const registry = makeRegistry(store, served, undefined, references);
   const writes = new Writes({ store, idempotencyKeys });
   const resources = new Map(Array.from(registry.values(), (each) =>
     [each.name, new CollectionResource(each, { clock, random: systemRandom })]));
