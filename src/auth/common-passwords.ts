@@ -1,7 +1,6 @@
 /**
- * Common passwords, and the words and sequences that they contain, in lower case. A password
- * is compared with them as it is, and without common additions (`password-rules.ts`):
- * repetition, digits, signs, and digits in place of letters.
+ * Common passwords, and the words and sequences inside them, in lower case. `password-rules.ts`
+ * also removes common additions before it compares: repetition, digits and signs.
  */
 export const commonPasswords: ReadonlySet<string> = new Set(
   `

@@ -1,13 +1,13 @@
 /**
  * HS256 in the compact serialization of JSON Web Signature (RFC 7515 §7.1, RFC 7518 §3.2).
- * `claims.ts` parses the claims after the signature has been verified.
+ * `claims.ts` parses the claims once the signature is verified.
  *
  *     BASE64URL(header) "." BASE64URL(payload) "." BASE64URL(HMAC-SHA-256(key, header "." payload))
  *
- * The header must have `alg` ("HS256"), may have `typ` ("JWT") and `kid`, and no other
- * members. RFC 7515 §4 would ignore unknown members, but all signers share a key with this
- * server: a token with another member (`crit`, `b64`, `jku`, `jwk`, `x5c`, `zip`, `enc`) is
- * not for it. There is only one algorithm, so algorithms cannot be confused.
+ * The header must have `alg` ("HS256") and may have `typ` ("JWT") and `kid`. RFC 7515 §4 would
+ * ignore other members, but every signer shares a key with this server, so a token with another
+ * member (`crit`, `b64`, `jku`, `jwk`, `x5c`, `zip`, `enc`) is not for it. With one algorithm,
+ * there is nothing to confuse.
  */
 import { createHmac, createSecretKey, timingSafeEqual } from 'node:crypto';
 import { parseJsonObject } from '../base/json.ts';
@@ -15,15 +15,13 @@ import { limits } from '../base/limits.ts';
 
 /** A key that signs and verifies tokens. */
 export interface JwsKey {
-  /** The key's public id. */
   readonly kid: string;
-  /** The first part of all tokens that this key signs: `jwsHeader(kid)`. */
+  /** The first part of every token that this key signs: `jwsHeader(kid)`. */
   readonly header: string;
   /** HMAC-SHA-256 under the secret, in base64url. */
   readonly mac: (signed: string) => string;
 }
 
-/** Returns the first part of all tokens that the key with this id signs. */
 export function jwsHeader(kid: string): string {
   return encoded(JSON.stringify({ alg: 'HS256', typ: 'JWT', kid }));
 }
@@ -35,9 +33,8 @@ export function signJws(payload: string, key: JwsKey): string {
 }
 
 /**
- * Returns the payload of a token and the key that signed it; `undefined` if none of `keys`
- * did. The signature is verified before the payload is decoded. A `kid` selects the key;
- * without one, all keys are tried.
+ * Returns a token's payload and the key that signed it; `undefined` if none of `keys` did. The
+ * signature is verified before the payload is decoded. Without a `kid`, all keys are tried.
  */
 export function verifyJws<K extends JwsKey>(
   token: string,
@@ -66,7 +63,7 @@ export function verifyJws<K extends JwsKey>(
 /** The length of 32 bytes in base64url. */
 const signatureLength = 43;
 
-/** Returns the keys that may have signed a token with this header; none if it is not allowed. */
+/** Returns the keys that may have signed a token; none if its header is not allowed. */
 function candidates<K extends JwsKey>(header: string, keys: readonly K[]): readonly K[] {
   const own = keys.find((key) => key.header === header);
   if (own !== undefined) return [own];
@@ -86,7 +83,7 @@ function decoded(segment: string): Buffer | undefined {
   return bytes.toString('base64url') === segment ? bytes : undefined;
 }
 
-/** Returns HMAC-SHA-256 (RFC 2104) with this key, of UTF-8 text, in base64url. */
+/** Returns a function that computes the HMAC-SHA-256 (RFC 2104) of UTF-8 text, in base64url. */
 export function hmacSha256(secret: Buffer): (text: string) => string {
   const key = createSecretKey(secret);
   return (text) => createHmac('sha256', key).update(text).digest('base64url');

@@ -1,7 +1,6 @@
 /**
  * The key ring: one key that signs, and older keys that verify for 24 more hours.
- *
- * Format of the ring file (UTF-8 JSON, made with mode 0600, written whole and renamed into place):
+ * The ring file (UTF-8 JSON, mode 0600, replaced by renaming):
  *
  *     {
  *       "format": "cairn-keys-1",
@@ -11,9 +10,8 @@
  *       ]
  *     }
  *
- * The first key signs and has no `retiredAt`; all others have it. The id of a key is not
- * in the file: it is derived from the secret, so that they always match. All keys are
- * different.
+ * The first key signs and has no `retiredAt`; all others have one. Key ids are derived from the
+ * secrets, so that they always match. All keys are different.
  */
 import { createHmac, createSecretKey, hkdfSync, type KeyObject } from 'node:crypto';
 import { FatalError } from '../base/errors.ts';
@@ -31,21 +29,15 @@ export class KeyRingError extends FatalError {
   }
 }
 
-/** A secret, and the id (11 characters of base64url) and functions derived from it. */
+/** A secret, with the id (11 characters of base64url) and the functions derived from it. */
 export interface Key extends JwsKey {
-  /** A `KeyObject`, because printing it does not reveal the secret. */
+  /** A `KeyObject`, so that printing it does not reveal the secret. */
   readonly secret: KeyObject;
-  /**
-   * HMAC-SHA-256 with a separate key, only used to derive the successors of refresh
-   * tokens.
-   */
+  /** HMAC-SHA-256 with a separate key, which derives only the successors of refresh tokens. */
   readonly successorMac: (token: string) => string;
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
-  /**
-   * When it stopped signing, in milliseconds since the epoch; `undefined` for the signing
-   * key.
-   */
+  /** When it stopped signing, in milliseconds since the epoch; `undefined` for the signing key. */
   readonly retiredAt: number | undefined;
 }
 
@@ -55,15 +47,13 @@ export interface KeyRing {
 }
 
 /**
- * Returns a ring of one key: the UTF-8 bytes of a configured secret.
- * @throws KeyRingError if the secret is shorter than HS256 allows (RFC 7518 §3.2: 32
- *   bytes)
+ * Returns a ring of one key, the UTF-8 bytes of a configured secret.
+ * @throws KeyRingError if the secret is shorter than HS256 allows (RFC 7518 §3.2: 32 bytes)
  */
 export function keyRingOfSecret(secret: string, now: number): KeyRing {
   return { keys: [makeKey(Buffer.from(secret, 'utf8'), now)] };
 }
 
-/** Returns a ring of one random key of 256 bits. */
 export function newKeyRing(random: Random, now: number): KeyRing {
   return { keys: [makeKey(random(limits.keyBytesMin), now)] };
 }
@@ -73,7 +63,7 @@ export function verifiesUntil({ retiredAt = Infinity }: Key): number {
   return retiredAt + limits.accessTokenLifetimeSecondsMax * 1000;
 }
 
-/** Returns the content of the ring file, which contains the secrets. */
+/** Returns the content of the ring file, including the secrets. */
 export function serialiseKeyRing(ring: KeyRing): string {
   const keys = ring.keys.map((key) => ({
     secret: key.secret.export().toString('base64url'),

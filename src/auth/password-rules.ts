@@ -2,12 +2,12 @@ import type { Issue } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import { commonPasswords } from './common-passwords.ts';
 
-/** Fewer different characters are quickly tried. */
+/** Passwords with fewer different characters are guessed quickly. */
 const varietyMin = 5;
 
 /**
- * Finds issues of a new password: its length, and whether it is easy to guess (NIST SP
- * 800-63B §3.1.1.2). No rule requires certain kinds of characters.
+ * Finds what is wrong with a new password: its length, or that it is easy to guess (NIST SP 800-63B
+ * §3.1.1.2). No rule requires certain kinds of characters.
  */
 export function passwordIssues(given: string, email: string, lengthMin: number): Issue[] {
   const password = normalisePassword(given);
@@ -19,7 +19,7 @@ export function passwordIssues(given: string, email: string, lengthMin: number):
   }
   const text = password.toLowerCase();
   const unit = repeatedUnit(text);
-  // Digits and signs around it make a common word no better.
+  // Digits and signs around a common word do not make it better.
   const [core = ''] = /\p{L}(?:.*\p{L})?/su.exec(text) ?? [];
   const isVaried = new Set(text).size >= varietyMin && unit.length >= lengthMin;
   const isCommon = [text, core].some((form) => commonPasswords.has(repeatedUnit(form)));
@@ -29,10 +29,11 @@ export function passwordIssues(given: string, email: string, lengthMin: number):
 }
 
 /**
- * Returns the form of a password that is hashed and checked: NFC with ASCII spaces (RFC
- * 8265 §4.2.2, OpaqueString), so that the same characters from different keyboards are
- * equal. NFKC would make different characters equal, and weaken the password. A password
- * that is much too long is returned as it is, because normalisation takes time quadratic
+ * Returns the form of a password that is hashed and checked: NFC with ASCII spaces (RFC 8265
+ * §4.2.2, OpaqueString), so that the same characters from different keyboards are equal. NFKC would
+ * make different characters equal, and weaken the password.
+ *
+ * A password that is far too long is returned unchanged, because normalization takes time quadratic
  * in the number of consecutive combining marks.
  */
 export function normalisePassword(password: string): string {
@@ -46,10 +47,7 @@ const issue = (code: string, detail: string): Issue => ({
   detail,
 });
 
-/**
- * Returns the unit that `text` repeats, such as `pass-` for `pass-pass`; else `text`
- * itself.
- */
+/** Returns the unit that `text` repeats, such as `pass-` for `pass-pass`, or `text` itself. */
 function repeatedUnit(text: string): string {
   for (let length = 1; 2 * length <= text.length + 1; length += 1) {
     if (text.startsWith(text.slice(length))) return text.slice(0, length);

@@ -1,9 +1,9 @@
 /**
- * Hashes and verifies passwords. Hashes are scrypt (RFC 7914) in PHC string format:
+ * Hashes and verifies passwords with scrypt (RFC 7914), in PHC string format:
  *
  *     $scrypt$ln=<log2 N>,r=<block size>,p=<parallelization>$<salt>$<hash>
  *
- * Salt and hash are base64 without padding (RFC 4648 §4). Cairn makes 16 and 32 bytes.
+ * Salt (16 bytes) and hash (32 bytes) are base64 without padding (RFC 4648 §4).
  */
 import { scrypt as scryptCallback, timingSafeEqual, type ScryptOptions } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -16,15 +16,11 @@ import { normalisePassword } from './password-rules.ts';
 
 interface PasswordOptions {
   readonly random: Random;
-  /**
-   * The binary logarithm of N; r=8, p=3. OWASP recommends 15: about 240 ms and 32 MiB.
-   */
+  /** The binary logarithm of N; r=8, p=3. OWASP recommends 15: about 240 ms and 32 MiB. */
   readonly scryptCost: number;
 }
 
-/**
- * A parsed PHC string. N is 2 to the power of `exponent`; scrypt uses 128 · N · r bytes.
- */
+/** A parsed PHC string. N is 2^`exponent`; scrypt uses 128 · N · r bytes. */
 interface ScryptHash {
   readonly cost: { readonly exponent: number; readonly r: number; readonly p: number };
   readonly salt: Buffer;
@@ -33,15 +29,12 @@ interface ScryptHash {
 
 const [saltBytes, hashBytes] = [16, 32];
 
-/**
- * Hashes and verifies passwords. It bounds concurrent hashes, so a process has only one.
- */
+/** Hashes and verifies passwords. It limits concurrent hashes, so a process has only one. */
 export class Passwords {
   readonly #random: Random;
   readonly #head: string;
-  /** Stands in for a missing hash: no password matches it, in the same time. */
+  /** Stands in for a missing hash: it takes the same time, and no password matches it. */
   readonly #unmatchable: ScryptHash;
-  /** The hashes that wait, and their places. */
   readonly #waiting = new Turns<() => void>();
   readonly places = new Budget(limits.passwordQueueLengthMax, limits.passwordQueueLengthMax / 2);
   #running = 0;
@@ -64,8 +57,8 @@ export class Passwords {
   }
 
   /**
-   * Returns true if `phc` is a hash of `password`. Without a valid hash (an unknown user, a user
-   * without a password) the result is false, after a hash at the configured cost.
+   * True if `phc` is a hash of `password`. Without a valid hash (an unknown user, a user without a
+   * password) the result is false, after a hash at the configured cost.
    * @throws CairnError `overloaded` with `retryAfterSeconds`
    */
   async verify(password: string, phc: string | undefined, turn: string): Promise<boolean> {
@@ -75,7 +68,7 @@ export class Passwords {
     return isEqual && own !== undefined;
   }
 
-  /** Returns true if `phc` has a different cost than the configured one. */
+  /** True if `phc` has another cost than the configured one. */
   needsRehash(phc: string): boolean {
     return !phc.startsWith(this.#head);
   }
@@ -86,7 +79,7 @@ export class Passwords {
     try {
       return await scrypt(normalisePassword(password), salt, cost, hash.length);
     } finally {
-      // Hands the place to the next waiting hash, so that no other can take it.
+      // Hands the place to the next waiting hash, so that no newcomer can take it.
       const next = this.#waiting.next();
       if (next === undefined) this.#running -= 1;
       else next();
@@ -94,8 +87,8 @@ export class Passwords {
   }
 
   /**
-   * Waits until the caller has its turn. If the queue is full, the caller with the most hashes in
-   * it loses its first one to a caller with fewer, so that no caller can block the others.
+   * Waits for the caller's turn. If the queue is full, the caller with the most hashes in it loses
+   * its first one to a caller with fewer, so that no caller can block the others.
    * @throws CairnError `overloaded`
    */
   #wait(turn: string): Promise<void> {
@@ -142,13 +135,13 @@ export function scrypt(
   });
 }
 
-/** Up to N = 2^20, r = 32 and p = 16: more expensive hashes would delay all sign-ins. */
+/** Up to N = 2^20, r = 32 and p = 16: more expensive hashes would delay every sign-in. */
 const phcForm = new RegExp(
   String.raw`^\$scrypt\$ln=([1-9]|1\d|20),r=([1-9]|[12]\d|3[0-2]),p=([1-9]|1[0-6])` +
     String.raw`\$([A-Za-z0-9+/]{1,128})\$([A-Za-z0-9+/]{1,128})$`,
 );
 
-/** Parses a PHC string; `undefined` for other functions and parameters out of bounds. */
+/** Parses a PHC string; `undefined` for other functions and for parameters out of bounds. */
 export function parsePhc(text: string): ScryptHash | undefined {
   const [, exponent, r, p, saltText = '', hashText = ''] = phcForm.exec(text) ?? [];
   const cost = { exponent: Number(exponent), r: Number(r), p: Number(p) };

@@ -3,13 +3,12 @@
  * refresh tokens.
  *
  * A refresh token is opaque and used once: its successor replaces it (RFC 9700 §4.14.2). It
- * consists of the name of its family (24 characters), which stays, and a secret (43
- * characters), which changes: base64url of 144 and 256 random bits. The name identifies the
- * family even of a token that was replaced long ago. It must be unguessable too, since it can
- * end the family. Only hashes of both are stored.
+ * consists of its family's name (24 characters), which stays, and a secret (43 characters), which
+ * changes: base64url of 144 and 256 random bits. The name identifies the family of even a long
+ * replaced token, and can end it, so it must be unguessable too. Only hashes of both are stored.
  *
- * The successor's secret is HMAC-SHA-256(a separate key, the token). A repeated request gets
- * the same successor, although only its hash is stored.
+ * The successor's secret is HMAC-SHA-256(a separate key, the token), so a repeated request gets the
+ * same successor although only its hash is stored.
  */
 import { hash } from 'node:crypto';
 import { limits } from '../base/limits.ts';
@@ -27,8 +26,8 @@ const lifetimes = {
 };
 
 /**
- * Stands in an invitation for the hash of a refresh token, which is longer: earlier versions read an
- * invitation as a session that no token fits.
+ * Stands in an invitation for the hash of a refresh token. Earlier versions read an invitation as a
+ * session that no token matches, because hashes are longer.
  */
 export const invitationMark = 'invitation';
 
@@ -46,37 +45,34 @@ export function newSessionId(random: Random): string {
 }
 
 /**
- * Returns the hash that is stored instead of a random secret: SHA-256 in base64url. Salt and
- * cost would add nothing, because nobody can guess 256 random bits. The duration of a look-up
- * by the hash reveals nothing.
+ * Returns the hash stored in place of a random secret: SHA-256 in base64url. Salt and cost would
+ * add nothing, because nobody can guess 256 random bits, and the duration of a look-up by hash
+ * reveals nothing.
  */
 export function secretHash(secret: string): string {
   return hash('sha256', secret, 'base64url');
 }
 
-/** Returns when the session ends if it is not used again, in milliseconds since the epoch. */
+/** Returns when the session ends unless it is used again, in milliseconds since the epoch. */
 export function sessionEndsAt({ kind, tokenHash, createdAt, lastSeenAt }: SessionTimes): number {
   const { idleSeconds, maxSeconds } = lifetimes[tokenHash === invitationMark ? 'invitation' : kind];
   return Math.min(lastSeenAt + idleSeconds * 1000, createdAt + maxSeconds * 1000);
 }
 
-/** Returns true until the session ends. */
 export function isLive(session: SessionTimes, now: number): boolean {
   return now < sessionEndsAt(session);
 }
 
-/** Returns true if a use at `now` must be recorded: at most once in a twelfth of the idle time. */
+/** True if a use at `now` must be recorded: at most once in a twelfth of the idle time. */
 export function lastSeenIsDue({ kind, lastSeenAt }: SessionTimes, now: number): boolean {
   return now - lastSeenAt >= (lifetimes[kind].idleSeconds * 1000) / 12;
 }
 
-/** The stored state of a family of refresh tokens. */
 interface RefreshFamily extends SessionTimes {
-  /** `tokenHash` is of the current token, which replaced the previous one at `lastSeenAt`. */
+  /** `tokenHash` belongs to the current token, which replaced the previous one at `lastSeenAt`. */
   readonly previousHash?: string | undefined;
 }
 
-/** Returns the first token of a new family. */
 export function newRefreshToken(random: Random): string {
   return random(18).toString('base64url') + random(32).toString('base64url');
 }
@@ -86,7 +82,6 @@ export function familyHash(token: string): string | undefined {
   return tokenForm.test(token) ? secretHash(token.slice(0, nameLength)) : undefined;
 }
 
-/** Returns the successor of a token, derived with the signing key. */
 export function deriveSuccessor(token: string, { keys: [key] }: KeyRing): string {
   return derive(token, key);
 }
@@ -101,14 +96,13 @@ export function successorAgain(token: string, hash: string, ring: KeyRing): stri
 }
 
 /**
- * The response to a token of the family: `rotate` the token, `repeat` the earlier response,
- * end the family because the token was reused and may be stolen (`reuse`), or end the family
- * because it has expired (`ended`).
+ * `rotate` the token, `repeat` the earlier response, or end the family: because the token was
+ * reused and may be stolen (`reuse`), or because the family has expired (`ended`).
  */
 type RefreshDecision = 'rotate' | 'repeat' | 'reuse' | 'ended';
 
 /**
- * Returns the decision about a token of the family:
+ * Decides about a token of the family:
  *
  * | The token is       | and                              | decision |
  * |--------------------|----------------------------------|----------|

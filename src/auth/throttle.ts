@@ -4,9 +4,9 @@ import { callerKey, toNetwork, toSite } from '../base/network.ts';
 import type { Clock } from '../base/system.ts';
 
 /**
- * The rates: what is counted, with how many are admitted at once, and then one in how many seconds. A pair is
- * an account and an address. If a pair has signed in before or has a session, only its own
- * failures count: failures of others cannot lock the owner out.
+ * For each thing that is counted: how many are admitted at once, then one in how many seconds. A
+ * pair is an account and an address. If a pair has signed in before or has a session, only its own
+ * failures count, so other callers' failures cannot lock the owner out.
  */
 const policy = {
   pair: [5, 60],
@@ -15,16 +15,14 @@ const policy = {
   all: [600, 0.2],
 } as const satisfies { readonly [rate: string]: readonly [burst: number, everySeconds: number] };
 
-/** Something that is counted: by which rate, and under which name. */
+/** A rate, and the name to count under it. */
 type Count = readonly [rate: keyof typeof policy, key: string];
 
 /** An admitted attempt to give a password. It counts as a failure until it is settled. */
 export interface Attempt {
-  /** The caller for whom the password is compared. */
+  /** The caller to compare the password for. */
   readonly turn: string;
-  /**
-   * Must be called once. `withdrawn`: the server was too busy to compare the password.
-   */
+  /** Must be called once. `withdrawn`: the server was too busy to compare the password. */
   readonly settle: (outcome: 'succeeded' | 'failed' | 'withdrawn') => void;
 }
 
@@ -35,7 +33,7 @@ export interface Attempt {
 export class Throttle {
   readonly #clock: Clock;
   readonly #rates: { readonly [rate in keyof typeof policy]: Rate };
-  /** Pairs that have signed in. The pair that signed in longest ago comes first. */
+  /** Pairs that have signed in, from the longest ago. */
   readonly #known = new Set<string>();
 
   constructor(clock: Clock) {
@@ -49,8 +47,8 @@ export class Throttle {
   }
 
   /**
-   * Starts a sign-in to `account` from `address`. `hasSession`: the account has a live session
-   * from there. Refused attempts do not count.
+   * Starts a sign-in to `account` from `address`. `hasSession`: the account has a live session from
+   * there. Refused attempts do not count.
    * @throws CairnError `too_many_requests` with `retryAfterSeconds`
    */
   signIn(account: string, address: string, hasSession = false): Attempt {
@@ -63,8 +61,8 @@ export class Throttle {
   }
 
   /**
-   * Starts an attempt of a signed-in user to give the own password again. Failures are counted
-   * apart from sign-ins.
+   * Starts a signed-in user's attempt to confirm the current password. Failures are counted apart
+   * from sign-ins.
    * @throws CairnError `too_many_requests` with `retryAfterSeconds`
    */
   proof(userId: number): Attempt {
@@ -72,10 +70,7 @@ export class Throttle {
     return this.#begin(turn, [['pair', turn]]);
   }
 
-  /**
-   * Starts an attempt to accept an invitation.
-   * @throws CairnError `too_many_requests` with `retryAfterSeconds`
-   */
+  /** @throws CairnError `too_many_requests` with `retryAfterSeconds` */
   invitation(address: string): Attempt {
     const site = toSite(toNetwork(address));
     return this.#begin(site, [
@@ -85,8 +80,8 @@ export class Throttle {
   }
 
   /**
-   * Counts a request for an e-mail address, because the response reveals whether the address
-   * is taken. Each user has a rate of a network.
+   * Counts a request for an e-mail address, because the response reveals whether the address is
+   * taken. Each user has the rate of a network.
    * @throws CairnError `too_many_requests` with `retryAfterSeconds`
    */
   countNewEmail(userId: number | undefined, address: string): void {
@@ -100,7 +95,6 @@ export class Throttle {
     this.#admit(counts, 'Cannot accept the e-mail address: too many addresses have been tried');
   }
 
-  /** Starts an attempt, which counts as a failure until it is settled otherwise. */
   #begin(turn: string, counts: readonly Count[]): Attempt {
     this.#admit(counts, 'Cannot check the credentials: too many attempts have failed');
     return {
@@ -117,7 +111,7 @@ export class Throttle {
     };
   }
 
-  /** Counts an event by each rate. @throws CairnError `too_many_requests` if one refuses it */
+  /** Counts an event under each rate. @throws CairnError `too_many_requests` if one refuses it */
   #admit(counts: readonly Count[], message: string): void {
     const now = this.#clock.elapsed();
     const waitMs = Math.max(...counts.map(([rate, key]) => this.#rates[rate].waitMs(key, now)));
@@ -135,13 +129,13 @@ export class Throttle {
 }
 
 /**
- * Admits `burst` events of a key at once, and then one per `everySeconds` (generic cell rate
+ * Admits `burst` events of a key at once, then one per `everySeconds` (generic cell rate
  * algorithm). Keys without recent events take no memory.
  */
 class Rate {
   readonly #spacingMs: number;
   readonly #toleranceMs: number;
-  /** When all events of a key will be forgotten. The key counted longest ago comes first. */
+  /** When all events of a key will be forgotten, starting with the key counted longest ago. */
   readonly #forgottenAt = new Map<string, number>();
 
   constructor([burst, everySeconds]: readonly [number, number]) {
@@ -149,7 +143,6 @@ class Rate {
     this.#toleranceMs = (burst - 1) * this.#spacingMs;
   }
 
-  /** Returns the time until the next event is admitted. */
   waitMs(key: string, now: number): number {
     return this.#at(key, now) - this.#toleranceMs - now;
   }
@@ -164,7 +157,6 @@ class Rate {
     }
   }
 
-  /** Removes an event that was counted. */
   takeBack(key: string, now: number): void {
     const at = this.#at(key, now) - this.#spacingMs;
     if (at > now) this.#forgottenAt.set(key, at);

@@ -18,22 +18,22 @@ export function secondAfter(signedOutAt: number): number {
 }
 
 /**
- * Returns when all sessions of a user end, which last ended at `former`. It is not before any token
- * that was issued since then: those of the same second are dated a second ahead.
+ * Returns the time of a new sign-out everywhere, after one at `former`. Tokens issued since then in
+ * the same second are dated a second ahead, so it is not before any of them.
  */
 export function nextSignOut(now: number, former?: number): number {
   return Math.max(now, secondAfter(lastSignOut(now, former)) * 1000);
 }
 
 /**
- * Returns when all sessions of a user have ended; 0 for never. A time that only a wrong clock can
- * have written counts as never, or no token of the user would be good until then.
+ * Returns when all sessions of a user were last ended; 0 for never. A time that only a wrong clock
+ * can have written counts as never, or no token of the user would be valid until then.
  */
 export function lastSignOut(now: number, signedOutAt = 0): number {
   return signedOutAt > now + limits.clockSkewSecondsMax * 1000 ? 0 : signedOutAt;
 }
 
-/** The beginning of all API keys. They are also bearer tokens, but not JWTs. */
+/** The prefix of API keys, which are bearer tokens but not JWTs. */
 export const apiKeyPrefix = 'cairn_';
 
 /** Returns the refusal of a bearer token, which never says why. */
@@ -47,15 +47,15 @@ export const invalidToken = (): CairnError =>
  * Issues and verifies access tokens: JWTs (RFC 7519), which need no look-up and cannot be revoked.
  */
 export class Tokens {
-  /** Verifies an API key. @throws CairnError `invalid_token` */
+  /** @throws CairnError `invalid_token` */
   verifyKey: (key: string) => KeyPrincipal = () => {
     throw invalidToken();
   };
   readonly #options: TokenOptions;
   #ring: KeyRing;
   /**
-   * Claims of tokens with a verified signature, by the whole token. Each use compares them
-   * with the clock. A full map is cleared, which rarely costs a token a second verification.
+   * Claims with a verified signature, by token. Each use compares them with the clock. A full map
+   * is cleared, at the rare cost of verifying a token again.
    */
   readonly #verified = new Map<string, Claims>();
 
@@ -65,9 +65,9 @@ export class Tokens {
   }
 
   /**
-   * Issues a token; `expiresIn` is its lifetime in seconds. `at`: when the sign-in was decided.
-   * `signedOutAt`: when all sessions of the user had ended before. Both are in milliseconds since
-   * the epoch. The token is issued after the latter, even in the same second.
+   * Issues a token that lasts `expiresIn` seconds. `at`: when the sign-in was decided;
+   * `signedOutAt`: when all sessions of the user were last ended (milliseconds since the epoch).
+   * The token is issued after the latter, even in the same second.
    */
   issue(
     { userId, role }: { readonly userId: number; readonly role: Role },
@@ -82,7 +82,7 @@ export class Tokens {
     return { token: signJws(payload, this.#ring.keys[0]), expiresIn };
   }
 
-  /** Returns the user of a valid token, or API key. @throws CairnError `invalid_token` */
+  /** Returns the user of a valid token or API key. @throws CairnError `invalid_token` */
   verify(token: string): TokenPrincipal | KeyPrincipal {
     const now = this.#options.clock.now() / 1000;
     const known = this.#verified.get(token);
@@ -92,7 +92,7 @@ export class Tokens {
     throw invalidToken();
   }
 
-  /** Signs and verifies with `ring` from now on. All tokens are verified again. */
+  /** Replaces the key ring. All tokens are verified again. */
   setRing(ring: KeyRing): void {
     this.#ring = ring;
     this.#verified.clear();
