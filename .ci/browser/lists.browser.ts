@@ -57,6 +57,23 @@ visitTest('a list has pages by number at any depth', { things: 1550 }, async (vi
   await browser.closeTab(first);
 });
 
+const notes = defineCollection({
+  name: 'notes', singular: 'note', timestamps: true, fields: { text: { kind: 'text' } },
+});
+
+visitTest('the newest record comes first, also among those of one batch', { collections: [notes] }, async (visit) => {
+  const { browser, server } = visit;
+  await server.as('ada', 'POST', '/notes/batch', ['One', 'Two', 'Three'].map((text) => ({ text })));
+  await visit.signIn('#notes');
+  await visit.shows('Three', '#list');
+  await browser.until('return document.querySelector("th[aria-sort]")');
+  await visit.idle();
+  assert.deepEqual(await visit.column(2), ['Three', 'Two', 'One']);
+  // A click on a column keeps that order behind it, but not the one by id, which always comes last.
+  await browser.click('#sort-text');
+  await browser.until('return location.hash === "#notes?sort=text%2C-createdAt"');
+});
+
 visitTest('a list sorts by several columns, the last chosen first', { things: 3 }, async (visit) => {
   const { browser, server, column, idle, hash } = visit;
   await server.as('ada', 'POST', '/items', { name: 'Another', price: 2.5 });

@@ -56,7 +56,7 @@
 /**
  * One collection. `nameField`: the field that names a record to people; `filters`: its filter parameters, in words;
  * `single`: whether it is one value for the server, of fields or of any kind; it has the id `value` in addresses.
- * `newestFirst`: the order by creation, if the server notes it. `isOpenEnded`: records may have further members; `bulkMax`: the most records in one request; `operations`: the operations it offers, each with its access rule.
+ * `newestFirst`: the order by creation, if the server notes it; records of one batch by id. `isOpenEnded`: records may have further members; `bulkMax`: the most records in one request; `operations`: the operations it offers, each with its access rule.
  * @typedef {{ name: string, one: string, title: string, nameField: string, fields: readonly Field[], single: false | 'fields' | 'value', sortMax: number,
  *   isOpenEnded: boolean, newestFirst?: string | undefined, display?: string | undefined,
  *   group?: string | undefined, isHidden: boolean, hasSearch: boolean, filters: readonly Filter[], bulkMax: number,

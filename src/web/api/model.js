@@ -67,7 +67,7 @@ export function readCollections({ paths, components: { schemas }, 'x-collections
         paths[`/${name}/batch`]?.post?.requestBody?.content?.['application/json']?.schema
           .maxItems ?? 1,
       isOpenEnded: !!declaration.additional,
-      newestFirst: timestamps ? '-createdAt' : undefined,
+      newestFirst: timestamps ? '-createdAt,-id' : undefined,
       display,
       group,
       isHidden: !!declaration.hidden,

@@ -385,7 +385,7 @@ function heading(collection, { name, label: given, kind, isSortable }) {
   const terms = (chooseOrder(collection) || 'id').split(',');
   const label = name === 'id' && nameField === 'id' ? capitalized(collection.one) : given;
   const term = terms.find((each) => each.replace('-', '') === name);
-  const others = terms.filter((each) => each !== term && each !== 'id');
+  const others = terms.filter((each) => each !== term && !/^-?id$/u.test(each));
   const sort = [terms[0] === name ? `-${name}` : name, ...others].slice(0, sortMax).join();
   const direction = term && (term === name ? 'ascending' : 'descending');
   return h(
