@@ -1,7 +1,7 @@
-/** The part of a budget that one exchange, list or stream holds. */
+/** The amount of a budget that one exchange, list or stream holds. */
 export class Reservation {
   readonly caller: string;
-  /** Ends the work that holds the amount. If absent, nobody can take the amount away. */
+  /** Ends the work that holds the amount. If absent, the reservation is never evicted. */
   readonly evict: (() => void) | undefined;
   amount = 0;
   readonly #budget: Budget;
@@ -12,40 +12,37 @@ export class Reservation {
     this.evict = evict;
   }
 
-  /** Holds another amount. Returns false, and changes nothing, if there is no room for it. */
+  /** Changes the amount. Returns false, and changes nothing, if there is no room. */
   resize(amount: number): boolean {
     return this.#budget.resize(this, amount);
   }
 
-  /** Gives everything back. Further calls do nothing. */
+  /** Gives everything back. May be called repeatedly. */
   release(): void {
     this.#budget.resize(this, 0);
   }
 }
 
-/**
- * How often there was no room: because of a caller's own share, and in all; and how often a
- * reservation was taken away.
- */
+/** Counts of refused reservations, by cause, and of evicted ones. */
 export interface Refusals {
   ownShare: number;
   usedUp: number;
   brokenOff: number;
 }
 
-/** The reservations of one caller. */
 interface Share {
   held: number;
-  /** The reservations that can be taken away, the oldest first. */
+  /** Oldest first. */
   readonly evictable: Set<Reservation>;
 }
 
 /**
- * A bounded amount of memory or places, which callers hold parts of.
+ * A bounded amount of memory or slots, shared between callers.
  *
- * - A caller holds at most its share, unless it is a single reservation, such as one large record.
- * - If everything is used up, the caller that holds the most loses its oldest reservation, since slow
- *   readers could keep theirs for hours. It never ends up with less than the caller who asks.
+ * - A caller holds at most its share, except that a single reservation, such as one large record,
+ *   may exceed it.
+ * - If the budget is used up, the largest holder loses its oldest reservation, because slow readers
+ *   could keep theirs for hours. It never ends up with less than the caller who asks.
  */
 export class Budget {
   readonly refusals: Refusals = { ownShare: 0, usedUp: 0, brokenOff: 0 };
@@ -59,17 +56,15 @@ export class Budget {
     this.#perCaller = perCaller;
   }
 
-  /** The amount that all callers hold. */
   get sum(): number {
     return this.#sum;
   }
 
-  /** The amount that a caller holds. */
   heldBy(caller: string): number {
     return this.#shares.get(caller)?.held ?? 0;
   }
 
-  /** Takes an amount for a caller. Returns `undefined` if there is no room. */
+  /** Reserves an amount for a caller. Returns `undefined` if there is no room. */
   take(caller: string, amount: number, evict?: () => void): Reservation | undefined {
     const reservation = new Reservation(this, caller, evict);
     return this.resize(reservation, amount) ? reservation : undefined;
@@ -100,7 +95,7 @@ export class Budget {
     return false;
   }
 
-  /** Takes the oldest reservation of the largest holder away, for a caller that wants to hold so much. */
+  /** Evicts the largest holder's oldest reservation, for a caller that would then hold `wanted`. */
   #evictFor(wanted: number): boolean {
     let largest: Share | undefined;
     for (const share of this.#shares.values())

@@ -1,9 +1,8 @@
 import { inspect, types } from 'node:util';
 
 /**
- * The closed set of operating errors, which callers, disks and load may cause. A problem shows
- * the code, which is stable, its status, and its title, which is the same for every occurrence
- * (RFC 9457 §3.1.3).
+ * The closed set of operating errors, caused by callers, disks or load. A problem shows the stable
+ * code, its status and its title, which never varies (RFC 9457 §3.1.3).
  */
 // prettier-ignore
 export const problems = {
@@ -58,31 +57,27 @@ export interface Issue {
   readonly pointer: string;
   /** Stable and in lower case, such as `required`, `too_long`, `unknown_field`. */
   readonly code: string;
-  /**
-   * A verb phrase such as "must be …" for a person, without a full stop and without
-   * secrets.
-   */
+  /** A verb phrase for people, such as "must be …", without a full stop and without secrets. */
   readonly detail: string;
 }
 
 export interface CairnErrorOptions {
   readonly issues?: readonly Issue[];
-  /** How long the caller should wait before it tries again, in whole seconds. */
+  /** Whole seconds to wait before the next try. */
   readonly retryAfterSeconds?: number;
-  /** Fields that belong in the reply, names and values in turn, such as `Allow`. */
+  /** Header fields of the response, such as `Allow`: names and values in turn. */
   readonly fields?: readonly string[];
   readonly cause?: unknown;
 }
 
 /**
- * An operating error: expected, handled, and shown to the caller as problem details.
- * `message` has the form "Cannot <do what>: <what is wrong>", and never has a secret, a
- * stack or a server's path.
+ * An operating error: expected, handled, and shown to the caller as problem details. The message
+ * has the form "Cannot <do what>: <what is wrong>", and never contains a secret, a stack or a path
+ * of the server.
  */
 export class CairnError extends Error {
   override readonly name = 'CairnError';
   readonly code: ErrorCode;
-  /** The status of a response with this error. */
   readonly status: number;
   readonly issues: readonly Issue[] | undefined;
   readonly retryAfterSeconds: number | undefined;
@@ -99,8 +94,8 @@ export class CairnError extends Error {
 }
 
 /**
- * Returns whatever was thrown as an error. It never throws, although a program may throw a proxy,
- * or an object that cannot be turned into a text.
+ * Turns anything thrown into an error. Never throws, even for a proxy or an object that cannot be
+ * converted to a string.
  */
 export function toError(thrown: unknown): Error {
   try {
@@ -112,12 +107,12 @@ export function toError(thrown: unknown): Error {
   }
 }
 
-/** Returns the message of whatever was thrown. Never throws. */
+/** Returns the message of anything thrown. Never throws. */
 export function readReason(thrown: unknown): string {
   return readText(() => toError(thrown).message);
 }
 
-/** Returns the stack of an error, and what anything else says. Never throws. */
+/** Returns the stack of an error, or a description of any other value. Never throws. */
 export function readStack(thrown: unknown): string {
   const error = toError(thrown);
   return readText(() => (error === thrown ? error.stack : error.message));
@@ -125,7 +120,7 @@ export function readStack(thrown: unknown): string {
 
 const unreadable = 'what was thrown cannot be read';
 
-/** An error may have members that throw, or that are not texts. */
+/** An error may have members that throw or are not strings. */
 function readText(read: () => unknown): string {
   try {
     const text = read();
@@ -135,10 +130,7 @@ function readText(read: () => unknown): string {
   }
 }
 
-/**
- * The exit codes of the process, after sysexits.h, and what they mean. Scripts and service
- * managers tell causes apart by them.
- */
+/** Exit codes of the process, after sysexits.h. Scripts and service managers rely on them. */
 export const exitMeanings = {
   0: 'done',
   64: 'a wrong option, value or argument: nothing was done',
@@ -150,7 +142,7 @@ export const exitMeanings = {
 } as const;
 export type ExitCode = keyof typeof exitMeanings;
 
-/** Ends the process. The message says what happened, to which thing, and what to do next. */
+/** Ends the process. The message says what happened, to what, and what to do next. */
 export class FatalError extends Error {
   readonly exitCode: ExitCode;
 
@@ -160,14 +152,11 @@ export class FatalError extends Error {
   }
 }
 
-/**
- * A bug in Cairn or in the program that embeds it. Input and the machine never cause it.
- */
+/** A bug in Cairn or in the program that embeds it, never caused by input or the machine. */
 export class InvariantError extends Error {
   override readonly name = 'InvariantError';
 }
 
-/** Throws `InvariantError` with `message` unless `condition` holds. */
 export function invariant(condition: unknown, message: string): asserts condition {
   if (!condition) throw new InvariantError(message);
 }

@@ -16,12 +16,12 @@ export const isScalar = (value: unknown): value is Scalar =>
   typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
 
 /**
- * Decodes bytes that must be UTF-8 without a byte order mark (RFC 8259 §8.1).
+ * Decodes UTF-8 without a byte order mark (RFC 8259 §8.1).
  * @throws CairnError `malformed_json`
  */
 export function decodeText(bytes: Buffer): string {
   const text = bytes.toString();
-  // Bytes that are not UTF-8 become U+FFFD, so only a text with this character needs the check.
+  // Invalid bytes become U+FFFD, so only a text with this character needs the check.
   if (text.includes('\ufffd') && !isUtf8(bytes)) {
     throw new CairnError('malformed_json', 'Cannot read the JSON: it is not valid UTF-8');
   }
@@ -34,13 +34,13 @@ export function decodeText(bytes: Buffer): string {
   return text;
 }
 
-/** Parses bytes as `decodeText` and `parseJson` do. @throws CairnError as they do */
+/** Decodes and parses bytes. @throws CairnError as `decodeText` and `parseJson` do */
 export function parseJsonBytes(bytes: Buffer): JsonValue {
   return parseJson(decodeText(bytes));
 }
 
 /**
- * Parses `text` by RFC 8259, and strictly where that RFC leaves a choice: see `scan`.
+ * Parses `text` by RFC 8259, with the choices that it leaves open made strictly: see `scan`.
  * `__proto__` is an ordinary name.
  * @throws CairnError `malformed_json` and `content_too_large` with line and column; they never
  *   quote the text, which may be a secret
@@ -51,11 +51,11 @@ export function parseJson(text: string): JsonValue {
 }
 
 /**
- * Passes over a text without building its values, and returns their number. Refuses what
- * `JSON.parse` refuses, and what that lets pass: a member name that is repeated in an object,
- * nesting deeper than `limits.jsonDepthMax`, more than `valuesMax` values, more than `membersMax`
- * members in one object, and an integer that a double cannot hold. (One that is too large
- * becomes ±Infinity, which the rules for numbers refuse.)
+ * Validates a text without building its values, and returns their number. In addition to
+ * `JSON.parse`, it refuses repeated member names in an object, nesting deeper than
+ * `limits.jsonDepthMax`, more than `valuesMax` values, more than `membersMax` members in one
+ * object, and integers that a double cannot hold. (Numbers that are too large become ±Infinity,
+ * which the rules for numbers refuse.)
  * @throws CairnError `malformed_json`, `content_too_large`
  */
 export function scan(text: string, valuesMax: number, membersMax = Infinity): number {
@@ -64,7 +64,7 @@ export function scan(text: string, valuesMax: number, membersMax = Infinity): nu
   return scanner.values;
 }
 
-/** Parses an object; returns `undefined` if the bytes are not a JSON object. */
+/** Parses a JSON object. Returns `undefined` for anything else. */
 export function parseJsonObject(bytes: Buffer): JsonObject | undefined {
   try {
     const value = parseJsonBytes(bytes);
@@ -74,12 +74,12 @@ export function parseJsonObject(bytes: Buffer): JsonObject | undefined {
   }
 }
 
-/** Returns the part of a JSON Pointer (RFC 6901 §3) that names a member. */
+/** Returns a member's name as a JSON Pointer (RFC 6901 §3). */
 export function pointerTo(name: string): string {
   return `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }
 
-/** Applies a merge patch (RFC 7396 §2). Changes neither argument. */
+/** Applies a merge patch (RFC 7396 §2) without changing either argument. */
 export function mergePatch(target: JsonValue | undefined, patch: JsonValue): JsonValue {
   if (!isJsonObject(patch)) return patch;
   const merged = new Map(Object.entries(isJsonObject(target) ? target : {}));
@@ -97,7 +97,7 @@ const wordHere = /true|false|null/y;
 const space = /[ \t\n\r]*/y;
 const escapeSequence = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y;
 
-/** A recursive descent through one text; its errors name the place. */
+/** A recursive-descent parser that builds no values. Its errors have line and column. */
 class Scanner {
   values = 0;
   readonly #text: string;
@@ -142,7 +142,6 @@ class Scanner {
     });
   }
 
-  /** Passes the elements between two brackets. */
   #list(close: '}' | ']', depth: number, passElement: () => void): void {
     if (depth > limits.jsonDepthMax)
       throw this.#error(`nested more than ${limits.jsonDepthMax} deep`);
@@ -154,7 +153,7 @@ class Scanner {
     this.#at += 1;
   }
 
-  /** Passes a string. Returns it with its quotes and escapes. */
+  /** Returns the string with its quotes and escapes. */
   #string(): string {
     const start = this.#at;
     for (let at = start + 1; ;) {
@@ -186,13 +185,13 @@ class Scanner {
     this.#at += 1;
   }
 
-  /** Skips white space. Returns the next character, or an empty text at the end. */
+  /** Returns the next character after white space, or an empty string at the end. */
   #next(): string {
     if (this.#text.charCodeAt(this.#at) <= 0x20) this.#at = this.#after(space, this.#at);
     return this.#text.charAt(this.#at);
   }
 
-  /** Returns where the match of a sticky pattern at `at` ends; `at` if it does not match. */
+  /** Returns the end of a sticky pattern's match at `at`, or `at` if it does not match. */
   #after(pattern: RegExp, at: number): number {
     pattern.lastIndex = at;
     return pattern.test(this.#text) ? pattern.lastIndex : at;
@@ -209,20 +208,19 @@ class Scanner {
   }
 }
 
-/** Returns the value of one JSON number; NaN for any other text, and one that is not exact. */
+/** Returns the value of a JSON number, or NaN for any other text or an inexact number. */
 export function parseJsonNumber(text: string): number {
   return wholeNumber.test(text) && isExact(text) ? Number(text) : NaN;
 }
 
 /**
- * True unless a number is an integer that a double cannot hold. A fraction with more digits is rounded:
- * C prints 0.10000000000000001.
+ * False for an integer that a double cannot hold. A fraction with more digits is simply rounded: C
+ * prints 0.10000000000000001.
  */
 function isExact(lexeme: string): boolean {
   // A double represents up to 15 significant digits exactly.
   if (lexeme.length <= 15 && !/[eE]/.test(lexeme)) return true;
   const value = Number(lexeme);
-  // A number that is too large loses no digits.
   if (!Number.isInteger(value) || !isWhole(lexeme)) return true;
   return significand(lexeme) === significand(String(value));
 }

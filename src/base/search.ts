@@ -1,6 +1,6 @@
 /**
- * Returns the index of the first element that passes; the length if there is none. All that
- * follow it must pass as well.
+ * Binary search: returns the index of the first element that passes, or the length if there is
+ * none. Every later element must pass as well.
  */
 export function firstIndex<T>(elements: readonly T[], passes: (element: T) => boolean): number {
   let low = 0;
@@ -14,15 +14,15 @@ export function firstIndex<T>(elements: readonly T[], passes: (element: T) => bo
   return low;
 }
 
-/** Returns the end of a message about an unknown word: the known one that is most similar. */
+/** Returns the end of a message about an unknown word: a suggestion, if one is similar. */
 export function didYouMean(word: string, known: Iterable<string>): string {
   const meant = nearest(word, known);
   return meant === undefined ? '' : `; did you mean "${meant}"?`;
 }
 
 /**
- * Returns the word of `known` that is most similar to `word`: that with the greatest Dice
- * coefficient of pairs of neighbouring characters, if it is more than 0.4.
+ * Returns the word of `known` most similar to `word`, by the Dice coefficient of neighbouring pairs
+ * of characters, if it is more than 0.4.
  */
 export function nearest(word: string, known: Iterable<string>): string | undefined {
   const pairs = splitIntoPairs(word);
@@ -38,7 +38,7 @@ export function nearest(word: string, known: Iterable<string>): string | undefin
 }
 
 /**
- * Returns the pairs of neighbouring characters. The beginning and the end count as
+ * Returns the pairs of neighbouring characters, where the beginning and the end count as
  * characters.
  */
 function splitIntoPairs(word: string): Set<string> {

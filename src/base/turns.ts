@@ -2,14 +2,14 @@ import { limits } from './limits.ts';
 import { type Clock, timers } from './system.ts';
 
 /**
- * Tasks that wait for their turn. Callers take turns, however many tasks each of them has, and
- * a caller's own tasks keep their order.
+ * A fair queue: callers take turns, however many tasks each has, and one caller's tasks keep their
+ * order.
  */
 export class Turns<T> {
-  /** The tasks of each caller, the one with the next turn first. */
+  /** The tasks of each caller; the first caller is next. */
   readonly #queues = new Map<string, T[]>();
 
-  /** The number of tasks that wait. */
+  /** The number of waiting tasks. */
   size = 0;
 
   add(caller: string, task: T): void {
@@ -19,7 +19,7 @@ export class Turns<T> {
     this.size += 1;
   }
 
-  /** Removes the next task; `undefined` if none waits. Its caller is then the last. */
+  /** Removes and returns the next task. Its caller goes to the end. */
   next(): T | undefined {
     const [first] = this.#queues;
     if (first === undefined) return undefined;
@@ -31,7 +31,7 @@ export class Turns<T> {
     return task;
   }
 
-  /** Removes all tasks, and returns them. */
+  /** Removes and returns all tasks. */
   clear(): T[] {
     const all = [...this.#queues.values()].flat();
     this.#queues.clear();
@@ -39,7 +39,6 @@ export class Turns<T> {
     return all;
   }
 
-  /** Removes a task that no longer waits for its turn. */
   remove(caller: string, task: T): void {
     const tasks = this.#queues.get(caller) ?? [];
     const index = tasks.indexOf(task);
@@ -51,15 +50,14 @@ export class Turns<T> {
 }
 
 /**
- * Resolves at once within the current slice of time, and otherwise in a later turn of the
- * event loop. Callers take turns.
+ * Resolves at once within the current time slice, otherwise in a later turn of the event loop.
+ * Callers take turns.
  */
 export type YieldToEventLoop = (caller?: string) => Promise<void>;
 
 /**
- * Shares the event loop between long tasks and all other work. A long task calls the
- * returned function every few tens of microseconds. Each turn of the loop has one slice
- * for all tasks.
+ * Shares the event loop between long tasks and all other work. A long task calls the returned
+ * function every few tens of microseconds. Each turn of the loop has one slice for all tasks.
  */
 export function createSlices(clock: Clock): YieldToEventLoop {
   const waiting = new Turns<() => void>();
@@ -78,7 +76,7 @@ export function createSlices(clock: Clock): YieldToEventLoop {
   };
 }
 
-/** Runs all steps in one go, and returns their result. */
+/** Runs all steps at once and returns the result. */
 export function atOnce<T>(steps: Generator<unknown, T>): T {
   for (;;) {
     const { done, value } = steps.next();

@@ -1,8 +1,8 @@
 import type { Random } from './system.ts';
 
 /**
- * Returns a UUID of version 7 (RFC 9562 §5.7), which begins with the time, in milliseconds since
- * the Unix epoch: later ones are greater.
+ * Returns a UUID of version 7 (RFC 9562 §5.7). It begins with the time, in milliseconds since the
+ * Unix epoch, so later ones are greater.
  */
 export function uuid7(now: number, random: Random): string {
   const bytes = random(16);

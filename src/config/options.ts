@@ -1,24 +1,22 @@
 /**
- * The table of options: a row each, with its name, the values that it allows, its help and
- * its default. The command line, the variables, `createApp`, the help and the reference
- * follow from it.
+ * The table of options. The command line, the variables, `createApp`, the help and the reference
+ * are derived from its rows.
  */
 import { FatalError } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
 import { isLoopback, isNetwork } from '../base/network.ts';
 import { toHostName } from '../http/head.ts';
 
-/** A kind of value: how it is written, and which values are allowed. */
+/** A type of value. */
 export interface Kind<T> {
-  /** Stands for the value in the help, such as `PORT`. Empty for a switch, which has no value. */
+  /** The value's name in the help, such as `PORT`. Empty for a switch, which has no value. */
   readonly placeholder: string;
-  /** Which values are allowed, in words. */
+  /** The allowed values, in words. */
   readonly allowed: string;
-  /** Returns the value of a text; `undefined` if it is not allowed. */
+  /** Parses a value. Returns `undefined` if it is not allowed. */
   readonly parse: (text: string) => T | undefined;
 }
 
-/** One option. Flag, variable, help, checks and the reference's table follow from it. */
 export interface Option<T> extends Kind<T> {
   /** The flag without its dashes. */
   readonly name: string;
@@ -27,11 +25,11 @@ export interface Option<T> extends Kind<T> {
   /** One sentence without a full stop. */
   readonly help: string;
   readonly default: T;
-  /** The default as a person would type it, or what happens without the option; may be empty. */
+  /** The default as a person would type it, or its effect in words; may be empty. */
   readonly defaultText: string;
-  /** The option without which this one has no effect. */
+  /** An option that this one depends on. */
   readonly needs?: Option<unknown>;
-  /** The values that a program may give, if they are more than a person's. */
+  /** The values that a program may give, if it may give more than a person. */
   readonly inPrograms?: Kind<T>;
 }
 
@@ -40,13 +38,10 @@ export type ValuesOf<T> = {
   readonly [K in keyof T]: T[K] extends Option<infer V> ? V : never;
 };
 
-/**
- * A wrong use of Cairn. The message is one line that names the option and what is
- * allowed.
- */
+/** A misuse of Cairn. The message is one line that names the option and the allowed values. */
 export class OptionError extends FatalError {
   override readonly name = 'OptionError';
-  /** The name of the option. Absent if several are wrong together. */
+  /** Absent if several options are wrong together. */
   readonly option: string | undefined;
 
   constructor(message: string, option?: string) {
@@ -55,7 +50,6 @@ export class OptionError extends FatalError {
   }
 }
 
-/** Declares an option. */
 export function option<T>(
   name: string,
   help: string,
@@ -68,12 +62,12 @@ export function option<T>(
   return { ...kind, name, variable, help, default: fallback, defaultText, ...more };
 }
 
-/** Returns the same option without an environment variable. */
+/** Returns the option without its environment variable. */
 export function flagOnly<T>(given: Option<T>): Option<T> {
   return { ...given, variable: undefined };
 }
 
-/** Declares an option that is switched on by its flag, or by the value `true` of its variable. */
+/** Declares a switch, turned on by its flag or by the value `true` of its variable. */
 export function toggle(name: string, help: string): Option<boolean> {
   const values = new Map([
     ['true', true],
@@ -87,7 +81,6 @@ export function toggle(name: string, help: string): Option<boolean> {
   return option(name, help, kind, false);
 }
 
-/** One line of text. */
 export function text(
   placeholder: string,
   allowed = 'a text that is not empty',
@@ -96,7 +89,6 @@ export function text(
   return { placeholder, allowed, parse: (line) => (isAllowed(line) ? line : undefined) };
 }
 
-/** One of some words. */
 export function choice<const V extends string>(words: readonly V[]): Kind<V> {
   return {
     placeholder: words.join('|'),
@@ -105,7 +97,6 @@ export function choice<const V extends string>(words: readonly V[]): Kind<V> {
   };
 }
 
-/** A whole number. */
 export function integer(placeholder: string, min: number, max: number): Kind<number> {
   return {
     placeholder,
@@ -117,7 +108,7 @@ export function integer(placeholder: string, min: number, max: number): Kind<num
   };
 }
 
-/** Texts that are all different; on the command line with commas between them. */
+/** A list of distinct values, separated by commas on the command line. */
 function list(entry: Kind<string>): Kind<readonly string[]> {
   return {
     ...entry,
@@ -129,8 +120,8 @@ function list(entry: Kind<string>): Kind<readonly string[]> {
 }
 
 /**
- * Returns true if a text is an origin as browsers send it: scheme, host, and no default port. One on
- * loopback may have any port.
+ * True for an origin as browsers send it: scheme, host, and no default port. On loopback the port
+ * may be `*`, for any.
  */
 function isOrigin(entry: string): boolean {
   const origin = entry.replace(/:\*$/, '');
@@ -139,7 +130,7 @@ function isOrigin(entry: string): boolean {
   return isOne && (origin === entry || isLoopback(toHostName(new URL(origin).host)));
 }
 
-/** Returns true if a text is an address to which passwords and keys may be sent. */
+/** True for an address that may receive passwords and keys. */
 function isMember(line: string): boolean {
   if (!URL.canParse(line)) return false;
   const { protocol, host, origin } = new URL(line);
@@ -148,10 +139,10 @@ function isMember(line: string): boolean {
 }
 
 const isAddress = (line: string): boolean => /^[\w.:%-]+$/.test(line);
-/** Fewer different bytes are no random key, in whatever alphabet: half of 32 hexadecimal digits. */
+/** A random key has at least this many different bytes, whatever its alphabet. */
 const keyVarietyMin = 8;
 
-/** The secret that signs tokens, as HS256 needs it (RFC 7518 §3.2). */
+/** The secret that signs tokens (HS256, RFC 7518 §3.2). */
 export const signingKey: Kind<string> = {
   placeholder: 'SECRET',
   allowed:
@@ -188,23 +179,25 @@ const shareHosts = option(
   { needs: share },
 );
 
-/** The values of the options that the command line and `createApp` share. */
+/** Options that the command line and `createApp` share. */
 export interface Settings {
-  /** Lets administrators only, or anyone, create users. */
+  /** Lets only administrators, or anyone, create users. */
   readonly registration: 'closed' | 'open';
   /** `none` makes every caller an administrator, for prototypes on loopback. */
   readonly auth: 'required' | 'none';
-  /** Takes what clients of json-server send, too, and answers as it does; with `auth: 'none'`. */
+  /**
+   * Also accepts the requests of json-server's clients, and responds like it; with `auth: 'none'`.
+   */
   readonly dialect: 'json-server' | undefined;
   /** Web origins that may call, such as `https://app.example`. */
   readonly corsOrigins: readonly string[];
-  /** Serves devices on private networks too; with `auth: 'none'`. */
+  /** Also serves devices on private networks; with `auth: 'none'`. */
   readonly share: boolean;
-  /** Further names of this machine, under which `share` serves. */
+  /** More host names of this machine that `share` serves. */
   readonly shareHosts: readonly string[];
-  /** Addresses or networks, such as `10.0.0.0/8`, that tell of callers by `X-Forwarded-For`. */
+  /** Addresses or networks, such as `10.0.0.0/8`, whose `X-Forwarded-For` is believed. */
   readonly trustedProxies: readonly string[];
-  /** The path under which a proxy or a framework shows the app, such as `/api`. */
+  /** The path under which a proxy or a framework serves the app, such as `/api`. */
   readonly basePath: string;
   /** `max-age` of `Strict-Transport-Security` over HTTPS; a year if absent, 0 sends none. */
   readonly hstsSeconds: number;
@@ -212,15 +205,14 @@ export interface Settings {
   readonly passwordLengthMin: number;
   /** The exponent of scrypt's N for new password hashes; 15 if absent, 1 is cheap for tests. */
   readonly scryptCost: number;
-  /** Memory for records as it is counted, in MiB; beyond it writes that grow are refused (507). */
+  /** Memory for records in MiB, as Cairn counts it; beyond it growing writes get 507. */
   readonly memoryMax: number | undefined;
-  /** The most records that a caller who is not an administrator may own; beyond it 507. */
+  /** The most records that a caller other than an administrator may own; beyond it 507. */
   readonly recordsPerOwner: number | undefined;
   /** Refuses PUT, PATCH and DELETE without If-Match (428). */
   readonly requireIfMatch: boolean;
 }
 
-/** Their rows in the table. */
 export const settings: { readonly [K in keyof Settings]: Option<Settings[K]> } = {
   registration: option(
     'registration',
@@ -274,7 +266,7 @@ export const settings: { readonly [K in keyof Settings]: Option<Settings[K]> } =
     "exponent of scrypt's N for new password hashes",
     integer('EXPONENT', 14, 20),
     15,
-    // The tests of a program need not wait for a hash that resists attacks.
+    // A program's tests need no hashes that resist attacks.
     { inPrograms: integer('EXPONENT', 1, 20) },
   ),
   memoryMax: option(
@@ -293,7 +285,7 @@ export const settings: { readonly [K in keyof Settings]: Option<Settings[K]> } =
   requireIfMatch: toggle('require-if-match', 'refuse PUT, PATCH and DELETE without If-Match (428)'),
 };
 
-/** Every option of a server but those of a cluster, by the name of its value. */
+/** All options of a server, except those of a cluster, by the name of the value. */
 export const options = {
   host: option('host', 'address to listen on', address, '127.0.0.1'),
   port: option('port', 'port to listen on; 0 takes any free one', port, 3000),
@@ -331,7 +323,7 @@ const members = option(
 );
 const inCluster = { needs: members };
 
-/** The options of a node of a cluster. */
+/** The options of a cluster node. */
 export const clusterOptions = {
   members,
   prefix: option(
@@ -385,31 +377,34 @@ export const clusterOptions = {
   ),
 };
 
-/** The etcd in which the nodes of a cluster share their data. */
+/** The etcd through which the nodes of a cluster share their data. */
 export interface ClusterOptions {
-  /** Addresses of the members of etcd, such as `https://10.0.0.1:2379`. */
+  /** Client addresses of etcd, such as `https://10.0.0.1:2379`. */
   readonly members: readonly string[];
-  /** In PEM: the authority that signs the members' certificates, and this node's own. */
+  /**
+   * PEM texts: the authority that signs etcd's certificates, and this node's own certificate and
+   * key.
+   */
   readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string };
   /** A user of etcd. */
   readonly user?: { readonly name: string; readonly password: string } | undefined;
-  /** The beginning of all keys in etcd, which ends in a slash; `cairn/` if absent. */
+  /** The prefix of all keys in etcd, which ends in a slash; `cairn/` if absent. */
   readonly prefix?: string;
-  /** The time for which a node serves reads while etcd does not answer; 5,000 if absent. */
+  /** How long a node serves reads while etcd does not respond; 5,000 if absent. */
   readonly maxAgeMs?: number;
   /**
-   * `confirmed` asks etcd at each request with a cookie whether another node has ended its
-   * session; `recent`, the default, does not.
+   * `confirmed` asks etcd, for each request with a cookie, if another node has ended the session;
+   * `recent`, the default, does not.
    */
   readonly sessions?: 'recent' | 'confirmed';
 }
 
-/** Returns the values that `read` gives for the options of a table. */
+/** Reads every option of a table. */
 export function valuesOf<T extends Readonly<Record<string, Option<unknown>>>>(
   table: T,
   read: (option: Option<unknown>, name: string) => unknown,
 ): ValuesOf<T> {
   const values = Object.entries(table).map(([name, option]) => [name, read(option, name)] as const);
-  // Each member is what the option of its name allows, because `read` returns nothing else.
+  // `read` returns only what the option of that name allows.
   return Object.fromEntries(values) as ValuesOf<T>;
 }

@@ -19,15 +19,15 @@ import {
 /** Variables by name, as in `process.env`. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The sources of options: the flags, by their names without dashes, and the variables. */
+/** The sources of options: flags by name, without dashes, and variables. */
 export interface Given {
   readonly flags: ReadonlyMap<string, string>;
   readonly environment: Environment;
 }
 
 /**
- * Returns the variables of the process, which no other file reads. The secrets leave it, so that
- * no diagnostic report and no child process has them.
+ * Returns the process's environment, which no other file reads. Secrets are removed from it, so
+ * that diagnostic reports and child processes do not contain them.
  */
 export function takeEnvironment(): Environment {
   const environment = { ...process.env };
@@ -36,8 +36,8 @@ export function takeEnvironment(): Environment {
 }
 
 /**
- * Values that other users of the machine must not see. They come from a variable or from
- * a file that a variable names, never from a flag.
+ * Values that other users of the machine must not see. They come from a variable or from a file
+ * that a variable names, never from a flag.
  */
 export const secrets = {
   CAIRN_SECRET:
@@ -51,7 +51,6 @@ export type SecretName = keyof typeof secrets;
 
 /** The options and secrets of a server, checked. */
 export interface Config extends ValuesOf<typeof options> {
-  /** The settings that an app takes. */
   readonly settings: Settings;
   /** The files of the certificate and its key. */
   readonly tls: readonly [cert: string, key: string] | undefined;
@@ -62,7 +61,7 @@ export interface Config extends ValuesOf<typeof options> {
 
 /**
  * Reads all options and secrets of a server.
- * @throws OptionError that names the option and what is allowed
+ * @throws OptionError that names the option and the allowed values
  */
 export function readConfig(given: Given): Config {
   const read = (option: Option<unknown>): unknown => readOption(option, given);
@@ -85,14 +84,16 @@ export function readConfig(given: Given): Config {
   };
 }
 
-/** Returns the address that stands for all of this machine's, of both families if it has them. */
+/**
+ * Returns the address that listens on all interfaces, for both families if the machine has both.
+ */
 function everyAddress(): string {
   const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
   return all.some(({ family }) => family === 'IPv6') ? '::' : '0.0.0.0';
 }
 
 /**
- * Returns true if `--data` is typed. Then that directory is meant, also with the variables of a cluster.
+ * True if `--data` is typed, which overrides a cluster's variables.
  * @throws OptionError if `--cluster` is also typed
  */
 export function namesDirectory({ flags }: Given): boolean {
@@ -104,7 +105,7 @@ export function namesDirectory({ flags }: Given): boolean {
 }
 
 /**
- * Reads the options of a node; `undefined` without `--cluster`, and if `--data` is typed.
+ * Reads the options of a cluster node; `undefined` without `--cluster`, or if `--data` is typed.
  * @throws OptionError
  */
 export function readCluster(given: Given): ClusterOptions | undefined {
@@ -127,8 +128,8 @@ export function readCluster(given: Given): ClusterOptions | undefined {
 }
 
 /**
- * Returns two values that need each other; `undefined` without them.
- * @throws OptionError if only one is given
+ * Returns two values that need each other, or `undefined` if both are missing.
+ * @throws OptionError if one is missing
  */
 function both(
   names: string,
@@ -154,7 +155,7 @@ export function readOption<T>(option: Option<T>, given: Given): T {
   throw new OptionError(`Cannot use ${source}: it has no effect without --${needs.name}`);
 }
 
-/** Returns what is given for an option, and by what. An empty variable gives nothing. */
+/** Returns an option's text and its source. An empty variable counts as absent. */
 function givenFor(
   { name, variable = '' }: Option<unknown>,
   { flags, environment }: Given,
@@ -166,7 +167,7 @@ function givenFor(
 const oneListener =
   'read /metrics (with a key of "cairn user key"), /livez and /readyz at the port of the server';
 
-/** Options of earlier versions, and what to write instead. */
+/** Options of earlier versions, and the advice to give. */
 export const withdrawn: { readonly [name: string]: string } = {
   'ops-port': oneListener,
   'ops-host': oneListener,
@@ -174,13 +175,13 @@ export const withdrawn: { readonly [name: string]: string } = {
   again: 'move the directory db.data aside, and start again',
 };
 
-/** Returns what to write instead of a variable that is not an option, after a semicolon. */
+/** Returns the advice for a withdrawn variable, after a semicolon. */
 function findReplacement(variable: string): string | undefined {
   const name = variable.slice('CAIRN_'.length).toLowerCase().replaceAll('_', '-');
   return Object.hasOwn(withdrawn, name) ? `; ${withdrawn[name]}` : undefined;
 }
 
-/** Returns a warning for each variable that is named like an option and is none. */
+/** Returns a warning for each unknown variable that is named like an option. */
 export function unknownVariables(environment: Environment): string[] {
   const known = new Set([
     ...Object.values({ ...options, ...clusterOptions }).map(({ variable }) => String(variable)),
@@ -197,8 +198,8 @@ export function unknownVariables(environment: Environment): string[] {
 }
 
 /**
- * Reads a secret, and never quotes it.
- * @throws OptionError if it is given twice, or the file or the length of a key is wrong
+ * Reads a secret. Errors never quote it.
+ * @throws OptionError if it is given twice, or its file or a key's length is wrong
  */
 export function readSecret(name: SecretName, { environment }: Given): string | undefined {
   const value = environment[name] || undefined;
