@@ -50,7 +50,7 @@ export interface User {
   readonly role: string;
 }
 
-/** The fields of a new user. Without a password the user cannot sign in. */
+/** A new user. Without a password, the user cannot sign in. */
 export interface UserInput {
   readonly name: string;
   readonly email: string;
@@ -60,11 +60,10 @@ export interface UserInput {
 }
 
 export interface UserPatch extends Partial<UserInput> {
-  /** Where `as` is the user itself, a new password or e-mail address needs it. */
+  /** Required for a new password or e-mail address if `as` is the user. */
   readonly currentPassword?: string | undefined;
 }
 
-/** The users, as a collection. */
 export interface ProgramUsers extends ProgramCollection<
   UserInput,
   User,
@@ -72,61 +71,64 @@ export interface ProgramUsers extends ProgramCollection<
   Readonly<Record<string, string | number | readonly (string | number)[] | undefined>>,
   Reversible<keyof User>
 > {
-  /** Sets a password, and ends the sessions of the user. @throws CairnError as `change` */
+  /** Sets a password and ends the user's sessions. @throws CairnError as `change` */
   setPassword(id: number, password: string, options?: WriteOptions): Promise<void>;
 }
 
 /** The state of an app. */
 export interface AppStatus {
   readonly state: StoreState;
-  /** Why it should get no requests now; `undefined` if it should. */
+  /** Why the app should get no requests now; `undefined` if it should. */
   readonly unready: Unready | undefined;
   readonly load: Load;
   /** The number of records in all collections. */
   readonly records: number;
-  /** The certificate of new TLS connections, in PEM; `undefined` without TLS. */
+  /** The certificate for new TLS connections, in PEM; `undefined` without TLS. */
   readonly certificate: string | undefined;
 }
 
 /**
- * An application. It listens on ports of its own, answers for an existing server, or
- * answers requests without a port.
+ * An application. It listens on its own ports, serves an existing server, or answers requests
+ * without a port.
  */
 export interface App {
   /**
-   * Listens on a port of its own, on 127.0.0.1 if `host` is absent, and returns the port.
+   * Listens on its own port, on 127.0.0.1 unless `host` is present, and returns the port.
    * @throws OptionError, and the errors of binding
    */
   listen(
     options: Omit<ListenOptions, 'host'> & { readonly host?: string | undefined },
   ): Promise<number>;
-  /** Answers for an existing `node:http` server: `createServer(app.handler)`. */
+  /** Serves an existing `node:http` server: `createServer(app.handler)`. */
   readonly handler: (incoming: IncomingMessage, outgoing: ServerResponse) => void;
   /**
-   * Answers without a port. @throws OptionError
+   * Answers a request without a port.
    *
+   * @throws OptionError
    * @example
    *     const { status, body } = await app.inject({ target: '/tasks?done=false' });
    */
   inject(request: PlainRequest): Promise<PlainReply>;
   /**
-   * Answers a request of the Web's kind. @throws OptionError; TypeError for a body that was read
+   * Answers a Fetch API `Request`.
    *
+   * @throws OptionError; TypeError if its body has been read
    * @example
    *     const response = await app.fetch(new Request('http://cairn/tasks'));
    */
   fetch(request: Request, options?: FetchOptions): Promise<Response>;
   /**
-   * Stops, answers the requests in flight, waits for `afterWrite`, writes snapshots and releases the
-   * directory.
+   * Stops: answers the requests in flight, waits for `afterWrite`, writes snapshots and releases
+   * the directory.
    */
   close(): Promise<void>;
-  /** The same as `close`, for `await using`. */
+  /** `close`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void>;
 
   /**
-   * A declared collection, by its declaration or its name. @throws OptionError
+   * Finds a declared collection by its declaration or name.
    *
+   * @throws OptionError
    * @example
    *     const { id } = await app.collection(tasks).create({ title: 'Water the plants' });
    *     const page = await app.collection(tasks).list({ where: { done: false }, sort: '-title' });
@@ -134,15 +136,16 @@ export interface App {
   collection<const C extends string | { readonly name: string }>(
     collection: C,
   ): DeclaredCollection<Input<C>, Output<C>, Patch<C>, Where<C>, SortTerm<C>>;
-  /** A single resource, by its declaration or its name. @throws OptionError */
+  /** Finds a single resource by its declaration or name. @throws OptionError */
   single<const C extends string | { readonly name: string }>(
     single: C,
   ): ProgramSingle<Single<C, Input<C>>, Single<C, Output<C>>, Single<C, Patch<C>>>;
-  /** The users. @throws OptionError if there are none */
+  /** @throws OptionError if the app has no users */
   readonly users: ProgramUsers;
   /**
-   * Returns the entity tag of a record, for `ifVersion`. @throws OptionError for no record of this app
+   * Returns a record's entity tag, for `ifVersion`.
    *
+   * @throws OptionError unless the record is from this app
    * @example
    *     const task = app.collection(tasks).get(1);
    *     if (task === undefined) return;
@@ -151,9 +154,11 @@ export interface App {
    */
   versionOf(record: object): string;
   /**
-   * Runs `work` as one transaction: all or nothing. It may run more than once, and must do nothing
-   * else. @throws TypeError within another transaction, and for a promise; what `work` throws
+   * Runs `work` as one transaction: all or nothing. It may run more than once and must do nothing
+   * else.
    *
+   * @throws TypeError inside another transaction, and if `work` returns a promise; whatever
+   *   `work` throws
    * @example
    *     const count = await app.write((tx) => {
    *       tx.collection(tasks).change(1, { done: true });
@@ -162,9 +167,9 @@ export interface App {
    */
   write<T extends NoPromise>(work: (tx: ProgramTransaction) => T, options?: As): Promise<T>;
   /**
-   * Returns who sends a request, of `node:http` or of the Web's kind.
-   * @throws CairnError for credentials that are not valid, and for a cookie from another site
+   * Returns the caller of a request from `node:http` or of the Fetch API.
    *
+   * @throws CairnError for invalid credentials, and for a cookie from another site
    * @example
    *     const caller = await app.authenticate(request);
    *     const { records } = await app.collection(tasks).list({ as: caller });
@@ -172,16 +177,15 @@ export interface App {
   authenticate(request: IncomingMessage | Request): Promise<Caller>;
   status(): AppStatus;
 
-  /** Reads the key file again. @throws KeyRingError; the previous keys stay in use */
+  /** Reads the key file again. @throws KeyRingError; the previous keys then stay in use */
   reloadKeys(): Promise<void>;
-  /** Replaces the certificate. @throws the errors of node:tls; the previous one stays */
+  /** Replaces the certificate. @throws the errors of node:tls; the previous one then stays */
   renewTls(tls: TlsTexts): void;
 }
 
 /**
- * Declares a route of your own, a row of the route table: authentication, validation, limits, log,
- * metrics and the OpenAPI document are as for every other row.
- * `createApp` checks it.
+ * Declares your own route. Authentication, validation, limits, log, metrics and the OpenAPI
+ * document treat it like every other route.
  *
  * @example
  *     const finish = defineRoute({
@@ -203,12 +207,11 @@ export function defineRoute<
 }
 
 /**
- * Opens the store and puts the application together. Without a `directory`, all is in memory.
+ * Opens the store and creates the application. Without a `directory`, everything is in memory.
  *
  * @example
  *     const app = await createApp({ directory: './data', collections: [tasks], auth: 'required' });
  *     const port = await app.listen({ port: 8080 });
- *
  * @throws StoreDamageError, LockedError or KeyRingError if the directory cannot be used;
  *   OptionError for an option that is unknown or not allowed, or contradicts itself or another one;
  *   CairnError `validation_failed` for an administrator that breaks a rule
@@ -217,7 +220,7 @@ export async function createApp(options: AppOptions = {}): Promise<App> {
   return (await openProgram(options)).app;
 }
 
-/** Does as `createApp`, and returns the inside as well, which no program gets. */
+/** Does the same as `createApp`, and also returns the internals that tests need. */
 export async function openProgram(
   options: AppOptions = {},
 ): Promise<{ readonly app: App; readonly inside: Application }> {
@@ -256,7 +259,7 @@ function assembleApp(inside: Application, records: Records): App {
       server.notifyIdle();
     }
   };
-  // Not spread, because `users` is read only if there are users.
+  // Not spread, because reading `users` throws if the app has none.
   return Object.assign(records, {
     async listen(options: Parameters<App['listen']>[0]) {
       checkMembers('app.listen', options, { port: 'any', host: 'any', tls: 'object' });
@@ -301,10 +304,9 @@ function checkTls(tls: TlsTexts): void {
       throw new OptionError(`Cannot use tls: ${name} must be given`, 'tls');
 }
 
-/** The row that `app.authenticate` authenticates for. */
+/** The access rule that `app.authenticate` checks. */
 const credentials = { access: 'optional' } as const;
 
-/** Returns what reads and writes records. */
 function createRecords(program: Program, { operations }: Application): Records {
   const { data } = program;
   const ofUsers = new ProgramOperations(operations.users, program);
@@ -340,8 +342,7 @@ function createRecords(program: Program, { operations }: Application): Records {
       return program.begin(() => data.writes.write(principal, synchronous));
     },
   };
-  // The records of a collection are as its declaration says, which the store has checked: the
-  // types that follow from it hold.
+  // The store has checked the records against the declarations, so their types hold.
   return records as unknown as Records;
 }
 

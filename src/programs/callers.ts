@@ -4,25 +4,26 @@ import { OptionError } from '../config/options.ts';
 import type { UserRecord } from '../accounts/records.ts';
 import type { Collection } from '../store/store.ts';
 
-/** A caller. `app.authenticate` resolves to it, and `as` takes it. */
+/** A caller: the result of `app.authenticate`, and a value of `as`. */
 export interface Caller {
-  /** `local`: the program itself, and everybody on this machine with `auth: 'none'`. */
+  /** `local`: the program itself, and every caller with `auth: 'none'`. */
   readonly kind: 'anonymous' | 'local' | 'bearer' | 'session' | 'key';
-  /** The id of the user. Absent for a caller without credentials. */
+  /** The user's id. Absent without credentials. */
   readonly user?: number;
   readonly role?: string;
 }
 
-/** The caller that a call is made for. */
 export interface As {
-  /** A caller, or the id of a user. Absent: the program itself, which may do everything. */
+  /**
+   * The caller, or a user's id, to act for. If absent, the program acts itself and may do
+   * everything.
+   */
   readonly as?: Caller | number;
 }
 
 const principals = new WeakMap<object, Principal>();
 const callers = new WeakMap<Principal, Caller>();
 
-/** Returns a principal as programs see it. */
 export function toCaller(principal: Principal): Caller {
   const known = callers.get(principal);
   if (known !== undefined) return known;
@@ -38,9 +39,9 @@ export function toCaller(principal: Principal): Caller {
 }
 
 /**
- * Returns who a call is made for.
- * @throws OptionError if `as` is present and is neither a caller nor an id, so that nobody becomes
- *   the program by mistake; CairnError `actor_changed` for a user who is not there
+ * Returns the principal that a call acts for.
+ * @throws OptionError if `as` is present and is neither a caller nor an id, so that nobody
+ *   becomes the program by mistake; CairnError `actor_changed` if the user is gone
  */
 export function findPrincipal(options: As, users: Collection<UserRecord>): Principal {
   if (!('as' in options)) return localAdministrator;

@@ -19,36 +19,38 @@ import type { StoredRecord, Transaction } from '../store/store.ts';
 import { findPrincipal, type As } from './callers.ts';
 import { checkMembers, toId, toJson, toName, refuseMore, type MemberKinds } from './given.ts';
 
-/** The conditions of a change. */
 export interface WriteOptions extends As {
-  /** The version that is changed, of `app.versionOf`. Another one: `precondition_failed`. */
+  /**
+   * The revision to change, from `app.versionOf`. If the record has another, the write fails with
+   * `precondition_failed`.
+   */
   readonly ifVersion?: string | undefined;
 }
 
-/** Which records are listed. `S` are the terms of the order. */
+/** The records to list. `S` are the terms of `sort`. */
 export interface ListOptions<W, S extends string = string> extends As {
   readonly where?: W | undefined;
-  /** Fields, each once; "-" before a name reverses it. Absent: in the order of creation. */
+  /** Fields, each at most once; "-" before a name reverses it. Default: the order of creation. */
   readonly sort?: S | readonly S[] | undefined;
-  /** At most 1,000, which is the default. */
+  /** At most 1,000, the default. */
   readonly limit?: number | undefined;
-  /** `next` of the page before. */
+  /** `next` of the previous page. */
   readonly after?: string | undefined;
-  /** True to count all records that pass the filters. */
+  /** True to also count all matching records. */
   readonly total?: boolean | undefined;
 }
 
 export interface ListPage<O> {
   readonly records: readonly O[];
-  /** The value of `after` for the next page; `undefined` on the last page. */
+  /** The `after` of the next page; `undefined` on the last page. */
   readonly next: string | undefined;
-  /** Absent unless it was asked for. */
+  /** Present if `total` was asked for. */
   readonly total?: number;
 }
 
 /**
- * A collection for a program: with the validation, references and hooks of requests. With `as`, it
- * has their access rules, too. Records are as callers see them.
+ * A collection for a program, with the validation, references and hooks of requests. With `as`,
+ * access rules apply as well. Records have the form that callers see.
  */
 export interface ProgramCollection<
   I = JsonObject,
@@ -58,28 +60,27 @@ export interface ProgramCollection<
   S extends string = string,
 > {
   readonly name: string;
-  /** `undefined` if there is no record with this id. @throws CairnError if `as` may not read */
+  /** Returns `undefined` if no record has this id. @throws CairnError if `as` may not read */
   get(id: number | string, options?: As): O | undefined;
-  /** A page. @throws CairnError `invalid_query` for a filter that is not known */
+  /** Returns a page. @throws CairnError `invalid_query` for an unknown filter */
   list(options?: ListOptions<W, S>): Promise<ListPage<O>>;
-  /** All records, page by page. Records that are written meanwhile may be among them. */
+  /** Iterates over all records, page by page, possibly including records written meanwhile. */
   all(options?: Omit<ListOptions<W, S>, 'after' | 'total'>): AsyncGenerator<O, void, undefined>;
-  /** Returns the number of records that pass the filters. */
+  /** Counts the matching records. */
   count(options?: Pick<ListOptions<W>, 'where'> & As): number;
   /** @throws CairnError `validation_failed`, `not_unique`, and the errors of every write */
   create(record: I, options?: As): Promise<O>;
-  /** Replaces a record as PUT does. @throws CairnError as `change` */
+  /** Replaces a record, like PUT. @throws CairnError as `change` */
   replace(id: number | string, record: I, options?: WriteOptions): Promise<O>;
   /**
-   * Applies a merge patch (RFC 7396). @throws CairnError as `create`, and `not_found`,
-   *   `precondition_failed`
+   * Applies a merge patch (RFC 7396).
+   * @throws CairnError as `create`, and `not_found`, `precondition_failed`
    */
   change(id: number | string, patch: P, options?: WriteOptions): Promise<O>;
   /** @throws CairnError `not_found`, `still_referenced`, and the errors of every write */
   remove(id: number | string, options?: WriteOptions): Promise<void>;
 }
 
-/** A declared collection, with many records created at once. */
 export interface DeclaredCollection<
   I = JsonObject,
   O = JsonObject,
@@ -91,18 +92,18 @@ export interface DeclaredCollection<
   createMany(records: readonly I[], options?: As): Promise<O[]>;
 }
 
-/** A single resource for a program. With `as`, it has the access rules of requests. */
+/** A single resource for a program. With `as`, access rules apply. */
 export interface ProgramSingle<I = JsonValue, O = JsonValue, P = JsonValue> {
   readonly name: string;
-  /** `undefined` until it is first set. @throws CairnError if `as` may not read */
+  /** Returns `undefined` until it is first set. @throws CairnError if `as` may not read */
   get(options?: As): O | undefined;
-  /** Sets it as PUT does. @throws CairnError as `change` of a collection */
+  /** Sets it, like PUT. @throws CairnError as `change` of a collection */
   replace(value: I, options?: WriteOptions): Promise<O>;
   /** Applies a merge patch (RFC 7396). @throws CairnError as `change` of a collection */
   change(patch: P, options?: WriteOptions): Promise<O>;
 }
 
-/** The methods, with the operation that decides who may call them, and their options. */
+/** The methods, each with its options and the operation whose access rule applies. */
 const asOption = { as: 'any' } as const;
 const writeOptions = { ...asOption, ifVersion: 'text' } as const;
 const countOptions = { ...asOption, where: 'object' } as const;
@@ -121,17 +122,16 @@ const methods = {
   remove: ['remove', writeOptions],
 } as const satisfies { readonly [name: string]: readonly [string, MemberKinds] };
 
-/** A declared collection or a single resource, with its operations. */
 export interface Found {
   readonly declared: Declared;
   readonly operations: ProgramOperations;
 }
 
-/** A program's view of an app: its collections, its callers and its transactions. */
+/** An app as a program uses it: its collections, callers and transactions. */
 export class Program {
   readonly data: Data;
   readonly pool: ListPool;
-  /** The versions of the records that the program was given. */
+  /** The revisions of records that the program has received. */
   readonly versions = new WeakMap<object, string>();
   readonly #all: ReadonlyMap<string, Found>;
 
@@ -146,7 +146,7 @@ export class Program {
     this.#all = new Map(all.flat());
   }
 
-  /** Finds a collection, or a single resource, by its declaration or its name. @throws OptionError */
+  /** Finds a collection or a single resource by its declaration or name. @throws OptionError */
   find(kind: 'collection' | 'single', given: unknown): Found {
     const name = toName(given);
     const found = this.#all.get(name);
@@ -159,12 +159,15 @@ export class Program {
     throw new OptionError(`Cannot use ${kind} "${name}": ${advice}`, kind);
   }
 
-  /** Returns who a call is made for. @throws OptionError */
+  /** @throws OptionError */
   findPrincipal(options: As): Principal {
     return findPrincipal(options, this.data.users.records);
   }
 
-  /** Begins a write in a transaction of its own. @throws TypeError within a transaction, at once */
+  /**
+   * Begins a write in its own transaction.
+   * @throws TypeError inside a transaction, synchronously
+   */
   begin<T>(write: () => Promise<T>): Promise<T> {
     if (this.data.writes.isWorking) throw new TypeError(nested);
     return write();
@@ -174,12 +177,14 @@ export class Program {
 const nested =
   'Cannot begin a write within a transaction: write by its tx, or return from a hook what it sets';
 
-/** The operations on one collection as a program calls them, within its transactions and without. */
+/**
+ * The operations on one collection as a program calls them, inside its transactions and outside.
+ */
 export class ProgramOperations {
-  /** The operations that requests use as well. */
+  /** The operations of requests. */
   readonly served: Operations;
   readonly program: Program;
-  /** Outside of its transactions. Users have no `createMany`. */
+  /** For use outside transactions. Users have no `createMany`. */
   readonly collection: Sending;
 
   constructor(served: Operations, program: Program) {
@@ -189,7 +194,7 @@ export class ProgramOperations {
     this.collection = Object.freeze({ name, ...createReads(this), ...createWrites(this) });
   }
 
-  /** Returns a record as programs see it. If it is an object, it has a version. */
+  /** Returns a record as programs see it. An object has a revision. */
   shown(record: StoredRecord): JsonValue {
     const value = toShown(this.served.collection.fields, record);
     if (typeof value === 'object' && value !== null)
@@ -198,8 +203,9 @@ export class ProgramOperations {
   }
 
   /**
-   * Returns who calls a method, and may. In a transaction that is its `principal`, and there is no
-   * `as`. @throws OptionError; CairnError where the caller has no access
+   * Returns the principal of a call, once its access is checked. In a transaction, `principal`
+   * takes the place of `as`.
+   * @throws OptionError; CairnError if the caller has no access
    */
   admit(
     method: keyof typeof methods,
@@ -224,7 +230,7 @@ export class ProgramOperations {
     return { principal, id: toId(id), precondition };
   }
 
-  /** Returns the filters, the order and the place of a list. @throws CairnError `invalid_query` */
+  /** @throws CairnError `invalid_query` */
   query(options: ListOptions<object>, principal: Principal): ListQuery {
     const { where = {}, sort, limit = limits.pageRecordsMax, after } = options;
     const parameters = new Map([['limit', [String(limit)]]]);
@@ -239,7 +245,7 @@ export class ProgramOperations {
   }
 }
 
-/** The parameters of a list that have options of their own. */
+/** The list parameters that are options of their own. */
 const listOwn = ['limit', 'offset', 'cursor', 'sort', 'fields', 'embed'];
 
 /** @throws OptionError for anything but a text, a number or a boolean */
@@ -252,10 +258,10 @@ function toTexts(name: string, given: unknown): string[] {
   return all.map(String);
 }
 
-/** Records of any type, because they are checked. */
+/** Records of any type, because the code checks them. */
 type Sending = DeclaredCollection<unknown, JsonValue, unknown>;
 
-/** Returns a single resource, which is the record with the only id. */
+/** Turns a collection with one record into a single resource. */
 export function toSingle(all: {
   get(id: number, options?: As): unknown;
   replace(id: number, value: unknown, options?: WriteOptions): unknown;
@@ -305,7 +311,7 @@ function createReads(
       operations.admit('all', options);
       let after: string | undefined;
       do {
-        // A copy has only own members, and `as` may be inherited.
+        // A spread copies only own members, and `as` may be inherited.
         const asker = 'as' in options && { as: options.as };
         const page: ListPage<JsonValue> = await list({ ...options, ...asker, after });
         yield* page.records;
@@ -329,7 +335,6 @@ function createReads(
   };
 }
 
-/** A write that was checked. */
 interface Plan<T> {
   readonly principal: Principal;
   /** Does slow work before the transaction. */
@@ -402,5 +407,5 @@ function createWrites(
   };
 }
 
-/** A list of a program is waited for. */
+/** Lists of a program are never cancelled. */
 const never = new AbortController().signal;

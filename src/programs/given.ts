@@ -5,9 +5,9 @@ import { didYouMean } from '../base/search.ts';
 import { OptionError } from '../config/options.ts';
 import { isObject } from '../schema/declaration.ts';
 
-/** The checks of what a program passes, which may be plain JavaScript. */
+/** Checks values that a program passes, which may be plain JavaScript. */
 
-/** The kind of each member, which may also be undefined. */
+/** The kind of each member. Each may also be undefined. */
 export interface MemberKinds {
   readonly [name: string]: keyof typeof kinds;
 }
@@ -26,7 +26,7 @@ const kinds = {
 
 /**
  * Checks that `given` is an object with only the members of `what`, each of its kind.
- * @throws OptionError that names the member: it would have no effect, or another one than is meant
+ * @throws OptionError that names the member, which would have no effect or an unintended one
  */
 export function checkMembers(
   what: string,
@@ -49,13 +49,16 @@ export function checkMembers(
   }
 }
 
-/** @throws OptionError for a further argument, such as an `as` after the options: it has no effect */
+/**
+ * @throws OptionError for a further argument, such as an `as` after the options, which would have
+ *   no effect
+ */
 export function refuseMore(what: string, more: readonly never[]): void {
   if (more.length > 0)
     throw new OptionError(`Cannot use more arguments: ${what} takes one object of options`, what);
 }
 
-/** Returns the name of a collection that is given by its declaration or its name. */
+/** Returns a collection's name from its declaration or its name. */
 export const toName = (given: unknown): string => String(isObject(given) ? given['name'] : given);
 
 /** @throws OptionError for anything but a number or a text */
@@ -65,13 +68,13 @@ export function toId(id: unknown): RecordId {
 }
 
 /**
- * Returns a value as JSON, without members that are undefined.
- * @throws TypeError for what JSON has not, such as a Date, with its place
+ * Returns a value as JSON, without undefined members.
+ * @throws TypeError that locates a value JSON lacks, such as a Date
  */
 export function toJson(value: unknown, at = '', depth = 1): JsonValue {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
   if (typeof value === 'number' && Number.isFinite(value)) return value;
-  // As deep as requests go, which ends what refers to itself.
+  // The depth of requests. The limit also ends circular values.
   if (depth > limits.jsonDepthMax)
     throw new TypeError(`Cannot write the value: it is deeper than ${limits.jsonDepthMax} levels`);
   const within = (name: string | number, one: unknown): JsonValue =>
@@ -85,7 +88,7 @@ export function toJson(value: unknown, at = '', depth = 1): JsonValue {
   throw new TypeError(`Cannot write the value at "${at}": it is not JSON${advice}`);
 }
 
-/** Returns a value as JSON text. @throws TypeError as `toJson` */
+/** @throws TypeError as `toJson` */
 export const jsonText = (value: unknown): string => JSON.stringify(toJson(value));
 
 /** True if an object has no class. */
@@ -94,10 +97,9 @@ export function isPlain(value: object): boolean {
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
-/** True if a value is a promise of any class. */
 export const isThenable = (value: unknown): boolean => typeof Object(value).then === 'function';
 
-/** @throws TypeError for a promise: its rejection must not end the process */
+/** @throws TypeError for a promise, after making sure that its rejection cannot end the process */
 export function refusePromise(value: unknown, what: string): void {
   if (!isThenable(value)) return;
   Promise.resolve(value).catch(() => undefined);

@@ -20,31 +20,33 @@ import { toCaller, type Caller } from './callers.ts';
 import type { NoPromise, Output, ReferenceName } from './types.ts';
 import { findReferring, type Members } from './write.ts';
 
-/** One write to a collection, with the record as callers see it. */
+/** A write to one collection, with its records as callers see them. */
 export interface Change<O = JsonObject> {
   readonly collection: string;
   readonly operation: 'create' | 'update' | 'remove';
   readonly id: number | string;
-  /** The caller that it is written for. */
   readonly caller: Caller;
   /** `undefined` for `create`. */
   readonly before: O | undefined;
   /** `undefined` for `remove`. */
   readonly after: O | undefined;
-  /** This change with the types of a declared collection; `undefined` if it is of another one. */
+  /**
+   * Returns this change with the types of a declared collection; `undefined` if it is in another
+   * one.
+   */
   of<const C extends { readonly name: string }>(collection: C): Change<Output<C>> | undefined;
 }
 
-/** Reads other records as the transaction leaves them, without regard to access. */
+/** Reads other records in their state within the transaction, regardless of access. */
 export interface Read {
-  /** The record of a declared collection as callers see it; `undefined` if there is none. */
+  /** A record of a declared collection as callers see it; `undefined` if there is none. */
   get<const C extends string | { readonly name: string }>(
     collection: C,
     id: number | string,
   ): Output<C> | undefined;
   /**
-   * The records of a collection that refer to this id by `field`. Each is read when it is asked
-   * for. More than 50,000 are a fault.
+   * The records of a collection whose `field` refers to this id, read as they are used.
+   * @throws InvariantError for more than 50,000
    */
   referring<const C extends string | { readonly name: string }>(
     collection: C,
@@ -54,19 +56,21 @@ export interface Read {
 }
 
 /**
- * Rules and reactions of an embedder. They see writes alone: a request that is answered with the
- * reply kept for its `Idempotency-Key` writes nothing, and reaches no hook.
+ * Rules and reactions of a program. Hooks run only for writes: a request that gets the stored
+ * response to its `Idempotency-Key` writes nothing.
  */
 export interface Hooks {
   /**
-   * Runs inside the transaction. It must be synchronous and change nothing. It may return fields to
-   * set, as a merge patch (RFC 7396), which are validated as those of a request: not of users, and
-   * not ids and timestamps. What it is given is frozen. With several servers on one store, it may
-   * run more than once for a write. An error that it throws refuses the write with 422: a CairnError
-   * `validation_failed`, `write_refused` or `conflict` (409) as it is, any other error as
-   * `write_refused` with its message. A TypeError, ReferenceError, RangeError, InvariantError or OptionError,
-   * such as for a collection that is not there to read, is a bug: it is answered 500, and logged.
-   * Either undoes the whole transaction, even if the work of `app.write` catches it.
+   * Runs inside the transaction, synchronously, and must change nothing. It may return fields to
+   * set, as a merge patch (RFC 7396), validated like a request's: not ids, timestamps or fields of
+   * users. Its arguments are frozen. With several servers on one store, it may run more than once
+   * for a write.
+   *
+   * An error refuses the write and undoes the whole transaction, even if the work of `app.write`
+   * catches it. A CairnError `validation_failed`, `write_refused` or `conflict` (409) is the
+   * response itself; any other error becomes `write_refused` (422) with its message. A TypeError,
+   * ReferenceError, RangeError, InvariantError or OptionError is a bug: the response is 500, and
+   * the error is logged.
    *
    * @example
    *     const hooks: Hooks = {
@@ -79,16 +83,16 @@ export interface Hooks {
   readonly beforeWrite?:
     ((change: Change, read: Read) => (object & NoPromise) | undefined | void) | undefined;
   /**
-   * Runs when the write is durable and visible. It cannot undo the write; errors are logged.
-   * Callers do not wait for it; `close` does, for at most 30 s.
+   * Runs once the write is durable and visible. It cannot undo the write, and its errors are
+   * logged. Callers do not wait for it; `close` does, for up to 30 s.
    */
   readonly afterWrite?: ((change: Change) => void | Promise<void>) | undefined;
 }
 
 /**
- * Returns what calls `hooks` with the changes of declared collections and of users. `onError`
- * receives the errors of `afterWrite`.
- * @throws OptionError for anything but hooks
+ * Calls `hooks` with the changes of declared collections and of users. `onError` receives the
+ * errors of `afterWrite`.
+ * @throws OptionError unless these are hooks
  */
 export function hooked(
   hooks: Hooks,
@@ -113,7 +117,7 @@ export function hooked(
       const late = timers.sleep(limits.drainTimeoutMs, undefined, { signal: stop.signal }).then(
         () => {
           onError(new Error(lateMessage));
-          // A stop looks twice, and waits for them once.
+          // A stop checks twice, and waits for them once.
           running.clear();
         },
         () => undefined,
@@ -124,7 +128,10 @@ export function hooked(
   };
 }
 
-/** Plain JavaScript may give anything. An instance of a class may have other members. @throws OptionError */
+/**
+ * Plain JavaScript may pass anything. An instance of a class may have other members.
+ * @throws OptionError
+ */
 function checkHooks(hooks: Hooks): void {
   const { beforeWrite, afterWrite } = Object(hooks);
   const isOwn = isObject(hooks) && !isPlain(hooks);
@@ -147,12 +154,12 @@ function createObserver(
       const shape = declared?.fields ?? (name === 'users' ? userFields : undefined);
       // Sessions, API keys and kept replies reach no hook.
       if (shape === undefined) return undefined;
-      // First beforeWrite sees the change as it was asked for, and refuses it by throwing.
+      // beforeWrite sees the requested change first, and may refuse it by throwing.
       const asked = toChange(pending, shape, principal);
       const fields = runBeforeWrite(hooks, asked, read);
-      // Then the fields that it returned are validated; their record replaces the pending one.
+      // The fields that it returned are validated; the resulting record replaces the pending one.
       const record = fields && amend(tx, principal, declared, pending, fields);
-      // Once the commit is durable, afterWrite sees the change as it was written.
+      // Once the commit is durable, afterWrite sees the change as written.
       const change = record ? toChange({ ...pending, record }, shape, principal) : asked;
       if (hooks.afterWrite !== undefined) tx.onCommit(() => begin(change));
       return record;
@@ -175,11 +182,11 @@ function toChange(
     after: after && frozen(toShown(shape, after)),
     of: (one: unknown) => (toName(one) === collection.name ? change : undefined),
   };
-  // Its records are as the declaration of its collection says.
+  // The store has checked its records against the declaration.
   return Object.freeze(change) as Change;
 }
 
-/** Freezes a value with all that is in it, so that setting a member is a TypeError. */
+/** Freezes a value deeply, so that setting a member is a TypeError. */
 function frozen<T extends JsonValue>(value: T): T {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
   for (const one of Object.values(value)) frozen<JsonValue>(one);
@@ -187,7 +194,7 @@ function frozen<T extends JsonValue>(value: T): T {
 }
 
 /**
- * Returns the record that a change has put, with the fields that a hook sets.
+ * Returns a pending record with the fields that a hook sets.
  * @throws CairnError `validation_failed`, `not_unique`
  */
 function amend(
@@ -210,7 +217,6 @@ function amend(
   return { id: record.id, revision: record.revision, ...Object.fromEntries(kept), ...values };
 }
 
-/** Returns what a hook reads. */
 function createRead(tx: Transaction, registry: Registry): Read {
   const of = (given: unknown): Declared => {
     const name = toName(given);
@@ -230,11 +236,11 @@ function createRead(tx: Transaction, registry: Registry): Read {
       return findReferring(tx, declared, field, id, shown);
     },
   };
-  // The store has checked records by the declarations, from which the types follow.
+  // The store has checked the records against the declarations, so their types hold.
   return read as Read;
 }
 
-/** Runs `beforeWrite`, and returns the fields that it sets. @throws the error that refuses the write */
+/** Runs `beforeWrite` and returns the fields to set. @throws the error that refuses the write */
 function runBeforeWrite(hooks: Hooks, change: Change, read: Read): object | undefined {
   let returned: unknown;
   try {
@@ -250,8 +256,7 @@ function runBeforeWrite(hooks: Hooks, change: Change, read: Read): object | unde
   }
   if (returned === undefined) return undefined;
   if (isObject(returned) && !('then' in returned)) return returned;
-  // A hook in plain JavaScript may return a promise. Its rejection must not end the
-  // process.
+  // A hook in plain JavaScript may return a promise. Its rejection must not end the process.
   Promise.resolve(returned).catch(() => undefined);
   throw new InvariantError(
     'beforeWrite must be synchronous, and return the fields to set or nothing',

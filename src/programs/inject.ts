@@ -15,28 +15,25 @@ export interface PlainRequest {
   readonly target: string;
   readonly headers?: Readonly<Record<string, string>> | undefined;
   readonly body?: string | Uint8Array | undefined;
-  /** The caller's address; `127.0.0.1` if absent. */
+  /** The caller's address. Default: `127.0.0.1`. */
   readonly address?: string | undefined;
-  /** Ends a reply that has no end, such as the reply to `GET /changes`. */
+  /** Ends a response that would not end by itself, such as that to `GET /changes`. */
   readonly signal?: AbortSignal | undefined;
-  /** Called with each piece of a streamed body as it comes. `body` is then empty. */
+  /** Receives the pieces of a streamed body. `body` is then empty. */
   readonly onPiece?: ((piece: string) => void) | undefined;
 }
 
-/** A reply with its whole body. */
 export interface PlainReply {
   readonly status: number;
   readonly headers: Headers;
   readonly body: string;
 }
 
-/** The origin of a request of `app.fetch`. */
 export interface FetchOptions {
-  /** The caller's address; `127.0.0.1` if absent. A server for others gives it. */
+  /** The caller's address, which your server knows. Default: `127.0.0.1`. */
   readonly address?: string | undefined;
 }
 
-/** The options of an `HttpServer` that matter without a connection. */
 export type InjectOptions = Pick<
   HttpServerOptions,
   'handle' | 'problemReply' | 'nextId' | 'basePath' | 'cors' | 'onError'
@@ -53,11 +50,10 @@ const requestKinds = {
 } as const;
 
 /**
- * Sends a request to a handler without a socket or a port. The head is checked as on a
- * connection, except for what only Node's parser refuses: characters in names and values
- * of fields, sizes, and wrong lengths. `Host` is `localhost` and `Content-Length` is
- * right, unless `headers` has them.
- * @throws OptionError for a member that is unknown, and a target that is not in origin-form
+ * Sends a request to a handler without a socket or a port. The head is checked as on a connection,
+ * except for what Node's parser refuses: characters in header names and values, sizes and wrong
+ * lengths. Unless `headers` has them, `Host` is `localhost` and `Content-Length` is computed.
+ * @throws OptionError for an unknown member, and a target that is not in origin-form
  */
 export async function inject(options: InjectOptions, plain: PlainRequest): Promise<PlainReply> {
   const advice = { fields: '; use headers', url: '; use target', path: '; use target' };
@@ -95,9 +91,8 @@ export async function inject(options: InjectOptions, plain: PlainRequest): Promi
 }
 
 /**
- * Answers a request of the Web's kind. `Host` is the host of the URL, where `cairn` stands for this
- * machine.
- * @throws OptionError for a member that is unknown; TypeError for a body that was read before
+ * Answers a Fetch API `Request`. `Host` is the URL's host, where `cairn` stands for this machine.
+ * @throws OptionError for an unknown member; TypeError if the body has been read
  */
 export async function answerFetch(
   options: InjectOptions,
@@ -122,7 +117,7 @@ export async function answerFetch(
   return toResponse(reply, undefined);
 }
 
-/** Returns the reply to a request, with the fields that the sender adds. */
+/** Returns the response to a request, with the headers that the sender adds. */
 async function answer(options: InjectOptions, request: LocalRequest): Promise<Reply> {
   const { handle, cors } = options;
   let reply: Reply;
@@ -136,7 +131,7 @@ async function answer(options: InjectOptions, request: LocalRequest): Promise<Re
   return { ...reply, fields: [...fields, 'X-Request-Id', request.id] };
 }
 
-/** Reads a body. @throws CairnError `content_too_large`, `malformed_request` if it breaks off */
+/** @throws CairnError `content_too_large`; `malformed_request` if the body breaks off */
 async function readBody(request: Request, bytesMax: number): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let length = 0;
@@ -148,7 +143,7 @@ async function readBody(request: Request, bytesMax: number): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** Returns a body that is produced while it is read. Its reader may leave. */
+/** Returns a body that is produced while it is read. Its reader may cancel. */
 function toStream(body: AsyncIterable<string>): ReadableStream<Uint8Array> {
   const pieces = body[Symbol.asyncIterator]();
   return new ReadableStream({
@@ -163,14 +158,14 @@ function toStream(body: AsyncIterable<string>): ReadableStream<Uint8Array> {
   });
 }
 
-/** @throws TypeError for what is no request of the Web's kind, of whatever copy of its class */
+/** @throws TypeError unless this is a `Request`, of any copy of the class */
 function checkRequest(what: string, request: unknown): void {
   const { url, headers } = Object(request);
   if (typeof url === 'string' && typeof Object(headers)[Symbol.iterator] === 'function') return;
   throw new TypeError(`Cannot use ${String(request)}: ${what} takes a Request`);
 }
 
-/** Returns a request of either kind, as far as credentials are in it. */
+/** Returns the part of a request that authentication needs. */
 export function toCredentials(
   options: InjectOptions,
   request: Request | IncomingMessage,
@@ -186,7 +181,7 @@ export function toCredentials(
   return new LocalRequest(options, { method, target: '/', fields: listFields(request), receive });
 }
 
-/** Returns the fields of a request. `Host` is the host of its URL. */
+/** Returns a request's headers. `Host` is the host of its URL. */
 function listFields({ url, headers }: Request): string[] {
   const { host } = new URL(url);
   const fields = ['host', host === 'cairn' ? 'localhost' : host];
@@ -194,20 +189,20 @@ function listFields({ url, headers }: Request): string[] {
   return fields;
 }
 
-/** Adds fields, names and values in turn. */
+/** Adds names and values in turn. */
 function addFields(headers: Headers, fields: readonly string[]): Headers {
   for (let at = 0; at < fields.length; at += 2)
     headers.append(fields[at] ?? '', fields[at + 1] ?? '');
   return headers;
 }
 
-/** Returns the response that a reply amounts to. `body` is the part of it that is sent. */
+/** Turns a response into one of the Fetch API. `body` is the part to send. */
 function toResponse(
   { status, fields }: Reply,
   body: string | Buffer | ReadableStream<Uint8Array> | undefined,
 ): Response {
   const headers = addFields(new Headers(), fields);
-  // A text would add a Content-Type of its own.
+  // A string would add a Content-Type.
   return new Response(typeof body === 'string' ? Buffer.from(body) : (body ?? null), {
     status,
     headers,

@@ -33,19 +33,18 @@ import { checkMembers, type MemberKinds } from './given.ts';
 import { hooked, type Hooks } from './hooks.ts';
 import { checkRoute, type OwnRoute } from './routes.ts';
 
-/** Settings, all of them optional. */
 type SomeSettings = { readonly [K in keyof Settings]?: Settings[K] | undefined };
 
-/** The options of `createApp`. Every one may be left out. */
+/** The options of `createApp`, all of them optional. */
 export interface AppOptions extends SomeSettings, Omit<BasicOptions, 'collections' | 'log'> {
   /**
-   * Collections in addition to `items`: plain definitions, as a file has them, or what
-   * `defineCollection` returns.
+   * Collections in addition to `items`: plain definitions, as in a file, or results of
+   * `defineCollection`.
    */
   readonly collections?: readonly (CollectionDefinition | CollectionDeclaration)[] | undefined;
   /**
-   * The result of `createLog`, or anything with `info`, `warn` and `error`. Absent: only errors of the
-   * server itself are written, to standard error.
+   * The result of `createLog`, or an object with `info`, `warn` and `error`. Default: errors of the
+   * server itself go to standard error.
    */
   readonly log?: Log | SimpleLog | undefined;
   /** Your own routes, made by `defineRoute`. */
@@ -54,10 +53,7 @@ export interface AppOptions extends SomeSettings, Omit<BasicOptions, 'collection
   readonly hooks?: Hooks | undefined;
 }
 
-/**
- * Checks options, and adds the defaults. Types hold the rest.
- * @throws OptionError for one that is unknown or not allowed
- */
+/** Checks options and adds the defaults. @throws OptionError for an unknown or invalid option */
 export function completeOptions(options: AppOptions): CompleteOptions {
   checkOptions(options);
   const { clock = defaultOptions.clock, random = defaultOptions.random } = options;
@@ -92,14 +88,14 @@ function checkCluster(
   );
 }
 
-/** A log of another kind: `console`, and the loggers of many packages. */
+/** Another log: `console`, and the loggers of many packages. */
 export interface SimpleLog {
   info(message: string): void;
   warn(message: string): void;
   error(message: string): void;
 }
 
-/** @throws OptionError for anything but a log */
+/** @throws OptionError unless this is a log */
 function toLog(log: AppOptions['log'] = defaultOptions.log): Log {
   if ('message' in log) return log;
   for (const level of ['info', 'warn', 'error'] as const) {
@@ -121,7 +117,7 @@ function toLog(log: AppOptions['log'] = defaultOptions.log): Log {
   };
 }
 
-/** Returns the declarations of collections, given as declarations or as definitions. @throws OptionError */
+/** @throws OptionError */
 function declaredBy({ collections = [], items, users, roles }: AppOptions) {
   const definitions = collections.map((one): unknown => Object(one).definition ?? one);
   try {
@@ -136,7 +132,7 @@ function declaredBy({ collections = [], items, users, roles }: AppOptions) {
 }
 
 /**
- * Declares a collection with the paths `/<name>` and `/<name>/{id}`, as `items` is declared.
+ * Declares a collection with the paths `/<name>` and `/<name>/{id}`, like `items`.
  *
  * @example
  *     const notes = defineCollection({
@@ -144,7 +140,6 @@ function declaredBy({ collections = [], items, users, roles }: AppOptions) {
  *       fields: { text: { kind: 'text', max: 500 }, pinned: { kind: 'boolean', default: false } },
  *       timestamps: true,
  *     });
- *
  * @throws OptionError with all mistakes
  */
 export function defineCollection<const D extends CollectionDefinition>(
@@ -184,7 +179,7 @@ const optionKinds: MemberKinds = { ...Object.fromEntries(allSettings), ...otherO
 const ofListen = '; app.listen takes it';
 const advice = { port: ofListen, host: ofListen, tls: ofListen };
 
-/** @throws OptionError for an option that is unknown, or of another kind */
+/** @throws OptionError for an unknown option, or a value of the wrong kind */
 function checkOptions(options: AppOptions): void {
   checkMembers('createApp', options, optionKinds, advice);
   const { clock, administrator } = options;
@@ -196,8 +191,9 @@ function checkOptions(options: AppOptions): void {
 }
 
 /**
- * Makes a log in JSON; `sink` gets its lines as bytes. @throws OptionError
+ * Creates a log in JSON, which writes its lines as bytes to `sink`.
  *
+ * @throws OptionError
  * @example
  *     const log = createLog({ level: 'info', clock: systemClock, sink: process.stdout });
  *     const app = await createApp({ log });
@@ -220,8 +216,8 @@ const logKinds = {
 } as const;
 
 /**
- * Checks what a program gives: it must be what the same value as a text stands for.
- * @throws OptionError that names the option and what is allowed
+ * Checks that a program's value equals what its text would stand for.
+ * @throws OptionError that names the option and its allowed values
  */
 export function checkGiven(name: string, kind: Kind<unknown>, value: unknown): void {
   const text = Array.isArray(value) ? value.join(',') : String(value);

@@ -23,31 +23,32 @@ import { checkMembers, isThenable, jsonText, refusePromise } from './given.ts';
 import type { NoPromise, Stored } from './types.ts';
 import { programTransaction, type ProgramTransaction } from './write.ts';
 
-/** A request to a route of your own: authenticated, authorized, read and validated. */
+/** A request to your own route: authenticated, authorized, read and validated. */
 export interface RouteCall<B, Q, A, I = number | string> {
-  /** The caller, for `as`: its `kind`, and the `user` and `role` of a user. */
+  /** The caller, for `as`. */
   readonly caller: Caller;
-  /** The `{id}` of the path: a number where the collection before it has those, such as `users`. */
+  /**
+   * The `{id}` of the path: a number if the collection before it has numeric ids, such as `users`.
+   */
   readonly id: I;
   readonly query: Q;
   readonly body: B;
-  /** The signal of `request`. */
   readonly signal: AbortSignal;
   readonly request: {
-    /** As in the log and in `X-Request-Id`. */
+    /** The id in the log and in `X-Request-Id`. */
     readonly id: string;
     readonly method: string;
     readonly target: string;
     readonly address: string;
     /** Aborted when the caller leaves and when the app closes. */
     readonly signal: AbortSignal;
-    /** Returns a field by its lower-case name. */
+    /** Returns a header by its lower-case name. */
     header(name: string): string | undefined;
   };
   readonly app: A;
 }
 
-/** A route of your own: one row of the route table. */
+/** Your own route. */
 export interface RouteDefinition<
   B extends Shape | 'bytes',
   Q extends Shape,
@@ -55,39 +56,33 @@ export interface RouteDefinition<
   P extends string = string,
 > {
   readonly method: Method;
-  /** May have one `{id}`: `/tasks/{id}/finish`. */
+  /** May contain one `{id}`: `/tasks/{id}/finish`. */
   readonly path: P;
-  /** `public`, `optional`, `user`, `session`, `admin` or a role; one of several must hold. */
+  /** `public`, `optional`, `user`, `session`, `admin` or a role. One of several is enough. */
   readonly access: string | readonly string[];
-  /** The purpose of the route, for the OpenAPI document. */
+  /** A short description for the OpenAPI document. */
   readonly summary: string;
-  /** The parameters of the query. Absent: a query is refused. */
+  /** The query parameters. If absent, a query is refused. */
   readonly query?: Q;
   /**
-   * The fields of the body, which is JSON; or `bytes`: the body as it was sent, of any type, as a
-   * Buffer. Absent: the route reads none.
+   * The fields of the JSON body; or `bytes` for any body, as a Buffer. If absent, no body is read.
    */
   readonly body?: B;
-  /** The fields of the reply, for the OpenAPI document. */
+  /** The fields of the response, for the OpenAPI document. */
   readonly reply?: Shape;
-  /**
-   * Answers: a value (200, as JSON), nothing (204), `reply(…)`, or a `Response`.
-   */
+  /** Returns the response: a value (200, as JSON), nothing (204), `reply(…)` or a `Response`. */
   handle?(call: RouteCall<BodyOf<B>, Stored<Q, []>, A, IdIn<P>>): unknown;
   /**
-   * Answers by one transaction, which acts as the program. It is synchronous, may run more than once
-   * and does nothing else. Such a route takes an `Idempotency-Key` with POST.
+   * Responds from one transaction, which acts as the program. It is synchronous, may run more than
+   * once and does nothing else. With POST, the route accepts an `Idempotency-Key`.
    */
   write?(tx: ProgramTransaction, call: RouteCall<BodyOf<B>, Stored<Q, []>, A, IdIn<P>>): NoPromise;
 }
 
-/** The type of the body that a route declares. */
 type BodyOf<B> = B extends 'bytes' ? Buffer : Stored<B, []>;
 
-/** The type of the `{id}` of a path. */
 type IdIn<P extends string> = P extends `/users/{id}${string}` ? number : number | string;
 
-/** A route that `defineRoute` has made. */
 export interface OwnRoute<A> extends Omit<
   RouteDefinition<Shape | 'bytes', Shape, A>,
   'handle' | 'write'
@@ -96,7 +91,6 @@ export interface OwnRoute<A> extends Omit<
   write?(tx: ProgramTransaction, call: RouteCall<never, never, A, never>): unknown;
 }
 
-/** The members of a route. */
 export const routeKinds = {
   method: 'text',
   path: 'text',
@@ -108,12 +102,12 @@ export const routeKinds = {
   handle: 'function',
   write: 'function',
 } as const;
-/** The kinds that no parameter has: it is one value, which is seen in the log. */
+/** The kinds that parameters cannot have: each is a single value, and visible in the log. */
 const manyValued: readonly string[] = ['list', 'object', 'json', 'password'];
 const methods: readonly string[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 /**
- * Checks what a program gives as a route, which may be plain JavaScript.
+ * Checks a program's route, which may be plain JavaScript.
  * @throws OptionError that names the member
  */
 export function checkRoute(route: OwnRoute<never>, roles: readonly string[]): void {
@@ -151,7 +145,7 @@ export function checkRoute(route: OwnRoute<never>, roles: readonly string[]): vo
     refuse('method', 'GET has no body and writes nothing');
 }
 
-/** A reply with another status than 200, or with fields of its own. */
+/** A response with its own status or headers. */
 export class RouteReply {
   readonly status: number;
   readonly body: unknown;
@@ -165,7 +159,7 @@ export class RouteReply {
 }
 
 /**
- * Returns a reply with a status. A `body` that is neither text nor bytes is sent as JSON.
+ * Returns a response with a status. A `body` other than text or bytes is sent as JSON.
  *
  * @example
  *     const accepted = reply(202, { queued: true }, { 'retry-after': '5' });
@@ -181,22 +175,19 @@ export function reply(
   return new RouteReply(status, body, headers);
 }
 
-/** The parts of an app that a program's routes need. */
 export interface RouteTools {
   readonly registry: Registry;
-  /** Each ends the signal of a handler that the app waits for. */
+  /** The controllers that abort handlers when the app closes. */
   readonly waiting: Set<AbortController>;
-  /** Returns the app, which there is when a request comes. */
+  /** Returns the app, which exists once a request arrives. */
   readonly running: () => Running;
 }
 
-/** An app, and what programs have of it. */
 export interface Running {
   readonly app: unknown;
   readonly program: Program;
 }
 
-/** Turns checked routes into rows of the route table. */
 export function toRows(routes: readonly OwnRoute<never>[], tools: RouteTools): Route[] {
   return routes.map((own) => {
     const { method, path, access, summary, query, body, reply: shown } = own;
@@ -219,7 +210,7 @@ export function toRows(routes: readonly OwnRoute<never>[], tools: RouteTools): R
   });
 }
 
-/** Returns what the `{id}` of a path is: an id of the last collection before it, or any text. */
+/** Returns the kind of a path's `{id}`: an id of the last collection before it, or any text. */
 function idsIn(path: string, registry: Registry): IdKind | undefined {
   const [before = ''] = path.split('/{id}');
   const name = before.split('/').findLast((word) => word === 'users' || registry.has(word));
@@ -231,7 +222,7 @@ function answer(own: OwnRoute<never>, call: Call, tools: RouteTools): Reply | Pr
   const { app, program } = tools.running();
   const closing = new AbortController();
   const given = toHandlerCall(call, parseParameters(own.query, call.query), app, closing.signal);
-  // The shapes of the route have checked its query and body.
+  // The route's shapes have checked its query and body.
   const typed = given as unknown as RouteCall<never, never, never, never>;
   if (own.write === undefined) {
     const value = own.handle?.(typed);
@@ -269,14 +260,15 @@ async function handled(
   const { status, headers, url } = value;
   if (status === 0) throw new TypeError(`The handle of ${own.path} returned Response.error()`);
   const body = await readBytes(value, request.signal, holder);
-  // fetch decodes the responses that it receives.
+  // fetch has decoded the responses that it receives.
   const received = [...headers].filter(([name]) => url === '' || name !== 'content-encoding');
   return sentAs(status, new Headers(received), body);
 }
 
 /**
- * Reads a response. @throws TypeError if it is too long; CairnError `draining` if the signal ends
- * it, `overloaded` if the caller's share has no room for it
+ * Reads a response.
+ * @throws TypeError if it is too long; CairnError `draining` if the signal aborts it,
+ *   `overloaded` if the caller's share has no room for it
  */
 async function readBytes(
   { body }: Response,
@@ -286,7 +278,7 @@ async function readBytes(
   const chunks: Uint8Array[] = [];
   if (body === null) return Buffer.concat(chunks);
   const reader = body.getReader();
-  // The source of the bytes, such as another server, learns that nobody waits for them.
+  // Tells the source of the bytes, such as another server, that nobody waits for them.
   const cancel = (): void => void reader.cancel().catch(() => undefined);
   if (signal.aborted) cancel();
   signal.addEventListener('abort', cancel);
@@ -294,7 +286,7 @@ async function readBytes(
   try {
     for (;;) {
       const { done, value } = await reader.read();
-      // A part of it must not look like the whole.
+      // A part must not look like the whole.
       if (signal.aborted)
         throw new CairnError('draining', 'Cannot respond: the server is stopping');
       if (done) return Buffer.concat(chunks);
@@ -302,7 +294,7 @@ async function readBytes(
       chunks.push(value);
       if (length > limits.responseBytesMax)
         throw new TypeError(`The Response is longer than ${limits.responseBytesMax} bytes`);
-      // They are put together at the end.
+      // Concatenation needs the bytes twice.
       holder.hold(2 * length + chunks.length * chunkBytes);
     }
   } catch (error) {
@@ -311,10 +303,10 @@ async function readBytes(
   }
 }
 
-/** The memory of a chunk in addition to its bytes; it may have only one. */
+/** The memory of a chunk in addition to its bytes. A chunk may be a single byte. */
 const chunkBytes = 256;
 
-/** Returns what a handler has answered, as a reply. @throws TypeError for anything but JSON */
+/** Turns a handler's result into a response. @throws TypeError for anything but JSON */
 function toReply(value: unknown): Reply {
   if (value === undefined) return noContent();
   if (!(value instanceof RouteReply)) return unstoredReply(200, jsonText(value));
@@ -324,37 +316,39 @@ function toReply(value: unknown): Reply {
   const isPlain = typeof body === 'string' || body instanceof Uint8Array;
   if (content !== undefined)
     named.set('content-type', isPlain ? 'text/plain; charset=utf-8' : 'application/json');
-  // A value that no header can have throws here, before anything is written or sent.
+  // An impossible header value throws here, before anything is written or sent.
   for (const [name, one] of Object.entries(headers)) named.set(name, one);
   return sentAs(status, named, content);
 }
 
-/** Returns bytes and texts unchanged, and anything else as JSON. @throws TypeError */
+/** Returns bytes and text unchanged, and anything else as JSON. @throws TypeError */
 function toContent(body: unknown): string | Buffer | undefined {
   if (body === undefined || typeof body === 'string') return body;
   if (body instanceof Uint8Array) return Buffer.from(body.buffer, body.byteOffset, body.byteLength);
   return jsonText(body);
 }
 
-/** Returns a reply without what the sender adds, nor a content where none can be. */
+/**
+ * Returns a response without the headers that the sender adds, and without content if its status
+ * forbids it.
+ */
 function sentAs(status: number, headers: Headers, body: string | Buffer | undefined): Reply {
   const fields = [...headers].filter(([name]) => !ofSender.has(name)).flat();
   const content = bodyless.has(status) ? undefined : body;
-  // In pairs. A header of the reply replaces ours, because two policies would both hold.
+  // In pairs. The route's headers replace ours, because two policies would both apply.
   const guards = apiFields.filter((_, at) => !headers.has(apiFields[at - (at % 2)] ?? ''));
   return { status, fields: [...fields, ...guards], body: content };
 }
 
-/** RFC 9110 §15.3.5, §15.3.6 and §15.4.5. */
+/** The responses without content (RFC 9110 §15.3.5, §15.3.6 and §15.4.5). */
 const bodyless: ReadonlySet<number> = new Set([204, 205, 304]);
 
-/** The fields of a connection (RFC 9110 §7.6.1), and what each reply gets. */
+/** The headers of a connection (RFC 9110 §7.6.1), and those that every response gets. */
 const ofSender: ReadonlySet<string> = new Set([
   ...['connection', 'keep-alive', 'proxy-connection', 'te', 'trailer', 'transfer-encoding'],
   ...['upgrade', 'content-length', 'date', 'x-request-id'],
 ]);
 
-/** Returns a call as its handler sees it. `closing` is aborted when the app closes. */
 function toHandlerCall(
   { id, principal, route, body, sent, request }: Call,
   query: unknown,
@@ -382,7 +376,7 @@ function toHandlerCall(
   return call;
 }
 
-/** Reads the parameters of a query. @throws CairnError `invalid_query` */
+/** @throws CairnError `invalid_query` */
 function parseParameters(shape: Shape | undefined, query: string): JsonObject {
   const values: { [name: string]: Scalar } = {};
   if (shape === undefined) return values;

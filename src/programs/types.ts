@@ -2,16 +2,15 @@ import type { JsonObject, JsonValue, Scalar } from '../base/json.ts';
 import type { CollectionDefinition } from '../collections/declaration.ts';
 import type { Field, Shape } from '../schema/field.ts';
 
-/** The types of records, which follow from the definition of their collection. */
+/** The types of records, derived from the definition of their collection. */
 
-/** The result of a synchronous function: an `async` one does not compile. */
+/** A synchronous result: an `async` function does not compile. */
 export type NoPromise =
   Scalar | bigint | symbol | null | undefined | void | (object & { readonly then?: never });
 
-/** The definition of what `defineCollection` returns, or a definition itself. */
 export type DefinitionOf<C> = C extends { readonly definition: infer D } ? D : C;
 
-/** A record as programs read it. Of a collection that is named by a text, it has any members. */
+/** A record as programs read it. It has any members if the collection is given by name. */
 export type Output<C> =
   DefinitionOf<C> extends infer D extends CollectionDefinition
     ? D extends { readonly value: infer F }
@@ -19,7 +18,10 @@ export type Output<C> =
       : OwnId<D> & Stored<FieldsOf<D>, []> & Times<D> & More<D>
     : JsonObject;
 
-/** The body that creates or replaces a record: members that are optional or have a default may be absent. */
+/**
+ * The body that creates or replaces a record. Optional members and those with a default may be
+ * absent.
+ */
 export type Input<C> =
   DefinitionOf<C> extends infer D extends CollectionDefinition
     ? D extends { readonly value: infer F }
@@ -27,7 +29,7 @@ export type Input<C> =
       : GivenId<D> & Sent<FieldsOf<D>, []> & More<D>
     : JsonObject;
 
-/** A merge patch (RFC 7396): null removes a member, or is stored if it is a value. */
+/** A merge patch (RFC 7396): null removes a member, or is stored if the field is nullable. */
 export type Patch<C> =
   DefinitionOf<C> extends infer D extends CollectionDefinition
     ? D extends { readonly value: infer F }
@@ -37,12 +39,13 @@ export type Patch<C> =
         } & More<D>
     : JsonObject;
 
-/** A single resource that is named by a text is any value. */
+/** A single resource that is given by name has any value. */
 export type Single<C, T> = C extends string ? JsonValue : T;
 
 /**
- * Filters, as the parameters of a list: `{ done: false, 'price:gte': 10 }`. Several values mean one
- * of them, with `ne` none of them, with `has` all of them. Null asks for records without a value.
+ * Filters, like the parameters of a list: `{ done: false, 'price:gte': 10 }`. An array matches any
+ * of its values; with `ne` none of them, with `has` all of them. Null matches records without a
+ * value.
  */
 export type Where<C> =
   DefinitionOf<C> extends infer D extends CollectionDefinition
@@ -56,11 +59,11 @@ export type Where<C> =
 type Operand = Scalar;
 
 interface Further {
-  /** A text in any text field, without regard to case. */
+  /** A text in any text field, ignoring case. */
   readonly q?: string | undefined;
-  /** Alternatives, as `(price:lt:10,state:eq:new)`. */
+  /** Alternatives: `(price:lt:10,state:eq:new)`. */
   readonly or?: string | undefined;
-  /** The records of the caller that `as` names. */
+  /** The records of the caller in `as`. */
   readonly owner?: 'me' | undefined;
   /** A member of an object. */
   readonly [path: `${string}.${string}`]: Operand | readonly Operand[] | undefined;
@@ -87,10 +90,9 @@ type Filters<S> = {
   readonly [K in keyof S & string as `${K}:${'contains' | 'starts' | 'ends'}`]?: string | undefined;
 } & { readonly [K in keyof S & string as `${K}:exists`]?: boolean | undefined };
 
-/** The fields of a definition. */
 type FieldsOf<D> = D extends { readonly fields: infer S } ? S : unknown;
 
-/** The names of the fields that are `Wanted`; any text if the fields are not known. */
+/** The names of fields that are `Wanted`; any text if the fields are unknown. */
 type FieldNames<C, Wanted> =
   DefinitionOf<C> extends infer D extends CollectionDefinition
     ? FieldsOf<D> extends infer S extends Shape
@@ -98,16 +100,16 @@ type FieldNames<C, Wanted> =
       : string
     : string;
 
-/** The fields with unique values, which `find` takes. */
+/** The unique fields, for `find`. */
 export type UniqueName<C> = FieldNames<C, { readonly unique: boolean }>;
 
-/** The fields that refer to records, which `referring` takes. */
+/** The fields that refer to records, for `referring`. */
 export type ReferenceName<C> = FieldNames<
   C,
   { readonly to: string } | { readonly of: { readonly to: string } }
 >;
 
-/** A term of the order of a list: a field, or a member of an object; "-" before it reverses the order. */
+/** A term of `sort`: a field, or a member of an object, with "-" before it to reverse the order. */
 export type SortTerm<C> = Reversible<SortName<C>>;
 
 export type Reversible<N extends string> = N | `-${N}`;
@@ -119,7 +121,7 @@ type SortName<C> =
   | (DefinitionOf<C> extends { readonly timestamps: true } ? 'createdAt' | 'updatedAt' : never)
   | (DefinitionOf<C> extends { readonly additional: true } ? string : never);
 
-/** The kind of ids, where the server makes them if the definition says nothing. */
+/** The kind of ids. By default, the server generates them. */
 type IdKindOf<D> = D extends { readonly id: { readonly kind: 'text' } }
   ? 'text'
   : D extends { readonly id: { readonly kind: 'any' } }
@@ -128,7 +130,7 @@ type IdKindOf<D> = D extends { readonly id: { readonly kind: 'text' } }
 
 export type IdOf<D> = Values[IdKindOf<D>];
 
-/** A single resource has none. */
+/** A single resource has no id. */
 type OwnId<D> = D extends { readonly single: true } ? unknown : { readonly id: IdOf<D> };
 
 type GivenId<D> = D extends {
@@ -147,12 +149,12 @@ type More<D> = D extends { readonly additional: true }
   ? { readonly [name: string]: JsonValue }
   : unknown;
 
-/** The readable members of a shape. `Depth` is a tuple: its length counts the levels. */
+/** The readable members of a shape. The length of the tuple `Depth` counts the levels. */
 export type Stored<S, Depth extends 0[]> = {
   readonly [K in keyof S as S[K] extends Optional ? never : K]: ValueOf<S[K], Depth>;
 } & { readonly [K in keyof S as S[K] extends Optional ? K : never]?: ValueOf<S[K], Depth> };
 
-/** The members of a shape that are sent. */
+/** The members of a shape in a request. */
 type Sent<S, Depth extends 0[]> = {
   readonly [K in keyof S as MayBeAbsent<S[K]> extends true ? never : K]: ValueOf<S[K], Depth>;
 } & {
@@ -177,7 +179,7 @@ type PatchOf<F> =
       : ValueOf<F, []>)
   | (F extends { readonly nullable: true } ? null : never);
 
-/** The values of a field. Below five levels they are any JSON. */
+/** A field's values. Below five levels they are any JSON. */
 type ValueOf<F, Depth extends 0[]> =
   | (F extends { readonly nullable: true } ? null : never)
   | (Depth['length'] extends 5 ? JsonValue : PlainValue<F, Depth>);
@@ -201,7 +203,7 @@ interface Values {
   readonly number: number;
   readonly integer: number;
   readonly boolean: boolean;
-  /** The definition of one collection does not say what the ids of another one are. */
+  /** One collection's definition does not know the id type of another. */
   readonly reference: number | string;
   readonly json: JsonValue;
 }

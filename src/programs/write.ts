@@ -9,29 +9,26 @@ import { planWrites, toSingle, type Found, type Program, type WriteOptions } fro
 import { toId } from './given.ts';
 import type { Input, Output, Patch, ReferenceName, Single, UniqueName } from './types.ts';
 
-/** One transaction of a program, which is all or nothing. It is used while its work runs. */
+/** A program's transaction, which is all or nothing. It is usable only while its work runs. */
 export interface ProgramTransaction {
-  /** A declared collection. @throws OptionError if there is none of this name */
+  /** @throws OptionError for an unknown collection */
   collection<const C extends string | { readonly name: string }>(
     collection: C,
   ): TransactionCollection<Input<C>, Output<C>, Patch<C>, UniqueName<C>, ReferenceName<C>>;
-  /** A single resource. @throws OptionError if there is none of this name */
+  /** @throws OptionError for an unknown single resource */
   single<const C extends string | { readonly name: string }>(
     single: C,
   ): TransactionSingle<Single<C, Input<C>>, Single<C, Output<C>>, Single<C, Patch<C>>>;
 }
 
-/** A single resource, as the transaction leaves it. */
+/** A single resource within the transaction. */
 export interface TransactionSingle<I = JsonValue, O = JsonValue, P = JsonValue> {
   get(): O | undefined;
   replace(value: I, options?: Pick<WriteOptions, 'ifVersion'>): O;
   change(patch: P, options?: Pick<WriteOptions, 'ifVersion'>): O;
 }
 
-/**
- * The records of a collection, as the transaction leaves them. `U` are the fields with unique values,
- * `R` the fields that refer.
- */
+/** A collection within the transaction. `U` are its unique fields, `R` its fields that refer. */
 export interface TransactionCollection<
   I = JsonObject,
   O = JsonObject,
@@ -40,9 +37,9 @@ export interface TransactionCollection<
   R extends string = string,
 > {
   get(id: number | string): O | undefined;
-  /** The record that has this value in a field that is `unique`. */
+  /** Finds the record with this value in a `unique` field. */
   find(field: U, value: string | number): O | undefined;
-  /** The records that refer to this id by `field`. Each is read when it is asked for. */
+  /** Returns the records whose `field` refers to this id, read as they are used. */
   referring(field: R, id: number | string): Members<O>;
   create(record: I): O;
   replace(id: number | string, record: I, options?: Pick<WriteOptions, 'ifVersion'>): O;
@@ -50,19 +47,17 @@ export interface TransactionCollection<
   remove(id: number | string, options?: Pick<WriteOptions, 'ifVersion'>): void;
 }
 
-/** Records that are read one by one. */
+/** Records that are read as they are used. */
 export interface Members<O = JsonObject> extends Iterable<O> {
-  /** The number of records. */
   readonly count: number;
 }
 
-/** Records of any type, because they are checked. */
+/** Records of any type, because the code checks them. */
 interface Sending extends TransactionCollection<unknown, JsonValue, unknown> {
   get(id: number | string, options?: object): JsonValue | undefined;
   create(record: unknown, options?: object): JsonValue;
 }
 
-/** Returns a transaction as programs use it. */
 export function programTransaction(
   tx: Transaction,
   principal: Principal,
@@ -74,7 +69,7 @@ export function programTransaction(
     single: (given: unknown) =>
       toSingle(transactionCollection(tx, principal, program.find('single', given))),
   };
-  // Records are as the declarations say, which the store has checked: the types that follow hold.
+  // The store has checked the records against the declarations, so their types hold.
   return transaction as unknown as ProgramTransaction;
 }
 
@@ -94,7 +89,7 @@ function transactionCollection(
       plan(...given).run(tx);
   const { create, replace, change, remove } = planWrites(operations, principal);
   return {
-    // Plain JavaScript may pass options, although it takes none.
+    // Plain JavaScript may pass options, although a transaction takes none.
     get(id, options = {}) {
       operations.admit('get', options, id, principal);
       const record = served.read(principal, toId(id), tx);
@@ -125,7 +120,7 @@ function transactionCollection(
   };
 }
 
-/** Returns the records of a collection that refer to this id by `field`, and pass `test`. */
+/** Returns the records whose `field` refers to this id and that pass `test`. */
 export function findReferring<T>(
   tx: Transaction,
   { name, outgoing, records }: Declared,
