@@ -137,7 +137,7 @@ export async function serve(t: TestContext, options: ServeOptions = {}): Promise
   t.after(() => server.stop());
 
   if (users === false) return server;
-  await app.users.add({ name: 'Ada', role: 'admin', email: emails.ada, password });
+  await app.program.users.create({ name: 'Ada', role: 'admin', email: emails.ada, password });
   await server.as('ada', 'PATCH', '/users/1', { name: 'Ada Lovelace' });
   await server.as('ada', 'POST', '/users', { name: 'Grace Hopper', email: emails.grace, password });
   for (let n = 1; n <= people; n += 1) {

@@ -120,7 +120,7 @@ test('mutated requests get well-formed replies and leak nothing', async (context
   const app = await createApp({ scryptCost: 1, clock: systemClock });
   context.after(() => app.close());
   const credentials = { email: 'admin@example.org', password: 'administrator of the tests' };
-  await app.users.add({ name: 'Ada', role: 'admin', ...credentials });
+  await app.program.users.create({ name: 'Ada', role: 'admin', ...credentials });
   const signIn = { method: 'POST', target: '/tokens', fields: { 'Content-Type': 'application/json' } };
   const { body } = await app.inject({ ...signIn, body: JSON.stringify(credentials) });
   const token = /"access_token":"([^"]+)/.exec(body)?.[1] ?? '';

@@ -38,6 +38,8 @@ export interface Prepared {
   readonly passwordHash?: string | undefined;
   /** The hash of the current password, which the caller has proven. */
   readonly provenHash?: string | undefined;
+  /** The user after the change, if the stored one still has this revision. */
+  readonly proposal?: { readonly revision: number; readonly values: Input<UserChangeFields> };
   /** The caller's address, for the log. */
   readonly address?: string;
 }
@@ -68,31 +70,19 @@ export class Users {
   }
 
   /**
-   * Adds a user on behalf of the installation, for commands, tests and embedders.
+   * Adds a user on behalf of the installation, unless there is one already. Only one of several
+   * processes that start together adds the user.
    * @throws CairnError `validation_failed`, and the errors of `create` and `Store.write`
    */
-  async add(body: JsonValue): Promise<UserRecord> {
-    return this.#parts.writes.write(localAdministrator, await this.#creation(body));
-  }
-
-  /**
-   * Adds a user as `add` does, unless there is one already. Only one of several processes that start
-   * together adds the user.
-   */
   async addFirst(body: JsonValue): Promise<void> {
-    const create = await this.#creation(body);
+    const input = this.acceptNew(localAdministrator, body);
+    const prepared = await this.prepareCreate(localAdministrator, input);
     await this.#parts.writes.write(localAdministrator, (tx) => {
       // An earlier transaction of the batch may have added a user, with the next id.
       const added = tx.of(this.records).get(this.records.nextId);
-      if (this.records.size === 0 && added === undefined) create(tx);
+      if (this.records.size === 0 && added === undefined)
+        this.create(tx, localAdministrator, input, prepared);
     });
-  }
-
-  /** Returns what creates a user on behalf of the installation. */
-  async #creation(body: JsonValue): Promise<(tx: Transaction) => UserRecord> {
-    const input = this.acceptNew(localAdministrator, body);
-    const prepared = await this.prepareCreate(localAdministrator, input);
-    return (tx) => this.create(tx, localAdministrator, input, prepared);
   }
 
   /**
@@ -142,13 +132,14 @@ export class Users {
     const known = found(this.records.get(userId));
     checkPrincipal(published, principal, this.#parts);
     precondition(known.revision);
-    const proposal = draft.against(known);
-    const isNewEmail = emailKey(proposal.email) !== emailKey(known.email);
+    const values = draft.against(known);
+    const isNewEmail = emailKey(values.email) !== emailKey(known.email);
     if (isNewEmail && principal.role !== 'admin') throttle.countNewEmail(userId, '');
-    const provenHash = needsProof(principal, known, proposal)
-      ? await this.prove(known, proposal.currentPassword, address)
+    const provenHash = needsProof(principal, known, values)
+      ? await this.prove(known, values.currentPassword, address)
       : undefined;
-    return { provenHash, passwordHash: await this.#hash(proposal.password, principal) };
+    const passwordHash = await this.#hash(values.password, principal);
+    return { provenHash, passwordHash, proposal: { revision: known.revision, values } };
   }
 
   /**
@@ -161,13 +152,14 @@ export class Users {
     tx: Transaction,
     { principal, id, precondition, address }: Target,
     draft: UserDraft,
-    { passwordHash, provenHash }: Prepared = {},
+    { passwordHash, provenHash, proposal }: Prepared = {},
   ): ChangedUser {
     checkPrincipal(tx, principal, this.#parts);
     const userId = numberIn(id);
     const before = found(tx.of(this.records).get(userId));
     precondition(before.revision);
-    const values = draft.against(before);
+    const isCurrent = proposal?.revision === before.revision;
+    const values = isCurrent ? proposal.values : draft.against(before);
     if (values.role !== 'admin') this.#keepAnAdministrator(tx, before);
     // Another request may have changed the password since it was proven.
     const isProven = before.passwordHash === provenHash;

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { localTarget } from '../../src/collections/resource.ts';
 import { Passwords } from '../../src/auth/passwords.ts';
 import { CairnError } from '../../src/base/errors.ts';
 import { systemClock, systemRandom } from '../../src/base/system.ts';
@@ -86,6 +87,29 @@ test('of two first users that are added at once only one is made', async (t) => 
   // Without passwords to hash, both are decided in one batch.
   await Promise.all([app.users.addFirst(first('ada')), app.users.addFirst(first('bob'))]);
   assert.deepEqual(app.users.records.latest(9).map(({ name }) => name), ['ada']);
+});
+
+test('a change of a user is validated once, and again only if the user has changed meanwhile', async (t) => {
+  const { app } = await openTestApp(t);
+  const { users, store } = app;
+  const validated: unknown[] = [];
+  const draft = {
+    kind: 'patch',
+    against(stored: object) {
+      validated.push(Reflect.get(stored, 'name'));
+      return { name: 'Mia N.', email: 'member@example.org', role: 'member' };
+    },
+  } as const;
+  const target = localTarget(2);
+  const change = async (rename?: string) => {
+    validated.length = 0;
+    const prepared = await users.prepareChange(target, draft);
+    if (rename !== undefined) await app.program.users.change(2, { name: rename });
+    await store.write((tx) => users.change(tx, target, draft, prepared));
+    return validated;
+  };
+  assert.deepEqual(await change(), ['Mia']);
+  assert.deepEqual(await change('Mia M.'), ['Mia N.', 'Mia M.']);
 });
 
 test('a session without a valid user id or time is refused at the start', async (t) => {

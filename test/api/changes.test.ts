@@ -342,7 +342,7 @@ test('a token with a role that its user no longer has gets no feed', ends, async
     await admin(method, '/users/2', json === undefined ? {} : { json });
     const former = follow(app, fields);
     await until(() => former.text !== '', 'the stream begins');
-    await app.users.add({ name: 'Eve', email: `eve-${method}@example.org`, role: 'member' });
+    await app.program.users.create({ name: 'Eve', email: `eve-${method}@example.org`, role: 'member' });
     await until(() => former.hasEnded || seen(former).length > 0, 'the stream ends, or shows a user');
     assert.deepEqual([former.hasEnded, seen(former)], [true, []]);
   }
@@ -367,7 +367,8 @@ test('a stream ends when its token expires, and does not keep a session alive', 
   const clock = { now: () => now, elapsed: () => performance.now() };
   const { app, bearer, cookie } = await open(t, { clock });
   const listeners = [follow(app, await bearer('member')), follow(app, { cookie: await cookie('member') })];
-  const wake = (): Promise<unknown> => app.users.add({ name: 'Eve', email: `eve${now}@example.org`, role: 'member' });
+  const wake = (): Promise<unknown> =>
+    app.program.users.create({ name: 'Eve', email: `eve${now}@example.org`, role: 'member' });
   await until(() => listeners.every(({ text }) => text !== ''), 'the streams begin');
   now += 15 * 60 * 1000;
   await wake();

@@ -143,7 +143,7 @@ test('creating a key requires the current password, and guesses at it are counte
 test('a user without a password needs none to make a key', async (t) => {
   const secret = 'the secret that signs in these tests';
   const { app, ask } = await setUp(t, { secret });
-  const { id } = await app.users.add({ name: 'Bot', email: 'bot@example.org' });
+  const { id } = await app.program.users.create({ name: 'Bot', email: 'bot@example.org' });
   const iat = Date.parse(start) / 1000;
   const parts = [{ alg: 'HS256' }, { userId: id, role: 'member', iat, exp: iat + 60 }];
   const signed = parts.map((part) => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.');
@@ -237,7 +237,7 @@ test('the last use is stored to the hour, and written once an hour', async (t) =
   const revision = () => app.store.sequence;
   assert.equal(await lastUse(), undefined);
   await script('GET', '/me');
-  await app.users.add({ name: 'Eve', email: 'eve@example.org' });
+  await app.program.users.create({ name: 'Eve', email: 'eve@example.org' });
   const before = revision();
   for (let use = 0; use < 10; use += 1) await script('GET', '/items');
   await script('POST', '/items', { json: { name: 'Lamp', price: 1 } });
@@ -248,7 +248,7 @@ test('the last use is stored to the hour, and written once an hour', async (t) =
   await Promise.all(Array.from({ length: 20 }, () => script('GET', '/me')));
   if (!isLockedRun) assert.equal(written.mock.callCount(), 1, 'of many uses at once, one is written');
   written.mock.restore();
-  await app.users.add({ name: 'Mo', email: 'mo@example.org' });
+  await app.program.users.create({ name: 'Mo', email: 'mo@example.org' });
   assert.equal(await lastUse(), '2026-01-02T04:00:00.000Z');
   clock.step(-30 * 60);
   await script('GET', '/me');

@@ -34,7 +34,7 @@ async function directoryWith(t: TestContext, users: Readonly<Record<string, 'adm
   const directory = temporaryDirectory(t);
   const app = await createApp({ directory, scryptCost: 1 });
   for (const [name, role] of Object.entries(users)) {
-    await app.users.add({ name, role, email: `${name}@example.org`, password });
+    await app.program.users.create({ name, role, email: `${name}@example.org`, password });
   }
   await app.close();
   return directory;
@@ -152,7 +152,7 @@ test('a user is removed with what the declaration says, which is asked for where
   const collections = definitions.map((one) => defineCollection(one));
   const app = await createApp({ directory, scryptCost: 1, collections });
   for (const name of ['ada', 'bob'])
-    await app.users.add({ name, role: 'admin', email: `${name}@example.org`, password });
+    await app.program.users.create({ name, role: 'admin', email: `${name}@example.org`, password });
   const notes = app.collection('notes');
   for (let count = 0; count <= limits.referrersMax; count += 1000)
     await notes.createMany(Array.from({ length: 1000 }, () => ({})), { as: 2 });
@@ -248,7 +248,7 @@ test('users are listed beside a running server, also one that has just been adde
   const app = await createApp({ directory, scryptCost: 1 });
   t.after(() => app.close());
   for (const name of ['ada', 'bob']) {
-    await app.users.add({ name, email: `${name}@example.org`, password });
+    await app.program.users.create({ name, email: `${name}@example.org`, password });
     const { code, out, err } = await cairn(directory, 'user list');
     const last = out.trimEnd().split('\n').at(-1)?.replace(/^\d+\t/, '');
     assert.deepEqual([code, last, err], [0, `member\t${name}@example.org\t${name}`, '']);
@@ -301,7 +301,7 @@ test('of a disk that fails under a command the reason is told', async (t) => {
   const { store, users } = openData(completeOptions({ directory }));
   await store.start();
   rmSync(join(directory, 'lock'));
-  await assert.rejects(users.add({ name: 'Ada', email: 'ada@example.org' }), { code: 'outcome_unknown' });
+  await assert.rejects(users.addFirst({ name: 'Ada', email: 'ada@example.org' }), { code: 'outcome_unknown' });
   await store.close();
   assert.match(String(mock.calls[0]?.arguments[0]), /^\{"level":"error","message":"The store has failed","reason":"/);
 });

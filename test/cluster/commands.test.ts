@@ -63,7 +63,7 @@ test('users are added, listed and changed beside running servers', async (t) => 
 test('a command that changes users makes no keys of the cluster: the first server does', async (t) => {
   const [etcd, fresh] = [await startEtcd(t), await startEtcd(t)];
   const app = await startServer(t, etcd);
-  await app.users.add({ name: 'Ada', email: 'ada@example.org', role: 'admin', password });
+  await app.program.users.create({ name: 'Ada', email: 'ada@example.org', role: 'admin', password });
   const directory = join(temporaryDirectory(t), 'backup');
   assert.equal((await cairnWith(etcd)(`backup ${directory}`)).code, 0);
   rmSync(join(directory, 'keys.json'));
@@ -77,7 +77,7 @@ test('a backup of a cluster opens on a single machine, and restores to a new clu
   const [etcd, fresh] = [await startEtcd(t), await startEtcd(t)];
   const cairn = cairnWith(etcd);
   const app = await startServer(t, etcd);
-  await app.users.add({ name: 'Ada', email: 'ada@example.org', role: 'admin', password });
+  await app.program.users.create({ name: 'Ada', email: 'ada@example.org', role: 'admin', password });
   const directory = join(temporaryDirectory(t), 'backup');
   const backedUp = await cairn(`backup ${directory}`);
   assert.deepEqual([backedUp.code, backedUp.err], [0, '']);
@@ -96,7 +96,7 @@ test('a backup of a cluster opens on a single machine, and restores to a new clu
   const other = await startServer(t, fresh);
   assert.deepEqual(other.users.records.get(1), app.users.records.get(1));
   assert.notEqual(other.store.epoch, app.store.epoch);
-  assert.equal((await other.users.add({ name: 'Mia', email: 'mia@example.org', role: 'member' })).id, 2);
+  assert.equal((await other.program.users.create({ name: 'Mia', email: 'mia@example.org', role: 'member' })).id, 2);
 
   const again = await cairnWith(fresh)(`restore ${directory}`);
   assert.equal(again.code, 78);
@@ -148,7 +148,7 @@ test('a cluster is checked as a node would read it, and nothing is written', asy
   const run = cairnWith(etcd);
   assert.match((await run('check')).err, /no cluster is there/);
   const app = await startServer(t, etcd);
-  await app.users.add({ name: 'Ada', email: 'ada@example.org', role: 'admin', password });
+  await app.program.users.create({ name: 'Ada', email: 'ada@example.org', role: 'admin', password });
   const { revision } = etcd;
   const [well, file] = [await run('check'), join(temporaryDirectory(t), 'collections.json')];
   assert.deepEqual([well.code, well.err], [0, '']);

@@ -43,7 +43,7 @@ before(async () => {
   const log = createLog({ level: 'info', clock: systemClock, sink });
   for (const [name, { options, added }] of Object.entries(configurations)) {
     const app = await createApp({ ...options, scryptCost: 1, clock: systemClock, log });
-    await app.users.add({ name: 'Ada', role: 'admin', email, password });
+    await app.program.users.create({ name: 'Ada', role: 'admin', email, password });
     const port = await app.listen({ port: 0, host: '127.0.0.1' });
     const basePath = 'basePath' in options ? options.basePath : '';
     const server: Served = { app, port, basePath, added, token: '', cookie: '' };

@@ -55,7 +55,7 @@ export async function openTestApp(t: TestContext, { withoutPort = !isLockedRun, 
   const { app, send } = withoutPort ? await openInMemory(t, given) : await openOnLoopback(t, given);
   const administrator = { name: 'Ada', role: 'admin', email: 'admin@example.org', password: passwords.admin };
   const isNew = options.users !== false && app.users.records.size === 0;
-  if (isNew) await app.users.add(administrator);
+  if (isNew) await app.program.users.create(administrator);
 
   const document = await descriptionOf(options, send);
 

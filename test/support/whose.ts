@@ -795,7 +795,7 @@ async function someonesOf(app: App): Promise<Someone[]> {
     const email = `user${index}@example.org`;
     const address = `198.51.100.${index}`;
     const given = role === formerRole ? 'member' : role;
-    const user = await app.users.add({ name: `User ${index}`, email, password, role: given });
+    const user = await app.program.users.create({ name: `User ${index}`, email, password, role: given });
     if (given !== role)
       await app.store.write((tx) => tx.of(app.users.records).replace(user.id, { ...user, role }));
     const post = async (target: string, json: object, fields: object = {}) => {
