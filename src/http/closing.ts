@@ -5,20 +5,20 @@ import type { Exchange } from './exchange.ts';
 import { isStreamed, type Reply } from './message.ts';
 
 /**
- * After a reply, up to so much unread content is skipped; with more, the connection ends.
+ * After a response, at most this much unread content is skipped; with more, the connection ends.
  */
 const skippedBytesMax = 64 * 1024;
 /** Node's parser misses the option if a tab follows it. */
 const closeOption = /(?:^|[\t ,])close(?:[\t ,]|$)/i;
 
-/** True if the connection has to end with this reply. */
+/** True if the connection has to end with this response. */
 export function mustEnd(exchange: Exchange, { body }: Reply): boolean {
   const { head, fields, incoming, outgoing } = exchange;
-  // Upgrade is ignored (RFC 9110 §7.8). But Node's parser drops the rest of a packet
-  // behind it, and could then parse the content of a dropped request as a request.
+  // Upgrade is ignored (RFC 9110 §7.8). But Node's parser drops the rest of a packet after it, and
+  // could then parse the content of a dropped request as a request.
   if (head === undefined || fields.get('upgrade') !== undefined) return true;
   if (!outgoing.shouldKeepAlive || closeOption.test(fields.get('connection') ?? '')) return true;
-  // In HTTP/1.0, a stream ends with the connection.
+  // In HTTP/1.0, the end of the connection marks the end of a stream.
   if (isStreamed(body) && incoming.httpVersion === '1.0') return true;
   const { contentLength = Infinity } = head;
   return contentLength > skippedBytesMax && !incoming.complete;
@@ -29,7 +29,7 @@ export function discardInput(socket: Socket, onData: (chunk: Buffer) => void): v
   socket.removeAllListeners('data').on('data', onData);
 }
 
-/** Closes our half of a connection at once, and the other half after a while. */
+/** Half-closes a connection at once, and closes it after a while. */
 export function endSocket(socket: Socket, lingerMs: number, onData: (chunk: Buffer) => void): void {
   discardInput(socket, onData);
   socket.end();
@@ -37,9 +37,8 @@ export function endSocket(socket: Socket, lingerMs: number, onData: (chunk: Buff
 }
 
 /**
- * Calls `end` when the caller has stopped sending, or after `lingerMs`. If a connection
- * is closed earlier, it is reset, and the caller may never read the reply (RFC 9112
- * §9.6).
+ * Calls `end` when the caller has stopped sending, or after `lingerMs`. Closing earlier would reset
+ * the connection, and the caller might never read the response (RFC 9112 §9.6).
  */
 export function linger(arriving: Readable, lingerMs: number, end: () => void): void {
   finished(arriving.resume(), { writable: false, signal: AbortSignal.timeout(lingerMs) }, end);

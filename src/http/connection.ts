@@ -11,53 +11,51 @@ import { checkHead, contentOfRead, toHostName, isRead } from './head.ts';
 import { endUnread, isStreamed, type Reply, type StreamedBody } from './message.ts';
 import type { Caller, Proxies, Shared } from './server-options.ts';
 
-/** The state of a connection. A connection that is `closing` or `closed` answers nothing more. */
+/** The state of a connection. Once `closing` or `closed`, it accepts no more requests. */
 type State =
-  /** The next request is answered. */
   | 'ready'
-  /** A reply is being created or streamed. If another request arrives, it is ignored. */
+  /** A response is being created or streamed. If another request arrives, it is ignored. */
   | 'answering'
-  /** A reply is being created or streamed. The connection ends with it. */
+  /** The last response is being created or streamed. */
   | 'closing'
-  /** The last reply has been handed to the system. */
+  /** The last response has been handed to the system. */
   | 'closed';
 
-/** The memory that Node needs for a request that is ignored. */
+/** The memory that Node needs for an ignored request. */
 const ignoredRequestBytes = 2048;
-/** After this number of TLS records of a smaller average size, other connections are read first. */
+/** After this many TLS records of a smaller average size, other connections are read first. */
 const [recordsAtOnce, recordBytesMin] = [64, 256];
-/** The memory that a reply without content needs while it waits for an earlier one. */
+/** The memory for a response without content that waits behind an earlier one. */
 const waitingReplyBytes = 8192;
 /**
- * The part of a stream that is given to the system at once. A reply of this size takes no memory
+ * The part of a stream that is given to the system at once. A response of this size takes nothing
  * from its caller's share if the system accepts it.
  */
 const sliceLength = 64 * 1024;
-/** The status of replies that are sent even if there is no memory for them. */
+/** The status of responses that are sent even if there is no memory for them. */
 const unavailable = 503;
 
 /**
- * One connection, which has one request at a time. If another one arrives while the reply
- * to the first is still being created or streamed, that request and all that follow are
- * ignored, and the connection ends with that reply. Clients may then retry (RFC 9112
- * §9.3.2).
+ * One connection, which handles one request at a time. If another one arrives while a response is
+ * still being created or streamed, that request and all later ones are ignored, and the connection
+ * ends with that response. Clients may then retry (RFC 9112 §9.3.2).
  */
 export class Connection {
   readonly #socket: Socket;
   readonly #shared: Shared;
   readonly #peer: Caller;
-  /** Present if the peer is one of them. */
+  /** Present if the peer is a trusted proxy. */
   readonly #proxies: Proxies | undefined;
-  /** The exchanges that close with the connection. */
+  /** The exchanges that end with the connection. */
   readonly #open = new Set<Exchange>();
   #state: State = 'ready';
   #latest: Exchange | undefined;
-  /** The reply to the latest request, while it is held back until the end of the loop turn. */
+  /** The response to the latest request, while it is held back until the end of the loop turn. */
   #gathered: Reply | undefined;
-  /** The requests that have arrived, one after the other, behind a reply that was not sent. */
+  /** Consecutive requests that arrived before the previous response was sent. */
   #pipelined = 0;
   #hasIgnored = false;
-  /** The TLS records that have arrived since the last request, and their bytes. */
+  /** The TLS records since the last request, and their bytes. */
   #records = 0;
   #recordBytes = 0;
 
@@ -81,7 +79,7 @@ export class Connection {
   #watchRecords(): void {
     const socket = this.#socket;
     socket.on('data', this.#countRecord);
-    // As Node does for a connection whose data nobody listens to; others it reads further at first.
+    // Node does this only for connections without data listeners; others it goes on reading.
     const handle: unknown = Reflect.get(socket, '_handle');
     const call = (method: string) => () => {
       const work: unknown = Reflect.get(Object(handle), method);
@@ -90,7 +88,7 @@ export class Connection {
     socket.on('pause', call('readStop')).on('resume', call('readStart'));
   }
 
-  /** To read a record takes as long as a request, and 64 KiB can have thousands of tiny ones. */
+  /** Reading a record takes as long as a request, and 64 KiB can hold thousands of tiny ones. */
   readonly #countRecord = ({ length }: Buffer): void => {
     this.#records += 1;
     this.#recordBytes += length;
@@ -100,7 +98,6 @@ export class Connection {
     if (areTooSmall(this.#records, this.#recordBytes)) this.#socket.destroy();
   };
 
-  /** Answers a request that has just arrived. */
   receive(arrival: Arrival): void {
     const shared = this.#shared;
     this.#records = this.#recordBytes = 0;
@@ -111,7 +108,7 @@ export class Connection {
     this.#state = 'answering';
     const exchange = (this.#latest = new Exchange(shared, this.#peer, this.#open, arrival));
     const reply = this.#answer(exchange);
-    // The chunks that have arrived with it were not counted.
+    // Chunks that arrived together with the head were not counted.
     if (exchange.isUnread) shared.reading.pauseNetwork(this.#socket);
     if (reply instanceof Promise) this.#await(exchange, reply);
     else if (this.#mayGather(reply)) this.#gather(reply);
@@ -119,7 +116,6 @@ export class Connection {
     shared.answering(shared.options.clock.elapsed() - exchange.startedMs);
   }
 
-  /** Returns the reply to a request. */
   #answer(exchange: Exchange): Reply | Promise<Reply> {
     const { options } = this.#shared;
     try {
@@ -137,12 +133,12 @@ export class Connection {
     }
   }
 
-  /** Answers a GET or HEAD whose chunked body has to be empty. */
+  /** Handles a GET or HEAD whose chunked body must be empty. */
   async #answerChunkedRead(exchange: Exchange): Promise<Reply> {
     try {
       await exchange.receiveBody(0);
     } catch {
-      // The connection ends, as it does after Content-Length, even if all of it has arrived.
+      // Ends the connection even if the body is complete, like one with a Content-Length.
       exchange.head = undefined;
       throw contentOfRead;
     }
@@ -162,7 +158,7 @@ export class Connection {
     reply.then(settle, (error: unknown) => settle(toProblemReply(error, exchange, shared.options)));
   }
 
-  /** Ignores a request that arrived too early, and all that follow. */
+  /** Ignores a request that arrived too early, and all later ones. */
   #ignore(): void {
     if (this.#state === 'answering') this.#state = 'closing';
     this.#hasIgnored = true;
@@ -177,8 +173,8 @@ export class Connection {
   }
 
   /**
-   * Ends the connection after the replies that are due, without lingering: until it has ended, Node
-   * keeps all requests that it has parsed.
+   * Ends the connection after the pending responses, without lingering: until it has ended, Node
+   * keeps every request that it has parsed.
    */
   #endPipeline(): void {
     if (this.#state !== 'ready') return;
@@ -186,7 +182,7 @@ export class Connection {
     this.#afterLatest(() => this.#socket.destroySoon());
   }
 
-  /** Calls back when the reply to the latest request has been sent. */
+  /** Calls back when the response to the latest request has been sent. */
   #afterLatest(callback: () => void): void {
     const before = this.#latest?.outgoing;
     if (before === undefined || (before.writableFinished && before.socket === null)) callback();
@@ -194,8 +190,8 @@ export class Connection {
   }
 
   /**
-   * Ends the connection, on which nothing more can be read. If a request is being answered, its reply
-   * is the last one; otherwise a bare reply says what is wrong.
+   * Ends a connection that can no longer be read. A response in progress is the last one; without
+   * it, a bare response reports the failure.
    */
   fail(failure: CairnError): void {
     this.sendGathered();
@@ -210,7 +206,7 @@ export class Connection {
     else this.#afterLatest(() => this.#sendBare(failure));
   }
 
-  /** Answers bytes that are not a request: Node has no response for them. */
+  /** Responds to bytes that are not a request, for which Node has no response object. */
   #sendBare({ status, fields }: CairnError): void {
     const { clock, nextId, limits, onAnswered } = this.#shared.options;
     const date = new Date(clock.now()).toUTCString();
@@ -224,17 +220,17 @@ export class Connection {
     onAnswered?.({ ...entry, address, status, durationMs: 0, bytes: 0 });
   }
 
-  /** True if a reply that was ready at once may wait until the end of the loop turn. */
+  /** True if a finished response may wait until the end of the loop turn. */
   #mayGather({ body }: Reply): boolean {
     const { connections, options } = this.#shared;
-    // A single caller would only wait, and long replies would take memory that no share counts.
+    // A single caller would only wait, and long responses would take uncounted memory.
     const areMany = connections >= options.limits.gatheringConnectionsMin;
     return areMany && !isStreamed(body) && (body?.length ?? 0) <= sliceLength;
   }
 
   /**
-   * Sends a reply together with the replies of other connections: parsing and writing in separate
-   * runs use the processor's caches better.
+   * Sends a response together with those of other connections: parsing and writing in separate runs
+   * use the processor's caches better.
    */
   #gather(reply: Reply): void {
     const { gathered } = this.#shared;
@@ -245,14 +241,13 @@ export class Connection {
     });
   }
 
-  /** Sends the reply that was held back, if there is one. */
+  /** Sends the response that was held back, if any. */
   sendGathered(): void {
     const reply = this.#gathered;
     this.#gathered = undefined;
     if (reply !== undefined && this.#latest !== undefined) this.#send(this.#latest, reply);
   }
 
-  /** Sends the reply to a request. */
   #send(exchange: Exchange, reply: Reply): void {
     const { body, status } = reply;
     const isGone = this.#socket.destroyed;
@@ -263,14 +258,14 @@ export class Connection {
     else this.#sendWhole(exchange, reply, isStreamed(body) ? undefined : (body ?? ''));
   }
 
-  /** Sends a reply in one piece. Without `body`, its content is a stream that is not read. */
+  /** Sends a response in one piece. Without `body`, the content is a stream that is not read. */
   #sendWhole(exchange: Exchange, reply: Reply, body: string | Buffer | undefined): void {
     const { status } = reply;
     const { outgoing } = exchange;
     const bytes = body === undefined ? undefined : Buffer.byteLength(body);
     const content = exchange.method === 'HEAD' ? '' : (body ?? '');
     const sent = content === '' ? 0 : (bytes ?? 0);
-    // A response has the socket only when the system has accepted all earlier ones.
+    // A response gets the socket only when the system has accepted all earlier ones.
     const isBehind = outgoing.socket === null;
     const held = sent + bytesInMemory(content, sent) + (isBehind ? waitingReplyBytes : 0);
     const isCounted = (isBehind || held > sliceLength) && status !== unavailable;
@@ -284,14 +279,14 @@ export class Connection {
     else outgoing.once('close', () => exchange.close());
   }
 
-  /** Says that there is no memory for the reply. */
+  /** Responds that there is no memory for the response. */
   #refuse(exchange: Exchange): void {
-    // The caller does not read the earlier replies.
+    // The caller does not read the earlier responses.
     if (exchange.outgoing.socket === null) this.#state = 'closing';
     this.#send(exchange, toProblemReply(overloaded, exchange, this.#shared.options));
   }
 
-  /** Returns true if the head could be sent. Without `bytes`, the content is a stream. */
+  /** Returns true if the head was sent. Without `bytes`, the content is a stream. */
   #writeHead(exchange: Exchange, reply: Reply, bytes?: number): boolean {
     const { status, fields } = reply;
     const { options, isDraining } = this.#shared;
@@ -308,21 +303,21 @@ export class Connection {
       exchange.outgoing.writeHead(status, all);
       return true;
     } catch (error) {
-      // A field has characters that cannot be sent. Nothing of the reply has been sent yet.
+      // A header field cannot be sent. Nothing of the response has been sent yet.
       onError?.(error, exchange);
       this.#socket.destroy();
       return false;
     }
   }
 
-  /** Sends the content, and ends the connection if this was its last reply. */
+  /** Sends the content, and ends the connection after its last response. */
   #end(exchange: Exchange, content: string | Buffer, bytes: number): void {
     const { incoming, outgoing, head } = exchange;
     const socket = this.#socket;
     const { lingerTimeoutMs, slowReaderTimeoutMs } = this.#shared.options.limits;
     if (content !== '') {
-      // Head and content in one write: `end(content)` makes two, of which the second is
-      // empty. A text with as many bytes as code units is ASCII.
+      // One write for head and content, while `end(content)` makes a second, empty one. A string
+      // with as many bytes as code units is ASCII.
       socket.cork();
       outgoing.write(content, content.length === bytes ? 'latin1' : 'utf8');
       socket.uncork();
@@ -337,13 +332,13 @@ export class Connection {
     } else {
       outgoing.end();
     }
-    // By default, Node waits for a slow reader without end.
+    // By default, Node waits forever for a slow reader.
     if (outgoing.writableLength > 0) socket.setTimeout(slowReaderTimeoutMs);
   }
 
   /**
-   * Streams a reply. Its first piece is counted before anything is sent, so that it can still
-   * be refused.
+   * Streams a response. Its first piece is counted before anything is sent, so it can still be
+   * refused.
    */
   async #stream(exchange: Exchange, reply: Reply, body: StreamedBody): Promise<void> {
     const { outgoing, signal } = exchange;
@@ -356,21 +351,21 @@ export class Connection {
         if (error === overloaded) return this.#refuse(exchange);
         return this.#send(exchange, toProblemReply(error, exchange, options));
       }
-      // This is the only way to say that the content is incomplete.
+      // Nothing else can tell the caller that the content is incomplete.
       outgoing.destroy();
       if (!signal.aborted && error !== overloaded) options.onError?.(error, exchange);
     }
     exchange.close();
     if (!outgoing.headersSent) return;
     exchange.report(reply.status, exchange.bytes);
-    // If the server began to drain during the stream, the reply did not announce "close".
+    // If the server began to drain during the stream, the head did not announce "close".
     const isLast = this.#state === 'closing' || shared.isDraining;
     if (!isLast || this.#latest !== exchange) return;
     this.#state = 'closed';
     endSocket(this.#socket, options.limits.lingerTimeoutMs, this.#countRecord);
   }
 
-  /** @throws `overloaded` if there is no memory for a piece; the errors of the body */
+  /** @throws `overloaded` if there is no memory for a piece; errors of the body */
   async #sendPieces(exchange: Exchange, reply: Reply, body: StreamedBody): Promise<void> {
     const { outgoing, signal } = exchange;
     const { isEndless = false } = reply;
@@ -380,8 +375,7 @@ export class Connection {
       throw overloaded;
     }
     const begin = (): boolean => outgoing.headersSent || this.#writeHead(exchange, reply);
-    // A caller that has gone away looks like one that closed its half, until two writes
-    // have failed.
+    // Until two writes have failed, a caller that has left looks like one that closed its half.
     const leave = (): void => exchange.abandon();
     if (isEndless) socket.once('end', leave);
     socket.setTimeout(this.#shared.options.limits.slowReaderTimeoutMs);
@@ -389,7 +383,7 @@ export class Connection {
       const bytes = Buffer.byteLength(piece);
       // The piece itself, a record in it, and a slice for the system.
       const held = sliceLength + 2 * bytesInMemory(piece, bytes);
-      // The memory of the largest piece is held also while the next one is made.
+      // The largest piece's memory stays reserved while the next one is made.
       if (held > exchange.reserved && !exchange.reserve(held)) throw overloaded;
       if (!begin()) return;
       for (const slice of cutText(piece)) {
@@ -399,7 +393,7 @@ export class Connection {
       }
       if (!isEndless) continue;
       if (socket.readableEnded) break;
-      // The next piece may come in hours.
+      // The next piece may take hours to come.
       exchange.reserve(sliceLength);
     }
     socket.off('end', leave);
@@ -411,27 +405,24 @@ export class Connection {
   }
 }
 
-/** Yields a text in slices, so that the system copies one of them at a time. */
+/** Splits a text, so that the system copies one slice at a time. */
 function* cutText(text: string): Generator<string> {
   for (let start = 0; start < text.length;) {
     let end = Math.min(start + sliceLength, text.length);
-    // Both halves of a surrogate pair stay together.
+    // Never splits a surrogate pair.
     if (end < text.length && /[\ud800-\udbff]/.test(text.charAt(end - 1))) end -= 1;
     yield text.slice(start, end);
     start = end;
   }
 }
 
-/**
- * The most memory that V8 needs for a text with this number of bytes in UTF-8. Buffers belong to
- * the server.
- */
+/** Returns the most memory that V8 needs for a text. Buffers belong to the server. */
 function bytesInMemory(content: string | Buffer, bytes: number): number {
   if (typeof content !== 'string') return 0;
   return content.length === bytes ? bytes : 2 * content.length;
 }
 
-/** True for a name of this machine: HTTPS there must not oblige what else it serves. */
+/** True for a name of this machine: HSTS would affect other servers on it. */
 function isLocalName(authority = ''): boolean {
   const host = toHostName(authority);
   return isLoopback(host) || host.endsWith('.localhost');

@@ -2,10 +2,9 @@ import { CairnError } from '../base/errors.ts';
 import type { Fields } from './fields.ts';
 
 /**
- * Checks that the content has one of these media types, which are in lower case and
- * without parameters. The only charset is UTF-8, and no content coding is supported.
- * `acceptField` is the field of the reply that lists the types.
- * @throws CairnError `unsupported_media_type`, with what is supported (RFC 9110 §15.5.16)
+ * Checks for one of these media types, given in lower case without parameters. The only charset is
+ * UTF-8, and content codings are not supported. `acceptField` names the response's list of types.
+ * @throws CairnError `unsupported_media_type`, with the supported types (RFC 9110 §15.5.16)
  */
 export function checkContentType(
   fields: Fields,
@@ -16,7 +15,7 @@ export function checkContentType(
     throw unsupported('send it without a Content-Encoding', 'Accept-Encoding', 'identity');
   }
   const value = fields.get('content-type') ?? '';
-  // As nearly all send it.
+  // The usual form, without parsing.
   if (mediaTypes.includes(value)) return;
   const [type = '', ...parameters] = value
     .toLowerCase()

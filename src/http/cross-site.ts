@@ -1,7 +1,6 @@
 import type { Fields } from './fields.ts';
 import { withoutDefaultPort } from './head.ts';
 
-/** Origins of pages. */
 export type Origins = Pick<ReadonlySet<string>, 'has'>;
 
 /** Returns the origins that options name. `http://localhost:*` stands for every port. */
@@ -16,10 +15,10 @@ export function parseOrigins(names: readonly string[]): Origins {
 }
 
 /**
- * Whether a page of another site sent this request. Browsers say so in `Sec-Fetch-Site`
- * (W3C Fetch Metadata), older ones only in `Origin` (RFC 6454 §7). A caller that sends
- * neither is not a browser, so no page can make it send a cookie. `allowedOrigins` are
- * origins as browsers serialize them, such as `https://app.example`.
+ * True if a page of another site sent this request. Browsers say so in `Sec-Fetch-Site` (W3C Fetch
+ * Metadata), older ones only in `Origin` (RFC 6454 §7). A caller that sends neither is not a
+ * browser, so no page can make it send a cookie. `allowedOrigins` are serialized as browsers do,
+ * such as `https://app.example`.
  */
 export function isCrossSite(fields: Fields, allowedOrigins: Origins): boolean {
   const origin = fields.get('origin');
@@ -29,10 +28,7 @@ export function isCrossSite(fields: Fields, allowedOrigins: Origins): boolean {
   return origin !== undefined && !isOwnOrigin(origin, fields.get('host'));
 }
 
-/**
- * The schemes are not compared: behind a proxy that ends TLS, the server's differs from
- * the browser's.
- */
+/** Ignores the scheme: behind a proxy that ends TLS, the server's differs from the browser's. */
 function isOwnOrigin(origin: string, host: string | undefined): boolean {
   const [, scheme = '', authority] = /^(https?):\/\/([^/]+)$/.exec(origin) ?? [];
   if (authority === undefined || host === undefined) return false;

@@ -8,7 +8,7 @@ import type { Head } from './head.ts';
 import type { Reply, Request, RequestEntry } from './message.ts';
 import type { Caller, HttpServerOptions, Shared } from './server-options.ts';
 
-/** Created once, because turning requests away in an overload must be cheap. */
+/** Created once, because refusing requests in an overload must be cheap. */
 export const overloaded = new CairnError(
   'overloaded',
   'Cannot answer the request: too many are in progress, try again later',
@@ -19,7 +19,7 @@ const internal = new CairnError(
   'Cannot answer the request: the server has an internal error',
 );
 
-/** Returns the reply to a request that failed. A bug is reported, and not shown. */
+/** Returns the response to a failed request. A bug is reported, but not shown to the caller. */
 export function toProblemReply(
   thrown: unknown,
   request: Request,
@@ -55,21 +55,21 @@ export function bodyTooLarge(bytesMax: number): CairnError {
   );
 }
 
-/** An id that can be written to a log line and a URN (RFC 8141 §2) as it is. */
+/** An id that needs no escaping in a log line or a URN (RFC 8141 §2). */
 const requestId = /^[\w.~:=+/@-]{1,128}$/;
-/** The chunks of a body that may be of any size, and the least average size of further ones. */
+/** The number of chunks that may have any size, and the least average size of further ones. */
 const [freeChunks, chunkBytesMin] = [4096, 16];
 
-/** True for pieces of input that take too long to read, because they are many and small. */
+/** True for input in so many small pieces that reading it takes too long. */
 export function areTooSmall(pieces: number, bytes: number): boolean {
   return pieces > freeChunks + bytes / chunkBytesMin;
 }
 
 /** The memory of a chunk in addition to its bytes. */
 const chunkBytes = 256;
-/** The chunks that a connection may send before the others of its network take turns with it. */
+/** The chunks from a connection before its network's other connections take turns with it. */
 const chunksAtOnce = 64;
-/** A body is in memory as chunks, as one buffer and as what it is parsed to. */
+/** A body is in memory as chunks, as one buffer and as its parsed value. */
 const bodyCopies = 3;
 
 const noBytes = Buffer.alloc(0);
@@ -81,11 +81,11 @@ export interface Arrival {
 }
 
 /**
- * One request, its response of Node, and its entry in the log.
+ * One request, Node's response to it, and its log entry.
  *
- * An exchange is open while its request is being answered or its reply is being sent. While it is
- * open it may hold memory, in one reservation that grows and shrinks with what is in memory: first
- * the body, then what the reply is made of, then the reply. `close` gives it back.
+ * An exchange is open from the request until its response has been sent. Meanwhile it may hold
+ * memory, in one reservation that follows its use: first the body, then the data for the response,
+ * then the response. `close` gives it back.
  */
 export class Exchange implements Arrival, Request, RequestEntry {
   id: string;
@@ -99,7 +99,7 @@ export class Exchange implements Arrival, Request, RequestEntry {
   encrypted: boolean;
   route: string | undefined;
   userId: number | undefined;
-  /** 0 until the request is answered. */
+  /** 0 until there is a response. */
   status = 0;
   durationMs = 0;
   bytes = 0;
@@ -110,11 +110,11 @@ export class Exchange implements Arrival, Request, RequestEntry {
   /** The open exchanges of the connection. */
   readonly #open: Set<Exchange>;
   #memory: Reservation | undefined;
-  /** Its place among the requests in flight. */
+  /** Its slot among the requests in flight. */
   #place: Reservation | undefined;
   /** Why the rest of the content cannot be read. */
   #failure: CairnError | undefined;
-  /** Stops receiving the body; `undefined` unless it is being received. */
+  /** Stops receiving the body; `undefined` unless one is being received. */
   #rejectBody: ((reason: CairnError) => void) | undefined;
   #controller: AbortController | undefined;
 
@@ -144,19 +144,18 @@ export class Exchange implements Arrival, Request, RequestEntry {
     return this.#controller.signal;
   }
 
-  /** The memory that it holds. */
   get reserved(): number {
     return this.#memory?.amount ?? 0;
   }
 
-  /** Begins what `close` ends: the server's stop waits for it. */
+  /** Makes a stopping server wait until `close`. */
   open(): void {
     if (this.#open.has(this)) return;
     this.#open.add(this);
     this.#shared.openExchanges += 1;
   }
 
-  /** Gives back all memory. Further calls do nothing. */
+  /** Gives back all memory. May be called repeatedly. */
   close(): void {
     if (!this.#open.delete(this)) return;
     this.#memory?.release();
@@ -165,8 +164,8 @@ export class Exchange implements Arrival, Request, RequestEntry {
   }
 
   /**
-   * Holds so much memory in all. Returns false if there is no room for it, or the connection has
-   * ended: nothing would give the memory back.
+   * Sets the memory held in all. Returns false if there is no room, or if the connection has ended,
+   * because nothing would give the memory back.
    */
   reserve(bytes: number): boolean {
     if (this.incoming.socket.destroyed) return false;
@@ -175,13 +174,13 @@ export class Exchange implements Arrival, Request, RequestEntry {
     return this.#memory.resize(bytes);
   }
 
-  /** Another caller gets the memory. */
+  /** Gives up the memory for another caller. */
   #evict(): void {
     if (this.#rejectBody === undefined) this.incoming.socket.destroy();
     else this.#rejectBody(tooManyArrive);
   }
 
-  /** Aborts `signal`, which ends what is being received, made or sent. */
+  /** Aborts `signal`, which ends receiving, producing and sending. */
   abandon(): void {
     this.#controller?.abort();
     this.#rejectBody?.(callerLeft);
@@ -204,11 +203,11 @@ export class Exchange implements Arrival, Request, RequestEntry {
     this.#checkShare();
   }
 
-  /** @throws `overloaded` if the caller may not have one more request in flight */
+  /** @throws `overloaded` if the caller has no share left for another request in flight */
   #checkShare(): void {
     const { exchanges, options } = this.#shared;
     const { requestsInFlightMax, requestsInFlightPerCallerMax } = options.limits;
-    // No caller can have used up its share of so few.
+    // With so few in flight, no caller can have used up its share.
     if (exchanges.sum < Math.min(requestsInFlightMax, requestsInFlightPerCallerMax)) return;
     if (options.alwaysServedTargets?.has(this.target)) return;
     const place = exchanges.take(this.caller, 1);
@@ -221,12 +220,12 @@ export class Exchange implements Arrival, Request, RequestEntry {
     return this.head?.contentLength === undefined && this.#rejectBody === undefined;
   }
 
-  /** Counts the request as in flight, unless it still waits for its sender. */
+  /** Counts the request as in flight, unless its body is still arriving. */
   enter(): void {
     if (this.#rejectBody === undefined) this.#place ??= this.#shared.exchanges.take(this.caller, 1);
   }
 
-  /** Ends what `enter` began. The work goes on if the caller leaves, so `close` does not do this. */
+  /** Undoes `enter`. `close` does not, because the work goes on if the caller leaves. */
   leave(): void {
     this.#place?.release();
     this.#place = undefined;
@@ -250,12 +249,12 @@ export class Exchange implements Arrival, Request, RequestEntry {
     if (this.#failure !== undefined) throw this.#failure;
     invariant(!this.incoming.readableEnded, readBefore);
     if (this.incoming.destroyed) throw callerLeft;
-    // It may have waited for something else before, such as the commits of another process.
+    // It may already have waited for something else, such as another process's commits.
     this.leave();
     const chunks = await this.#receiveChunks(bytesMax);
-    // To parse a long body takes milliseconds.
+    // Parsing a long body takes milliseconds.
     if (this.reserved > 0) await this.#shared.takeTurn(this.caller);
-    // Many others may have become in flight while the body arrived.
+    // Others may have come in flight while the body arrived.
     this.#checkShare();
     this.enter();
     const [first = noBytes] = chunks;
@@ -270,7 +269,7 @@ export class Exchange implements Arrival, Request, RequestEntry {
       const receive = (chunk: Buffer): void => {
         length += chunk.length;
         chunks.push(chunk);
-        // Node's parser passes on thousands that have arrived one by one, before it reads others.
+        // Node's parser passes on thousands of buffered chunks before it reads other connections.
         if (chunks.length === chunksAtOnce) this.#shared.reading.pauseNetwork(incoming.socket);
         const refusal = this.#reserveBody(chunks.length, length, bytesMax);
         if (refusal !== undefined) settle(refusal);
@@ -286,24 +285,24 @@ export class Exchange implements Arrival, Request, RequestEntry {
     });
   }
 
-  /** Holds the memory for a body so far. Returns why no more of it is received. */
+  /** Reserves memory for the body so far. Returns the error if no more may be received. */
   #reserveBody(chunks: number, length: number, bytesMax: number): CairnError | undefined {
     if (length > bytesMax) return bodyTooLarge(bytesMax);
     if (areTooSmall(chunks, length)) return tooManyChunks;
     const held = length + chunks * chunkBytes;
-    // Sign-ins are always received.
+    // Sign-ins always get through.
     if (held <= this.#shared.options.limits.uncountedBodyBytesMax + chunkBytes) return undefined;
     return this.reserve(bodyCopies * held) ? undefined : tooManyArrive;
   }
 
-  /** Makes reading the rest of the content fail, so that the reply says why. */
+  /** Makes further reading of the content fail, so that the response gives the reason. */
   failBody(failure: CairnError): void {
     if (this.incoming.complete) return;
     this.#failure = failure;
     this.#rejectBody?.(failure);
   }
 
-  /** Completes the entry, and reports it. */
+  /** Completes and reports the log entry. */
   report(status: number, bytes: number): void {
     const { clock, onAnswered } = this.#shared.options;
     this.status = status;

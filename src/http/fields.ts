@@ -1,33 +1,27 @@
 import { invariant } from '../base/errors.ts';
 
-/** Values of fields by lower-case name, as in `IncomingMessage.headers`. */
+/** Values of header fields by lower-case name, as in `IncomingMessage.headers`. */
 type FieldValues = Readonly<Record<string, string | readonly string[] | undefined>>;
 
-/** The fields of a request or a reply (RFC 9110 §5). */
+/** The header fields of a request or a response (RFC 9110 §5). */
 export class Fields {
   /** Names and values in turn, as received. */
   readonly raw: readonly string[];
   readonly #values: FieldValues;
 
-  /** `values` are the same fields by name, if they are known already. */
+  /** `values` are the same fields by name, if already parsed. */
   constructor(raw: readonly string[], values: FieldValues = combine(raw)) {
     this.raw = raw;
     this.#values = values;
   }
 
-  /**
-   * Returns the value of a field by its lower-case name. Repeated values are joined (RFC
-   * 9110 §5.3).
-   */
+  /** Returns a value by its lower-case name. Repeated values are joined (RFC 9110 §5.3). */
   get(name: string): string | undefined {
     const value = this.#values[name];
     return typeof value === 'string' ? value : undefined;
   }
 
-  /**
-   * The name of a field that is repeated and must not be (RFC 9110 §5.3); `undefined` if
-   * none is.
-   */
+  /** The name of a field that is repeated although it must not be (RFC 9110 §5.3). */
   get repeated(): string | undefined {
     if (2 * Object.keys(this.#values).length === this.raw.length) return undefined;
     const names = this.raw.filter((_, index) => index % 2 === 0);
@@ -40,8 +34,8 @@ export class Fields {
 }
 
 /**
- * Fields that have one value, which decides who sends the request, to which host, whether
- * it repeats another one, or where its content ends.
+ * Fields with a single value that decides who sends the request, to which host, if it is a retry,
+ * or where its content ends.
  */
 // prettier-ignore
 const singular = new Set([
@@ -54,7 +48,7 @@ function combine(raw: readonly string[]): FieldValues {
   raw.forEach((value, index) => {
     const name = raw[index - 1]?.toLowerCase() ?? '';
     const before = values.get(name);
-    // RFC 9113 §8.2.3: a proxy may make several of a cookie field.
+    // A proxy may split a cookie field (RFC 9113 §8.2.3).
     const separator = name === 'cookie' ? ';' : ',';
     const joined = before === undefined ? value : `${before}${separator} ${value}`;
     if (index % 2 === 1) values.set(name, joined);
@@ -63,8 +57,8 @@ function combine(raw: readonly string[]): FieldValues {
 }
 
 /**
- * Returns the values of all cookies with this name (RFC 6265 §5.4), exactly as sent.
- * There may be several, because a subdomain can set one of the same name.
+ * Returns the values of all cookies with this name (RFC 6265 §5.4), exactly as sent. A subdomain
+ * can set a second one of the same name.
  */
 export function readCookies(fields: Fields, name: string): string[] {
   const values: string[] = [];
@@ -80,9 +74,8 @@ export function readCookies(fields: Fields, name: string): string[] {
 const cookieValue = /^[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]*$/;
 
 /**
- * Returns the value of a `Set-Cookie` field. The cookie is hidden from scripts, and is
- * sent over secure connections and from this site's pages only. With a `maxAgeSeconds` of
- * 0 it is removed.
+ * Returns the value of a `Set-Cookie` field. The cookie is hidden from scripts, and sent only over
+ * secure connections and from this site's pages. A `maxAgeSeconds` of 0 removes it.
  */
 export function serializeCookie(
   name: string,

@@ -4,20 +4,19 @@ import { Budget } from '../base/budget.ts';
 import type { Limits } from '../base/limits.ts';
 import { callerKey, plainAddress } from '../base/network.ts';
 
-/** A connection whose handshake waits. */
 type Waiting = () => boolean;
 
 /**
- * TLS handshakes. One takes the server up to some milliseconds, and a thousand that arrive at once
- * are made in one turn of the event loop. So only a few have begun and not ended, in all and of one
+ * Limits TLS handshakes. One takes up to some milliseconds, and a thousand that arrive at once
+ * would run in one turn of the event loop. So only a few are in progress, overall and for each
  * network; further connections are not read until then.
  */
 export class Handshakes {
   readonly #begun: Budget;
   readonly #timeoutMs: number;
-  /** By network, the connections that wait, the oldest first. */
+  /** The waiting connections of each network, oldest first. */
   readonly #waiting = new Map<string, Set<Waiting>>();
-  /** By address and port of the caller, what ends a handshake. */
+  /** Functions that end a handshake, by the caller's address and port. */
   readonly #ends = new Map<string, () => void>();
 
   constructor({ handshakesMax, handshakesPerNetworkMax, headersTimeoutMs }: Limits) {
@@ -53,7 +52,6 @@ export class Handshakes {
     this.#ends.get(nameEnds(socket))?.();
   }
 
-  /** Networks take turns. */
   #beginNext(): void {
     for (const [network, waiting] of [...this.#waiting]) {
       const [first] = waiting;

@@ -3,28 +3,22 @@ import { limits } from '../base/limits.ts';
 import type { Fields } from './fields.ts';
 import type { Request } from './message.ts';
 
-/** The result of checking a request's head. */
 export interface Head {
   /**
-   * In origin-form without the base path, or the `*` of `OPTIONS *`. Empty for the base
-   * path itself.
+   * In origin-form without the base path (empty for that path itself), or the `*` of `OPTIONS *`.
    */
   readonly target: string;
-  /**
-   * The announced length of the content; 0 if there is none, `undefined` if it is
-   * chunked.
-   */
+  /** The announced length of the content; 0 without content, `undefined` if chunked. */
   readonly contentLength: number | undefined;
 }
 
 /**
- * Checks a head once, before it is used, for what Node's parser accepts and a server must
- * refuse (RFC 9112, RFC 9110 §7.2). Otherwise a proxy and this server might disagree
- * about where a message ends, which host it is for, or what it asks for. The target may
- * have any form (RFC 9112 §3.2).
+ * Checks a head once, before it is used, for input that Node's parser accepts and a server must
+ * refuse (RFC 9112, RFC 9110 §7.2). Otherwise a proxy and this server might disagree about the end
+ * of a message, its host or its target. The target may have any form (RFC 9112 §3.2).
  * @throws CairnError `malformed_request`, `fields_too_large`, `misdirected_request`,
- *   `not_implemented`, `http_version_not_supported`, `expectation_failed`. The connection has to
- *   be closed then, because the bytes that follow cannot be trusted.
+ *   `not_implemented`, `http_version_not_supported`, `expectation_failed`. The connection must then
+ *   be closed, because the bytes that follow cannot be trusted.
  */
 export function checkHead(
   request: Pick<Request, 'method' | 'target' | 'fields' | 'basePath'>,
@@ -49,7 +43,7 @@ export function checkHead(
   if (isRead(method) && (contentLength ?? 0) > 0) throw contentOfRead;
   const isOriginForm = originForm.test(request.target);
   const target = isOriginForm ? request.target : otherForm(method, request.target, host);
-  // Some proxies and frameworks remove the base path themselves, so it may be absent.
+  // Some proxies and frameworks remove the base path themselves.
   const inner = target.startsWith(basePath) ? target.slice(basePath.length) : target;
   return { target: inner === '' || inner.startsWith('/') ? inner : target, contentLength };
 }
@@ -60,7 +54,7 @@ function unreadable(code: ErrorCode, detail: string): CairnError {
 
 const malformed = (detail: string): CairnError => unreadable('malformed_request', detail);
 
-/** GET and HEAD have no content. A chunked body can be empty. */
+/** GET and HEAD have no content, except for an empty chunked body. */
 export const isRead = (method: string): boolean => method === 'GET' || method === 'HEAD';
 
 export const contentOfRead = malformed('GET and HEAD must not have content');
@@ -84,15 +78,13 @@ function readContentLength(fields: Fields, version: string): number | undefined 
 
 const authority = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~!$&'()*+;=%-]+)(?::\d{0,5})?$/;
 
-/**
- * Visible ASCII without "#". In the path, each "%" is followed by two hexadecimal digits.
- */
+/** Visible ASCII without "#". In the path, each "%" is followed by two hexadecimal digits. */
 const originForm =
   /^\/(?:[^\0-\x20#%?\x7f-\uffff]|%[0-9A-Fa-f]{2})*(?:\?[^\0-\x20#\x7f-\uffff]*)?$/;
 
 /**
- * Reads a target in absolute-form (RFC 9112 §3.2.2), which every server must accept, and
- * the asterisk-form of OPTIONS (§3.2.4).
+ * Reads a target in absolute-form (RFC 9112 §3.2.2), which every server must accept, or the
+ * asterisk-form of OPTIONS (§3.2.4).
  */
 function otherForm(method: string, target: string, host: string | undefined): string {
   if (target === '*' && method === 'OPTIONS') return target;
@@ -106,15 +98,14 @@ function otherForm(method: string, target: string, host: string | undefined): st
   return inner;
 }
 
-/** Returns an authority in lower case, without the default port of a scheme (RFC 9110 §4.2.3). */
+/** Returns an authority in lower case, without its scheme's default port (RFC 9110 §4.2.3). */
 export function withoutDefaultPort(scheme: string, authority: string): string {
   const port = scheme.toLowerCase() === 'https' ? /:(?:443)?$/ : /:(?:80)?$/;
   return authority.toLowerCase().replace(port, '');
 }
 
 /**
- * Returns the host in a `Host` field, in lower case, without port and brackets (RFC 3986
- * §3.2.2).
+ * Returns the host of a `Host` field in lower case, without port and brackets (RFC 3986 §3.2.2).
  */
 export function toHostName(authority: string): string {
   return authority

@@ -3,8 +3,8 @@ import { limits } from '../base/limits.ts';
 import type { Request } from './message.ts';
 
 /**
- * Returns the `Idempotency-Key` of a request, quoted as in
- * draft-ietf-httpapi-idempotency-key-header or bare; `undefined` if there is none.
+ * Returns the `Idempotency-Key` of a request, if any, bare or quoted as in
+ * draft-ietf-httpapi-idempotency-key-header.
  * @throws CairnError `malformed_request`
  */
 export function readIdempotencyKey({ fields }: Request): string | undefined {
@@ -17,7 +17,7 @@ export function readIdempotencyKey({ fields }: Request): string | undefined {
   throw new CairnError('malformed_request', `Cannot read the Idempotency-Key: ${rule}`);
 }
 
-/** Returns the refusal of a key: the reply, or a digest of the body, would keep a secret. */
+/** Returns the error for a key on a request whose stored response would keep a secret. */
 export const notKept = (place: string): CairnError =>
   new CairnError('malformed_request', `Cannot keep the reply: send no Idempotency-Key ${place}`);
 

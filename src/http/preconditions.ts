@@ -1,29 +1,23 @@
 import { CairnError } from '../base/errors.ts';
 import type { Fields } from './fields.ts';
 
-/**
- * Only `*`, or tags as sent, with their quotes and `W/`; `undefined` if the field is
- * absent.
- */
+/** Either `*` alone, or tags as sent, with quotes and `W/`; `undefined` without the field. */
 type EntityTags = readonly string[] | undefined;
 
-/** The preconditions of a request. */
 interface Preconditions {
   readonly ifMatch: EntityTags;
   readonly ifNoneMatch: EntityTags;
 }
 
 /**
- * Reads the preconditions of a request (RFC 9110 §13), which are lists of entity tags
- * (§8.8.3):
+ * Reads the preconditions of a request (RFC 9110 §13), which are lists of entity tags (§8.8.3):
  *
  *   If-Match, If-None-Match = "*" / #entity-tag
  *   entity-tag = [ "W/" ] DQUOTE *etagc DQUOTE
  *   etagc      = %x21 / %x23-7E / %x80-FF
  *
- * A tag may contain a comma, so a list is scanned and never split. Dates
- * (`If-Modified-Since` and the like) are ignored, as §13.1.3 and §13.1.4 require of a
- * server without modification dates.
+ * A tag may contain a comma, so a list is scanned, never split. Dates (`If-Modified-Since` and the
+ * like) are ignored, as §13.1.3 and §13.1.4 require of a server without modification dates.
  * @throws CairnError `malformed_request`
  */
 export function readPreconditions(fields: Fields): Preconditions {
@@ -33,10 +27,7 @@ export function readPreconditions(fields: Fields): Preconditions {
   };
 }
 
-/**
- * Evaluates If-Match (§13.1.1) by strong comparison. `current` is the strong tag of the
- * current version.
- */
+/** Evaluates If-Match (§13.1.1) by strong comparison with the current strong tag. */
 export function passesIfMatch(tags: EntityTags, current: string): boolean {
   return tags === undefined || tags.includes('*') || tags.includes(current);
 }

@@ -1,9 +1,6 @@
 import { CairnError } from '../base/errors.ts';
 
-/**
- * The decoded values of each query parameter in order, by name. Repeated parameters are
- * kept.
- */
+/** The decoded values of each query parameter, by name and in order. */
 export type Query = ReadonlyMap<string, readonly string[]>;
 
 const empty: Query = new Map();
@@ -16,14 +13,14 @@ const empty: Query = new Map();
 export function parseQuery(query: string): Query {
   if (query === '') return empty;
   try {
-    // Checked here, because `URLSearchParams` replaces what is malformed.
+    // `URLSearchParams` would silently replace malformed parts.
     decodeURIComponent(query);
   } catch (cause) {
     const message = 'Cannot read the query: it is not percent-encoded UTF-8';
     throw new CairnError('invalid_query', message, { cause });
   }
   const parameters = new Map<string, string[]>();
-  // The "&" protects a "?" at the beginning, which would be removed.
+  // The "&" keeps a "?" at the beginning from being removed.
   for (const [name, value] of new URLSearchParams(`&${query}`)) {
     const values = parameters.get(name);
     if (values === undefined) parameters.set(name, [value]);

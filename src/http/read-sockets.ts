@@ -4,28 +4,27 @@ import { callerKey, plainAddress } from '../base/network.ts';
 import { timers } from '../base/system.ts';
 
 /**
- * The sockets that Node's parser reads. It parses everything that a socket has received before
- * anything is answered. So once a connection has sent too much at once, the other connections of its
- * network are read one per turn of the event loop.
+ * The sockets that Node's parser reads. It parses everything that a socket has received before the
+ * first response. So once a connection has sent too much at once, its network's other connections
+ * are read one per turn of the event loop.
  */
 export class ReadSockets {
   readonly #isProxy: (address: string) => boolean;
-  /** All sockets with their networks, except for sockets of trusted proxies. */
+  /** All sockets with their networks, except those of trusted proxies. */
   readonly #networks = new Map<Socket, string>();
-  /** By network, the sockets that are read again, one per turn of the loop. */
+  /** Paused sockets by network, resumed one per turn of the loop. */
   readonly #paused = new Map<string, Set<Socket>>();
 
-  /** `isProxy` recognises trusted proxies, which have many callers: none of them waits for another. */
+  /** `isProxy` recognises trusted proxies, whose connections belong to different callers. */
   constructor(isProxy: (address: string) => boolean) {
     this.#isProxy = isProxy;
   }
 
-  /** The number of sockets that are read or paused. */
   get size(): number {
     return this.#networks.size + this.#paused.size;
   }
 
-  /** Adds a socket from which requests come: with TLS, the socket with the plain bytes. */
+  /** Adds a socket that receives requests: with TLS, the socket with the plain bytes. */
   add(socket: Socket): void {
     const address = plainAddress(socket.remoteAddress ?? '');
     if (this.#isProxy(address)) return;
@@ -37,7 +36,7 @@ export class ReadSockets {
     });
   }
 
-  /** Reads the other sockets of a network one per turn of the loop. */
+  /** Reads the network's other sockets one per turn of the loop. */
   pauseNetwork(socket: Socket): void {
     const network = this.#networks.get(socket);
     if (network === undefined) return;
@@ -51,8 +50,8 @@ export class ReadSockets {
   }
 
   /**
-   * Reads no other socket in this turn of the loop, since there is no memory for further requests.
-   * That of a connection which has been cut returns only at the end of the turn.
+   * Stops reading for this turn of the loop, since there is no memory for further requests. The
+   * memory of a destroyed connection returns only at the end of the turn.
    */
   pauseAll(): void {
     const running = [...this.#networks.keys()].filter((socket) => !socket.isPaused());

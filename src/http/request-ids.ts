@@ -1,9 +1,8 @@
 import type { Random } from '../base/system.ts';
 
 /**
- * Returns a generator of request ids: version 8 UUIDs (RFC 9562 §5.8) of 72 random bits,
- * drawn once, and a counter. They are unique and cheap, but predictable: they protect
- * nothing.
+ * Returns a generator of request ids: version 8 UUIDs (RFC 9562 §5.8) of 72 random bits, drawn
+ * once, and a counter. They are unique and cheap, but predictable: never use them as secrets.
  *
  *   rrrrrrrr-rrrr-8rrr-8rrr-cccccccccccc    r random, c the counter, in hexadecimal
  */

@@ -1,39 +1,31 @@
 import { invariant, InvariantError } from '../base/errors.ts';
 
-/**
- * A method, a path pattern such as `/items/{id}` as in OpenAPI, and the value that they
- * lead to.
- */
+/** A method, a path pattern such as `/items/{id}` as in OpenAPI, and its value. */
 export interface Route<T> {
   readonly method: string;
   readonly pattern: string;
   readonly value: T;
 }
 
-/** The result of matching a request. */
 export type Match<T> =
   | {
       readonly kind: 'found';
       readonly value: T;
-      /**
-       * The parameter exactly as sent, still percent-encoded; empty if the pattern has
-       * none.
-       */
+      /** The parameter as sent, still percent-encoded, or an empty string. */
       readonly parameter: string;
-      /** The text after the "?", exactly as sent; empty if there is none. */
+      /** The text after the "?", as sent, or an empty string. */
       readonly query: string;
     }
   /** The path has no route for this method. `allow` is the value of an `Allow` field. */
   | { readonly kind: 'method-not-allowed'; readonly allow: string }
   | { readonly kind: 'not-found' };
 
-/** The routes of one pattern by method. */
 interface Path<T> {
   readonly pattern: string;
   readonly byMethod: Map<string, T>;
 }
 
-/** Two routes that match the same paths. */
+/** Two routes match the same paths. */
 export class RouteConflict extends InvariantError {
   constructor(one: string, other: string) {
     super(`"${one}" and "${other}" match the same paths`);
@@ -41,9 +33,9 @@ export class RouteConflict extends InvariantError {
 }
 
 /**
- * Finds the route for a request. A pattern is an exact path, or has one parameter; an
- * exact path wins. Paths are compared byte by byte and never normalised:
- * `/users/../items`, `/users%2f1` and `//users` match nothing. HEAD is answered as GET.
+ * Finds the route for a request. A pattern is an exact path, or has one parameter; an exact path
+ * wins. Paths are compared byte by byte and never normalised: `/users/../items`, `/users%2f1` and
+ * `//users` match nothing. HEAD is handled as GET.
  */
 export class Router<T extends NonNullable<unknown>> {
   /** By path, with `?` for the parameter: no path has one. */
@@ -51,9 +43,7 @@ export class Router<T extends NonNullable<unknown>> {
   /** The most segments of a pattern with a parameter. */
   #segmentsMax = 0;
 
-  /**
-   * @throws InvariantError for a malformed pattern; RouteConflict
-   */
+  /** @throws InvariantError for a malformed pattern; RouteConflict */
   constructor(routes: readonly Route<T>[]) {
     for (const { method, pattern, value } of routes) {
       invariant(
@@ -89,7 +79,7 @@ export class Router<T extends NonNullable<unknown>> {
     return { kind: 'method-not-allowed', allow: [...methods].sort().join(', ') };
   }
 
-  /** Finds a path and its parameter, which is looked for in one segment after the other from the end. */
+  /** Finds a path and its parameter, trying each segment from the end. */
   #find(path: string): [found: Path<T> | undefined, parameter: string] {
     const exact = this.#paths.get(path);
     if (exact !== undefined) return [exact, ''];

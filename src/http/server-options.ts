@@ -9,27 +9,27 @@ import type { Fields } from './fields.ts';
 import type { Handle, ProblemReply, Request, RequestEntry } from './message.ts';
 import { ReadSockets } from './read-sockets.ts';
 
-/** A caller's address, and whether its connection is encrypted. */
+/** A caller's address, and if its connection is encrypted. */
 export interface Caller {
   readonly address: string;
   readonly encrypted: boolean;
 }
 
-/** The proxies that are believed by `X-Forwarded-*`. */
+/** Proxies whose `X-Forwarded-*` is believed. */
 export interface Proxies {
-  /** True if an address belongs to one of them. */
+  /** True for the address of such a proxy. */
   has(address: string): boolean;
-  /** Returns the caller behind `peer`, which is one of them. */
+  /** Returns the caller behind the proxy `peer`. */
   callerBehind(peer: Caller, fields: Fields): Caller;
 }
 
-/** Lets pages of other sites read replies (CORS). */
+/** Lets pages of other sites read responses (CORS). */
 export interface Cors {
-  /** Returns the fields of a reply, names and values in turn, with those that the page needs. */
+  /** Adds the fields that the page needs to the fields of a response, names and values in turn. */
   withCors(reply: readonly string[], request: Fields): readonly string[];
   /**
-   * Returns what the reply to OPTIONS carries for a preflight (Fetch §4.8), in addition to
-   * `withCors`. `allow` is the value of the `Allow` field.
+   * Returns further fields of a response to OPTIONS, for a preflight (Fetch §4.8). `allow` is the
+   * value of the `Allow` field.
    */
   preflight(request: Fields, allow: string): readonly string[];
 }
@@ -37,83 +37,75 @@ export interface Cors {
 /** A connection that was refused, because its network or all networks have too many. */
 export interface ConnectionRefusal {
   readonly address: string;
-  /** The connections that its network has. */
+  /** The open connections of its network. */
   readonly open: number;
   /** The most connections of all networks. */
   readonly max: number;
 }
 
-/** The parts with which an `HttpServer` answers requests. */
 export interface HttpServerOptions {
   readonly clock: Clock;
   /** Creates request ids (`createRequestIds`). */
   readonly nextId: () => string;
-  /** Absent: no peer is a proxy. */
+  /** If absent, all peers are callers. */
   readonly proxies?: Proxies | undefined;
   /**
-   * For how long browsers use only HTTPS with this host (RFC 6797), in seconds. 0 or absent:
+   * How long browsers use only HTTPS with this host (RFC 6797), in seconds. If 0 or absent,
    * `Strict-Transport-Security` is not sent.
    */
   readonly hstsSeconds?: number | undefined;
   /** `Request.basePath`; empty if absent. */
   readonly basePath?: string | undefined;
-  /** Absent: only pages of this site may read replies. */
+  /** If absent, only pages of this site may read responses. */
   readonly cors?: Cors | undefined;
   /** May be replaced while the server runs. */
   handle: Handle;
   readonly problemReply: ProblemReply;
-  /** Called after each reply. */
+  /** Called after each response. */
   readonly onAnswered?: ((entry: RequestEntry) => void) | undefined;
-  /**
-   * Called with each error that is not a `CairnError`, which is a bug. The caller is not
-   * told of it.
-   */
+  /** Called with each error that is not a `CairnError`: a bug, which the caller does not see. */
   readonly onError?: ((error: unknown, request: Request) => void) | undefined;
-  /**
-   * Called once, with the address of a peer that sends `X-Forwarded-For` and is not
-   * trusted.
-   */
+  /** Called once, with the address of a peer that sends `X-Forwarded-For` but is not trusted. */
   readonly onUntrustedProxy?: ((address: string) => void) | undefined;
   /** Called when a connection is refused, at most once a minute. */
   readonly onRefused?: ((refusal: ConnectionRefusal) => void) | undefined;
-  /** Targets that are answered under any load, such as `/livez`. */
+  /** Targets that respond under any load, such as `/livez`. */
   readonly alwaysServedTargets?: ReadonlySet<string> | undefined;
-  /** Bounds that replace `limits`. */
+  /** Overrides of `limits`. */
   readonly limits?: Partial<Limits> | undefined;
-  /** The bytes that bodies and replies may hold; a part of the heap if absent. */
+  /** The bytes that bodies and responses may hold; a part of the heap if absent. */
   readonly memoryMax?: number | undefined;
 }
 
 /** Requests faster than this do not count towards the turn. */
 const briefMs = 0.1;
-/** The descriptors that are left for files, and for connections to others. */
+/** Descriptors reserved for files and outgoing connections. */
 const reservedDescriptors = 128;
 
-/** The state that the connections of a server share. */
+/** State shared by the connections of a server. */
 export class Shared {
   readonly options: HttpServerOptions & { readonly limits: Limits };
-  /** Requests that wait for a disk, a hash or the like, and not for their sender. */
+  /** Requests that wait for a disk, a hash or the like, rather than for their body. */
   readonly exchanges: Budget;
-  /** Bytes of bodies that arrive, and of replies that wait for their readers. */
+  /** Bytes of arriving bodies, and of responses that wait for their readers. */
   readonly memory: Budget;
   /** Connections to the server's own ports, and their memory. */
   protected readonly places: Budget;
   protected readonly connectionMemory: Budget;
   /** Lets callers take turns with bodies that take milliseconds to read. */
   readonly takeTurn: YieldToEventLoop;
-  /** The sockets from which requests come. */
   readonly reading: ReadSockets;
-  /** Requests that wait for their reply to be created, those that wait for their body included. */
+  /** Requests whose response has not been created, including those whose body is arriving. */
   unanswered = 0;
-  /** Exchanges that hold memory, or have a reply that is being sent. */
+  /** Exchanges that hold memory or are sending a response. */
   openExchanges = 0;
-  /** Sockets of its own ports. With TLS, they carry the encrypted bytes. */
+  /** Sockets of the server's own ports. With TLS, they carry the encrypted bytes. */
   protected readonly sockets = new Set<Socket>();
-  /** True if every reply ends its connection, since the server is stopping. */
+  /** True if the server is stopping, so every response ends its connection. */
   isDraining = false;
-  /** Connections with a reply that is held back until the end of the loop turn. */
+  /** Connections that hold a response back until the end of the loop turn. */
   readonly gathered: { sendGathered(): void }[] = [];
-  /** Called when no reply is being created or sent any more. */
+  /** Called when the last response has been sent. */
   protected onIdle = (): void => undefined;
   /** The time that the long requests of this turn of the loop took together. */
   #turnMs = 0;
@@ -136,37 +128,33 @@ export class Shared {
     this.reading = new ReadSockets((address) => options.proxies?.has(address) === true);
   }
 
-  /** Open connections to the server's own ports. */
   get connections(): number {
     return this.sockets.size;
   }
 
   /**
-   * Whether the requests of this turn of the loop have taken so long that further ones wait: those
-   * of a thousand connections can arrive in one.
+   * True if further requests have to wait for the next turn of the loop: a thousand connections'
+   * requests can arrive in one.
    */
   get isTurnOver(): boolean {
     return this.#turnMs > this.options.limits.turnMs;
   }
 
-  /** Counts how long a request was answered. The many short ones need not be. */
+  /** Adds the time spent on a request. Short ones do not count. */
   answering(ms: number): void {
     if (ms < briefMs) return;
     if (this.#turnMs === 0) timers.setImmediate(() => (this.#turnMs = 0));
     this.#turnMs += ms;
   }
 
-  /** True if a reply is being created or sent. */
   get isBusy(): boolean {
     return this.unanswered + this.openExchanges > 0;
   }
 
-  /** Called after each reply that the server was busy with. */
   notifyIdle(): void {
     if (!this.isBusy) this.onIdle();
   }
 
-  /** Reports a peer that sends `X-Forwarded-For` and is not trusted. */
   reportProxy(address: string): void {
     if (!this.#hasReportedProxy) this.options.onUntrustedProxy?.(address);
     this.#hasReportedProxy = true;

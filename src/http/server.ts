@@ -17,18 +17,17 @@ export interface TlsTexts {
   readonly key: string;
 }
 
-/** Where a server listens. */
 export interface ListenOptions {
   /** 0 stands for any free port. */
   readonly port: number;
   readonly host: string;
-  /** Absent: plain HTTP. */
+  /** If absent, plain HTTP. */
   readonly tls?: TlsTexts | undefined;
 }
 
 /**
- * An HTTP/1.1 server. It listens on ports of its own, and answers requests that arrive at
- * a server of `node:http` or `node:https`. All of them share its bounds.
+ * An HTTP/1.1 server. It listens on ports of its own, and handles requests that arrive at a server
+ * of `node:http` or `node:https`. All of them share its bounds.
  */
 export class HttpServer extends Shared {
   /** Connections closed at once because a limit was reached. */
@@ -39,7 +38,7 @@ export class HttpServer extends Shared {
   #refusalToldMs = -Infinity;
 
   /**
-   * Listens on a port of its own, and returns it. With a certificate, it speaks HTTPS only.
+   * Listens on a port and returns its number. With a certificate, it accepts only HTTPS.
    * @throws the error of binding to the port
    */
   async listen({ port, host, tls }: ListenOptions): Promise<number> {
@@ -58,7 +57,7 @@ export class HttpServer extends Shared {
         if (this.#count(socket, connectionBytes)) this.#connection(socket);
       });
     } else {
-      // A connection is counted before its handshake, and may have to wait for it.
+      // A connection counts before its handshake, which may have to wait.
       const [begin] = server.listeners('connection');
       invariant(begin !== undefined, 'a TLS server begins the handshakes of its connections');
       server.removeAllListeners('connection').on('connection', (socket: Socket) => {
@@ -71,23 +70,24 @@ export class HttpServer extends Shared {
       });
     }
     await once(server.listen({ port, host, backlog: backlogMax }), 'listening');
-    // An accept that fails, perhaps for lack of a descriptor, must not end the server.
+    // A failed accept, perhaps for lack of a descriptor, must not end the server.
     server.on('error', () => undefined);
     this.#servers.push(server);
-    // The server has begun to stop meanwhile.
+    // The server may have begun to stop meanwhile.
     if (this.isDraining) server.close();
     const address = server.address();
     return typeof address === 'object' ? (address?.port ?? 0) : 0;
   }
 
-  /** Answers a request that has just arrived at a `node:http` or `node:https` server. */
+  /** Handles a request from a `node:http` or `node:https` server. */
   readonly receive = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
     this.#connection(incoming.socket).receive({ incoming, outgoing });
   };
 
   /**
-   * Answers a request that waits for `100 Continue`. Behind an earlier reply it gets none, and is
-   * answered all the same (RFC 9110 §10.1.1): Node would write it between a reply and its content.
+   * Handles a request that waits for `100 Continue`. Behind an earlier response it gets none, and
+   * is handled all the same (RFC 9110 §10.1.1): Node would write it between a response and its
+   * content.
    */
   readonly #receiveExpecting = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
     if (outgoing.socket !== null) outgoing.writeContinue();
@@ -96,8 +96,7 @@ export class HttpServer extends Shared {
 
   /**
    * Uses another certificate for new connections. Open ones keep theirs.
-   * @throws the error of node:tls if the certificate does not fit its key; then nothing
-   *   has changed
+   * @throws the error of node:tls if the certificate does not fit its key; then nothing has changed
    */
   renewTls(tls: TlsTexts): void {
     for (const server of this.#servers) {
@@ -108,18 +107,18 @@ export class HttpServer extends Shared {
   }
 
   /**
-   * Stops gracefully: accepts no more connections, and answers the requests in flight and those that
-   * arrive meanwhile, each of which ends its connection. Then it closes idle connections. Calls
-   * `onClosed` when the last connection of its own ports is closed. Resolves when no reply is being
-   * created or sent any more, with the number of connections that were cut off after `timeoutMs`.
+   * Stops gracefully: accepts no more connections, handles requests in flight and those that arrive
+   * meanwhile, and closes each connection after its response. Then it closes idle connections.
+   * Calls `onClosed` when the last connection of its own ports is closed. Resolves when all
+   * responses have been sent, with the number of connections that were cut off after `timeoutMs`.
    */
   async drain(
     timeoutMs: number = this.options.limits.drainTimeoutMs,
     onClosed?: () => void,
   ): Promise<number> {
     this.isDraining = true;
-    // Only stops listening. `close` of node:http would also close connections with a reply that
-    // has not been read yet, because it takes them for idle.
+    // Only stops listening. `close` of node:http would also close connections whose response has
+    // not been read yet, because it considers them idle.
     const closed = this.#servers.map(
       (server) => new Promise((resolve) => TcpServer.prototype.close.call(server, resolve)),
     );
@@ -144,12 +143,10 @@ export class HttpServer extends Shared {
     return cutOff ?? 0;
   }
 
-  /** Resolves when no reply is being created or sent. */
   async #idle(): Promise<void> {
     while (this.isBusy) await new Promise<void>((resolve) => (this.onIdle = resolve));
   }
 
-  /** The connection of a socket, which may belong to a server of the embedder. */
   #connection(socket: Socket): Connection {
     let connection = this.#connectionOf.get(socket);
     if (connection === undefined) {
@@ -159,7 +156,7 @@ export class HttpServer extends Shared {
     return connection;
   }
 
-  /** Counts a connection. If there are too many, in all or of its network, it is refused. */
+  /** Counts a connection, or refuses it if there are too many, overall or for its network. */
   #count(socket: Socket, bytes: number): boolean {
     const { limits, clock, onRefused, proxies } = this.options;
     const { remoteAddress = '', remotePort } = socket;
@@ -189,7 +186,7 @@ export class HttpServer extends Shared {
   }
 
   #failTunnel(socket: Socket): void {
-    // Node no longer handles events of this socket, and a reply may still be on its way.
+    // Node no longer handles events of this socket, and a response may still be on its way.
     socket.on('error', () => socket.destroy()).on('timeout', () => socket.destroy());
     // CONNECT names no resource that could allow another method.
     const failure = new CairnError(
@@ -215,16 +212,15 @@ export class HttpServer extends Shared {
 
 const tlsVersionMin = 'TLSv1.2';
 
-/** The shortest time between two notices of refused connections. */
+/** The shortest time between two reports of refused connections. */
 const refusalsToldMs = 60_000;
-/** The memory of a connection with a request that has the largest fields, and no content yet. */
+/** The memory of a connection with a request that has the largest head, and no content yet. */
 const connectionBytes = 24 * 1024;
 /** The same with TLS: OpenSSL takes most of it. */
 const secureConnectionBytes = 128 * 1024;
 
 /**
- * Connections that the system queues. If the queue is full, a client only retries after a
- * second.
+ * Connections that the system queues. If the queue is full, a client retries only after a second.
  */
 const backlogMax = 4096;
 
@@ -247,7 +243,7 @@ async function createNodeServer(
     // A timeout is noticed at most this much later.
     connectionsCheckingInterval: Math.min(bounds.headersTimeoutMs / 4, 1000),
     insecureHTTPParser: false,
-    // Checked by `checkHead`, so that the reply has the same form as any other.
+    // `checkHead` checks it, so that the response looks like any other.
     requireHostHeader: false,
     noDelay: true,
   };
@@ -256,10 +252,9 @@ async function createNodeServer(
   // node:https is loaded only if it is needed.
   const server =
     tls === undefined ? createServer(options) : (await import('node:https')).createServer(secure);
-  // Node silently drops fields beyond this number. `checkHead` bounds them and reports
-  // it.
+  // Node silently drops fields beyond this number; `checkHead` refuses them.
   server.maxHeadersCount = 0;
-  // A caller may close its half of the connection after its request, and still wait for
-  // the reply.
+  // A caller may close its half of the connection after its request, and still wait for the
+  // response.
   return Object.assign(server, { httpAllowHalfOpen: true });
 }

@@ -6,8 +6,8 @@ import { timers } from '../base/system.ts';
 /** The destination of lines, such as a `Writable`. */
 export interface LogSink {
   /**
-   * Writes bytes and calls `done` once. If it wrote fewer than it was given, it says how many, as
-   * `fs.write` does, and gets the rest next.
+   * Writes bytes and calls `done` once. After a partial write, it passes the number of bytes
+   * written, as `fs.write` does, and gets the rest next.
    */
   write(bytes: Uint8Array, done: (error?: Error | null, written?: number) => void): unknown;
 }
@@ -16,39 +16,33 @@ interface LineQueueOptions {
   readonly sink: LogSink;
   /** Called once each time the sink begins to fail. */
   readonly onError: (error: Error) => void;
-  /** Called with the number of lines that were dropped, once later ones were written. */
+  /** Called with the number of dropped lines, once later ones were written. */
   readonly onDropped: (lines: number) => void;
 }
 
 /** The most code units that may wait before lines are dropped. */
 export const waitingMax = 1024 * 1024;
-/**
- * The same for kept lines. Even they must not fill the memory if nothing reads the log
- * for days.
- */
+/** The same for kept lines, so that a log that nobody reads for days does not fill the memory. */
 const keptMax = 16 * 1024 * 1024;
-/**
- * How long lines of requests are gathered. One write each would cost more than the
- * request itself.
- */
+/** The time for gathering lines of requests. One write each would cost more than the request. */
 const gatheringMs = 20;
-/** A batch of this length is written without waiting for more. */
+/** A batch of this length is written at once. */
 const batchLength = 64 * 1024;
 
 export class LineQueue {
-  /** The number of lines so far that had no room, or that the sink did not take. */
+  /** The lines so far that had no room, or that the sink did not take. */
   dropped = 0;
   readonly #options: LineQueueOptions;
   /** Full batches, oldest first. */
   readonly #full: string[] = [];
-  /** The batch that lines are added to, and how long it waits for more. */
+  /** The batch that lines are added to, and its delay. */
   #batch = '';
   #delayMs = gatheringMs;
   /** The length of all batches. */
   #waiting = 0;
   #isWriting = false;
   #isFailing = false;
-  /** True if the sink has the beginning of a line, and not its end. */
+  /** True if the sink has only the beginning of a line. */
   #isTorn = false;
   #droppedReported = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -59,14 +53,14 @@ export class LineQueue {
     if (options.sink instanceof Writable) tolerateErrors(options.sink);
   }
 
-  /** Adds a line, which is written with others. It is dropped if 1 MiB waits. */
+  /** Adds a line to a batch. It is dropped if 1 MiB waits. */
   add(line: string): void {
     if (this.#append(line, waitingMax)) this.#schedule();
   }
 
   /**
-   * Adds a line that is dropped only if 16 MiB wait, and that is written as soon as the sink has
-   * taken what was written before, with the lines of the same millisecond.
+   * Adds a line that is dropped only if 16 MiB wait, and that is written right after the batch in
+   * progress, with the other lines of the same millisecond.
    */
   keep(line: string): void {
     if (!this.#append(line, keptMax)) return;
@@ -106,7 +100,7 @@ export class LineQueue {
     return batch;
   }
 
-  /** Writes the next batch if it is full, and else a little later. */
+  /** Writes the next batch: at once if it is full, else a little later. */
   #schedule(): void {
     if (this.#isWriting) return;
     if (this.#full.length > 0) void this.#write();
@@ -130,7 +124,7 @@ export class LineQueue {
     else this.#schedule();
   }
 
-  /** Writes a batch. The lines that the sink does not take are dropped. */
+  /** Writes a batch. Lines that the sink does not take are dropped. */
   async #offer(batch: string): Promise<void> {
     const { sink, onError, onDropped } = this.#options;
     const separator = this.#isTorn ? '\n' : '';
@@ -162,7 +156,7 @@ export class LineQueue {
 const lineFeed = 0x0a;
 const tookNothing = 'the sink of the log took no bytes';
 
-/** Keeps the errors of a stream, which its writers see, from ending the process. */
+/** Keeps a stream's errors, which its writers also see, from ending the process. */
 export function tolerateErrors(stream: Writable): void {
   if (!stream.listeners('error').includes(ignore)) stream.on('error', ignore);
 }

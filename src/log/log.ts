@@ -5,24 +5,23 @@ import type { RequestEntry } from '../http/message.ts';
 import { LineQueue, type LogSink } from './line-queue.ts';
 import { writeError } from './standard-streams.ts';
 
-/** Receives requests and security events, to log or to count them. */
+/** Receives requests and security events, to log or count them. */
 export interface Observer {
   request?(entry: RequestEntry): void;
   security?(event: SecurityEvent, details: LogDetails): void;
 }
 
 /**
- * The log: one line for each event, as JSON or in a format of its own. Values from
- * callers are escaped, so that they cannot break a line.
+ * The log: one line for each event, as JSON or in another format. Values from callers are escaped,
+ * so that they cannot break a line.
  *
  * A request: `{"time","level","kind":"request","id","method","route","status","durationMs","bytes","userId","address"}`
  * A security event: `{"time","level","kind":"security","event",…}`, logged at every level
  * A message: `{"time","level","kind":"message","message",…}`
  *
- * Lines are written in batches, one write at a time, so that a slow reader delays
- * nothing. While more than 1 MiB waits, lines are dropped, and so are those that the sink does
- * not take. They are counted, and a later line says how many. Security events are kept until
- * 16 MiB wait.
+ * Lines are written in batches, one write at a time, so that a slow reader delays nothing. Lines
+ * are dropped while more than 1 MiB waits, and if the sink does not take them; a later line has
+ * their number. Security events are kept until 16 MiB wait.
  */
 export interface Log extends Required<Observer> {
   message(level: LogLevel, message: string, details?: LogDetails): void;
@@ -32,7 +31,7 @@ export interface Log extends Required<Observer> {
   close(timeoutMs: number): Promise<void>;
 }
 
-/** The name of a security event. Names are stable, because alarms depend on them. */
+/** Names are stable, because alarms depend on them. */
 export type SecurityEvent = AuditEvent;
 
 export type LogDetails = Readonly<Record<string, string | number | boolean | undefined>>;
@@ -40,7 +39,6 @@ export type LogDetails = Readonly<Record<string, string | number | boolean | und
 /** The severity of a line. A notice, such as the server's start, is always logged. */
 export type LogLevel = 'info' | 'warn' | 'error' | 'notice';
 
-/** The fields of a line. */
 export interface LineFields extends LogDetails {
   readonly time: string;
   readonly level: LogLevel;
@@ -54,12 +52,12 @@ export interface Format {
 }
 
 export interface LogOptions {
-  /** Absent: JSON. */
+  /** If absent, JSON. */
   readonly format?: Format | undefined;
   readonly level: LogLevel;
-  /** Absent: the clock of the machine. */
+  /** If absent, the machine's clock. */
   readonly clock?: Clock | undefined;
-  /** May be slow, and may fail: lines that it does not take are dropped. */
+  /** May be slow or fail: lines that it does not take are dropped. */
   readonly sink: LogSink;
   /** Called once each time the sink begins to fail. */
   readonly onError?: ((error: Error) => void) | undefined;
@@ -67,7 +65,6 @@ export interface LogOptions {
 
 function ignore(): void {}
 
-/** Logs nothing. */
 export const silentLog: Log = {
   request: ignore,
   security: ignore,
@@ -76,7 +73,7 @@ export const silentLog: Log = {
   close: () => Promise.resolve(),
 };
 
-/** Writes errors to standard error, for an app without a log, and nothing else. */
+/** For an app without a log: writes only errors, to standard error. */
 export const errorLog: Log = {
   ...silentLog,
   message(level, message, details) {
@@ -84,12 +81,11 @@ export const errorLog: Log = {
   },
 };
 
-/** Logs an error that is not reported to a caller. */
+/** Logs an error that no caller sees. */
 export function logError(log: Log, message: string, error: unknown, id?: string): void {
   log.message('error', message, { id, stack: readStack(error) });
 }
 
-/** Creates a log that writes to a sink. */
 export function createLog(options: LogOptions): Log {
   return new LineLog(options);
 }
@@ -168,8 +164,8 @@ const json: Format = {
 };
 
 /**
- * Returns the line of a request. It is put together by hand because every request needs
- * one. Routes are Cairn's own, and an id that a proxy sent has a form that needs no escapes.
+ * Returns the line of a request. It is concatenated for speed, since every request needs one.
+ * Routes are Cairn's own, and a proxy's id has a form that needs no escapes.
  */
 function jsonRequest(time: string, level: LogLevel, entry: RequestEntry): string {
   const { method } = entry;
@@ -186,7 +182,7 @@ function jsonRequest(time: string, level: LogLevel, entry: RequestEntry): string
 /** Callers may invent other methods. */
 export const knownMethods: ReadonlySet<string> = new Set(METHODS);
 
-/** Rounds to three decimals, in less time than `toFixed`. */
+/** Rounds to three decimals, faster than `toFixed`. */
 export function thousandths(value: number): number {
   return Math.round(value * 1000) / 1000;
 }

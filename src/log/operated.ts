@@ -2,7 +2,6 @@ import type { Refusals } from '../base/budget.ts';
 import type { Store } from '../store/store.ts';
 import type { Log } from './log.ts';
 
-/** The load of an app. */
 export interface Load {
   /** Requests that wait for a disk, a hash or the like. */
   readonly inFlight: number;
@@ -11,13 +10,12 @@ export interface Load {
   readonly refused: number;
   /** Callers that follow the change feed. */
   readonly listeners: number;
-  /** The number of them that were disconnected so far because they read too slowly. */
+  /** Those disconnected so far because they read too slowly. */
   readonly dropped: number;
-  /** The refusals so far, by cause. */
   readonly refusals: Refusals & { memoryFull: number; diskFull: number };
 }
 
-/** A server, as an operator looks at it. */
+/** The parts of a server that an operator monitors. */
 export interface Operated {
   readonly app: {
     readonly store: Pick<Store, 'status'>;
@@ -26,6 +24,6 @@ export interface Operated {
     load(): Load;
   };
   readonly log: Pick<Log, 'dropped' | 'message'>;
-  /** The data directory. Absent: the data are elsewhere. */
+  /** The data directory. Absent if the data are elsewhere. */
   readonly directory: string | undefined;
 }

@@ -4,8 +4,8 @@ import { tolerateErrors, waitingMax, type LogSink } from './line-queue.ts';
 let unwrittenErrors = 0;
 
 /**
- * Writes text to standard error. Its reader may have gone or stopped to read, and its disk may be
- * full: then the text is counted, and the next one that can be written is followed by the number.
+ * Writes text to standard error. If its reader has left or stalled, or its disk is full, the text
+ * is counted, and the next text that can be written is followed by the number.
  */
 export function writeError(text: string): void {
   if (process.stderr.writableLength > waitingMax) {
@@ -25,9 +25,8 @@ export function writeError(text: string): void {
 }
 
 /**
- * Returns standard output as a sink that never blocks the event loop. Node.js writes to
- * pipes and sockets without blocking, but blocks on files and terminals. Those are
- * written in the thread pool.
+ * Returns standard output as a sink that never blocks the event loop. Node.js blocks on files and
+ * terminals, so those are written in the thread pool.
  */
 export function standardOutput(): LogSink {
   const kind = fstatSync(1);
