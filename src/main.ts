@@ -1,7 +1,8 @@
 #!/usr/bin/env node
-// Node.js parses this file whole before it runs it, so it has no syntax that an older version would not know.
+// Node.js parses this file before it runs it, so it has no syntax unknown to older versions.
 const [major = 0, minor = 0, patch = 0] = process.versions.node.split('.').map(Number);
-// Since these versions the parser of Node.js refuses what a proxy may read otherwise: llhttp 9, not 8.
+// From these versions on, Node.js parses HTTP with llhttp 9. Version 8 accepts what a proxy may
+// read differently.
 const is20 = major === 20 && (minor > 19 || (minor === 19 && patch >= 2));
 if (major > 22 || (major === 22 && minor >= 12) || is20) {
   import('./cli/commands.ts').then(({ main }) => main());

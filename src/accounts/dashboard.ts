@@ -9,8 +9,8 @@ import { userFields } from './user-fields.ts';
 const recentMax = 5;
 
 /**
- * Returns a function that writes the dashboard as JSON: the user, counts, recent items
- * and the session. Without `items`, the count and the recent items are left out.
+ * Returns a writer of the dashboard's JSON: the user, counts, recent items and the session. Without
+ * `items`, it leaves out the count and the recent items.
  */
 export function dashboardWriter(
   records: AccountRecords,
@@ -30,9 +30,7 @@ export function dashboardWriter(
   };
 }
 
-/**
- * Returns a function that writes the newest items as a JSON member, once per revision.
- */
+/** Writes the newest items as a JSON member, once per revision. */
 function recentWriter({ fields, records }: Declared): () => string {
   const write = representationWriter(fields);
   let [revision, json] = [NaN, ''];

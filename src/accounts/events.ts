@@ -21,7 +21,6 @@ export const auditEvents = [
 ] as const;
 export type AuditEvent = (typeof auditEvents)[number];
 
-/** Records a security event. */
 export type Audit = (
   event: AuditEvent,
   details: Readonly<Record<string, string | number | boolean | undefined>>,

@@ -13,16 +13,15 @@ import { checkPrincipal } from './principal.ts';
 import type { SessionRecord, UserRecord } from './records.ts';
 import type { Sessions } from './sessions.ts';
 
-/** Accepts an invitation: its secret, and the password that the user chooses. */
 export interface Acceptance {
   readonly token: string;
   readonly password: string;
 }
 
 /**
- * Invitations of users without a password, who choose one. An invitation is 256 random bits, kept as
- * SHA-256 among the sessions of the user. It is good once, within 24 hours. It ends with a new
- * invitation, a password, another e-mail address or role, and with the user.
+ * Invitations, with which users without a password choose one. An invitation is 256 random bits,
+ * stored as SHA-256 among the user's sessions. It works once, within 24 hours. A newer invitation,
+ * a password, another e-mail address or role, or the user's removal ends it.
  */
 export class Invitations {
   readonly #parts: AccountParts;
@@ -34,8 +33,8 @@ export class Invitations {
   }
 
   /**
-   * Makes the invitation of a user, and returns its secret.
-   * @throws CairnError `actor_changed`, `not_found`; `conflict` for a user with a password
+   * Creates a user's invitation and returns its secret.
+   * @throws CairnError `actor_changed`, `not_found`; `conflict` if the user has a password
    */
   make(tx: Transaction, principal: Principal, userId: number, address?: string): string {
     const { users, sessions, random, clock, audit } = this.#parts;
@@ -55,9 +54,9 @@ export class Invitations {
   }
 
   /**
-   * Sets the password of the invited user. The invitation is looked up before anything is hashed.
-   * @throws CairnError `invalid_credentials` for every invitation that is not good;
-   *   `validation_failed` for the password, `too_many_requests`, `overloaded`
+   * Sets the invited user's password. The invitation is checked before anything is hashed.
+   * @throws CairnError `invalid_credentials` for every invalid invitation; `validation_failed`
+   *   for the password, `too_many_requests`, `overloaded`
    */
   async accept({ token, password }: Acceptance, address: string): Promise<void> {
     const { store, writes, passwords, passwordLengthMin } = this.#parts;
@@ -88,7 +87,7 @@ export class Invitations {
     }
   }
 
-  /** Ends the invitation with the password that it was for. */
+  /** Replaces the invitation by the password. */
   #consume(tx: Transaction, token: string, passwordHash: string, address: string): void {
     const { users, clock, audit } = this.#parts;
     const user = this.#invited(tx, token);
@@ -98,7 +97,7 @@ export class Invitations {
     tx.onCommit(() => audit('password_changed', { userId: user.id, by: user.id, address }));
   }
 
-  /** Returns the user whom a token invites. @throws CairnError `invalid_credentials` */
+  /** @throws CairnError `invalid_credentials` */
   #invited(reader: Reader, token: string): UserRecord {
     const { users, sessions, clock } = this.#parts;
     const session = reader.of(sessions).find('lookup', secretHash(token));
@@ -112,7 +111,6 @@ export class Invitations {
   }
 }
 
-/** Ends the invitation of a user. */
 export function endInvitations(
   tx: Transaction,
   sessions: Collection<SessionRecord>,

@@ -9,7 +9,6 @@ import type { Store } from '../store/store.ts';
 import type { Audit } from './events.ts';
 import type { AccountRecords } from './records.ts';
 
-/** The dependencies of users, sessions and sign-in. */
 export interface AccountParts extends AccountRecords {
   readonly store: Store;
   readonly writes: Writes;
@@ -20,11 +19,11 @@ export interface AccountParts extends AccountRecords {
   readonly ring: () => KeyRing;
   readonly random: Random;
   readonly audit: Audit;
-  /** The rules of references. Absent: nothing refers to users. */
+  /** The rules of references. If absent, nothing refers to users. */
   readonly references?: ReferenceRules | undefined;
-  /** The users as references have them. */
+  /** Users, as the target of references. */
   readonly asTarget: Target;
-  /** The roles besides `admin` and `member` that users may be given. */
+  /** The roles of users in addition to `admin` and `member`. */
   readonly roles: readonly Role[];
   /** The minimum length of a new password, in characters. */
   readonly passwordLengthMin: number;

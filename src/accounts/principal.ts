@@ -6,9 +6,9 @@ import type { Reader } from '../store/store.ts';
 import type { AccountRecords } from './records.ts';
 
 /**
- * Checks the caller again, inside the transaction that writes users or sessions for it: a
- * token stays valid after the user is demoted or signed out everywhere, and a session can
- * end while the body of a request is arriving.
+ * Checks the caller again inside a transaction that writes users or sessions for it: a token stays
+ * valid after the user is demoted or signed out everywhere, and a session can end while the body of
+ * a request arrives.
  * @throws CairnError `actor_changed`
  */
 export function checkPrincipal(

@@ -12,15 +12,15 @@ export interface UserRecord extends StoredRecord {
   readonly passwordHash?: string | undefined;
   /**
    * When a new password, a new role or a sign-out everywhere ended all sessions of the user, in
-   * milliseconds since the epoch. Bearer tokens issued before cannot write users or sessions;
-   * those that a clock dated that was ahead are taken for issued later.
+   * milliseconds since the epoch. Bearer tokens issued earlier cannot write users or sessions. A
+   * token dated by a clock that was ahead counts as issued later.
    */
   readonly signedOutAt?: number | undefined;
 }
 
 const storedUserFields = {
   ...userFields,
-  // One that no declaration names any more stays.
+  // A role stays even if no declaration names it any more.
   role: { kind: 'text', default: 'member' },
   passwordHash: { kind: 'text', optional: true },
   signedOutAt: { kind: 'number', optional: true },
@@ -50,13 +50,10 @@ export const sessionFields = {
 const storedSessionFields = {
   ...common,
   /**
-   * Hash of the cookie's secret, or of the name of the refresh token family. Sessions are
-   * found by it.
+   * The hash of the cookie's secret, or of the refresh token family's name. Identifies the session.
    */
   lookupHash: { kind: 'text' },
-  /**
-   * Hashes of the current refresh token, and of the one that it replaced at `lastSeenAt`.
-   */
+  /** The hashes of the current refresh token, and of the one it replaced at `lastSeenAt`. */
   tokenHash: { kind: 'text', optional: true },
   previousHash: { kind: 'text', optional: true },
   /** Milliseconds since the epoch. */
@@ -65,8 +62,8 @@ const storedSessionFields = {
 } as const satisfies Shape;
 
 /**
- * A session: of a browser, identified by its cookie, or of a program, identified by a
- * family of refresh tokens. Only hashes of secrets are stored.
+ * A session, of a browser with a cookie or a program with a family of refresh tokens. Only hashes
+ * of secrets are stored.
  */
 export type SessionRecord = StoredRecord & Input<typeof storedSessionFields>;
 export type SessionKind = SessionRecord['kind'];
@@ -87,7 +84,6 @@ const storedApiKeyFields = { ...apiKeyFields, hash: { kind: 'text' } } as const 
 /** An API key. Only its hash is stored. */
 export type ApiKeyRecord = StoredRecord & Input<typeof storedApiKeyFields>;
 
-/** The collections of users, of their sessions and of their API keys. */
 export interface AccountRecords {
   readonly users: Collection<UserRecord>;
   readonly sessions: Collection<SessionRecord>;
@@ -130,5 +126,5 @@ function isSound(session: Input<typeof storedSessionFields>): boolean {
   return isWhole && isDated && (kind === 'cookie' || tokenHash !== undefined);
 }
 
-/** The last time that has a year of four digits (RFC 3339 §5.6), in milliseconds. */
+/** The last time with a four-digit year (RFC 3339 §5.6), in milliseconds. */
 const lastTime = Date.UTC(9999, 0);

@@ -22,13 +22,12 @@ import type { AccountParts } from './parts.ts';
 import { checkPrincipal } from './principal.ts';
 import type { SessionKind, SessionRecord, UserRecord } from './records.ts';
 
-/** The client of a session, so that its user can recognise it. */
+/** The client of a session, shown so that its user can recognise it. */
 export interface Client {
   readonly address: string;
   readonly agent: string;
 }
 
-/** A session that was just started. */
 export interface StartedSession {
   /** The only copy of the cookie's secret, or of the refresh token. */
   readonly secret: string;
@@ -37,26 +36,25 @@ export interface StartedSession {
 
 /** A session that was started or refreshed, and its user. */
 export interface SignedIn extends StartedSession {
-  /** As the transaction saw it that started or refreshed the session. */
+  /** As seen by the transaction that started or refreshed the session. */
   readonly user: UserRecord;
   /**
-   * When that transaction ran, in milliseconds since the epoch. An access token is issued as of
-   * then, so that a sign-out everywhere that followed ends it, too.
+   * When that transaction ran, in milliseconds since the epoch. An access token is dated then, so
+   * that a later sign-out everywhere also ends it.
    */
   readonly at: number;
 }
 
-/** The sessions of all users: starts, refreshes, lists and ends them. */
 export class Sessions {
   readonly #parts: AccountParts;
   /**
-   * The JSON of a record, which is immutable: formatting three dates is slower than the
-   * look-up. The second text is that of the session of the request.
+   * The JSON of sessions. They are immutable, and formatting three dates takes longer than the
+   * look-up. The second text is for the request's own session.
    */
   readonly #written = new WeakMap<SessionRecord, readonly [string, string]>();
-  /** Hashes of secrets that were live once, which requests repeat. A full map is cleared. */
+  /** Hashes of secrets that were once live, for later requests. A full map is cleared. */
   readonly #hashes = new Map<string, string>();
-  /** The index of the block of records that was swept last. */
+  /** The last block of records that was swept. */
   #swept = 0;
 
   constructor(parts: AccountParts) {
@@ -89,8 +87,8 @@ export class Sessions {
   }
 
   /**
-   * Returns who has a cookie with one of these secrets: of those that are live, the one of the user
-   * that the caller names, else the first. The role is the current one.
+   * Returns the current owner and role of a live cookie. Of several, that of `namedUser` counts,
+   * else the first.
    * @throws CairnError `invalid_session`
    */
   resume(secrets: readonly string[], namedUser?: string): SessionPrincipal {
@@ -112,9 +110,9 @@ export class Sessions {
   }
 
   /**
-   * Exchanges a refresh token for its successor. A reused token may have been stolen, so it
-   * ends its family. The successor is durable before it is returned: otherwise it would look
-   * stolen after a crash.
+   * Exchanges a refresh token for its successor. A reused token may have been stolen, so it ends
+   * its family. The successor is durable before it is returned, or it would look stolen after a
+   * crash.
    * @throws CairnError `invalid_credentials`, and the errors of `Store.write`
    */
   async refresh(token: string, client: Client): Promise<SignedIn> {
@@ -135,8 +133,7 @@ export class Sessions {
   }
 
   /**
-   * Ends the family of a refresh token, even if the token was replaced. Ignores anything else
-   * (RFC 7009 §2.2).
+   * Ends the family of a refresh token, even a replaced one. Ignores anything else (RFC 7009 §2.2).
    */
   revoke(tx: Transaction, token: string, address: string): void {
     const session = this.#family(tx, token);
@@ -144,7 +141,7 @@ export class Sessions {
   }
 
   /**
-   * Ends one of the principal's sessions. Administrators can end any session.
+   * Ends one of the principal's sessions, or any session for an administrator.
    * @throws CairnError `not_found`, `actor_changed`
    */
   end(tx: Transaction, principal: Principal, sessionId: number, address: string): void {
@@ -160,10 +157,7 @@ export class Sessions {
     return this.#find(secret)?.userId;
   }
 
-  /**
-   * Ends the session of the cookie with this secret, or all sessions of its user. Ignores a
-   * session that has ended.
-   */
+  /** Ends the session with this secret, or all sessions of its user. Ignores an ended session. */
   signOut(tx: Transaction, secret: string, everywhere: boolean, address: string): void {
     const { users, sessions, clock, audit } = this.#parts;
     const session = tx.of(sessions).find('lookup', secretHash(secret));
@@ -178,24 +172,23 @@ export class Sessions {
     tx.onCommit(() => audit('logout', { userId, sessionId, everywhere, address }));
   }
 
-  /** Ends all sessions of a user. */
   endAll(tx: Transaction, userId: number): void {
     const { sessions } = this.#parts;
     for (const { id } of [...tx.of(sessions).referring('user', userId)]) tx.of(sessions).remove(id);
   }
 
-  /** Returns the live sessions of a user, the oldest first. */
+  /** The live sessions of a user, the oldest first. */
   list(userId: number): SessionRecord[] {
     return this.#parts.sessions.members('user', userId).filter(this.#isSession);
   }
 
-  /** Returns true if a user has a live session from the network of this address. */
+  /** True if a user has a live session in the network of this address. */
   hasLiveFrom(userId: number, address: string): boolean {
     const network = toNetwork(address);
     return this.list(userId).some((session) => toNetwork(session.address) === network);
   }
 
-  /** Returns the JSON of `sessionFields`. `currentId` is the session of the request. */
+  /** Returns the JSON of `sessionFields`. `currentId` is the request's session. */
   write(session: SessionRecord, currentId: number | undefined): string {
     let written = this.#written.get(session);
     if (written === undefined) {
@@ -210,13 +203,12 @@ export class Sessions {
     return written[session.id === currentId ? 1 : 0];
   }
 
-  /** Returns true if the session with this id has not ended. */
   isOpen(id: number): boolean {
     const session = this.#parts.sessions.get(id);
     return session !== undefined && this.#isLive(session);
   }
 
-  /** Returns true for what its user knows as a session, until it ends. */
+  /** True for a live session, but not for an invitation. */
   readonly #isSession = (session: SessionRecord): boolean =>
     session.tokenHash !== invitationMark && this.#isLive(session);
 
@@ -224,7 +216,6 @@ export class Sessions {
     return isLive(session, this.#parts.clock.now());
   }
 
-  /** Returns the live session of the cookie with this secret. */
   #find(secret: string): SessionRecord | undefined {
     const remembered = this.#hashes.get(secret);
     const hash = remembered ?? secretHash(secret);
@@ -237,17 +228,16 @@ export class Sessions {
     return session;
   }
 
-  /** Records that a session is used now. */
   #recordUse(session: SessionRecord): void {
-    // The time of the use, since the write may be delayed.
+    // The time of use, because the write may be delayed.
     const now = this.#parts.clock.now();
     if (!lastSeenIsDue(session, now)) return;
     const { store, sessions } = this.#parts;
-    // The request continues meanwhile. If the write fails, the next request tries again; after a
-    // crash the session may end earlier, but never later.
+    // The request does not wait. If the write fails, the next request tries again. After a crash
+    // the session may end earlier, but never later.
     const written = store.write((tx) => {
       const current = tx.of(sessions).get(session.id);
-      // Another request at the same time may have recorded its use already.
+      // A concurrent request may have recorded its use already.
       if (current !== undefined && lastSeenIsDue(current, now))
         tx.of(sessions).replace(current.id, { ...current, lastSeenAt: now });
     });
@@ -296,14 +286,12 @@ export class Sessions {
     }
   }
 
-  /** The fields of a session that is used now. */
   #useFrom({ address, agent }: Client) {
     const lastSeenAt = this.#parts.clock.now();
     return { lastSeenAt, address, agent: agent.slice(0, limits.sessionAgentLengthMax) };
   }
 }
 
-/** The result of using a refresh token. */
 interface Rotation {
   readonly session?: SessionRecord;
   readonly secret?: string | undefined;

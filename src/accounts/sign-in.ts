@@ -7,13 +7,11 @@ import type { AccountParts } from './parts.ts';
 import type { SessionKind, UserRecord } from './records.ts';
 import type { Client, Sessions, SignedIn } from './sessions.ts';
 
-/** The credentials that a person signs in with. */
 export interface Credentials {
   readonly email: string;
   readonly password: string;
 }
 
-/** Sign-in with an e-mail address and a password. */
 export class SignIn {
   readonly #parts: AccountParts;
   readonly #sessions: Sessions;
@@ -24,10 +22,10 @@ export class SignIn {
   }
 
   /**
-   * Starts a session for the user with these credentials. The password must still be
-   * current in the transaction that starts the session.
-   * @throws CairnError `invalid_credentials`, `too_many_requests`, `overloaded`, and the
-   *   errors of `Store.write`
+   * Starts a session for the user with these credentials. The password must still be current in the
+   * transaction that starts it.
+   * @throws CairnError `invalid_credentials`, `too_many_requests`, `overloaded`, and the errors
+   *   of `Store.write`
    */
   async start(credentials: Credentials, kind: SessionKind, client: Client): Promise<SignedIn> {
     const { store, users, clock, audit } = this.#parts;
@@ -58,10 +56,7 @@ export class SignIn {
     }
   }
 
-  /**
-   * Returns the user with these credentials.
-   * @throws CairnError `invalid_credentials`, `too_many_requests`, `overloaded`
-   */
+  /** @throws CairnError `invalid_credentials`, `too_many_requests`, `overloaded` */
   async #authenticate({ email, password }: Credentials, address: string): Promise<UserRecord> {
     const { store, users, throttle, passwords, audit } = this.#parts;
     await store.confirm();
@@ -84,7 +79,7 @@ export class SignIn {
   }
 
   /**
-   * Returns a hash at the configured cost if the stored one differs, unless the server is
+   * Hashes the password at the configured cost if the stored hash differs, unless the server is
    * busy.
    */
   async #rehashed(
@@ -103,8 +98,8 @@ export class SignIn {
 }
 
 /**
- * Returns true if this is the user's password, and settles the attempt. An unknown user takes as long
- * as a wrong password.
+ * True if this is the user's password. Settles the attempt. An unknown user takes as long as a
+ * wrong password.
  * @throws CairnError `overloaded`
  */
 export async function matchesPassword(

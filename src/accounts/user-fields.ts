@@ -6,7 +6,6 @@ import type { BodyRules } from '../schema/validate.ts';
 import { emailKey, idField, type PasswordField, type Shape } from '../schema/field.ts';
 import { fieldValue, scalarValue } from '../schema/record.ts';
 
-/** The fields of a user that are shown. */
 export const userFields = {
   id: idField,
   name: { kind: 'text', min: 1, max: 200, example: 'Ada Lovelace' },
@@ -14,7 +13,7 @@ export const userFields = {
   role: { kind: 'choice', values: roles, default: 'member', example: 'member' },
 } as const satisfies Shape;
 
-/** Returns these fields with further roles that users may have. */
+/** Adds roles that users may have. */
 export function withRoles<S extends typeof userFields>(fields: S, more: readonly Role[]): S {
   return { ...fields, role: { ...fields.role, values: [...roles, ...more] } };
 }
@@ -36,15 +35,12 @@ const userChangeFields = {
   },
 } as const satisfies Shape;
 
-/** The fields of a body that creates a user. */
 export type NewUserFields = typeof newUserFields;
 
-/** The fields of a body that changes a user. */
 export type UserChangeFields = typeof userChangeFields;
 
 /**
- * Returns the rules of a body that creates a user, who may have one of `more` roles.
- * `passwordLengthMin` is in characters.
+ * The rules of a body that creates a user, with `more` roles. `passwordLengthMin` is in characters.
  */
 export function newUserRules(
   passwordLengthMin: number,
@@ -70,7 +66,6 @@ export function newUserRules(
   };
 }
 
-/** Returns the rules of a body that changes a user. */
 export function userChangeRules(
   passwordLengthMin: number,
   more: readonly Role[],
@@ -90,8 +85,7 @@ export function userChangeRules(
 }
 
 /**
- * Returns true if a user changes the own password or e-mail address, which requires the current
- * password.
+ * True if users change their own password or e-mail address, which requires the current password.
  */
 export function needsProof({ userId }: Sender, stored: object, sent: object): boolean {
   const readEmailKey = (user: object): string => emailKey(String(scalarValue(user, 'email') ?? ''));
@@ -104,7 +98,6 @@ export function needsProof({ userId }: Sender, stored: object, sent: object): bo
   );
 }
 
-/** Returns an issue of the current password in a change. */
 export const proofIssue = (code: string, detail: string): Issue => ({
   pointer: '/currentPassword',
   code,

@@ -26,17 +26,17 @@ import {
   type UserChangeFields,
 } from './user-fields.ts';
 
-/** A validated user to create. `acceptNew` makes it from a body. */
+/** A validated new user, made by `acceptNew`. */
 export type NewUser = Input<NewUserFields>;
 
 /** A change of a user, validated against the stored one. */
 export type UserDraft = Draft<Input<UserChangeFields>>;
 
-/** The results of slow work that is done before the transaction of a write. */
+/** The results of slow work done before the transaction of a write. */
 export interface Prepared {
   /** Of the new password. */
   readonly passwordHash?: string | undefined;
-  /** The hash of the current password, which the caller has proven. */
+  /** The hash of the current password, once the caller has proven it. */
   readonly provenHash?: string | undefined;
   /** The user after the change, if the stored one still has this revision. */
   readonly proposal?: { readonly revision: number; readonly values: Input<UserChangeFields> };
@@ -44,14 +44,13 @@ export interface Prepared {
   readonly address?: string;
 }
 
-/** The result of a change of a user. */
 interface ChangedUser {
   readonly record: UserRecord;
-  /** Replaces the session from which the caller changed the own password, which has ended. */
+  /** Replaces the session in which users changed their own password. */
   readonly renewed: StartedSession | undefined;
 }
 
-/** The users, and changes of them and their sessions. Callers are authorized before. */
+/** Users, and changes of them and their sessions. The caller must be authorized first. */
 export class Users {
   readonly records: Collection<UserRecord>;
   readonly #parts: AccountParts;
@@ -86,8 +85,8 @@ export class Users {
   }
 
   /**
-   * Hashes the password of a new user. A caller that will be refused must not have passwords
-   * hashed. Throttles callers that are not administrators by `address`.
+   * Hashes a new user's password, but not for a caller that will be refused. Throttles callers that
+   * are not administrators by `address`.
    * @throws CairnError `actor_changed`, `too_many_requests`, `overloaded`
    */
   async prepareCreate(
@@ -102,7 +101,7 @@ export class Users {
     return { address, passwordHash: await this.#hash(password, principal, address) };
   }
 
-  /** Creates a user. @throws CairnError `actor_changed`, `email_taken` */
+  /** @throws CairnError `actor_changed`, `email_taken` */
   create(
     tx: Transaction,
     principal: Principal,
@@ -121,7 +120,7 @@ export class Users {
   }
 
   /**
-   * Proves the current password and hashes the new one, if a change needs that.
+   * Checks the current password and hashes the new one, if a change needs that.
    * @throws CairnError as `change`; also `too_many_requests`, `overloaded`
    */
   async prepareChange(target: Target, draft: UserDraft): Promise<Prepared> {
@@ -143,9 +142,9 @@ export class Users {
   }
 
   /**
-   * Replaces or patches a user. A change that changes no field is not written. A new password
-   * or role ends all sessions of the user.
-   * @throws CairnError `actor_changed`; in the order that `Precondition` documents; also
+   * Replaces or patches a user. A change without effect is not written. A new password or role ends
+   * all the user's sessions.
+   * @throws CairnError `actor_changed`; then in the order that `Precondition` documents; also
    *   `last_admin`, `email_taken`
    */
   change(
@@ -161,7 +160,7 @@ export class Users {
     const isCurrent = proposal?.revision === before.revision;
     const values = isCurrent ? proposal.values : draft.against(before);
     if (values.role !== 'admin') this.#keepAnAdministrator(tx, before);
-    // Another request may have changed the password since it was proven.
+    // Another request may have changed the password since it was checked.
     const isProven = before.passwordHash === provenHash;
     if (!isProven && needsProof(principal, before, values)) throw wrongPassword();
     const { name, email, role, password, keepKeys } = values;
@@ -187,7 +186,7 @@ export class Users {
   }
 
   /**
-   * Removes a user, and does with the records that refer to it, at most `most`, what is declared.
+   * Removes a user, and treats the referring records, at most `most`, as declared.
    * @throws CairnError as `change`; also `still_referenced`
    */
   remove(tx: Transaction, { principal, id, precondition, address }: Target, most?: number): void {
@@ -205,7 +204,6 @@ export class Users {
     tx.onCommit(() => this.#parts.audit('user_removed', details));
   }
 
-  /** Ends all API keys of a user. */
   #endKeys(tx: Transaction, details: AuditDetails & { readonly userId: number }): void {
     const { apiKeys, audit } = this.#parts;
     for (const { id: keyId } of [...tx.of(apiKeys).referring('user', details.userId)]) {
@@ -222,7 +220,7 @@ export class Users {
     return password && this.#parts.passwords.hash(password, callerKey(address, userId));
   }
 
-  /** @throws CairnError `email_taken` if another user than `userId` has the address */
+  /** @throws CairnError `email_taken` if a user other than `userId` has the address */
   #checkEmail(tx: Transaction, email: string, userId?: number): void {
     const holder = tx.of(this.records).find('email', emailKey(email));
     if (holder === undefined || holder.id === userId) return;
@@ -256,7 +254,6 @@ export class Users {
     throw wrongPassword();
   }
 
-  /** Ends the user's sessions after a new password or role. */
   #endSessions(
     tx: Transaction,
     principal: Principal,
@@ -298,6 +295,5 @@ export class Users {
 
 type AuditDetails = Parameters<Audit>[1];
 
-/** Returns the refusal of a current password. */
 export const wrongPassword = (): CairnError =>
   validationFailed([proofIssue('wrong_password', 'must be the current password')]);

@@ -2,22 +2,18 @@ import type { Users } from '../accounts/users.ts';
 import { localAdministrator } from '../auth/access.ts';
 import { CairnError } from '../base/errors.ts';
 
-/** The first user. */
 export interface Administrator {
   readonly email: string;
   /**
-   * The password, or a function that makes one. It is called just before the user is made.
-   * Processes that share their data and start together all call theirs, which have to return the same.
+   * The password, or a function that creates it just before the user. If processes that share data
+   * start together, each calls its function, and all must return the same password.
    */
   readonly password: string | (() => string | Promise<string>);
 }
 
 const fields = { name: 'Administrator', role: 'admin' };
 
-/**
- * Checks the fields of an administrator.
- * @throws CairnError `validation_failed` that names the field
- */
+/** @throws CairnError `validation_failed`, which names the field */
 export function checkAdministrator(users: Users, { email, password }: Administrator): void {
   const known = typeof password === 'function' ? { email } : { email, password: password ?? '' };
   try {
@@ -29,7 +25,7 @@ export function checkAdministrator(users: Users, { email, password }: Administra
   }
 }
 
-/** Makes the administrator, unless there is a user already. */
+/** Creates the administrator unless there is a user. */
 export async function makeAdministrator(users: Users, administrator: Administrator): Promise<void> {
   if (users.records.size > 0) return;
   checkAdministrator(users, administrator);

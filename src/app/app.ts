@@ -24,11 +24,11 @@ import type { CompleteOptions } from './options.ts';
 import { loadParts, loadReferences, type Feature, type Parts } from './parts.ts';
 
 /**
- * Opens the store and puts the application together. Requests wait until `begin` is called,
- * so that ports are bound before anything is made that cannot be undone.
+ * Opens the store and creates the application. Requests wait for `begin`, so that ports are bound
+ * before anything irreversible is done.
  * @throws StoreDamageError, LockedError or KeyRingError if the directory cannot be used;
- *   OptionError for a part that was removed; RouteConflict; CairnError `validation_failed` for
- *   an administrator that breaks a rule
+ *   OptionError for a part that was removed; RouteConflict; CairnError `validation_failed` for an
+ *   administrator that breaks a rule
  */
 export async function openApp(chosen: CompleteOptions): Promise<Application> {
   const complete = { ...chosen, collections: await withSingulars(chosen) };
@@ -50,7 +50,7 @@ export async function openApp(chosen: CompleteOptions): Promise<Application> {
   const parts = await loadParts(complete);
   const { place, dialect } = parts;
   const data = openData({ ...complete, references }, audit, place, dialect?.rules);
-  // An administrator that breaks a rule must not leave a store behind.
+  // An invalid administrator must not leave a store behind.
   if (administrator !== undefined && !(await data.store.exists())) {
     checkAdministrator(data.users, administrator);
   }
@@ -64,7 +64,7 @@ export async function openApp(chosen: CompleteOptions): Promise<Application> {
   }
 }
 
-/** Returns the declared collections, each with a singular, of which OpenAPI makes names. */
+/** Gives each collection a singular, which OpenAPI needs for names. */
 async function withSingulars(options: CompleteOptions): Promise<CompleteOptions['collections']> {
   const { collections } = options;
   if (collections.every(({ singular }) => singular !== undefined)) return collections;
@@ -76,11 +76,9 @@ async function withSingulars(options: CompleteOptions): Promise<CompleteOptions[
 export class Application {
   readonly data: Data;
   readonly store: Store;
-  /** The route table. */
   readonly routes: readonly Route[];
-  /** Observe requests and security events. The first one is the log. */
+  /** Observers of requests and security events. The first is the log. */
   readonly observers: Observer[];
-  /** Answers requests of its own ports, of an existing server, and those without a port. */
   readonly server: HttpServer;
   /** The certificate of new TLS connections, in PEM; `undefined` without TLS. */
   certificate: string | undefined;
@@ -89,13 +87,10 @@ export class Application {
   /** True if several processes share the data. */
   readonly #isShared: boolean;
   readonly #pipeline: Handle;
-  /** Shared by the lists of all collections. */
   readonly listPool: ListPool;
-  /** The operations of requests and programs on the records. */
   readonly operations: AllOperations;
-  /** The services that check credentials. */
   readonly authenticators: Authenticators;
-  /** Writes refused for lack of memory, and of a disk. */
+  /** Counts of refused writes. */
   readonly #full = { memoryFull: 0, diskFull: 0 };
   #started: () => void = () => undefined;
   readonly #starting = new Promise<void>((resolve) => (this.#started = resolve));
@@ -179,13 +174,14 @@ export class Application {
     });
   }
 
-  /** Warns of collections that no declaration covers. */
   warnOfUndeclared(): void {
     for (const name of this.data.store.undeclared())
       this.#options.log.message('warn', `No declaration covers ${name}: its records are only kept`);
   }
 
-  /** Makes the administrator if there is no user, and lets requests in, or closes the app. */
+  /**
+   * Creates the administrator if there is no user, then admits requests. Closes the app on failure.
+   */
   async begin(): Promise<void> {
     const { administrator } = this.#options;
     try {
@@ -197,7 +193,7 @@ export class Application {
     }
   }
 
-  /** Answers a request that arrives before the app is open or closed. */
+  /** Holds a request that arrives before the app is open. */
   readonly #answerLater: Handle = async (request) => {
     await this.#starting;
     return this.server.options.handle(request);
@@ -206,13 +202,13 @@ export class Application {
   readonly #answerClosed: Handle = (request) =>
     request.target === livePath ? this.#pipeline(request) : problemReply(stopped, request);
 
-  /** Answers requests with `handle` from now on, also those that wait. */
+  /** Serves requests with `handle` from now on, including those that wait. */
   #enter(handle: Handle): void {
     this.server.options.handle = handle;
     this.#started();
   }
 
-  /** Listens on a port of its own, and returns the port. @throws the errors of binding */
+  /** Listens on its own port, and returns the port. @throws the errors of binding */
   async listen({ port, host, tls }: ListenOptions): Promise<number> {
     const { auth, share } = this.#options.settings;
     const isAllowed = auth !== 'none' || share || isLoopback(host);
@@ -231,7 +227,7 @@ export class Application {
     await this.#drain();
     await settled?.();
     await this.store.close();
-    // The store has answered the writes that waited in it.
+    // The store has settled its waiting writes.
     await settled?.();
   }
 
@@ -247,18 +243,17 @@ export class Application {
   unready(): Unready | undefined {
     if (this.#closed !== undefined) return 'draining';
     const { state, isMemoryFull } = this.store;
-    // A full disk or memory serves reads, and is emptied by requests; a full shared place takes none.
+    // With a full disk or memory, reads are served and deletions make room. A full shared place
+    // allows neither.
     if (state === 'full' && !isMemoryFull && this.#isShared) return 'store_unavailable';
     return unreadyStates[state];
   }
 
-  /** Counts a write that was refused for lack of room. */
   #countFull(): void {
     const isDisk = this.store.state === 'full' && !this.store.isMemoryFull;
     this.#full[isDisk ? 'diskFull' : 'memoryFull'] += 1;
   }
 
-  /** Returns the load of the app. */
   load(): Load {
     const { unanswered, connections, refused, exchanges, memory } = this.server;
     const refusals = { ownShare: 0, usedUp: 0, brokenOff: 0, ...this.#full };

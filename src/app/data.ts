@@ -22,22 +22,21 @@ import type { CompleteOptions } from './options.ts';
 import type { Context } from '../api/context.ts';
 import type { SharedPlace } from '../api/shared-place.ts';
 
-/** The store with every collection registered, and the services that work on it. */
+/** The store with every collection registered, and the services on top of it. */
 export interface Data extends Omit<Context, 'tokens' | 'listPool'> {
   readonly keys: Keys;
   readonly store: Writer;
   readonly passwords: Passwords;
 }
 
-/** Makes the tables of a server without users: they are empty, and in no store. */
+/** The tables of a server without users: empty, and in no store. */
 const emptyTables: Pick<Store, 'collection'> = {
   collection: (definition) => new Tables().add(definition),
 };
 
 /**
- * Registers users, sessions and collections with a store that has not started. With
- * `place`, its log is that of the store. `audit` receives the security events. `rules` are further
- * indexes of the collections.
+ * Registers users, sessions and collections with a store that has not started. With `place`, it
+ * provides the store's log. `audit` receives the security events; `rules` adds indexes.
  * @throws InvariantError for a collection that was not declared by `defineCollection`
  */
 export function openData(

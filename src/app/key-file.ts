@@ -15,17 +15,16 @@ import type { Audit } from '../accounts/events.ts';
 import type { SharedPlace } from '../api/shared-place.ts';
 
 /**
- * The file of the key ring, in the data directory. Its secrets sign every token, so it is made
- * with mode 0600, and a start refuses one that others than this user, root and a group of this
- * process can read or change.
+ * The key ring's file in the data directory. Its secrets sign every token, so its mode is 0600, and
+ * a start refuses a file that anyone but this user, root and a group of this process can read or
+ * change.
  */
 export const keyFile = 'keys.json';
 
-/** The sources of an app's keys. */
 interface KeyOptions {
-  /** The files of the data directory. Absent: the data is in memory, or in a shared place. */
+  /** The files of the data directory. Absent if the data is in memory or in a shared place. */
   readonly files: Files | undefined;
-  /** The only key. Absent: keys are in the key file, or in a shared place. */
+  /** The only key. If absent, keys are in the key file or a shared place. */
   readonly secret: string | undefined;
   readonly clock: Clock;
   readonly random: Random;
@@ -33,15 +32,14 @@ interface KeyOptions {
   readonly audit: Audit;
 }
 
-/** The key ring that an app signs and verifies with. */
 export class Keys {
-  /** Called with each ring, before anything else runs. */
+  /** Receives each ring before anything else runs. */
   onRing: (ring: KeyRing) => void = () => undefined;
   readonly #options: KeyOptions;
   readonly #configured: KeyRing | undefined;
   #ring: KeyRing | undefined;
 
-  /** @throws KeyRingError for a secret that cannot be used */
+  /** @throws KeyRingError for an unusable secret */
   constructor(options: KeyOptions) {
     const { secret, clock, place } = options;
     this.#options = options;
@@ -49,16 +47,16 @@ export class Keys {
     if (place !== undefined && secret === undefined) place.onRing = (ring) => this.#use(ring);
   }
 
-  /** Returns the ring that was loaded last. */
+  /** Returns the current ring. */
   readonly ring = (): KeyRing => {
     invariant(this.#ring !== undefined, 'the key ring is loaded before the first request');
     return this.#ring;
   };
 
   /**
-   * Loads the ring from the secret or the key file. Without either, makes a ring and
-   * writes the file; in memory, a ring that was made before stays.
-   * @throws KeyRingError for a file that cannot be used; the previous ring stays in use
+   * Loads the ring from the secret or the key file. Without either, creates a ring and writes the
+   * file; in memory, an earlier ring stays.
+   * @throws KeyRingError for an unusable file; the previous ring then stays
    */
   async load(): Promise<void> {
     const { files, clock, random, place } = this.#options;
@@ -82,8 +80,8 @@ export class Keys {
 }
 
 /**
- * Reads the ring from its file; `undefined` if there is none. Refuses keys that others can read,
- * and so sign tokens with, or can replace by their own.
+ * Reads the ring from its file; `undefined` if there is none. Refuses keys that others could read,
+ * and sign tokens with, or replace.
  * @throws KeyRingError that says what to do
  */
 export async function readKeyRing(files: Files): Promise<KeyRing | undefined> {
@@ -108,8 +106,8 @@ function ringIn(content: Buffer): KeyRing {
 }
 
 /**
- * Refuses a file of another user than this one and root, since its owner can give it any mode, and
- * access of these bits, for others and for a group to which this process does not belong.
+ * Refuses a file of anyone but this user and root, since its owner can change its mode, and access
+ * by `bits` for others and for a group that this process is not in.
  */
 function refuseAccess(
   path: string,
@@ -119,7 +117,7 @@ function refuseAccess(
 ): void {
   const stats = statSync(path, { throwIfNoEntry: false });
   const own = process.geteuid?.();
-  // Windows has no such owners and groups.
+  // Windows does not have such owners and groups.
   if (stats === undefined || own === undefined || process.getgroups === undefined) return;
   const { uid, gid } = stats;
   if (stats.isFile() && uid !== own && uid !== 0)

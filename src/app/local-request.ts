@@ -4,7 +4,6 @@ import { Fields } from '../http/fields.ts';
 import type { Request } from '../http/message.ts';
 import type { HttpServerOptions } from '../http/server-options.ts';
 
-/** The parts of a request without a connection. */
 interface LocalRequestOptions {
   readonly method: string;
   readonly target: string;
@@ -12,11 +11,10 @@ interface LocalRequestOptions {
   readonly address?: string | undefined;
   readonly receive: (bytesMax: number) => Buffer | Promise<Buffer>;
   readonly signal?: AbortSignal | undefined;
-  /** Its signal is asked for only if it is needed. */
+  /** Its signal is created only if it is needed. */
   readonly request?: { readonly signal: AbortSignal };
 }
 
-/** A request without a connection. */
 export class LocalRequest implements Request {
   readonly id: string;
   readonly method: string;
@@ -53,13 +51,13 @@ export class LocalRequest implements Request {
     return body;
   }
 
-  /** Their replies count in no share. */
+  /** Its responses count against no share. */
   hold(): void {}
 
-  /** No log has an embedder's own requests. */
+  /** A program's own requests are not logged. */
   matched(): void {}
 
-  /** They count in no share of requests in flight. */
+  /** Does not count against the share of requests in flight. */
   authenticated(userId: number | undefined): void {
     this.caller = callerKey(this.address, userId);
   }

@@ -25,12 +25,12 @@ import type { Store } from '../store/store.ts';
 import type { CompleteOptions } from './options.ts';
 
 /**
- * The parts that a server can do without: options, which a flag asks for, and features, which are on.
- * Each part lies in a folder of its own, is loaded by its line below before the server says that
- * it serves, and nothing else imports it. Who does not want a part removes it and its line.
+ * The parts that a server can do without: options, which a flag turns on, and features, which are
+ * on. Each part is a folder that only its line here loads, before the server says that it is ready.
+ * To remove a part, delete its folder and its line.
  */
 export interface Options {
-  /** Joins a cluster. Nothing is asked before its store starts. */
+  /** Joins a cluster. Nothing is requested before its store starts. */
   readonly cluster?: () => Promise<{
     joinCluster(
       cluster: ClusterOptions,
@@ -48,12 +48,11 @@ export interface Options {
   readonly references?: () => Promise<{ readonly references: ReferenceRules }>;
   readonly singles?: () => Promise<Singles>;
   readonly readableLog?: () => Promise<{ readonly readable: Format }>;
-  /** Reads a certificate and its key. */
   readonly tls?: () => Promise<{ readTls(certFile: string, keyFile: string): TlsTexts }>;
 }
 
 interface LocalOptions {
-  /** The origins that `--cors-origin` allows. */
+  /** The origins in `--cors-origin`. */
   readonly allowed: Origins;
   readonly share: boolean;
   readonly hosts: readonly string[];
@@ -65,50 +64,46 @@ interface Local {
   readonly check: NonNullable<Authenticators['checkLocal']>;
 }
 
-/** Lets clients of another server ask in their own way. */
+/** Accepts requests in the form of another server. */
 interface Dialect {
-  /** Rules that it adds to the tables of declared collections. */
+  /** Rules for the tables of declared collections. */
   readonly rules: TableRules;
-  /** Returns a collection with bodies of the dialect. */
+  /** Returns a collection with the dialect's bodies. */
   withBodies(
     collection: RoutedCollection<NewEntry, EntryDraft>,
   ): RoutedCollection<NewEntry, EntryDraft>;
-  /** Returns the routes of a declared collection. */
   createRoutes(
     declared: Declared,
     registry: Registry,
     options: CollectionOptions,
     tools: CollectionTools & { readonly store: Store },
   ): Route[];
-  /** Returns what takes requests before `handle`. */
+  /** Returns a handler that translates requests for `handle`. */
   translate(handle: Handle, registry: Registry): Handle;
 }
 
-/** Serves single resources. */
 interface Singles {
   readonly SingleResource: typeof CollectionResource;
-  /** Returns the routes of a single resource. */
   singleRoutes(
     operations: CollectionOperations<NewEntry, EntryDraft>,
     options: CollectionOptions,
   ): Route[];
 }
 
-/** A feature of one app. It observes the requests and security events that it has methods for. */
+/** A feature of an app. It observes the requests and security events that it has methods for. */
 export interface Feature extends Observer {
-  /** Its routes. `others` are those of the app and of the features before it. */
+  /** Its routes. `others` are those of the app and of earlier features. */
   routes(others: readonly Route[]): readonly Route[];
-  /** Returns what it adds to `/status`. */
+  /** Its members of `/status`. */
   readonly status?: () => object;
-  /** Returns what it adds to the load of the app. */
+  /** Its part of the app's load. */
   readonly load?: () => Partial<Load>;
-  /** The budget that it uses, to count refusals. */
+  /** Its budget, whose refusals are counted. */
   readonly places?: Budget;
   /** Called when the app stops. */
   readonly close?: () => void;
 }
 
-/** The context of a feature. */
 interface FeatureContext extends Context {
   readonly settings: Settings;
   readonly operated: Operated;
@@ -116,7 +111,7 @@ interface FeatureContext extends Context {
 
 interface FeatureModule {
   createFeature(context: FeatureContext): Feature;
-  /** Makes an API key of a user, and returns it. @throws CairnError */
+  /** Creates a user's API key and returns it. @throws CairnError */
   makeKey?(data: Pick<Context, 'accounts'>, userId: number, name: string): Promise<string>;
 }
 
@@ -140,7 +135,6 @@ const features: Readonly<Record<string, () => Promise<FeatureModule>>> = {
   page: () => import('../features/page/page.ts'),
 };
 
-/** The parts of an app besides its core. */
 export interface Parts {
   readonly features: readonly FeatureModule[];
   readonly dialect: Dialect | undefined;
@@ -152,7 +146,7 @@ export interface Parts {
   readonly singles: Singles | undefined;
 }
 
-/** Loads the parts that an app needs. @throws OptionError if one was removed */
+/** @throws OptionError if a part that the app needs was removed */
 export async function loadParts(chosen: CompleteOptions): Promise<Parts> {
   const { cluster, collections, settings } = chosen;
   const { auth, corsOrigins, dialect, share, shareHosts, trustedProxies } = settings;
@@ -178,7 +172,7 @@ export async function loadParts(chosen: CompleteOptions): Promise<Parts> {
   return {
     origins,
     local,
-    // Without authentication, nobody has a key.
+    // Without authentication, there are no keys.
     features: await loadFeatures({ ...chosen, keys: settings.auth === 'required' }),
     dialect: dialect && (await loadOption(options.dialect, '--dialect')),
     place:
@@ -202,8 +196,8 @@ export async function loadParts(chosen: CompleteOptions): Promise<Parts> {
 }
 
 /**
- * Loads the features except those that are false in `chosen`: one after the other, because Jest
- * links modules wrongly that have one in common and are imported at once.
+ * Loads the features except those that are false in `chosen`. One after the other, because Jest
+ * links modules wrongly if concurrent imports share one.
  */
 export async function loadFeatures(chosen: object): Promise<readonly FeatureModule[]> {
   const loaded: FeatureModule[] = [];
@@ -224,7 +218,7 @@ export async function loadReferences(
   return (await loadOption(options.references, 'a field that refers to records')).references;
 }
 
-/** Loads a part that an option asks for. @throws OptionError if the part was removed */
+/** @throws OptionError if the part was removed */
 export function loadOption<P>(part: (() => Promise<P>) | undefined, option: string): Promise<P> {
   if (part !== undefined) return part();
   throw new OptionError(`Cannot use ${option}: this installation has been built without it`);

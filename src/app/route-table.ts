@@ -18,13 +18,11 @@ import type { Data } from './data.ts';
 import type { CompleteOptions } from './options.ts';
 import type { Feature, Parts } from './parts.ts';
 
-/** The operations on users, and on each declared collection by its name. */
 export interface AllOperations {
   readonly users: Operations<NewUser, UserDraft>;
   readonly declared: ReadonlyMap<string, Operations<NewEntry, EntryDraft>>;
 }
 
-/** Returns the operations that requests and programs share. */
 export function createOperations(
   { store, registry, users }: Data,
   complete: CompleteOptions,
@@ -40,11 +38,10 @@ export function createOperations(
   return { users: new Operations(ofUsers, users, store), declared: new Map(declared) };
 }
 
-/** The parts of the server that decide about routes, and what `/status` and `/readyz` tell. */
+/** Parts of the server that shape the routes, and the state for `/status` and `/readyz`. */
 type ServerState = Pick<Parts, 'dialect' | 'singles'> &
   Pick<HealthServices, 'unready'> & { readonly load: () => Load };
 
-/** Returns the route table, with a handler for each operation. */
 export function createRoutes(
   operations: AllOperations,
   context: Context,
@@ -81,19 +78,18 @@ export function createRoutes(
   return routes;
 }
 
-/** Returns a route whose path a collection may have under another path. */
+/** Moves a route whose path belongs to a collection to another path. */
 function yielding(route: Route): Route {
   return yieldedPaths.includes(route.path) ? { ...route, path: `/-${route.path}` } : route;
 }
 
-/** Returns the routes of invitations, unless a collection has their path. */
+/** The routes of invitations, unless a collection has their path. */
 function createInvitationRoutes(context: Context, { log }: CompleteOptions): Route[] {
   if (!context.registry.has(acceptancePath.slice(1))) return invitationRoutes(context);
   log.message('warn', `Nobody can be invited: a collection has the path ${acceptancePath}`);
   return [];
 }
 
-/** Returns a function that writes the status of the server and its store. */
 function createStatusWriter(
   store: Store,
   load: () => Load,
@@ -128,7 +124,7 @@ function freeBytes(directory: string): number | undefined {
     const { bavail, bsize } = statfsSync(directory);
     return bavail * bsize;
   } catch {
-    // A locked-down process may not ask for this.
+    // A locked-down process may not call this.
     return undefined;
   }
 }

@@ -9,20 +9,20 @@ import type { StoredRecord } from '../store/store.ts';
 import { comparedBy, comparedValue, chooseSortedPart, type Block } from './order.ts';
 import { searchPattern, withoutAccents } from './search.ts';
 
-/** One filter of a list. A record passes if one of the conditions holds. */
+/** One filter of a list: a record passes if one of the conditions holds. */
 export type Filter = readonly Condition[];
 
 /** A condition of a record, such as `price:gte=10`. */
 export interface Condition {
-  /** The field. With `search`, an empty name stands for all fields with texts. */
+  /** The field. With `search`, an empty name means all text fields. */
   readonly name: string;
-  /** `search` is that of the parameter `q`, and `exists` is for fields that may be absent. */
+  /** `search` is the parameter `q`; `exists` is for fields that may be absent. */
   readonly operator: Operator | 'search' | 'exists';
-  /** One value, several for `in`, and the words for `search`. */
+  /** One value, several for `in`, or the words for `search`. */
   readonly operands: readonly Scalar[];
 }
 
-/** Makes the test of a field's value. `operand` is the first of `operands`. */
+/** Creates the test of a value. `operand` is the first of `operands`. */
 type MakeTest = (operand: Scalar, operands: ReadonlySet<Scalar>) => (value: Scalar) => boolean;
 
 const operators: { readonly [operator in Operator]: MakeTest } = {
@@ -42,7 +42,10 @@ const operators: { readonly [operator in Operator]: MakeTest } = {
 
 const isText = (value: Scalar): value is string => typeof value === 'string';
 
-/** Returns the error for a query parameter. `problem` follows its name. */
+/**
+ * Returns the error for a query parameter. `problem` completes the sentence that begins with its
+ * name.
+ */
 export function invalidParameter(parameter: string, problem: string): CairnError {
   const name = parameter.length > 64 ? `${parameter.slice(0, 64)}…` : parameter;
   return new CairnError(
@@ -51,14 +54,10 @@ export function invalidParameter(parameter: string, problem: string): CairnError
   );
 }
 
-/** Returns the error for a parameter that comes twice. */
 export const repeated = (parameter: string): CairnError =>
   invalidParameter(parameter, 'is given more than once');
 
-/**
- * Returns the value of the only parameter that a query may have.
- * @throws CairnError `invalid_query`
- */
+/** Returns the value of the only allowed parameter. @throws CairnError `invalid_query` */
 export function onlyParameter(query: Query, name: string): string | undefined {
   for (const [parameter, values] of query) {
     if (parameter !== name) throw invalidParameter(parameter, 'is not a known parameter');
@@ -68,8 +67,8 @@ export function onlyParameter(query: Query, name: string): string | undefined {
 }
 
 /**
- * Parses a condition. `others` are the parameters of the list that are no filters.
- * @throws CairnError `invalid_query` for a parameter that names no readable field, too
+ * Parses a condition. `others` are the list's other parameters.
+ * @throws CairnError `invalid_query`, also for an unknown or unreadable field
  */
 export function readCondition(
   shape: Shape,
@@ -108,11 +107,11 @@ export function readCondition(
     if (isScalar(operand)) return operand;
     throw invalidParameter(parameter, operand.detail);
   });
-  // A text may spell several values.
+  // A text may stand for several values.
   return { name, operator: operator === 'eq' && operands.length > 1 ? 'in' : operator, operands };
 }
 
-/** True if values can be of several types, so that a text spells several of them. */
+/** True if values can have several types, so that a text stands for several of them. */
 export function isMixed(field: Field | undefined): boolean {
   if (field?.kind === 'list') return isMixed(field.of);
   if (field?.kind === 'json') return field.like === undefined;
@@ -120,17 +119,16 @@ export function isMixed(field: Field | undefined): boolean {
   return field?.kind === 'id' && field.of === 'any';
 }
 
-/** Returns the operators of a field. Only one that may be absent can be asked whether it exists. */
+/** Returns the operators of a field. `exists` is only for a field that may be absent. */
 export function listOperators(path: string, field: Field): readonly (Operator | 'exists')[] {
   const { operators } = findKind(field);
   return mayBeAbsent(path, field) ? [...operators, 'exists'] : operators;
 }
 
-/** True if a record may have no value at a path, or null. */
+/** True if the value at a path may be absent or null. */
 export const mayBeAbsent = (path: string, { optional, nullable, kind }: Field): boolean =>
   optional === true || nullable === true || kind === 'json' || path.includes('.');
 
-/** The form of `or`. */
 const alternativesForm =
   'must be (field:operator:value,…) with up to 20 parts, not nested; ' +
   'in a value, write "\\" before "," "(" ")" and "\\"';
@@ -152,13 +150,13 @@ export function readAlternatives(shape: Shape, value: string): Filter {
   });
 }
 
-/** Matches a text in parentheses that has no others, but after a backslash. */
+/** Matches text in parentheses, with any inner parentheses after a backslash. */
 const isWrapped = /^\((?:[^\\()]|\\.)*\)$/s;
 
 /**
- * Returns the filters that conditions make together. Several of a field mean one of their
- * values with `eq` and `in`, and all of the conditions with `ne` and `has`.
- * @throws CairnError `invalid_query` for another operator that comes twice, and for too many
+ * Groups conditions into filters. Several of a field match any value with `eq` and `in`, and every
+ * condition with `ne` and `has`.
+ * @throws CairnError `invalid_query` if another operator is repeated, and for too many
  */
 export function combined(conditions: readonly Condition[]): Filter[] {
   const groups = new Map<string, Condition[]>();
@@ -184,8 +182,8 @@ export function combined(conditions: readonly Condition[]): Filter[] {
 }
 
 /**
- * Returns the values that a text spells: `1` is the number and the text. An order takes one of
- * them: the number, if it is one.
+ * Returns the values that a text stands for: `1` is the number and the text. An ordering operator
+ * takes one of them, preferably the number.
  */
 export function spelledBy(text: string, operator: Operator): Scalar[] {
   const number = parseJsonNumber(text);
@@ -196,7 +194,7 @@ export function spelledBy(text: string, operator: Operator): Scalar[] {
 }
 const orders = { lt: true, lte: true, gt: true, gte: true };
 
-/** Splits at commas. A backslash before one of the `escaped` makes it part of the value. */
+/** Splits at commas, except after a backslash, which escapes each of `escaped`. */
 function splitValues(list: string, escaped = ',\\'): string[] {
   const values: string[] = [];
   let value = '';
@@ -216,23 +214,22 @@ function splitValues(list: string, escaped = ',\\'): string[] {
   return [...values, value];
 }
 
-/** A test of a record. */
 export type Test = (record: object) => boolean;
 type Passes = (value: Scalar) => boolean;
 
-/** The number of characters that were examined since the last pause. */
+/** The number of characters examined since the last pause. */
 interface Examined {
   characters: number;
 }
 
-/** The characters that are examined between two pauses, and the least that a value counts. */
+/** The characters examined between two pauses, and the least that a value counts as. */
 const charactersPerStep = 8192;
 const valueMin = 32;
 
 /**
- * Returns a function that finds the records which pass all `filters`. It pauses, with the records
- * found so far, once it has examined enough of their values, but not within a value. Conditions that
- * look at little come first.
+ * Returns a function that finds the records that pass all `filters`. It pauses, with the records
+ * found so far, once it has examined enough characters, but not within a value. Cheap conditions
+ * come first.
  */
 export function searcher(
   shape: Shape,
@@ -264,7 +261,7 @@ export function searcher(
   };
 }
 
-/** True if a filter examines all of a value, however long it is. */
+/** True if a filter examines whole values, however long. */
 const isLong = (filter: Filter): boolean =>
   filter.some(({ operator }) => ['contains', 'has', 'search'].includes(operator));
 
@@ -294,8 +291,8 @@ function conditionTest(shape: Shape, condition: Condition, examined: Examined): 
 }
 
 /**
- * Returns the test of whether each word occurs in some text of a field, or of all fields that are
- * searched if the condition names none, at any depth.
+ * Tests if each word occurs in some text of the field, or, without a name, of all searched fields,
+ * at any depth.
  */
 function searchTest(shape: Shape, { name, operands }: Condition, examined: Examined): Test {
   const names = name === '' ? searchedPaths(shape) : [name];
@@ -319,7 +316,7 @@ function searchTest(shape: Shape, { name, operands }: Condition, examined: Exami
   };
 }
 
-/** Returns the test of a value of a field that is there, or of an element of a list. */
+/** Returns the test of a present value, or of an element of a list. */
 function operandTest(
   field: Field | undefined,
   operator: Operator,
@@ -331,21 +328,21 @@ function operandTest(
   return (value) => passes(compared(value));
 }
 
-/** Returns the condition of a filter that has no alternatives. */
+/** Returns the condition of a filter without alternatives. */
 export const onlyCondition = (filter: Filter): Condition | undefined =>
   filter.length === 1 ? filter[0] : undefined;
 
-/** The part of an ascending order that filters leave. */
+/** The part of an ascending order that remains after filters. */
 export interface Range {
-  /** Holds from the first record of the range on. */
+  /** True from the first record of the range on. */
   readonly hasBegun: Test;
-  /** Holds from the first record behind the range on. */
+  /** True from the first record after the range on. */
   readonly hasEnded: Test;
 }
 
 /**
- * The operators that bound a range from below and from above. A range may have more records than
- * pass: of a long text, only the beginning is compared.
+ * The operators that bound a range from below and above. A range may have more records than pass,
+ * because only the beginning of a long text is compared.
  */
 const lowerBounds: { readonly [operator in Condition['operator']]?: Operator } = {
   gt: 'gte',
@@ -358,14 +355,14 @@ const upperBounds: typeof lowerBounds = {
   eq: 'lte',
 };
 
-/** Returns the range that filters by a field leave of the order by this field. */
+/** Returns the range that filters by a field leave in the order by this field. */
 export function findRange(shape: Shape, filters: readonly Filter[], name: string): Range {
   const read = comparedValue(shape, name);
   const field = fieldAt(shape, name);
   const boundTests = (bounds: typeof lowerBounds) =>
     filters.flatMap((conditions) => {
       const condition = onlyCondition(conditions);
-      // Values of one type among mixed ones are no range of them.
+      // Values of one type among mixed ones do not form a range.
       if (condition?.name !== name || field?.kind === 'json' || isMixed(field)) return [];
       const bound = bounds[condition.operator];
       if (bound === undefined) return [];
@@ -379,7 +376,7 @@ export function findRange(shape: Shape, filters: readonly Filter[], name: string
       const value = read(record);
       return !isScalar(value) || lower.every((passes) => passes(value));
     },
-    // Records without a value follow all others, and pass no filter of a range.
+    // Records without a value follow all others, and do not pass a range filter.
     hasEnded: (record) => {
       const value = read(record);
       return isScalar(value) ? !upper.every((passes) => passes(value)) : isBounded;

@@ -8,20 +8,20 @@ import { SortedBlocks, stepsThrough, toStretch } from './sorted-blocks.ts';
 /** The memory of a record in an order: a pointer, in blocks that are not always full. */
 const bytesPerRecord = 12;
 
-/** The most orders that are remembered after they were requested once. */
+/** The most orders remembered after a single request. */
 const askedMax = 64;
 
 /**
- * The orders in which records are kept, so that a page is found by binary search. The second
- * list in an order makes it, in the background; each commit moves its records in it. An order
- * goes when others were used later, or when more records were moved in it since its last use
- * than making it again would move.
+ * Orders in which records are kept, so that binary search finds a page. The second list in an order
+ * builds it in the background, and each commit moves its records. An order is dropped when others
+ * were used later, or when more records have moved since its last use than rebuilding it would
+ * move.
  */
 export class KeptOrders {
   readonly #pause: YieldToEventLoop;
-  /** By collection and sort, the one that was used last at the end. */
+  /** By collection and sort, the last used at the end. */
   readonly #kept = new Map<string, KeptOrder>();
-  /** The orders that were asked for once. */
+  /** The orders requested once. */
   readonly #asked = new Set<string>();
   #making: Promise<void> | undefined;
 
@@ -29,7 +29,7 @@ export class KeptOrders {
     this.#pause = pause;
   }
 
-  /** The records in an order, at this moment; `undefined` if that order is not kept. */
+  /** The records in an order at this moment; `undefined` if the order is not kept. */
   find(
     records: Collection<StoredRecord>,
     sort: readonly SortTerm[],
@@ -53,7 +53,7 @@ export class KeptOrders {
     return undefined;
   }
 
-  /** Resolves when the order that is being made, if any, is ready or given up. */
+  /** Resolves when the order being built, if any, is ready or dropped. */
   async settled(): Promise<void> {
     await this.#making;
   }
@@ -73,21 +73,20 @@ export class KeptOrders {
     return [...this.#kept.values()].reduce((sum, { size }) => sum + size, 0);
   }
 
-  /** Drops the orders that were used longest ago, except `count` of them. */
+  /** Drops the least recently used orders, except `count` of them. */
   #drop(isConcerned: (order: KeptOrder) => boolean, count: number): void {
     const concerned = [...this.#kept.values()].filter(isConcerned);
     for (const order of concerned.slice(0, Math.max(concerned.length - count, 0))) order.drop();
   }
 }
 
-/** One order of a collection. */
 class KeptOrder {
   readonly collection: string;
   readonly drop: () => void;
   readonly #records: Collection<StoredRecord>;
   readonly #compare: Compare;
   readonly #sorted: SortedBlocks;
-  /** The changes since the order was begun; `undefined` once it is ready. */
+  /** The changes since the build began; `undefined` once it is complete. */
   #waiting: Parameters<ChangeListener<StoredRecord>>[] | undefined = [];
   #isDropped = false;
   #movesSinceUse = 0;
@@ -105,18 +104,17 @@ class KeptOrder {
     };
   }
 
-  /** The number of records. */
   get size(): number {
     return this.#records.size;
   }
 
-  /** The records at this moment; `undefined` while the order is being made. */
+  /** The records at this moment; `undefined` while the order is being built. */
   use(): readonly Block[] | undefined {
     this.#movesSinceUse = 0;
     return this.#waiting === undefined ? this.#sorted.view() : undefined;
   }
 
-  /** Sorts the records, and then makes up for their changes meanwhile. */
+  /** Sorts the records, then applies the changes that arrived meanwhile. */
   async make(pause: YieldToEventLoop): Promise<void> {
     const all = stepsThrough(toStretch(this.#records.view().blocks), 'forwards', stepLength);
     for (const block of sorted(all, this.#compare)) {
@@ -124,7 +122,7 @@ class KeptOrder {
       await pause();
       if (this.#isDropped) return;
     }
-    // Others may arrive in each pause.
+    // More may arrive in each pause.
     for (const [before, after] of this.#waiting ?? []) {
       this.#sorted.move(before, after);
       await pause();

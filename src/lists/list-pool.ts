@@ -8,45 +8,45 @@ import { estimateSize } from '../store/memory/size.ts';
 import type { RecordChange } from '../store/store.ts';
 import { KeptOrders } from './kept-orders.ts';
 
-/** The caller of a list. A `Request` has these members. */
+/** The caller of a list, such as a `Request`. */
 export interface Caller {
   /** The key of the caller's share. */
   readonly caller: string;
-  /** Aborted when the caller no longer waits for the list. */
   readonly signal: AbortSignal;
-  /** Breaks the list off, and aborts `signal`. Absent: the list cannot be broken off. */
+  /** Aborts the list and `signal`. If absent, the list cannot be aborted. */
   abandon?(): void;
 }
 
-/** The work on one list. */
 export interface ListWork {
   /**
-   * Yields to the event loop if that is due. Called after each step.
+   * Yields to the event loop if due. Called after each step.
    * @throws CairnError `draining` if the caller no longer waits
    */
   readonly pause: () => Promise<void>;
-  /** Gives the place back. Further calls do nothing. */
+  /** Releases the place. May be called repeatedly. */
   readonly end: () => void;
 }
 
-/** The steps of a page without a turn: as much work as a page that is found at once. */
+/**
+ * The steps of a page before it must wait for its turn: the work of a page that is found at once.
+ */
 const freeSteps = 2;
 
 /**
- * The parts that the lists of all collections share: the places for long ones, their slices of the
- * event loop, and the orders that are kept.
+ * Shared by the lists of all collections: places for long ones, slices of the event loop, and kept
+ * orders.
  */
 export class ListPool {
   readonly orders: KeptOrders;
   readonly #yieldToEventLoop: YieldToEventLoop;
   readonly #isStopping: () => boolean;
   readonly places = new Budget(limits.listsMax, limits.listsPerCallerMax);
-  /** The long lists being sent, the oldest first, each with the value of `#replacedBytes` at its start. */
+  /** The long lists being sent, the oldest first, each with `#replacedBytes` at its start. */
   readonly #sending = new Map<Caller, number>();
-  /** The bytes replaced and removed while lists were sent, which keep the records of their moment. */
+  /** The bytes replaced and removed during lists, which hold on to the old records. */
   #replacedBytes = 0;
 
-  /** `isStopping`: pages that are still searched for are not waited for. */
+  /** `isStopping`: pages still being searched are not waited for. */
   constructor(clock: Clock, isStopping = () => false) {
     this.#isStopping = isStopping;
     this.#yieldToEventLoop = createSlices(clock);
@@ -54,10 +54,10 @@ export class ListPool {
   }
 
   /**
-   * Begins a list that is sent in pieces, until the work ends or the caller leaves. One without a
-   * limit, or that embeds records, takes a place. If others have all places, the caller with the
-   * most loses one: slow readers may keep theirs for hours.
-   * @throws CairnError `overloaded`; `draining`
+   * Begins a list that is sent in pieces, until the work ends or the caller leaves. Without a limit
+   * or with embedded records, it takes a place. If none is free, the caller with the most loses
+   * one, because slow readers may keep theirs for hours.
+   * @throws CairnError `overloaded`, `draining`
    */
   begin(from: Caller, takesPlace = true): ListWork {
     const { caller, signal, abandon } = from;
@@ -72,12 +72,12 @@ export class ListPool {
       this.#sending.delete(sent);
       place?.release();
     };
-    // A reply that is never sent is not read to its end either.
+    // A response that is never sent is not read to its end either.
     signal.addEventListener('abort', end);
     return { ...this.withoutPlace(from), end };
   }
 
-  /** Breaks off the lists that may keep too much of what commits have replaced or removed. */
+  /** Aborts lists that may hold on to too much that commits have replaced or removed. */
   readonly follow = (changes: readonly RecordChange[]): void => {
     if (this.#sending.size === 0) return;
     for (const { before } of changes) this.#replacedBytes += estimateSize(before);
@@ -89,7 +89,7 @@ export class ListPool {
     }
   };
 
-  /** Returns work on a page: it takes no place, but its caller's turns with each step. */
+  /** Returns work on a page, which takes no place but waits for its caller's turn at each step. */
   withoutPlace({ caller, signal }: Caller): ListWork {
     const pause = async (): Promise<void> => {
       await this.#yieldToEventLoop(caller);
@@ -99,8 +99,8 @@ export class ListPool {
   }
 
   /**
-   * Runs the steps that make a page, and returns the page. If it needs more than a few steps,
-   * they are run in its caller's turns. @throws CairnError `draining`
+   * Runs the steps of a page. After a few steps, the rest wait for the caller's turn.
+   * @throws CairnError `draining`
    */
   makePage<Page>(caller: Caller, steps: Generator<unknown, Page>): Page | Promise<Page> {
     for (let step = 0; step < freeSteps; step += 1) {

@@ -17,41 +17,31 @@ import {
   type Stretch,
 } from './sorted-blocks.ts';
 
-/** The records of a list, and the pool that its work belongs to. */
 interface ListSource {
   readonly fields: Shape;
   readonly records: Collection<StoredRecord>;
   readonly pool: ListPool;
 }
 
-/** Returns the JSON of a record in pieces. */
 export type PieceWriter = (record: StoredRecord) => Iterable<string>;
 
-/** A request for a list. */
 interface ListRequest {
   readonly query: ListQuery;
-  /** The records that the caller may see. Absent: all. */
+  /** The records that the caller may see. If absent, all. */
   readonly reader?: ListReader | undefined;
-  /** True to count all records that pass the filters. */
+  /** True to count all matching records. */
   readonly withTotal: boolean;
   readonly caller: Caller;
-  /** Writes records with what is embedded in them. Absent: nothing is embedded. */
+  /** Writes records with embedded ones. If absent, nothing is embedded. */
   readonly embed?: PieceWriter | undefined;
 }
 
-/** A list in response to a request. */
 export interface List {
-  /**
-   * A JSON array. A long one comes in pieces; a reader that stops early must call
-   * `return`.
-   */
+  /** A JSON array. A long one is streamed; a reader that stops early must call `return`. */
   readonly body: string | AsyncIterable<string>;
-  /** Cursor of the next page, if there is one. */
+  /** The cursor of the next page, if any. */
   readonly next?: string | undefined;
-  /**
-   * The number of records that pass the filters, on all pages, if the request asks for
-   * it.
-   */
+  /** The number of matching records on all pages, if requested. */
   readonly total: number | undefined;
 }
 
@@ -59,9 +49,9 @@ export interface List {
 const pieceLength = 56 * 1024;
 
 /**
- * Reads a list of the records as they are when this is called. A page that is found at once
- * is returned at once. All else is made in slices, so that other requests are served however
- * many records there are.
+ * Lists the records as they are at this moment. A page found at once is returned at once.
+ * Everything else is done in slices, so that other requests are served however many records there
+ * are.
  * @throws CairnError `overloaded` with `retryAfterSeconds`; `draining`
  */
 export function readList(source: ListSource, request: ListRequest): List | Promise<List> {
@@ -90,7 +80,7 @@ async function readWhole(source: ListSource, request: ListRequest): Promise<List
 }
 
 /**
- * Reads one record with what is embedded in it, in the bounds of a list.
+ * Reads one record with its embedded ones, within the limits of a list.
  * @throws CairnError `overloaded` with `retryAfterSeconds`; `draining`
  */
 export function readRecord(
@@ -118,14 +108,12 @@ const planList = (
     wanted,
   );
 
-/** The records of a page, and the next one. */
+/** The records of a page, and the next cursor. */
 export interface Page extends Pick<List, 'next' | 'total'> {
   readonly records: readonly StoredRecord[];
 }
 
-/**
- * Finds the records of a page, as `readList` does. @throws CairnError as `readList`
- */
+/** Finds the records of a page. @throws CairnError as `readList` */
 export function findPage(
   source: ListSource,
   request: Selection & Pick<ListRequest, 'caller'>,
@@ -134,7 +122,6 @@ export function findPage(
   return source.pool.makePage(request.caller, findRecords(source, request, limit));
 }
 
-/** Makes a page in steps. */
 function* page(
   source: ListSource,
   request: ListRequest,
@@ -145,7 +132,6 @@ function* page(
   return { body: yield* writeBody(pieces, source.pool, request), ...place };
 }
 
-/** Finds the records of a page in steps. */
 function* findRecords(
   source: ListSource,
   request: Selection,
@@ -154,10 +140,10 @@ function* findRecords(
   const { query, withTotal } = request;
   const { offset = 0 } = query;
   const wanted = offset + limit + 1;
-  // To count them, all records are read.
+  // Counting needs all records.
   const chosen = planList(source, request, withTotal ? Infinity : wanted);
   const total = withTotal ? yield* count(chosen, source) : undefined;
-  // If no record is tested, those before the page are skipped at once.
+  // If records need no test, those before the page are skipped at once.
   let before = isFoundAtOnce(chosen) ? 0 : offset;
   const found: Block[number][] = [];
   for (const block of inOrder(chosen, source, wanted, offset)) {
@@ -174,13 +160,13 @@ function* findRecords(
   return { records: shown, total, next: last && writeCursor(source.fields, query, last) };
 }
 
-/** True if each record that is read is shown, and in the order in which it is read. */
+/** True if records are shown exactly as they are read, in the same order. */
 const isFoundAtOnce = (chosen: Plan): boolean => chosen.isOrdered && isUntested(chosen);
 
 const isUntested = ({ isSeen, filters }: Plan): boolean =>
   isSeen === undefined && filters.length === 0;
 
-/** Counts the records that pass the filters, wherever the page starts. */
+/** Counts the matching records, wherever the page starts. */
 function* count(chosen: Plan, source: ListSource): Generator<void, number> {
   let total = 0;
   if (isUntested(chosen)) {
@@ -195,7 +181,8 @@ function* count(chosen: Plan, source: ListSource): Generator<void, number> {
 }
 
 /**
- * Yields the records of the list in its order: all, or at least `wanted`, with those before the page.
+ * Yields the records in the list's order: all, or at least `wanted`, including those before the
+ * page.
  */
 function* inOrder(
   chosen: Plan,
@@ -220,7 +207,10 @@ function* inOrder(
   yield* isFar ? sorted(candidates, compare) : firstInOrder(candidates, wanted, compare);
 }
 
-/** The records that may pass, from the first for which one test holds to the first of another. */
+/**
+ * The records that may pass, from the first for which one test holds to the first for which the
+ * other holds.
+ */
 function between(
   { blocks, isOrdered, range }: Plan,
   hasBegun: Test = () => true,
@@ -250,12 +240,11 @@ function* passing(
   }
 }
 
-/** The number of records that are tested in a step. */
 const testsPerStep = 64;
 
 /**
- * Returns the blocks in another order. Values often grow with the ids: a search for the
- * largest values would then find larger ones in each block, and sort nearly all records.
+ * Shuffles blocks. Values often grow with ids, so a search for the largest would otherwise find
+ * larger ones in every block and sort nearly all records.
  */
 function scattered(blocks: readonly Block[]): Block[] {
   const stride = 32;
@@ -265,8 +254,9 @@ function scattered(blocks: readonly Block[]): Block[] {
 }
 
 /**
- * Returns JSON as a text, or as a stream if it is long. A stream that embeds has a place in
- * the pool. @throws CairnError `overloaded`; `draining`
+ * Returns JSON as text, or as a stream if it is long. A stream with embedded records has a place in
+ * the pool.
+ * @throws CairnError `overloaded`, `draining`
  */
 function* writeBody(
   pieces: Generator<string, undefined>,
@@ -288,7 +278,7 @@ function* writeBody(
   return text;
 }
 
-/** Yields the JSON array of `blocks` in pieces. An empty piece is a pause. */
+/** Yields a JSON array in pieces. An empty piece is a pause. */
 function* jsonPieces(
   blocks: Iterable<Block>,
   write: Write | PieceWriter,
@@ -311,7 +301,7 @@ function* jsonPieces(
           yield piece;
           piece = '';
         }
-        // Embedded records may have been found among many.
+        // Finding embedded records may have taken long.
         yield '';
       }
       if (piece.length < pieceLength) continue;
@@ -323,7 +313,7 @@ function* jsonPieces(
   yield `${piece}${end}`;
 }
 
-/** JSON that is made while it is sent. It gives its place back when it ends or is left. */
+/** JSON produced while it is sent. It releases its place when it ends or the reader stops. */
 class StreamedJson implements AsyncIterableIterator<string> {
   readonly #pieces: Generator<string, undefined>;
   readonly #work: ListWork;

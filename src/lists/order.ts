@@ -11,12 +11,12 @@ export interface SortTerm {
   readonly descending: boolean;
 }
 
-/** Compares two records, or values of the sort fields. Returns -1, 0 or 1. */
+/** Compares two records, or the values of their sort fields. Returns -1, 0 or 1. */
 export type Compare = (a: object, b: object) => number;
 
 /**
- * Returns the comparator of `sort`, a total order of all values: false, true, numbers, texts by
- * UTF-16 code units, lists and objects, which are equal, and absent values and null, which are.
+ * Returns the comparator of `sort`. It orders all values: false, true, numbers, texts by UTF-16
+ * code units, lists and objects (all equal), then null and absent values (equal).
  */
 export function comparator(shape: Shape, sort: readonly SortTerm[]): Compare {
   const terms = sort.map(({ name, descending }) => ({
@@ -34,10 +34,7 @@ export function comparator(shape: Shape, sort: readonly SortTerm[]): Compare {
   };
 }
 
-/**
- * Returns how records compare with a place in an order, given by the values of the sort fields, as a
- * cursor has them.
- */
+/** Returns a comparator of records with a place: the values of the sort fields, as in a cursor. */
 export function comparatorTo(
   shape: Shape,
   sort: readonly SortTerm[],
@@ -58,7 +55,7 @@ export function comparatorTo(
   };
 }
 
-/** True if a value comes before another one that is not equal. */
+/** True if a value comes before an unequal one. */
 function isBefore(x: Scalar | object | undefined, y: Scalar | object | undefined): boolean {
   if (x === undefined || y === undefined) return y === undefined;
   return typeof x === typeof y ? x < y : rankType(x) < rankType(y);
@@ -67,13 +64,10 @@ function isBefore(x: Scalar | object | undefined, y: Scalar | object | undefined
 const rankType = (value: Scalar | object): number => types.indexOf(typeof value);
 const types = ['boolean', 'number', 'string', 'object'];
 
-/** The key that all lists and objects are compared by. */
+/** Stands in for all lists and objects, which are equal. */
 const noScalar = {};
 
-/**
- * Returns a reader of the compared value of a field, such as an e-mail address in lower case.
- * All lists and objects have the same one.
- */
+/** Returns a reader of a field's compared value, such as an e-mail address in lower case. */
 export function comparedValue(
   shape: Shape,
   name: string,
@@ -83,7 +77,6 @@ export function comparedValue(
   return (record) => key(read(record));
 }
 
-/** Returns the function of what a value of a field is compared by. */
 function keyMaker(
   field: Field | undefined,
 ): (value: Value | undefined) => Scalar | object | undefined {
@@ -95,18 +88,18 @@ function keyMaker(
   };
 }
 
-/** Returns the function that cuts a value to the part that sorts it. Ids count whole. */
+/** Returns a function that cuts a value to the part that sorts it. Ids are not cut. */
 export const chooseSortedPart = (field: Field | undefined): ((value: Scalar) => Scalar) =>
   field?.kind === 'id' ? (value) => value : sortedPart;
 
-/** Returns the part of a value that sorts records: the beginning of a long text. */
+/** Cuts a long text to its beginning, which sorts records. */
 function sortedPart(value: Scalar): Scalar {
   return typeof value === 'string' && value.length > limits.sortedTextMax
     ? value.slice(0, limits.sortedTextMax)
     : value;
 }
 
-/** Returns the function of the key that values of a field are compared by. */
+/** Returns a function that maps a field's values to the keys they are compared by. */
 export function comparedBy(field: Field | undefined): (value: Scalar) => Scalar {
   const one = field?.kind === 'list' ? field.of : field;
   return (one && findKind(one).compared) ?? ((value) => value);
@@ -120,9 +113,7 @@ const runLength = 1024;
 
 const pause: Block = [];
 
-/**
- * Finds the first `count` records in the order. It keeps a few times as many in memory.
- */
+/** Finds the first `count` records of the order, with a few times as many in memory. */
 export function* firstInOrder(
   blocks: Iterable<Block>,
   count: number,

@@ -8,7 +8,6 @@ import { comparator, comparatorTo, type Block, type Compare, type SortTerm } fro
 import type { ListQuery } from './query.ts';
 import { blockLengthMax, type Direction } from './sorted-blocks.ts';
 
-/** The records of a list, and the indexes that find some of them. */
 export interface Table {
   readonly fields: Shape;
   readonly records: Collection<StoredRecord>;
@@ -16,48 +15,47 @@ export interface Table {
   readonly keptOrder: (sort: readonly SortTerm[], compare: Compare) => readonly Block[] | undefined;
 }
 
-/** The records that a caller may see. */
 export interface ListReader {
-  /** Absent: the caller sees all. */
+  /** If absent, the caller sees all. */
   readonly test?: Test | undefined;
-  /** The records that are seen, by ascending id, if indexes have at most `most` of them. */
+  /** The visible records by ascending id, if indexes have at most `most` of them. */
   found(most: number): Block | undefined;
-  /** The first `most` that are seen from an id on, by ascending id, if one index has them. */
+  /** The first `most` visible records from an id on, by ascending id, if one index has them. */
   foundFrom(place: From, most: number): Block | undefined;
-  /** True if records of a block may be seen. */
+  /** True if records of a block may be visible. */
   mayBeIn(block: Block): boolean;
 }
 
-/** The way to the records of a list. */
+/** The way to find the records of a list. */
 export interface Plan {
   /**
-   * `own`: an index has what the caller may see. `filter`: an index answers a filter. `order`: all
-   * records are kept in the order of the list. `all`: all are read by their numbers.
+   * `own`: an index of the visible records. `filter`: an index for a filter. `order`: a kept order.
+   * `all`: all records by number.
    */
   readonly source: 'own' | 'filter' | 'order' | 'all';
   readonly blocks: readonly Block[];
-  /** An order that begins with an ascending field: that of the list, or its reverse. */
+  /** The list's order or its reverse, so that the first field ascends. */
   readonly compare: Compare;
-  /** True if the list has the records in that order, or from its end. */
+  /** Whether the list reads that order from its start or its end. */
   readonly direction: Direction;
   /** True if the blocks are in that order. */
   readonly isOrdered: boolean;
-  /** The part of that order that the filters leave. */
+  /** The part of that order that remains after the filters. */
   readonly range: Range;
-  /** True if a record is behind the place of the cursor, in that order. */
+  /** True if a record follows the cursor's place, in that order. */
   readonly isPast: Test | undefined;
-  /** True if the caller may see a record; `undefined` if all that are read may be seen. */
+  /** True if a record is visible; `undefined` if all read records are. */
   readonly isSeen: Test | undefined;
-  /** True if a block has nothing that the caller may see. */
+  /** True if a block has no visible records. */
   readonly isPassedOver: ((block: Block) => boolean) | undefined;
-  /** The filters that are still to be asked. */
+  /** The filters still to be tested. */
   readonly filters: readonly Filter[];
 }
 
 /**
- * Plans a list of at most `wanted` records, with those before its page: the cheapest way to them is
- * an index of what the caller may see if it has few, an index that answers a filter, an order that
- * is kept, and else all records.
+ * Plans a list of at most `wanted` records, including those before its page. It takes the cheapest
+ * source: an index of the visible records if they are few, an index for a filter, a kept order, or
+ * all records.
  */
 export function plan(
   { sort, filters, after }: Pick<ListQuery, 'sort' | 'filters' | 'after'>,
@@ -73,7 +71,7 @@ export function plan(
   const compare = comparator(shape, order);
   const common = { compare, range: findRange(shape, filters, name) } as const;
   const toPlace = after && comparatorTo(shape, order, after);
-  // A list after a record does not contain it. If it descends, it has what is before the record.
+  // A list after a record does not contain it. A descending list has the records before it.
   const isPast: Test | undefined =
     toPlace && ((record) => toPlace(record) >= (isDescending ? 0 : 1));
   const direction = isDescending ? 'backwards' : 'forwards';
@@ -84,7 +82,7 @@ export function plan(
   const found = { ...common, isPast, direction } as const;
 
   const own = (most: number): Plan | undefined => {
-    // The number of them tells the time that this takes, not the number of other users' records.
+    // Its duration reveals their number, but not the number of other users' records.
     const isPage = isByNumber && wanted < Infinity && filters.length === 0;
     const seen = (isPage ? reader?.foundFrom(place, wanted + 1) : undefined) ?? reader?.found(most);
     return (
@@ -117,7 +115,7 @@ export function plan(
     };
   }
   const kept = isByNumber ? undefined : keptOrder(order, compare);
-  // A page of a kept order passes over other users' records. Else even many are looked up.
+  // A page of a kept order skips other users' records. Without one, even many are looked up.
   const many =
     kept === undefined || wanted === Infinity ? own(limits.indexedRecordsMax) : undefined;
   if (many !== undefined) return many;
@@ -138,8 +136,8 @@ const unseen = { isSeen: undefined, isPassedOver: undefined };
 const reverse = ({ name, descending }: SortTerm): SortTerm => ({ name, descending: !descending });
 
 /**
- * Returns the records that a filter by ids or references leaves, by ascending id; `undefined`
- * without such a filter, and if its index has many.
+ * Returns the records that pass a filter by id or reference, by ascending id; `undefined` without
+ * such a filter, and if its index has too many.
  */
 function indexedRecords(
   records: Collection<StoredRecord>,

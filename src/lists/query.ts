@@ -27,43 +27,41 @@ import {
 import { chooseSortedPart, type SortTerm } from './order.ts';
 import { withoutAccents } from './search.ts';
 
-/** The records that can be listed. */
 export interface ListSubject {
   readonly fields: Shape;
   /** True if records have owners, and callers are authenticated. */
   readonly hasOwners?: boolean;
-  /** The values of `embed`; none if absent. */
+  /** The values of `embed`. Default: none. */
   readonly embeddables?: readonly { readonly name: string }[];
 }
 
-/** The parts of records that a query asks for. */
 interface RecordQuery {
-  /** The names of the fields to show; `undefined`: all. */
+  /** The fields to show. `undefined`: all. */
   readonly fields: readonly string[] | undefined;
-  /** The names of what is embedded. */
   readonly embed: readonly string[];
 }
 
-/** The query of a list, validated against the shape of its records. */
+/** A list's query, validated against the shape of its records. */
 export interface ListQuery extends RecordQuery {
   /** `undefined`: all records. */
   readonly limit: number | undefined;
-  /** Ends with `id` or with the number of the record, so that no two records are equal. */
+  /** Ends with `id` or the record's number, so that no two records are equal. */
   readonly sort: readonly SortTerm[];
   readonly filters: readonly Filter[];
   /** True if the list depends on the caller. */
   readonly isPersonal: boolean;
-  /** The list starts after the place of a record with these values of the sort fields. */
+  /** The list starts after a record with these values of the sort fields. */
   readonly after: readonly JsonValue[] | undefined;
   /** The number of records before the page. */
   readonly offset: number | undefined;
 }
 
 /**
- * Parses the parameters of a list. A parameter that is unknown and a value that is not
- * allowed are refused; nothing is ignored. `userId` is the caller's. A parameter with several
- * values may be repeated, since some generated clients do not put commas between them. A
- * repeated filter means one of the values, with `ne` none of them, with `has` all of them.
+ * Parses the parameters of a list. Unknown parameters and invalid values are refused, never
+ * ignored. `userId` is the caller's.
+ *
+ * Parameters with several values may be repeated, since some generated clients do not join them
+ * with commas. A repeated filter matches any value; with `ne` none of them, with `has` all of them.
  * @throws CairnError `invalid_query`, which names the parameter and what is allowed;
  *   `authentication_required`
  */
@@ -106,11 +104,11 @@ export function parseListQuery(subject: ListSubject, query: Query, userId?: numb
   };
 }
 
-/** Queries by the text that was sent: front ends ask for the same few pages over and over. */
+/** Queries by their text: front ends request the same few pages over and over. */
 const remembered = new WeakMap<ListSubject, Map<string, ListQuery>>();
 const [rememberedMax, rememberedLengthMax] = [64, 256];
 
-/** Parses the query of a list as it was sent, without its "?". @throws like `parseListQuery` */
+/** Parses a list's query string, without its "?". @throws CairnError as `parseListQuery` */
 export function readListQuery(subject: ListSubject, sent: string, userId?: number): ListQuery {
   const known = remembered.get(subject) ?? new Map<string, ListQuery>();
   const found = known.get(sent);
@@ -122,7 +120,6 @@ export function readListQuery(subject: ListSubject, sent: string, userId?: numbe
   return query;
 }
 
-/** The parameters that take several values. */
 const takesSeveral = /^(?:sort|fields|embed)$/;
 
 /** Yields each parameter with each of its values. Axios sends an array as `id[]=1&id[]=2`. */
@@ -133,10 +130,7 @@ function* eachParameter(query: Query): Generator<[parameter: string, value: stri
   }
 }
 
-/**
- * Parses the query of a single record.
- * @throws CairnError `invalid_query`
- */
+/** @throws CairnError `invalid_query` */
 export function parseRecordQuery(subject: ListSubject, query: Query): RecordQuery {
   refuseTaken(subject, query);
   const known: readonly string[] = recordParameters(subject);
@@ -146,7 +140,7 @@ export function parseRecordQuery(subject: ListSubject, query: Query): RecordQuer
   throw invalidParameter(other, problem);
 }
 
-/** Says why `embed` does not take a reference with a short name that is another field's. */
+/** Explains why `embed` does not accept a reference whose short name is another field's. */
 function refuseTaken({ fields: shape, embeddables = [] }: ListSubject, query: Query): void {
   for (const name of (query.get('embed') ?? []).join().split(',')) {
     const field = Object.hasOwn(shape, name) ? shape[name] : undefined;
@@ -160,7 +154,7 @@ function refuseTaken({ fields: shape, embeddables = [] }: ListSubject, query: Qu
   }
 }
 
-/** The parameters that are no filters by a field. */
+/** The parameters other than filters by field. */
 const ownParameters = [
   'limit',
   'offset',
@@ -174,19 +168,18 @@ const ownParameters = [
 ] as const;
 export type OwnParameter = (typeof ownParameters)[number];
 
-/** True if lists of such records have a parameter. Those that are left out are in all lists. */
+/** The parameters that not all lists have. */
 const isOffered: { readonly [name in OwnParameter]?: (subject: ListSubject) => boolean } = {
   embed: ({ embeddables = [] }) => embeddables.length > 0,
   q: ({ fields }) => searchedPaths(fields).length > 0,
   owner: ({ hasOwners }) => hasOwners === true,
 };
 
-/** Returns the parameters of a list that are no filters by a field. */
+/** The parameters of a list other than filters by field. */
 export function listParameters(subject: ListSubject): OwnParameter[] {
   return ownParameters.filter((name) => isOffered[name]?.(subject) ?? true);
 }
 
-/** Returns the parameters of a single record. */
 export function recordParameters(subject: ListSubject): OwnParameter[] {
   return listParameters(subject).filter((name) => name === 'fields' || name === 'embed');
 }
@@ -237,7 +230,7 @@ function readNames(
   throw invalidParameter(parameter, `must name ${choice}, separated by commas, each once`);
 }
 
-/** True if each of `names` is allowed and occurs once. */
+/** True if all `names` are allowed and different. */
 function isSelection(names: readonly string[], allowed: readonly string[]): boolean {
   if (names.length > allowed.length) return false;
   return names.every((name) => allowed.includes(name)) && new Set(names).size === names.length;
@@ -266,10 +259,7 @@ function readSort(shape: Shape, value: string | undefined): readonly SortTerm[] 
 
 type Ordering = Pick<ListQuery, 'sort' | 'filters'>;
 
-/**
- * Returns the cursor of the page that starts after `record`. It is only valid with the same sort and
- * filters.
- */
+/** Returns the cursor of the page after `record`, valid only with the same sort and filters. */
 export function writeCursor(shape: Shape, query: Ordering, record: object): string {
   const after = query.sort.map(({ name }) => {
     const value = readerAt(shape, name)(record) ?? null;
@@ -301,10 +291,7 @@ function readCursor(
   );
 }
 
-/**
- * Identifies the sort and filters of a cursor, to detect mistakes. It is not a security
- * measure.
- */
+/** Identifies a cursor's sort and filters, to detect mistakes. Not a security measure. */
 function fingerprint({ sort, filters }: Ordering): number {
   return crc32(JSON.stringify([sort, filters.map((filter) => JSON.stringify(filter)).sort()]));
 }

@@ -2,7 +2,7 @@ import { firstIndex } from '../base/search.ts';
 import type { StoredRecord } from '../store/store.ts';
 import type { Block, Compare } from './order.ts';
 
-/** A place in sorted blocks: in front of the record with this index in its block. */
+/** A place before the record with this index in its block. */
 export interface Place {
   readonly block: number;
   readonly index: number;
@@ -10,7 +10,7 @@ export interface Place {
 
 type Test = (record: StoredRecord) => boolean;
 
-/** Finds the first record for which `isPast` holds. It must hold for all that follow, too. */
+/** Finds the first record for which `isPast` holds. It must hold for all later ones. */
 export function findPlace(blocks: readonly Block[], isPast: Test): Place {
   const block = firstIndex(blocks, (records) => {
     const last = records.at(-1);
@@ -19,21 +19,20 @@ export function findPlace(blocks: readonly Block[], isPast: Test): Place {
   return { block, index: firstIndex(blocks[block] ?? [], isPast) };
 }
 
-/** The records from one place to another. */
+/** The records between two places. */
 export interface Stretch {
   readonly blocks: readonly Block[];
   readonly start: Place;
   readonly end: Place;
 }
 
-/** Returns all records of blocks. */
 export function toStretch(blocks: readonly Block[]): Stretch {
   return { blocks, start: { block: 0, index: 0 }, end: { block: blocks.length, index: 0 } };
 }
 
 export type Direction = 'forwards' | 'backwards';
 
-/** Returns what is left of a stretch behind its first `count` records in a direction. */
+/** Returns a stretch without its first `count` records in a direction. */
 export function skip(stretch: Stretch, direction: Direction, count: number): Stretch {
   if (count === 0) return stretch;
   if (direction === 'forwards') return { ...stretch, start: placeAt(stretch, count) };
@@ -43,7 +42,7 @@ export function skip(stretch: Stretch, direction: Direction, count: number): Str
   return { ...stretch, end: placeAt(stretch, Math.max(0, length - count)) };
 }
 
-/** Returns the place in front of the nth record of a stretch, or its end. */
+/** Returns the place before the nth record of a stretch, or its end. */
 function placeAt({ blocks, start, end }: Stretch, nth: number): Place {
   let index = start.index + nth;
   for (let block = start.block; block < end.block; block += 1) {
@@ -54,7 +53,7 @@ function placeAt({ blocks, start, end }: Stretch, nth: number): Place {
   return { block: end.block, index: Math.min(index, end.index) };
 }
 
-/** Yields the records of a stretch, `length` of them in a step, without blocks that are passed over. */
+/** Yields the records of a stretch, `length` per step, without blocks that are passed over. */
 export function* stepsThrough(
   { blocks, start, end }: Stretch,
   direction: Direction,
@@ -84,12 +83,11 @@ export function* stepsThrough(
   }
 }
 
-/** The most records of a block. */
 export const blockLengthMax = 1024;
 
 /**
- * Records in an order, in blocks. No block is ever changed, only replaced, so that a view of
- * them costs nothing.
+ * Records in an order, in blocks. Blocks are never changed, only replaced, so a view of them costs
+ * nothing.
  */
 export class SortedBlocks {
   readonly #compare: Compare;
@@ -113,7 +111,7 @@ export class SortedBlocks {
     if (block.length > 0) this.#ownBlocks().push(block);
   }
 
-  /** Follows a record from one version to the next; `undefined` stands for no record. */
+  /** Replaces a record by its next revision; `undefined` stands for no record. */
   move(before: StoredRecord | undefined, after: StoredRecord | undefined): void {
     if (before !== undefined && after !== undefined && this.#compare(before, after) === 0) {
       return this.#splice(before, 1, after);
@@ -122,17 +120,17 @@ export class SortedBlocks {
     if (after !== undefined) this.#splice(after, 0, after);
   }
 
-  /** Removes `removed` records at the place of a record, and inserts others there. */
+  /** Removes `removed` records at a record's place, and inserts others there. */
   #splice(place: StoredRecord, removed: 0 | 1, ...inserted: StoredRecord[]): void {
     const found = findPlace(this.#blocks, (record) => this.#compare(record, place) >= 0);
-    // A record behind all others belongs at the end of the last block.
+    // A record after all others belongs at the end of the last block.
     const number = Math.min(found.block, Math.max(this.#blocks.length - 1, 0));
     const block = this.#blocks[number] ?? [];
     const index = number === found.block ? found.index : block.length;
     this.#replace(number, block.toSpliced(index, removed, ...inserted));
   }
 
-  /** Replaces a block. A block that is too long is divided, and small neighbours are joined. */
+  /** Replaces a block. A block that is too long is split, and small neighbours are joined. */
   #replace(number: number, records: Block): void {
     const blocks = this.#ownBlocks();
     const half = blockLengthMax / 2;

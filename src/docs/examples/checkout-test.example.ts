@@ -1,11 +1,11 @@
-// Tests of checkout.example.ts: an app in memory, and requests without a port.
+// Tests of checkout.example.ts, in memory and without a port.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openShop, orders, products } from './checkout.example.ts';
 
-/** A shop with three lamps, a member, and a function that orders as that member. */
+/** Opens a shop with three lamps, and returns a function that orders as a member. */
 async function shopWithLamps() {
-  const app = await openShop({ scryptCost: 1 }); // cheap hashes, for tests alone
+  const app = await openShop({ scryptCost: 1 }); // cheap hashes, only for tests
   const lamp = await app.collection(products).create({ name: 'Lamp', price: 24.5, stock: 3 });
   const account = { email: 'mia@example.org', password: 'correct horse battery' };
   const mia = await app.users.create({ name: 'Mia', ...account });

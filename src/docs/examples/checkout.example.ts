@@ -1,4 +1,4 @@
-// A program with a route of its own, whose transaction changes two collections together or not at all.
+// A program with its own route, whose transaction changes two collections together or not at all.
 import { CairnError, createApp, defineCollection, defineRoute } from 'cairn-api';
 import type { App, AppOptions } from 'cairn-api';
 
@@ -38,7 +38,7 @@ export const orders = defineCollection({
   timestamps: true,
 });
 
-/** `POST /checkout`. With an `Idempotency-Key`, sending it twice orders once. */
+/** `POST /checkout`. With an `Idempotency-Key`, a repeated request orders once. */
 const checkout = defineRoute({
   method: 'POST',
   path: '/checkout',

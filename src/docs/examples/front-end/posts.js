@@ -1,4 +1,4 @@
-// What a front end of json-server sends; it is the same for Cairn.
+// A front end written for json-server, which works the same with Cairn.
 const origin = 'http://localhost:3000';
 
 async function ask(path, method = 'GET', body = undefined) {
@@ -11,7 +11,7 @@ async function ask(path, method = 'GET', body = undefined) {
   return response.json();
 }
 
-/** The most read posts with their comments, and who wrote them. */
+/** The most read posts, with their comments and authors. */
 export async function loadPage() {
   const [profile, posts] = await Promise.all([
     ask('/profile'),
