@@ -7,8 +7,8 @@ import { items } from '../../src/collections/items.ts';
 import type { App } from '../support/inside.ts';
 import { allRoutes } from '../support/contract.ts';
 import {
-  type Asker, type Cells, type Operation, type Row, type Someone, holds, isByRecord, isListed, mayRead, openWith,
-  refusal, seenBy, statusOr, toUsers, told, verdict,
+  type Asker, type Cells, type Operation, type Row, type Someone, holds, isByRecord, isListed, mayRead, maySet,
+  openWith, refusal, seenBy, statusOr, toUsers, told, verdict,
 } from '../support/whose.ts';
 
 /** Each access word by itself, and some combined. */
@@ -261,3 +261,87 @@ test('the feed shows every kind of caller what it may list, and nothing else', a
     assert.deepEqual(events.slice(0, -1), expected.get(who), who.name);
   }
 });
+
+/** Each word of a rule for a single field by itself, and some combined. */
+const setters = [['admin'], ['member'], ['editor'], ['owner'], ['owner', 'editor'], ['member', 'editor']];
+
+/** What a body gives for the fields of a rule: at the top, with a default, and within an object. */
+const givenAs = (price: number, state: string, cost: number) => ({ price, state, shipping: { cost } });
+const pointers = ['/price', '/shipping/cost', '/state'];
+
+/** Fields with a rule, in a collection and in a single resource that everyone may read and write. */
+function openToSet(set: readonly string[], index: number): (CollectionDefinition & { readonly access: Cells })[] {
+  const fields = {
+    title: { kind: 'text', default: 'none' },
+    price: { kind: 'integer', optional: true, set },
+    state: { kind: 'choice', values: ['new', 'paid', 'sent'], default: 'new', set },
+    shipping: { kind: 'object', optional: true, fields: { cost: { kind: 'number', optional: true, set } } },
+  } as const;
+  const access = accessOf(['optional']);
+  return [{ name: `orders${index}`, fields, access }, { name: `shop${index}`, single: true, fields, access }];
+}
+
+test('every kind of caller may set a field by HTTP and programs if the model says so', async (t) => {
+  const all = setters.flatMap((set, index) => openToSet(set, index).map((each) => ({ set, ...each })));
+  const { app, someones } = await openWith(all.map(({ set: _, access, ...each }) => {
+    const { read, replace, patch } = access;
+    return { ...each, access: each.single ? { read, replace, patch } : access };
+  }));
+  t.after(() => app.close());
+  const [stored, other] = [givenAs(1, 'paid', 1), givenAs(2, 'sent', 2)];
+  const rows = [2, 5].map((ownerId, index): Row => ({ id: index + 1, ownerId, version: 1, values: stored }));
+  const nobodys: Row = { id: 0, ownerId: 0, version: 1, values: stored };
+  let asked = 0;
+  for (const { name, single, set, access } of all) {
+    if (single) await app.program.single(name).replace(stored);
+    else for (const { ownerId } of rows) await app.collection(name).create({}, { as: ownerId });
+    if (!single) for (const { id } of rows) await app.collection(name).change(id, stored);
+    for (const who of someones) {
+      /** Tells which fields of a body are refused. Its title is wrong, so that nothing is written. */
+      const refusedIn = async (method: string, target: string, fields: object, prefix = '') => {
+        asked += 1;
+        const one = { title: 1, ...fields };
+        const reply = await app.inject({
+          method, target, fields: { ...who.fields, 'content-type': 'application/json' },
+          body: JSON.stringify(prefix === '' ? one : [one]), address: who.address,
+        });
+        if (reply.status !== 422) return reply.status;
+        const errors: { pointer: string; code: string }[] = JSON.parse(reply.body).errors;
+        return errors.flatMap(({ pointer, code }) => (code === 'read_only' ? pointer.slice(prefix.length) : [])).sort();
+      };
+      const message = `${set.join()} of ${name} by ${who.name}`;
+      const expected = (operation: Operation, row?: Row) =>
+        refusal(access, operation, who) ?? (maySet(set, who, row) ? [] : pointers);
+      if (!single) {
+        assert.deepEqual(await refusedIn('POST', `/${name}`, other), expected('create'), message);
+        assert.deepEqual(await refusedIn('POST', `/${name}/batch`, other, '/0'), expected('create'), message);
+        const none = refusal(access, 'create', who) ?? [];
+        assert.deepEqual(await refusedIn('POST', `/${name}`, { state: 'new' }), none, `${message}: the default`);
+      }
+      for (const row of single ? [nobodys] : rows) {
+        const target = single ? `/${name}` : `/${name}/${row.id}`;
+        for (const [method, operation] of [['PUT', 'replace'], ['PATCH', 'patch']] as const) {
+          assert.deepEqual(await refusedIn(method, target, other), expected(operation, row), `${method} ${message}`);
+          const none = refusal(access, operation, who) ?? [];
+          assert.deepEqual(await refusedIn(method, target, stored), none, `${method} ${message}: as it is stored`);
+          assert.deepEqual(await refusedIn(method, target, {}), none, `${method} ${message}: left out`);
+        }
+        await checkProgram(app, name, who, { row, isSingle: single === true, isRefused: !maySet(set, who, row) });
+      }
+    }
+  }
+  assert.ok(asked > 3000, String(asked));
+});
+
+/** Changes a price as a program for somebody, and puts it back. */
+async function checkProgram(
+  app: App, name: string, who: Someone,
+  { row, isSingle, isRefused }: { readonly row: Row; readonly isSingle: boolean; readonly isRefused: boolean },
+): Promise<void> {
+  const change = (values: { price: number }, options = {}) =>
+    isSingle ? app.program.single(name).change(values, options) : app.collection(name).change(row.id, values, options);
+  const refused = who.isReadOnly ? 403 : isRefused ? 422 : undefined;
+  const got = await statusOr(async () => Object(await change({ price: 3 }, { as: who.as })).price);
+  assert.equal(got, refused ?? 3, `a program with ${name} for ${who.name}`);
+  if (refused === undefined) await change({ price: 1 });
+}

@@ -796,8 +796,9 @@ async function someonesOf(app: App): Promise<Someone[]> {
     const address = `198.51.100.${index}`;
     const given = role === formerRole ? 'member' : role;
     const user = await app.program.users.create({ name: `User ${index}`, email, password, role: given });
-    if (given !== role)
-      await app.store.write((tx) => tx.of(app.users.records).replace(user.id, { ...user, role }));
+    const stored = app.users.records.get(user.id);
+    if (given !== role && stored !== undefined)
+      await app.store.write((tx) => tx.of(app.users.records).replace(user.id, { ...stored, role }));
     const post = async (target: string, json: object, fields: object = {}) => {
       const sent = { 'content-type': 'application/json', ...fields };
       const reply = await app.inject({ method: 'POST', target, fields: sent, body: JSON.stringify(json), address });
