@@ -13,7 +13,6 @@ import type { Context } from './context.ts';
 import { noContent, notModified, shown, unstoredReply } from './replies.ts';
 import { entityTag, isUnchanged } from './versions.ts';
 
-/** The parameter of lists of credentials. */
 export const askedUserQuery = {
   userId: {
     kind: 'integer',
@@ -23,7 +22,6 @@ export const askedUserQuery = {
   },
 } as const satisfies Shape;
 
-/** Returns the routes of the caller's own account. */
 export function accountRoutes({ store, records, sessions, registry }: Context): Route[] {
   const items = [...registry.values()].find(({ isBuiltIn }) => isBuiltIn);
   const writeDashboard = dashboardWriter(records, sessions, items);
@@ -95,7 +93,7 @@ export function accountRoutes({ store, records, sessions, registry }: Context): 
 }
 
 /**
- * Returns the user of the credentials to list: the caller, or for administrators any.
+ * Returns the user whose credentials to list: the caller, or any user for administrators.
  * @throws CairnError `invalid_query`, `insufficient_scope`
  */
 export function askedUser({ principal, query }: Call): number {

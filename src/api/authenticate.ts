@@ -15,22 +15,21 @@ import { isSafe, type Request } from '../http/message.ts';
 import type { Sessions } from '../accounts/sessions.ts';
 import type { Route } from './call.ts';
 
-/** The services that check credentials. */
 export interface Authenticators {
   readonly tokens: Tokens;
   readonly sessions: Sessions;
-  /** Origins of other sites with pages that may call. */
+  /** Origins of other sites whose pages may call. */
   readonly allowedOrigins: Origins;
   /**
-   * False: callers need no credentials, and every caller whom `checkLocal` lets in is an
+   * False if callers need no credentials: every caller that `checkLocal` admits is an
    * administrator.
    */
   readonly required: boolean;
-  /** @throws CairnError `misdirected_request`, `cross_site`. Absent: callers need credentials. */
+  /** Absent if callers need credentials. @throws CairnError `misdirected_request`, `cross_site` */
   readonly checkLocal?: ((request: LocalCall) => void) | undefined;
 }
 
-/** The members of a route that decide who its callers are, who may call it, and if API keys are good. */
+/** The members of a route that decide who its callers are, their access, and if API keys work. */
 type ForCallers = Pick<Route, 'access' | 'pages'>;
 type ForKeys = Pick<Route, 'method' | 'refusesKeys' | 'of'>;
 type ForAccess = ForKeys & Pick<Route, 'access'>;
@@ -39,12 +38,12 @@ type LocalCall = Pick<Request, 'method' | 'fields' | 'address'>;
 
 const noOrigins: ReadonlySet<string> = new Set();
 
-/** The name of the session cookie. */
 export const sessionCookie = 'sid';
 
 /**
- * Returns the secrets of all session cookies. A browser sends several if a path or a parent domain
- * has one of the same name. @throws CairnError `malformed_request`
+ * Returns the secrets of all session cookies. Browsers send several if a path or a parent domain
+ * has another cookie of this name.
+ * @throws CairnError `malformed_request`
  */
 export function readSessionCookies({ fields }: Request): string[] {
   const secrets = readCookies(fields, sessionCookie);
@@ -55,29 +54,29 @@ export function readSessionCookies({ fields }: Request): string[] {
   );
 }
 
-/** Returns a field that gives a browser the secret of its session; empty, it removes it. */
+/** Returns the header that sets a browser's session secret, or removes it if empty. */
 export function setSessionCookie({ basePath }: Request, secret: string): readonly string[] {
   const maxAgeSeconds = secret === '' ? 0 : limits.cookieLifetimeSecondsMax;
   return ['Set-Cookie', serializeCookie(sessionCookie, secret, maxAgeSeconds, basePath || '/')];
 }
 
 /**
- * Authenticates the caller. If `Authorization` is sent, only it counts: a bad token is
- * refused even with a good cookie.
- * @throws CairnError `invalid_token`, `invalid_session`, `cross_site`,
- *   `other_user`, `malformed_request`
+ * Authenticates the caller. If `Authorization` is sent, only it counts: an invalid token is refused
+ * even with a valid cookie.
+ * @throws CairnError `invalid_token`, `invalid_session`, `cross_site`, `other_user`,
+ *   `malformed_request`
  */
 export function authenticate(route: ForCallers, request: Request, by: Authenticators): Principal {
   const isGuarded = route.pages !== undefined || (!by.required && !isSafe(request.method));
   if (isGuarded) checkSite(request, route.pages === 'own' ? noOrigins : by.allowedOrigins);
   if (route.access === 'public') return anonymous;
-  // A session always belongs to a user who has signed in, even if signing in is not required.
+  // A session belongs to a signed-in user even if credentials are not required.
   if (!by.required && route.access !== 'session') return localAdministrator;
   const authorization = request.fields.get('authorization');
   if (authorization !== undefined) return by.tokens.verify(bearerToken(authorization));
   const secrets = readSessionCookies(request);
   if (secrets.length === 0) return anonymous;
-  // A browser adds the cookie to every request, so only this site's own pages may write.
+  // Browsers add the cookie to every request, so only this site's own pages may write.
   if (!isSafe(request.method)) checkSite(request, noOrigins);
   const session = by.sessions.resume(secrets, request.fields.get('session-user'));
   checkSessionUser(request, session.userId);
@@ -85,8 +84,9 @@ export function authenticate(route: ForCallers, request: Request, by: Authentica
 }
 
 /**
- * Checks what can be decided before a record is looked up: that the caller may use the route.
- * @throws CairnError `authentication_required`, `session_required`, `insufficient_scope`, `not_found`
+ * Checks a caller's access to a route before a record is read.
+ * @throws CairnError `authentication_required`, `session_required`, `insufficient_scope`,
+ *   `not_found`
  */
 export function authorizeRoute(route: ForAccess, principal: Principal, id: RecordId): void {
   authorize(route.access, principal, id);
@@ -98,7 +98,7 @@ export function authorizeRoute(route: ForAccess, principal: Principal, id: Recor
 }
 
 /**
- * Checks that an API key is good for a route: it reaches no credentials and changes no users.
+ * Checks that an API key may use a route: not one for credentials, nor one that changes users.
  * @throws CairnError `insufficient_scope`
  */
 function authorizeKey(route: ForKeys, { isReadOnly }: KeyPrincipal): void {
@@ -108,23 +108,23 @@ function authorizeKey(route: ForKeys, { isReadOnly }: KeyPrincipal): void {
   throw new CairnError('insufficient_scope', `Cannot authorize the request: ${reason}`);
 }
 
-/** Returns true if there are API keys that are good for a route. */
+/** True if some API keys may use a route. */
 export function takesKeys({ method, refusesKeys, of }: ForKeys): boolean {
   return refusesKeys !== true && (method === 'GET' || of?.collection.isUsers !== true);
 }
 
-/** Field in which a page names the user that it shows as signed in. */
+/** The header in which a page names the user it shows as signed in. */
 export const sessionUserField = 'Session-User';
 
-/** True if the caller names this user as the one of its session, or none. */
+/** True if the caller names this user as the session's, or none. */
 export function isSessionUser({ fields }: Pick<Request, 'fields'>, userId: number): boolean {
   const named = fields.get('session-user');
   return named === undefined || named === String(userId);
 }
 
 /**
- * Compares the owner of a session with the user that the caller names. All tabs of a
- * browser share one cookie, so another tab may have signed in as someone else.
+ * Compares a session's owner with the user that the caller names. All tabs of a browser share a
+ * cookie, so another tab may have signed in someone else.
  * @throws CairnError `other_user`
  */
 export function checkSessionUser(request: Request, userId: number): void {
@@ -136,8 +136,9 @@ export function checkSessionUser(request: Request, userId: number): void {
 }
 
 /**
- * Returns the token in `Authorization` (RFC 6750 §2.1), after one space or several (RFC 9110
- * §11.4). The scheme is compared without regard to case (RFC 9110 §11.1). @throws CairnError `invalid_token`
+ * Returns the token in `Authorization` (RFC 6750 §2.1), after one or more spaces (RFC 9110 §11.4).
+ * The scheme ignores case (RFC 9110 §11.1).
+ * @throws CairnError `invalid_token`
  */
 export function bearerToken(authorization: string): string {
   const { length } = scheme;

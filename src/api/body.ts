@@ -11,18 +11,18 @@ import {
 } from '../schema/validate.ts';
 import type { Input, Shape } from '../schema/field.ts';
 
-/** The body of a route, and its validation to a value of type `T`. */
+/** The body of a route, which validates to a `T`. */
 export interface Body<T> {
   readonly mediaTypes: readonly string[];
-  /** True if it may be absent. It is then `{}`. */
+  /** True if it may be absent, which counts as `{}`. */
   readonly optional?: boolean;
-  /** The most bytes of it on one machine. Absent: `limits.bodyBytesMax`. */
+  /** Its maximum size without a shared place. Default: `limits.bodyBytesMax`. */
   readonly bytesMax?: number;
-  /** Parses it. Absent: as JSON within the bounds of `limits`. @throws CairnError */
+  /** Parses it. Default: JSON within `limits`. @throws CairnError */
   readonly parse?: (sent: Buffer) => Promise<JsonValue>;
-  /** True if the body may have any media type and is not parsed: handlers take it as it was sent. */
+  /** True if any media type is accepted, and handlers get the body as sent. */
   readonly isRaw?: true;
-  /** The shapes of what can be sent, which fits one of them. */
+  /** The shapes, one of which a body must fit. */
   readonly shapes: readonly Shape[];
   /** @throws CairnError `validation_failed` with all issues */
   validate(json: JsonValue, principal: Principal): T;
@@ -42,7 +42,7 @@ export function newRecord<S extends Shape>(rules: BodyRules<S>): Body<Input<S>> 
   };
 }
 
-/** A body of any media type, in which nothing is validated. */
+/** A body of any media type, without validation. */
 export const rawBody: Body<undefined> = {
   mediaTypes: ['*/*'],
   isRaw: true,
@@ -50,7 +50,6 @@ export const rawBody: Body<undefined> = {
   validate: () => undefined,
 };
 
-/** Returns the bodies of a collection. */
 export function bodiesFor<N extends Shape, C extends Shape>(
   newRules: BodyRules<N>,
   changeRules: BodyRules<C>,
@@ -71,7 +70,6 @@ export function bodiesFor<N extends Shape, C extends Shape>(
   };
 }
 
-/** Returns a body that is an array of bodies `one`. */
 export function arrayBody<T>(one: Body<T>): Body<readonly T[]> {
   return {
     mediaTypes: one.mediaTypes,
@@ -82,7 +80,7 @@ export function arrayBody<T>(one: Body<T>): Body<readonly T[]> {
   };
 }
 
-/** Returns a body that is no array: many are posted to the path `batch`. */
+/** Refuses arrays, which belong to the path `batch`. */
 export function objectBody<T>(body: Body<T>, batch: string): Body<T> {
   return {
     ...body,
@@ -94,7 +92,7 @@ export function objectBody<T>(body: Body<T>, batch: string): Body<T> {
   };
 }
 
-/** Returns a body that is one of two: the second one if the member `marker` is sent. */
+/** Returns a body of one of two kinds: the second if the member `marker` is sent. */
 export function either<A, B>(first: Body<A>, marker: string, second: Body<B>): Body<A | B> {
   return {
     mediaTypes: json,

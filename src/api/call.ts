@@ -9,71 +9,71 @@ import type { Body } from './body.ts';
 
 /**
  * One row of the route table, with its handler and a body of type `B`. The router, authorization,
- * validation, 405 and `Allow`, the OpenAPI document, the README's table and the access
- * test are all derived from these rows. A row without `access` does not compile.
+ * validation, 405 and `Allow`, the OpenAPI document, the README's table and the access test are all
+ * derived from these rows. A row without `access` does not compile.
  */
 export interface Route<B = unknown> {
-  /** The name of the operation, such as `listItems`. Absent: a file of the page. */
+  /** The operation's name, such as `listItems`. Absent for files of the page. */
   readonly operationId?: string;
   /** True if API keys are refused, because the route is for credentials. */
   readonly refusesKeys?: true;
-  /** The collection to which the route belongs, and the operation on it. Absent: none. */
+  /** The collection and operation of the route, if it has any. */
   readonly of?: { readonly collection: RoutedCollection; readonly operation: Operation };
-  /** What it does. Absent: this follows from the operation on the collection, as the rest below. */
+  /** What the route does. This and the following members default to those of its operation. */
   readonly summary?: string;
-  /** The group of the route in the OpenAPI document. Absent: `sign-in`. */
+  /** The group in the OpenAPI document. Default: `sign-in`. */
   readonly tag?: string;
-  /** The titles of the shapes of its body. */
+  /** The titles of its body's shapes. */
   readonly titles?: readonly string[];
   readonly success?: Success;
-  /** True if a program's route takes an `Idempotency-Key`. */
+  /** True if a program's route accepts an `Idempotency-Key`. */
   readonly isKept?: boolean;
-  /** The kind of the `{id}` in the path; absent: the number of a record. */
+  /** The kind of `{id}` in the path. Default: a record's number. */
   readonly ids?: IdKind | undefined;
   readonly method: Method;
   readonly path: string;
   readonly access: Cell;
-  /** True if the route is served even if the caller's share, or everything, is used up. */
+  /** True if the route is served even when the caller's share, or the whole budget, is used up. */
   readonly isAlwaysServed?: true;
-  /** Absent: the route reads no body. */
+  /** If absent, no body is read. */
   readonly body?: Body<B>;
-  /** The parameters, or `read` if they are a list's. Absent: a query is refused. */
+  /** The parameters, or `read` for those of a record. If absent, a query is refused. */
   readonly query?: Shape | 'read' | 'ignored' | undefined;
   /** True if entity tags and preconditions apply. */
   readonly conditional?: boolean;
-  /** True if a write must name the version that it changes (428). */
+  /** True if a write must name the revision that it changes (428). */
   readonly requireIfMatch?: boolean | undefined;
   /**
-   * The sites with pages that may call even without a cookie: only this one, because the route
-   * sets a cookie, or also those of allowed origins. Absent: any.
+   * The sites whose pages may call even without a cookie: `own` for only this one, because the
+   * route sets a cookie; `allowed` to add the allowed origins. Default: any.
    */
   readonly pages?: 'own' | 'allowed';
-  // A method, because TypeScript compares methods loosely: rows with different bodies fit into one
-  // list. This is sound, because a handler only gets bodies that its own row has validated.
+  // A method, because TypeScript compares methods loosely, so that rows with different bodies fit
+  // into one list. This is sound: a handler only gets bodies that its own row has validated.
   handle(call: Call<B>): Reply | Promise<Reply>;
 }
 
-/** The response of a route that succeeds. */
+/** The response of a successful route. */
 export interface Success {
-  /** Absent: 200. */
+  /** Default: 200. */
   readonly status?: 201 | 204;
-  /** The fields of the content, or the title of its schema. Absent: any JSON, or none with 204. */
+  /** The fields of the content, or its schema's title. If absent: any JSON, or nothing with 204. */
   readonly content?: Shape | string | undefined;
-  /** Absent: JSON. */
+  /** Default: JSON. */
   readonly mediaType?: string;
-  /** Header fields that not all responses have, such as `Location`. */
+  /** Headers that not all responses have, such as `Location`. */
   readonly headers?: readonly string[];
 }
 
-/** The methods of routes. HEAD and OPTIONS follow from them. */
+/** The methods of routes, from which HEAD and OPTIONS follow. */
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
-/** The operations on a collection: each record by itself, and many at once. */
+/** The operations on a collection's records, including the creation of many at once. */
 export type Operation = keyof CollectionAccess | 'createMany';
 
 /**
- * A collection, that of users too, with the bodies of its routes. `N` is a validated body that
- * creates records, `C` one that changes a record.
+ * A collection, or the users, with the bodies of its routes. `N` is a validated body that creates
+ * records; `C` changes one.
  */
 export interface RoutedCollection<N = unknown, C = unknown> extends Pick<
   Declared,
@@ -96,15 +96,15 @@ export interface RoutedCollection<N = unknown, C = unknown> extends Pick<
   readonly access: CollectionAccess;
   readonly isUsers?: true;
   readonly bodies: { readonly create: Body<N>; readonly replace: Body<C>; readonly patch: Body<C> };
-  /** Reads a query in the words of another server. `undefined`: it is in the words of Cairn. */
+  /** Reads a query in another server's form; `undefined` if it has Cairn's form. */
   readonly readForeign?: (query: string, operation: 'list' | 'read') => ForeignQuery | undefined;
 }
 
-/** A query that clients of another server send. */
+/** A query in another server's form. */
 export interface ForeignQuery {
   readonly query: ListQuery;
   readonly embedded?: Embedded | undefined;
-  /** Returns the `Link` field of a list, as a name and a value, or nothing. */
+  /** Returns the `Link` header of a list, as a name and a value, or nothing. */
   links(request: Request, total: number): string[];
 }
 
@@ -113,34 +113,30 @@ export interface Call<B = unknown> {
   readonly request: Request;
   readonly route: Route;
   readonly principal: Principal;
-  /**
-   * The `{id}` of the path; that of no record, if it is not an id or the path has none. If ids
-   * may be texts, it is the text of one.
-   */
+  /** The `{id}` of the path. Without one, and for an invalid one, an id that no record has. */
   readonly id: RecordId;
-  /** The query as sent, without its "?". */
+  /** The query as sent, without "?". */
   readonly query: string;
-  /** The body as it was sent; empty if the route reads none. */
+  /** The body as sent; empty if the route reads none. */
   readonly sent: Buffer;
-  /** The validated body. */
   readonly body: B;
 }
 
-/** Carries out the operation of a route with a body of `B`. @throws CairnError */
+/** Handles a route whose body is a `B`. @throws CairnError */
 export type Handler<B = unknown> = (call: Call<B>) => Reply | Promise<Reply>;
 
-/** Returns a row with a body: its handler takes what the body validates, or does not compile. */
+/** Checks at compile time that a handler takes what its row's body validates. */
 export const withBody = <B>(route: Route<B> & { readonly body: Body<B> }): Route => route;
 
 /**
- * Returns the id in a path, which was sent percent-encoded. Nothing is decoded twice or normalised;
- * what is no encoding of UTF-8 is the id of no record.
+ * Decodes a percent-encoded id once, without normalizing it. Invalid UTF-8 is not the id of any
+ * record.
  */
 export function idInPath(sent: string, ids: IdKind | undefined): RecordId {
   if (ids === undefined) return recordId(parseId(sent));
   try {
     const text = decodeURIComponent(sent);
-    // A number has one spelling.
+    // A number has only one spelling.
     const isNumber = ids === 'integer' && String(parseInt(text)) === text;
     return recordId(isNumber && Number.isSafeInteger(Number(text)) ? Number(text) : text);
   } catch {
@@ -148,9 +144,7 @@ export function idInPath(sent: string, ids: IdKind | undefined): RecordId {
   }
 }
 
-/**
- * Parses an id in a path or a query. Returns 0, which no record has, for any other text.
- */
+/** Parses an id in a path or a query. Returns 0, which no record has, for any other text. */
 export function parseId(text: string): number {
   return /^[1-9]\d{0,15}$/.test(text) && Number.isSafeInteger(Number(text)) ? Number(text) : 0;
 }

@@ -33,11 +33,9 @@ import type { RouteOptions } from './routes.ts';
 
 export interface CollectionOptions extends RouteOptions {
   readonly writes: Writes;
-  /** Shared by the lists of all collections. */
   readonly listPool: ListPool;
 }
 
-/** Returns the routes of one collection, or of a single resource. */
 // prettier-ignore
 export function collectionRoutes<N extends object, C>(
   operations: Operations<N, C>,
@@ -51,7 +49,7 @@ export function collectionRoutes<N extends object, C>(
   const handlers = recordHandlers(operations, options);
   const one = { path: isSingle ? path : `${path}/{id}`, ids, conditional: true };
   const changed = { ...one, requireIfMatch: options.requireIfMatch };
-  // Clients of another server add what they like to the path of a single resource, such as the time.
+  // Clients of another server add parameters to the path of a single resource, such as the time.
   const single = options.dialect === undefined ? undefined : 'ignored';
   const read: Route = {
     ...identify('read'), method: 'GET', ...one, access: access.read, query: isSingle ? single : 'read',
@@ -87,7 +85,6 @@ export function collectionRoutes<N extends object, C>(
   return [...routes, createMany];
 }
 
-/** Returns the handlers of the routes of one record. */
 function recordHandlers<N extends object, C>(
   operations: Operations<N, C>,
   options: CollectionOptions,
@@ -113,7 +110,7 @@ function recordHandlers<N extends object, C>(
     );
     const tag = tagOf(record.revision);
     if (renewed === undefined) return shown(isNew ? 201 : 200, tag, write(record));
-    // The cookie is a credential.
+    // The cookie is a credential, so the response is not stored.
     const fields = ['ETag', tag, ...setSessionCookie(call.request, renewed.secret)];
     return unstoredReply(200, write(record), fields);
   }
@@ -189,7 +186,7 @@ function recordHandlers<N extends object, C>(
 
 const nothing: Embedded = { selection: '', revisionWith: (own) => own };
 
-/** Returns what `names` embed. @throws CairnError `insufficient_scope` */
+/** @throws CairnError `insufficient_scope` */
 function embeddedBy<N, C>(
   { references, embeddables }: RoutedCollection<N, C>,
   names: readonly string[],
@@ -200,13 +197,12 @@ function embeddedBy<N, C>(
 }
 
 /**
- * Returns the part of an entity tag that stands for what a caller sees. The revision of a collection
- * would tell of records that are hidden from the caller.
+ * Hashes what a caller sees, for an entity tag. A collection's revision would reveal writes to
+ * hidden records.
  */
 const hashSeen = (...seen: readonly unknown[]): string =>
   hash('sha256', JSON.stringify(seen), 'base64url').slice(0, 22);
 
-/** Returns the handler that creates many records of a declared collection at once. */
 function batchHandler<N extends object, C>(
   { collection, resource }: Operations<N, C>,
   { writes }: CollectionOptions,
@@ -227,18 +223,17 @@ function batchHandler<N extends object, C>(
 }
 
 /**
- * Returns the request as one that may be repeated; `undefined` if it has no key.
+ * Returns the request with its idempotency key; `undefined` without one.
  * @throws CairnError `malformed_request`
  */
 function keyedBy({ request, route, sent }: Call, hasPassword = false): KeyedRequest | undefined {
   const key = readIdempotencyKey(request);
   if (key === undefined) return undefined;
-  // SHA-256 of the body is kept, and a short password could be found by it.
+  // The body's SHA-256 is kept, and would reveal a short password.
   if (hasPassword) throw notKept('with a password');
   return { caller: request.caller, key, line: `${route.method} ${route.path}`, body: sent };
 }
 
-/** Returns the handler of a collection's list. */
 function listHandler<N, C>(operations: Operations<N, C>, options: CollectionOptions): Handler {
   const { collection, tagOf } = operations;
   const { fields } = collection;
@@ -253,11 +248,13 @@ function listHandler<N, C>(operations: Operations<N, C>, options: CollectionOpti
     const embed = writer?.(representationWriter(fields, asked.fields));
     const isPreferred = prefersCount(request);
     const withTotal = isPreferred || asked.offset !== undefined;
-    // A list that depends on the caller has no tag: a revision would tell of records that are hidden.
-    // While all records are sent, those that are embedded may change.
+    // A list that depends on the caller has no tag, because a revision would reveal writes to
+    // hidden records. A list of all records has none if it embeds, because embedded records may
+    // change while it is sent.
     const dependsOnCaller = reader.test !== undefined || marksIn !== undefined || asked.isPersonal;
     const hasTag = !dependsOnCaller && (embed === undefined || asked.limit !== undefined);
-    // The revision and the list's view are taken in the same loop turn, so the tag fits the list.
+    // The revision and the list's view are taken in the same turn of the event loop, so the tag
+    // fits the list.
     const revision = revisionWith(records.revision);
     const tags = [tagOf(revision, selection), tagOf(revision, `counted${selection}`)] as const;
     const [tag, other] = withTotal ? ([tags[1], tags[0]] as const) : tags;
@@ -279,7 +276,7 @@ function listHandler<N, C>(operations: Operations<N, C>, options: CollectionOpti
   };
 }
 
-/** Returns true if the caller prefers to get the number of all records (RFC 7240). */
+/** True if the caller prefers an exact count (RFC 7240). */
 function prefersCount({ fields }: Request): boolean {
   const preferences = fields.get('prefer')?.toLowerCase().split(',') ?? [];
   return preferences.some((preference) => preference.trim() === 'count=exact');

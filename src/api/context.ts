@@ -11,7 +11,6 @@ import type { Writes } from '../collections/writes.ts';
 import type { ListPool } from '../lists/list-pool.ts';
 import type { Store } from '../store/store.ts';
 
-/** The store and the services on it, with which the handlers of requests work. */
 export interface Context {
   readonly clock: Clock;
   readonly store: Store;
@@ -19,13 +18,11 @@ export interface Context {
   readonly registry: Registry;
   readonly hasUsers: boolean;
   readonly records: AccountRecords;
-  /** The parts of the services of accounts. */
   readonly accounts: AccountParts;
   readonly users: Users;
   readonly sessions: Sessions;
   readonly signIn: SignIn;
   readonly invitations: Invitations;
   readonly tokens: Tokens;
-  /** Shared by the lists of all collections. */
   readonly listPool: ListPool;
 }

@@ -3,7 +3,7 @@ import { gzipSync } from 'node:zlib';
 import type { Reply, Request } from '../http/message.ts';
 import { isUnchanged } from './versions.ts';
 
-/** One form of a content: its bytes, its entity tag, and the fields that describe it. */
+/** One encoding of a content: its bytes, its entity tag, and its headers. */
 interface EncodedContent {
   readonly body: Buffer;
   readonly tag: string;
@@ -14,8 +14,8 @@ interface EncodedContent {
 const gzipAccepted = /(?:^|[, \t])gzip *(?:,|$|; *q=(?!0(?:\.0{0,3})?(?:[, \t]|$)))/i;
 
 /**
- * Content that is the same for every caller, such as a file of the page: plain, and
- * compressed for callers that accept gzip. It is compressed once, when it is first asked for.
+ * Content that is the same for every caller, such as a file of the page. It is compressed once,
+ * when a caller first accepts gzip.
  */
 export class FixedContent {
   readonly #plain: EncodedContent;
@@ -25,7 +25,7 @@ export class FixedContent {
     this.#plain = { body: content, tag: createTag(content), fields: [] };
   }
 
-  /** Answers with the form that a caller accepts, or 304. `more` are fields of both. */
+  /** Responds in an encoding that the caller accepts, or with 304. `more` are headers of both. */
   answer(request: Request, type: string, more: readonly string[]): Reply {
     const { body, tag, fields } = this.#formFor(request);
     const shared = ['Vary', 'Accept-Encoding', ...more, ...fields, 'ETag', tag];

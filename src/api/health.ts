@@ -3,22 +3,19 @@ import type { Store } from '../store/store.ts';
 import type { Route } from './call.ts';
 import { unstoredReply } from './replies.ts';
 
-/** The sources of the server's state. */
 export interface HealthServices {
-  /** Returns the state of the server and its store: a `Status`, as JSON text. */
+  /** Returns the `Status` of the server and its store, as JSON text. */
   readonly status: () => string;
-  /** Returns why the server should not receive requests now; `undefined` if it should. */
+  /** Returns why the server should get no requests now; `undefined` if it should. */
   readonly unready: () => Unready | undefined;
   readonly store: Pick<Store, 'state'>;
 }
 
-/** Why a server should not receive requests. */
 export type Unready = 'draining' | 'store_failed' | 'store_unavailable';
 
 /** This path is served even after everything else has stopped. */
 export const livePath = '/livez';
 
-/** Returns the routes that tell the state of the server. */
 export function healthRoutes({ status, unready, store }: HealthServices): Route[] {
   return [
     {

@@ -15,10 +15,12 @@ const acceptance: Body<Acceptance> = newRecord({ shape: acceptanceFields });
 /** The path that accepts invitations, unless a collection has it. */
 export const acceptancePath = '/invitations';
 
-/** Returns the path of an invitation. It is a fragment, which is in no log and no `Referer`. */
+/**
+ * Returns an invitation's path. The secret is in a fragment, which appears in no log and no
+ * `Referer`.
+ */
 export const invitationPath = (secret: string): string => `/#/invite/${secret}`;
 
-/** Returns the routes of inviting users, who choose their passwords. */
 export function invitationRoutes({ store, invitations }: Context): Route[] {
   return [
     {

@@ -3,7 +3,7 @@ import type { List } from '../lists/list.ts';
 import type { ListQuery } from '../lists/query.ts';
 
 /**
- * Returns the `Link` field of a list, as a name and a value (RFC 8288): its next page, or the four
+ * Returns the `Link` header of a list (RFC 8288), as a name and a value: its next page, or four
  * pages by number.
  */
 export function linksTo(request: Request, { limit = 1, offset }: ListQuery, list: List): string[] {
@@ -24,8 +24,8 @@ export function linksTo(request: Request, { limit = 1, offset }: ListQuery, list
 }
 
 /**
- * Returns the path of the pages of a list, up to the place of a page. Apart from its place, the
- * query is as it was sent, and thus not longer.
+ * Returns the path of a list's pages, up to the value of `parameter`. The rest of the query is as
+ * sent, so it does not grow.
  */
 function pagesAt({ basePath, target }: Request, parameter: 'cursor' | 'offset'): string {
   const [path = '', query = ''] = target.split(/\?(.*)/s);
@@ -34,8 +34,7 @@ function pagesAt({ basePath, target }: Request, parameter: 'cursor' | 'offset'):
     .filter(
       (piece) => decodeURIComponent(piece.replace(/=.*/, '')).replace(/\[\]$/, '') !== parameter,
     );
-  // Characters that are not allowed in a URI (RFC 3986 appendix A) could end the link too
-  // early.
+  // Characters not allowed in a URI (RFC 3986 appendix A) could end the link too early.
   const written = [...kept, `${parameter}=`]
     .join('&')
     .replaceAll(/["<>\\^`{|}]/g, encodeURIComponent);

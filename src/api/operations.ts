@@ -9,14 +9,14 @@ import { authorizeRoute } from './authenticate.ts';
 import type { Operation, RoutedCollection } from './call.ts';
 import { entityTag } from './versions.ts';
 
-/** Writes the records of a collection: `Users` and `CollectionResource` implement it. */
+/** Writes a collection's records. Implemented by `Users` and `CollectionResource`. */
 export interface Resource<N, C> {
   readonly records: Collection<StoredRecord>;
-  /** Does slow work before a record is created or changed; absent if there is none. */
+  /** Does slow work before a record is created or changed. */
   prepareCreate?(principal: Principal, input: N, address: string): Promise<Prepared>;
   prepareChange?(target: Target, draft: C): Promise<Prepared>;
   create(tx: Transaction, principal: Principal, input: N, prepared?: Prepared): StoredRecord;
-  /** Absent: records are created one by one. */
+  /** If absent, records are created one by one. */
   createMany?(tx: Transaction, principal: Principal, inputs: readonly N[]): StoredRecord[];
   change(tx: Transaction, target: Target, draft: C, prepared?: Prepared): ChangedRecord;
   remove(tx: Transaction, target: Target): void;
@@ -24,20 +24,20 @@ export interface Resource<N, C> {
 
 export interface ChangedRecord {
   readonly record: StoredRecord;
-  /** True if the change has made it. */
+  /** True if the change created it. */
   readonly isNew?: boolean;
-  /** The session that replaces the caller's, if the change has ended it. */
+  /** The session that replaces the caller's, if the change ended that. */
   readonly renewed?: StartedSession | undefined;
 }
 
 /**
- * The operations on one collection, for requests and for programs, within a transaction or without.
- * Each is decided in this order, by the functions that are named first:
+ * The operations on one collection, for requests and programs, inside a transaction or outside.
+ * Each is decided in this order, by the functions named first:
  *
  *     admit                    the caller may do this to some record (401, 403, 404)
- *     read, change, remove     the record is there, and the caller may see it (404)
+ *     read, change, remove     the record exists, and the caller may see it (404)
  *                              the caller may change it (403)
- *     change, remove           its version is named, and is the current one (428, 412)
+ *     change, remove           its revision is named, and is the current one (428, 412)
  *     create, change           the fields follow their rules (422)
  *     create, change, remove   other records allow it (409, 422)
  */
@@ -68,13 +68,12 @@ export class Operations<N = unknown, C = unknown> {
   readonly tagOf = (revision: number, selection?: string): string =>
     entityTag(this.#store.epoch, revision, this.collection.shapeTag, selection);
 
-  /** Returns what a caller sees of the published records. */
   reader(principal: Principal, purpose: Purpose): Reader {
     const { access } = this.collection;
     return makeReader({ records: this.resource.records, access }, principal, purpose);
   }
 
-  /** Returns a record that the caller may see, as it is published or as `tx` leaves it. */
+  /** Returns a record that the caller may see, as published or as `tx` leaves it. */
   read(principal: Principal, id: RecordId, tx?: Transaction): StoredRecord | undefined {
     if (tx === undefined) return this.reader(principal, 'read').withId(id);
     const { access } = this.collection;

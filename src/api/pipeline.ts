@@ -16,24 +16,24 @@ import { idInPath, type Call, type Route } from './call.ts';
 
 interface PipelineOptions extends Authenticators {
   readonly routes: readonly Route[];
-  /** Absent: only pages of this site may read replies. */
+  /** If absent, only pages of this site may read responses. */
   readonly cors: Cors | undefined;
-  /** True if several processes share the data. A kept reply is also sent to the others. */
+  /** True if several processes share the data. They also receive each kept response. */
   readonly isShared: boolean;
 }
 
 /**
- * A request takes these steps in this order, and an error in one of them ends it:
+ * Returns a handler that takes a request through these steps. An error ends it at any step:
  *
  *     match          the method and the path have a route
  *     authenticate   the credentials are valid, and the caller has room for a request
  *     authorize      the caller has access to the route
- *     read           the content is of a known type, complete, and JSON
- *     validate       the body fits the rules of the route
+ *     read           the content is complete JSON of a known type
+ *     validate       the body follows its rules
  *     handle         the operation is carried out
- *     reply          the server sends it; of an error it makes a problem
+ *     reply          the server sends the response, or a problem for an error
  *
- * A reply that is ready at once is returned as it is, not as a promise.
+ * A response that is ready at once is returned directly, not as a promise.
  */
 export function createPipeline(options: PipelineOptions): Handle {
   const router = new Router<Route>(
@@ -64,7 +64,7 @@ export function createPipeline(options: PipelineOptions): Handle {
 
 const noBytes = Buffer.alloc(0);
 
-/** Takes a request with a body through the further steps. @throws CairnError */
+/** Takes a request with a body through the remaining steps. @throws CairnError */
 async function answerBody(
   body: Body<unknown>,
   call: Call,
@@ -86,8 +86,8 @@ async function answerBody(
 }
 
 /**
- * Returns who has the session or API key now: it may have ended while the body arrived, which can
- * take a minute. A token is not checked again, since it cannot be revoked; it may expire meanwhile.
+ * Returns the current owner of the session or API key, which may have ended while the body arrived
+ * (up to a minute). Tokens cannot be revoked and are not checked again; they may expire meanwhile.
  * @throws CairnError as `authenticate` and `authorizeRoute`
  */
 function authenticateAgain({ request, route, id }: Call, options: PipelineOptions): Principal {
@@ -108,7 +108,7 @@ function limitBytes(
   return isShared ? limits.bodyBytesMax : bytesMax;
 }
 
-/** Checks that the route supports what the request asks for. @throws CairnError */
+/** Checks that the route supports the request's conditions. @throws CairnError */
 function checkConditions(route: Route, request: Request, query: string): void {
   const { method, conditional, of, query: parameters } = route;
   const isConditional = method === 'GET' || conditional === true;
@@ -119,11 +119,11 @@ function checkConditions(route: Route, request: Request, query: string): void {
       'Cannot read the query: this path does not take parameters',
     );
   }
-  // The reply would be kept, and those of sign-ins have secrets.
+  // A kept response must not contain a secret, as those of sign-ins do.
   const isKept = of !== undefined || route.isKept === true;
   if (method === 'POST' && !isKept && request.fields.get('idempotency-key') !== undefined)
     throw notKept('here');
-  // RFC 9110 §14.5: if a part were taken for the whole, the rest would be deleted.
+  // RFC 9110 §14.5: taking a part for the whole would delete the rest.
   if (method === 'PUT' && request.fields.get('content-range') !== undefined) {
     throw new CairnError(
       'malformed_request',
@@ -132,7 +132,7 @@ function checkConditions(route: Route, request: Request, query: string): void {
   }
 }
 
-/** Answers OPTIONS. @throws CairnError for any other method that the path has no route for */
+/** Responds to OPTIONS. @throws CairnError for any other method without a route at this path */
 function otherMethod(request: Request, allow: string, { cors }: PipelineOptions): Reply {
   if (request.method === 'OPTIONS') {
     const patch = allow.includes('PATCH') ? ['Accept-Patch', patchTypes.join(', ')] : [];
@@ -144,11 +144,11 @@ function otherMethod(request: Request, allow: string, { cors }: PipelineOptions)
   throw new CairnError('method_not_allowed', message, { fields: ['Allow', allow] });
 }
 
-/** Answers what names no route. @throws CairnError `not_found` for an unknown path */
+/** Responds to a request without a route. @throws CairnError `not_found` */
 function answerUnknown(request: Request): Reply {
   // RFC 9110 §9.3.7: OPTIONS * asks about the server, not about a resource.
   if (request.target === '*') return noContent();
-  // The paths in the page are relative, so they need the slash after the base path.
+  // The page's paths are relative, so they need the slash after the base path.
   if (request.target === '') return redirectTo(`${request.basePath}/`);
   throw new CairnError('not_found', 'Cannot find the path: no route has it');
 }

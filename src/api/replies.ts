@@ -2,23 +2,19 @@ import { problems } from '../base/errors.ts';
 import { apiFields, type ProblemReply, type Reply } from '../http/message.ts';
 
 /**
- * For replies that the caller may cache, if it revalidates them each time. Shared caches
- * may not.
+ * For responses that the caller may cache but must revalidate. Shared caches may not store them.
  */
 const varying = 'Authorization, Cookie, Prefer';
 const revalidated = ['Cache-Control', 'private, no-cache', 'Vary', varying, ...apiFields];
 const revalidatedJson = ['Content-Type', 'application/json', ...revalidated];
-/**
- * For replies that must not be cached: credentials, sessions, and what depends on the
- * moment.
- */
+/** For responses that must not be cached: credentials, sessions and momentary state. */
 const unstored = ['Cache-Control', 'no-store', ...apiFields];
 const unstoredJson = ['Content-Type', 'application/json', ...unstored];
 const unstoredProblem = ['Content-Type', 'application/problem+json', ...unstored];
 
 /**
- * Returns a representation, as JSON text, with its entity tag if it has one. `fields` are
- * names and values in turn.
+ * Responds with a representation (JSON text) and its entity tag, if any. `fields` are the names and
+ * values of headers in turn.
  */
 export function shown(
   status: 200 | 201,
@@ -34,14 +30,14 @@ export function shown(
 }
 
 /**
- * Returns 304 (RFC 9110 §15.4.5): the caller has this version already. `fields` are those of
- * the representation by which caches choose and name it.
+ * Responds 304 (RFC 9110 §15.4.5): the caller has this representation. `fields` are its headers
+ * that caches need.
  */
 export function notModified(tag: string, fields: readonly string[] = []): Reply {
   return { status: 304, fields: [...revalidated, 'ETag', tag, ...fields], body: undefined };
 }
 
-/** Returns JSON text that must not be cached. */
+/** Responds with JSON that must not be cached. */
 export function unstoredReply(
   status: 200 | 201,
   body: string,
@@ -51,8 +47,8 @@ export function unstoredReply(
 }
 
 /**
- * Returns a stream of server-sent events (WHATWG HTML §9.2). `X-Accel-Buffering` keeps
- * nginx from buffering it.
+ * Responds with server-sent events (WHATWG HTML §9.2). `X-Accel-Buffering` keeps nginx from
+ * buffering them.
  */
 export function eventStream(body: Reply['body']): Reply {
   const fields = ['Content-Type', 'text/event-stream', ...unstored, 'X-Accel-Buffering', 'no'];
@@ -67,7 +63,7 @@ export function redirectTo(path: string): Reply {
   return { status: 303, fields: [...unstored, 'Location', path], body: undefined };
 }
 
-/** Returns problem details (RFC 9457) for an error, with the fields that belong to it. */
+/** Responds with the problem details of an error (RFC 9457), and the headers that belong to it. */
 export const problemReply: ProblemReply = (error, { id, basePath }) => {
   const { code, message: detail, issues: errors, retryAfterSeconds } = error;
   const [status, title] = problems[code];
@@ -81,7 +77,7 @@ export const problemReply: ProblemReply = (error, { id, basePath }) => {
   return { status, fields, body };
 };
 
-/** The codes that a challenge names as well (RFC 6750 §3.1). */
+/** The codes that a challenge also names (RFC 6750 §3.1). */
 const challenged = new Set<string>(['invalid_token', 'insufficient_scope']);
 
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;

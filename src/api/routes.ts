@@ -8,26 +8,24 @@ import { bodiesFor } from './body.ts';
 import type { RoutedCollection } from './call.ts';
 
 /**
- * The route table: what can be requested, and by which callers. `features/openapi` describes
- * it.
+ * The route table: every request that is served, and its callers. `features/openapi` describes it.
  */
 
 /**
- * The server's own paths that a collection may have instead, if nobody signs in and a dialect is
- * spoken: then `/status` is at `/-/status`.
+ * The server's own paths that a collection may have instead, without users and with a dialect.
+ * `/status` then moves to `/-/status`.
  */
 export const yieldedPaths: readonly string[] = ['/status', '/changes', '/metrics'];
 
-/** The options of an installation that change the route table. */
 export interface RouteOptions {
   readonly registration?: 'open' | 'closed' | undefined;
   readonly requireIfMatch?: boolean | undefined;
-  /** The name of another server: its clients may ask in its way. */
+  /** The other server whose clients may call. */
   readonly dialect?: string | undefined;
   readonly passwordLengthMin?: number | undefined;
-  /** The roles that users may have besides `admin` and `member`. */
+  /** The roles of users in addition to `admin` and `member`. */
   readonly roles?: readonly Role[] | undefined;
-  /** False: nobody signs in, and there are no users. */
+  /** False for no users and no sign-in. */
   readonly users?: boolean | undefined;
 }
 
@@ -60,7 +58,6 @@ export function usersCollection({
   };
 }
 
-/** Returns a declared collection with the bodies of its routes. */
 export function declaredCollection(declared: Declared): RoutedCollection<NewEntry, EntryDraft> {
   const { fields, isBuiltIn } = declared;
   const rules = { shape: fields };

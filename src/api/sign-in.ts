@@ -16,15 +16,14 @@ import type { Context } from './context.ts';
 import { noContent, unstoredReply } from './replies.ts';
 
 /**
- * The credentials of a user. Any password is compared with the stored one, so the rules
- * for new ones do not apply.
+ * A user's credentials. Any password is compared with the stored one, so the rules for new ones do
+ * not apply.
  */
 const credentialsFields = {
   email: { kind: 'text', min: 1, max: 254, example: 'ada@example.org' },
   password: { kind: 'password', writeOnly: true },
 } as const satisfies Shape;
 
-/** The body that gets new tokens, or ends a session. */
 const refreshTokenFields = {
   refresh_token: { kind: 'text', min: 1, max: 200, writeOnly: true, example: 'x'.repeat(67) },
 } as const satisfies Shape;
@@ -37,7 +36,6 @@ const credentials = newRecord({ shape: credentialsFields });
 const refreshToken = newRecord({ shape: refreshTokenFields });
 const logout = { ...newRecord({ shape: logoutFields }), optional: true };
 
-/** Returns the routes of signing in and out. */
 export const signInRoutes = (context: Context): Route[] => [
   ...cookieRoutes(context),
   ...tokenRoutes(context),
@@ -75,8 +73,8 @@ function cookieRoutes({ store, sessions, signIn }: Context): Route[] {
       pages: 'own',
       body: logout,
       async handle({ request, body }) {
-        // A page on a neighbouring host may have added another user's cookie. It must not prevent
-        // the sign-out.
+        // A page on a neighbouring host may have added another user's cookie, which must not
+        // prevent the sign-out.
         const live = readSessionCookies(request).flatMap((secret) => {
           const userId = sessions.findUserId(secret);
           return userId === undefined ? [] : [{ secret, userId }];

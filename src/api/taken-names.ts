@@ -1,4 +1,6 @@
-/** First segments of the server's own paths, and names of its tables. A test holds them. */
+/**
+ * The first segments of the server's own paths, and the names of its tables. A test compares them.
+ */
 const names: readonly string[] = ['livez', 'readyz', 'idempotency-keys'];
 const namesWithUsers: readonly string[] = [
   ...names,
@@ -7,7 +9,7 @@ const namesWithUsers: readonly string[] = [
 ];
 
 /**
- * Returns the names that no collection can have. Without users it may also be called as one of
- * `yieldedPaths`, but is served then only with a dialect.
+ * Returns the names that collections cannot have. Without users, `yieldedPaths` are allowed, but
+ * served only with a dialect.
  */
 export const takenNames = (users = true): readonly string[] => (users ? namesWithUsers : names);

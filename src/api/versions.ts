@@ -8,20 +8,20 @@ import {
   readPreconditions,
 } from '../http/preconditions.ts';
 
-/** The versions of what is shown, and what a request says of those that its caller knows. */
+/** Entity tags, and the preconditions of requests. */
 
 /**
- * Returns a strong entity tag (RFC 9110 §8.8.3). No hash is needed: the store's epoch,
- * the revision of the record or collection, the shape of its records and the selected
- * part determine the representation. `selection` names that part; it is empty for all of it.
+ * Returns a strong entity tag (RFC 9110 §8.8.3). It needs no hash: the store's epoch, the revision
+ * of the record or collection, the shape of its records and the selected part determine the
+ * representation. An empty `selection` means the whole.
  */
 export function entityTag(epoch: string, revision: number, shapeTag = '', selection = ''): string {
   return `"${epoch}-${revision}${shapeTag && `-${shapeTag}`}${selection && `-${selection}`}"`;
 }
 
 /**
- * Returns true if the caller has this representation already (304). `version` is the tag of
- * another representation of the same version, which `If-Match` may name too.
+ * True if the caller has this representation (304). `version` is the tag of another representation
+ * of the same revision, which `If-Match` may name too.
  * @throws CairnError `precondition_failed`
  */
 export function isUnchanged({ fields }: Request, tag: string, version = tag): boolean {
@@ -32,8 +32,8 @@ export function isUnchanged({ fields }: Request, tag: string, version = tag): bo
 }
 
 /**
- * Returns the precondition of a write, which the transaction checks. `required`: If-Match
- * must be sent (428).
+ * Returns a write's precondition, which the transaction checks. `required`: If-Match must be sent
+ * (428).
  */
 export function readPrecondition(
   { fields }: Request,
@@ -43,7 +43,7 @@ export function readPrecondition(
   const { ifMatch, ifNoneMatch } = readPreconditions(fields);
   return (revision) => {
     if (revision === undefined) {
-      // Nobody's change is lost if there is nothing yet: a version need not be named.
+      // With nothing stored yet, no change can be lost, so a revision need not be named.
       if (ifMatch !== undefined) throw preconditionFailed(undefined);
       return;
     }
@@ -59,7 +59,7 @@ export function readPrecondition(
 }
 
 /**
- * Checks that a write names no version of a resource that has none.
+ * Checks that a write does not name a revision of a resource that has none.
  * @throws CairnError `precondition_failed`
  */
 export function checkNoVersion({ fields }: Request): void {
