@@ -7,7 +7,7 @@ import { NodeFiles } from '../store/disk/node-files.ts';
 
 const fileName = 'admin-password';
 
-/** The place on one machine: a file in the data directory. */
+/** Keeps the password in a file in the data directory. */
 export function passwordFileIn(directory: string): PasswordPlace {
   const path = join(directory, fileName);
   return {
@@ -26,8 +26,8 @@ export function passwordFileIn(directory: string): PasswordPlace {
 }
 
 /**
- * Forgets the password if this user, who was removed or has a new one, is the first one.
- * After a repair that lost all users, the id of the first one is not 1.
+ * Forgets the password if the user who was removed or has a new one is the first one. After a
+ * repair that lost all users, the first user's id is not 1.
  */
 export async function forgetAdminPassword(
   place: PasswordPlace,

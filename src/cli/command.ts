@@ -14,16 +14,14 @@ import {
   type SecretName,
 } from '../config/read.ts';
 
-/** One command: its name, what it accepts, and what it does. */
 export interface Command {
   /** One word or two, such as `user add`. */
   readonly name: string;
   /** One sentence without a full stop. */
   readonly summary: string;
-  /** The names of its operands. All are required. Absent: it takes none. */
+  /** The names of the operands, all of them required. */
   readonly operands?: readonly string[];
   readonly options: readonly Option<unknown>[];
-  /** The secrets that it reads. Absent: none. */
   readonly secrets?: readonly SecretName[];
   /** Resolves with the exit code; `undefined` means success. */
   run(call: Call): Promise<ExitCode | void>;
@@ -36,25 +34,23 @@ export interface Terminal {
     setRawMode?(mode: boolean): unknown;
   };
   readonly environment: Environment;
-  /** Writes to standard output. Long output waits until its reader has taken the last text. */
+  /** Writes to standard output. Await it for long output, so that the reader can keep up. */
   out(text: string): void | Promise<void>;
   err(text: string): void;
   /** True if the output goes to a person. */
   readonly interactive: boolean;
 }
 
-/** One invocation of a command. */
 export interface Call {
   readonly command: Command;
   readonly terminal: Terminal;
-  /** One value for each operand that the command names. */
   readonly operands: readonly string[];
   readonly given: Given;
   /** Reads one option. @throws OptionError */
   read<T>(option: Option<T>): T;
 }
 
-/** The options and secrets of a command that works on a cluster only. */
+/** Options and secrets of commands that need a cluster. */
 export const clusterAccess = {
   options: [
     clusterOptions.members,
@@ -67,16 +63,13 @@ export const clusterAccess = {
   secrets: ['CAIRN_SECRET', 'CAIRN_CLUSTER_PASSWORD'],
 } as const satisfies Partial<Command>;
 
-/**
- * Returns the options and secrets of a command that works on a data directory or on a cluster, with
- * `more` options.
- */
+/** Returns the options and secrets of a command for a data directory or a cluster. */
 export const storeAccess = (...more: readonly Option<unknown>[]) => ({
   ...clusterAccess,
   options: [options.directory, ...clusterAccess.options, ...more],
 });
 
-/** Returns the command that `words` name at their beginning. */
+/** Returns the command whose name the words begin with. */
 export function findCommand(
   commands: readonly Command[],
   words: readonly string[],
@@ -106,8 +99,8 @@ export async function loadDeclarations(file: string | undefined): Promise<Partia
 }
 
 /**
- * Returns the data directory. It must exist, so that a wrong name makes no new one. `isNew`: the
- * command makes a store if there is none.
+ * Returns the data directory, which must exist, so that a typing error does not create another one.
+ * With `isNew`, the command creates the store in it.
  * @throws OptionError
  */
 export function dataDirectory(call: Call, isNew = false): string {
@@ -116,8 +109,8 @@ export function dataDirectory(call: Call, isNew = false): string {
 }
 
 /**
- * Returns `directory`.
- * @throws OptionError that names `what` if there is no such directory, and ends in `hint`
+ * Returns `directory` if it exists.
+ * @throws OptionError that begins with `what` and ends in `hint`
  */
 export function existingDirectory(what: string, directory: string, hint = ''): string {
   if (statSync(directory, { throwIfNoEntry: false })?.isDirectory() === true) return directory;
@@ -126,12 +119,12 @@ export function existingDirectory(what: string, directory: string, hint = ''): s
   );
 }
 
-/** Returns true if `path`, with symbolic links followed, is `directory` or below it. */
+/** True if `path` is `directory` or below it, after following symbolic links. */
 export function isWithin(directory: string, path: string): boolean {
   return join(realPath(path), sep).startsWith(join(realPath(directory), sep));
 }
 
-/** Returns a path without symbolic links. Its end may not exist yet. */
+/** Resolves symbolic links. The end of the path may not exist yet. */
 function realPath(path: string): string {
   const whole = resolve(path);
   try {

@@ -10,7 +10,6 @@ import { toFailure } from './failure.ts';
 import { habits } from './habits.ts';
 import { serve } from './serve.ts';
 
-/** Runs the command that the arguments of the process name. */
 export async function main(): Promise<void> {
   // A reader may leave early, as in `cairn openapi | head`. That is not an error.
   process.stdout.on('error', () => undefined);
@@ -25,11 +24,9 @@ export async function main(): Promise<void> {
   });
 }
 
-/**
- * Loads all commands, in the order of the help. A starting server does not wait for this.
- */
+/** Loads all commands, in the order of the help. `serve` starts without waiting for them. */
 export async function allCommands(): Promise<readonly Command[]> {
-  // Families can be removed with their lines here, and with the part that they alone use.
+  // A family can be removed with its line here, and with the code that only it uses.
   const families = await Promise.all([
     import('./open.ts'),
     import('./transfer.ts'),
@@ -41,18 +38,17 @@ export async function allCommands(): Promise<readonly Command[]> {
   return [serve, ...families.flatMap(({ commands }) => commands)];
 }
 
-/** The command that the name of a file stands for. */
 const openCommand = 'open';
 
 /** Characters that a terminal obeys: controls except tab and line feed, and directions. */
 const controls = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
-/** Escapes control characters as JSON may: names and records in files can have them. */
+/** Escapes control characters as in JSON, because names and records in files can have them. */
 function withoutControls(text: string): string {
   return text.replace(controls, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
-/** Returns words that name a command: `serve`, unless they name one or ask about all of them. */
+/** Inserts `serve` if the words name no command and do not ask for help or the version. */
 function commandWords(words: readonly string[]): readonly string[] {
   const [first = '-'] = words;
   // A file, as json-server takes it.
@@ -61,10 +57,7 @@ function commandWords(words: readonly string[]): readonly string[] {
   return namesNone ? [serve.name, ...words] : words;
 }
 
-/**
- * Runs the command that `given` names, and returns its exit code. Writes an error as one
- * line.
- */
+/** Runs a command, and returns its exit code. Writes an error as one line. */
 export async function run(
   commands: readonly Command[],
   given: readonly string[],
@@ -120,12 +113,12 @@ function parseCall(
   }
   const given = { flags, environment: terminal.environment };
   const read = <T>(option: Option<T>): T => readOption(option, given);
-  // Options that the command may never read are checked, too.
+  // Checks all options, even those that the command may never read.
   for (const option of command.options) read(option);
   return { command, terminal, operands, given, read };
 }
 
-/** Tells the flags from the operands. Never quotes a value. @throws OptionError */
+/** Separates flags from operands. Never quotes a value. @throws OptionError */
 function parseWords(
   commands: readonly Command[],
   { name, options }: Command,
@@ -163,7 +156,7 @@ function parseWords(
     if (isSwitch && value !== undefined) {
       throw new OptionError(`Cannot use ${rawName}: it does not take a value`);
     }
-    // A value that looks like a flag is rather a forgotten value.
+    // If the value looks like a flag, the real value was probably forgotten.
     if (!isSwitch && (value === undefined || (inlineValue !== true && /^-./.test(value)))) {
       const example = `${rawName}=${option.placeholder}`;
       throw new OptionError(`Cannot use ${rawName}: it needs a value, as in ${example}`);

@@ -27,8 +27,7 @@ import {
 import { prepareStore, undeclared } from './store.ts';
 
 /**
- * The commands for the data directory as a whole. Their work without a server is in
- * `src/options/offline`.
+ * Commands for a whole data directory. What they do without a server is in `src/options/offline`.
  */
 export const commands: readonly Command[] = [
   {
@@ -77,9 +76,7 @@ export const commands: readonly Command[] = [
   },
 ];
 
-/**
- * Includes the keys of retries: a replayed answer must not show a record that was lost.
- */
+/** Includes the keys of retries: a replayed response must not show a record that was lost. */
 const endedByLoss = {
   ...credentials,
   collections: [...credentials.collections, 'idempotency-keys'],
@@ -150,7 +147,7 @@ function resolveOperand({ operands: [operand = ''] }: Call): string {
 
 /**
  * Returns the directory to write to.
- * @throws OptionError if it is in the place that is read
+ * @throws OptionError if it is inside the source
  */
 function findTarget(call: Call, source: Place): string {
   const target = resolveOperand(call);

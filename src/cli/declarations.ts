@@ -15,7 +15,7 @@ export function readDeclarations(file: string): Declarations {
   const refusal = (problem: string): OptionError =>
     new OptionError(`Cannot use --collections ${JSON.stringify(file)}: ${problem}`);
   try {
-    // Reading a pipe would wait for its writer, deaf to signals.
+    // Reading a pipe would wait for its writer and ignore signals.
     if (!statSync(file).isFile()) throw refusal('it is not a regular file');
     const json = parseJsonBytes(readFileSync(file));
     return parseDeclarations(json, takenNames(), takenNames(false));

@@ -3,10 +3,11 @@ import { inManual } from '../base/manual.ts';
 import { errorCode } from '../store/disk/files.ts';
 import { StoreDamageError } from '../store/recovery/damage-error.ts';
 
-/** The exit code and the message of an error that ends a command. */
 type Failure = readonly [code: ExitCode, message: string];
 
-/** Ends in the address of what to do next, unless the call itself was wrong (64 and 65). */
+/**
+ * Ends the message with the page of the manual that helps, unless the call was wrong (64 and 65).
+ */
 export function toFailure(error: unknown): Failure {
   const [code, message] = explain(error);
   const isFull = /^(ENOSPC|EDQUOT|storage_full)$/.test(errorCode(error) ?? '');

@@ -3,16 +3,15 @@ import { join } from 'node:path';
 import type { StoreDamageError } from '../store/recovery/damage-error.ts';
 import type { StoreStatus } from '../store/store.ts';
 
-/** One result of `cairn check`. A failure has to be mended; a warning does not. */
+/** One result of `cairn check`. A failure must be fixed; a warning need not be. */
 export interface Finding {
   readonly level: 'ok' | 'warning' | 'failure';
   readonly text: string;
 }
 
-/** The result of `cairn check`. */
 export interface Checked {
   readonly findings: readonly Finding[];
-  /** The ways to mend the damage. */
+  /** The ways to repair the damage. */
   readonly remedies: Iterable<string>;
 }
 
@@ -21,8 +20,8 @@ export const warning = (text: string): Finding => ({ level: 'warning', text });
 export const failure = (text: string): Finding => ({ level: 'failure', text });
 
 /**
- * The kinds of `statfs` on Linux that do not keep Cairn's promises. The numbers are from
- * <linux/magic.h> and the kernel's sources.
+ * `statfs` types on Linux that break Cairn's guarantees, from <linux/magic.h> and the kernel's
+ * sources.
  */
 const fileSystems: ReadonlyMap<number, Finding> = new Map([
   [0x6969, failure('The data directory is on NFS: locks and syncs do not hold there')],
@@ -40,18 +39,14 @@ const fileSystems: ReadonlyMap<number, Finding> = new Map([
   ],
 ]);
 
-/** Judges a file system by its `statfs` type. */
 export function checkFileSystem(kind: number): Finding {
   return fileSystems.get(kind) ?? ok('The file system is a local one');
 }
 
-/**
- * The names of the files that Cairn makes in a data directory. Other files are not
- * checked.
- */
+/** The files that Cairn creates in a data directory. Others are not checked. */
 const ownName = /^(lock|admin-password|[\w%-]+\.(jsonl?|torn))(\.\w+)*$/;
 
-/** Checks the file system and the permissions of a data directory that exists. */
+/** Checks the file system and the permissions of an existing data directory. */
 export function checkDirectory(directory: string): Finding[] {
   const names = ['.', ...readdirSync(directory).filter((name) => ownName.test(name))];
   const groups = [process.getegid?.(), ...(process.getgroups?.() ?? [])];
@@ -59,11 +54,11 @@ export function checkDirectory(directory: string): Finding[] {
     // A running server may have removed the file since.
     const { mode = 0, gid } = statSync(join(directory, name), { throwIfNoEntry: false }) ?? {};
     const isOpen = process.platform !== 'win32' && (mode & 0o077) !== 0;
-    // A start accepts its own group, to which Kubernetes gives a volume.
+    // A server also starts with its own group on the directory, as Kubernetes sets it on a volume.
     const isHarmful = name !== '.' && (mode & (groups.includes(gid) ? 0o007 : 0o077)) !== 0;
     return isOpen ? [{ name, isHarmful, octal: (mode & 0o777).toString(8).padStart(4, '0') }] : [];
   });
-  // An open directory with closed files shows names and sizes only.
+  // An open directory with closed files reveals only names and sizes.
   const level = open.some(({ isHarmful }) => isHarmful) ? failure : warning;
   const findings = open.map(({ name, octal }) => {
     const what = name === '.' ? 'The data directory' : name;
@@ -77,14 +72,13 @@ export function checkDirectory(directory: string): Finding[] {
   ];
 }
 
-/** Returns a line for each collection. */
 export function describeCounts(collections: StoreStatus['collections']): string[] {
   return collections.map(
     ({ name, records }) => `${name}: ${records} ${records === 1 ? 'record' : 'records'}`,
   );
 }
 
-/** Says what is damaged. Records that lack the same are told of together. */
+/** Describes the damage. Groups records that share a problem. */
 export function describeDamage(damage: readonly StoreDamageError[]): string[] {
   const groups = new Map<string, StoreDamageError[]>();
   for (const one of damage) {

@@ -4,8 +4,8 @@ import type { Option } from '../config/options.ts';
 import { findCommand, type Command } from './command.ts';
 
 /**
- * Returns the help of the command that `words` name. If they name none, lists the
- * commands that begin with the first word, or all commands.
+ * Returns the help of the command that `words` name. Otherwise lists the commands that begin with
+ * the first word, or all commands.
  */
 export function help(commands: readonly Command[], words: readonly string[]): string {
   const command = findCommand(commands, words);

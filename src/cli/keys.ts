@@ -5,8 +5,8 @@ import { storeAccess, type Call, type Command } from './command.ts';
 import { findPlace } from './place.ts';
 
 /**
- * Commands about the keys that sign tokens. They show ids and never secrets, and may run
- * while a server runs.
+ * Commands for the keys that sign tokens. They show ids, never secrets, and may run while a server
+ * runs.
  */
 export const commands: readonly Command[] = [
   {
@@ -38,7 +38,7 @@ export const commands: readonly Command[] = [
   },
 ];
 
-/** Returns the ring with a new key that signs. @throws OptionError if there is none yet */
+/** Returns the ring with a new signing key. @throws OptionError without a ring */
 function nextRing(former?: KeyRing): KeyRing {
   if (former === undefined) {
     throw new OptionError('Cannot rotate the keys: there are none yet; the first start makes them');
@@ -59,10 +59,7 @@ function refuseSecret({ terminal }: Call): void {
   );
 }
 
-/**
- * Returns a ring with a new signing key. The previous one retires; expired keys are
- * removed.
- */
+/** Adds a new signing key, retires the previous one, and removes expired ones. */
 export function rotateKeyRing(ring: KeyRing, random: Random, now: number): KeyRing {
   const older = ring.keys.map((key) =>
     key.retiredAt === undefined ? { ...key, retiredAt: now } : key,

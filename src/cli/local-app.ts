@@ -6,7 +6,7 @@ import type { JsonObject } from '../base/json.ts';
 import { systemRandom } from '../base/system.ts';
 import type { Settings } from '../config/options.ts';
 
-/** Does `work` with an app without a port. By default, its caller is the local administrator. */
+/** Runs `work` with an app without a port. By default, its caller is the local administrator. */
 export async function withApp<T>(
   options: Partial<CompleteOptions>,
   settings: Partial<Settings>,
@@ -28,7 +28,7 @@ export async function withApp<T>(
   }
 }
 
-/** Asks the app, and returns the body of its reply. @throws CairnError for a refusal */
+/** Sends a request to the app, and returns the body. @throws CairnError for a refusal */
 export async function ask(
   { server: { options } }: Application,
   method: string,
@@ -41,6 +41,6 @@ export async function ask(
   const reply = await options.handle(request);
   const answer: JsonObject = JSON.parse(String(reply.body));
   if (reply.status < 400) return answer;
-  // A node of a cluster that is cut off responds, and throws nothing.
+  // A cluster node that is cut off responds with a problem instead of throwing.
   throw new CairnError('store_unavailable', String(answer['detail'] ?? answer['title']));
 }

@@ -25,8 +25,8 @@ import { declared, describeRecords, importInto, refuseCluster } from './transfer
 const watch = flagOnly(toggle('watch', 'does nothing: the file is imported once'));
 
 /**
- * Serves a file, as json-server does: `cairn db.json`. The first time, it is declared and imported;
- * from then on its data are in a directory next to it, and the file does not change.
+ * `cairn db.json` serves a file, as json-server does. The first start declares and imports it;
+ * after that the data are in a directory next to it, and the file stays unchanged.
  */
 export const commands: readonly Command[] = [
   {
@@ -50,9 +50,9 @@ export const commands: readonly Command[] = [
 /** The files next to one such as `db.json`. */
 interface Place {
   readonly file: string;
-  /** The declaration: `db.collections.json`. */
+  /** `db.collections.json` */
   readonly collections: string;
-  /** The data: `db.data`. */
+  /** `db.data` */
   readonly directory: string;
 }
 
@@ -91,7 +91,7 @@ async function openFile(call: Call): Promise<ExitCode> {
   });
 }
 
-/** Refuses a file that is not there, before anything is made next to it. @throws OptionError */
+/** Refuses a missing file before anything is created next to it. @throws OptionError */
 function refuseMissing(file: string): void {
   if (/^[a-z]+:\/\//i.test(file))
     throw new OptionError(
@@ -100,7 +100,7 @@ function refuseMissing(file: string): void {
   if (!existsSync(file)) throw new OptionError(`Cannot open ${file}: there is no such file`);
 }
 
-/** Prints the addresses to type on another device, and what sharing means. */
+/** Prints the addresses to type on another device, and the meaning of sharing. */
 function tellOfSharing(url: string, { out }: Terminal): void {
   void out('Every device on your networks can read and change all data: --share\n');
   const { port } = new URL(url);
@@ -112,8 +112,8 @@ function tellOfSharing(url: string, { out }: Terminal): void {
 }
 
 /**
- * Declares and imports the file, into a directory that gets its name when it is whole. If another
- * process has done so meanwhile, its directory is used.
+ * Declares and imports the file into a directory, which gets its name when it is complete. If
+ * another process was faster, uses its directory.
  */
 async function importFile(place: Place, { out, err }: Terminal): Promise<void> {
   const { file, collections, directory } = place;
@@ -137,16 +137,16 @@ async function importFile(place: Place, { out, err }: Terminal): Promise<void> {
   } catch (error) {
     rmSync(made, { recursive: true, force: true });
     if (existsSync(directory)) return;
-    // When the file has been mended, it may have other collections.
+    // The corrected file may have other collections.
     if (!isDeclared) rmSync(collections, { force: true });
     throw error;
   }
 }
 
-/** Ends the name of a directory that is not yet whole, before a random part. */
+/** Ends the name of an incomplete directory, before a random part. */
 const unfinished = '.unfinished-';
 
-/** Removes what imports left behind that were killed. None takes an hour. */
+/** Removes directories of killed imports. No import takes an hour. */
 function removeRemains(directory: string): void {
   const parent = dirname(directory);
   for (const name of readdirSync(parent)) {
@@ -157,17 +157,17 @@ function removeRemains(directory: string): void {
   }
 }
 
-/** Makes or replaces a file: whole or not at all, also after a power cut. */
+/** Creates or replaces a file atomically, even if the power fails. */
 function writeWhole(path: string, text: string, mode: number): void {
   const temporary = `${path}.${process.pid}.tmp`;
   writeFileSync(temporary, text, { mode, flush: true });
   moveTo(temporary, path);
 }
 
-/** Gives a file or a directory another name, durably. */
+/** Renames a file or a directory durably. */
 function moveTo(from: string, to: string): void {
   renameSync(from, to);
-  // Windows opens no directories.
+  // Windows cannot open directories.
   if (process.platform === 'win32') return;
   const parent = openSync(dirname(to), 'r');
   try {
@@ -177,13 +177,13 @@ function moveTo(from: string, to: string): void {
   }
 }
 
-/** Keeps the digest of the file that was imported. No collection has a file of this name. */
+/** The digest of the imported file. No collection has a file of this name. */
 const digestName = 'imported.sha256';
 
 const digestFile = (file: string): string =>
   createHash('sha256').update(readFileSync(file)).digest('hex');
 
-/** Says so if the file is not the one that was imported. */
+/** Warns if the file has changed since it was imported. */
 function tellOfChanges({ file, directory, collections }: Place, { err }: Terminal): void {
   const imported = join(directory, digestName);
   const known = existsSync(imported) ? readFileSync(imported, 'utf8') : '';

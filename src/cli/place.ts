@@ -38,30 +38,29 @@ import { prepareStore, undeclared } from './store.ts';
 
 /** The data of servers as commands find them: in a directory or in a cluster. */
 export interface Place {
-  /** As messages call it. */
+  /** Used in messages. */
   readonly name: string;
-  /** Tells an app where its data are. */
+  /** Options that give an app these data. */
   readonly data: Pick<CompleteOptions, 'directory' | 'place'>;
   /** Keeps the generated password of the first administrator. */
   readonly password: PasswordPlace;
-  /** True if a path of this machine is in it. */
+  /** True if a path of this machine is inside it. */
   holds(path: string): boolean;
-  /** True if there is a store, or a part of one. */
+  /** True if there is a store, even an incomplete one. */
   exists(): Promise<boolean>;
-  /** Looks for damage, as a start with these declarations finds it, and writes nothing. */
+  /** Looks for damage as a start with these declarations would, and writes nothing. */
   check(call: Call, declared?: Partial<Declarations>): Promise<Checked>;
-  /** Reads everything after one commit; servers may go on writing. */
+  /** Reads everything as of one commit; servers may go on writing. */
   read(): Promise<Copy>;
-  /** Writes a copy to a place that has no data yet. */
+  /** Writes a copy to a place without data. */
   write(read: () => Promise<Copy>): Promise<Copy>;
   readKeys(): Promise<KeyRing | undefined>;
-  /** Replaces the key ring by what `change` makes of it. @throws LockedError */
+  /** Replaces the key ring with the result of `change`. @throws LockedError */
   changeKeys(change: (ring?: KeyRing) => KeyRing): Promise<KeyRing>;
-  /** When servers use a new key, for a message. */
+  /** Says, in a message, when servers use a new key. */
   readonly newKeyUse: string;
 }
 
-/** A command's use of a place. */
 interface Use {
   /** Returns the directory without a cluster; by default, it must exist. @throws OptionError */
   readonly findDirectory?: (call: Call) => string;
@@ -78,7 +77,7 @@ export async function findPlace(
   return cluster ? clusterPlace(cluster) : directoryPlace(findDirectory(call), call.terminal);
 }
 
-/** Returns the data directory, which may not be there yet. */
+/** Returns the data directory, which may not exist yet. */
 export const newDirectory = ({ read }: Call): string => resolve(read(options.directory));
 
 function clusterPlace(cluster: SharedTools): Place {
@@ -101,7 +100,7 @@ function clusterPlace(cluster: SharedTools): Place {
   };
 }
 
-/** `restores`: what is read is to become a store of its own, in which nobody is signed in. */
+/** `restores`: the copy becomes a store of its own, without sessions. */
 export function directoryPlace(directory: string, terminal: Terminal, restores = false): Place {
   const files = (): Files => new NodeFiles(directory);
   const settings = { ...offlineOptions(terminal), restores };
@@ -120,7 +119,7 @@ export function directoryPlace(directory: string, terminal: Terminal, restores =
   };
 }
 
-/** Checks a directory, which a server may have. */
+/** Checks a directory, even while a server uses it. */
 async function checkStoreIn(
   directory: string,
   { terminal, given }: Call,
@@ -147,8 +146,8 @@ const staysUntilWritten = (line: string): Finding =>
   warning(`${line}: it stays until it is written again`);
 
 /**
- * Reads a cluster as a node with these collections does that starts now, and writes nothing.
- * @throws ClusterError if such a node would not start
+ * Reads a cluster as a node with these collections would at its start, and writes nothing.
+ * @throws ClusterError if that node would not start
  */
 async function checkCluster(
   cluster: SharedTools,
@@ -176,10 +175,7 @@ async function checkCluster(
   return { findings, remedies: [] };
 }
 
-/**
- * Checks the key ring. A finding names the rule that a ring breaks, and never shows its
- * content.
- */
+/** Checks the key ring. A finding names the broken rule, and never shows the content. */
 async function checkKeys(directory: string, secret: string | undefined): Promise<Finding> {
   if (secret !== undefined) return ok('The key is configured');
   const files = new NodeFiles(directory);
@@ -199,28 +195,26 @@ async function checkKeys(directory: string, secret: string | undefined): Promise
   );
 }
 
-/** Loads what works on a store without a server. */
+/** Loads the operations on a store without a server. */
 export const loadOffline = () => import('../options/offline/offline.ts');
 
 /** The records and the file that let callers in. */
 export const credentials = { collections: ['sessions', 'api-keys'], keyFile };
 
-/** Returns the options of work on a store without a server. */
 export function offlineOptions({ interactive, err }: Terminal): OfflineOptions {
   return {
     clock: systemClock,
     random: systemRandom,
     machine: systemMachine,
     credentials,
-    // Names the steps that may take long, if a person waits.
+    // Names slow steps if a person waits.
     onProgress: (step) => (interactive ? err(`${step} …\n`) : undefined),
   };
 }
 
 /**
- * Changes the ring in the file. The temporary file excludes other changes: of two that begin with the
- * same ring, one would be lost. A first ring is left to the server, which makes it without this
- * exclusion.
+ * Changes the ring in the file. The temporary file serves as a lock, so that no concurrent change
+ * is lost. Only a server creates the first ring, and does so without this lock.
  */
 async function changeKeyFile(files: Files, change: (ring?: KeyRing) => KeyRing): Promise<KeyRing> {
   const temporary = temporaryName('rotation');

@@ -25,7 +25,6 @@ import {
 } from './command.ts';
 import { toFailure } from './failure.ts';
 
-/** The command that serves the API. */
 export const serve: Command = {
   name: 'serve',
   summary:
@@ -36,8 +35,8 @@ export const serve: Command = {
 };
 
 /**
- * Serves until a signal, and returns the exit code. `onServing` is called with the address and the
- * names of the collections, when they are served.
+ * Serves until a signal, and returns the exit code. Calls `onServing` with the address and the
+ * names of the collections once they are served.
  */
 export async function serveUntilStopped(
   { terminal, given }: Pick<Call, 'terminal' | 'given'>,
@@ -47,7 +46,7 @@ export async function serveUntilStopped(
   const isReadable = (config.log ?? (terminal.interactive ? 'pretty' : 'json')) === 'pretty';
   const format = isReadable ? (await loadOption(parts.readableLog, '--log')).readable : undefined;
   const log = openLog(config, format, terminal);
-  // Closing a terminal ends what was started in it.
+  // Closing a terminal ends the programs started in it.
   const isInTerminal = terminal.interactive || terminal.input.isTTY === true;
   const stop = waitForStop(isInTerminal ? ['SIGTERM', 'SIGINT', 'SIGHUP'] : ['SIGTERM', 'SIGINT']);
   const starting = start(config, log, { terminal, given, onServing }, stop.fail);
@@ -74,7 +73,7 @@ const logCloseMs = 1000;
 /** The time that a start may still take after a signal to stop. */
 const unstartedMs = 1000;
 
-/** Writes why the server ended, as a line in the form of the log, and returns its exit code. */
+/** Logs why the server ended, in the log's format, and returns the exit code. */
 async function endWith(
   error: unknown,
   config: Config,
@@ -171,14 +170,14 @@ function openLog({ log, logLevel }: Config, format: Format | undefined, { err }:
 type Stop = readonly [code: ExitCode, reason: string];
 
 /**
- * A signal that is repeated within this time counts once: npm passes on what a terminal
- * sent already.
+ * A signal repeated within this time counts once: npm forwards signals that a terminal already
+ * sent.
  */
 const repeatedSignalMs = 1000;
 
 /**
- * Waits for the first reason to stop: a signal, or a call of `fail`. A later signal ends
- * the process at once, because nothing listens for it any more.
+ * Waits for the first reason to stop: a signal, or a call of `fail`. A later signal ends the
+ * process at once, because nothing listens for it any more.
  */
 function waitForStop(signals: readonly NodeJS.Signals[]): {
   readonly stopped: Promise<Stop>;
@@ -205,8 +204,8 @@ function waitForStop(signals: readonly NodeJS.Signals[]): {
 }
 
 /**
- * Reloads on SIGHUP, which would otherwise end the process; in a terminal it does. Reloads run one after
- * another, and only after the start.
+ * Reloads on SIGHUP, which still ends a process in a terminal. Reloads run one after another, and
+ * only after the start.
  */
 function reloadOnSignal(starting: Promise<Application>, config: Config, log: Log): void {
   let last: Promise<unknown> = starting;
@@ -215,10 +214,7 @@ function reloadOnSignal(starting: Promise<Application>, config: Config, log: Log
   });
 }
 
-/**
- * Reads certificate and keys again. After an error the previous ones stay in use, both of
- * them.
- */
+/** Reloads certificate and keys. If either fails, both previous ones stay in use. */
 async function reload(app: Application, config: Config, log: Log): Promise<void> {
   try {
     const tls = await loadTls(config);
@@ -233,13 +229,12 @@ async function reload(app: Application, config: Config, log: Log): Promise<void>
   }
 }
 
-/** The address of the administrator, who may change it after the first start. */
+/** The administrator's address, which can be changed after the first start. */
 const email = 'admin@localhost.localdomain';
 
 /**
- * Returns the administrator of the first start. A generated password is kept or shown before
- * the user is made. Without authentication none is generated, so that it is shown when it is
- * needed.
+ * Returns the administrator of the first start. A generated password is stored or shown before the
+ * user is created. Without authentication none is generated, so that it is shown when it is needed.
  */
 function firstAdministrator(
   config: Config,
@@ -254,7 +249,7 @@ function firstAdministrator(
   return { email, password: () => keepPassword(config, terminal, place, made) };
 }
 
-/** Shows a password on a terminal, and keeps it if there is no terminal, or for other nodes. */
+/** Shows a password on a terminal. Stores it without a terminal, or for other nodes. */
 async function keepPassword(
   { cluster }: Config,
   { interactive, out, err }: Terminal,

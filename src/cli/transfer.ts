@@ -58,8 +58,8 @@ const format = flagOnly(
 const withUsers = flagOnly(toggle('users', 'prints users too, without passwords'));
 
 /**
- * Commands that bring collections in from a file, and out to one. They open the store; what is
- * done with it is in `src/options/transfer`, which only they load.
+ * Commands that import collections from a file or export them to one. They open the store; the
+ * transfer itself is in `src/options/transfer`, which only they load.
  */
 export const commands: readonly Command[] = [
   {
@@ -91,13 +91,13 @@ async function printDeclaration({ terminal, operands: [file = ''], read }: Call)
   for (const line of notes) terminal.err(`${line}\n`);
 }
 
-/** Returns the names that no collection can have if the server speaks no dialect. */
+/** Returns the names that collections cannot have on a server without a dialect. */
 const namesWithoutDialect = (users: boolean | undefined): string[] => [
   ...takenNames(users),
   ...yieldedPaths.map((path) => path.slice(1)),
 ];
 
-/** Returns a declaration that fits a file, and what an import changes. */
+/** Returns a declaration that fits a file, and the changes that an import makes. */
 export async function declared(
   file: string,
   isStrict = false,
@@ -127,16 +127,15 @@ async function importFile(call: Call): Promise<void> {
 export const describeRecords = (count: number): string =>
   count === 1 ? '1 record' : `${count.toLocaleString('en')} records`;
 
-/** The options of an import. */
 interface ImportOptions {
   /** The file of declarations. */
   readonly collections: string | undefined;
   readonly memoryMax?: number | undefined;
   /** A dialect's additions to the tables. */
   readonly rules?: TableRules | undefined;
-  /** The e-mail address of the user who owns the records; absent: nobody does. */
+  /** The e-mail address of the records' owner; without it, they have none. */
   readonly owner?: string | undefined;
-  /** Takes what is changed, and what the store says. */
+  /** Gets the changes that the import makes, and the store's messages. */
   readonly err: Terminal['err'];
 }
 
@@ -168,7 +167,7 @@ export async function importInto(
     return importMembers(valid, data, findOwner(data, owner));
   };
   try {
-    // A mistake makes no store: the first import is tried in memory.
+    // A file with mistakes must not leave a store behind, so a first import is tried in memory.
     if (!(await data.store.exists())) await startAndImport(open());
     const { added, notes } = await startAndImport(data);
     for (const line of notes) err(`${line}\n`);
@@ -182,7 +181,9 @@ export async function importInto(
   }
 }
 
-/** Returns who the records are created for. @throws OptionError if no user has the address */
+/**
+ * Returns the principal for which records are created. @throws OptionError for an unknown address
+ */
 function findOwner({ users }: Data, email: string | undefined): Principal {
   if (email === undefined) return localAdministrator;
   const user = users.records.find('email', emailKey(email));
@@ -209,10 +210,7 @@ async function exportAll(call: Call): Promise<65 | void> {
   return leftOut.length === 0 ? undefined : 65;
 }
 
-/**
- * @throws OptionError if CAIRN_CLUSTER names a cluster, and no directory is typed: its data are
- * not in the directory
- */
+/** @throws OptionError if CAIRN_CLUSTER names a cluster and --data is not typed */
 export function refuseCluster({ command: { name }, given, read }: Call, remedy: string): void {
   if (namesDirectory(given) || read(clusterOptions.members) === undefined) return;
   throw new OptionError(`Cannot ${name} together with CAIRN_CLUSTER: unset it and ${remedy}`);

@@ -47,8 +47,8 @@ export const passwordFile = flagOnly(
 const passwordOptions = [options.passwordLengthMin, options.scryptCost, passwordFile];
 
 /**
- * Commands that change users while no server runs, or while the nodes of a cluster do. They ask an app
- * without a port, so they have the rules and messages of requests.
+ * Commands that change users, while no server runs or in a running cluster. They send requests to
+ * an app without a port, so the rules and messages are the same as over HTTP.
  */
 export const commands: readonly Command[] = [
   {
@@ -129,7 +129,7 @@ export const commands: readonly Command[] = [
   },
 ];
 
-/** Lists the users as they are after one commit: a server may go on writing. */
+/** Lists the users as of one commit: a server may go on writing. */
 async function listUsers(call: Call): Promise<void> {
   const { views } = (await (await findPlace(call)).read()).image;
   // A server without users may have a collection of this name.
@@ -155,11 +155,11 @@ async function addUser(call: Call): Promise<void> {
   const add = async (app: Application): Promise<readonly [line: string, advice: string]> => {
     password ??= await readPassword(call);
     const added = await ask(app, 'POST', '/users', { ...fields, password });
-    // A start makes an administrator only if there is no user.
+    // A start creates an administrator only if there are no users.
     const { length } = app.data.users.records.members('administrators', 'admin');
     return [toLine(added), length > 0 ? '' : noAdministrator];
   };
-  // A mistake makes no store: it is found in memory.
+  // A mistake must not leave a new store behind, so it is tried in memory first.
   if (!(await place.exists())) await open(call, {}, add);
   const [line, advice] = await open(call, place.data, add);
   call.terminal.out(line);
@@ -176,7 +176,7 @@ async function makeKey(call: Call): Promise<void> {
 }
 
 /**
- * Does `work` on the user that the first operand names, and prints what it returns.
+ * Runs `work` with the user that the first operand names, and prints the result.
  * @throws OptionError if there is none
  */
 async function withUser(
@@ -195,7 +195,7 @@ async function withUser(
   call.terminal.out(text);
 }
 
-/** Opens the data without serving them. @throws LockedError while a server has the directory */
+/** Opens the data without serving them. @throws LockedError while a server uses the directory */
 async function open<T>(
   { terminal, read, command }: Call,
   data: Place['data'],
@@ -203,9 +203,9 @@ async function open<T>(
 ): Promise<T> {
   const knowsRoles = command.options.includes(options.collections);
   const { roles, ...others } = knowsRoles ? await loadDeclarations(read(options.collections)) : {};
-  // Only a removal of a user does something to records.
+  // Only removing a user affects records.
   const declared = command.options.includes(withRecords) ? others : { items: false };
-  // The next start does not report again what the store reports now, such as a torn write.
+  // The next start does not repeat what the store reports now, such as a torn write.
   const message: Log['message'] = (_level, text, { reason } = {}) =>
     terminal.err(`${text}${reason === undefined ? '' : `: ${reason}`}\n`);
   const settings = {
@@ -216,8 +216,8 @@ async function open<T>(
 }
 
 /**
- * Reads the password from `--password-file`, from a terminal, or from standard input that
- * is not a terminal. A line end at its end is not part of it.
+ * Reads the password from `--password-file`, from a terminal, or from other standard input, without
+ * a final line end.
  * @throws OptionError if it is empty, or was typed differently the second time
  */
 export async function readPassword(call: Call): Promise<string> {

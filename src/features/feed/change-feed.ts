@@ -14,64 +14,60 @@ import { fieldValue, representationWriter, type Write } from '../../schema/recor
 import { estimateSize } from '../../store/memory/size.ts';
 import type { RecordChange, Store, StoredRecord } from '../../store/store.ts';
 
-/** A collection with changes that the feed reports to callers who may list it. */
+/** A collection whose changes are reported to callers that may list it. */
 type Reported = Pick<RoutedCollection, 'name' | 'fields' | 'access' | 'isSingle'>;
 
 /** The collections that a listener follows, with the test of the records that it sees. */
 type Followed = ReadonlyMap<Source, Permission['test']>;
 
 interface Source extends Reported {
-  /** Writes a record as callers see it. */
+  /** Serializes a record as callers see it. */
   readonly write: Write;
-  /** The names of the values that decide who sees a record; empty if only the caller does. */
+  /** The fields that decide who sees a record; empty if only the caller's role does. */
   readonly deciding: readonly string[];
 }
 
-/** A request to follow the changes. */
 interface FeedRequest {
   readonly principal: Principal;
   /** The key of the caller's share. */
   readonly caller: string;
   /** Aborted when the connection has closed. */
   readonly signal: AbortSignal;
-  /**
-   * Id of the last event that the caller received. Absent: only new changes are reported.
-   */
+  /** The id of the last event received. If absent, only new changes are reported. */
   readonly since: string | undefined;
-  /** The collections to follow. Absent: all with a list that the caller has access to. */
+  /** The collections to follow. If absent, all that the caller may list. */
   readonly collections: readonly string[] | undefined;
-  /** Returns true if the caller still has access. Called at each change, and every 15 s. */
+  /** True while the caller has access. Called at each change, and every 15 s. */
   readonly isAdmitted: () => boolean;
 }
 
 type Kind = 'created' | 'replaced' | 'removed';
 
-/** One reported change. */
 interface Event {
   /** Sequence number of the commit. */
   readonly sequence: number;
   readonly source: Source;
   readonly kind: Kind;
-  /** The values that decide who sees the record before and after, if records decide it. */
+  /** The deciding values before and after, if records decide who sees them. */
   readonly before: StoredRecord | undefined;
   readonly after: StoredRecord | undefined;
-  /** Null: the resource is single and has no id. */
+  /** Null for a single resource, which has no id. */
   readonly id: RecordId | null;
-  /** Its memory, about: first of its record, then of its text. */
+  /** Its approximate memory: first of its record, then of its text. */
   bytes: number;
-  /** Replaced by the text when the first listener reads it, for all of them. */
+  /** Replaced by the text, for all listeners, when the first one reads it. */
   record: StoredRecord | undefined;
   text?: string;
 }
 
 /** Events that were read, as one text. */
 interface Piece {
-  /** Position of the first one, and the one after the last. */
+  /** The positions of the first event, and after the last one. */
   readonly start: number;
   readonly end: number;
-  /** Position up to which events could be read. */
+  /** The position up to which events could be read. */
   readonly horizon: number;
-  /** Sequence number of the last commit that was read to its end; `undefined` if none was. */
+  /** Sequence number of the last commit that was read completely. */
   readonly passed: number | undefined;
   readonly text: string;
 }
@@ -87,14 +83,13 @@ const listenersPerTurn = 32;
 const piecesMax = 16;
 
 /**
- * The changes of all collections as server-sent events (WHATWG HTML §9.2), in commit
- * order. The latest events are kept once for all listeners. A listener is a position among
- * them: when its connection has room, it is sent the events from its position on, so
- * nothing is queued per listener. A listener with a position that was forgotten is
- * disconnected.
+ * Changes of all collections as server-sent events (WHATWG HTML §9.2), in commit order. The latest
+ * events are kept once for all listeners. A listener is a position among them: when its connection
+ * has room, it is sent the events from there on, so nothing is queued for it. If its position has
+ * been forgotten, it is disconnected.
  *
- * The last event of a commit has the id `<epoch>-<sequence>`. The others have none: a
- * listener that was disconnected within a commit gets all of the commit again.
+ * The last event of a commit has the id `<epoch>-<sequence>`. The others have none: a listener that
+ * was disconnected within a commit gets the whole commit again.
  */
 export class ChangeFeed {
   readonly #store: Store;
@@ -104,13 +99,13 @@ export class ChangeFeed {
   /** Streams that catch up take turns by caller: each piece takes a fraction of a millisecond. */
   readonly #yieldToEventLoop: YieldToEventLoop;
   readonly #listeners = new Set<Listener>();
-  /** The latest events, the oldest first. The position of an event counts them from the start. */
+  /** The latest events, oldest first. Positions count events since the start. */
   readonly #events: Event[] = [];
-  /** The last piece that was read, by the names of the followed collections. */
+  /** The last piece read, by the names of the followed collections. */
   readonly #pieces = new Map<string, Piece>();
-  /** Position of the oldest event that is known. */
+  /** The position of the oldest event kept. */
   #first = 0;
-  /** The memory that all known events take, in bytes. */
+  /** The memory of all events kept. */
   #bytes = 0;
   readonly #bytesMax = Math.min(
     limits.eventsBytesMax,
@@ -120,18 +115,17 @@ export class ChangeFeed {
   #forgotten: number;
   /** Sequence number of the last published commit, which may have no events. */
   #sequence: number;
-  /** Position up to which listeners read. It advances when they are woken, to batch. */
+  /** The position up to which listeners read. It advances when they are woken, to batch. */
   #horizon = 0;
   /** True if something was published since then. */
   #isDue = false;
   #isDelivering = false;
   #heartbeatTimer: NodeJS.Timeout | undefined;
-  /** The number of heartbeats so far. */
   #heartbeats = 0;
   #dropped = 0;
   #isClosed = false;
 
-  /** Follows a store that has started. */
+  /** The store must have started. */
   constructor(store: Store, clock: Clock, collections: readonly Reported[]) {
     this.#store = store;
     this.#clock = clock;
@@ -147,15 +141,14 @@ export class ChangeFeed {
     store.onPublished((changes) => this.#remember(changes));
   }
 
-  /** Figures for the metrics. */
   get load(): { readonly listeners: number; readonly dropped: number } {
     return { listeners: this.#listeners.size, dropped: this.#dropped };
   }
 
   /**
    * Starts a stream of changes.
-   * @throws CairnError `overloaded` if there are too many; `invalid_query` and
-   *   `insufficient_scope` for a collection that is not there or must not be followed
+   * @throws CairnError `overloaded` if there are too many; `invalid_query` and `insufficient_scope`
+   *   for an unknown collection or one that the caller may not follow
    */
   follow(request: FeedRequest): StreamedBody {
     const { caller, signal } = request;
@@ -207,7 +200,7 @@ export class ChangeFeed {
     return followed;
   }
 
-  /** Ends all streams. Streams that start later end at once. */
+  /** Ends all streams, including those that start later. */
   close(): void {
     this.#isClosed = true;
     timers.clearInterval(this.#heartbeatTimer);
@@ -244,7 +237,7 @@ export class ChangeFeed {
           if (position < this.#horizon) await this.#yieldToEventLoop(caller);
         } else if (heartbeats !== this.#heartbeats) {
           heartbeats = this.#heartbeats;
-          // A caller that none of the changes concern gets their id, to resume from it.
+          // Lets a caller that sees none of the changes resume after them.
           yield passed === undefined ? comment : this.#writeEnd(passed);
         } else {
           await new Promise<void>((resolve) => (listener.wake = resolve));
@@ -277,7 +270,7 @@ export class ChangeFeed {
       if (shown !== '') text += shown + (isLast ? this.#writeEnd(sequence) : '\n');
       if (isLast) [passed, isTold] = [sequence, shown !== ''];
     }
-    // The last events are not for this caller, but the id of their commit is.
+    // This caller does not see the last events, but needs the id of their commit.
     if (text !== '' && passed !== undefined && !isTold) text += this.#writeEnd(passed);
     this.#forget();
     const piece = { start, horizon, end, passed, text };
@@ -287,7 +280,6 @@ export class ChangeFeed {
     return piece;
   }
 
-  /** The position after the newest event. */
   get #end(): number {
     return this.#first + this.#events.length;
   }
@@ -296,7 +288,7 @@ export class ChangeFeed {
     return this.#events[position - this.#first];
   }
 
-  /** The end of the last event of a commit. */
+  /** Ends the last event of a commit. */
   #writeEnd(sequence: number): string {
     return `id: ${this.#store.epoch}-${sequence}\n\n`;
   }
@@ -322,13 +314,13 @@ export class ChangeFeed {
       this.#bytes -= this.#events[count]?.bytes ?? 0;
       count += 1;
     }
-    // All at once: each removal moves those that remain.
+    // All at once, because each removal moves the rest.
     const forgotten = this.#events.splice(0, count).at(-1);
     this.#first += count;
     this.#forgotten = forgotten?.sequence ?? this.#forgotten;
   }
 
-  /** The position after the event with this id; `undefined` if later events may be missing. */
+  /** Returns the position after this event; `undefined` if later events may be missing. */
   #positionAfter(id: string): number | undefined {
     const [, epoch, digits] = /^([0-9a-f]+)-(\d{1,16})$/.exec(id) ?? [];
     const sequence = Number(digits);
@@ -338,8 +330,8 @@ export class ChangeFeed {
   }
 
   /**
-   * Lets listeners read what was published, again and again while more comes, with pauses
-   * so that serving them takes a bounded share of time.
+   * Wakes listeners after each publication, with pauses, so that serving them takes a bounded share
+   * of time.
    */
   async #deliver(): Promise<void> {
     if (this.#isDelivering) return;
@@ -351,7 +343,7 @@ export class ChangeFeed {
       const began = this.#clock.elapsed();
       await this.#wakeAll();
       const due = began + this.#listeners.size * limits.msPerListener;
-      // A timer that holds the process, as the listeners wait for what comes after it.
+      // This timer keeps the process alive: listeners wait for the rest.
       await timers.sleep(Math.max(0, due - this.#clock.elapsed()));
     }
     this.#isDelivering = false;
@@ -386,7 +378,7 @@ function toEvent(change: RecordChange, source: Source): Event {
   return event;
 }
 
-/** Returns the values of a record that decide who sees it; `undefined` if only the caller does. */
+/** Returns the values that decide who sees a record, if any. */
 function keepDeciding(
   record: StoredRecord | undefined,
   names: readonly string[],
@@ -397,9 +389,9 @@ function keepDeciding(
 }
 
 /**
- * Returns the text of an event without its end for a listener; empty if it sees the record
- * neither before nor after. A record that it begins to see is created for it, and one that it no
- * longer sees is removed.
+ * Returns the text of an event for a listener, without its end; empty if the listener sees the
+ * record neither before nor after. A record that becomes visible is created for it; one that
+ * becomes invisible is removed.
  */
 function writeFor(event: Event, sees: Permission['test']): string {
   if (sees === undefined) return writeText(event);
@@ -416,13 +408,13 @@ function writeHead({ source, id }: Event, kind: Kind): string {
   return `event: ${kind}\ndata: {"collection":"${source.name}","id":${JSON.stringify(id)}`;
 }
 
-/** Returns the text of an event without its end. */
+/** Returns the text of an event, without its end. */
 function writeText(event: Event): string {
   if (event.text !== undefined) return event.text;
   const { source, kind, record } = event;
   const shown = record === undefined ? '' : `,"record":${source.write(record)}`;
   event.text = `${writeHead(event, kind)}${shown}}\n`;
-  // A text may be several times as long as its record, with characters that JSON escapes.
+  // Characters that JSON escapes can make the text several times as long as its record.
   event.bytes += estimateSize(event.text) - estimateSize(record);
   event.record = undefined;
   return event.text;

@@ -63,8 +63,8 @@ function feedRoute(feed: ChangeFeed, context: Context): Route {
 }
 
 /**
- * Returns a check of whether the caller is still allowed to follow the changes. It does
- * not count as a use of the session.
+ * Returns a check that the caller may still follow the changes. It does not count as a use of the
+ * session.
  */
 function admission(
   { request, principal }: Call,
@@ -74,7 +74,7 @@ function admission(
   const authorization = request.fields.get('authorization') ?? '';
   return () => {
     if (principal.kind === 'local') return true;
-    // The role of a token may be older than the token's first use here.
+    // The role in a token may be older than the token's first use here.
     if (records.users.get(userId)?.role !== role) return false;
     if (principal.kind === 'session') return sessions.isOpen(principal.sessionId);
     try {

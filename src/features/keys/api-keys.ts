@@ -12,7 +12,6 @@ import type { Transaction } from '../../store/store.ts';
 /** The properties of a new key that its user chooses. */
 type NewKey = Pick<ApiKeyRecord, 'name' | 'readOnly' | 'expiresAt'>;
 
-/** A key that was just made. */
 interface MadeKey {
   /** Its only copy: `cairn_` and 256 random bits as 43 characters of base64url. */
   readonly key: string;
@@ -21,10 +20,10 @@ interface MadeKey {
 
 const hourMs = 3_600_000;
 
-/** The API keys of all users: makes, finds and ends them. */
+/** Creates, finds and ends the API keys of all users. */
 export class ApiKeys {
   readonly #parts: AccountParts;
-  /** The keys with a use that is being recorded: of many requests at once, one writes it. */
+  /** Keys whose use is being recorded: of many simultaneous requests, one writes it. */
   readonly #recording = new Set<number>();
 
   constructor(parts: AccountParts) {
@@ -32,7 +31,7 @@ export class ApiKeys {
   }
 
   /**
-   * Makes a key of a user. `address` is the caller's.
+   * Creates a key for a user. `address` is the caller's.
    * @throws CairnError `validation_failed` for a key that has expired; `write_refused` for too many
    */
   make(tx: Transaction, userId: number, input: NewKey, address?: string): MadeKey {
@@ -59,7 +58,7 @@ export class ApiKeys {
     return { key, record };
   }
 
-  /** Returns who has this key, with the current role. @throws CairnError `invalid_token` */
+  /** Returns the owner of a key, with the current role. @throws CairnError `invalid_token` */
   resume(key: string): KeyPrincipal {
     const { apiKeys, users } = this.#parts;
     const record = apiKeys.find('hash', secretHash(key));
@@ -69,7 +68,7 @@ export class ApiKeys {
     return { kind: 'key', userId: user.id, role: user.role, isReadOnly: record.readOnly };
   }
 
-  /** Returns the live keys of a user, the oldest first. */
+  /** Returns the live keys of a user, oldest first. */
   list(userId: number): ApiKeyRecord[] {
     return this.#parts.apiKeys.members('user', userId).filter((key) => this.#isLive(key));
   }
@@ -89,7 +88,6 @@ export class ApiKeys {
     tx.onCommit(() => this.#parts.audit('key_removed', { userId, keyId, by, address }));
   }
 
-  /** Returns true if a key has not expired. */
   #isLive({ expiresAt }: ApiKeyRecord): boolean {
     return expiresAt === undefined || this.#parts.clock.now() < Date.parse(expiresAt);
   }

@@ -15,7 +15,7 @@ import { creation, validateBody } from '../../schema/validate.ts';
 import { published } from '../../store/store.ts';
 import { ApiKeys } from './api-keys.ts';
 
-/** The feature of API keys: credentials of scripts and devices, which cannot sign in. */
+/** API keys: credentials for scripts and devices, which cannot sign in. */
 
 const { name, readOnly, expiresAt } = apiKeyFields;
 const newKeyFields = {
@@ -33,7 +33,7 @@ export function createFeature(context: Context) {
   return { routes: (): Route[] => keyRoutes(keys, context) };
 }
 
-/** Makes a key for a command, and returns it. @throws CairnError as `ApiKeys.make` */
+/** Creates a key for a command. @throws CairnError as `ApiKeys.make` */
 export async function makeKey(
   { accounts }: Pick<Context, 'accounts'>,
   userId: number,
@@ -64,7 +64,7 @@ function keyRoutes(keys: ApiKeys, { accounts, users }: Context): Route[] {
         await store.confirm();
         checkPrincipal(published, principal, accounts);
         const { userId } = requireUser(principal);
-        // Otherwise a stolen token could become a credential that lasts.
+        // Otherwise a stolen token could become a permanent credential.
         const user = found(users.records.get(userId));
         const provenHash = await users.prove(user, body.currentPassword, address);
         const { key, record } = await store.write((tx) => {

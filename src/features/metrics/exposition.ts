@@ -3,10 +3,7 @@ import { systemClock, timers } from '../../base/system.ts';
 import type { RequestEntry } from '../../http/message.ts';
 import { knownMethods, type Observer, type SecurityEvent } from '../../log/log.ts';
 
-/**
- * One metric: type, name, help, and its samples or its only value. Without a value it is
- * left out.
- */
+/** One metric: type, name, help, and its samples or its only value. Omitted if it has none. */
 export type Family = readonly [
   type: 'gauge' | 'counter' | 'histogram',
   name: string,
@@ -14,13 +11,10 @@ export type Family = readonly [
   values: Iterable<Sample> | number | undefined,
 ];
 
-/**
- * The labels of a sample, such as `{state="full"}`, and its value. Our labels need no
- * escapes.
- */
+/** The labels of a sample, such as `{state="full"}`, and its value. Our labels need no escapes. */
 export type Sample = readonly [suffix: string, value: number];
 
-/** Writes metrics in the text format 0.0.4 of Prometheus. */
+/** Writes metrics in Prometheus' text format 0.0.4. */
 export function exposition(families: readonly Family[]): string {
   return families
     .map(([type, name, help, values]) => {
@@ -44,13 +38,9 @@ const bounds = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, Infinity,
 ];
 
-/** A histogram of durations. */
 class Histogram {
   #seconds = 0;
-  /**
-   * The number of durations in each bucket: above the bound before it, up to its own
-   * bound.
-   */
+  /** The number of durations in each bucket: above the previous bound, up to its own. */
   readonly #counts = bounds.map(() => 0);
 
   observe(seconds: number): void {
@@ -59,7 +49,7 @@ class Histogram {
     this.#seconds += seconds;
   }
 
-  /** Returns the samples. `label` is empty, or one label such as `route="/items"`. */
+  /** `label` is empty, or one label such as `route="/items"`. */
   samples(label = ''): Sample[] {
     let count = 0;
     const buckets = bounds.map((bound, place): Sample => {
@@ -71,9 +61,11 @@ class Histogram {
   }
 }
 
-/** The figures of one route. */
 class RouteFigures {
-  /** The number of responses, by method and status: `GET 200`. Labels cost time for each request. */
+  /**
+   * The number of responses, by method and status: `GET 200`. Labels would cost time in each
+   * request.
+   */
   readonly answered = new Map<string, number>();
   readonly durations = new Histogram();
 }
@@ -84,14 +76,14 @@ const loopIntervalMs = 20;
 export class Metrics implements Observer {
   readonly #routes = new Map<string, RouteFigures>();
   /**
-   * Contains every event from the start: a counter that appears with its first event
-   * shows no increase.
+   * Contains every event from the start: a counter that appears with its first event shows no
+   * increase.
    */
   readonly #events = new Map(auditEvents.map((event) => [`{event="${event}"}`, 0]));
   readonly #loopDelay = new Histogram();
   #loopTimer: NodeJS.Timeout | undefined;
 
-  /** Measures the event loop from now on: only if somebody reads the figures. */
+  /** Measures the event loop from now on: only if somebody reads the metrics. */
   #measureLoop(): void {
     let due = systemClock.elapsed() + loopIntervalMs;
     this.#loopTimer = timers.setInterval(() => {

@@ -8,17 +8,16 @@ import type { Operated } from '../../log/operated.ts';
 import { exposition, Metrics, type Family, type Sample } from './exposition.ts';
 
 /**
- * The feature that shows the figures of the server to Prometheus, at `/metrics`. A collection or a
- * route of a program with this path takes its place.
+ * Shows metrics to Prometheus at `/metrics`. A program's collection or route with this path
+ * replaces it.
  */
 
-// The functions of `fs/promises` end a process of Node.js 22.18 if the permission model denies them.
+// The functions of `fs/promises` crash Node.js 22.18 if the permission model denies them.
 const listDirectory = promisify(readdir);
 const diskSpace = promisify(statfs);
 
 const path = '/metrics';
 
-/** Counts requests and security events, and shows them with the figures of the app. */
 export function createFeature({ operated }: { readonly operated: Operated }) {
   const metrics = new Metrics();
   return {
@@ -53,7 +52,7 @@ export function createFeature({ operated }: { readonly operated: Operated }) {
 
 async function families({ app, log, directory }: Operated, metrics: Metrics): Promise<Family[]> {
   const info: Sample = [`{version="${version}",node="${process.version}"}`, 1];
-  // A locked-down process may not list this, and other systems do not have it.
+  // Absent on other systems, and unreadable for a locked-down process.
   const descriptors = await listDirectory('/proc/self/fd').catch(() => undefined);
   const disk =
     directory === undefined ? undefined : await diskSpace(directory).catch(() => undefined);

@@ -15,9 +15,9 @@ import { idSchemas } from './schemas.ts';
 import { describe, type DescribedRoute } from './operations.ts';
 
 /**
- * Returns the OpenAPI document (3.1.0, https://spec.openapis.org/oas/v3.1.0) of a server that has
- * these routes. Object schemas with a `title` become components of that name.
- * All operations share the response of problems.
+ * Returns the OpenAPI document (3.1.0, https://spec.openapis.org/oas/v3.1.0) for these routes.
+ * Object schemas with a `title` become components of that name. All operations share the problem
+ * response.
  */
 export function openApi(routes: readonly Route[], basePath: string, dialect?: string): JsonObject {
   const paths: { [path: string]: { [method: string]: JsonValue } } = {};
@@ -70,7 +70,7 @@ export function openApi(routes: readonly Route[], basePath: string, dialect?: st
 
 /**
  * Describes a collection for programs that read `x-collections`, such as the page: its declaration
- * as a file has it, and these members.
+ * as in a file, and these members.
  *
  *   builtIn  `users` or `items`: collections that no file declares
  *   lists    its `parameters`, the operators by field as `filters`, and the names for
@@ -101,9 +101,9 @@ function describeCollection(collection: RoutedCollection): JsonObject {
     lists: !isSingle && describeLists(collection),
   };
   const asDeclared = function (this: unknown, member: string, value: unknown) {
-    // A file leaves out what is not so.
+    // A declaration file omits false values.
     if (this === description && value === false) return undefined;
-    // The collection that a reference refers to determines the kind of its ids.
+    // A reference has the ids of the collection that it refers to.
     const isDerived = member === 'ids' && Object(this).kind === 'reference';
     return isDerived ? undefined : value;
   };
@@ -175,11 +175,10 @@ function operation(route: DescribedRoute): JsonObject {
   };
 }
 
-/** True if the first request creates what later ones replace. */
+/** True if the first request creates a resource that later ones replace. */
 const isCreation = ({ of, method }: DescribedRoute): boolean =>
   of?.collection.isSingle === true && method === 'PUT';
 
-/** Returns the credentials that a route accepts. */
 function listCredentials(route: DescribedRoute): JsonValue {
   const { access } = route;
   if (access === 'public') return [];
@@ -284,7 +283,7 @@ function success(route: DescribedRoute): JsonObject {
 
 const statusWords = { 200: 'The result.', 201: 'What was created.', 204: 'Done.' };
 
-/** Returns the response 304, which names the version and its place as 200 does. */
+/** Returns the response 304, with the same version and location as 200. */
 function unchanged({ success: { headers = [] } }: DescribedRoute): JsonObject {
   const place = headers.filter((name) => name === 'Content-Location');
   return {
@@ -296,7 +295,6 @@ function unchanged({ success: { headers = [] } }: DescribedRoute): JsonObject {
 const embeds = ({ parameters }: DescribedRoute): boolean =>
   parameters?.some(({ name }) => name === 'embed') === true;
 
-/** Header fields that some problems have. */
 const problemHeaders = [
   'WWW-Authenticate',
   'ETag',
@@ -329,7 +327,7 @@ const headers: { readonly [name: string]: JsonObject } = {
   },
 };
 
-/** Returns the fields of a response, which always has the request's id. */
+/** Returns header fields of a response, which always include the request's id. */
 function describeHeaders(names: readonly string[], more: JsonObject = {}): JsonObject {
   return {
     ...Object.fromEntries(names.map((name) => [name, { schema: text, ...headers[name], ...more }])),
@@ -352,10 +350,7 @@ const requestIdHeader: JsonObject = {
   schema: text,
 };
 
-/**
- * Returns `value` with each titled object schema moved to `schemas`, and a reference in
- * its place.
- */
+/** Moves each titled object schema in `value` to `schemas`, and leaves a reference in its place. */
 function hoisted(value: JsonValue, schemas: Map<string, JsonValue>): JsonValue {
   if (Array.isArray(value)) return value.map((element: JsonValue) => hoisted(element, schemas));
   if (!isJsonObject(value)) return value;

@@ -3,12 +3,12 @@ import { limits } from '../../base/limits.ts';
 import { splitShape, type Field, type Shape } from '../../schema/field.ts';
 import { makeExample, valueSchema } from '../../schema/kinds.ts';
 
-/** The purpose of a schema: a response (`representation`) or a body. */
+/** The purpose of a schema: a response (`representation`) or a request body. */
 export type Purpose = 'representation' | 'create' | 'replace' | 'patch';
 
 /**
- * Returns JSON Schema 2020-12 for a resource. Its lengths are code points (Validation
- * §6.3.1). `more` are the schemas of further members, which are optional.
+ * Returns JSON Schema 2020-12 for a resource. Its lengths are code points (Validation §6.3.1).
+ * `more` are schemas of additional, optional members.
  */
 export function resourceSchema(
   title: string,
@@ -29,7 +29,7 @@ export function resourceSchema(
     ...optional,
     ...Object.keys(more),
   ]);
-  // Without a rule, further members are allowed.
+  // Without this rule, JSON Schema allows additional members.
   const { additionalProperties: _, ...open } = schema;
   return takesMore ? open : schema;
 }
@@ -52,12 +52,11 @@ export function objectSchema(
   };
 }
 
-/** Returns the schema of an array of such values, for one request. */
+/** Returns the schema of an array for one request. */
 export function manySchema(schema: JsonObject): JsonObject {
   return { type: 'array', items: schema, minItems: 1, maxItems: limits.elementsMax };
 }
 
-/** Returns the schema of a field's value in a body or response. */
 export function fieldSchema(field: Field, purpose: Purpose): JsonObject {
   const { readOnly, writeOnly, default: fallback } = field;
   return {
@@ -70,7 +69,7 @@ export function fieldSchema(field: Field, purpose: Purpose): JsonObject {
   };
 }
 
-/** Returns true if a field is always in a body or response. */
+/** True if a field is always present in a body or response. */
 export function isRequired(field: Field, purpose: Purpose): boolean {
   if (purpose === 'patch') return false;
   if (purpose === 'representation') return field.optional !== true;

@@ -3,15 +3,12 @@ import { FixedContent } from '../../api/fixed-content.ts';
 import { apiFields } from '../../http/message.ts';
 import { openApi } from './document.ts';
 
-/**
- * The feature that describes the API: the OpenAPI document, at `/openapi.json`.
- */
+/** The OpenAPI document, at `/openapi.json`. */
 
 interface FeatureContext {
   readonly settings: { readonly basePath: string; readonly dialect?: string | undefined };
 }
 
-/** Describes all other routes. */
 export function createFeature({ settings }: FeatureContext) {
   return {
     routes(others: readonly Route[]): Route[] {

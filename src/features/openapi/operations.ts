@@ -6,7 +6,6 @@ import { fieldSchema, isRequired, manySchema, resourceSchema } from './json-sche
 import { describeList, describeRecord, type QueryParameter } from './parameters.ts';
 import { contentSchemas, userSchema } from './schemas.ts';
 
-/** The description of a route in the OpenAPI document. */
 interface Description {
   readonly tag: string;
   readonly summary: string;
@@ -20,7 +19,7 @@ export interface DescribedRoute extends Omit<Route, keyof Description>, Descript
   readonly operationId: string;
 }
 
-/** Returns the routes that the document has, each with its description. */
+/** Returns the documented routes with their descriptions. */
 export function describe(routes: readonly Route[], dialect?: string): DescribedRoute[] {
   const contents = contentSchemas(routes.some(({ of }) => of?.collection.isBuiltIn));
   return routes.flatMap((route) => {
@@ -36,7 +35,7 @@ export function describe(routes: readonly Route[], dialect?: string): DescribedR
   });
 }
 
-/** Describes a row that has its own words. */
+/** Describes a row from its own texts. */
 function describeRow(
   { summary = '', tag = 'sign-in', titles, query, success = {} }: Route,
   operationId: string,
@@ -65,7 +64,6 @@ function describeRow(
 const listHeaders = ['ETag', 'Link', 'X-Total-Count', 'Preference-Applied'];
 const newHeaders = ['ETag', 'Location', 'Idempotency-Replayed'];
 
-/** Describes each operation on a collection. */
 // prettier-ignore
 const operations: {
   readonly [operation in Operation]: (of: RoutedCollection) => Omit<Description, 'tag'>;
@@ -103,7 +101,7 @@ const operations: {
   remove: (of) => ({ summary: `Remove the ${of.singular} with this id`, success: { status: 204 } }),
 };
 
-/** Describes a changed record. A change of a user may end the caller's session, and begin another. */
+/** Changing a user may end the caller's session, and begin another. */
 const changed = (of: RoutedCollection): Description['success'] => ({
   schema: recordSchema(of),
   headers: ['ETag', ...(of.isUsers ? ['Set-Cookie'] : [])],
@@ -115,7 +113,7 @@ const describeOne = ({ name, singular, isSingle }: RoutedCollection): string =>
 
 type Described = Pick<RoutedCollection, 'singular' | 'fields' | 'display' | 'isUsers'>;
 
-/** Returns the schema of a record, with what people call it, and what is embedded in it. */
+/** Returns the schema of a record, with its display name and its embedded records. */
 const recordSchema = (
   { singular, fields, display, isUsers }: Described,
   title = capitalized(singular),
@@ -125,7 +123,7 @@ const recordSchema = (
   ...(display !== undefined && { 'x-display': display }),
 });
 
-/** Returns the schema of a record as it is read, in which others may be embedded. */
+/** Returns the schema of a record as it is read, possibly with embedded records. */
 function readSchema(collection: RoutedCollection): JsonObject {
   const { singular, embeddables } = collection;
   const title = capitalized(singular) + (embeddables.length > 0 ? 'WithEmbedded' : '');

@@ -12,7 +12,6 @@ import { splitShape, type Field, type Shape } from '../../schema/field.ts';
 import { findKind, type Operator } from '../../schema/kinds.ts';
 import { readableNames, readablePaths, searchedPaths } from '../../schema/record.ts';
 
-/** One query parameter. */
 export interface QueryParameter extends Described {
   readonly name: string;
   readonly required?: boolean;
@@ -24,7 +23,6 @@ interface Described {
   readonly schema: JsonObject;
 }
 
-/** Describes all parameters of a list. */
 export function describeList(subject: ListSubject): QueryParameter[] {
   const own = describeOwn(listParameters(subject), subject);
   const filters = readablePaths(subject.fields).flatMap(([name, field]) =>
@@ -33,7 +31,6 @@ export function describeList(subject: ListSubject): QueryParameter[] {
   return [...own, ...filters.filter(({ name }) => own.every((other) => other.name !== name))];
 }
 
-/** Describes all parameters of a single record. */
 export function describeRecord(subject: ListSubject): QueryParameter[] {
   return describeOwn(recordParameters(subject), subject);
 }

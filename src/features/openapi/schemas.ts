@@ -5,10 +5,7 @@ import { apiKeyFields, sessionFields } from '../../accounts/records.ts';
 import { userFields } from '../../accounts/user-fields.ts';
 import { objectSchema, resourceSchema } from './json-schema.ts';
 
-/**
- * Schemas of what is returned apart from the records of collections: tokens, sessions, the
- * dashboard.
- */
+/** Schemas of responses other than records: tokens, sessions, the dashboard. */
 
 export const userSchema: JsonObject = resourceSchema('User', {
   ...userFields,
@@ -27,7 +24,7 @@ const idSchema: JsonObject = {
   maximum: Number.MAX_SAFE_INTEGER,
 };
 
-/** The id in a path, by what callers may give. */
+/** The id in a path, by the kind that a caller may give. */
 export const idSchemas = {
   made: idSchema,
   integer: {
@@ -41,7 +38,6 @@ export const idSchemas = {
 
 const count: JsonObject = { type: 'integer', minimum: 0 };
 
-/** Returns the schema of the dashboard, of a server with or without items. */
 function dashboardSchema(hasItems: boolean): JsonObject {
   const counts = { ...(hasItems && { items: count }), users: count, sessions: count };
   return objectSchema('Dashboard', {
@@ -108,7 +104,7 @@ const statusSchema = objectSchema(
   ['checkpointedAt', 'freeBytes', 'minutes'],
 );
 
-/** Returns the schemas that rows of the route table name, of a server with or without items. */
+/** Returns the schemas that the route table names, with or without items. */
 export const contentSchemas = (hasItems: boolean): { readonly [title: string]: JsonObject } => ({
   ApiKeys: { type: 'array', items: resourceSchema('ApiKey', apiKeyFields) },
   Dashboard: dashboardSchema(hasItems),

@@ -4,9 +4,9 @@ import { FixedContent } from '../../api/fixed-content.ts';
 import type { Route } from '../../api/call.ts';
 
 /**
- * Content security policy of the page (CSP Level 3, Trusted Types): it loads from and calls only this server, and
- * never turns a string into markup or script. No form may navigate, so a password cannot end up in an address.
- * Only a declaration with images lets it load images from other hosts.
+ * The page's content security policy (CSP Level 3, Trusted Types): it loads from and calls only
+ * this server, and never turns a string into markup or script. Forms cannot navigate, so a password
+ * cannot end up in an address. Images from other hosts load only if a declaration has images.
  */
 export const contentSecurityPolicy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +
@@ -25,9 +25,9 @@ const files = readdirSync(folder, { recursive: true, encoding: 'utf8' })
   .filter((name) => extname(name) in types && name !== 'types.js');
 
 /**
- * A public route for each of the page's files, which are in `src/web` (`dist/web` after a build)
- * and the same for every caller. A file is read when it is first asked for. Browsers revalidate it on each use,
- * since it changes with the server. `isOpen` tells the page that signing in is not required.
+ * Returns a public route for each of the page's files, which are in `src/web` (`dist/web` after a
+ * build) and the same for every caller. A file is read on first use. Browsers revalidate it on each
+ * use, since it changes with the server. `isOpen` tells the page that signing in is not required.
  */
 export function pageRoutes(isOpen: boolean, hasImages = false): Route[] {
   const fields = hasImages
@@ -57,7 +57,7 @@ const fixedFields = [
   'Cross-Origin-Resource-Policy', 'same-origin', 'Cross-Origin-Opener-Policy', 'same-origin',
 ];
 
-/** @throws Error of `node:fs` when a file of the installation is missing */
+/** @throws Error of `node:fs` if a file of the installation is missing */
 function load(name: string, isOpen: boolean): FixedContent {
   const file = readFileSync(new URL(name, folder));
   if (!isOpen) return new FixedContent(file);

@@ -2,12 +2,11 @@ import { createHistogram } from 'node:perf_hooks';
 import type { Clock } from '../../base/system.ts';
 import type { RequestEntry } from '../../http/message.ts';
 
-/** Figures of one minute. */
 export interface Minute {
   /** Its start, as an ISO 8601 timestamp. */
   readonly at: string;
   readonly requests: number;
-  /** 99 % of the requests except feeds took no longer: to two digits, in steps of 0.1 ms. */
+  /** The 99th percentile of requests except feeds: two digits, in steps of 0.1 ms. */
   readonly p99Ms: number;
   /** Requests that changed something. */
   readonly writes: number;
@@ -23,14 +22,14 @@ const minutesMax = 60;
 const longestUs = 120_000_000;
 const signInRoutes = ['/login', '/tokens'];
 
-/** Figures of the last hour, minute by minute. They cost a request some additions. */
+/** Counts the last hour, minute by minute, at the cost of a few additions for each request. */
 export class Minutes {
   readonly #clock: Clock;
   readonly #records: () => number;
   readonly #past: Minute[] = [];
   /** In microseconds. */
   readonly #durations = createHistogram({ lowest: 1, highest: longestUs, figures: 2 });
-  /** The current minute, since the Unix epoch. */
+  /** Minutes since the Unix epoch. */
   #minute: number;
   #requests = 0;
   #writes = 0;
@@ -43,7 +42,6 @@ export class Minutes {
     this.#minute = Math.floor(clock.now() / minuteMs);
   }
 
-  /** Counts a request that was answered. */
   request({ method, route = '', status, durationMs }: RequestEntry): void {
     this.#advance();
     this.#requests += 1;
@@ -55,7 +53,7 @@ export class Minutes {
     this.#durations.record(Math.min(Math.ceil(durationMs * 1000) || 1, longestUs));
   }
 
-  /** The last hour, oldest first. The last minute is the current one. */
+  /** Returns the last hour, oldest first. The last minute is the current one. */
   recent(): Minute[] {
     this.#advance();
     return [...this.#past, this.#current()];
@@ -64,7 +62,7 @@ export class Minutes {
   /** Begins a new minute if one has passed. Minutes without requests are also kept. */
   #advance(): void {
     const now = Math.floor(this.#clock.now() / minuteMs);
-    // After a long silence, the minutes before the last hour are not needed.
+    // After a long silence, only the last hour is needed.
     this.#minute = Math.max(this.#minute, now - minutesMax);
     for (; this.#minute < now; this.#minute += 1) {
       this.#past.push(this.#current());
