@@ -7,19 +7,22 @@ import './further-kinds.ts';
 import { hasSetters } from './setters.ts';
 
 /**
- * The check of declarations, which come from a file, or from a program that may be plain
- * JavaScript. A declaration is a value like others: its members have kinds, and the rules of these
- * kinds find its mistakes, all at once. Only what depends on several members is checked by hand.
+ * Checks declarations from a file, or from a program that may be plain JavaScript. A declaration is
+ * a value like any other: its members have kinds, whose rules find all mistakes at once. Only rules
+ * about several members are checked by hand.
  */
 
-/** A mistake: its place, as a JSON Pointer, and a phrase that follows the place. */
+/** A mistake: a JSON Pointer to its place, and a phrase that follows it. */
 export type Mistake = readonly [pointer: string, problem: string];
 
 export function isObject(value: unknown): value is { readonly [name: string]: unknown } {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Returns a declaration as JSON; null for what JSON cannot write. Absent members may be undefined. */
+/**
+ * Returns a declaration as JSON, with null for what JSON cannot write. Absent members may be
+ * undefined.
+ */
 export function asJson(value: unknown): JsonValue {
   // JSON would have null for these numbers.
   const isWrong = (one: unknown) => typeof one === 'number' && !Number.isFinite(one);
@@ -32,12 +35,11 @@ export function asJson(value: unknown): JsonValue {
   }
 }
 
-/** The highest bound of a length that can be declared. */
 export const lengthMax = 1_000_000;
 
 export const flag = { kind: 'boolean', optional: true } as const satisfies Field;
 export const word = { kind: 'text', min: 1, max: 200, optional: true } as const satisfies Field;
-/** Any value, which is checked by hand. */
+/** Any value, to be checked by hand. */
 export const anything = { ...anyJson, optional: true, nullable: true } as const satisfies Field;
 const length = { kind: 'integer', min: 0, max: lengthMax, optional: true } as const;
 const number = { kind: 'number', optional: true } as const;
@@ -48,7 +50,7 @@ const words = (max: number): Field => ({
   max: 1000,
 });
 
-/** The members that only declarations of this kind have. `undefined`: the kind is not declared. */
+/** The members of each kind's declaration. `undefined` if the kind cannot be declared. */
 const ownMembers: { readonly [kind in Field['kind']]: Shape | undefined } = {
   text: { min: length, max: length, multiline: flag },
   integer: { min: number, max: number },
@@ -83,7 +85,7 @@ const inObject: Shape = {
 };
 const inRecord: Shape = { ...inObject, default: anything, example: anything, renamedFrom: word };
 
-/** Words of JSON Schema and of other servers, with the words that mean the same here. */
+/** Words of JSON Schema and of other servers, with Cairn's word for the same thing. */
 const foreign = new Map(
   Object.entries({
     string: 'text',
@@ -114,7 +116,7 @@ const foreign = new Map(
 const meant = (written: string, known: readonly string[]): string =>
   foreign.has(written) ? `: write ${foreign.get(written)}` : didYouMean(written, known);
 
-/** Returns the mistakes of an object that has these members and no others. */
+/** Finds mistakes of an object that has exactly these members. */
 export function mistakesIn(shape: Shape, value: JsonValue | undefined, at: string): Mistake[] {
   if (!isJsonObject(value)) return [[at, 'must be an object']];
   return findViolations({ kind: 'object', fields: shape }, value).map(
@@ -126,7 +128,7 @@ export function mistakesIn(shape: Shape, value: JsonValue | undefined, at: strin
   );
 }
 
-/** Returns the mistakes of a field whose values callers set and see. */
+/** Finds mistakes of a field whose values callers set and see. */
 export const fieldMistakes = (value: JsonValue | undefined, at: string): Mistake[] =>
   findMistakes(value, at, inRecord);
 
@@ -156,12 +158,12 @@ function findMistakes(value: JsonValue | undefined, at: string, common: Shape): 
   if (format !== undefined) mistakes.push(...formatMistakes(value, `${at}/format`));
   mistakes.push(...colorMistakes(value, `${at}/colors`));
   if (mistakes.length > 0 || common !== inRecord) return mistakes;
-  // The members are those of the field's kind, and have been checked.
+  // The members have been checked against the field's kind.
   const field = value as unknown as Field;
   return contradictionsIn(field).map(([pointer, problem]) => [at + pointer, problem]);
 }
 
-/** Returns the mistakes of the fields of an object, which refer to nothing and have no default. */
+/** Finds mistakes of an object's fields, which cannot refer to records or have a default. */
 function nestedMistakes(fields: JsonValue | undefined, at: string): Mistake[] {
   if (!isJsonObject(fields)) return [[at, 'must be an object that names the fields']];
   return Object.entries(fields).flatMap(([name, field]): Mistake[] => {
@@ -170,7 +172,7 @@ function nestedMistakes(fields: JsonValue | undefined, at: string): Mistake[] {
   });
 }
 
-/** Matches the names of fields. An assignment would not make a member named `__proto__`. */
+/** Matches field names. `__proto__` is excluded because assigning it does not create a member. */
 export const isFieldName = /^(?!__proto__$)[^\p{Cc}\p{Cs}\u2028\u2029.]{1,64}$/u;
 export const nameRule = 'needs a name of 1 to 64 characters without control characters and dots';
 
@@ -200,7 +202,10 @@ function colorMistakes({ values, colors }: JsonObject, at: string): Mistake[] {
 const hasSettersWithin = (field: Field): boolean =>
   field.kind === 'list' ? hasSettersWithin(field.of) : hasSetters({ field });
 
-/** True if a reference is deeper in a field than an element of a list: it could not be kept. */
+/**
+ * True if a reference is nested deeper in a field than an element of a list, where it could not be
+ * maintained.
+ */
 function refersWithin(field: Field, depth = 0): boolean {
   if (field.kind === 'reference') return depth > 1;
   if (field.kind === 'list') return refersWithin(field.of, depth + 1);
@@ -210,7 +215,7 @@ function refersWithin(field: Field, depth = 0): boolean {
   );
 }
 
-/** Returns where a field contradicts its own rule. */
+/** Finds contradictions between a field's default or example and its rule. */
 function contradictionsIn(field: Field): Mistake[] {
   const { example, default: fallback, ...rule } = field;
   if (ruleViolation(field, makeExample(rule)) !== undefined)

@@ -2,16 +2,16 @@ import type { JsonObject, JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 
 /**
- * The fields of a resource by name, in the order in which they are shown. Fields are data,
- * the same in a program as in a file of declarations.
+ * The fields of a resource by name, in the order in which they are shown. Fields are data, the same
+ * in a program as in a file of declarations.
  */
 export interface Shape {
   readonly [name: string]: Field;
 }
 
 /**
- * A field: its kind with the bounds of its values, and the members that every kind has.
- * Lengths are in code points, except for `bytesMax` (UTF-8).
+ * A field: its kind with the bounds of its values, and the members that every kind has. Lengths are
+ * in code points, except for `bytesMax` (UTF-8).
  */
 export type Field =
   | TextField
@@ -28,23 +28,21 @@ export type Field =
   | ObjectField
   | JsonField;
 
-/** The value of a field. */
 export type Value = JsonValue;
 
 /**
- * How the page shows a field. Nothing else reads these members, so they are in no entity tag and a
- * store does not look at them.
+ * How the page shows a field. Nothing else reads these members, so they are in no entity tag and
+ * the store ignores them.
  */
 export interface FieldHints {
   /** The name that people read. */
   readonly label?: string;
-  /** `percent` shows 0.2 as 20 %. `image` shows what an address refers to. */
+  /** `percent` shows 0.2 as 20 %. `image` shows the image at an address. */
   readonly format?: 'image' | 'percent' | { readonly money: string };
-  /** The colors of values of a choice. */
+  /** The colors of a choice's values. */
   readonly colors?: { readonly [value: string]: (typeof colorNames)[number] };
 }
 
-/** The colors that `colors` can name. */
 export const colorNames = [
   'red',
   'orange',
@@ -56,51 +54,49 @@ export const colorNames = [
   'pink',
 ] as const;
 
-/** Returns the hints of a field; `undefined` if it has none. */
+/** Returns a field's hints; `undefined` if it has none. */
 export function pickHints({ label, format, colors }: FieldHints): FieldHints | undefined {
   if (label === undefined && format === undefined && colors === undefined) return undefined;
   return { ...(label && { label }), ...(format && { format }), ...(colors && { colors }) };
 }
 
-/** The members of every field, with values of type `T`. */
 interface FieldOf<T extends Value> extends FieldHints {
-  /** True if the field may be left out, and is then absent. */
+  /** True if the field may be absent. */
   readonly optional?: boolean;
   /**
-   * True if null is a value. A patch with null stores it, and a PUT without an optional field
-   * removes that. Filters, sorting and `unique` take it for an absent value.
+   * True if null is a value: a patch with null stores it, and a PUT without an optional field
+   * removes it. Filters, sorting and `unique` treat it as absent.
    */
   readonly nullable?: boolean;
   /**
-   * On creation, an absent field becomes this value, and a PUT without the field keeps the
-   * stored one. Stored records without the field get it too.
+   * The value of an absent field on creation and in stored records. A PUT without the field keeps
+   * the stored value.
    */
   readonly default?: T;
-  /** The earlier name of the field. Records stored under it are read as the new one. */
+  /** The field's earlier name. Records stored under it are read under the new one. */
   readonly renamedFrom?: string;
-  /** Set by the server. It can be sent back as it was read; another value is an issue. */
+  /** Set by the server. It can be sent back as read; another value is an issue. */
   readonly readOnly?: boolean;
   /**
-   * Who may set the field: `admin`, `member`, declared roles, `owner`. Administrators always may. For
-   * others the field keeps its value, and has its default in a new record.
+   * Who may set the field, in addition to administrators: `member`, declared roles, `owner`. For
+   * others the field keeps its value, or gets its default in a new record.
    */
   readonly set?: readonly string[];
   /** Never shown, and not available for sorting and filters. */
   readonly writeOnly?: boolean;
   readonly description?: string;
-  /** An allowed value, for the OpenAPI document. */
+  /** A valid value, for the OpenAPI document. */
   readonly example?: T;
 }
 
-/** The member of fields with a value that no two records of a collection may share. */
 interface Unique {
   readonly unique?: boolean;
 }
 
 /**
- * A line of text of `min` (0) to `max` (200) code points, without control characters,
- * bidirectional controls and line separators. If `min` is not 0, at least one character
- * must be visible. `multiline`: line feeds, carriage returns and tabs are allowed.
+ * A line of text of `min` (0) to `max` (200) code points, without control characters, bidirectional
+ * controls and line separators. Unless `min` is 0, at least one character must be visible.
+ * `multiline` allows line feeds, carriage returns and tabs.
  */
 export interface TextField extends FieldOf<string>, Unique {
   readonly kind: 'text';
@@ -110,8 +106,8 @@ export interface TextField extends FieldOf<string>, Unique {
 }
 
 /**
- * An address by the rule of HTML's `<input type=email>`, stored as sent, and compared without
- * regard to case.
+ * An address by the rule of HTML's `<input type=email>`, stored as sent, and compared ignoring
+ * case.
  */
 export interface EmailField extends FieldOf<string>, Unique {
   readonly kind: 'email';
@@ -130,8 +126,8 @@ export interface PasswordField extends FieldOf<string> {
 }
 
 /**
- * A finite number from `min` to `max`, stored exactly as sent. `integer`: a whole one, by
- * default any of the safe integers of a double.
+ * A finite number from `min` to `max`, stored exactly as sent. `integer`: a whole number, by
+ * default within the safe integers of a double.
  */
 export interface NumberField extends FieldOf<number>, Unique {
   readonly kind: 'number' | 'integer';
@@ -143,31 +139,30 @@ export interface BooleanField extends FieldOf<boolean> {
   readonly kind: 'boolean';
 }
 
-/** One of `values`. */
 export interface ChoiceField extends FieldOf<string> {
   readonly kind: 'choice';
   readonly values: readonly string[];
 }
 
-/** The id of a record of the collection `to`, or of one of the `users`. The name ends in `Id`. */
+/** The id of a record in the collection `to`, or in `users`. The field's name ends in `Id`. */
 export interface ReferenceField extends FieldOf<number | string>, Unique {
   readonly kind: 'reference';
   readonly to: string;
-  /** The kind of the ids if they are not the numbers of records. Filled in from the target's declaration. */
+  /** The kind of ids if they are not record numbers, from the target's declaration. */
   readonly ids?: IdKind;
   /**
-   * The effect of removing the record that is referred to. `refuse`, the default: it cannot be
-   * removed. `remove`: this record is removed with it. `clear`: this field, which must be optional,
-   * is removed. Required if the field refers to users.
+   * What happens when the target is removed. `refuse` (default): its removal is refused. `remove`:
+   * this record is removed with it. `clear`: this field, which must be optional, is removed.
+   * Required for references to users.
    */
   readonly onDelete?: 'refuse' | 'remove' | 'clear';
-  /** The fields of a user that `embed` shows with the id. Absent: the field embeds no users. */
+  /** The fields of a user that `embed` shows with the id. If absent, the field embeds no users. */
   readonly show?: 'name';
 }
 
 /**
- * The id of a record, which callers may give when they create it: any safe integer, a text of 1 to
- * 128 code points, or either of them and a fraction.
+ * The id of a record, if callers may choose it on creation: any safe integer, a text of 1 to 128
+ * code points, or either of these and fractions.
  */
 export interface IdField extends FieldOf<number | string> {
   readonly kind: 'id';
@@ -181,8 +176,8 @@ export interface UrlField extends FieldOf<string>, Unique {
 }
 
 /**
- * A list of at most `max` (50) values. The name of a list of references ends in `Ids`, and
- * their `clear` removes the element.
+ * A list of at most `max` (50) values. The name of a list of references ends in `Ids`, and `clear`
+ * removes the element.
  */
 export interface ListField extends FieldOf<readonly JsonValue[]> {
   readonly kind: 'list';
@@ -191,8 +186,7 @@ export interface ListField extends FieldOf<readonly JsonValue[]> {
 }
 
 /**
- * An object with these members. `additional`: it may have others, each of which is like a
- * `json` field.
+ * An object with these members. With `additional`, it may have others, each like a `json` field.
  */
 export interface ObjectField extends FieldOf<JsonObject> {
   readonly kind: 'object';
@@ -201,8 +195,8 @@ export interface ObjectField extends FieldOf<JsonObject> {
 }
 
 /**
- * Any JSON value of at most `bytesMax` (65,536) bytes. `like`: the kind by which filters,
- * sorting and descriptions take it; nothing enforces it.
+ * Any JSON value of at most `bytesMax` (65,536) bytes. Filters, sorting and descriptions treat it
+ * as the kind `like`, which nothing enforces.
  */
 export interface JsonField extends FieldOf<JsonValue> {
   readonly kind: 'json';
@@ -210,16 +204,16 @@ export interface JsonField extends FieldOf<JsonValue> {
   readonly like?: LikeKind;
 }
 
-/** The field of a member that is not declared. Only the record bounds it. */
+/** The field of an undeclared member, bounded only by the record. */
 export const anyJson = {
   kind: 'json',
   bytesMax: limits.recordBytesMax,
 } as const satisfies JsonField;
 
 /**
- * The field of the additional members of a record. They are shown and sent next to the others, and
- * stored apart, so that none of them can be taken for a member that the server stores. No other field
- * has a name with a dot.
+ * The field of a record's additional members. They are shown and sent next to the others but stored
+ * apart, so that none can be taken for a member that the server stores. No declared field has a
+ * name with a dot.
  */
 export const moreName = '.more';
 export const moreField = {
@@ -230,27 +224,27 @@ export const moreField = {
   writeOnly: true,
 } as const satisfies ObjectField;
 
-/** The only field of a single resource that is not an object: it is shown and sent as this value. */
+/**
+ * The only field of a single resource that is not an object. It is shown and sent as this value.
+ */
 export const valueName = '.value';
 
-/** Returns a shape with additional members, or with the field that is the whole value. */
+/** Adds a field for additional members, or for the whole value, to a shape. */
 export const joinShape = (fields: Shape, takesMore: boolean, value?: Field): Shape => ({
   ...fields,
   ...(value && { [valueName]: value }),
   ...(takesMore && { [moreName]: moreField }),
 });
 
-/** Returns the parts of a shape, as `joinShape` takes them. */
+/** Reverses `joinShape`. */
 export function splitShape(shape: Shape): { fields: Shape; takesMore: boolean; value?: Field } {
   const { [moreName]: more, [valueName]: value, ...fields } = shape;
   return { fields, takesMore: more !== undefined, ...(value && { value }) };
 }
 
-/** The kinds that a `json` field can be like. */
 export const likeKinds = ['text', 'number', 'boolean', 'timestamp', 'email', 'url'] as const;
 export type LikeKind = (typeof likeKinds)[number];
 
-/** The values of a field. */
 export type ValueOf<F extends Field> =
   | (F extends { readonly nullable: true } ? null : never)
   | (F extends ListField
@@ -269,7 +263,7 @@ export type ValueOf<F extends Field> =
                   ? boolean
                   : string);
 
-/** All fields of a resource that callers can set, with defaults filled in. */
+/** All fields that callers can set, with defaults filled in. */
 export type Input<S extends Shape> = {
   readonly [K in keyof S as S[K] extends Optional ? never : Writable<S, K>]: ValueOf<S[K]>;
 } & {
@@ -284,7 +278,7 @@ type Writable<S extends Shape, K> = K extends keyof S
     : K
   : never;
 
-/** The field of the identifier of a record, a positive integer that the server assigns. */
+/** The field of an id that the server assigns, a positive integer. */
 export const idField = {
   kind: 'integer',
   min: 1,
@@ -293,7 +287,7 @@ export const idField = {
   description: 'Assigned by the server; never reused.',
 } as const satisfies Field;
 
-/** Returns the field of an id that callers may give. */
+/** The field of an id that callers may choose. */
 export const givenIdField = (of: IdKind): IdField => ({
   kind: 'id',
   of,
@@ -301,13 +295,13 @@ export const givenIdField = (of: IdKind): IdField => ({
   description: 'Given when the record is created, or made by the server; never changed.',
 });
 
-/** The bounds of a field that its declaration may leave out. */
+/** Returns a field's bounds, which its declaration may leave out. */
 export function readBounds(field: TextField | NumberField): { min: number; max: number } {
   const { min = lowest[field.kind], max = highest[field.kind] } = field;
   return { min, max };
 }
 
-/** The reference of a field, or of the elements of a list. */
+/** Returns the reference in a field, or in the elements of a list. */
 export function referenceIn(field: Field): ReferenceField | undefined {
   const one = field.kind === 'list' ? field.of : field;
   return one.kind === 'reference' ? one : undefined;
@@ -316,7 +310,7 @@ export function referenceIn(field: Field): ReferenceField | undefined {
 const lowest = { text: 0, number: -Number.MAX_VALUE, integer: Number.MIN_SAFE_INTEGER };
 const highest = { text: 200, number: Number.MAX_VALUE, integer: Number.MAX_SAFE_INTEGER };
 
-/** Returns the form in which e-mail addresses are compared: without regard to case. */
+/** Returns the form in which e-mail addresses are compared. */
 export function emailKey(address: string): string {
   return address.toLowerCase();
 }

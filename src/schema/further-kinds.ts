@@ -42,7 +42,7 @@ import {
   type Violation,
 } from './rules.ts';
 
-/** The kinds that only declared collections have, which are loaded with the checks of declarations. */
+/** The kinds that only declared collections have, loaded with the checks of declarations. */
 
 const reference: Kind<ReferenceField> = {
   violation(value, { ids }) {
@@ -87,7 +87,7 @@ const id: Kind<IdField> = {
   operand: (text, { of }) => (of === 'integer' ? number.operand(text, { kind: of }) : text),
 };
 const idLengthMax = 128;
-/** Texts that are another path below the collection, or are resolved as one. */
+/** Texts that are another path below the collection, or that URLs resolve. */
 const notIds = /^(?:\.\.?|batch)$/;
 const idWords = { integer: 'whole number', text: 'string', any: 'string or number' } as const;
 
@@ -133,7 +133,6 @@ const object: Kind<ObjectField> = {
   isSearched: ({ fields, additional = false }) =>
     additional || Object.values(fields).some(isSearched),
 };
-/** Returns how the members of an object violate its rules. */
 function memberViolations(fields: Shape, additional: boolean, value: JsonObject): Placed[] {
   const missing = Object.keys(fields).filter(
     (name) => !Object.hasOwn(value, name) && fields[name]?.optional !== true,
@@ -156,7 +155,7 @@ const isObject = (value: unknown): value is { readonly [name: string]: unknown }
 const json: Kind<JsonField> = {
   violation(value, { bytesMax = limits.jsonFieldBytesMax }) {
     const found = jsonViolation(value);
-    // A field that may fill a record is held to the bound of records.
+    // A field that may fill a record is checked against the bound of records.
     if (found !== undefined || bytesMax >= limits.recordBytesMax) return found;
     if (Buffer.byteLength(JSON.stringify(value)) <= bytesMax) return undefined;
     return violation('too_large', `must be at most ${bytesMax} bytes of JSON`);
@@ -179,7 +178,7 @@ const likeFields: { readonly [like in LikeKind]: Field } = {
   url: { kind: 'url' },
 };
 
-/** Returns what keeps a value from being stored as JSON, with its place in the value. */
+/** Returns why a value cannot be stored as JSON, and where. */
 function jsonViolation(value: JsonValue): Placed | undefined {
   if (typeof value === 'number') return Number.isFinite(value) ? undefined : notFinite;
   if (typeof value === 'string') return isWellFormed(value) ? undefined : forbiddenSurrogate;

@@ -33,41 +33,36 @@ import {
 } from './rules.ts';
 
 /**
- * What each kind of field is: a row with the rule of its values, its JSON Schema, and how it
- * is filtered and sorted. `declaration.ts` has its members. A kind without a row does not compile.
+ * A row for each kind of field: the rule of its values, its JSON Schema, and its filters and order.
+ * `declaration.ts` has its members. A kind without a row does not compile.
  */
 export interface Kind<F extends Field = Field> {
-  // Methods, because TypeScript compares methods loosely: the rows of all kinds have one type.
-  // This is sound, because `findKind` returns the row of the field that is then given.
-  /** Returns how a value violates the rule of a field, apart from what is within a list or an object. */
+  // Methods, because TypeScript compares methods loosely, so that the rows of all kinds have one
+  // type. This is sound: `findKind` returns the row of the field that it is then called with.
+  /** Returns how a value violates the field's rule, apart from elements and members. */
   violation(value: JsonValue, field: F): Placed | undefined;
-  /** Returns how the elements or members of a value violate their rules. Absent: it has none. */
+  /** Returns how elements or members violate their rules. */
   violationsWithin?(value: JsonValue, field: F): readonly Placed[];
-  /** True if a value has the type: it fits the rule, apart from bounds. */
+  /** True if the value follows the rule, apart from bounds. */
   hasType(value: unknown, field: F): boolean;
-  /** Returns the JSON Schema without bounds. */
   type(field: F): TypeSchema;
   /** Returns the members of the JSON Schema that bound values, or a merge patch for them. */
   bounds?(field: F, isPatch?: boolean): JsonObject;
-  /** Returns a value that the bounds allow. */
+  /** Returns a value within the bounds. */
   example(field: F): Value;
-  /** True if values can be unique. */
   readonly isUnique?: true;
   readonly operators: readonly Operator[];
-  /**
-   * Parses a value in a query, which may be outside the bounds. Returns a violation of a
-   * text that is no such value.
-   */
+  /** Parses a value in a query, which may be out of bounds. Returns a violation for other texts. */
   operand(text: string, field: F): Scalar | Violation;
-  /** Returns the key that a value is compared by. Absent: the value itself. */
+  /** Returns the key that a value is compared by. Default: the value itself. */
   readonly compared?: (value: Scalar) => Scalar;
-  /** True if values have texts that are searched. Absent: they have none. */
+  /** True if values contain texts to search. Absent if they never do. */
   isSearched?(field: F): boolean;
 }
 
 /**
- * A type of JSON Schema; without one, any value is allowed. An `enum` always has a `type`, for
- * code generators.
+ * A JSON Schema type. Without one, any value is allowed. An `enum` always has a `type`, for code
+ * generators.
  */
 interface TypeSchema {
   readonly type?: string;
@@ -76,7 +71,6 @@ interface TypeSchema {
   readonly 'x-like'?: string;
 }
 
-/** The operators of filters. */
 export type Operator =
   'eq' | 'ne' | 'lt' | 'lte' | 'gt' | 'gte' | 'in' | 'contains' | 'starts' | 'ends' | 'has';
 
@@ -84,13 +78,11 @@ export const comparisons = ['eq', 'ne', 'lt', 'lte', 'gt', 'gte', 'in'] as const
 
 export const isText = (value: unknown): value is string => typeof value === 'string';
 
-/** Returns the check of a text by a rule. */
 export const textBy =
   <F>(rule: (value: string, field: F) => Violation | undefined) =>
   (value: JsonValue, field: F): Violation | undefined =>
     isText(value) ? rule(value, field) : notA('string');
 
-/** The members that the rows of texts share. */
 export const texts = {
   hasType: isText,
   type: () => ({ type: 'string' }),
@@ -123,7 +115,7 @@ const text: Kind<TextField> = {
   isSearched: () => true,
 };
 
-/** Says what the pattern only approximates. */
+/** The pattern only approximates this. */
 const visible = {
   $comment: 'One character must be visible: no white space, mark or format character.',
 };
@@ -154,7 +146,7 @@ const timestamp: Kind<TimestampField> = {
   isUnique: true,
   operators: comparisons,
   operand(text) {
-    // A date stands for its first moment. A "+" that was not encoded arrives as a space.
+    // A date means its first moment. An unencoded "+" arrives as a space.
     const [, date, time = 'T00:00:00Z'] =
       /^(\d{4}-\d\d-\d\d)(T[\d:.]+(?:Z|[+ -]\d\d:\d\d))?$/.exec(text) ?? [];
     const isDay = date !== undefined && new Date(date).toJSON()?.startsWith(date);
@@ -272,12 +264,10 @@ export const notFinite = violation('not_finite', 'must be a finite number');
 /** A violation with its place, a JSON Pointer into the value. */
 export type Placed = Violation & { readonly place?: string };
 
-/** The most elements of a list without a declared `max`. */
 const listLengthMax = 50;
 
-/** The rows of all kinds. */
 type Rows = { readonly [K in Field['kind']]: Kind<Field & { readonly kind: K }> };
-/** The kinds that only declared collections have. They are added when the first one is declared. */
+/** The kinds that only declared collections have, added when the first one is declared. */
 export type FurtherKind = 'reference' | 'id' | 'url' | 'object' | 'json';
 
 const ownRows: Omit<Rows, FurtherKind> = {
@@ -293,15 +283,13 @@ const ownRows: Omit<Rows, FurtherKind> = {
 };
 const rows = new Map<string, Kind>(Object.entries<Kind>(ownRows));
 
-/** Adds the rows of further kinds. */
 export function addKinds(further: Pick<Rows, FurtherKind>): void {
   for (const [kind, row] of Object.entries<Kind>(further)) rows.set(kind, row);
 }
 
-/** Returns the row of a kind; `undefined` if there is none. */
+/** Returns the row of a kind; `undefined` for an unknown one. */
 export const kindNamed = (kind: string): Kind | undefined => rows.get(kind);
 
-/** Returns the row of a field's kind. */
 export function findKind({ kind }: Field): Kind {
   const row = rows.get(kind);
   invariant(row !== undefined, `the kind ${kind} is loaded with the collections that have it`);
@@ -309,8 +297,8 @@ export function findKind({ kind }: Field): Kind {
 }
 
 /**
- * Returns how a value violates the rule of a field, once for each element or member and no more
- * than are told; `place` is a JSON Pointer into it.
+ * Returns how a value violates a field's rule, once per element or member, up to the number that is
+ * reported. `place` is a JSON Pointer into the value.
  */
 export function findViolations(field: Field, value: JsonValue): readonly Placed[] {
   if (value === null && field.nullable) return none;
@@ -319,7 +307,7 @@ export function findViolations(field: Field, value: JsonValue): readonly Placed[
   return found === undefined ? (violationsWithin?.(value, field) ?? none) : [found];
 }
 
-/** Returns violations with their places in an outer value. */
+/** Moves violations to their places in an outer value. */
 export const within = (place: string, violations: readonly Placed[]): Placed[] =>
   violations.map((each) => ({ ...each, place: place + (each.place ?? '') }));
 
@@ -328,15 +316,13 @@ export const unknownField = violation('unknown_field', 'must be left out: there 
 
 const none: readonly Violation[] = [];
 
-/** Returns the first violation of the rule of a field. */
 export function ruleViolation(field: Field, value: JsonValue): Violation | undefined {
   return findViolations(field, value)[0];
 }
 
-/** True if `q` searches the values of a field. */
 export const isSearched = (field: Field): boolean => findKind(field).isSearched?.(field) ?? false;
 
-/** True if a value has the type of a field: it fits its rule, apart from its bounds. */
+/** True if a value follows the field's rule, apart from bounds. */
 export function hasType(field: Field, value: unknown): boolean {
   return (value === null && field.nullable === true) || findKind(field).hasType(value, field);
 }
@@ -359,7 +345,7 @@ export function valueSchema(field: Field, isPatch = false): JsonObject {
   };
 }
 
-/** Returns an allowed value of a field: the declared one, or one that its bounds allow. */
+/** Returns the declared example, or a value within the bounds. */
 export function makeExample(field: Field): Value {
   return field.example ?? findKind(field).example(field);
 }

@@ -3,7 +3,7 @@ import { keyName } from '../base/record-id.ts';
 import { anyJson, moreName, valueName, type Field, type Shape, type Value } from './field.ts';
 import { isSearched } from './kinds.ts';
 
-/** Returns the fields that are shown, in order. */
+/** Returns the visible fields, in order. */
 export function readableFields(shape: Shape): [string, Field][] {
   return Object.entries(shape).filter(([, field]) => !field.writeOnly);
 }
@@ -11,10 +11,13 @@ export function readableFields(shape: Shape): [string, Field][] {
 export const readableNames = (shape: Shape): string[] =>
   readableFields(shape).map(([name]) => name);
 
-/** Names that a query can have: it divides texts at these characters, and "-" begins a direction. */
+/**
+ * Names that work in queries, which split texts at these characters, and where "-" begins a
+ * direction.
+ */
 const isQueryable = /^[\p{L}\p{N}_][^:,()[\]\\]*$/u;
 
-/** Returns the fields that queries can name, those within objects by their paths: `address.city`. */
+/** Returns the fields that queries can name, with paths for those in objects: `address.city`. */
 export function readablePaths(shape: Shape): [path: string, Field][] {
   const fields = readableFields(shape).filter(([name]) => isQueryable.test(name));
   return fields.flatMap(([name, field]): [string, Field][] =>
@@ -24,7 +27,7 @@ export function readablePaths(shape: Shape): [path: string, Field][] {
   );
 }
 
-/** The paths of what `q` searches: fields, and the additional members together. */
+/** The paths that `q` searches: fields, and all additional members together. */
 export const searchedPaths = (shape: Shape): string[] =>
   Object.entries(shape).flatMap(([name, field]) => {
     const isShown = name === moreName || !field.writeOnly;
@@ -36,7 +39,7 @@ const below = (name: string, path: string, field: Field): [string, Field] => [
   field,
 ];
 
-/** Returns the field at a path. What is below a `json` field, and no declared member, is any JSON. */
+/** Returns the field at a path. An undeclared member, or one inside a `json` field, is any JSON. */
 export function fieldAt(shape: Shape, path: string): Field | undefined {
   const [name = '', rest] = path.split(/\.(.*)/s);
   const field = Object.hasOwn(shape, name) ? shape[name] : undefined;
@@ -47,22 +50,21 @@ export function fieldAt(shape: Shape, path: string): Field | undefined {
   return fieldAt(field.fields, rest) ?? (field.additional ? anyJson : undefined);
 }
 
-/** The path of the owner, whom records do not show. No query can have a path that begins with a dot. */
+/** The path of the owner, which records do not show. No query path begins with a dot. */
 export const ownerPath = '.owner';
 
-/** The path of the number of a record if `id` is an id that callers gave. */
+/** The path of a record's number if callers chose its `id`. */
 const numberName = '.number';
 
 const hasGivenIds = (shape: Shape): boolean => shape['id']?.kind === 'id';
 
-/** Returns the name of the last term of every order: the numbers of records are unique. */
+/** The name of the last term of every order, which is unique. */
 export const lastOrderTerm = (shape: Shape): string => (hasGivenIds(shape) ? numberName : 'id');
 
-/** Returns the id that callers know of a record. */
+/** Returns the id that callers know. */
 const idIn = (record: object): Value | undefined =>
   fieldValue(record, keyName) ?? fieldValue(record, 'id');
 
-/** Returns the reader of the value at a path. */
 export function readerAt(shape: Shape, path: string): (record: object) => Value | undefined {
   if (path === numberName) return (record) => fieldValue(record, 'id');
   if (path === ownerPath) return (record) => fieldValue(record, 'ownerId');
@@ -73,7 +75,7 @@ export function readerAt(shape: Shape, path: string): (record: object) => Value 
   return path.includes('.') ? walk(path) : (record) => fieldValue(record, path);
 }
 
-/** Returns the reader of an additional member. One whose name has dots wins over a path. */
+/** Returns the reader of an additional member. A name with dots takes precedence over a path. */
 function memberAt(path: string): (record: object) => Value | undefined {
   const read = walk(path);
   if (!path.includes('.')) return (record) => read(readMore(record));
@@ -96,15 +98,14 @@ function walk(path: string): (record: object) => Value | undefined {
   };
 }
 
-/** Writes a record as JSON. */
 export type Write = (record: object) => string;
 
-/** The writers of all fields, since each list needs one. */
+/** The writers of all fields, which every list needs. */
 const writers = new WeakMap<Shape, Write>();
 
 /**
- * Returns a function that writes a record as JSON for callers: exactly the fields
- * `names`, in the order of the shape. All responses with records are written here.
+ * Returns a function that writes a record as JSON for callers, with exactly the fields `names`, in
+ * the shape's order. All responses with records are written here.
  */
 export function representationWriter(shape: Shape, names?: readonly string[]): Write {
   if (names !== undefined) return newWriter(shape, names);
@@ -140,13 +141,12 @@ function newWriter(shape: Shape, names?: readonly string[]): Write {
 const storedName = (shape: Shape, name: string): string =>
   name === 'id' && hasGivenIds(shape) ? keyName : name;
 
-/** Returns the additional members of a record. */
 export function readMore(record: object): JsonObject {
   const more = fieldValue(record, moreName);
   return isJsonObject(more) ? more : {};
 }
 
-/** Returns the fields of a record that are shown, as a value. */
+/** Returns a record's visible fields as a value. */
 export function toRepresentation(shape: Shape, record: object): JsonObject {
   const shown: { [name: string]: Value } = {};
   for (const [name] of readableFields(shape)) {
@@ -154,7 +154,7 @@ export function toRepresentation(shape: Shape, record: object): JsonObject {
     const value = stored === keyName ? idIn(record) : fieldValue(record, stored);
     if (value !== undefined) shown[name] = value;
   }
-  // An assignment would not make a member named `__proto__`.
+  // Assigning `__proto__` would not create a member.
   return Object.hasOwn(shape, moreName)
     ? Object.fromEntries([...Object.entries(shown), ...Object.entries(readMore(record))])
     : shown;
@@ -166,7 +166,7 @@ export function toShown(shape: Shape, record: object): JsonValue {
   return toRepresentation(shape, record);
 }
 
-/** True if both have equal values in all fields that callers can set and see. */
+/** True if all fields that callers can set and see are equal. */
 export function looksSame(shape: Shape, one: object, other: object): boolean {
   return Object.entries(shape).every(
     ([name, { readOnly, writeOnly }]) =>
@@ -176,7 +176,7 @@ export function looksSame(shape: Shape, one: object, other: object): boolean {
   );
 }
 
-/** True if a value in a template literal is its JSON. */
+/** True if a template literal writes a value as its JSON. */
 const isPlain = (value: Value): boolean => typeof value === 'number' || typeof value === 'boolean';
 
 /** True if two values are equal, with the members of objects in the same order. */
@@ -201,19 +201,18 @@ const isCompound = (value: unknown): value is { readonly [name: string]: unknown
   typeof value === 'object' && value !== null;
 
 /**
- * Returns the value of a field; `undefined` if it is absent. Inherited members are no
- * values. What is within a value was checked when the record was written or read: what was only
- * sent is read by `scalarValue`.
+ * Returns the value of a field; `undefined` if it is absent or inherited. For stored records, whose
+ * values have been checked; `scalarValue` is for unchecked bodies.
  */
 export function fieldValue(record: object, name: string): Value | undefined {
-  // Any object can be read by name; `Reflect.get` is many times slower. An inherited member is a
-  // function or an object.
+  // Any object can be read by name; `Reflect.get` is many times slower. Inherited members are
+  // functions or objects.
   const value = (record as { readonly [name: string]: Value | (() => void) })[name];
   if (typeof value === 'object') return Object.hasOwn(record, name) ? value : undefined;
   return typeof value === 'function' ? undefined : value;
 }
 
-/** Returns the value of a field if it is a scalar; `undefined` if it is absent or null, too. */
+/** Returns the value of a field if it is a scalar; also `undefined` if it is null. */
 export function scalarValue(record: object, name: string): Scalar | undefined {
   const value = fieldValue(record, name);
   return typeof value === 'object' ? undefined : value;

@@ -1,29 +1,23 @@
 import type { Issue } from '../base/errors.ts';
 
-/**
- * The rules of texts, and how values violate rules: values are never coerced, and no detail
- * quotes a value.
- */
+/** The rules of texts, and violations. Values are never coerced, and never quoted in a detail. */
 
-/** The violation of a rule: an issue without a pointer. */
+/** A violation of a rule: an issue without a pointer. */
 export type Violation = Omit<Issue, 'pointer'>;
 
 /** The longest address that SMTP carries (RFC 5321 §4.5.3.1.3). */
 export const emailLengthMax = 254;
 
 const label = '[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?';
-/**
- * HTML, "valid e-mail address": only ASCII, no quoting, no comments; labels by RFC 1034
- * §3.5.
- */
+/** HTML, "valid e-mail address": only ASCII, no quoting, no comments; labels by RFC 1034 §3.5. */
 export const emailPattern = `^[a-zA-Z0-9.!#$%&'*+/=?^_\`{|}~-]+@${label}(?:\\.${label})*$`;
 export const emailGrammar = new RegExp(emailPattern);
 
-/** Control characters, and the separators of lines and paragraphs. */
+/** Control characters, line separators and paragraph separators. */
 const controls = '\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029';
-/** The same without tab, line feed and carriage return, which texts of many lines may have. */
+/** The same without tab, line feed and carriage return, which multiline texts may have. */
 const otherControls = '\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f\\u2028\\u2029';
-/** The controls of UAX #9, which can make a text look like a different one. */
+/** The controls of UAX #9, which can make a text look like another. */
 const bidiControls = '\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069';
 
 const plainAscii = /^[\x20-\x7e]*$/;
@@ -49,21 +43,18 @@ const forbiddenWith = (controls: string) => [
 const forbidden = forbiddenWith(controls);
 const forbiddenInLines = forbiddenWith(otherControls);
 
-/**
- * Combining marks by themselves are not visible, and neither are the two symbols that look like
- * spaces.
- */
+/** Combining marks alone are invisible, and two symbols look like spaces. */
 const visibleCharacter =
   /[^\p{White_Space}\p{Cc}\p{Cf}\p{M}\p{Default_Ignorable_Code_Point}\u2800\u{1d159}]/u;
 
-/** The same up to U+FFFF, except white space and most of the marks, which are in many ranges. */
+/** The same up to U+FFFF, without white space and the many ranges of marks. */
 const invisibles =
   '\\u00ad\\u0300-\\u036f\\u0600-\\u0605\\u06dd\\u070f\\u0890\\u0891\\u08e2\\u115f\\u1160\\u17b4\\u17b5' +
   '\\u180b-\\u180f\\u200b-\\u200d\\u2060-\\u206f\\u2800\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffb';
 
 /**
- * Returns the rule for the characters of a text as a regular expression for JSON Schema.
- * It must work in many languages, so it knows no invisible characters beyond `invisibles`.
+ * Returns the rule for the characters of a text as a JSON Schema pattern. It must work in many
+ * languages, so it knows only the `invisibles`.
  */
 export function textPattern(min: number, multiline = false): string {
   const excluded = `${multiline ? otherControls : controls}${bidiControls}`;
@@ -88,7 +79,7 @@ export function lengthViolation(value: string, min: number, max: number): Violat
   return isShorter(value, max + 1) ? undefined : tooLong(characters(max));
 }
 
-/** True if `value` has fewer than `points` code points. Counts them only if necessary. */
+/** True if `value` has fewer than `points` code points. Counts only if necessary. */
 function isShorter(value: string, points: number): boolean {
   if (value.length < points) return true;
   if (value.length >= 2 * points) return false;

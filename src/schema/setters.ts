@@ -2,39 +2,37 @@ import { pointerTo, isJsonObject, type JsonObject, type JsonValue } from '../bas
 import type { Field, Shape } from './field.ts';
 import { isSameValue } from './record.ts';
 
-/** The caller that sends a body, as far as rules depend on it. */
+/** The caller of a write, as far as rules depend on it. */
 export interface Sender {
   readonly userId?: number | undefined;
   readonly role?: string | undefined;
 }
 
-/** True if a field, or one within an object, says who may set it. */
+/** True if a field, or one in an object, limits who may set it. */
 export const hasSetters = (shape: Shape): boolean =>
   Object.values(shape).some(
     (field) => field.set !== undefined || (field.kind === 'object' && hasSetters(field.fields)),
   );
 
-/** True if the sender of a change may set a field. */
 function maySet({ set }: Field, { sender, ownerId }: Change): boolean {
   const { userId, role = '' } = sender;
   if (set === undefined || role === 'admin' || set.includes(role)) return true;
   return set.includes('owner') && userId !== undefined && userId > 0 && userId === ownerId;
 }
 
-/** The change that a body makes of a record. */
 interface Change {
   readonly kind: 'create' | 'replace' | 'patch';
   readonly sender: Sender;
-  /** The owner of the record; of a new one, the sender. */
+  /** The record's owner; for a new one, the caller. */
   readonly ownerId: number | undefined;
-  /** Receives the pointer of a field that the sender may not set. */
+  /** Receives the pointers of fields that the caller may not set. */
   readonly refuse: (pointer: string) => void;
 }
 
 /**
- * Returns the values of an object after a change, in which fields that the sender may not set are
- * as they were. A value that is left out stays, except in a patch, which has been merged into
- * `next`: then it was removed. Null and absence are equal.
+ * Returns an object's values after a change, with fields that the caller may not set as they were.
+ * A missing value stays, except in a patch: that is already merged into `next`, so the value was
+ * removed. Null and absence are equal.
  */
 export function keepUnsettable(
   shape: Shape,
@@ -61,7 +59,7 @@ export function keepUnsettable(
       // The whole value stays, or is the default.
     } else if (field.kind === 'object' && hasSetters(field.fields)) {
       const [own, sent] = [was, value].map((one) => (isJsonObject(one) ? one : {}));
-      // A parent that is null, or was removed, has none of its members.
+      // A parent that is null or removed has no members.
       const how = isLeftOut || isJsonObject(value) ? change : { ...change, kind: 'patch' as const };
       const kept = keepUnsettable(field.fields, own ?? {}, sent ?? {}, how, pointer);
       if (isJsonObject(value) || (isLeftOut && kind === 'replace' && Object.keys(kept).length > 0))

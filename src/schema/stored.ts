@@ -5,11 +5,12 @@ import { hasType, findKind } from './kinds.ts';
 import { fieldValue, readableFields } from './record.ts';
 
 /**
- * Returns a parser of records from a file. For a record that does not fit `shape` or is not
- * sound, it returns the problem, worded to follow the record's name. It checks types and not
- * rules, which may have been different when the record was written, and fills in missing fields
- * that have a default. A field that was an additional member before it was declared has its value,
- * which is newer than what an earlier declaration of the field has left.
+ * Returns a parser of records from a file. For an invalid record, it returns the problem, worded to
+ * follow the record's name.
+ *
+ * It checks types but not rules, which may have changed since the record was written, and fills in
+ * defaults. A field that used to be an additional member gets that value, which is newer than what
+ * an earlier declaration of the field left.
  */
 export function storedRecordParser<S extends Shape>(
   shape: S,
@@ -22,7 +23,7 @@ export function storedRecordParser<S extends Shape>(
   const renamed = fields.flatMap(([name, { renamedFrom }]) =>
     renamedFrom === undefined ? [] : [[name, renamedFrom] as const],
   );
-  // The owner, which every record has, is not taken from what callers have sent.
+  // The owner, which every record has, is not taken from callers' input.
   const settable = fields.flatMap(([name, { readOnly, default: fallback, renamedFrom = name }]) =>
     readOnly && fallback === undefined ? [] : [name, renamedFrom],
   );
@@ -57,7 +58,7 @@ export function storedRecordParser<S extends Shape>(
   };
 }
 
-/** Returns a record with its additional members of these names next to its fields. */
+/** Moves additional members with these names to the record's fields. */
 function withDeclared<R extends JsonObject>(record: R, names: readonly string[]): R {
   const more = record[moreName];
   if (!isJsonObject(more) || !names.some((name) => Object.hasOwn(more, name))) return record;

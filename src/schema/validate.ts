@@ -12,20 +12,18 @@ import { required, unknownField, findViolations, type Placed } from './kinds.ts'
 import { fieldValue, isSameValue, toRepresentation } from './record.ts';
 import { hasSetters, keepUnsettable, type Sender } from './setters.ts';
 
-/** The rules of a body. */
 export interface BodyRules<S extends Shape> {
   readonly shape: S;
   /**
-   * Finds issues beyond the rules of the fields. `stored` is the current record, or an
-   * empty object for a new one.
+   * Finds issues beyond the rules of fields. `stored` is the current record, or an empty object for
+   * a new one.
    */
   readonly furtherIssues?: (sent: JsonObject, stored: object, sender: Sender) => readonly Issue[];
 }
 
 /**
- * The effect of a body: it creates a record, replaces the record `stored` (PUT), or is a
- * merge patch for it (PATCH, RFC 7396). Only the members of `stored` that the shape shows
- * are part of the resource.
+ * The effect of a body: it creates a record, replaces `stored` (PUT), or patches it (PATCH, RFC
+ * 7396). Only members of `stored` in the shape are part of the resource.
  */
 export interface Mode {
   readonly kind: 'create' | 'replace' | 'patch';
@@ -35,21 +33,19 @@ export interface Mode {
 export const creation: Mode = { kind: 'create', stored: {} };
 
 /**
- * A body that replaces (PUT) or patches (PATCH) a record. Its content is only available
- * through `against`, which validates it together with the stored record. That happens
- * inside the transaction, after the checks for 404 and 428: a read-only field is accepted
- * when it is sent as it is stored, and a patch is validated by its result.
+ * A body that replaces (PUT) or patches (PATCH) a record. Only `against` returns its content, after
+ * validating it with the stored record inside the transaction, once 404 and 428 are ruled out: a
+ * read-only field is accepted if it is unchanged, and a patch is validated by its result.
  */
 export interface Draft<T> {
   readonly kind: 'replace' | 'patch';
   /**
-   * Returns the writable fields after the change of `stored`.
+   * Returns the writable fields after the change to `stored`.
    * @throws CairnError `validation_failed` with every issue
    */
   readonly against: (stored: object) => T;
 }
 
-/** Returns the draft of a body. */
 export function draft<S extends Shape>(
   kind: 'replace' | 'patch',
   rules: BodyRules<S>,
@@ -59,7 +55,7 @@ export function draft<S extends Shape>(
   return { kind, against: (stored) => validateBody(rules, body, { kind, stored }, sender) };
 }
 
-/** Runs `work`, and changes the pointers of the issues that it throws. */
+/** Runs `work`, and changes the pointers of issues in its errors. */
 function pointing<T>(change: (pointer: string) => string, work: () => T): T {
   try {
     return work();
@@ -71,14 +67,13 @@ function pointing<T>(change: (pointer: string) => string, work: () => T): T {
   }
 }
 
-/** Bounds the work for a hostile body: nobody reads more issues. */
+/** Bounds the work for a hostile body. Nobody reads more issues. */
 export const isTooMany = (issues: readonly Issue[]): boolean => issues.length > limits.issuesMax;
 
 /**
- * Returns all writable fields of the resource that `body` results in: defaults are filled
- * in, a patch is merged, an absent optional field is left out, and -0 becomes 0. A value
- * that equals the stored one is not checked again, because its rule may be newer.
- * Further issues for a field that already has one are dropped.
+ * Returns all writable fields after the change that `body` makes. Defaults are filled in, a patch
+ * is merged, absent optional fields are left out, and -0 becomes 0. A value equal to the stored one
+ * is not checked again, because its rule may be newer. Each field gets at most one further issue.
  * @throws CairnError `validation_failed` with every issue
  */
 export function validateBody<S extends Shape>(
@@ -128,21 +123,20 @@ function validateMembers<S extends Shape>(
     ...further.filter(({ pointer }) => issues.every((issue) => issue.pointer !== pointer)),
   );
   if (issues.length > 0) throw validationFailed(issues);
-  // A field is missing or of another type only if there is an issue.
+  // Without issues, all fields are present and of their type.
   return value as Input<S>;
 }
 
-/** A body with what it is held against. */
 interface SentBody {
   readonly kind: Mode['kind'];
   readonly body: JsonObject;
-  /** The whole resource after the change: a patch is merged. */
+  /** The whole resource after the change, with a patch merged. */
   readonly document: JsonObject;
-  /** The stored record as callers see it; the defaults of a new one. */
+  /** The stored record as callers see it, or the defaults of a new one. */
   readonly stored: JsonObject;
 }
 
-/** Returns the value of a field after the change; `undefined` if it is absent or read-only. */
+/** Returns a field's value after the change; `undefined` if it is absent or read-only. */
 function nextValue(
   field: Field,
   name: string,
@@ -150,7 +144,7 @@ function nextValue(
   issues: Issue[],
 ): JsonValue | undefined {
   const before = member(stored, name);
-  // A write-only field is not part of the stored resource: null in a patch cannot remove it.
+  // A write-only field is not part of the stored resource, so null in a patch cannot remove it.
   const sent = member(field.writeOnly ? body : document, name);
   const isNewId = field.kind === 'id' && kind === 'create';
   if (field.readOnly && !isNewId) {
@@ -169,7 +163,7 @@ function nextValue(
   return withoutMinusZero(next);
 }
 
-/** Returns the members that no field declares, with issues for those that may not be there. */
+/** Returns the undeclared members, with issues for forbidden ones. */
 function additionalMembers(
   shape: Shape,
   { body, document }: SentBody,
@@ -177,7 +171,7 @@ function additionalMembers(
 ): [string, JsonValue][] {
   const hasMore = Object.hasOwn(shape, moreName);
   const others = hasMore ? document : body;
-  // The next start would take a member with the earlier name of a field for the field.
+  // The next start would read a member with a field's earlier name as the field.
   const formers = hasMore ? Object.values(shape).map(({ renamedFrom }) => renamedFrom) : [];
   const more: [string, JsonValue][] = [];
   for (const name in others) {
@@ -196,7 +190,7 @@ function report(issues: Issue[], name: string, violations: readonly Placed[]): v
     issues.push({ pointer: pointerTo(name) + place, code, detail });
 }
 
-/** Returns the values that fields have if nothing was written yet. */
+/** Returns the fields' values before anything is written. */
 export function collectDefaults(shape: Shape): JsonObject {
   const defaults: { [name: string]: JsonValue } = {};
   for (const name in shape) {
@@ -206,7 +200,7 @@ export function collectDefaults(shape: Shape): JsonObject {
   return defaults;
 }
 
-/** Applies a merge patch (RFC 7396), in which null is stored if the field is nullable. */
+/** Applies a merge patch (RFC 7396). Null is stored if the field is nullable. */
 function patched(fields: Shape, before: JsonValue, patch: JsonValue): JsonValue {
   const merged = mergePatch(before, patch);
   if (!isJsonObject(merged) || !isJsonObject(patch)) return merged;
@@ -222,7 +216,6 @@ function patched(fields: Shape, before: JsonValue, patch: JsonValue): JsonValue 
   return result;
 }
 
-/** Returns the error for a body with these issues. */
 export function validationFailed(issues: readonly Issue[]): CairnError {
   const fields =
     issues.length === 1
@@ -236,8 +229,8 @@ export function validationFailed(issues: readonly Issue[]): CairnError {
 
 /**
  * Validates each element of an array body.
- * @throws CairnError `validation_failed` with the issues of all elements; also for what is
- *   no array, an empty one, and one of more elements than `limits.elementsMax`
+ * @throws CairnError `validation_failed` with the issues of all elements; also unless this is an
+ *   array of 1 to `limits.elementsMax` elements
  */
 export function validateElements<T>(body: JsonValue, validate: (element: JsonValue) => T): T[] {
   if (!Array.isArray(body)) {
@@ -264,14 +257,11 @@ export function validateElements<T>(body: JsonValue, validate: (element: JsonVal
   return values;
 }
 
-/**
- * Runs `work` for one element of an array body, and adds its index to the pointers of
- * issues.
- */
+/** Runs `work` for one element of an array body, and adds its index to the pointers of issues. */
 export const atElement = <T>(index: number, work: () => T): T =>
   pointing((pointer) => `/${index}${pointer}`, work);
 
-/** Returns a value with 0 for each -0, as JSON has it after a start. Values without it are not copied. */
+/** Replaces each -0 by 0, which it would be after a restart. Values without it are not copied. */
 function withoutMinusZero(value: JsonValue): JsonValue {
   if (!hasMinusZero(value)) return value;
   if (Array.isArray(value)) return value.map(withoutMinusZero);
