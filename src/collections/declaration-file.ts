@@ -8,19 +8,19 @@ import type { Served } from './served.ts';
 /**
  * Declarations of collections as data:
  *
- *   { "items": false, "roles": ["editor"],
- *     "collections": [{
- *       "name": "books", "singular": "book", "timestamps": true,
- *       "fields": {
- *         "title": { "kind": "text", "min": 1, "max": 200 },
- *         "pages": { "kind": "integer", "min": 1, "optional": true },
- *         "state": { "kind": "choice", "values": ["new", "read"], "default": "new" } },
- *       "access": { "list": "public", "read": "public", "create": "editor" } }] }
+ *     { "items": false, "roles": ["editor"],
+ *       "collections": [{
+ *         "name": "books", "singular": "book", "timestamps": true,
+ *         "fields": {
+ *           "title": { "kind": "text", "min": 1, "max": 200 },
+ *           "pages": { "kind": "integer", "min": 1, "optional": true },
+ *           "state": { "kind": "choice", "values": ["new", "read"], "default": "new" } },
+ *         "access": { "list": "public", "read": "public", "create": "editor" } }] }
  */
 export interface Declarations {
-  /** True if the collection `items` exists, which is the default. */
+  /** True, the default, if the collection `items` exists. */
   readonly items: boolean;
-  /** True if there are users, sessions and tokens, which is the default. */
+  /** True, the default, if there are users, sessions and tokens. */
   readonly users: boolean;
   /** The roles of users in addition to `admin` and `member`. */
   readonly roles: readonly string[];
@@ -36,8 +36,8 @@ const fileShape: Shape = {
 };
 
 /**
- * Parses a file of declarations. `taken`: names that collections cannot have, and those of a
- * server without users.
+ * Parses a file of declarations. `taken`: names that collections cannot have, and those on a server
+ * without users.
  * @throws DeclarationError with all mistakes
  */
 export function parseDeclarations(
@@ -51,7 +51,7 @@ export function parseDeclarations(
   mistakes.push(...roleMistakes(written, '/roles'));
   if (!Array.isArray(all)) mistakes.push(['/collections', 'must be an array']);
   const known = Array.isArray(written) ? written.map(String) : [];
-  // The file has these members if the check finds no mistake, and so has each collection.
+  // The checks found no mistake, so the file and each collection have these members.
   const file = Object(json) as Served<CollectionDefinition>;
   const sound = new Map<string, CollectionDefinition>();
   const names: string[] = [];

@@ -11,21 +11,21 @@ import {
 } from '../schema/field.ts';
 
 /**
- * The access of each operation. A record is changed and removed by callers who may read it; lists,
- * embedded arrays and the change feed show what `list` and `read` allow.
+ * The access rule of each operation. Changing and removing a record also requires `read`. Lists,
+ * embedded arrays and the change feed show what `list` and `read` both allow.
  */
 export interface CollectionAccess {
   readonly list: Cell;
   /** Without words that depend on a record. */
   readonly create: Cell;
   readonly read: Cell;
-  /** Decided on the record as it is before the change. */
+  /** Decided on the record before the change. */
   readonly replace: Cell;
   readonly patch: Cell;
   readonly remove: Cell;
 }
 
-/** The words of access that every cell takes. `self` is left out: it is only for users. */
+/** The words that every rule accepts. `self` is only for users. */
 export const anyAccess: readonly string[] = [
   'public',
   'optional',
@@ -37,67 +37,67 @@ export const anyAccess: readonly string[] = [
 
 /** How the page shows a collection. Nothing else reads these members. */
 export interface CollectionHints {
-  /** The name of a record, such as `{quantity} × {productId}`. A brace is written `{{`. */
+  /** A record's name, such as `{quantity} × {productId}`. `{{` stands for a brace. */
   readonly display?: string | undefined;
   /** The heading under which the collection is listed. */
   readonly group?: string | undefined;
-  /** True to leave the collection out of lists of collections. This is not a rule of access. */
+  /** True to leave the collection out of lists of collections. This is not an access rule. */
   readonly hidden?: boolean | undefined;
 }
 
 /**
- * A collection as data. Routes, validation, storage and the OpenAPI document are derived
- * from it.
+ * A collection as data, from which routes, validation, storage and the OpenAPI document are
+ * derived.
  */
 export interface CollectionDeclaration extends CollectionHints {
-  /** The plural, as in the path `/<name>`: letters of either case, digits, `_` and `-`. */
+  /** The plural, as in the path `/<name>`: ASCII letters, digits, `_` and `-`. */
   readonly name: string;
-  /** The name of one record, for operation ids and messages. Absent: it follows from the name. */
+  /** The name of one record, for operation ids and messages. Default: derived from the name. */
   readonly singular?: string;
   /** All fields of a record, in the order in which they are shown. */
   readonly fields: Shape;
   readonly access: CollectionAccess;
   /** True if the server maintains `createdAt` and `updatedAt`, the last two fields. */
   readonly timestamps: boolean;
-  /** `remove`: records are removed with the user who owns them. Absent: they are kept. */
+  /** `remove`: records are removed with their owner. If absent, they are kept. */
   readonly ownerRemoved?: 'remove';
-  /** True for a resource of its own: one value at the path `/<name>`, which has no id. */
+  /** True for a single resource: one value at the path `/<name>`, without an id. */
   readonly isSingle?: true;
   /** True for `items`: its fields never change, and the dashboard shows its records. */
   readonly isBuiltIn?: true;
 }
 
-/** A definition as `defineCollection` takes it, and as a file of declarations has it. */
+/** A definition for `defineCollection`, or from a file of declarations. */
 export interface CollectionDefinition extends Pick<CollectionDeclaration, 'name'>, CollectionHints {
   /**
-   * True if it is one value for the whole server, instead of a collection. Users can read it by default,
-   * and administrators replace and patch it.
+   * True for one value for the whole server instead of a collection. By default, users read it, and
+   * administrators replace and patch it.
    */
   readonly single?: boolean | undefined;
   /** The field of a single resource that is not an object with `fields`. */
   readonly value?: Field | undefined;
-  /** Absent: it follows from the name. */
+  /** Default: derived from the name. */
   readonly singular?: string | undefined;
-  /** The kind of ids. By default the server makes them: integers from 1 on. */
+  /** The kind of ids. By default the server generates them: integers from 1. */
   readonly id?: IdDefinition | undefined;
   /** The fields after `id`. Absent only with `value`. */
   readonly fields?: Shape | undefined;
-  /** By default users can list, create and read, and owners can change and remove. */
+  /** By default, users list, create and read; owners change and remove. */
   readonly access?: Partial<CollectionAccess> | undefined;
   readonly timestamps?: boolean | undefined;
-  /** The effect of removing the user who owns a record: `keep` by default. */
+  /** What happens to a record when its owner is removed. Default: `keep`. */
   readonly ownerRemoved?: 'keep' | 'remove' | undefined;
-  /** True if records may have further members, each of which is like a `json` field. */
+  /** True if records may have additional members, each like a `json` field. */
   readonly additional?: boolean | undefined;
 }
 
-/** The ids of a collection. Callers may always give texts, and integers if they are `given`. */
+/** The ids of a collection. Callers may always choose texts, and integers if they are `given`. */
 export interface IdDefinition {
   readonly kind: IdKind;
   readonly given?: boolean | undefined;
 }
 
-/** Returns the declaration of a definition that was checked, which has the definition, too. */
+/** Returns the declaration of a checked definition, which it also contains. */
 export function declare(definition: CollectionDefinition): CollectionDeclaration {
   const { name, singular, id, access, timestamps = false, additional = false } = definition;
   const { display, group, hidden } = definition;
@@ -120,11 +120,11 @@ export function declare(definition: CollectionDefinition): CollectionDeclaration
     ...(group !== undefined && { group }),
     ...(hidden && { hidden }),
   };
-  // Not shown, because it says the same once more.
+  // Not enumerable, because it repeats the rest.
   return Object.defineProperty(declaration, 'definition', { value: definition });
 }
 
-/** Returns the access of a single resource. Who may read it may follow its changes. */
+/** Returns the access rules of a single resource. Reading includes following its changes. */
 function accessOfSingle({
   read = 'user',
   replace = 'admin',
@@ -133,7 +133,7 @@ function accessOfSingle({
   return { list: read, create: 'admin', read, replace, patch, remove: 'admin' };
 }
 
-/** Returns the access with cells of one word as that word, and who is shown lists. */
+/** Reduces lists of one word to that word, and limits `list`. */
 const simplifyAccess = (access: CollectionAccess): CollectionAccess => ({
   list: simplifyCell(listCell(access)),
   create: simplifyCell(access.create),
@@ -167,10 +167,7 @@ export const standardAccess: CollectionAccess = {
   remove: 'owner',
 };
 
-/**
- * A record written before its collection had timestamps shows the start of the Unix
- * epoch.
- */
+/** A record from before its collection had timestamps shows the start of the Unix epoch. */
 const serverTime = (description: string): Field => ({
   kind: 'timestamp',
   readOnly: true,
@@ -183,8 +180,8 @@ export const timestampFields = {
 };
 
 /**
- * Returns the timestamps of a record that is written now, in milliseconds; none where its
- * collection has none. `createdAt` is absent for a new record.
+ * Returns the timestamps of a record written now, in milliseconds, if its collection has any.
+ * `createdAt` is absent for a new record.
  */
 export function makeTimes(
   { timestamps }: CollectionDeclaration,
@@ -201,7 +198,6 @@ export function capitalized(name: string): string {
   return name.replaceAll(/(?:^|-)([A-Za-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** Identifies the shape of records. */
 export function makeShapeTag(fields: Shape): string {
   const shape = Object.entries(fields).map(([name, { kind, default: fallback }]) => [
     name,

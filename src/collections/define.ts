@@ -27,11 +27,10 @@ import './indexed-reader.ts';
 import { items as itemsCollection } from './items.ts';
 import type { Served } from './served.ts';
 
-/** The checks of collections, which are loaded only if somebody declares some. */
+/** The checks of collections, loaded only if a program or file declares some. */
 
 /**
- * Declares a collection with the paths `/<name>` and `/<name>/{id}`, as `items` is
- * declared.
+ * Declares a collection with the paths `/<name>` and `/<name>/{id}`, like `items`.
  * @throws DeclarationError with all mistakes
  */
 export function defineCollection<const D extends CollectionDefinition>(
@@ -45,7 +44,7 @@ export function defineCollection<const D extends CollectionDefinition>(
   return declare(definition) as DefinedCollection<D>;
 }
 
-/** A declared collection, with its definition, from which the types of its records follow. */
+/** A declaration with its definition, from which the types of its records follow. */
 export interface DefinedCollection<
   D extends CollectionDefinition = CollectionDefinition,
 > extends CollectionDeclaration {
@@ -53,7 +52,7 @@ export interface DefinedCollection<
   readonly definition: D;
 }
 
-/** Declarations that break a rule. The message has all mistakes, each with its place. */
+/** Invalid declarations. The message lists all mistakes with their places. */
 export class DeclarationError extends InvariantError {
   constructor(subject: string, mistakes: readonly string[]) {
     const [first, ...others] = mistakes;
@@ -63,13 +62,12 @@ export class DeclarationError extends InvariantError {
   }
 }
 
-/** @throws DeclarationError with all mistakes, if there are any. `subject` begins the message. */
+/** @throws DeclarationError with all mistakes, if any. `subject` begins the message. */
 export function refuseMistakes(subject: string, mistakes: readonly Mistake[]): void {
   const lines = mistakes.map(([pointer, problem]) => `${pointer || 'the document'} ${problem}`);
   if (lines.length > 0) throw new DeclarationError(subject, lines);
 }
 
-/** Returns the mistakes of the roles that an installation adds. */
 export function roleMistakes(roles: JsonValue, at: string): Mistake[] {
   if (!Array.isArray(roles)) return [[at, 'must be an array of roles']];
   const rule = 'must be 1 to 40 lower-case letters, digits and "-" that are not an access word';
@@ -100,8 +98,8 @@ const idShape: Shape = {
 };
 
 /**
- * Returns the mistakes of a collection, or of a single resource. `roles` are those that are declared.
- * Absent: they are not known yet, and any name can be one.
+ * Finds mistakes of a collection or single resource. Without `roles`, the declared ones are unknown
+ * and any name is accepted.
  */
 export function collectionMistakes(
   value: JsonValue | undefined,
@@ -129,11 +127,11 @@ export function collectionMistakes(
   }
   if (typeof display === 'string') mistakes.push(...displayMistakes(value, `${at}/display`));
   if (mistakes.length > 0) return mistakes;
-  // The definition has its members, since there is no mistake.
+  // No mistake was found, so the definition has its members.
   return setterMistakes(value as unknown as CollectionDefinition, at, roles);
 }
 
-/** Returns the names of the fields in a `display`; `undefined` if a brace is not closed. */
+/** Returns the field names in a `display`; `undefined` if a brace is not closed. */
 function displayedFields(display: string): string[] | undefined {
   const names = Array.from(display.matchAll(displayPart), ([, name]) => name);
   const rest = display.replaceAll(displayPart, '');
@@ -141,7 +139,7 @@ function displayedFields(display: string): string[] | undefined {
 }
 const displayPart = /\{\{|\{([^{}]+)\}/g;
 
-/** Returns the mistakes of the name of a record: its braces name fields. */
+/** Finds mistakes in `display`, whose braces must name fields. */
 function displayMistakes({ fields, timestamps, display }: JsonObject, at: string): Mistake[] {
   const own = isJsonObject(fields) ? Object.keys(fields) : [];
   const known = ['id', ...own, ...(timestamps === true ? Object.keys(timestampFields) : [])];
@@ -152,7 +150,6 @@ function displayMistakes({ fields, timestamps, display }: JsonObject, at: string
     .map((name) => [at, `must name fields in braces, not "${name}"${didYouMean(name, known)}`]);
 }
 
-/** Returns the mistakes of the access of a collection. */
 function accessMistakes(
   { access, fields, single }: JsonObject,
   at: string,
@@ -183,14 +180,13 @@ function accessMistakes(
   return mistakes;
 }
 
-/** Returns to what a field refers, or the elements of a list; `undefined` if they do not. */
+/** Returns the target of a reference, or of a list of them; `undefined` for other fields. */
 function findTarget(field: JsonValue | undefined): JsonValue | undefined {
   if (!isJsonObject(field)) return undefined;
   if (field['kind'] === 'list') return findTarget(field['of']);
   return field['kind'] === 'reference' ? field['to'] : undefined;
 }
 
-/** Returns the mistakes of a word of access, or of a list of words. */
 function cellMistakes(
   cell: JsonValue,
   at: string,
@@ -213,7 +209,7 @@ function cellMistakes(
   });
 }
 
-/** Returns mistakes about who may set fields. All who may create a record can leave the others out. */
+/** Finds mistakes in `set`: everyone who may create records can leave the other fields out. */
 function setterMistakes(
   { fields = {}, value, single, access = {} }: CollectionDefinition,
   at: string,
@@ -251,9 +247,9 @@ function setterMistakes(
   return mistakes;
 }
 
-/** Singulars with schemas or operations that are already in the OpenAPI document. */
+/** Singulars whose schemas or operations are already in the OpenAPI document. */
 const reservedSingulars = ['health', 'status', 'minute', 'issue', 'problem'];
-/** Singulars that a server with users has taken. */
+/** More such singulars on a server with users. */
 const accountSingulars = [
   'user',
   'userName',
@@ -269,24 +265,23 @@ const accountSingulars = [
   'dashboard',
   'counts',
 ];
-/** Names of schemas derived from other collections, by how they start and end. */
+/** The beginnings and endings of schemas derived from other collections. */
 export const derivedStart = /^(?:new|many)[A-Z]/;
 const derivedEnd = /[a-z0-9](?:Replacement|Patch|WithEmbedded)$/;
 const reservedFields = ['id', 'revision', 'ownerId'];
 
-/** True if the API uses a singular for something else, on a server with or without users. */
+/** True if the API uses a singular for something else, with or without users. */
 export function isReserved(singular: string, hasUsers: boolean): boolean {
   const reserved = hasUsers ? [...reservedSingulars, ...accountSingulars] : reservedSingulars;
   return reserved.includes(singular) || derivedStart.test(singular) || derivedEnd.test(singular);
 }
 
-/** Returns the required ending of a field's name. The rest names what is embedded. */
+/** Returns the required ending of a field's name. The rest names the embedded member. */
 function requiredEnding(field: JsonValue): string {
   if (findTarget(field) === undefined) return '';
   return isJsonObject(field) && field['kind'] === 'list' ? 'Ids' : 'Id';
 }
 
-/** Returns the mistakes of the fields of a collection, or of a single resource. */
 function fieldsMistakes({ fields, timestamps, single }: JsonObject, above: string): Mistake[] {
   const at = `${above}/fields`;
   if (!isJsonObject(fields)) return [[at, 'must be an object that names the fields']];
@@ -318,9 +313,8 @@ function fieldsMistakes({ fields, timestamps, single }: JsonObject, above: strin
 }
 
 /**
- * Returns what is wrong with collections that are served together. `sound` has those without
- * mistakes of their own, by their places in the file, `names` all others. `taken`: names that they
- * cannot have.
+ * Finds mistakes of collections that are served together. `sound` has the valid ones by their place
+ * in the file, `names` the others. `taken`: names that they cannot have.
  */
 export function servedMistakes(
   sound: ReadonlyMap<string, CollectionDefinition>,

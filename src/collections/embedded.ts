@@ -1,17 +1,16 @@
-/** Writes records together with those that a request embeds in them. */
+/** Writes records with embedded ones. */
 import type { Write } from '../schema/record.ts';
 import type { StoredRecord } from '../store/store.ts';
 
-/** A member that is added to records. */
 export interface EmbeddedMember {
   readonly member: string;
   readonly isOne: boolean;
-  /** Finds the records to embed in one; `undefined` leaves the member out. */
+  /** Finds the records to embed; `undefined` leaves the member out. */
   find(record: StoredRecord): readonly StoredRecord[] | undefined;
   readonly writeOne: Write;
 }
 
-/** Returns the writer of records that `write` writes, with what is embedded at that moment. */
+/** Returns a writer that extends `write` with what is embedded at that moment. */
 export function embeddingWriter(write: Write, members: readonly EmbeddedMember[]) {
   return function* writeWithEmbedded(record: StoredRecord): Generator<string, void> {
     const own = write(record);

@@ -10,15 +10,15 @@ import type { AnyTable } from '../store/memory/table.ts';
 import type { CollectionDeclaration } from './declaration.ts';
 import type { Registry } from './registry.ts';
 
-/** Records as a file or a table has them, held to the rules of their declaration. */
+/** Records from a file or table, checked against their declaration. */
 
-/** A record as it will be stored, apart from its owner. */
+/** A record to store, without its owner. */
 export interface NewRecord {
   readonly id: RecordId | undefined;
   readonly fields: { readonly [name: string]: Value };
 }
 
-/** Mistakes of a file, grouped by cause, with how often each occurs and its first places. */
+/** Mistakes of a file, grouped by cause, with their number and first places. */
 export class Mistakes {
   readonly #places = new Map<string, { count: number; readonly first: string[] }>();
 
@@ -42,8 +42,8 @@ export class Mistakes {
 }
 
 /**
- * Returns what of the stored records an import would refuse by the rules of their fields, a line for
- * each cause: a declaration that became tighter holds for what is written next.
+ * Returns the problems for which an import would refuse stored records, a line per cause. A
+ * stricter declaration only applies to later writes.
  */
 export function brokenRules(
   registry: Registry,
@@ -62,7 +62,7 @@ export function brokenRules(
   return mistakes.lines;
 }
 
-/** Adds the issues that `validate` finds in a record of a collection, as `describe` words them. */
+/** Adds the issues that `validate` finds in a record, worded by `describe`. */
 export function addIssues(
   mistakes: Mistakes,
   name: string,
@@ -87,8 +87,8 @@ export function issue(pointer: string, detail: string): CairnError {
 }
 
 /**
- * Returns a record of a file, or the value of a single resource, as it is stored. A null is an absent
- * value, unless null is a value.
+ * Returns a record of a file, or the value of a single resource, in stored form. Unless the field
+ * is nullable, null means absent.
  * @throws CairnError `validation_failed` with all issues
  */
 export function toNewRecord(

@@ -9,37 +9,33 @@ import { estimateSize } from '../store/memory/size.ts';
 import type { Collection, Store, StoredRecord, Transaction, Unstored } from '../store/store.ts';
 
 /**
- * A request that may be repeated, because it has a key
- * (draft-ietf-httpapi-idempotency-key-header).
+ * A request that may be repeated, because it has a key (draft-ietf-httpapi-idempotency-key-header).
  */
 export interface KeyedRequest {
-  /** The key of the caller's share. Each caller has its own idempotency keys. */
+  /** The key of the caller's share. Each caller has separate idempotency keys. */
   readonly caller: string;
-  /** The `Idempotency-Key`. */
   readonly key: string;
-  /** The method and the path. */
   readonly line: string;
-  /** The body as it was sent. */
+  /** The body as sent. */
   readonly body: Buffer;
 }
 
 const keptFields = {
   caller: { kind: 'text' },
-  /** Hash of the caller and the key. Replies are found by it. */
+  /** The hash of caller and key, which identifies the response. */
   lookupHash: { kind: 'text' },
-  /** The key of the ring with which 0.3 made `digest`. Later editions have none. */
+  /** The id of the key with which 0.3 made `digest`. Later versions have none. */
   keyId: { kind: 'text', optional: true },
-  /** SHA-256 of method, path and body. Editions before 0.3 have none. */
+  /** SHA-256 of method, path and body. Versions before 0.3 have none. */
   digest: { kind: 'text', default: '' },
   status: { kind: 'integer', default: 0 },
-  /** The fields of the reply: names and values in turn. */
+  /** The headers: names and values in turn. */
   fields: { kind: 'list', of: { kind: 'text' }, default: [] },
   body: { kind: 'text', default: '' },
   /** Milliseconds since the epoch. */
   createdAt: { kind: 'integer' },
 } as const satisfies Shape;
 
-/** What is kept of a request: its reply, as it was sent. */
 type KeptReply = StoredRecord & Input<typeof keptFields>;
 
 interface IdempotencyOptions {
@@ -48,20 +44,20 @@ interface IdempotencyOptions {
 }
 
 /**
- * Replies to requests with an `Idempotency-Key`. A reply is found, compared and kept in the
- * transaction that writes the records of its request. So the records are created once, even after a
+ * Stores responses to requests with an `Idempotency-Key`. A response is found, compared and kept in
+ * the transaction that writes the request's records. So the records are created once, even after a
  * crash, and by any process.
  */
 export class IdempotencyKeys {
   readonly #clock: Clock;
   readonly #kept: Collection<KeptReply>;
-  /** The most that all kept replies may take: most of the memory is for other records. */
+  /** The most that all kept responses may take. Most of the memory is for other records. */
   readonly #bytesMax: number;
-  /** The size of the published replies: of all, and of each caller. */
+  /** The size of the published responses, in total and per caller. */
   #bytes = 0;
   readonly #bytesOf = new Map<string, number>();
 
-  /** Registers the collection of replies with a store that has not started. */
+  /** Registers the collection of responses with a store that has not started. */
   constructor({ store, clock }: IdempotencyOptions) {
     this.#clock = clock;
     const share = store.memoryMaxBytes * limits.keptMemoryShareMax;
@@ -87,14 +83,14 @@ export class IdempotencyKeys {
     else this.#bytesOf.delete(caller);
   }
 
-  /** Returns the published reply to a request, if there is one. @throws CairnError `key_reused` */
+  /** Returns the published response to a request, if any. @throws CairnError `key_reused` */
   replay(request: KeyedRequest): Reply | undefined {
     return this.#repeat(this.#kept.find('lookup', hashLookupKey(request)), request);
   }
 
   /**
-   * Returns the reply that is kept for a request, or makes one and keeps it.
-   * @throws CairnError `key_reused`; what `make` throws
+   * Returns the response kept for a request, or makes and keeps one.
+   * @throws CairnError `key_reused`; whatever `make` throws
    */
   once(tx: Transaction, request: KeyedRequest, make: () => Reply): Reply {
     const records = tx.of(this.#kept);
@@ -113,10 +109,10 @@ export class IdempotencyKeys {
     return reply;
   }
 
-  /** Returns the reply to a request that is a repetition. @throws CairnError `key_reused` */
+  /** @throws CairnError `key_reused` */
   #repeat(kept: KeptReply | undefined, request: KeyedRequest): Reply | undefined {
     if (kept === undefined) return undefined;
-    // 0.3 kept a MAC of another form, and editions before it nothing to compare with.
+    // 0.3 kept a MAC of another form, and earlier versions kept nothing to compare with.
     const isEarlier = kept.keyId !== undefined || kept.digest === '';
     // At any age: a clock that was set forward must not create anything twice.
     if (!isEarlier && kept.digest === hashRequest(request)) return toReply(kept);
@@ -127,8 +123,8 @@ export class IdempotencyKeys {
   }
 
   /**
-   * Makes room for a reply, and returns true if there is enough. The oldest of all goes if it has
-   * expired; then the oldest ones of the caller with the most bytes, so that nobody can use up the
+   * Makes room for a response, and returns true if it succeeds. Removes the oldest of all if it has
+   * expired, then the oldest ones of the caller with the most bytes, so that nobody can use up the
    * room of others.
    */
   #makeRoom(tx: Transaction, added: Unstored<KeptReply>): boolean {
@@ -162,7 +158,7 @@ export class IdempotencyKeys {
   }
 }
 
-/** The line end parts the two: no method or path has one. */
+/** A line feed separates the two, because no method or path contains one. */
 const hashRequest = ({ line, body }: KeyedRequest): string =>
   createHash('sha256').update(`${line}\n`).update(body).digest('base64url');
 

@@ -5,8 +5,8 @@ import { decidingNames, isNamed, type AccessRules, type Permission } from './per
 import { addIndexedReader, Reader, type Readable } from './reader.ts';
 
 /**
- * The records that name a caller, as owner or in fields: indexes find them. It is loaded with the
- * checks of declarations, since only a declared collection has such rules of access.
+ * Finds the records that name a caller, as owner or in fields, by indexes. Loaded with the checks
+ * of declarations, since only declared collections have such access rules.
  */
 class IndexedReader extends Reader {
   readonly #access: AccessRules;
@@ -21,8 +21,8 @@ class IndexedReader extends Reader {
   }
 
   /**
-   * The records that refer to this id by `field`, by ascending id: the first that are seen. The
-   * shorter index finds them, so other users' records do not slow it down.
+   * The first visible records whose `field` refers to this id, by ascending id. The shorter index
+   * finds them, so other users' records do not slow it down.
    */
   override members(field: string, id: RecordId, most: number): StoredRecord[] {
     const { test } = this;
@@ -36,7 +36,7 @@ class IndexedReader extends Reader {
     return inOrder(all).slice(0, most);
   }
 
-  /** The records that are seen, by ascending id, if indexes have at most `most` of them. */
+  /** The visible records by ascending id, if indexes have at most `most` of them. */
   override found(most: number): StoredRecord[] | undefined {
     if (this.test === undefined || this.#countAtMost > most) return undefined;
     const all = this.#indexes.flatMap((name) => this.records.members(name, this.#userId));
@@ -44,8 +44,8 @@ class IndexedReader extends Reader {
   }
 
   /**
-   * The first records that are seen from an id on, up or down, by ascending id; `undefined` if it
-   * takes more than one group of indexes.
+   * The first visible records from an id on, up or down, by ascending id; `undefined` if that takes
+   * more than one group of indexes.
    */
   override foundFrom(place: From, most: number): StoredRecord[] | undefined {
     if (this.test === undefined || this.#names.length > 1) return undefined;
@@ -57,22 +57,22 @@ class IndexedReader extends Reader {
   }
 
   /**
-   * True if records of a block may be seen: so a list passes over other users' records, wherever in
-   * an order its own lie.
+   * True if a block may have visible records. A list thus skips other users' records, wherever its
+   * own are in an order.
    */
   override mayBeIn(block: readonly StoredRecord[]): boolean {
     if (this.test === undefined) return true;
     return mayName(block, this.#userId, () => decidingNames(this.#access));
   }
 
-  /** The number of records that the indexes have, some of which the caller may see. */
+  /** The number of records in the indexes, including some that are not visible. */
   get #countAtMost(): number {
     let count = 0;
     for (const name of this.#indexes) count += this.records.countAtMost(name, this.#userId);
     return count;
   }
 
-  /** The indexes that find them: of the rule of lists, which is seldom the wider one. */
+  /** The indexes of the rule for lists, which is rarely the wider one. */
   get #indexes(): readonly string[] {
     return this.#names.at(-1) ?? [];
   }

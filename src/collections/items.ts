@@ -1,6 +1,6 @@
 import { declare, type CollectionDeclaration } from './declaration.ts';
 
-/** Things with a price. The installation chooses its unit. */
+/** Things with a price, in a unit that the installation chooses. */
 export const items: CollectionDeclaration = {
   ...declare({
     name: 'items',

@@ -1,7 +1,7 @@
 import { fieldValue } from '../schema/record.ts';
 import type { StoredRecord } from '../store/store.ts';
 
-/** The users that a block names, by their ids. If there are many, several share a place. */
+/** The ids of users that a block names. If there are many, several share a bit. */
 const usersIn = new WeakMap<readonly StoredRecord[], Uint8Array>();
 const usersBits = 4096;
 const locate = (userId: number): readonly [byte: number, bit: number] => [
@@ -10,8 +10,8 @@ const locate = (userId: number): readonly [byte: number, bit: number] => [
 ];
 
 /**
- * True if records of a block may name a user, or another one with the same place. What was found of
- * a block is remembered, since no block is ever changed. `namesOf` returns the names of the values.
+ * True if a block may have records that name a user, or another one with the same bit. The result
+ * is cached, because blocks never change. `namesOf` returns the names of the values.
  */
 export function mayName(
   block: readonly StoredRecord[],

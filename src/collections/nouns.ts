@@ -3,14 +3,13 @@ import { derivedStart, isReserved } from './define.ts';
 import type { Served } from './served.ts';
 
 /**
- * Singular forms of English nouns, for the names of operations and schemas and for references such
- * as `movieId`. They agree with json-server (0.17), oddities included, because its files name their
- * references in this way: `bases` is `base`, but `basis` is `basi`.
+ * Singular forms of English nouns, for operations, schemas and references such as `movieId`. They
+ * agree with json-server (0.17), including its oddities (`bases` → `base`, but `basis` → `basi`),
+ * because its files name references this way.
  */
 
 /**
- * Returns the singular of a noun, in the letter case of the noun. A noun that is singular already
- * stays as it is.
+ * Returns the singular of a noun in the same letter case. A singular noun stays as it is.
  *
  * @example
  *     singularize('movies') // 'movie'
@@ -27,8 +26,8 @@ export function singularize(noun: string): string {
 }
 
 /**
- * Returns the names that a reference to a record of a collection may have, json-server's first: for
- * `Posts` it is `PostId`, then `postId`.
+ * Returns the names that a reference to a collection may have, json-server's first: `PostId`, then
+ * `postId` for `Posts`.
  */
 export function referenceNames(collection: string): readonly string[] {
   // json-server's `cooky` and `lense` are not what people call a cookie and a lens.
@@ -37,7 +36,7 @@ export function referenceNames(collection: string): readonly string[] {
   return [...new Set(nouns)].map((noun) => `${noun}Id`);
 }
 
-/** Returns collections that are served together, each with a singular. */
+/** Adds a singular to each of the collections that are served together. */
 export function addSingulars({ items: hasItems = true, users = true, collections = [] }: Served) {
   const taken = new Set(collections.map(({ singular }) => singular));
   if (hasItems) taken.add('item');
@@ -51,10 +50,9 @@ export function addSingulars({ items: hasItems = true, users = true, collections
   });
 }
 
-/** Returns a name as a word of letters and digits. */
 const toWord = (name: string): string => camelCase(name).replace(/^\d*$|^(?=\d)/, 'entry$&');
 
-/** Returns a name as one word that begins with a small letter: `blog_posts` is `blogPosts`. */
+/** Returns a name as one word with a small first letter: `blog_posts` is `blogPosts`. */
 export const camelCase = (name: string): string =>
   name
     .replaceAll(/[_-]+(\w?)/g, (_, letter: string) => letter.toUpperCase())
@@ -74,12 +72,12 @@ function toSingular(noun: string): string {
   return noun;
 }
 
-/** Returns the last word of a stem: in `apple-p` it is `p`. */
+/** Returns the last word of a stem, such as `p` of `apple-p`. */
 const wholeStem = (stem: string): string => stem.slice(stem.lastIndexOf('-') + 1);
 
 const words = (text: string): string[] => text.split(/\s+/);
 
-/** Nouns with one form, or with a plural that is seldom used. */
+/** Nouns with one form, or with a rare plural. */
 const unchanging = new Set(
   words(`advice agenda aid aircraft alcohol ammo analytics anime athletics audio bison blood butter
     cash chassis chess clothing corps debris diabetes energy equipment expertise firmware gallows
@@ -89,7 +87,7 @@ const unchanging = new Set(
 );
 const unchangingEndings = /(?:[^aeiou]ese|deer|fish|measles|o[iu]s|pox|sheep)$/;
 
-/** Plurals that follow no rule below. */
+/** Plurals that do not follow the rules below. */
 const irregulars = new Map([
   ['axes', 'axe'],
   ['carves', 'carve'],
@@ -116,8 +114,8 @@ const irregulars = new Map([
 ]);
 
 /**
- * The replacement of an ending. With stems, only after one of them; `^` means that the stem is the whole
- * beginning of the word. The first row that fits decides.
+ * Replacements of endings, the first match first. With stems, only after one of them; `^` requires
+ * the stem to be the whole beginning of the word.
  */
 const endings: readonly (readonly [plural: string, singular: string, stems?: string])[] = [
   ['men', 'man'],

@@ -3,33 +3,28 @@ import { fieldValue } from '../schema/record.ts';
 import type { CollectionAccess } from './declaration.ts';
 
 /**
- * What a caller may do with the records of a collection: the one place that decides it. HTTP, lists,
- * references, embedding, the feed and programs ask here.
+ * Decides what a caller may do with a collection's records, for HTTP, lists, references, embedding,
+ * the feed and programs.
  */
 
-/** The operations on records that exist. `list` stands for all ways to find several of them. */
+/** The operations on existing records. `list` stands for all ways to find several. */
 export type RecordOperation = 'list' | 'read' | 'replace' | 'patch' | 'remove';
 
-/** The rules of access of a collection, or those of its rules that reading takes. */
+/** The access rules of a collection, or only those for reading. */
 export type AccessRules = Pick<CollectionAccess, 'list' | 'read'> & Partial<CollectionAccess>;
 
-/** The permission of a caller for one operation. */
 export interface Permission {
-  /** True if the rule of the operation refuses the caller. */
+  /** True if the operation's rule refuses the caller. */
   readonly isRefused: boolean;
-  /** True if the caller may do it to a record. Absent: to all. */
+  /** True if the caller may do it to a record. If absent, to all. */
   readonly test?: (record: object) => boolean;
-  /**
-   * The values by which records decide, each of which has an index: in each group, one must name the
-   * caller.
-   */
+  /** The indexed values by which records decide: in each group, one must name the caller. */
   readonly names: readonly (readonly string[])[];
 }
 
 const everything: Permission = { isRefused: false, names: [] };
 const nothing: Permission = { isRefused: false, test: () => false, names: [[]] };
 
-/** Returns what a caller may do with the records of a collection. */
 export function findPermission(
   access: AccessRules,
   principal: Principal,
@@ -44,12 +39,11 @@ export function findPermission(
   return { isRefused: false, names, test: testBy(names, principal.userId ?? 0) };
 }
 
-/** True if a permission includes a record. */
 export const includes = ({ test }: Permission, record: object): boolean => test?.(record) ?? true;
 
 /**
- * Returns the rules that must all hold, the operation's own one last. Lists show what may be read;
- * but if all signed-in users may read, how one has signed in decides on single records only.
+ * Returns the rules that must all pass, the operation's own last. Lists show only readable records.
+ * But if all signed-in users may read, the way of signing in matters only for single records.
  */
 function findRules(access: AccessRules, operation: RecordOperation): readonly Cell[] {
   const { list, read } = access;
@@ -59,7 +53,7 @@ function findRules(access: AccessRules, operation: RecordOperation): readonly Ce
   return words.some(isOpen) && !words.some(isByRecord) ? [list] : [read, list];
 }
 
-/** Returns the names of the values by which records decide on a rule: `ownerId`, fields, `id`. */
+/** Returns the names of the values that decide a rule: `ownerId`, fields, `id`. */
 const namesIn = (rule: Cell): string[] =>
   listWords(rule).flatMap((word) => {
     if (word === 'self') return 'id';
@@ -70,7 +64,7 @@ const namesIn = (rule: Cell): string[] =>
 export const decidingNames = ({ list, read }: AccessRules): string[] =>
   [...new Set([...namesIn(list), ...namesIn(read)])].filter((name) => name !== 'id');
 
-/** True if a value of a record names a user, or another record. */
+/** True if a record's value names a user or another record. */
 export function isNamed(record: object, name: string, id: number | string): boolean {
   const value = fieldValue(record, name);
   return Array.isArray(value) ? value.some((one: unknown) => one === id) : value === id;

@@ -4,7 +4,7 @@ import type { RecordId } from '../base/record-id.ts';
 import type { Collection, From, StoredRecord, Transaction } from '../store/store.ts';
 import { includes, findPermission, type AccessRules, type Permission } from './permissions.ts';
 
-/** Records with the rules of who sees them. */
+/** Records and their access rules. */
 export interface Readable<R extends StoredRecord = StoredRecord> {
   readonly records: Collection<R>;
   readonly access: AccessRules;
@@ -13,7 +13,7 @@ export interface Readable<R extends StoredRecord = StoredRecord> {
 /** The purpose of reading: a single record, or lists, embedded arrays and the feed. */
 export type Purpose = 'read' | 'list';
 
-/** Returns a record as a transaction leaves it, if the caller may read it. */
+/** Returns a record within a transaction, if the caller may read it. */
 export function readable<R extends StoredRecord>(
   tx: Transaction,
   { records, access }: Readable<R>,
@@ -25,7 +25,6 @@ export function readable<R extends StoredRecord>(
   return isSeen ? record : undefined;
 }
 
-/** Returns what a caller sees of a collection. */
 export function makeReader(of: Readable, principal: Principal, purpose: Purpose): Reader {
   const permission = findPermission(of.access, principal, purpose);
   const isByIndex = purpose === 'list' && permission.names.some((names) => names.length > 0);
@@ -34,23 +33,22 @@ export function makeReader(of: Readable, principal: Principal, purpose: Purpose)
   return makeIndexed(of, permission, principal.userId ?? 0);
 }
 
-/** Makes the reader of a caller whose records indexes find. */
 type MakeIndexed = (of: Readable, permission: Permission, userId: number) => Reader;
 let makeIndexed: MakeIndexed | undefined;
 
-/** Adds the reader that declared collections need whose lists depend on the record. */
+/** Adds the reader for declared collections whose lists depend on the record. */
 export function addIndexedReader(make: MakeIndexed): void {
   makeIndexed = make;
 }
 
 /**
- * The records of a collection that a caller may see: all, or none, or those that pass a test. It
- * costs nothing if the caller may see all.
+ * The records that a caller may see: all, none, or those that pass a test. Free if the caller may
+ * see all.
  */
 export class Reader {
   protected readonly records: Collection<StoredRecord>;
   readonly isRefused: boolean;
-  /** Absent: the caller sees all records. */
+  /** If absent, the caller sees all records. */
   readonly test: Permission['test'];
 
   constructor(records: Collection<StoredRecord>, { isRefused, test }: Permission) {
@@ -64,25 +62,25 @@ export class Reader {
     return record === undefined || (this.test?.(record) ?? true) ? record : undefined;
   }
 
-  /** The records that refer to this id by `field`, by ascending id: the first that are seen. */
+  /** The first visible records whose `field` refers to this id, by ascending id. */
   members(field: string, id: RecordId, most: number): StoredRecord[] {
     return this.records.members(field, id, most, undefined, this.test);
   }
 
-  /** The records that are seen, by ascending id, if indexes have at most `most` of them. */
+  /** The visible records by ascending id, if indexes have at most `most` of them. */
   found(_most: number): StoredRecord[] | undefined {
     return this.test === undefined ? undefined : [];
   }
 
   /**
-   * The first records that are seen from an id on, up or down, by ascending id; `undefined` if it
-   * takes more than one group of indexes.
+   * The first visible records from an id on, up or down, by ascending id; `undefined` if that takes
+   * more than one group of indexes.
    */
   foundFrom(_place: From, most: number): StoredRecord[] | undefined {
     return this.found(most);
   }
 
-  /** True if records of a block may be seen. */
+  /** True if a block may have visible records. */
   mayBeIn(_block: readonly StoredRecord[]): boolean {
     return this.test === undefined;
   }

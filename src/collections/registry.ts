@@ -29,9 +29,8 @@ import type { Readable } from './reader.ts';
 import { capitalized, makeShapeTag, type CollectionDeclaration } from './declaration.ts';
 
 /**
- * A record of a declared collection: its fields, and the id of the user who created it,
- * which is stored but never shown. `ownerId` is 0 if no user did: without authentication, or from
- * a command or a program.
+ * A record of a declared collection, with the id of the user who created it, which is never shown.
+ * It is 0 without authentication, and for commands and programs.
  */
 export interface Entry extends StoredRecord {
   readonly ownerId: number;
@@ -39,42 +38,42 @@ export interface Entry extends StoredRecord {
 }
 
 /**
- * A declared collection as it is served: what its operations, its routes, lists, the change feed
- * and the OpenAPI document go by.
+ * A declared collection as it is served to operations, routes, lists, the change feed and the
+ * OpenAPI document.
  */
 export interface Declared extends CollectionDeclaration {
   readonly singular: string;
   readonly records: Collection<Entry>;
   /** The largest record, in bytes of JSON. */
   readonly recordBytesMax: number;
-  /** The ids that callers may give. Absent: the store makes all. */
+  /** The ids that callers may choose. If absent, the store generates all. */
   readonly ids: IdKind | undefined;
-  /** The name as a part of operation ids, which no other collection has. */
+  /** The unique part of its operation ids. */
   readonly noun: string;
-  /** The fields with unique values, and the keys of their indexes. */
+  /** The unique fields, with the keys of their indexes. */
   readonly unique: readonly (readonly [field: string, keyOf: KeyOf])[];
-  /** The references of its fields, and those to its records. */
+  /** The references in its fields, and those to its records. */
   readonly outgoing: readonly Reference[];
   readonly incoming: Reference[];
-  /** The rules of references. Absent: no field of the app refers. */
+  /** The rules of references. Absent if no field of the app refers. */
   readonly references: ReferenceRules | undefined;
-  /** The values of `embed` for the records. */
+  /** The values of `embed` for its records. */
   readonly embeddables: readonly Embeddable[];
-  /** True if callers can list their own records: lists need credentials. */
+  /** True if callers can list their own records, because lists need credentials. */
   readonly hasOwners: boolean;
-  /** Part of each entity tag, because the declaration decides what a record looks like. */
+  /** Part of each entity tag, because the declaration decides how a record looks. */
   readonly shapeTag: string;
   /**
-   * Checks that a caller was not removed, and may own one more record in the app.
+   * Checks that the caller was not removed and may own one more record.
    * @throws CairnError `invalid_token`, `too_many_records`
    */
   readonly checkOwner: (tx: Transaction, principal: Principal) => void;
 }
 
-/** Returns the key of a record in a unique index; `undefined` if it takes no part. */
+/** Returns the key of a record in a unique index; `undefined` if it has none. */
 export type KeyOf = (record: object) => string | undefined;
 
-/** To what references lead: a declared collection, or the users. */
+/** The target of references: a declared collection, or the users. */
 export interface Target
   extends
     Pick<Declared, 'name' | 'singular' | 'fields' | 'display' | 'shapeTag' | 'incoming'>,
@@ -83,8 +82,8 @@ export interface Target
 }
 
 /**
- * Returns the users as references have them, for all callers alike: with the name, for fields that
- * show it.
+ * Returns the users as a target of references, the same for all callers: with the name, for fields
+ * that show it.
  */
 export const usersAsTarget = (records: Collection<StoredRecord>): Target => ({
   name: 'users',
@@ -97,7 +96,7 @@ export const usersAsTarget = (records: Collection<StoredRecord>): Target => ({
   incoming: [],
 });
 
-/** A field with ids of records, in its own collection or in another one, or of users. */
+/** A field with ids of records, in any collection, or of users. */
 export interface Reference {
   readonly from: Declared;
   readonly name: string;
@@ -106,50 +105,47 @@ export interface Reference {
 }
 
 /**
- * One value of `embed`, and the member that it adds to records:
+ * A value of `embed`, and the member that it adds to records:
  *
- *   authorId          a reference: the record, as `author`; absent if the field is
- *   tagIds            a list of references: the records in its order, as `tag`, or, if `tag`
- *                     is the singular of their collection, as `tags`; absent if the field is
- *   comments          a collection that refers here: its records by id, as `comments`
- *   comments:postId   the same, if several of its fields refer here, or the name is taken
+ *       authorId          a reference: the record, as `author`; absent if the field is
+ *       tagIds            a list of references: the records in its order, as `tag`, or, if `tag`
+ *                         is the singular of their collection, as `tags`; absent if the field is
+ *       comments          a collection that refers here: its records by id, as `comments`
+ *       comments:postId   the same, if several of its fields refer here, or the name is taken
  *
- * A field with the short name of another field cannot be embedded. No array has more than
- * `embeddedMax` records.
+ * A field whose short name is another field cannot be embedded. Arrays have at most `embeddedMax`
+ * records.
  */
 export interface Embeddable {
-  /** As `embed` names it. */
+  /** The value of `embed`. */
   readonly name: string;
-  /** The member that it adds. */
   readonly member: string;
   /** The collection of the embedded records. */
   readonly of: Target;
-  /** The field that refers: of the record, or, if it is `referring`, of the embedded ones. */
+  /** The referring field: of the record, or, if `kind` is `referring`, of the embedded ones. */
   readonly field: string;
   readonly kind: 'one' | 'list' | 'referring';
 }
 
-/** The records that a request embeds. */
 export interface Embedded {
-  /** The part of the entity tag that stands for the embedded collections; empty without any. */
+  /** The part of the entity tag for the embedded collections; empty without any. */
   readonly selection: string;
-  /** Returns the revision of a record together with the revisions of its embedded collections. */
+  /** Combines a record's revision with those of its embedded collections. */
   readonly revisionWith: (own: number) => number;
   /**
-   * Names the embedded records of a record, with their revisions. Present if they depend on the caller: the revisions
-   * of whole collections would then reveal changes to hidden records.
+   * Names a record's embedded records with their revisions. Present if they depend on the caller,
+   * because revisions of whole collections would reveal changes to hidden records.
    */
   readonly marksIn?: ((record: StoredRecord) => string) | undefined;
-  /** Returns the writer of records with what is embedded. Absent: nothing is embedded. */
+  /** Extends a writer with embedded records. If absent, nothing is embedded. */
   readonly writer?: (write: Write) => (record: StoredRecord) => Iterable<string>;
 }
 
-/** The rules of references. Apps without a field that refers to records do not load them. */
+/** The rules of references. An app without references does not load them. */
 export interface ReferenceRules {
-  /** Returns what can be embedded in the records of a collection. */
   listEmbeddables(declared: Declared): readonly Embeddable[];
   /**
-   * Returns what `names`, at least one, embed.
+   * Embeds `names`, at least one.
    * @throws CairnError `insufficient_scope` if the caller may not read or list them
    */
   embed(
@@ -158,8 +154,8 @@ export interface ReferenceRules {
     principal: Principal,
   ): Embedded;
   /**
-   * Checks that each record exists to which a written record refers, and that the caller may
-   * read it. @throws CairnError `validation_failed` with an issue `no_such_record` for each
+   * Checks that each record that a written one refers to exists and is readable for the caller.
+   * @throws CairnError `validation_failed` with an issue `no_such_record` for each
    */
   check(
     tx: Transaction,
@@ -169,8 +165,9 @@ export interface ReferenceRules {
     before?: Entry,
   ): void;
   /**
-   * Removes a record, and does with those that refer to it, at most `most`, what their fields
-   * declare. `now` is the time of the change. @throws CairnError `still_referenced`
+   * Removes a record, and treats the records that refer to it, at most `most`, as their fields
+   * declare. `now` is the time of the change.
+   * @throws CairnError `still_referenced`
    */
   remove(
     tx: Transaction,
@@ -182,14 +179,12 @@ export interface ReferenceRules {
   ): void;
 }
 
-/** Group indexes of the tables of declared collections. */
 export type Groups = NonNullable<TableDefinition<Entry>['groups']>;
 
-/** What a dialect adds to all tables of declared collections. */
+/** A dialect's additions to all tables of declared collections. */
 export interface TableRules {
-  /** Indexes in addition to their own. */
   readonly groups?: Groups;
-  /** Absent: `limits.recordBytesMax`. */
+  /** Default: `limits.recordBytesMax`. */
   readonly recordBytesMax?: number;
 }
 
@@ -197,8 +192,8 @@ export interface TableRules {
 export type Registry = ReadonlyMap<string, Declared>;
 
 /**
- * Registers the tables of all declarations with a store that has not started. `users`: absent on a
- * server without them.
+ * Registers the tables of all declarations with a store that has not started. `users` is absent on
+ * a server without them.
  */
 export function makeRegistry(
   store: Store,
@@ -212,7 +207,7 @@ export function makeRegistry(
   const tables: Collection<Entry>[] = [];
   const checkOwner: Declared['checkOwner'] = (tx, { userId: ownerId = 0, role }) => {
     const others = users && tx.of(users.records);
-    // No id of a user is given again. A token lives on for a while.
+    // User ids are never reused, but the token of a removed user lives on for a while.
     const wasGiven = others !== undefined && ownerId > 0 && ownerId < others.nextId;
     if (wasGiven && others.get(ownerId) === undefined) throw invalidToken();
     if (!isBounded || role === 'admin') return;
@@ -267,10 +262,9 @@ export function makeRegistry(
   return registry;
 }
 
-/** The owner of records that are removed with the user, as a field. */
+/** The owner, as a field, of records that are removed with the user. */
 export const ownerField: ReferenceField = { kind: 'reference', to: 'users', onDelete: 'remove' };
 
-/** Returns the table of a declared collection. */
 function addTable(
   { name, fields, access, isSingle, ownerRemoved }: CollectionDeclaration,
   unique: Declared['unique'],
@@ -301,7 +295,7 @@ function addTable(
   };
 }
 
-/** The number of the record that a single resource is. */
+/** The number of a single resource's record. */
 export const singleNumber = 1;
 const notSingle =
   'is one of several, and the declaration has a single resource: declare a collection';
@@ -314,8 +308,8 @@ function listReferences(fields: Shape): [name: string, field: ReferenceField][] 
 }
 
 /**
- * Returns a record as it is stored without some values of a field; `undefined` if the field is
- * required and not a list.
+ * Returns a stored record without some values of a field; `undefined` if the field is required and
+ * not a list.
  */
 export function without(
   record: Entry,
@@ -332,21 +326,20 @@ export function without(
   return changed;
 }
 
-/** The group of the records with texts as ids, in a collection that also has numbers. */
+/** The group of records with text ids, in a collection that also has numbers. */
 const textsName = '.texts';
 const hasTextId = (entry: Entry): number | undefined =>
   typeof readId(entry) === 'string' ? 1 : undefined;
 
-/** True if a record for which no id is given gets a text: its number would be unlike other ids. */
+/** True if a record without an id gets a text, because a number would be unlike the other ids. */
 export const makesTexts = ({ ids, records }: Declared): boolean =>
   ids === 'text' || (ids === 'any' && records.countAtMost(textsName, 1) > 0);
 
-/** Returns the kind of the ids that callers may give, if they may. */
+/** Returns the kind of ids that callers may choose, if they may. */
 export function readIdKind({ id }: Shape): IdKind | undefined {
   return id?.kind === 'id' ? id.of : undefined;
 }
 
-/** Returns the ids of the records to which a field refers. */
 export function idsIn(record: object, name: string): RecordId | RecordId[] | undefined {
   const value = fieldValue(record, name);
   if (Array.isArray(value)) return value.map(recordId);
@@ -359,7 +352,7 @@ function uniqueFields(fields: Shape): Declared['unique'] {
   );
 }
 
-/** Returns the key of a field in its unique index. An absent value is no duplicate. */
+/** Returns the key of a field in its unique index. Absent values are not duplicates. */
 function uniqueKey(name: string, field: Field): KeyOf {
   const { compared = (value: Scalar) => value } = findKind(field);
   return (record) => {

@@ -14,24 +14,21 @@ import { readable } from './reader.ts';
 import { makesTexts, type Declared, type Entry } from './registry.ts';
 import { checkSize } from './size.ts';
 
-/**
- * A validated entry to create, and a change of an entry. The pipeline makes them from a
- * body.
- */
+/** A validated new entry and a change of an entry, as the pipeline makes them from a body. */
 export type NewEntry = Input<Shape>;
 export type EntryDraft = Draft<NewEntry>;
 
 /**
- * Checks the revision of the record that a write changes; `undefined` stands for a resource that
- * has no version yet. It runs inside the transaction, where no other write can intervene. A write
- * is decided in this order: authorization (401, 403), 404, the owner (403), 428, 412, the rules of
- * fields (422), and what depends on other records.
+ * Checks the revision of the record to change; `undefined` stands for a resource without a revision
+ * yet. It runs inside the transaction, where no other write can intervene.
+ *
+ * A write is decided in this order: authorization (401, 403), 404, the owner (403), 428, 412, the
+ * rules of fields (422), and what depends on other records.
  * @throws CairnError `precondition_required` if the installation requires a precondition and the
  *   request has none; `precondition_failed` if the request names another revision
  */
 export type Precondition = (revision: number | undefined) => void;
 
-/** A request to change or remove one record. */
 export interface Target {
   readonly principal: Principal;
   readonly id: RecordId;
@@ -39,27 +36,24 @@ export interface Target {
   readonly address?: string;
 }
 
-/** A precondition that always holds. */
 const unconditional: Precondition = () => undefined;
 
-/** Returns the target of a command or a program, which may change every record. */
+/** Returns the target of a command or program, which may change every record. */
 export function localTarget(id: number | string): Target {
   return { principal: localAdministrator, id: recordId(id), precondition: unconditional };
 }
 
-/** Returns the record itself. @throws CairnError `not_found` if there is none */
+/** @throws CairnError `not_found` without a record */
 export function found<R extends StoredRecord>(record: R | undefined): R {
   if (record === undefined) throw notFound();
   return record;
 }
 
-/** The tools with which operations set times and make ids. */
 export interface CollectionTools {
   readonly clock: Clock;
   readonly random: Random;
 }
 
-/** The operations on the records of a declared collection. */
 export class CollectionResource {
   readonly collection: Declared;
   readonly records: Collection<Entry>;
@@ -73,19 +67,19 @@ export class CollectionResource {
     this.#random = random;
   }
 
-  /** Creates an entry. @throws CairnError `validation_failed`, `not_unique`, and as `checkOwner` */
+  /** @throws CairnError `validation_failed`, `not_unique`, and as `checkOwner` */
   create(tx: Transaction, principal: Principal, input: NewEntry): Entry {
     return this.insert(tx, principal, input, tx.of(this.records).nextId);
   }
 
-  /** Creates the entry with this number, which no other has. @throws as `create` */
+  /** Creates the entry with this number, which is not in use. @throws CairnError as `create` */
   insert(tx: Transaction, principal: Principal, input: NewEntry, number: number): Entry {
     checkEntry(tx, principal, this.collection, input);
     this.collection.checkOwner(tx, principal);
     const now = this.#clock.now();
     const ownerId = principal.userId ?? 0;
     const records = tx.of(this.records);
-    // A file that is imported may have the times.
+    // An imported file may have the times.
     const times = input['createdAt'] === undefined ? makeTimes(this.collection, now) : {};
     if (this.collection.ids === undefined)
       return records.insert({ ownerId, ...input, ...times }, number);
@@ -95,13 +89,13 @@ export class CollectionResource {
     return records.insert({ ownerId, ...key, ...fields, ...times }, number);
   }
 
-  /** Creates an entry for each element of an array. @throws as `create` */
+  /** Creates an entry for each element. @throws CairnError as `create` */
   createMany(tx: Transaction, principal: Principal, inputs: readonly NewEntry[]): Entry[] {
     return inputs.map((input, index) => atElement(index, () => this.create(tx, principal, input)));
   }
 
   /**
-   * Replaces or patches a record. A change that changes no field is not written.
+   * Replaces or patches a record. A change without effect is not written.
    * @throws CairnError in the order that `Precondition` documents
    */
   change(
@@ -131,7 +125,7 @@ export class CollectionResource {
 
   /**
    * The members of a record that are not fields: its owner, and those that only an earlier
-   * declaration, or the declaration of another process, has.
+   * declaration, or another process's, has.
    */
   protected undeclared(before: Entry): Unstored<Entry> {
     const kept: { [name: string]: Value } = {};
@@ -143,8 +137,8 @@ export class CollectionResource {
   }
 
   /**
-   * Returns a record that the caller may change, as it is before. Who may not read it is answered
-   * as if it were not there. @throws CairnError `not_found`, `not_owner`
+   * Returns a record that the caller may change. An unreadable one is treated as absent.
+   * @throws CairnError `not_found`, `not_owner`
    */
   #changeable(
     tx: Transaction,
@@ -160,7 +154,7 @@ export class CollectionResource {
 
 /**
  * Checks what depends on other records.
- * @throws CairnError `validation_failed` for a record that is not there; `not_unique`
+ * @throws CairnError `validation_failed` for a missing record; `not_unique`
  */
 export function checkEntry(
   tx: Transaction,

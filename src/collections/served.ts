@@ -2,7 +2,7 @@ import { referenceIn, type Field, type IdKind } from '../schema/field.ts';
 import type { CollectionDeclaration } from './declaration.ts';
 import { items as itemsCollection } from './items.ts';
 
-/** The collections that are served together, as an app or a file says it. */
+/** The collections that an app or file serves together. */
 export interface Served<C = CollectionDeclaration> {
   readonly items?: boolean | undefined;
   readonly users?: boolean | undefined;
@@ -12,8 +12,8 @@ export interface Served<C = CollectionDeclaration> {
 }
 
 /**
- * Returns the collections that an app serves. `items` is one of them, unless it is `false`. Their
- * references know what the ids are to which they refer.
+ * Returns the collections that an app serves, including `items` unless it is `false`. Their
+ * references get the id kinds of their targets.
  */
 export function servedCollections({
   items: hasItems = true,
@@ -27,7 +27,7 @@ export function servedCollections({
   return hasItems ? [itemsCollection, ...all] : all;
 }
 
-/** Returns a collection with references that know the ids that are `given`. */
+/** Gives references the kinds of the ids that are `given`. */
 function referring(
   collection: CollectionDeclaration,
   given: ReadonlyMap<string, IdKind>,
@@ -37,7 +37,6 @@ function referring(
     const ids = given.get(referenceIn(field)?.to ?? '');
     if (ids === undefined) continue;
     if (field.kind === 'reference') fields[name] = { ...field, ids };
-    // A list of references.
     else if (field.kind === 'list' && field.of.kind === 'reference')
       fields[name] = { ...field, of: { ...field.of, ids } };
   }

@@ -3,8 +3,8 @@ import { representationWriter } from '../schema/record.ts';
 import { validationFailed } from '../schema/validate.ts';
 
 /**
- * Checks that a record is not larger than a body can be, `bytesMax`: patches could make it grow. Its
- * size is the length of its JSON text.
+ * Checks that a record is no larger than a body could be (`bytesMax` of JSON), since patches could
+ * make it grow.
  * @throws CairnError `validation_failed`
  */
 export function checkSize(shape: Shape, record: Input<Shape>, bytesMax: number): void {

@@ -10,17 +10,17 @@ export type Observe = (tx: Transaction, principal: Principal) => void;
 interface WritesOptions {
   readonly store: Store;
   readonly idempotencyKeys: IdempotencyKeys;
-  /** Called with each transaction; what it throws refuses the write. Absent: nothing observes. */
+  /** Called with each transaction; an error refuses the write. */
   readonly observe?: Observe | undefined;
 }
 
 /**
- * The place where transactions begin that change records for a caller: it calls the observer, and
- * keeps the reply to a request with an `Idempotency-Key`. The operations that it runs are functions
- * of the transaction. Sessions are written without it: no hook observes them.
+ * Begins transactions that change records for a caller. It calls the observer, and keeps the
+ * response to a request with an `Idempotency-Key`. The operations that it runs are functions of the
+ * transaction. Sessions are written without it, because no hook observes them.
  */
 export class Writes {
-  /** True if the work of a transaction runs, and with it rules of a program. */
+  /** True while the work of a transaction runs, including a program's rules. */
   isWorking = false;
   readonly #options: WritesOptions;
 
@@ -29,8 +29,8 @@ export class Writes {
   }
 
   /**
-   * Runs `work` as one transaction, in the turn of a caller; absent: that of the principal.
-   * @throws CairnError the errors of `observe`, `work` and `Store.write`
+   * Runs `work` as one transaction, in a caller's turn (default: the principal's).
+   * @throws the errors of `observe`, `work` and `Store.write`
    */
   write<T>(
     principal: Principal,
@@ -49,15 +49,15 @@ export class Writes {
     }, caller);
   }
 
-  /** Returns the published reply to a request with a key. @throws CairnError `key_reused` */
+  /** Returns the published response to a request with a key. @throws CairnError `key_reused` */
   replay(keyed: KeyedRequest): Reply | undefined {
     return this.#options.idempotencyKeys.replay(keyed);
   }
 
   /**
-   * Does as `write` for a request that is answered with what `work` returns. The reply to a request
-   * with a key is kept in the same commit, and a repetition is answered with it.
-   * @throws CairnError as `write`, and `key_reused`
+   * Runs `work`, and responds with its result. With a key, the same commit keeps the response, and
+   * a repetition gets it again.
+   * @throws as `write`; CairnError `key_reused`
    */
   answer(
     principal: Principal,
