@@ -15,7 +15,7 @@ import {
 
 export interface CheckpointOptions extends Place {
   readonly random: Random;
-  /** Called with what an operator should know. */
+  /** Receives notices for an operator. */
   readonly onNotice: (notice: string, level?: 'warn' | 'error') => void;
 }
 
@@ -25,12 +25,12 @@ const bytesMin = limits.checkpointBytesMin;
 /** Decides when this node writes a snapshot of the shared log, and writes it. */
 export class Checkpoints {
   readonly counts = { checkpoints: 0, checkpointFailures: 0 };
-  /** The present snapshot, as far as this node knows. */
+  /** The current snapshot, as far as this node knows. */
   snapshot = noSnapshot;
   readonly #options: CheckpointOptions;
   /** From 1 to 2, and different on each node, so that one node begins before the others. */
   readonly #patience: number;
-  /** After a failure, the length of the log at which the next attempt is made. */
+  /** The log size at which a failed checkpoint is tried again. */
   #postponedTo = 0;
 
   constructor(options: CheckpointOptions) {
@@ -38,7 +38,7 @@ export class Checkpoints {
     this.#patience = 1 + (options.random(1)[0] ?? 0) / 256;
   }
 
-  /** The size of the groups after the present snapshot. */
+  /** The size of the groups after the current snapshot. */
   logBytes(head: Head): number {
     return head.bytes - this.snapshot.head.bytes;
   }
@@ -50,9 +50,8 @@ export class Checkpoints {
   }
 
   /**
-   * Writes a snapshot if `isSame` holds and no other node has written one meanwhile. If that
-   * fails, postpones it with a notice. Nodes that lag still find the groups since the previous
-   * snapshot.
+   * Writes a snapshot if `isSame` holds and no other node has written one meanwhile. A failure
+   * postpones it with a notice. Nodes that lag still find the groups since the previous snapshot.
    */
   async write(view: () => Promise<LogImage>, isSame: JsonObject): Promise<void> {
     const { prefix, random, onNotice } = this.#options;

@@ -1,14 +1,14 @@
 /**
- * The form of the records of a cluster. The key `declaration` has one member for each field:
+ * The form of a cluster's records. The key `declaration` has one member for each field:
  *
  *   {"books.id":{"kind":"integer","nullable":false,"required":true},
  *    "books.title":{"kind":"text","nullable":false,"required":true},
  *    "books.authorId":{"kind":"reference","nullable":false,"required":false,"to":"authors"},
  *    "settings.id":{"kind":"single"}}
  *
- * Nodes with different declarations may run at the same time where each of them can read what
- * the others write, and keeps the fields that it does not know. So the declaration of the
- * cluster is that of all its nodes together, and only grows.
+ * Nodes with different declarations may run together if each can read the others' records and keeps
+ * fields that it does not know. So the cluster's declaration is the union of its nodes', and only
+ * grows.
  *
  *   case  a field that is declared                  what is done
  *   ----  ----------------------------------------  ---------------------------------------
@@ -21,19 +21,19 @@
  *         one, if the other takes additional
  *         members
  *
- * A field that a former version declared has some of the members, and is like one with the same.
+ * Earlier versions declared fewer members of a field, and only those are compared with theirs.
  */
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts';
 import { moreName } from '../../schema/field.ts';
 import { ClusterError } from './etcd.ts';
 
-/** The fields by `collection.field`. `required` is also true where only servers set a field. */
+/** The fields by `collection.field`. `required` is also true if only servers set a field. */
 export type Declaration = JsonObject;
 
-/** Returns both declarations together. @throws ClusterError in the case D1 */
+/** Returns the union of both declarations. @throws ClusterError in case D1 */
 export function joinDeclarations(own: Declaration, shared: Declaration): Declaration {
   const joined = { ...shared, ...own };
-  // Every node has users; nothing is shared if there is none.
+  // Every node has users; a new cluster shares nothing yet.
   const areBoth = (collection = ''): boolean =>
     collection === 'users'
       ? Object.keys(shared).length > 0
@@ -44,7 +44,7 @@ export function joinDeclarations(own: Declaration, shared: Declaration): Declara
     if (here === there || isLike || !isJsonObject(field)) continue;
     const isNeeded = field['required'] === true || field['renamedFrom'] !== undefined;
     const [collection] = place.split('.');
-    // A caller may send it there with a value of any type.
+    // Callers may send it there as an additional member of any type.
     const isMember = `${collection}.${moreName}` in (here === undefined ? own : shared);
     const isFree =
       !(isNeeded && areBoth(collection)) && !areBoth(field['to']?.toString()) && !isMember;
@@ -55,7 +55,7 @@ export function joinDeclarations(own: Declaration, shared: Declaration): Declara
   return joined;
 }
 
-/** Returns true if an earlier version, which did not compare all members, declared a field. */
+/** True for a field declared by an earlier version, which did not compare all members. */
 const isFormer = (field: JsonValue | undefined): boolean =>
   isJsonObject(field) && field['nullable'] === undefined;
 
@@ -63,7 +63,7 @@ const isFormer = (field: JsonValue | undefined): boolean =>
 // prettier-ignore
 const formerMembers = ['kind', 'of', 'values', 'unique', 'to', 'onDelete', 'renamedFrom', 'required'];
 
-/** Returns the error for a declaration that does not fit the cluster's records or other declarations. */
+/** Returns the error for a declaration that does not fit the cluster. */
 export function misfit(problem: string): ClusterError {
   const remedy =
     'start it with the previous declaration; or change it in a pause: change the records that do ' +

@@ -15,18 +15,16 @@ import type { JsonObject } from '../../base/json.ts';
 import { timers } from '../../base/system.ts';
 import type { ClusterOptions } from '../../config/options.ts';
 
-/** The log that several nodes share cannot be used. The message says why, and what to do. */
+/** The shared log cannot be used. The message says why, and what to do. */
 export class ClusterError extends FatalError {
   override readonly name = 'ClusterError';
 }
 
-/** The members of etcd, and the credentials for them. */
 export interface EtcdOptions extends Pick<ClusterOptions, 'members' | 'tls' | 'user'> {
-  /** Called with what an operator should know. */
+  /** Receives notices for an operator. */
   readonly onNotice?: (notice: string) => void;
 }
 
-/** A key with its value. */
 export interface KeyValue {
   readonly key: string;
   readonly value: Buffer;
@@ -34,11 +32,11 @@ export interface KeyValue {
   readonly revision: number;
 }
 
-/** A transaction. Its operations are made by `put`, `range` and `remove`. */
+/** A transaction, of operations made by `put`, `range` and `remove`. */
 export interface Txn {
   /** Conditions, made by `isAt` and `hasValue`. */
   readonly compare?: readonly JsonObject[];
-  /** Done by etcd if all conditions hold; otherwise it does `failure`. */
+  /** Runs if all conditions hold; otherwise `failure` does. */
   readonly success: readonly JsonObject[];
   readonly failure?: readonly JsonObject[];
 }
@@ -47,11 +45,11 @@ export interface TxnAnswer {
   readonly succeeded: boolean;
   /** The revision of etcd after the transaction. */
   readonly revision: number;
-  /** For each operation that was done, the keys that it found; empty for all but `range`. */
+  /** The keys that each operation found; empty for all except `range`. */
   readonly found: readonly (readonly KeyValue[])[];
 }
 
-/** An answer in JSON, which is trusted. It omits members that are zero, false or empty. */
+/** A trusted JSON response. It omits members that are zero, false or empty. */
 interface EncodedAnswer {
   header: { cluster_id: string; revision: string };
   succeeded?: boolean;
@@ -71,12 +69,12 @@ interface EncodedKey {
 const passing = /too many requests|auth token|auth store is old/;
 /** The silence after which the same request goes to the next member. */
 const attemptMs = 1500;
-/** The pause after no member has answered. */
+/** The pause after no member has responded. */
 const pauseMs = 100;
 /** The silence after which a watch ends. */
 const watchSilenceMs = 5000;
 
-/** The condition that this revision of etcd last wrote the key; 0: that the key is absent. */
+/** The condition that this revision last wrote the key; 0 if the key must be absent. */
 export function isAt(key: string, revision: number): JsonObject {
   return { key: base64(key), target: 'MOD', result: 'EQUAL', mod_revision: String(revision) };
 }
@@ -90,12 +88,12 @@ export function put(key: string, value: string | Buffer): JsonObject {
   return { request_put: { key: base64(key), value: base64(value) } };
 }
 
-/** Finds the keys from `key` up to, but not including, `end`; without `end`, only `key`. */
+/** Finds the keys from `key` up to, but excluding, `end`; without `end`, only `key`. */
 export function range(key: string, end = '', more: JsonObject = {}): JsonObject {
   return { request_range: { ...keys(key, end), ...more } };
 }
 
-/** Removes what `range` with the same arguments finds. */
+/** Removes the keys that `range` finds with the same arguments. */
 export function remove(key: string, end = ''): JsonObject {
   return { request_delete_range: keys(key, end) };
 }
@@ -104,43 +102,43 @@ function keys(key: string, end = ''): JsonObject {
   return { key: base64(key), range_end: base64(end) };
 }
 
-/** The end of the range of all keys below `prefix`, which ends in a slash. */
+/** Returns the end of the range of all keys below `prefix`, which ends in a slash. */
 export function rangeEnd(prefix: string): string {
   return `${prefix.slice(0, -1)}0`;
 }
 
-/** A client of etcd's JSON gateway. Sends each request to one member, and to the next if that fails. */
+/** Sends each request to one member of etcd, and to the next one if that fails. */
 export class Etcd {
   readonly #options: EtcdOptions;
   readonly #closing = new AbortController();
-  /** Why the last attempt that failed did so. */
+  /** The reason for the last failed attempt. */
   problem = '';
-  /** Counts up; the remainder is the index of the member that is asked. */
+  /** Counts up; the remainder is the index of the current member. */
   #index: number;
   #token = '';
-  /** The id of the cluster that answered first. */
+  /** The id of the cluster that responded first. */
   #cluster = '';
 
-  /** `first` selects the member that is asked first, so that clients ask different ones. */
+  /** `first` selects the first member, so that clients use different ones. */
   constructor(options: EtcdOptions, first: number) {
     this.#options = options;
     this.#index = first;
   }
 
-  /** The address of the member that is asked. */
+  /** The address of the current member. */
   get address(): string {
     const { members } = this.#options;
     return members[this.#index % members.length] ?? '';
   }
 
   /**
-   * Does one transaction. Sends it to one member after the other until one of them answers, the
-   * client is closed, or `patience` is over. So it must do no harm if it is done twice.
-   * @throws ClusterError for a definite refusal; CairnError `store_unavailable` when `patience`
-   *   is over
+   * Runs one transaction. Sends it to one member after another until one responds, the client is
+   * closed, or `patience` is over. So running it twice must do no harm.
+   * @throws ClusterError for a definite refusal; CairnError `store_unavailable` if `patience` is
+   *   over
    */
   async txn(txn: Txn, patience?: AbortSignal): Promise<TxnAnswer> {
-    // A request without an answer may still be done, so a later refusal of it is not definite.
+    // An earlier attempt without a response may still succeed, so a refusal is not definite.
     let isCertain = true;
     const first = this.address;
     let problem = '';
@@ -171,7 +169,7 @@ export class Etcd {
         isCertain = false;
         this.#index += 1;
         if (attempt % this.#options.members.length > 0) continue;
-        // A restored etcd does not answer the tokens that it gave before.
+        // A restored etcd rejects its earlier tokens.
         this.#token = '';
         await timers.sleep(pauseMs);
       }
@@ -179,8 +177,8 @@ export class Etcd {
   }
 
   /**
-   * Asks each member once for `key`. Ignores members that do not answer.
-   * @throws ClusterError if one refuses, or belongs to another cluster of etcd
+   * Asks each member once for `key`. Ignores members that do not respond.
+   * @throws ClusterError if one refuses, or belongs to another etcd cluster
    */
   async survey(key: string): Promise<void> {
     for (const _ of this.#options.members) {
@@ -193,8 +191,8 @@ export class Etcd {
   }
 
   /**
-   * Calls `onPut` with the keys below `prefix` that are put from `revision` on. Goes on until
-   * etcd or a silence ends it. @throws Error
+   * Calls `onPut` with the keys put below `prefix` from `revision` on, until etcd or a silence ends
+   * the watch. @throws Error
    */
   async watch(
     prefix: string,
@@ -239,7 +237,7 @@ export class Etcd {
     throw new Error(problem);
   }
 
-  /** Returns the token of etcd's user; empty if there is no user. */
+  /** Returns the token of etcd's user; empty without a user. */
   async #authenticated(): Promise<string> {
     const { user } = this.#options;
     const path = '/v3/auth/authenticate';
@@ -280,12 +278,12 @@ function decoded({ key, value = '', mod_revision }: EncodedKey): KeyValue {
   };
 }
 
-/** Ignores the error of a member that does not answer. */
+/** Ignores a member that does not respond. */
 function ignore(error: unknown): undefined {
   if (error instanceof ClusterError) throw error;
 }
 
-/** The error for a definite refusal: nothing was written. */
+/** Returns the error for a definite refusal: nothing was written. */
 function refusal(problem: string): ClusterError {
   return new ClusterError(78, `Cannot use etcd: ${problem}`);
 }

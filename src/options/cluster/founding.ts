@@ -1,13 +1,13 @@
 /**
- * Finds or makes the shared log. Its keys, below a prefix that ends in a slash:
+ * Finds or creates the shared log. Its keys, below a prefix that ends in a slash:
  *
  *   meta                   {"format":2,"epoch":"9f…","kid":null,"declaration":"1ab2c3d4"}
- *   declaration            {"books.title":{"kind":"text",…},…}, of which meta has the CRC-32
+ *   declaration            {"books.title":{"kind":"text",…},…}; meta has its CRC-32
  *   head                   {"sequence":121,"id":"5f0c…-17","chain":2309737967,"bytes":4711}
  *   log/0000000000000120   {"id":"5f0c…-17","sequence":120,"commits":[[…],[…]],"crc":"…"}
  *   turns/5f0c…            left by a node that lost a race; the next winner removes it
  *   snapshot, snapshot/…   see `shared-snapshot.ts`
- *   admin-password         that of the first administrator, if it was generated
+ *   admin-password         the first administrator's, if generated
  *   keys                   the key ring, if the nodes share no secret: see `auth/keys.ts`
  *
  *   case  what is found                                 what is done
@@ -41,16 +41,15 @@ import {
 } from './shared-snapshot.ts';
 
 export interface FoundingOptions extends Place {
-  /** True if this node makes the log if there is none, and adds to its declaration. */
+  /** True if this node may create the log and extend its declaration. */
   readonly creates: boolean;
-  /** The declaration of this node. Absent: it serves no collections. */
+  /** The declaration of this node, if it serves collections. */
   readonly declaration?: Declaration | undefined;
-  /** The id of the key that all nodes derive from their secret; `null`: the ring is in etcd. */
+  /** The id of the key derived from the nodes' secret; `null` if the ring is in etcd. */
   readonly kid: string | null;
   readonly random: Random;
 }
 
-/** A log as a node finds it. */
 interface FoundLog {
   readonly epoch: string;
   /** The revision of etcd that last wrote `meta`. */
@@ -59,25 +58,25 @@ interface FoundLog {
 }
 
 const format = 2;
-/** The time for which a start or a command asks members that do not answer. */
+/** The time for which a start or a command tries members that do not respond. */
 export const openMs = 10_000;
 const loadAttemptsMax = 5;
 
 /**
- * Returns a transaction that could write, so etcd refuses it if its quota is used up. It never
- * writes, since there is always a key `meta`.
+ * Returns a transaction that etcd refuses if its quota is used up, because it could write. It never
+ * does, since the key `meta` always exists.
  */
 export function roomTest(prefix: string): Txn {
   return { compare: [isAt(`${prefix}meta`, 0)], success: [put(`${prefix}turns/`, '')] };
 }
 
-/** The value of the key `meta`. Without a digest, the next node declares what records look like. */
+/** The value of the key `meta`. Without a digest, the next node writes its declaration. */
 export function encodeMeta(epoch: string, kid: string | null, digest?: string): string {
   return JSON.stringify({ format, epoch, kid, declaration: digest });
 }
 
 /**
- * Finds the log, or makes it, and loads its snapshot into `tables`: the cases M1 to M4.
+ * Finds or creates the log, and loads its snapshot into `tables`: cases M1 to M4.
  * @throws ClusterError
  */
 export async function findLog(options: FoundingOptions, tables: Tables): Promise<FoundLog> {
@@ -104,8 +103,8 @@ export async function findLog(options: FoundingOptions, tables: Tables): Promise
 }
 
 /**
- * Adds what this node declares to the declaration of the log, after all of it could be read.
- * Returns the revision of `meta`. @throws ClusterError
+ * Adds this node's declaration to the log's, once all of the log could be read. Returns the
+ * revision of `meta`. @throws ClusterError
  */
 export async function declare(options: FoundingOptions): Promise<number> {
   const { etcd, prefix, kid } = options;
@@ -133,7 +132,7 @@ async function readKeys({ etcd, prefix }: Place): Promise<(KeyValue | undefined)
   return found.map(([key]) => key);
 }
 
-/** The declaration that the log should have instead of its own, if any. @throws ClusterError */
+/** Returns the log's new declaration if it changes. @throws ClusterError */
 function joined(
   { declaration }: FoundingOptions,
   meta: KeyValue,
@@ -152,7 +151,7 @@ function digestText(text: string): string {
   return hex(crc32(text));
 }
 
-/** The epoch, or `undefined` if this version or this secret cannot use the log. */
+/** Returns the epoch, or `undefined` if this version or this secret cannot use the log. */
 export function readEpoch({ value }: KeyValue, expected: string | null): string | undefined {
   const { format: found, epoch, kid } = parseObject(value) ?? {};
   return found === format && kid === expected ? String(epoch) : undefined;
@@ -164,7 +163,7 @@ function otherLog(meta: KeyValue | undefined): ClusterError {
   return new ClusterError(78, `Cannot use the cluster: ${problem}; ${remedy}`);
 }
 
-/** Returns the error if there is no log below the prefix, but perhaps a key `other`. */
+/** Returns the error for a prefix without a log; `other` is a key found there. */
 export function noCluster(prefix: string, other: string | undefined): ClusterError {
   const remedy = `use another --cluster-prefix, or remove it: etcdctl del --prefix ${prefix}`;
   const problem =

@@ -15,19 +15,18 @@ export interface Head {
   readonly id: string;
   /** The CRC-32 that the line of the next group starts from. */
   readonly chain: number;
-  /** The size of all groups of the log, also of removed ones. */
+  /** The size of all groups of the log, including removed ones. */
   readonly bytes: number;
 }
 
-/** The head of a log without groups. */
 export const firstHead: Head = { sequence: 0, id: '', chain: 0, bytes: 0 };
 
-/** The key of the group that begins with the commit of this sequence number. */
+/** Returns the key of the group that begins with this sequence number. */
 export function groupKey(prefix: string, sequence: number): string {
   return `${prefix}log/${String(sequence).padStart(16, '0')}`;
 }
 
-/** The line of a group that `writer` appends after `head`, and the new head. */
+/** Returns the line of a group that `writer` appends after `head`, and the new head. */
 export function encodeGroup(
   { first, commits }: Group,
   head: Head,
@@ -40,7 +39,7 @@ export function encodeGroup(
   return { line, next: { sequence, id, chain, bytes: head.bytes + line.length } };
 }
 
-/** The group that a line has, and the new head; `undefined` if it does not follow `head`. */
+/** Parses a group and returns the new head; `undefined` if it does not follow `head`. */
 export function decodeGroup(
   line: Buffer,
   head: Head,

@@ -29,7 +29,6 @@ import { firstHead } from './group-format.ts';
 import { SharedLog } from './shared-log.ts';
 import { writeSnapshot, type Place } from './shared-snapshot.ts';
 
-/** The options of an app that its node needs. */
 export interface NodeOptions extends Served {
   readonly secret?: string | undefined;
   readonly clock: Clock;
@@ -37,22 +36,22 @@ export interface NodeOptions extends Served {
   readonly log: Log;
 }
 
-/** Prepares a node. Nothing is asked before its store starts. @throws OptionError */
+/** Prepares a node. It contacts etcd when its store starts. @throws OptionError */
 export function joinCluster(
   cluster: ClusterOptions,
   options: NodeOptions,
   purpose: SharedPurpose,
 ): ClusterNode {
-  // Only the name of a table tells what it holds.
+  // In etcd, only a table's name shows if it holds users or a collection called `users`.
   if (options.users === false) throw new OptionError('Cannot use "users": false in a cluster');
   return new ClusterNode(cluster, options, purpose);
 }
 
-/** This process as a node of a cluster, also for a command. */
+/** This process as a node of a cluster, even for a command. */
 export class ClusterNode implements SharedTools, Place {
   readonly etcd: Etcd;
   readonly prefix: string;
-  /** The id of the key made of `secret`; `null` if the key ring is in etcd. */
+  /** The id of the key derived from `secret`; `null` if the key ring is in etcd. */
   readonly kid: string | null;
   onRing: SharedTools['onRing'] = () => undefined;
   readonly #cluster: ClusterOptions;
@@ -107,7 +106,7 @@ export class ClusterNode implements SharedTools, Place {
       this.#ring = this.#parseRing(content);
       this.onRing(this.#ring);
     } catch (error) {
-      // A ring that somebody puts there must not end running nodes.
+      // A bad ring in etcd must not end running nodes.
       if (this.#ring === undefined) throw error;
       this.#notify(`${readReason(error)}. The previous keys stay in use`, 'error');
     }
@@ -126,7 +125,7 @@ export class ClusterNode implements SharedTools, Place {
     const { random, clock } = this.#options;
     const make = (found?: KeyRing) => found ?? newKeyRing(random, clock.now());
     const made = this.#ring ?? (await this.changeKeys(make));
-    // Meanwhile the log may have brought a later one.
+    // The log may have brought a later ring meanwhile.
     this.onRing((this.#ring ??= made));
   }
 
@@ -143,7 +142,7 @@ export class ClusterNode implements SharedTools, Place {
       const text = serialiseKeyRing(next);
       const failure = [range(this.#keys)];
       const answer = await this.etcd.txn({ compare, success: [put(this.#keys, text)], failure });
-      // An earlier attempt may have succeeded without an answer.
+      // An earlier attempt may have succeeded without a response.
       const isWritten = String(answer.found[0]?.[0]?.value) === text;
       if (answer.succeeded || isWritten) return next;
     }
@@ -172,7 +171,7 @@ export class ClusterNode implements SharedTools, Place {
     };
   }
 
-  /** Starts a store. Only servers make a cluster then. */
+  /** Starts a store. Only servers create a cluster. */
   async #open() {
     const { clock, random } = this.#options;
     let tables = new Tables();
@@ -189,7 +188,7 @@ export class ClusterNode implements SharedTools, Place {
     return { image, keys: ring && Buffer.from(serialiseKeyRing(ring)) };
   }
 
-  /** @throws ClusterError if a cluster is there, or would take records for users */
+  /** @throws ClusterError if a cluster exists, or would mistake records for users */
   async write({ views, through }: Image): Promise<void> {
     const { prefix } = this;
     const { random } = this.#options;
@@ -210,8 +209,8 @@ export class ClusterNode implements SharedTools, Place {
   }
 
   /**
-   * Running nodes end, no earlier entity tag matches, and the next node declares what records look
-   * like. A snapshot first replaces versions of records that do not fit its declaration any more.
+   * Ends running nodes, invalidates earlier entity tags, and lets the next node declare the form of
+   * records. A snapshot first replaces record versions that would no longer fit its declaration.
    */
   async renewEpoch(): Promise<void> {
     const { store } = await this.#open();
@@ -246,7 +245,6 @@ export class ClusterNode implements SharedTools, Place {
 const rename =
   'rename it in what "cairn export" prints, "cairn import" that into a directory, and restore this';
 
-/** Returns the form of the records of the declared collections. */
 function describeCollections(options: NodeOptions): Declaration {
   const forms = servedCollections(options).flatMap(({ name, isSingle, fields, ownerRemoved }) => [
     ...(isSingle ? [[`${name}.id`, { kind: 'single' }] as const] : []),
@@ -261,8 +259,8 @@ function describeCollections(options: NodeOptions): Declaration {
 }
 
 /**
- * Returns the members of a field that other nodes have to know: all except those that only hold for
- * writes and queries, or describe it. A flag that is not set is left out, and members are in the order of their names.
+ * Returns the members of a field that other nodes have to know: all except descriptions and rules
+ * for writes and queries only. Unset flags are omitted, and members are sorted by name.
  */
 function describeField(field: Field): JsonObject {
   const { optional, readOnly, nullable = false, ...others } = field;
@@ -272,7 +270,7 @@ function describeField(field: Field): JsonObject {
       Object.entries(field.fields).map(([name, each]) => [name, describeField(each)]),
     ),
   };
-  // No element is absent.
+  // Elements are never absent.
   const element = field.kind === 'list' && {
     of: { ...describeField(field.of), required: undefined },
   };
@@ -301,7 +299,7 @@ const notCompared = new Set([
 const inOrder = (members: readonly (readonly [name: string, value: unknown])[]): object =>
   Object.fromEntries(members.toSorted(([one], [other]) => (one < other ? -1 : 1)));
 
-/** Returns true if another node may know the credentials that were refused here. */
+/** True if another node may know credentials that were refused here. */
 function isUnknownHere(error: unknown): boolean {
   return error instanceof CairnError && ['invalid_session', 'invalid_token'].includes(error.code);
 }
@@ -309,10 +307,10 @@ function isUnknownHere(error: unknown): boolean {
 const stale = new CairnError('store_unavailable', 'Cannot answer: etcd does not answer', {
   retryAfterSeconds: 2,
 });
-/** The fields of requests that name entity tags or events. The target may name an event, too. */
+/** Header fields that name entity tags or events. So can the target. */
 const namingFields = ['if-match', 'if-none-match', 'last-event-id'];
 
-/** Returns true if a request names a version or an event of a commit that is not published here yet. */
+/** True if a request names a version or an event that is not published here yet. */
 function isAhead({ fields, target }: Request, store: Store): boolean {
   const named = [target, ...namingFields.map((name) => fields.get(name))].join();
   const commits = [...named.matchAll(/([0-9a-f]{16})-(\d+)/g)];

@@ -1,9 +1,9 @@
 /**
- * The log that several nodes share, in etcd. `founding.ts` lists its keys.
+ * The log that several nodes share in etcd. `founding.ts` lists its keys.
  *
- * One transaction writes a group and the new head, on the condition that `head` and `meta` are
- * what this node knows. No two heads are alike, so only a node that has applied all of the log
- * can extend it. The same condition without a group confirms that a node is up to date.
+ * One transaction writes a group and the new head, if `head` and `meta` are still as this node
+ * knows them. No two heads are alike, so only a node that has applied the whole log can extend it.
+ * The same condition without a group confirms that a node is up to date.
  *
  *   case  what is found                            what is done
  *   ----  ---------------------------------------  -------------------------------------------
@@ -69,40 +69,39 @@ import { Turns } from './turns.ts';
 
 export interface SharedLogOptions extends FoundingOptions, CheckpointOptions {
   readonly clock: Clock;
-  /** For how long after a confirmation the node answers reads. */
+  /** How long after a confirmation the node serves reads. */
   readonly maxAgeMs: number;
-  /** Called with the content of the key ring in etcd, first and after each change. */
+  /** Receives the key ring in etcd, first and after each change. */
   readonly onKeys: (content: Buffer) => void;
 }
 
-/** The time without an answer after which callers are told that the outcome is unknown. */
+/** The silence after which callers are told that the outcome is unknown. */
 const stalledMs = 5000;
 /** The time between confirmations of a node that writes nothing. */
 const confirmMs = 500;
 /** The time between tests of etcd's room by a node that appends nothing. */
 const roomTestMs = 10_000;
-/** The pause before a new watch. */
 const watchPauseMs = 20;
-/** The number of groups that are read at a time. It doubles while the groups are small. */
+/** The number of groups read at a time. It doubles while the groups are small. */
 const groupsPerRead = { least: 8, most: 128, smallBytes: 256 * 1024 };
-/** The most groups of the watch that are kept during a request; others are read afterwards. */
+/** The most groups of the watch kept during a request; others are read afterwards. */
 const groupsKeptMax = 64;
 
 /**
- * The words of etcd in the cases A9 and A6. Its codes do not tell them apart: a request that gRPC finds
- * too large and a quota that is used up are both 8, with 429; one that etcd finds too large is 3.
+ * etcd's words in cases A9 and A6. Its codes are ambiguous: a request that gRPC finds too large and
+ * a used-up quota are both 8, with 429; one that etcd finds too large is 3.
  */
 const tooLarge = /too large|larger than/;
 const spaceExceeded = /space exceeded/;
 
-/** Why writes are refused, and what an operator should do. */
+/** Reasons for refused writes, and an operator's remedies. */
 const quotaUsedUp = 'the quota of etcd is used up';
 const makeRoom = 'start its members with a larger quota, and run "etcdctl alarm disarm"';
 const findLeader = 'most of its members have to run: see "etcdctl endpoint status --cluster"';
 
 type State = 'writable' | 'full' | 'unavailable';
 
-/** A node's end of the log in etcd. */
+/** A node's access to the log in etcd. */
 export class SharedLog implements CommitLog {
   readonly #options: SharedLogOptions;
   readonly #prefix: string;
@@ -115,20 +114,23 @@ export class SharedLog implements CommitLog {
   /** The revisions of etcd that last wrote these keys. */
   #metaRevision = 0;
   #keysRevision = 0;
-  /** The last group that is applied here. */
+  /** The last group applied here. */
   #head = firstHead;
-  /** The groups that a request has found, and that the watch has brought, to be applied. */
+  /** Groups to apply: found by a request, and brought by the watch. */
   #found: readonly KeyValue[] = [];
   #arrived: readonly KeyValue[] = [];
-  /** No group is missing here up to the first revision of etcd; the second one wrote the last known group. */
+  /**
+   * All groups up to the first revision are known here; the second revision wrote the last known
+   * group.
+   */
   #seenRevision = 0;
   #heardRevision = 0;
   /** When the last request was sent, and the last one that confirmed the head. */
   #askedAt = -Infinity;
   #confirmedAt = -Infinity;
-  /** When it was last known or asked whether etcd has room. */
+  /** When etcd's room was last known or tested. */
   #roomTestedAt = -Infinity;
-  /** The state that an operator was told last. */
+  /** The last state reported to an operator. */
   #state: State = 'writable';
   #appendMs = 0;
   #readLimit = groupsPerRead.least;
@@ -148,7 +150,7 @@ export class SharedLog implements CommitLog {
     this.#checkpoints = new Checkpoints(options);
   }
 
-  /** Loads the snapshot, and applies the groups after it like groups of other nodes. */
+  /** Loads the snapshot, and applies the groups after it like other nodes' groups. */
   async open(client: LogClient) {
     const { epoch, metaRevision, snapshot } = await findLog(this.#options, this.#tables);
     this.#epoch = epoch;
@@ -178,7 +180,7 @@ export class SharedLog implements CommitLog {
   async append(group: Group): Promise<Answer> {
     try {
       const answer = await this.#append(group);
-      // Until these are done, the writer begins no other group.
+      // Until then, the writer begins no other group.
       if (answer.outcome === 'lost' || this.#turns.isOfOthers) this.#keepUp();
       return answer;
     } catch (error) {
@@ -257,7 +259,7 @@ export class SharedLog implements CommitLog {
     return this.#options.clock.elapsed() - time;
   }
 
-  /** Applies the groups of others until it is the turn of this node. No group is in flight. */
+  /** Applies others' groups until it is this node's turn. No group may be in flight. */
   async #applyArrived(): Promise<void> {
     for (;;) {
       await this.#turns.wait(() => this.#isBehind || this.#found.length > 0);
@@ -267,7 +269,7 @@ export class SharedLog implements CommitLog {
     }
   }
 
-  /** Makes sure that all groups of the log have been applied. No group is in flight. */
+  /** Makes sure that all groups of the log have been applied. No group may be in flight. */
   async #confirm(): Promise<Exclude<Answer, typeof lost>> {
     for (;;) {
       const answer = await this.#ask({ success: [] });
@@ -298,7 +300,7 @@ export class SharedLog implements CommitLog {
     return answer;
   }
 
-  /** Applies the groups that have arrived, and confirms if it is time, before the next group. */
+  /** Applies groups that have arrived, and confirms if it is time, before the next group. */
   #keepUp(): void {
     if (this.#isKeepingUp) return;
     this.#isKeepingUp = true;
@@ -319,14 +321,14 @@ export class SharedLog implements CommitLog {
     if (creates && this.#checkpoints.isDue(this.#head)) void this.checkpoint();
   }
 
-  /** Does `success` if the log ends here; `id` names the group that it writes. */
+  /** Runs `success` if the log ends here; `id` names the group that it writes. */
   async #ask({ success, failure = [] }: Txn, id?: string): Promise<Answer> {
     const meta = `${this.#prefix}meta`;
     const head = hasValue(`${this.#prefix}head`, JSON.stringify(this.#head));
     const next = groupKey(this.#prefix, this.#head.sequence + 1);
     const limit = String(this.#readLimit);
     const following = range(next, rangeEnd(`${this.#prefix}log/`), { limit });
-    // Appends read these, too: a node that only writes confirms nothing else.
+    // Also read by appends, because a node that only writes never confirms.
     const others = [range(`${this.#prefix}keys`), range(`${this.#prefix}snapshot`)];
     this.#askedAt = this.#options.clock.elapsed();
     const stalled = timers.setTimeout(() => this.#stall(id), stalledMs);
@@ -341,7 +343,7 @@ export class SharedLog implements CommitLog {
       if (error instanceof ClusterError) {
         return { outcome: 'refused', error: this.#noteRefusal(error.message) };
       }
-      // After a close, all callers have been answered.
+      // After a close, all callers have had their responses.
       if (this.#isClosed) return { outcome: 'refused', error: unavailable() };
       return { outcome: 'unknown', error };
     } finally {
@@ -354,7 +356,7 @@ export class SharedLog implements CommitLog {
     return answer.succeeded ? this.#win(answer) : this.#lose(answer, id);
   }
 
-  /** Finds out whether etcd has room, though this node appends nothing. */
+  /** Tests etcd's room for a node that appends nothing. */
   async #testRoom(): Promise<void> {
     const pauseMs = this.#state === 'full' ? 0 : roomTestMs;
     if (this.#since(this.#roomTestedAt) < pauseMs) return;
@@ -367,7 +369,7 @@ export class SharedLog implements CommitLog {
     }
   }
 
-  /** Takes a definite refusal by etcd, the cases A6 and A9, and returns the error for callers. */
+  /** Notes a definite refusal by etcd, cases A6 and A9, and returns the error for callers. */
   #noteRefusal(reason: string): CairnError {
     if (tooLarge.test(reason)) {
       return new CairnError('content_too_large', 'Cannot write: this is too much for etcd');
@@ -410,7 +412,7 @@ export class SharedLog implements CommitLog {
     return won;
   }
 
-  /** The cases A2 to A4, and F1. */
+  /** Cases A2 to A4, and F1. */
   #lose({ found, revision }: TxnAnswer, id: string | undefined): Answer {
     const [[meta] = [], groups = []] = found;
     const isSame = meta !== undefined && readEpoch(meta, this.#options.kid) === this.#epoch;
@@ -431,7 +433,7 @@ export class SharedLog implements CommitLog {
     return lost;
   }
 
-  /** Applies the groups that follow the last one here, and ignores others. Returns how many. */
+  /** Applies the groups that follow the last one here, ignores others, and returns the count. */
   #apply(): number {
     const groups = [...this.#found, ...this.#arrived];
     this.#found = this.#arrived = [];
@@ -462,7 +464,7 @@ export class SharedLog implements CommitLog {
     this.#turns.advance(head.id);
   }
 
-  /** Listens for groups. A confirmation finds what the watch loses. */
+  /** Listens for groups. A confirmation finds those that the watch loses. */
   async #watch(): Promise<void> {
     const hear = (groups: readonly KeyValue[]): void => {
       this.#arrived = [...this.#arrived, ...groups].slice(-groupsKeptMax);
@@ -476,7 +478,7 @@ export class SharedLog implements CommitLog {
     }
   }
 
-  /** Ends a node that the log went on, or back, without. At the start it is damage. */
+  /** Ends a node that the log has left behind or that is ahead of it. At the start it is damage. */
   #left(problem: string): Answer {
     const error =
       this.#confirmedAt === -Infinity

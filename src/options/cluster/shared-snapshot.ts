@@ -5,12 +5,12 @@
  *   snapshot/c0ffee…/0     {"collection":"items","revision":90,"nextId":6,
  *                           "records":[{…},{…}],"crc":"…"}, compressed with gzip
  *
- * - The key `snapshot` is the pointer: it names the parts of the present snapshot.
+ * - The key `snapshot` is the pointer: it names the parts of the current snapshot.
  * - `head` describes the last group with changes in the snapshot.
- * - A part is a line as in `journal-format.ts`. Its `crc` starts from that of the part before.
+ * - A part is a line as in `journal-format.ts`. Its `crc` continues the previous part's.
  *
- * A node writes the parts first, below a name of their own. Then one transaction swaps the
- * pointer and removes all other parts.
+ * A node first writes the parts under a new name. Then one transaction swaps the pointer and
+ * removes all other parts.
  *
  *   case  what is found                        what is done
  *   ----  -----------------------------------  --------------------------------------------
@@ -35,7 +35,7 @@ import { misfit } from './declaration.ts';
 import { ClusterError, rangeEnd, put, range, remove, type Etcd, type KeyValue } from './etcd.ts';
 import { firstHead, groupKey, type Head } from './group-format.ts';
 
-/** Where in etcd a log is. */
+/** A log's place in etcd. */
 export interface Place {
   readonly etcd: Etcd;
   /** The prefix of all its keys, which ends in a slash. */
@@ -48,11 +48,11 @@ export interface SharedSnapshot {
   readonly parts: number;
   /** The last group with changes in it. */
   readonly head: Head;
-  /** The revision of etcd that wrote the pointer; 0 if there is none. */
+  /** The revision of etcd that wrote the pointer; 0 without one. */
   readonly revision: number;
 }
 
-/** The records of a log as its group `head` left them. */
+/** The records of a log after its group `head`. */
 export interface LogImage extends Pick<Image, 'views'> {
   readonly head: Head;
 }
@@ -75,8 +75,8 @@ export function parsePointer({ value, revision }: KeyValue): SharedSnapshot | un
 }
 
 /**
- * Loads a snapshot into the tables. Adds a table for each collection that this version does
- * not register. Returns false if a part is missing; the tables are unchanged then.
+ * Loads a snapshot into the tables, with a table for each unregistered collection. Returns false,
+ * and changes nothing, if a part is missing.
  * @throws ClusterError
  */
 export async function loadSnapshot(
@@ -117,8 +117,8 @@ function loadPart(part: JsonObject, tables: Tables): void {
 }
 
 /**
- * Writes a snapshot below `name`, and makes it the present one if `compare` holds; `also` is
- * done in the same transaction. Returns `undefined` if `compare` did not hold.
+ * Writes a snapshot under `name`, and makes it the current one if `compare` holds, in one
+ * transaction with `also`. Returns `undefined` if it did not hold.
  */
 export async function writeSnapshot(
   { etcd, prefix }: Place,
@@ -177,7 +177,7 @@ export async function trimLog({ etcd, prefix }: Place, sequence: number): Promis
   }
 }
 
-/** The error for what the table of `collection` does not take. */
+/** Returns the error for a record that its table does not accept. */
 export function unreadable(collection: string, { problem, cause }: Misfit): ClusterError {
   if (cause !== undefined) return misfit(`record ${cause.id} of ${collection} ${cause.reason}`);
   return damaged(`a record of ${collection} cannot be used: ${problem}`);

@@ -1,23 +1,23 @@
 import { type Clock, type Random, timers } from '../../base/system.ts';
 
 const nameLength = 12;
-/** The number of groups that show which nodes write at present. */
+/** The number of recent groups that show which nodes are writing. */
 const recentGroups = 16;
-/** The longest wait for other nodes, and how often the wait checks whether it is over. */
+/** The longest wait for other nodes, and the interval of its checks. */
 const turnMsMax = 100;
 const turnStepMs = 1;
 
-/** Makes nodes that write take turns: each waits for the others that have not written since it did. */
+/** Makes nodes take turns: each waits for the others that have not written since it did. */
 export class Turns {
   /** The random name of this node, which begins the ids of its groups. */
   readonly name: string;
   readonly #clock: Clock;
-  /** The names of the nodes that wrote, or tried to, the last one first. */
+  /** Names of the nodes that wrote, or tried to, latest first. */
   #recent: readonly string[] = [];
-  /** The number of them that write before this node does. */
+  /** The number of nodes whose turn comes before this one's. */
   #before = 0;
   #lastGroupAt = -Infinity;
-  /** The time that an append usually takes. */
+  /** The usual duration of an append. */
   #usualMs = 0;
 
   constructor(random: Random, clock: Clock) {
@@ -38,7 +38,7 @@ export class Turns {
     this.#before = isOwn ? new Set(this.#recent).size - 1 : this.#before - 1;
   }
 
-  /** Notes how long an append took. */
+  /** Notes the duration of an append. */
   measure(ms: number): void {
     this.#usualMs += (ms - this.#usualMs) / 8;
   }
@@ -48,7 +48,7 @@ export class Turns {
     return this.#leftMs > 0;
   }
 
-  /** Waits for the turn of this node, or until `hasArrived` says that a group has arrived. */
+  /** Waits for this node's turn, or until `hasArrived` reports a group. */
   async wait(hasArrived: () => boolean): Promise<void> {
     while (this.#leftMs > 0 && !hasArrived()) await timers.sleep(turnStepMs);
   }

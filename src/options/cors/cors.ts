@@ -14,10 +14,9 @@ const accepted = [
 const maxAge = ['Access-Control-Max-Age', '600'];
 
 /**
- * Lets pages of these origins read replies (Fetch §3.3). A browser's cookies are never allowed, and
- * only fields that mean something here. If `isOpen`, on a server without credentials, pages may
- * send both, as many front ends do to every server.
- * The one `Vary` of every reply names `Origin`.
+ * Lets pages of these origins read responses (Fetch §3.3), with the fields used here but without a
+ * browser's cookies. With `isOpen`, on a server without authentication, pages may send both, as
+ * many front ends do to every server. The only `Vary` of a response names `Origin`.
  */
 export function createCors(allowed: Origins, { isOpen = false } = {}): Cors {
   const credentials = isOpen ? ['Access-Control-Allow-Credentials', 'true'] : [];

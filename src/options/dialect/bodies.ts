@@ -1,6 +1,6 @@
 /**
- * Accepts the bodies that json-server accepts: up to 64 MiB, without bounds on values and members, of any
- * media type, form-encoded or empty. Before a body is read, the pipeline has refused pages of other sites.
+ * Accepts the bodies that json-server accepts: up to 64 MiB, without bounds on values and members,
+ * of any media type, form-encoded or empty. Pages of other sites have already been refused.
  */
 import { CairnError } from '../../base/errors.ts';
 import { oldGenerationBytes } from '../../base/heap.ts';
@@ -13,7 +13,7 @@ import type { Request } from '../../http/message.ts';
 /** The most bytes of a body, and of a record as JSON. */
 export const recordBytesMax = Math.min(64 * 1024 * 1024, Math.floor(oldGenerationBytes() / 8));
 
-/** Longer bodies are large: they take long to parse, and several times their length in memory. */
+/** Longer bodies take long to parse, and several times their length in memory. */
 const largeBytes = limits.recordBytesMax;
 const largeWaitMs = 1000;
 
@@ -23,11 +23,13 @@ const othersAreRead = new CairnError(
   { retryAfterSeconds: 1 },
 );
 
-/** Carries out requests with large bodies one after the other. */
+/** Handles requests with large bodies one after another. */
 export class LargeBodies {
   #last: Promise<void> = Promise.resolve();
 
-  /** Waits for its turn, and resolves with the function that ends it. @throws CairnError `overloaded` */
+  /**
+   * Waits for a turn, and resolves with a function that ends it. @throws CairnError `overloaded`
+   */
   async enter(request: Request, length: number): Promise<() => void> {
     const most = oldGenerationBytes() * limits.waitingHeapShareMax;
     request.hold(Math.min(3 * length, most));
@@ -45,7 +47,7 @@ export class LargeBodies {
   }
 }
 
-/** Parses JSON of any size, and lets other requests run in between. @throws CairnError */
+/** Parses JSON of any size, while other requests run in between. @throws CairnError */
 export async function parseLarge(bytes: Buffer): Promise<JsonValue> {
   const text = decodeText(bytes);
   const isLarge = bytes.length > largeBytes;
@@ -59,7 +61,7 @@ export async function parseLarge(bytes: Buffer): Promise<JsonValue> {
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => void timers.setImmediate(resolve));
 
-/** Returns the header fields of a request after `toJson` has converted its body. */
+/** Returns a request's header fields after `toJson` has converted its body. */
 export function asJson({ raw }: Fields): Fields {
   const others = raw.filter((_, at) => raw[at - (at % 2)]?.toLowerCase() !== 'content-type');
   return new Fields([...others, 'Content-Type', 'application/json']);
@@ -67,12 +69,12 @@ export function asJson({ raw }: Fields): Fields {
 
 const formType = /^application\/x-www-form-urlencoded\s*(?:;|$)/i;
 
-/** Returns a body as JSON: a form becomes an object of texts, an empty body an empty object. */
+/** Converts a body to JSON: a form to an object of texts, an empty body to an empty object. */
 export function toJson(body: Buffer, contentType = ''): Buffer {
   if (body.length === 0) return Buffer.from('{}');
   if (!formType.test(contentType)) return body;
   const members = new Map<string, string | string[]>();
-  // The "&" protects a "?" at the beginning, which would be removed.
+  // The "&" keeps a "?" at the beginning from being removed.
   for (const [name, value] of new URLSearchParams(`&${body.toString()}`)) {
     const before = members.get(name);
     members.set(name, before === undefined ? value : [before, value].flat());

@@ -1,4 +1,4 @@
-/** Answers clients of json-server, of its versions 0.17 and 1.0, in their own way. */
+/** Serves clients of json-server 0.17 and 1.0 in its own dialect. */
 import type { Principal } from '../../auth/access.ts';
 import type { Body } from '../../api/body.ts';
 import type { Call, Handler, Route, RoutedCollection } from '../../api/call.ts';
@@ -39,7 +39,7 @@ import { groupKey, readRecord, referenceGroup, referenceTo, findTarget } from '.
 
 /** The indexes that the dialect adds to the tables of declared collections. */
 const groups = {
-  // Every write runs this, several times.
+  // Runs several times in every write.
   [referenceGroup](entry: Entry): string[] {
     const keys: string[] = [];
     for (const members of [entry, readMore(entry)]) {
@@ -54,7 +54,7 @@ const groups = {
 
 export const rules: TableRules = { groups, recordBytesMax };
 
-/** Returns a collection with bodies as json-server takes them. */
+/** Makes a collection accept bodies as json-server does. */
 export function withBodies(collection: CollectionRoutes): CollectionRoutes {
   const { create, replace, patch } = collection.bodies;
   const { fields } = collection;
@@ -75,7 +75,6 @@ export function withBodies(collection: CollectionRoutes): CollectionRoutes {
 }
 type CollectionRoutes = RoutedCollection<NewEntry, EntryDraft>;
 
-/** Returns the routes of a declared collection. */
 export function createRoutes(
   declared: Declared,
   registry: Registry,
@@ -103,7 +102,7 @@ export function createRoutes(
   });
 }
 
-/** Returns a body that is changed before it is validated. */
+/** Changes a body before its validation. */
 const changeBody = <T>(body: Body<T>, change: (sent: JsonValue) => JsonValue): Body<T> => ({
   ...body,
   ...large,
@@ -118,7 +117,7 @@ function withoutId(sent: JsonValue, isGiven = false): JsonValue {
   return isGiven && id ? sent : others;
 }
 
-/** Returns a stored record with the members that were sent in the place of its own. */
+/** Returns a stored record with the sent members in place of its own. */
 function assignMembers(fields: Shape, stored: object, sent: JsonValue): JsonValue {
   const before = toShown(fields, stored);
   if (!isJsonObject(sent) || !isJsonObject(before)) return sent;
@@ -126,7 +125,7 @@ function assignMembers(fields: Shape, stored: object, sent: JsonValue): JsonValu
   for (const [name, value] of Object.entries(sent)) {
     const field: Field | undefined = Object.hasOwn(fields, name) ? fields[name] : anyJson;
     const { kind, nullable, optional }: Field = field ?? anyJson;
-    // Such a field cannot be null, so null can only mean to remove it.
+    // This field cannot be null, so null can only mean to remove it.
     if (value === null && optional && !nullable && kind !== 'json') members.delete(name);
     else if (name !== 'id' || !Object.hasOwn(fields, name)) members.set(name, value);
   }
@@ -164,7 +163,7 @@ class Resource extends CollectionResource {
   }
 }
 
-/** Returns the members that refer to a collection and have no rule of their own. */
+/** Returns the members that refer to a collection without a declared rule. */
 const findReferences = (to: Declared, registry: Registry) =>
   [...registry.values()]
     .map((from) => [from, referenceTo(to, from)] as const)
@@ -206,11 +205,11 @@ function wrapBody(start: string, body: Reply['body']): Reply['body'] {
 
 /**
  * Returns a handler that rewrites requests of json-server's clients for `handle`:
- * `/posts/1/comments` names the comments of a post, `/posts/` is `/posts`, and bodies become JSON.
+ * `/posts/1/comments` means the comments of a post, `/posts/` is `/posts`, and bodies become JSON.
  */
 export function translate(handle: Handle, registry: Registry): Handle {
   const largeBodies = new LargeBodies();
-  // json-server ignores case, and no two collections have names that differ only in case.
+  // json-server ignores case, and collection names never differ only in case.
   const names = new Map([...registry.keys()].map((name) => [name.toLowerCase(), name]));
   const inCase = (name: string): string => names.get(name.toLowerCase()) ?? name;
   return (request) => {
@@ -253,7 +252,7 @@ function readNestedPath(target: string, registry: Registry) {
   return {
     list: `/${below}?${condition}&${query}`,
     path: `/${below}`,
-    /** Returns the body of a new record with its reference. */
+    /** Adds the reference to the body of a new record. */
     async withReference(body: Buffer): Promise<Buffer> {
       const members = await parseLarge(body).catch(() => undefined);
       if (!isJsonObject(members)) return body;
@@ -265,11 +264,10 @@ function readNestedPath(target: string, registry: Registry) {
   };
 }
 
-/** The slash at the end of a path, which `/posts/` and `/posts/1/` have. */
+/** The slash at the end of a path, as in `/posts/` and `/posts/1/`. */
 const endForm = /^(\/[^?]*[^/?])\/(?=\?|$)/;
 const nestedForm = /^\/([^/?]+)\/([^/?]+)\/([^/?]+)(?:\?(.*))?$/s;
 
-/** Returns a request with other values. */
 const withChanges = (request: Request, others: Partial<Request>): Request =>
   new Proxy(request, {
     get(it, name) {

@@ -1,5 +1,5 @@
 /**
- * Turns queries of json-server's clients, of versions 0.17 and 1.0, into list queries of Cairn:
+ * Turns queries of json-server's clients, versions 0.17 and 1.0, into Cairn's list queries:
  *
  *     _sort=a,b&_order=asc,desc  _sort=-a      the order
  *     _start=5&_end=10  _limit=5  _page=2      a part of the list, with its total
@@ -40,7 +40,7 @@ const parameters =
 /** A filter with an operator, as either version writes it. */
 const filterForm = /^(.+?)(?:_(gte?|lte?|ne|like)|:(\w+))$/;
 
-/** The operators, by the names that are not Cairn's or mean something else there. */
+/** The operators, by json-server's names. */
 const operators: { readonly [name: string]: Condition['operator'] } = {
   ...{ eq: 'in', in: 'in', ne: 'ne', lt: 'lt', lte: 'lte', gt: 'gt', gte: 'gte' },
   ...{ like: 'search', contains: 'search', startsWith: 'starts', endsWith: 'ends' },
@@ -49,7 +49,7 @@ const operators: { readonly [name: string]: Condition['operator'] } = {
 const isForeign = (name: string): boolean =>
   name !== 'q' && (parameters.test(name) || filterForm.exec(name)?.[2] !== undefined);
 
-/** Returns the function that reads the queries of a collection. */
+/** Returns the function that parses a collection's queries. */
 export function foreignReader(
   declared: Declared,
   registry: Registry,
@@ -60,7 +60,7 @@ export function foreignReader(
   return (sent, operation) => {
     const query = parseLeniently(sent);
     const owned = [...query.keys()].filter((name) => own.includes(name));
-    // Records of json-server may have members that are called as parameters of Cairn.
+    // In json-server, records may have members named like parameters of Cairn.
     const isOwn = owned.length > 0 && ![...query.keys()].some(isForeign) && !owned.some(isKnown);
     if (isOwn) return undefined;
     const embedded = readEmbedded(declared, registry, query);
@@ -81,28 +81,28 @@ export function foreignReader(
   };
 }
 
-/** A part of a list. Without a limit it is the whole list. */
+/** A part of a list. Without a limit, the whole list. */
 interface Part {
   readonly offset?: number;
   readonly limit?: number | undefined;
-  /** The number of the page; 0 if the part is not a page. */
+  /** The page number; 0 if the part is not a page. */
   readonly page: number;
   readonly isEnvelope: boolean;
 }
 
 /**
- * Parses a query as json-server does: a stray percent sign is text, and bytes that are not UTF-8 are
- * U+FFFD.
+ * Parses a query as json-server does: a stray percent sign is text, and bytes that are not UTF-8
+ * become U+FFFD.
  */
 export function parseLeniently(query: string): Query {
   const parameters = new Map<string, string[]>();
-  // The "&" protects a "?" at the beginning, which would be removed.
+  // The "&" keeps a "?" at the beginning from being removed.
   for (const [name, value] of new URLSearchParams(`&${query}`))
     parameters.set(name, [...(parameters.get(name) ?? []), value]);
   return parameters;
 }
 
-/** Returns the last value of a parameter; `undefined` for none, and for an empty one. */
+/** Returns the last value of a parameter, unless it is empty. */
 const lastValue = (query: Query, name: string): string | undefined =>
   query.get(name)?.at(-1) || undefined;
 
@@ -125,8 +125,8 @@ export function readPart(query: Query): Part {
 }
 
 /**
- * Returns the `Link` field of a page of 0.17, as a name and a value, with whole addresses: pages of
- * other origins follow them.
+ * Returns the `Link` field of a page of 0.17, name and value, with absolute URLs for pages of other
+ * origins.
  */
 function pageLinks(request: Request, part: Part, total: number): string[] {
   const { page, limit = 1, isEnvelope } = part;
@@ -146,7 +146,7 @@ function pageLinks(request: Request, part: Part, total: number): string[] {
 }
 
 /**
- * Returns what a query embeds; `undefined` if it embeds nothing.
+ * Returns the records that a query embeds, if any.
  * @throws CairnError `invalid_query` for a name that is neither a collection nor one of its records
  */
 function readEmbedded(declared: Declared, registry: Registry, query: Query): Embedded | undefined {
@@ -201,7 +201,7 @@ function readSort(shape: Shape, query: Query, isKnown: IsKnown): SortTerm[] {
 function readFilters(shape: Shape, query: Query, isKnown: IsKnown): Filter[] {
   const filters: Filter[] = [];
   const searched = lastValue(query, 'q');
-  // The whole text is looked for, in any field.
+  // Searches for the whole text in any field.
   if (searched !== undefined) filters.push(searchFor('q', '', [searched]));
   if (query.has('_where'))
     throw invalidParameter('_where', 'is not supported: filter by views_gte, views:gt or or=(…)');
@@ -209,7 +209,7 @@ function readFilters(shape: Shape, query: Query, isKnown: IsKnown): Filter[] {
     const parameter = written.replace(/\[\]$/, '');
     if (parameters.test(parameter)) continue;
     const [, path = '', suffix, operator = suffix ?? ''] = filterForm.exec(parameter) ?? [];
-    // Of a path only the first name is known: what ends it is taken for an operator.
+    // Of a path only the first name is known, so its ending is taken for an operator.
     if (path !== '' && (path.includes('.') || !isKnown(parameter)))
       filters.push(...toFilters(shape, path, operator, values));
     else if (isKnown(parameter)) filters.push(...toFilters(shape, parameter, 'eq', values));
@@ -217,7 +217,7 @@ function readFilters(shape: Shape, query: Query, isKnown: IsKnown): Filter[] {
   return filters;
 }
 
-/** Returns the filter by id that stands for one by what records refer to: an index answers both. */
+/** Returns the filter by id for a filter by reference: an index serves both. */
 function toIdFilter(declared: Declared, filters: readonly Filter[]): Filter[] {
   for (const filter of filters) {
     const { name = '', operator, operands = [] } = onlyCondition(filter) ?? {};
@@ -234,8 +234,8 @@ function toIdFilter(declared: Declared, filters: readonly Filter[]): Filter[] {
 const mayBound = /^(?:[gl]te?|like)$/;
 
 /**
- * Returns the filters that an operator with these values makes. A value that the field cannot have
- * is not an error, as in json-server: no record passes.
+ * Returns the filters for an operator with these values. As in json-server, no record matches a
+ * value that the field cannot have.
  * @throws CairnError `invalid_query`
  */
 function toFilters(
@@ -257,20 +257,20 @@ function toFilters(
   const operands = values.flatMap((text) => spelledValues(text, field));
   if (operator === 'ne')
     return [[{ name, operator: 'exists', operands: [true] }], [{ name, operator, operands }]];
-  // An index answers one condition.
+  // An index serves only a single condition.
   if (operator === 'in' && field.kind !== 'list') return [[{ name, operator, operands }]];
   const each = operator === 'in' ? 'has' : operator;
   return [operands.map((operand) => ({ name, operator: each, operands: [operand] }))];
 }
 
-/** Returns the filter by one of these texts, in a field or in all. @throws CairnError `invalid_query` */
+/** Searches for these texts in a field, or in all. @throws CairnError `invalid_query` */
 function searchFor(parameter: string, name: string, texts: readonly string[]): Filter {
   if (texts.some(({ length }) => length > limits.searchLengthMax))
     throw invalidParameter(parameter, `must be up to ${limits.searchLengthMax} characters long`);
   return texts.map((text) => ({ name, operator: 'search', operands: [text] }));
 }
 
-/** Returns the values of a field that a text spells. */
+/** Returns the values of a field that a text may mean. */
 function spelledValues(text: string, field: Field): Scalar[] {
   if (field.kind === 'json' || isMixed(field)) return spelledBy(text, 'eq');
   const operand = findKind(field).operand(text, field);

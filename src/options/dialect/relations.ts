@@ -1,4 +1,7 @@
-/** Finds the members that refer to other records: `postId` of a comment refers to a record of `posts`. */
+/**
+ * Finds the members that refer to other records: `postId` of a comment refers to a record of
+ * `posts`.
+ */
 import { parseId } from '../../api/call.ts';
 import { localAdministrator } from '../../auth/access.ts';
 import type { Scalar } from '../../base/json.ts';
@@ -11,11 +14,11 @@ import { splitShape } from '../../schema/field.ts';
 import { readMore } from '../../schema/record.ts';
 import type { StoredRecord } from '../../store/store.ts';
 
-/** The index of what records refer to: each member with a name that ends in `Id`, by its text. */
+/** The index of references: each member whose name ends in `Id`, by its text. */
 export const referenceGroup = '.refers';
 export const groupKey = (name: string, id: Scalar): string => `${name} ${id}`;
 
-/** Reads a collection without restrictions: here everybody may do everything. */
+/** Reads a collection without restrictions, because the dialect has no authentication. */
 const readerFor = (collection: Declared): Reader =>
   makeReader(collection, localAdministrator, 'list');
 
@@ -23,15 +26,15 @@ const readerFor = (collection: Declared): Reader =>
 export const findReferring = (from: Declared, name: string, id: Scalar): StoredRecord[] =>
   readerFor(from).members(referenceGroup, recordId(groupKey(name, id)), limits.pageRecordsMax);
 
-/** Returns the record whose id a text stands for. */
+/** Returns the record whose id a text means. */
 export const readRecord = (of: Declared, text: string): StoredRecord | undefined =>
   readerFor(of).withId(recordId(of.ids === undefined ? parseId(text) : text));
 
-/** Tells if records have a member of this name, or may have. */
+/** True if records have, or may have, a member of this name. */
 export type IsKnown = (name: string) => boolean;
 
 interface Names {
-  /** The names that a reference to the collection may have, the most usual first. */
+  /** Names for a reference to the collection, the most usual first. */
   readonly references: readonly string[];
   readonly isKnown: IsKnown;
 }
@@ -48,19 +51,19 @@ function namesFor(collection: Declared): Names {
   return names;
 }
 
-/** Returns a function that knows the members that are declared or that a stored record has. */
+/** Recognises members that are declared or that a stored record has. */
 export const knownIn = (collection: Declared): IsKnown => namesFor(collection).isKnown;
 
 /**
- * Returns the member of `child` that refers to `parent`. The records decide: it is the first usual
- * name that they have, or else json-server's.
+ * Returns the member of `child` that refers to `parent`: the first usual name that records have, or
+ * else json-server's.
  */
 export function referenceTo(parent: Declared, child: Declared): string {
   const { references } = namesFor(parent);
   return references.find(knownIn(child)) ?? references[0] ?? '';
 }
 
-/** Returns the collection that a member such as `postId` refers to, if there is one. */
+/** Returns the collection that a member such as `postId` refers to, if any. */
 export function findTarget(member: string, registry: Registry): Declared | undefined {
   const ranked = [...registry.values()].flatMap((collection) => {
     const rank = namesFor(collection).references.indexOf(member);
@@ -72,7 +75,7 @@ export function findTarget(member: string, registry: Registry): Declared | undef
   return ranked.sort((one, other) => one.rank - other.rank)[0]?.collection;
 }
 
-/** Counts the members of stored records that no field declares. */
+/** Counts the undeclared members of stored records. */
 function countMembers({ fields, records }: Declared): IsKnown {
   const counts = new Map<string, number>();
   const count = (record: object, by: 1 | -1): void => {

@@ -1,7 +1,7 @@
 /**
- * Decides who is served without authentication: callers on this machine, or with `--share` those on
- * private networks. A page of another site must get neither in, whatever its own host name points
- * to and whatever proxy forwards its requests.
+ * Decides who is served without authentication: callers on this machine, or with `--share` on
+ * private networks. A page of another site must not get through, wherever its host name points and
+ * whatever proxy forwards its requests.
  */
 import { BlockList, isIP, isIPv6 } from 'node:net';
 import { hostname } from 'node:os';
@@ -12,7 +12,7 @@ import { toHostName } from '../../http/head.ts';
 import type { Request } from '../../http/message.ts';
 
 export interface Local {
-  /** The origins of pages that may call: the allowed ones, and with `share` also those nearby. */
+  /** Origins of pages that may call: the allowed ones, and with `share` also nearby ones. */
   readonly origins: Origins;
   /** @throws CairnError `misdirected_request`, `cross_site` */
   check(request: Pick<Request, 'method' | 'fields' | 'address'>): void;
@@ -21,9 +21,9 @@ export interface Local {
 export interface LocalOptions {
   /** The origins that `--cors-origin` allows. */
   readonly allowed: Origins;
-  /** Serves callers on private networks as well. */
+  /** Also serves callers on private networks. */
   readonly share: boolean;
-  /** Further names of this machine. */
+  /** More host names of this machine. */
   readonly hosts: readonly string[];
 }
 
@@ -41,7 +41,7 @@ export function createLocal({ allowed, share, hosts }: LocalOptions): Local {
     share && (applications.has(origin) || isNearby(origin));
   const origins: Origins = { has: (origin) => allowed.has(origin) || isShared(origin) };
 
-  /** The rule for each field of a proxy. Any other field that forwards is refused. */
+  /** The rule for each proxy header. Any other forwarding header is refused. */
   const forwarding: Readonly<Record<string, (entry: string) => boolean>> = {
     'x-forwarded-for': (entry) => hasAddress(addressIn(entry)),
     'x-real-ip': (entry) => hasAddress(addressIn(entry)),
@@ -69,7 +69,7 @@ export function createLocal({ allowed, share, hosts }: LocalOptions): Local {
         throw share ? notNear : notLocal;
       // A proxy that rewrites Host makes a foreign page look like one of this site.
       const origin = fields.get('origin');
-      // Reads, too: a proxy may let every page read what it fetches. OPTIONS tells nothing.
+      // Reads count too: a proxy may let every page read the response. OPTIONS reveals nothing.
       if (method === 'OPTIONS' || origin === undefined) return;
       if (!origins.has(origin) && !isNearby(origin)) throw foreignPage;
     },
@@ -81,10 +81,10 @@ const inLowerCase = (name: string): string => name.toLowerCase();
 /** Names that no website can have: one label, `*.localhost` and `*.local`. */
 const ownName = /^[\w-]+(?:(?:\.[\w-]+)*\.local(?:host)?)?$/;
 
-/** Pages of applications for phones (Capacitor, Ionic). */
+/** Pages of mobile applications (Capacitor, Ionic). */
 const applications = new Set(['capacitor://localhost', 'ionic://localhost']);
 
-/** A field that proxies and tunnels add. */
+/** Header fields that proxies and tunnels add. */
 const forwardingField =
   /^(?:forwarded(?:-for)?|via|x-(?:forwarded|original)(?:-.*)?|x-real-ip|[a-z-]*(?:client|connecting)-ip)$/;
 
@@ -107,7 +107,7 @@ for (const network of [
 near.addSubnet('fe80::', 10, 'ipv6');
 near.addSubnet('fc00::', 7, 'ipv6');
 
-/** Tells if an address belongs to this machine or to a network that is not routed publicly. */
+/** True for an address of this machine or of a network that is not routed publicly. */
 function isNear(address: string): boolean {
   const [plain = ''] = address.split('%');
   return (

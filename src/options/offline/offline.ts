@@ -14,23 +14,21 @@ import type { StoreStatus } from '../../store/store.ts';
 
 export interface OfflineOptions extends Omit<LockOptions, 'files' | 'onNotice'> {
   /**
-   * The credentials of callers. A backup holds it; neither a restore nor a repair with losses
-   * brings it back.
+   * The credentials of callers. They are in a backup, but not in a restore or a repair with losses.
    */
   readonly credentials: {
     readonly collections: readonly string[];
     /** The file of the keys, next to the records. */
     readonly keyFile: string;
   };
-  /** Takes a few words for each step that may take long. */
+  /** Receives a few words for each step that may take long. */
   readonly onProgress: (step: string) => void;
 }
 
 export interface CopyOptions extends OfflineOptions {
   /**
-   * Gives the copy a new epoch, so that no earlier entity tag matches, and no
-   * credentials, because ids that were given since the backup will be given again, to
-   * others.
+   * Gives the copy a new epoch, so that no earlier entity tag matches, and no credentials, because
+   * ids given since the backup will be given again, to others.
    */
   readonly restores: boolean;
 }
@@ -41,10 +39,9 @@ interface Checked extends Inspection {
   readonly tables?: ReadStore['tables'];
 }
 
-/** The records of each collection, and the damage. */
 export interface Inspection {
   readonly collections: StoreStatus['collections'];
-  /** The damage that was found; empty if a start would succeed. */
+  /** Empty if a start would succeed. */
   readonly damage: readonly StoreDamageError[];
 }
 
@@ -54,15 +51,12 @@ export interface Copy {
   readonly keys: Buffer | undefined;
 }
 
-/**
- * The number of ids that are skipped if nobody knows which ones were given: none may be given
- * twice.
- */
+/** The number of ids skipped if it is unknown which ones were given: none may be given twice. */
 const idsSkipped = 1_000_000;
 
 /**
- * Does what a start does, and writes nothing. Where a start would be refused, finds all
- * damage. `notices` are further things that an operator should know, one sentence each.
+ * Does what a start does, without writing. If a start would be refused, finds all damage. `notices`
+ * are sentences for an operator.
  */
 export async function checkStore(files: Files, makeTables: () => Tables): Promise<Checked> {
   const notices: string[] = [];
@@ -85,8 +79,8 @@ export async function checkStore(files: Files, makeTables: () => Tables): Promis
 }
 
 /**
- * Reads the store in `source`, as a backup or for a restore, and writes nothing. A server
- * may go on writing to it: the copy is the state after one of its commits.
+ * Reads the store in `source`, for a backup or a restore, without writing. A server may go on
+ * writing: the copy is the state after one of its commits.
  * @throws CairnError `not_found` if there is no store; StoreDamageError
  */
 export async function readCopy(source: Files, options: CopyOptions): Promise<Copy> {
@@ -98,12 +92,11 @@ export async function readCopy(source: Files, options: CopyOptions): Promise<Cop
 }
 
 /**
- * Writes what can be read of a damaged or hand-edited store to the empty directory
- * `target`, with a new epoch. Where anything is lost, skips ids, so that none is given
- * again, and ends credentials, because their users may be lost. Writes nothing where
- * nothing is damaged.
- * @throws CairnError `write_refused` if `target` is not empty; LockedError;
- *   StoreDamageError for damage that cannot be repaired
+ * Writes the readable part of a damaged or hand-edited store to the empty directory `target`, with
+ * a new epoch. After a loss, skips ids, so that none is given again, and ends credentials, because
+ * their users may be lost. Writes nothing if nothing is damaged.
+ * @throws CairnError `write_refused` if `target` is not empty; LockedError; StoreDamageError for
+ *   damage that cannot be repaired
  */
 export async function repairStore(
   source: Files,
@@ -135,7 +128,7 @@ export async function repairStore(
   return { damage, isLossy, collections: countRecords(tables) };
 }
 
-/** Makes a copy of what was read. Where credentials end, nobody is signed in to it. */
+/** Makes a copy of the store, with or without its credentials. */
 async function makeCopy(
   source: Files,
   { tables, epoch, sequence }: ReadStore & { readonly epoch: string },
@@ -144,7 +137,7 @@ async function makeCopy(
   const keys = endsCredentials ? undefined : await readWhole(source, credentials.keyFile);
   for (const name of endsCredentials ? credentials.collections : []) {
     const table = tables.get(name);
-    // Without users, a collection can have the name of a table of the server.
+    // Without users, a collection can have the name of a server's table.
     if (table === undefined || table.isServers !== isServerTable(name)) continue;
     table.clear();
     table.advance(sequence, 0);
@@ -153,10 +146,10 @@ async function makeCopy(
 }
 
 /**
- * Writes the copy that `read` returns to an empty directory, as a clean stop leaves a store. A
- * start refuses the directory from the beginning until the copy is complete: also where it cannot
- * be read, so that nobody serves an empty store in its place.
- * @throws CairnError `write_refused` where the directory is not empty; LockedError
+ * Writes the copy that `read` returns to an empty directory, in the state of a clean stop. A start
+ * refuses the directory until the copy is complete, even if reading fails, so that nobody serves an
+ * empty store in its place.
+ * @throws CairnError `write_refused` if the directory is not empty; LockedError
  */
 export async function writeCopy(
   files: Files,
@@ -168,8 +161,7 @@ export async function writeCopy(
   const fence = new Fence(lockOptions);
   await fence.acquire();
   try {
-    // A volume has `lost+found` from the start. Files with a dot in front are not the
-    // store's.
+    // A new volume has `lost+found`. Files with a leading dot do not belong to the store.
     if (!(await files.list()).every((name) => /^(\..*|lock|unfinished|lost\+found)$/.test(name))) {
       const problem = 'it is not empty; use another directory, or move away what is there';
       throw new CairnError('write_refused', `Cannot write to ${files.directory}: ${problem}`);

@@ -4,12 +4,12 @@ import { plainAddress } from '../../base/network.ts';
 import type { Proxies } from '../../http/server-options.ts';
 
 /**
- * Believes proxies in these networks, which are addresses and CIDR networks (RFC 4632 §3.1) that
- * `isNetwork` accepts, such as `['::1', '10.0.0.0/8']`.
+ * Trusts proxies in these networks: addresses and CIDR networks (RFC 4632 §3.1) that `isNetwork`
+ * accepts, such as `['::1', '10.0.0.0/8']`.
  *
  * Each proxy appends the address that it saw to `X-Forwarded-For`, so the field is read from its
- * end: the last address that is not a trusted proxy is the caller's. The caller may have forged
- * the addresses before it.
+ * end: the last address that is not a trusted proxy is the caller's. The caller may have forged the
+ * addresses before it.
  */
 export function createProxies(networks: readonly string[]): Proxies {
   const list = new BlockList();

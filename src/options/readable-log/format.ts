@@ -16,7 +16,7 @@ function request(time: string, level: LogLevel, entry: RequestEntry): string {
     userId,
     address,
   } = entry;
-  // A person at a terminal wants to see a path that was not found. The query may hold secrets.
+  // A person at a terminal wants to see the path of a 404. The query may hold secrets.
   const [path = ''] = target.slice(0, shownPathMax).split('?');
   const message = `${status} ${shown(method)} ${status === 404 ? shown(path) : route}`;
   const ms = thousandths(durationMs);
@@ -36,18 +36,12 @@ function line({ time, level, kind, message, event, ...details }: LineFields): st
 
 const plain = /^[\w!#$%&'*+.^`|~/:@-]+$/;
 
-/**
- * Returns a plain value as it is. Quotes one that could break the line or look like
- * another field.
- */
+/** Quotes a value that could break the line or look like another field. */
 function shown(value: string): string {
   return plain.test(value) ? value : escapeControls(JSON.stringify(value));
 }
 
-/**
- * Replaces control and direction characters, which a terminal would obey, by their
- * numbers.
- */
+/** Escapes control and direction characters, which a terminal would obey. */
 function escapeControls(value: string): string {
   return value.replace(
     /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu,

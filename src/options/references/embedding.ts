@@ -45,7 +45,7 @@ export const embed: ReferenceRules['embed'] = (names, embeddables, principal) =>
   const shapes = chosen.map(({ name, of }) => [name, of.name, of.shapeTag]);
   return {
     selection: `~${crc32(JSON.stringify(shapes)).toString(36)}`,
-    // A commit gives each collection that it changes a higher revision than all had before.
+    // A commit gives each collection that it changes a revision higher than all previous ones.
     revisionWith: (own) => Math.max(own, ...chosen.map(({ of }) => of.records.revision)),
     marksIn: isPersonal
       ? (record) =>
@@ -62,7 +62,7 @@ function refusal({ name, of }: Embeddable, operation: Purpose): CairnError {
   return new CairnError('insufficient_scope', message);
 }
 
-/** Finds the records to embed in one; `undefined` leaves the member out. */
+/** Finds the records to embed; `undefined` leaves the member out. */
 function findEmbedded(
   record: StoredRecord,
   { field, kind }: Embeddable,

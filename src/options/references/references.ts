@@ -32,7 +32,7 @@ const check: ReferenceRules['check'] = (tx, principal, { outgoing }, input, befo
     for (const [index, id] of [value].flat().entries()) {
       if (former.has(id)) continue;
       const found = readable(tx, to, principal, recordId(id));
-      // The number and its text are one id, but only one of them is it.
+      // A number and its text find the same record, but only one of them is its id.
       if (found !== undefined && readId(found) === id) continue;
       if (isTooMany(issues)) break;
       const pointer = pointerTo(name) + (typeof value === 'object' ? `/${index}` : '');
@@ -44,10 +44,7 @@ const check: ReferenceRules['check'] = (tx, principal, { outgoing }, input, befo
   if (issues.length > 0) throw validationFailed(issues);
 };
 
-/**
- * Collects all that is removed or changed first, so the order of references does not matter, and they
- * may be circular.
- */
+/** Collects all removals and changes first, so references may have any order and be circular. */
 const remove: ReferenceRules['remove'] = (tx, principal, of, record, now, most) => {
   const removal = new Removal(of, record, most);
   for (const [{ incoming }, removed] of removal.removed) {
@@ -61,17 +58,17 @@ const remove: ReferenceRules['remove'] = (tx, principal, of, record, now, most) 
   tx.whole(() => removal.write(tx, principal, now));
 };
 
-/** The rules of references, which are loaded if a declared field refers to records. */
+/** The rules of references, loaded if a declared field refers to records. */
 export const references: ReferenceRules = { listEmbeddables, embed, check, remove };
 
 /** The records that change when a record is removed. */
 class Removal {
-  /** The removed records, each with its collection. It grows while it is read. */
+  /** The removed records with their collections. It grows during iteration. */
   readonly removed: [Target, StoredRecord][] = [];
   readonly #removedKeys = new Set<string>();
   readonly #others: { reference: Reference; referrer: Entry; id: RecordId }[] = [];
   readonly #most: number;
-  /** The most text of what is changed: a commit has all of it as one. */
+  /** The most text of changed records: a commit holds it all as one string. */
   readonly #lengthMax: number;
   readonly #advice: string;
   #count = 0;
@@ -85,7 +82,7 @@ class Removal {
     this.#remove(from, record);
   }
 
-  /** Counts records that refer. @throws CairnError `still_referenced` if there are too many */
+  /** Counts referring records. @throws CairnError `still_referenced` if there are too many */
   count(more: number): void {
     this.#count += more;
     if (this.#count <= this.#most) return;
@@ -98,7 +95,7 @@ class Removal {
     else this.#others.push({ reference, referrer, id });
   }
 
-  /** Writes it all, the records that refer before those to which they refer. */
+  /** Writes all changes, referring records before those they refer to. */
   write(tx: Transaction, principal: Principal, now: number): void {
     const remaining = this.#others.filter(
       ({ reference, referrer }) => !this.#removedKeys.has(referenceKey(reference.from, referrer)),
@@ -120,7 +117,7 @@ class Removal {
         `Cannot remove the record: ${refer} to it in ${name}`,
       );
     }
-    // One look at each field: a list of many may refer to many that are removed.
+    // Visits each field once: a long list may refer to many removed records.
     const clearing = new Map<string, { reference: Reference; referrer: Entry; ids: Set<Value> }>();
     for (const { reference, referrer, id } of remaining) {
       const key = `${reference.name} ${referenceKey(reference.from, referrer)}`;

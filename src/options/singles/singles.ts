@@ -19,8 +19,8 @@ import { collectDefaults } from '../../schema/validate.ts';
 import type { Transaction } from '../../store/store.ts';
 
 /**
- * One record at the path of a name, which the first PUT makes, and which stays. It is 404 before. A
- * caller that means to make it sends `If-None-Match: *` (RFC 9110 §13.1.2).
+ * One record at the path of its name, created by the first PUT and never removed. Before that it is
+ * 404. To create it only if absent, a caller sends `If-None-Match: *` (RFC 9110 §13.1.2).
  */
 export class SingleResource extends CollectionResource {
   readonly #clock: Clock;
@@ -30,7 +30,7 @@ export class SingleResource extends CollectionResource {
     this.#clock = tools.clock;
   }
 
-  /** Sets the resource, which has one id. @throws CairnError as for a collection */
+  /** Sets the resource, whose id never changes. @throws CairnError as for a collection */
   override change(
     tx: Transaction,
     { precondition }: Target,
@@ -53,7 +53,7 @@ export class SingleResource extends CollectionResource {
   }
 }
 
-/** Returns the routes of a single resource: the routes of a record with the only id. */
+/** Returns the routes of a single resource: those of a record with the only id. */
 export function singleRoutes(
   operations: Operations<NewEntry, EntryDraft>,
   options: CollectionOptions,

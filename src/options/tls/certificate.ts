@@ -8,7 +8,7 @@ import { OptionError } from '../../config/options.ts';
 
 /**
  * Reads a certificate and its key.
- * @throws OptionError if a file has something else, or the key does not belong to the certificate
+ * @throws OptionError if a file has other content, or the key does not belong to the certificate
  */
 export function readTls(certFile: string, keyFile: string): TlsTexts {
   try {

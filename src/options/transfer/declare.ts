@@ -1,7 +1,7 @@
 /**
- * Declarations that fit a file. They refuse nothing which a front end written for json-server sends:
- * every field is any JSON, and others may come. Strict ones have the rules instead that all values
- * keep. Where a file cannot be taken as it is, a note says what is changed; an import changes the same.
+ * Declarations that fit a file. They accept everything that a front end written for json-server
+ * sends: every field is any JSON, and additional members may come. Strict ones have the rules that
+ * all values satisfy. Notes describe changes to the file's data; an import makes the same ones.
  */
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
@@ -11,7 +11,7 @@ import type { Field } from '../../schema/field.ts';
 import { ruleViolation } from '../../schema/kinds.ts';
 import type { Member } from './file.ts';
 
-/** A member of a file with the name that it gets here. */
+/** A member of a file with its new name. */
 export interface Named {
   readonly name: string;
   readonly given: string;
@@ -19,9 +19,9 @@ export interface Named {
 }
 
 /**
- * Returns the members with names that collections can have: other characters become `_`, and a
- * name that is taken, also in another case, gets one at its end. Names that can stay are given
- * first: an import would take the records of another member for those of the same name.
+ * Returns the members with names that collections can have: other characters become `_`, and a name
+ * that is taken, even in another case, gets one at its end. Usable names are assigned first,
+ * because an import would confuse members of the same name.
  */
 export function named(members: readonly Member[], taken: readonly string[]): readonly Named[] {
   const used = new Set(taken.map((name) => name.toLowerCase()));
@@ -51,7 +51,7 @@ const usable = (given: string): string =>
 export const areRecords = (value: JsonValue): value is readonly JsonObject[] =>
   Array.isArray(value) && value.every((one: JsonValue) => isJsonObject(one));
 
-/** Returns why a value cannot be the id of a record; `undefined` if it can. */
+/** Returns the reason why a value cannot be the id of a record, if any. */
 function refuseId(id: JsonValue | undefined, used: ReadonlySet<string>): string | undefined {
   if (id === undefined || id === null) return 'has no id';
   if (ruleViolation({ kind: 'id', of: 'any' }, id) !== undefined)
@@ -60,8 +60,8 @@ function refuseId(id: JsonValue | undefined, used: ReadonlySet<string>): string 
 }
 
 /**
- * Returns the records without the ids that they cannot have, and what was wrong with these. They
- * get others when they are stored.
+ * Removes ids that records cannot have, and counts the reasons. Such records get others when they
+ * are stored.
  */
 export function withUsableIds(records: readonly JsonObject[]): {
   readonly records: readonly JsonObject[];
@@ -85,7 +85,7 @@ export function withUsableIds(records: readonly JsonObject[]): {
   };
 }
 
-/** Returns a line for each cause why records get other ids. */
+/** Returns a line for each reason why records get other ids. */
 export function describeNewIds(name: string, changed: ReadonlyMap<string, number>): string[] {
   return Array.from(changed, ([refusal, count]) =>
     count === 1
@@ -94,7 +94,6 @@ export function describeNewIds(name: string, changed: ReadonlyMap<string, number
   );
 }
 
-/** The declaration of a file. */
 export interface MadeDeclaration {
   /** For `--collections`, with a line for each field. */
   readonly declaration: string;
@@ -138,7 +137,7 @@ export function declareMembers(
   return { declaration: inLines(declaration), notes };
 }
 
-/** Writes a declaration with a field on one line, which is easier to read and to change. */
+/** Writes a declaration with each field on one line, which is easier to read and to edit. */
 const inLines = (declaration: object): string =>
   `${JSON.stringify(declaration, null, 2).replaceAll(fieldInLines, onOneLine)}\n`;
 const fieldInLines = /^ {8}".*\{\n(?: {9,}.*\n)* {8}\}/gm;
@@ -154,19 +153,19 @@ function open(what: 'single' | 'many'): JsonObject {
   return Object.fromEntries(all.map((operation) => [operation, 'public']));
 }
 
-/** Returns the names of all members but the id. */
+/** Returns the names of all members except the id. */
 function namesIn(records: readonly JsonObject[]): string[] {
   const names = new Set<string>();
   for (const record of records) for (const name in record) names.add(name);
   names.delete('id');
   return [...names];
 }
-/** Other names are additional, and seldom in a query. */
+/** Other names are additional members, and rarely used in queries. */
 const isPlain = /^(?!(?:revision|ownerId)$)[A-Za-z][A-Za-z0-9_]{0,62}$/;
-/** Beyond these, members are additional: nobody reads so long a declaration. */
+/** Further members are additional: nobody reads such a long declaration. */
 const fieldsMax = 200;
 
-/** The kinds that a field may be guessed to have, the narrowest first. */
+/** Guesses for a field's kind, narrowest first. */
 const guesses: readonly Field[] = [
   { kind: 'boolean' },
   { kind: 'timestamp' },
@@ -189,11 +188,11 @@ const listValues = (records: readonly JsonObject[], name: string): readonly Json
 const guessKind = (values: readonly JsonValue[]): Field | undefined =>
   guesses.find((guess) => values.length > 0 && values.every((value) => fits(guess, value)));
 
-/** Returns the rule that all values of a field keep. */
+/** Returns the rule that all values of a field satisfy. */
 const guessField = (name: string, values: readonly JsonValue[], all: readonly Named[]): object =>
   guessReference(name, values, all) ?? guessKind(values) ?? anyValue;
 
-/** Returns a field of any JSON that says what all values are like. */
+/** Returns a field of any JSON with a hint about the common type of its values. */
 function anyLike(values: readonly JsonValue[]): object {
   const areTexts = values.length > 0 && values.every((value) => typeof value === 'string');
   const { kind = areTexts ? 'text' : undefined } = guessKind(values) ?? {};

@@ -4,7 +4,6 @@ import { representationWriter } from '../../schema/record.ts';
 import { storedRecordParser } from '../../schema/stored.ts';
 import type { Image } from '../../store/format/snapshot.ts';
 
-/** The parts of a declaration that an export needs. */
 export type Exported = Pick<CollectionDeclaration, 'name' | 'fields' | 'isSingle'>;
 
 type Out = (text: string) => void | Promise<void>;
@@ -22,7 +21,7 @@ export async function exportJson(
   for (const each of collections) {
     const { name, isSingle } = each;
     const blocks = writeBlocks(each, image);
-    // A single resource is not there before it was put.
+    // A single resource is absent until its first PUT.
     if (isSingle && blocks.length === 0) continue;
     await out(`${separator}\n${JSON.stringify(name)}:${isSingle ? '' : '['}`);
     separator = ',';
@@ -37,7 +36,7 @@ export async function exportJson(
 }
 
 /**
- * Writes the same with a line for each record: `{"collection":"posts","record":{…}}`.
+ * Writes a line for each record: `{"collection":"posts","record":{…}}`.
  * @throws FatalError as `exportJson`
  */
 export async function exportLines(
@@ -56,7 +55,7 @@ export async function exportLines(
   }
 }
 
-/** Returns the functions that write the records of each block. */
+/** Returns functions that write the records of each block. */
 function writeBlocks({ name, fields }: Exported, image: Image): readonly (() => string[])[] {
   const blocks = image.views.find((view) => view.name === name)?.blocks ?? [];
   const parse = storedRecordParser(fields);

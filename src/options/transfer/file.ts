@@ -1,6 +1,6 @@
 /**
- * Reads files such as json-server has: one JSON object of arrays of records,
- * `{ "posts": [{ "id": 1, "title": "…" }], "comments": [] }`. A file is read whole.
+ * Reads json-server's files: one JSON object with arrays of records, `{ "posts": [{ "id": 1,
+ * "title": "…" }], "comments": [] }`. A file is read whole.
  */
 import { constants } from 'node:buffer';
 import { readFileSync, statSync } from 'node:fs';
@@ -9,13 +9,12 @@ import { getHeapStatistics } from 'node:v8';
 import { CairnError, FatalError } from '../../base/errors.ts';
 import { isJsonObject, scan, decodeText, type JsonValue } from '../../base/json.ts';
 
-/** A member of the object that a file holds. */
 export type Member = readonly [name: string, value: JsonValue];
 
 /**
- * Returns the members of a file, without `$schema`, which newer versions of json-server write
- * for editors. A file that is an array is one collection, with the name of the file.
- * @throws FatalError where the file is not there, holds no object, or does not fit into memory
+ * Returns the members of a file, without `$schema`, which newer versions of json-server write for
+ * editors. A file that is an array is one collection, named like the file.
+ * @throws FatalError if the file is missing, is not an object, or does not fit into memory
  */
 export function readMembers(file: string): readonly Member[] {
   const refusal = (exitCode: 64 | 65, problem: string): FatalError =>
@@ -43,7 +42,7 @@ export function readMembers(file: string): readonly Member[] {
 }
 
 /**
- * What takes memory until all records are stored: they are read, checked, stored, and text of
+ * The memory needed until all records are stored: as parsed, as checked, as stored, and as text of
  * a commit. Measured with records of one to ten members, and rounded up.
  */
 const bytesPerValue = 280;
@@ -56,7 +55,7 @@ function lackOfMemory(needed: number): string | undefined {
   return `${figures}; split it, or give Node.js more by NODE_OPTIONS=--max-old-space-size=…`;
 }
 
-/** Writes a number of bytes for a person. */
+/** Formats a number of bytes for people. */
 export function inMiB(bytes: number): string {
   return `${Math.ceil(bytes / 2 ** 20).toLocaleString('en')} MiB`;
 }

@@ -28,41 +28,40 @@ const idsPerRecordMax = 64;
 const idsFree = 1_000_000;
 
 /**
- * The most text of a commit, which is written and read at once. It has room for 4 million
- * records, and a Map holds 16 million.
+ * The most text of a commit, which is written and read at once. It has room for 4 million records,
+ * and a Map holds 16 million.
  */
 const commitBytesMax = 256 * 1024 * 1024;
-/** The text of a record in a commit besides its members and the name of its collection. */
+/** The text of a record in a commit, without its members and its collection's name. */
 const entryBytes = 64;
 
-/** The records of a file for one collection, as its declaration has them. */
+/** The records of a file for one collection. */
 interface Arrival {
   readonly collection: Declared;
-  /** The valid records, each with its place in the file. */
+  /** The valid records with their places in the file. */
   readonly records: (readonly [record: NewRecord, pointer: string])[];
-  /** The number of records that get another id, by the fault of their own id. */
+  /** The number of records that get another id, by the fault of their own. */
   readonly changed: ReadonlyMap<string, number>;
-  /** The ids that the file gives, as texts. */
+  /** The ids in the file, as texts. */
   readonly ids: Set<string>;
-  /** The highest of them that can be the number of a record. */
+  /** The highest id that can be a record's number. */
   highest: number;
 }
 
-/** The records that were created in a collection, and their places in the file. */
+/** The records created in a collection, and their places in the file. */
 interface Created {
   readonly collection: Declared;
   readonly entries: Map<Entry, string>;
 }
 
-/** The result of an import. */
 interface Imported {
-  /** The number of records that were added, by collection. */
+  /** The number of added records, by collection. */
   readonly added: ReadonlyMap<string, number>;
   /** Lines for the person who imports. */
   readonly notes: readonly string[];
 }
 
-/** Records of a file that have been validated, each by itself. */
+/** Records of a file, each valid by itself. */
 export interface ValidMembers {
   readonly file: string;
   readonly arrivals: readonly Arrival[];
@@ -87,7 +86,7 @@ export function validateMembers(
 
 /**
  * Creates the records of a file that are not in the store, as POST does, in one transaction. They
- * keep their ids, and references are checked when all records are there.
+ * keep their ids. References are checked once all records are created.
  * @throws FatalError with all mistakes, grouped by cause; CairnError as `Store.write`
  */
 export function importMembers(
@@ -104,7 +103,7 @@ export function importMembers(
       collection: registry.get(each.collection.name) ?? each.collection,
     }));
     const all = here.map((arrival) => createRecords(tx, principal, arrival, mistakes));
-    // Records with mistakes are not there, so references to them would look wrong as well.
+    // Records with mistakes are missing, so references to them would look wrong as well.
     if (invalid.length === 0 && mistakes.lines.length === 0)
       for (const created of all) checkReferences(tx, principal, created, mistakes);
     const left = Math.max(0, memoryMaxBytes - memoryBytes);
@@ -157,7 +156,7 @@ function readMember(
   return [arrival];
 }
 
-/** Creates the records that are not in the store. Their references may lead to later ones. */
+/** Creates the records that are not in the store. They may refer to later ones. */
 function createRecords(
   tx: Transaction,
   principal: Principal,
@@ -194,7 +193,7 @@ function createRecords(
 const describeDuplicate = (issue: Issue): Issue =>
   issue.code === 'not_unique' ? { ...issue, detail: 'must be unique' } : issue;
 
-/** Returns the fields of a record with both times, if the file has one. */
+/** Sets both times of a record if the file has one. */
 function withTimes({ createdAt, updatedAt, ...others }: NewRecord['fields']): NewRecord['fields'] {
   const created = createdAt ?? updatedAt;
   if (created === undefined) return others;
@@ -211,8 +210,8 @@ const isFar = (highest: number, count: number): boolean =>
 
 /**
  * Returns the number of a new record: its id, if the order of the file stays, or else the next one.
- * A record without an id gets its number as the id, so it is none that the file gives to another.
- * The last number is not below the highest id, so that ids made later are higher.
+ * A record without an id gets its number as the id, which the file must not give to another. The
+ * last number is at least the highest id, so that later ids are higher.
  */
 function chooseNumber(
   tx: Transaction,
@@ -231,7 +230,7 @@ function chooseNumber(
   return number;
 }
 
-/** Checks the references of the records that were created, as POST does. */
+/** Checks the references of the created records, as POST does. */
 function checkReferences(
   tx: Transaction,
   principal: Principal,
@@ -253,7 +252,7 @@ function checkReferences(
   }
 }
 
-/** Says what has no room for the records that were created: one commit, or the memory. */
+/** Reports if the created records do not fit into one commit, or into memory. */
 function lackOfRoom(all: readonly Created[], left: number): string[] {
   let bytes = 0;
   let memoryBytes = 0;
@@ -275,10 +274,7 @@ function lackOfRoom(all: readonly Created[], left: number): string[] {
   return problems;
 }
 
-/**
- * Counts the records without ids that equal records of the store: the file was probably imported
- * before.
- */
+/** Counts records without ids that equal stored ones: the file was probably imported before. */
 function addedAgain({ collection, records }: Arrival): string[] {
   const { name, fields, timestamps, isSingle } = collection;
   const news = records.filter(([{ id }]) => id === undefined);
