@@ -1,5 +1,4 @@
 // @ts-check
-/** Starts the page and opens the view that the address names. */
 import { call, session } from './api/call.js';
 import { readCollections } from './api/model.js';
 import { draw, events, onClick, set } from './lib/dom.js';
@@ -22,7 +21,10 @@ import { drawRecords } from './views/list.js';
 
 /** @typedef {{ open(): unknown, view(): import('./types.js').Description }} View */
 
-/** The page's own views by the name in their address. @type {{ [name: string]: () => Promise<View> }} */
+/**
+ * The page's own views by the name in their address.
+ * @type {{ [name: string]: () => Promise<View> }}
+ */
 const routes = {
   '': () => import('./views/home.js'),
   api: () => import('./views/guide.js'),
@@ -30,14 +32,17 @@ const routes = {
   schema: () => import('./views/schema.js'),
   server: () => import('./views/server.js'),
 };
-/** The views that have been opened. @type {Map<string, View>} */ const views = new Map();
-/** Shows records; loaded with the first one. @type {typeof import('./views/record.js') | undefined} */
+/** @type {Map<string, View>} */ const views = new Map();
+/**
+ * Shows records. Loaded with the first one.
+ * @type {typeof import('./views/record.js') | undefined}
+ */
 let record;
 
 const retryMs = 3000;
 const signing = () => import('./views/sign-in.js');
-/** The reason why the page does not start. */ let failure = '';
-/** The address of the view that is shown. */ let shown = '';
+/** Why the page does not start. */ let failure = '';
+/** The address of the current view. */ let shown = '';
 
 events.run = async (work) => {
   try {
@@ -102,7 +107,7 @@ router.arrive = async (isSameForm) => {
   if (id && (collection || isOwn)) record ??= await import('./views/record.js');
   if (isOther)
     openDraft(isOwn ? findCollection('users') : collection, isOwn ? `${state.me?.id}` : id);
-  // `#/constructor` is no view, though every object has one.
+  // `#/constructor` is not a view, although every object has one.
   const load = !view && Object.hasOwn(routes, id) && routes[id];
   if (!load) return;
   const module = views.get(id) ?? (await load());
@@ -110,7 +115,7 @@ router.arrive = async (isSameForm) => {
   await module.open();
 };
 window.onpopstate = () => events.run(() => router.arrive(false));
-// A document that the browser kept may be of a person who has signed out since.
+// A document from the browser's cache may show someone who has signed out since.
 window.onpageshow = ({ persisted }) => persisted && location.reload();
 window.onbeforeunload = (event) => {
   if (isChanged() || state.removals.length > 0 || state.isImporting) event.preventDefault();
@@ -120,7 +125,7 @@ async function start() {
   failure = '';
   if (!route.view && route.id === 'invite' && route.of) {
     const token = route.of;
-    // The secret stays in no history.
+    // Keeps the secret out of the history.
     history.replaceState(null, '', './');
     Object.assign(route, readRoute(''));
     return (await signing()).acceptInvitation(token);
@@ -141,13 +146,13 @@ async function start() {
   draw();
 }
 
-/** Returns the person, who signs in first where there is no session. */
+/** Returns the person, who signs in first if there is no session. */
 const whoIsThere = async () =>
   state.isOpen
     ? { id: 0, name: 'Everyone', email: '', role: 'admin' }
     : (await call('GET', 'dashboard')).data.user;
 
-/** Reads what the server is; its documentation waits for nothing else. */
+/** Reads the server's description. Only its documentation waits for that. */
 async function describe() {
   const { data: description } = await call('GET', 'openapi.json');
   const collections = readCollections(description);
@@ -164,7 +169,10 @@ new BroadcastChannel(channelName).onmessage = ({ data: id }) =>
 session.ended = async () => (await signing()).signIn();
 onClick('sign-out', async () => (await mayLeaveForm()) && (await signing()).signOut(false));
 
-/** Asks the server whether it answers: one on this device needs no network, whatever the browser says of that. */
+/**
+ * Checks if the server responds. A server on this device needs no network, whatever the browser
+ * reports.
+ */
 async function reach() {
   try {
     await call('GET', 'livez');
@@ -177,7 +185,7 @@ async function reach() {
 }
 window.ononline = window.onoffline = reach;
 
-/** When the tab gets the focus back, checks whether the session has ended, or belongs to someone else. */
+/** When the tab regains focus, checks if the session has ended or belongs to someone else. */
 window.onfocus = () =>
   events.run(async () => {
     if (state.isOpen) return;

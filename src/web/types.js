@@ -1,5 +1,5 @@
 // @ts-check
-/** Types that the modules share. Only the type checker reads this file: no browser loads it. */
+/** Shared types. Only the type checker reads this file: no browser loads it. */
 
 /**
  * A record of a collection, as the API has it.

@@ -1,18 +1,24 @@
 // @ts-check
-/** Calls of the server's API (see openapi.json) with this browser's session cookie. Addresses are relative. */
+/**
+ * Calls the server's API (see openapi.json) with this browser's session cookie. Addresses are
+ * relative.
+ */
 
 const answerTimeoutMs = 30_000;
 
-/** A request that was refused or not answered. The message says what happened and what to do next. */
+/**
+ * A request that was refused or got no response. The message says what happened and what to do
+ * next.
+ */
 export class Problem extends Error {
-  /** HTTP status, or 0 without an answer. */ status = 0;
-  /** True if the change may have been made even so. */ isUnknown = false;
+  /** HTTP status, or 0 without a response. */ status = 0;
+  /** True if the change may have been made nevertheless. */ isUnknown = false;
   /** @type {readonly { pointer: string, detail: string }[]} */ issues = [];
 }
 
 /**
  * `ended` is called when the session has ended; once it resolves, the request is sent again.
- * `changed` is called when the session belongs to another user than `user`, whom the page shows.
+ * `changed` is called when the session belongs to a user other than `user`, whom the page shows.
  */
 export const session = {
   ended: async () => {},
@@ -32,7 +38,8 @@ export async function call(method, path, options = {}) {
   const user = session.user();
   const headers = {
     'Content-Type': 'application/json',
-    // All tabs share one cookie, so another tab may have signed in as someone else: the server compares.
+    // All tabs share one cookie, so another tab may have signed in someone else: the server
+    // compares.
     ...(user && { 'Session-User': `${user}` }),
     ...fields,
   };
@@ -58,7 +65,7 @@ export async function call(method, path, options = {}) {
   try {
     data &&= JSON.parse(data);
   } catch {
-    // A gateway answers with a page of its own while the server is away.
+    // A gateway responds with its own page while the server is away.
     const { status } = response;
     throw fail(`Something between this page and the server answered instead (${status}).`, status);
   }
@@ -82,7 +89,7 @@ export async function call(method, path, options = {}) {
     status,
     data,
     etag: field('ETag'),
-    /** Number of records on all pages, if the request asked for it. */
+    /** The number of records on all pages, if requested. */
     total: Number(field('X-Total-Count') || NaN),
   };
 }

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Converts records to the cells of a table and back without loss. An object has a column for each of its members
- * (`address.city`), and a list is JSON in its cell. Nothing here touches the DOM.
+ * Converts records to table cells and back without loss. Each member of an object has a column
+ * (`address.city`), and a list is JSON in its cell. Does not touch the DOM.
  */
 import { listLeaves, own } from './model.js';
 import { fromText, isPlainText, ruleBroken } from './texts.js';
@@ -13,10 +13,16 @@ import { fromText, isPlainText, ruleBroken } from './texts.js';
  * @typedef {{ path: readonly string[], value?: unknown }} Change `undefined` removes what is there
  */
 
-/** Returns what a record has at a path. @type {(record: unknown, path: readonly string[]) => unknown} */
+/**
+ * Returns the value at a path of a record.
+ * @type {(record: unknown, path: readonly string[]) => unknown}
+ */
 export const at = (record, path) => path.reduce(own, record);
 
-/** The columns of a collection by their heads: each field, or its parts. @param {readonly Field[]} fields */
+/**
+ * The columns of a collection by their heads, with one for each part of an object.
+ * @param {readonly Field[]} fields
+ */
 const listColumns = (fields) =>
   new Map(
     fields
@@ -25,7 +31,8 @@ const listColumns = (fields) =>
   );
 
 /**
- * Returns a table of records, its head first. Members that are no fields have columns, too.
+ * Returns a table of records, beginning with its head. Members that are not fields also have
+ * columns.
  * @type {(fields: readonly Field[], records: readonly object[]) => Cell[][]}
  */
 export function toTable(fields, records) {
@@ -42,7 +49,10 @@ export function toTable(fields, records) {
   ];
 }
 
-/** True if a field takes texts and other values, which its cells tell apart. @param {Field} field */
+/**
+ * True if a field accepts both texts and other values, which its cells tell apart.
+ * @param {Field} field
+ */
 const isLoose = ({ kind, schema }) => kind === 'json' || !schema.type;
 
 /** @type {(field: Field, value: unknown) => Cell} */
@@ -53,7 +63,10 @@ function toCell(field, value) {
   return Array.isArray(value) ? JSON.stringify(value) : `${value}`;
 }
 
-/** Writes any value, a text without quotes where it cannot be mistaken for JSON. @param {unknown} value */
+/**
+ * Writes any value; a text without quotes if it cannot be mistaken for JSON.
+ * @param {unknown} value
+ */
 const toLooseCell = (value) =>
   value === undefined || typeof value === 'number'
     ? value
@@ -69,7 +82,7 @@ const truths = {
 };
 
 /**
- * Reads a cell, or says why that is impossible; `undefined` means no value.
+ * Reads a cell, or explains why that is impossible; `undefined` means no value.
  * @type {(field: Field, cell: string | undefined, decimal: string) => Read}
  */
 function fromCell(field, cell, decimal) {
@@ -97,11 +110,11 @@ function fromLooseCell(cell) {
   }
 }
 
-/** Compares names of columns as people write them. @param {string} name */
+/** Normalizes column names, which people write. @param {string} name */
 const bare = (name) => name.trim().toLowerCase();
 
 /**
- * Reads a value out of a JSON file, which keeps its type.
+ * Reads a value from a JSON file, which keeps its type.
  * @type {(field: Field, value: unknown) => Read}
  */
 function fromValue({ schema, isRequired }, value) {
@@ -110,9 +123,9 @@ function fromValue({ schema, isRequired }, value) {
 }
 
 /**
- * Returns a function that reads a line of a file: an object of cells where `decimal` separates decimals, else of
- * values. It returns the changes that it makes to a record, its id, the fields that the
- * server fills in (`given`), and the problems.
+ * Returns a function that reads a line of a file: an object of cells if `decimal` separates
+ * decimals, else of values. It returns the line's changes to a record, its id, the fields that the
+ * server fills in (`given`), and problems.
  * @param {Collection} collection @param {string} [decimal]
  */
 export function lineReader({ fields, isOpenEnded }, decimal) {
@@ -153,7 +166,7 @@ export function lineReader({ fields, isOpenEnded }, decimal) {
 }
 
 /**
- * Returns a record with changes applied; the record itself stays as it is.
+ * Returns a copy of a record with changes applied.
  * @type {(record: object, changes: readonly Change[]) => { [field: string]: unknown }}
  */
 export function withChanges(record, changes) {
@@ -172,7 +185,10 @@ export function withChanges(record, changes) {
   return /** @type {{ [field: string]: unknown }} */ (result);
 }
 
-/** A member may be called `__proto__`. @type {(object: object, name: string, value: unknown) => unknown} */
+/**
+ * A member may be called `__proto__`.
+ * @type {(object: object, name: string, value: unknown) => unknown}
+ */
 const define = (object, name, value) =>
   Object.defineProperty(object, name, {
     value,
@@ -181,7 +197,10 @@ const define = (object, name, value) =>
     writable: true,
   });
 
-/** True if two JSON values are equal; absent equals null. @type {(one: unknown, other: unknown) => boolean} */
+/**
+ * True if two JSON values are equal. Absent equals null.
+ * @type {(one: unknown, other: unknown) => boolean}
+ */
 export function isSame(one, other) {
   if (typeof one !== 'object' || typeof other !== 'object' || !one || !other)
     return (one ?? null) === (other ?? null);

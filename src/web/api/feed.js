@@ -1,5 +1,5 @@
 // @ts-check
-/** Receives the feed of changes by others while this tab is visible. */
+/** Receives changes by others while this tab is visible. */
 
 /**
  * @import { Change } from '../types.js'
@@ -8,11 +8,12 @@
 
 const retryMs = 5000;
 
-/** The last change received. */ let last = '';
+let last = '';
 /** @type {EventSource | undefined} */ let source;
 
 /**
- * Follows the changes since the last one received. A browser has few connections, so a hidden tab uses none.
+ * Follows the changes since the last one received. Browsers limit connections, so a hidden tab does
+ * not use any.
  * @param {Listener} listener
  */
 export function follow(listener) {
@@ -34,7 +35,7 @@ function open(listener) {
       receive({ ...change, id: change.id ?? 'value', type });
     });
   source.addEventListener('reset', reset);
-  // After the server refuses the feed, the browser does not reconnect by itself.
+  // If the server refuses the feed, the browser does not reconnect by itself.
   source.onerror = () =>
     source?.readyState === EventSource.CLOSED && window.setTimeout(() => open(listener), retryMs);
 }

@@ -1,8 +1,8 @@
 // @ts-check
 /**
- * Reads the collections of this server and the kinds of their fields from the declarations in its OpenAPI document
- * (`x-collections`), and the bounds of values from its schemas. Formats values in the reader's language. Nothing here
- * touches the DOM.
+ * Reads the server's collections and their fields from its OpenAPI document: declarations
+ * (`x-collections`) and schemas, which bound the values. Formats values in the reader's language.
+ * Does not touch the DOM.
  */
 
 /** @import { ApiDescription, Collection, Content, Declared, Field, Filter } from '../types.js' */
@@ -24,10 +24,10 @@ const operators = {
   exists: 'is filled in',
 };
 
-/** Operators that only times have. */
+/** Operators only for times. */
 const forTimes = ['gt', 'lt'];
 
-/** What the operand of an operator is. @type {{ [operator: string]: Kind }} */
+/** The kinds of operands that differ from the field's. @type {{ [operator: string]: Kind }} */
 const operands = { in: 'text', exists: 'boolean', last: 'integer' };
 
 /** @param {ApiDescription} description @returns {Collection[]} */
@@ -80,7 +80,7 @@ export function readCollections({ paths, components: { schemas }, 'x-collections
   });
 }
 
-/** Returns the filters that a list takes for a field, in words. @type {(field: Field, lists?: Lists) => Filter[]} */
+/** Returns the filters for a field, in words. @type {(field: Field, lists?: Lists) => Filter[]} */
 function readFilters(field, lists) {
   const { name, kind } = field;
   const isTime = kind === 'time';
@@ -89,7 +89,7 @@ function readFilters(field, lists) {
     ([operator]) =>
       Array.isArray(taken) && taken.includes(operator) && (isTime || !forTimes.includes(operator)),
   );
-  // The page itself knows this one.
+  // The page translates this one itself.
   if (isTime && all.length > 0) all.unshift(['last', 'is in the last days']);
   return all.map(([operator, text]) => {
     const operand = operands[operator];
@@ -103,18 +103,18 @@ function readFilters(field, lists) {
 }
 
 /**
- * Returns a member of an object, but none that every object has: a field may be called `constructor`.
+ * Returns an own member of an object: a field may be called `constructor`.
  * @type {(object: unknown, name: string) => unknown}
  */
 export const own = (object, name) =>
   Object.hasOwn(Object(object), name) ? Object(object)[name] : undefined;
 
-/** Names of fields that name a record, the best first. */
+/** Fields that name a record, the best first. */
 const naming = ['title', 'name', 'label', 'subject', 'username'];
 
 /**
- * Returns the field that names a record to people: one of these names, or else the first text, an
- * address, or the id. A name of several fields (`display`) stands in the place of the id.
+ * Returns the field that names a record: one of these, or else the first text, an address, or the
+ * id. If several fields make the name (`display`), it replaces the id.
  * @type {(fields: readonly Field[], display?: string) => string}
  */
 function chooseNameField(fields, display) {
@@ -128,14 +128,14 @@ function chooseNameField(fields, display) {
   return [...named, ...texts, ...alike('email')][0]?.name ?? 'id';
 }
 
-/** A value of its own counts as a record with one field. @param {Schema} [schema] @returns {Schema} */
+/** A single value counts as a record with one field. @param {Schema} [schema] @returns {Schema} */
 const shapeOfValue = ({ properties, ...value } = {}) => ({
   properties: { value },
   required: ['value'],
 });
 
 /**
- * The fields that no declaration has, as the server itself fills them in or takes them.
+ * The fields without a declaration, which the server fills in or accepts.
  * @type {{ [name: string]: Declared }}
  */
 const serverFields = {
@@ -171,7 +171,8 @@ function readField(name, shapes, declared = { kind: 'integer' }, sortable) {
 }
 
 /**
- * The words for a field: `customerId` is a customer, `itemIds` are items, and `relatedIds` are what is related.
+ * Labels a field: `customerId` is a customer, `itemIds` are items, and `relatedIds` are what is
+ * related.
  * @type {(name: string, declared: Declared) => string}
  */
 function toLabel(name, { to, of }) {
@@ -180,10 +181,13 @@ function toLabel(name, { to, of }) {
   return many?.startsWith(base.slice(0, -1)) ? many : base;
 }
 
-/** Kinds of declarations with another name here. @type {{ [kind: string]: Kind }} */
+/** The declared kinds with another name here. @type {{ [kind: string]: Kind }} */
 const kinds = { timestamp: 'time', object: 'json', any: 'text' };
 
-/** Returns the kind by which a declared field is shown and edited. @param {Declared} declared @returns {Kind} */
+/**
+ * Returns the kind by which a field is shown and edited.
+ * @param {Declared} declared @returns {Kind}
+ */
 function toKind({ kind = 'json', multiline, of }) {
   if (multiline) return 'long';
   // A list of lists or objects is edited as a whole.
@@ -192,8 +196,8 @@ function toKind({ kind = 'json', multiline, of }) {
 }
 
 /**
- * Returns the fields of a field that is an object, those of its own objects too, or the field itself. The name of a
- * nested one is its path: `address/city`. With `isClosed`, an object that takes further members is one field.
+ * Returns the fields of an object, at all depths, or the field itself. A nested field's name is its
+ * path: `address/city`. With `isClosed`, an object with additional members is one field.
  * @type {(field: Field, isClosed?: boolean) => Field[]}
  */
 export function listLeaves(field, isClosed = false) {
@@ -219,7 +223,7 @@ export function listLeaves(field, isClosed = false) {
   });
 }
 
-/** The field of each element of a list. @param {Field} field @returns {Field} */
+/** @param {Field} field @returns {Field} */
 export function toElement(field) {
   const { schema, declared } = field;
   const { of = {} } = declared;
@@ -236,15 +240,18 @@ export function toElement(field) {
 /** Returns the collection that a field, or each of its elements, refers to. @param {Field} field */
 export const findTarget = ({ declared: { to, of } }) => to ?? of?.to;
 
-/** Returns what the removal of a record does to the records that refer to it by this field. @param {Field} field */
+/**
+ * Returns what removing a record does to the records whose field refers to it.
+ * @param {Field} field
+ */
 export const readOnDelete = ({ declared: { onDelete, of } }) =>
   onDelete ?? of?.onDelete ?? 'refuse';
 
-/** Turns `spare-parts` and `SparePart` into words. @param {string} name */
+/** @param {string} name */
 const words = (name) => name.replaceAll(/(?<=[a-z0-9])(?=[A-Z])|[-_]/gu, ' ').toLowerCase();
-/** Matches words that are written in capitals. */
+/** Words in capitals. */
 const abbreviations = /\b(?:api|ean|gtin|iban|id|ip|isbn|json|pdf|sku|uri|url|uuid|vat)\b/giu;
-/** Turns a name into words that begin with a capital letter. @param {string} name */
+/** Turns a name into words, the first one capitalized. @param {string} name */
 export const capitalized = (name) =>
   words(name)
     .replace(/./u, (first) => first.toUpperCase())
@@ -254,10 +261,10 @@ const locale = globalThis.navigator?.language ?? 'en';
 const numbers = new Intl.NumberFormat(locale, { maximumFractionDigits: 20 });
 const times = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'short' });
 
-/** Formats a number for reading. @param {number} value */
+/** @param {number} value */
 export const showNumber = (value) => numbers.format(value);
 
-/** Formats numbers as their declaration hints. @param {NonNullable<Declared['format']>} format */
+/** Formats numbers as declared. @param {NonNullable<Declared['format']>} format */
 const createFormat = (format) =>
   typeof format === 'object'
     ? new Intl.NumberFormat(locale, { style: 'currency', currency: format.money })
@@ -272,17 +279,20 @@ const decimals = [0, 1, 2, 3, 4].map(
     new Intl.NumberFormat(locale, { minimumFractionDigits: digits, maximumFractionDigits: digits }),
 );
 
-/** Formats a number with as many decimals as its column has. @type {(value: number, digits: number) => string} */
+/**
+ * Formats a number with the decimals of its column.
+ * @type {(value: number, digits: number) => string}
+ */
 export const showFigure = (value, digits) => decimals[digits]?.format(value) ?? showNumber(value);
 
-/** Returns how many decimals the numbers of a column need, four at most. @param {readonly unknown[]} values */
+/** Returns how many decimals a column needs, four at most. @param {readonly unknown[]} values */
 export const countDigits = (values) =>
   values.reduce((/** @type {number} */ most, value) => {
     const { length = 0 } = `${value ?? ''}`.split(/[.e]/u)[1] ?? '';
     return Math.min(Math.max(most, length), decimals.length - 1);
   }, 0);
 
-/** Formats a point in time for reading. @param {string} iso */
+/** @param {string} iso */
 export const showTime = (iso) => times.format(new Date(iso));
 
 const ages = new Intl.RelativeTimeFormat(locale, { numeric: 'auto', style: 'short' });
@@ -295,7 +305,7 @@ const units = [
 ];
 const agesDaysMax = 30;
 
-/** Formats a point in time by its distance from now; one that is far by its date. @param {string} iso */
+/** Formats a time relative to now, or by its date if it is far away. @param {string} iso */
 export function showAge(iso) {
   const seconds = (Date.parse(iso) - Date.now()) / 1000;
   const [unit, size] = units.find(([, each]) => Math.abs(seconds) >= each) ?? ['second', 1];
@@ -322,7 +332,7 @@ export function toShow({ kind, name, declared }, value) {
 const shortMax = 80;
 
 /**
- * Says in short what an object or a list has: its texts and numbers, and the names of what is true.
+ * Summarizes an object or a list: its texts and numbers, and the names of true members.
  * @type {(value: unknown, name?: string) => string}
  */
 export function inShort(value, name = '') {
@@ -336,24 +346,33 @@ export function inShort(value, name = '') {
   return typeof value === 'number' ? showNumber(value) : `${value ?? ''}`;
 }
 
-/** Words of access that hold for everyone who is signed in; `self` is your own user. */
+/** Access words that include every signed-in user. `self` is your own user. */
 const openWords = ['public', 'optional', 'user', 'self', 'session'];
 
-/** Returns the words of access, of which one must hold. @type {(of: Collection, operation: string) => string[]} */
+/**
+ * Returns the words of an access rule, one of which is enough.
+ * @type {(of: Collection, operation: string) => string[]}
+ */
 export const listWords = ({ operations }, operation) =>
   operations[operation]?.['x-access']?.split(' or ') ?? [];
 
-/** True if everyone who is signed in may do this. @type {(of: Collection, operation: string) => boolean} */
+/**
+ * True if every signed-in user may do this.
+ * @type {(of: Collection, operation: string) => boolean}
+ */
 export const isOpen = (of, operation) =>
   listWords(of, operation).some((word) => openWords.includes(word));
 
-/** True if a word of access is the name of a field, or `owner`. @type {(of: Collection, word: string) => boolean} */
+/**
+ * True if an access word is a field or `owner`.
+ * @type {(of: Collection, word: string) => boolean}
+ */
 const isByRecord = ({ fields }, word) =>
   word === 'owner' || fields.some(({ name }) => name === word);
 
 /**
- * Returns whether a role may carry out an operation on a collection. `holds` says whether a word holds that depends on
- * the record; without it, on some records is enough.
+ * True if a role may carry out an operation. `holds` decides words that depend on a record; by
+ * default, permission on some records is enough.
  * @type {(of: Collection, operation: string, role?: string, holds?: (word: string) => boolean) => boolean}
  */
 export const isAllowed = (of, operation, role, holds = () => true) =>

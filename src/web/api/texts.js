@@ -1,13 +1,13 @@
 // @ts-check
 /**
- * Converts values to the texts that a person types, and back. `12,50` is 12.5 to one reader and a mistake to another;
- * it is never 1250. Nothing here touches the DOM.
+ * Converts values to the texts that people type, and back. `12,50` is 12.5 to one reader and a
+ * mistake to another; it is never 1250. Does not touch the DOM.
  */
 import { toElement, showNumber } from './model.js';
 
 /** @import { Field, Scalar } from '../types.js' */
 
-/** True if a text cannot be mistaken for JSON, so it needs no quotes in a field of any JSON. @param {string} text */
+/** True if a text cannot be mistaken for JSON, so it needs no quotes. @param {string} text */
 export function isPlainText(text) {
   try {
     JSON.parse(text);
@@ -17,7 +17,10 @@ export function isPlainText(text) {
   }
 }
 
-/** Converts a stored value to the text of its control. @type {(field: Field, value: unknown) => string} */
+/**
+ * Converts a stored value to the text of its control.
+ * @type {(field: Field, value: unknown) => string}
+ */
 export function toText(field, value) {
   const { kind } = field;
   if (kind === 'json') {
@@ -30,8 +33,8 @@ export function toText(field, value) {
 }
 
 /**
- * Converts a text to its value, or says why that is impossible; `null` means no value. The server checks the field's
- * rules.
+ * Converts a text to its value, or explains why that is impossible; `null` means no value. The
+ * server checks the field's rules.
  * @type {(field: Field, text: string, isRequired?: boolean, decimal?: string) =>
  *   { value?: Scalar | null, problem?: string | undefined }}
  */
@@ -64,14 +67,13 @@ export function fromText(field, text, isRequired = field.isRequired, decimal) {
   return { value: kind === 'boolean' ? text === 'true' : text };
 }
 
-/** The reader's decimal separator. */
 const readerDecimal = showNumber(0.5).charAt(1);
-/** A double keeps this many digits of any number. */
+/** The digits of any number that a double keeps. */
 const digitsMax = 15;
 
 /**
- * Parses a number, or says what is wrong with the text. Separators of thousands are refused: the same character
- * separates decimals in another language.
+ * Parses a number, or explains what is wrong. Thousands separators are refused, because the same
+ * character separates decimals in another language.
  * @param {string} text
  */
 function readNumber(text, decimal = readerDecimal) {
@@ -86,12 +88,12 @@ function readNumber(text, decimal = readerDecimal) {
   return isExact ? { value } : { problem: 'must have fewer digits' };
 }
 
-/** Formats a number for a control: all its digits, without groups. @param {number} value */
+/** Formats a number with all its digits and no groups. @param {number} value */
 const writeNumber = (value) => `${value}`.replace('.', readerDecimal);
 
 /**
- * Formats a point in time for the control for local times, to the minute. Its seconds stay while nobody changes it,
- * since a text that is unchanged is not sent.
+ * Formats a time to the minute, for the control for local times. Its seconds stay unless someone
+ * changes it, because unchanged texts are not sent.
  * @param {string} iso
  */
 const writeTime = (iso) => {
@@ -101,7 +103,7 @@ const writeTime = (iso) => {
 };
 
 /**
- * Says which rule of the API's description a value breaks.
+ * Explains which rule of the API's schema a value breaks.
  * @type {(field: Field, value: unknown) => string | undefined}
  */
 export function ruleBroken({ schema }, value) {

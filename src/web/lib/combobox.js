@@ -1,10 +1,13 @@
 // @ts-check
-/** A combobox (WAI-ARIA): a text control that suggests, and takes a suggestion by Enter, a click or its whole text. */
+/**
+ * A combobox (WAI-ARIA): a text control with suggestions, taken by Enter, a click or their whole
+ * text.
+ */
 import { bdi, draw, h, readInput } from './dom.js';
 
 /** @import { Attributes, Description, Suggestion } from '../types.js' */
 
-/** The combobox with suggestions; one at a time. `active`: the one that Enter takes. */
+/** The only open combobox. Enter takes the suggestion `active`. */
 const open = {
   id: '',
   words: '',
@@ -14,7 +17,8 @@ const open = {
 };
 
 /**
- * `find` gets what is typed; a previous search is forgotten. `nothing`: the message if nothing is found.
+ * `find` receives the typed text; a newer search replaces it. `nothing` is the message without
+ * suggestions.
  * @type {(options: { id: string, text: string, nothing: string,
  *   find: (words: string) => Promise<readonly Suggestion[]>, type: (text: string) => void,
  *   take: (suggestion: Suggestion) => unknown }, more: Attributes) => Description[]}
@@ -51,8 +55,8 @@ export function combobox({ id, text, nothing, find, type, take }, more) {
     Escape: () => choose(undefined),
     Enter: () => (open.found ? choose(open.found[open.active]) : (open.isTaking = true)),
   };
-  // Who types a whole name and goes on has chosen it. That nothing is found stays, or what is pressed
-  // next would move away beneath the pointer.
+  // Someone who types a whole name and goes on has chosen it. An empty result stays open, because
+  // closing it would move the next target away from the pointer.
   const onblur = () =>
     isOpen() &&
     found?.length !== 0 &&

@@ -1,10 +1,10 @@
 // @ts-check
 /**
- * Comma-separated values (RFC 4180). They are written so that no spreadsheet runs them as formulas, and read back
- * unchanged: an empty text is quoted, and a cell without a value is `undefined`.
+ * Comma-separated values (RFC 4180), written so that spreadsheets do not run formulas, and read
+ * back unchanged. An empty text is quoted, and a cell without a value is `undefined`.
  */
 
-/** Matches the beginning of a text that a spreadsheet takes for a formula (OWASP, "CSV injection"). */
+/** Matches the beginning of a formula in a spreadsheet (OWASP, "CSV injection"). */
 const formula = /^'*[=+\-@\t\r\n＝＋－＠]/u;
 
 /** @type {(rows: readonly (readonly (string | number | undefined)[])[]) => string} */
@@ -18,7 +18,7 @@ function writeCell(value) {
 }
 
 /**
- * Parses a text into rows. The separator is found in the first line.
+ * Parses a text into rows. The first line reveals the separator.
  * @type {(text: string) => { separator: string, rows: (string | undefined)[][] }}
  */
 export function readCsv(text) {

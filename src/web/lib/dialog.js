@@ -1,10 +1,9 @@
 // @ts-check
-/** Asks the person by the dialogs of index.html. */
 import { part } from './dom.js';
 
 /**
- * Opens a dialog of index.html and resolves with the value of the button pressed; `''` after Escape, or if the dialog
- * is open already.
+ * Opens a dialog of index.html and resolves with the value of the pressed button; `''` after
+ * Escape, or if the dialog is already open.
  */
 export function ask(/** @type {string} */ id, what = '') {
   const dialog = part(id, HTMLDialogElement);

@@ -1,17 +1,23 @@
 // @ts-check
 /**
- * Draws the DOM from plain descriptions. `h` describes an element, `render` brings the children of an
- * element in line with their descriptions, and `set` changes an element of index.html. Only
- * differences are applied, so that focus, selection, scroll position and unsaved input survive; a
- * description that was drawn before is not looked at again. Text is never parsed as markup.
+ * Draws the DOM from plain descriptions. `h` describes an element, `render` updates an element's
+ * children, and `set` changes an element of index.html. Only differences are applied, so that
+ * focus, selection, scroll position and unsaved input survive. Descriptions drawn before are
+ * skipped. Text is never parsed as markup.
  */
 
 /** @import { Attributes, Child, Description, Handler } from '../types.js' */
 
-/** `app.js` sets both: `run` runs event handlers, draws afterwards and reports failures; `paint` draws everything. */
+/**
+ * Set by `app.js`: `run` runs event handlers, draws afterwards and reports failures; `paint` draws
+ * everything.
+ */
 export const events = { run: (/** @type {() => unknown} */ work) => work(), paint() {} };
 
-/** Separates attributes, which are optional, from children. @param {(Attributes | Child | readonly Child[])[]} parts */
+/**
+ * Separates optional attributes from children.
+ * @param {(Attributes | Child | readonly Child[])[]} parts
+ */
 function sorted(parts) {
   /** @type {Attributes} */ const attributes = {};
   const children = parts.flat().filter(
@@ -37,9 +43,9 @@ export function h(selector, ...parts) {
 export const button = (label, onclick, attributes = {}) =>
   h('button', { type: 'button', onclick, ...attributes }, label);
 
-/** The description of each element. @type {WeakMap<Node, Description>} */ const descriptions =
+/** @type {WeakMap<Node, Description>} */ const descriptions =
   new WeakMap();
-/** The key of each node, or else its position. @type {WeakMap<Node, unknown>} */ const keys =
+/** The key of each node, or its position without one. @type {WeakMap<Node, unknown>} */ const keys =
   new WeakMap();
 
 /** Draws the children of `parent`. @type {(parent: Element, children: readonly Child[]) => void} */
@@ -53,7 +59,8 @@ export function render(parent, children) {
     keys.set(node, key);
     return node;
   });
-  // Stale nodes are removed first, so that the others need not be moved: moving a node would take its focus.
+  // Removes stale nodes first, so that the others stay in place: moving a node would take its
+  // focus.
   for (const node of former.values()) node.remove();
   let at = parent.firstChild;
   for (const node of nodes) {
@@ -63,7 +70,7 @@ export function render(parent, children) {
 }
 
 /**
- * Returns the node for a description; the previous node if it has the same tag.
+ * Returns the node for a description, reusing the previous one if it has the same tag.
  * @type {(child: Description | string | number, parent: Element, former?: Node) => Node}
  */
 function drawNode(child, parent, former) {
@@ -87,11 +94,11 @@ function drawNode(child, parent, former) {
  *   before: Attributes) => void}
  */
 function update(element, attributes, children, before) {
-  // Children come first: a select has no value before it has its options.
+  // Children come first, because a select has no value without options.
   if (children) render(element, children);
   for (const name of Object.keys({ ...before, ...attributes })) {
     const value = attributes[name];
-    // A person changes these in the element itself, so they are compared there.
+    // People change these in the element itself, so they are compared there.
     const isLive = name === 'value' || name === 'checked';
     if (typeof value === 'function') {
       Reflect.set(element, name, (/** @type {Event} */ event) => events.run(() => value(event)));
@@ -102,7 +109,10 @@ function update(element, attributes, children, before) {
   }
 }
 
-/** An element of index.html. @type {<E extends HTMLElement>(id: string, kind: new () => E) => E} */
+/**
+ * Returns an element of index.html.
+ * @type {<E extends HTMLElement>(id: string, kind: new () => E) => E}
+ */
 export function part(id, kind) {
   const element = document.getElementById(id);
   if (element instanceof kind) return element;
@@ -110,7 +120,7 @@ export function part(id, kind) {
 }
 
 /**
- * Gives an element of index.html attributes and children; without children, it keeps its own.
+ * Sets attributes and children of an element of index.html. Without children, it keeps its own.
  * @type {(id: string, ...parts: (Attributes | Child | readonly Child[])[]) => void}
  */
 export function set(id, ...parts) {
@@ -121,7 +131,7 @@ export function set(id, ...parts) {
 /** @type {(id: string, onclick: Handler) => void} */
 export const onClick = (id, onclick) => set(id, { onclick });
 
-/** Returns the value of the control that an event came from. @param {Event} event */
+/** Returns the value of the control that sent an event. @param {Event} event */
 export const readInput = ({ target: at }) =>
   at instanceof HTMLInputElement ||
   at instanceof HTMLSelectElement ||
@@ -133,7 +143,7 @@ export const readInput = ({ target: at }) =>
 export const bdi = (text) => h('bdi', text);
 
 /**
- * Describes what can be taken away; `title` says so.
+ * Describes something removable, as `title` says.
  * @type {(key: string, title: string, remove: Handler, ...content: Child[]) => Description}
  */
 export const chip = (key, title, remove, ...content) =>
@@ -142,11 +152,17 @@ export const chip = (key, title, remove, ...content) =>
 let isDue = false;
 /** @type {string | undefined} */ let wanted;
 
-/** Runs a function with the next frame; a hidden tab has no frames. @param {() => void} work */
+/**
+ * Runs a function with the next frame, or soon in a hidden tab, which has no frames.
+ * @param {() => void} work
+ */
 export const inNextFrame = (work) =>
   void (document.hidden ? setTimeout(work) : requestAnimationFrame(work));
 
-/** Draws the state with the next frame, then focuses an element. @param {string} [focus] a selector */
+/**
+ * Draws the state with the next frame, then focuses an element.
+ * @param {string} [focus] a selector
+ */
 export function draw(focus) {
   wanted = focus ?? wanted;
   if (isDue) return;

@@ -1,5 +1,5 @@
 // @ts-check
-/** Changes records outside of a form, and takes that back. */
+/** Changes records outside of a form, with undo. */
 import { call, Problem } from '../api/call.js';
 import { own } from '../api/model.js';
 import { store } from './draft.js';
@@ -14,8 +14,8 @@ import { showRelated } from './related.js';
 const requestsAtOnce = 8;
 
 /**
- * Changes or removes a record if it is unchanged since it was shown. A list has no entity tags of its records, so the
- * record is read for its tag if that is not known.
+ * Changes or removes a record if it is unchanged since it was shown. Lists do not contain entity
+ * tags, so an unknown one is read first.
  * @type {(method: string, of: Collection, row: Row, options: { body?: object }, etag?: string) =>
  *   ReturnType<typeof call>}
  */
@@ -30,7 +30,7 @@ export async function sendIfUnchanged(method, { name }, row, options, etag) {
 }
 
 /**
- * Does the same with each of many records, some at once; returns those that were refused.
+ * Does the same with many records, some at once, and returns those that were refused.
  * @type {(of: Collection, rows: readonly Row[], work: (row: Row) => Promise<unknown>) => Promise<Refusal[]>}
  * @typedef {{ what: string, why: string }} Refusal
  */
@@ -51,7 +51,7 @@ export async function withEach(collection, rows, work) {
 }
 
 /**
- * Sets a field of records, and offers to take that back; `value` gives the value of each.
+ * Sets a field of records to the `value` of each, and offers to undo it.
  * @type {(of: Collection, rows: readonly Row[], name: string, value: (row: Row) => unknown) => Promise<Refusal[]>}
  */
 export async function setField(collection, rows, name, value) {

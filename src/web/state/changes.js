@@ -1,5 +1,5 @@
 // @ts-check
-/** Shows the changes by others. However many arrive, they are drawn once a frame. */
+/** Shows changes by others, at most once a frame. */
 import { follow } from '../api/feed.js';
 import { draw, inNextFrame } from '../lib/dom.js';
 import { notice } from './draft.js';
@@ -13,10 +13,10 @@ import { route } from './route.js';
 
 const [togetherMs, activitiesMax, lightMs, lightsMax] = [10_000, 8, 1500, 5];
 
-/** Number of lines that the activity has had. */ let noted = 0;
+let noted = 0;
 /** Changes that wait for the next frame. @type {Change[]} */ let arrived = [];
 
-/** Follows the feed, if someone is signed in. */
+/** Follows the feed if someone is signed in. */
 export const followChanges = () =>
   follow({
     path: ownPath('changes'),
@@ -28,7 +28,6 @@ export const followChanges = () =>
     reset: () => loadList(true),
   });
 
-/** Applies the changes that have arrived since the last frame. */
 function apply() {
   const changes = arrived;
   arrived = [];
@@ -52,13 +51,13 @@ function apply() {
 
 const still = matchMedia('(prefers-reduced-motion: reduce)');
 
-/** Lights the row of a record that has changed: among many it would say nothing. @param {number} id */
+/** Highlights a changed record's row, unless there are too many to help. @param {number} id */
 function light(id) {
   const row = !still.matches && document.getElementById(`open-${id}`)?.closest('tr');
   if (row) row.animate({ background: ['var(--wash)', 'var(--surface)'] }, lightMs);
 }
 
-/** Adds a change to the activity that the overview shows. @param {Change} change */
+/** Adds a change to the activity in the overview. @param {Change} change */
 function note(change) {
   if (change.type !== 'replaced') addToTotal(change.collection, change.type === 'created' ? 1 : -1);
   const [latest, ...others] = state.activity;

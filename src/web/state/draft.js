@@ -1,7 +1,8 @@
 // @ts-check
 /**
- * The form of one record, in a drawer next to its list or as the person's own account. Input is kept until it is saved
- * or discarded: it survives a refusal, a lost answer, the end of the session and changes by someone else.
+ * The form of one record, in a drawer next to its list or as the person's account. Input is kept
+ * until it is saved or discarded: it survives a refusal, a lost response, the end of the session
+ * and changes by others.
  */
 import { call, Problem } from '../api/call.js';
 import { at } from '../api/cells.js';
@@ -19,19 +20,19 @@ import { loadSessions } from './sessions.js';
 
 /** @import { Change, Collection, Draft, Field, Stored, Suggestion } from '../types.js' */
 
-/** The form that is open; there is one at a time. @type {Draft | undefined} */
+/** The only open form. @type {Draft | undefined} */
 export let draft;
 let drafts = 0;
-/** Matches the controls of the form. */
+/** The controls of the form. */
 const controls = '.record :is(input, select, textarea)';
 
-/** Kinds with other texts in a control than in an address. */
+/** Kinds whose text in a control differs from that in an address. */
 const typedKinds = new Set(['time', 'number', 'integer']);
 
-/** Texts by field: a field may be called `constructor`, which every other object has. */
+/** Texts by field. Without a prototype, because a field may be called `constructor`. */
 const empty = () => Object.create(null);
 
-/** The state of a form at its start, and after it is based on another version. */
+/** The state of a form at its start, and once it is based on another version. */
 const untroubled = () => ({
   isSaving: false,
   isUnknown: false,
@@ -43,7 +44,7 @@ const untroubled = () => ({
 });
 
 /**
- * Opens the form of a record; `newId` opens an empty form. Without a collection, any open form is closed.
+ * Opens a record's form, empty for `newId`. Without a collection, closes any open form.
  * @type {(collection: Collection | undefined, id: string) => void}
  */
 export function openDraft(collection, id) {
@@ -67,7 +68,7 @@ export function openDraft(collection, id) {
   draw(controls);
 }
 
-/** Fills in what a new record begins with: in a list of one kind, it is of that kind. @param {Draft} of */
+/** Fills in a new record from the list's filters. @param {Draft} of */
 function prefill(of) {
   const { query } = route;
   for (const field of listFields(of)) {
@@ -77,16 +78,16 @@ function prefill(of) {
   }
 }
 
-/** Returns the path of the record of a form. @param {Draft} of */
+/** @param {Draft} of */
 const toPath = ({ collection: { name, single }, id }) =>
   single ? name : `${name}/${encodeURIComponent(id)}`;
 
-/** What a form is about, in words. @param {Draft} of */
+/** Names a form's record in words. @param {Draft} of */
 const called = ({ collection: { one, title, single }, id }) =>
   single ? title.toLowerCase() : id === newId ? `the new ${one}` : `${one} ${id}`;
 
 /**
- * Sends a request about the record of a form. A value of its own counts as a record with only this field.
+ * Sends a request about a form's record. A single value counts as a record with one field.
  * @type {(of: Draft, method: string, path: string, options?: Parameters<typeof call>[2]) => ReturnType<typeof call>}
  */
 async function send({ collection: { single } }, method, path, options) {
@@ -94,19 +95,28 @@ async function send({ collection: { single } }, method, path, options) {
   return single === 'value' ? { ...answer, data: { value: answer.data } } : answer;
 }
 
-/** True if the person may do this with the record of a form. @type {(of: Draft, operation: string) => boolean} */
+/**
+ * True if the person may do this with the form's record.
+ * @type {(of: Draft, operation: string) => boolean}
+ */
 export const may = (of, operation) =>
   allows(of.collection, operation, (word) =>
     word === 'owner' ? of.isOwner : named(of, word).includes(state.me?.id),
   );
 
-/** Returns the users that a field of the record refers to. @type {(of: Draft, field: string) => unknown[]} */
+/**
+ * Returns the users that a field of the record refers to.
+ * @type {(of: Draft, field: string) => unknown[]}
+ */
 const named = ({ base, texts }, field) =>
   base ? [base.data[field] ?? []].flat() : (texts[field] ?? '').split('\n').map(Number);
 
 const together = new Intl.ListFormat('en-GB');
 
-/** Says who may carry out an operation on the record of a form. @type {(of: Draft, operation: string) => string} */
+/**
+ * Says who may carry out an operation on the form's record.
+ * @type {(of: Draft, operation: string) => string}
+ */
 export function whoMay(of, operation) {
   const { collection, isOwner } = of;
   const who = listWords(collection, operation).flatMap((word) => {
@@ -122,7 +132,7 @@ export function whoMay(of, operation) {
 }
 
 const seenMax = 5;
-/** Notes that a record is open. @param {Suggestion} record */
+/** @param {Suggestion} record */
 function noteSeen(record) {
   seen.splice(
     0,
@@ -141,11 +151,11 @@ export async function loadDraft(of) {
   } = of;
   try {
     const stored = await send(of, 'GET', toPath(of));
-    // The person has saved meanwhile: what was read may be older, or their own.
+    // The person has saved meanwhile, so the result may be older, or their own.
     if (of.isSaving || of.base !== base) return;
     if (!base && hasOwners && (state.me?.role !== 'admin' || !isOpen(of.collection, 'read'))) {
       const mine = call('GET', `${name}?owner=me&id=${encodeURIComponent(id)}`);
-      // Where the person may not list, the server decides.
+      // If the person may not list, the server decides.
       of.isOwner = (await mine.catch(() => ({ data: [id] }))).data.length > 0;
     }
     const taken = adopt(of, stored);
@@ -167,14 +177,14 @@ export async function loadDraft(of) {
       ? `There is no ${one} ${id}: it was removed, or the address is wrong.`
       : explain(error);
     of.isGone = isMissing;
-    // Its row may still be there.
+    // Its row may still be shown.
     if (isMissing) void loadList(true);
   }
   draw(base ? undefined : '#record-title');
 }
 
 /**
- * Carries out this person's own change of a record outside its form, which takes over what is stored.
+ * Makes this person's own change to a record outside its form, and updates the form.
  * @type {(of: Collection, id: unknown, work: () => Promise<Stored>) => Promise<Stored>}
  */
 export async function store(collection, id, work) {
@@ -192,7 +202,10 @@ export async function store(collection, id, work) {
 let isStale = false;
 let isReading = false;
 
-/** Tells the form of changes by others. @type {(collection: string, changes: ReadonlyMap<number, Change>) => void} */
+/**
+ * Tells the form about changes by others.
+ * @type {(collection: string, changes: ReadonlyMap<number, Change>) => void}
+ */
 export function notice(collection, changes) {
   if (draft?.collection.name !== collection) return;
   const change = [...changes.values()].find(({ id }) => `${id}` === draft?.id);
@@ -200,7 +213,7 @@ export function notice(collection, changes) {
   if (change && !draft?.isSaving && known !== JSON.stringify(change.record)) void reread();
 }
 
-/** Reads the record of the form again: once for all changes that arrive meanwhile. */
+/** Reads the form's record again, once for all changes that arrive meanwhile. */
 async function reread() {
   isStale = true;
   if (isReading) return;
@@ -216,8 +229,8 @@ const disputed =
   'Not saved yet: someone else has changed the same field. Choose a value, then save.';
 
 /**
- * Bases the form on another version of its record, field by field. Returns the fields that only others have changed;
- * they are taken over. Input is kept. A field that both sides have changed is disputed.
+ * Bases the form on another version of its record. Input is kept. Fields that only others changed
+ * are updated and returned; fields that both sides changed are disputed.
  * @type {(of: Draft, base: Stored) => string[]}
  */
 function adopt(of, base) {
@@ -242,17 +255,17 @@ function adopt(of, base) {
   return taken;
 }
 
-/** True if the form shows a user of the server. @param {Draft} of */
+/** @param {Draft} of */
 export const isUser = ({ collection }) => state.hasUsers && collection.name === 'users';
 
-/** True if the form shows the user who is signed in. @param {Draft} of */
+/** True if the form shows the signed-in user. @param {Draft} of */
 export const isSelf = (of) => isUser(of) && of.id === `${state.me?.id}`;
 
-/** The fields that only your own new password needs. */
+/** Fields only for a new password of your own. */
 const proofs = ['currentPassword', 'keepKeys'];
 
 /**
- * True if the rule of a field lets the person set it.
+ * True if a field's rule lets the person set it.
  * @type {(of: Draft, words?: readonly string[]) => boolean}
  */
 const maySet = ({ isOwner }, words) =>
@@ -260,7 +273,7 @@ const maySet = ({ isOwner }, words) =>
   state.me?.role === 'admin' ||
   words.some((word) => word === state.me?.role || (word === 'owner' && isOwner));
 
-/** The fields of a record that can be changed here. @param {Draft} of */
+/** The fields that can be changed here. @param {Draft} of */
 export function openFields(of) {
   const hidden = isUser(of)
     ? [...(isSelf(of) ? [] : proofs), state.me?.role !== 'admin' && 'role']
@@ -271,18 +284,18 @@ export function openFields(of) {
   );
 }
 
-/** The fields that can be filled in here, those of objects one by one. @param {Draft} of */
+/** The fields to fill in here, including each one in an object. @param {Draft} of */
 export const listFields = (of) => openFields(of).flatMap((field) => listLeaves(field));
 
-/** True if the form holds input that is not stored. */
+/** True if the form has unsaved input. */
 export const isChanged = (of = draft) =>
   of !== undefined && listFields(of).some(({ name }) => of.texts[name] !== of.before[name]);
 
-/** The number of fields with input that is not stored. @param {Draft} of */
+/** The number of fields with unsaved input. @param {Draft} of */
 export const countChanges = (of) =>
   listFields(of).filter(({ name }) => of.texts[name] !== of.before[name]).length;
 
-/** Takes back all input that is not stored. @param {Draft} of */
+/** Discards all unsaved input. @param {Draft} of */
 export function discard(of) {
   const { base, isGone, isOwner } = of;
   Object.assign(of, untroubled(), {
@@ -294,7 +307,7 @@ export function discard(of) {
 }
 
 /**
- * Returns the path of an object that a field is in, that may be left out, and of which nothing is filled in.
+ * Returns the path of an optional object that contains a field and is empty.
  * @param {Draft} of @param {Field} field
  */
 const findBlank = (of, { within = [] }) =>
@@ -309,7 +322,7 @@ export function isNeeded(of, field) {
   return isWanted && !findBlank(of, field);
 }
 
-/** Builds the request body; problems with the input go to the issues of the form. @param {Draft} of */
+/** Builds the request body. Invalid input becomes issues of the form. @param {Draft} of */
 function buildBody(of) {
   /** @type {{ [field: string]: unknown }} */ const body = Object.create(null);
   of.issues = empty();
@@ -332,7 +345,7 @@ function buildBody(of) {
   return body;
 }
 
-/** Saves the form and returns whether it is stored now. @returns {Promise<boolean>} */
+/** Saves the form. Returns true if it is stored. @returns {Promise<boolean>} */
 export async function save() {
   const of = draft;
   if (!of || of.isSaving) return false;
@@ -360,9 +373,9 @@ export async function save() {
     Object.assign(of, { before, id: single ? of.id : `${stored.data.id}` });
     adopt(of, stored);
     if (!base && !single) {
-      // Typing goes on where it was; from the button, it goes on in the first field.
+      // Typing continues in the same field; after the button, in the first one.
       const isTyping = document.activeElement?.matches(controls);
-      // What belongs to it is added on its page.
+      // Related records are added on its page.
       const isReferred = referencesTo(name).length > 0;
       await go(isReferred ? pageAddress(name, of.id) : address(name, of.id, route.query), true);
       if (isReferred) void loadRelated(of.collection, of.id);
@@ -390,7 +403,7 @@ export async function save() {
 }
 
 /**
- * Returns the request that stores a form, which overwrites nothing that it was not based on.
+ * Returns the request that saves a form without overwriting a version it is not based on.
  * @type {(of: Draft, body: unknown) => [method: string, path: string, options: Parameters<typeof call>[2]]}
  */
 function buildRequest(of, body) {
@@ -407,11 +420,11 @@ function announceSaved(of, done) {
   if (isSelf(of)) Object.assign(state, { me: of.base?.data });
 }
 
-/** Merges a change that someone else has made meanwhile and saves; asks about fields that both sides have changed. */
+/** Merges someone else's change and saves. Asks about fields that both sides changed. */
 async function reconcile(/** @type {Draft} */ of, /** @type {Stored} */ theirs) {
   const taken = adopt(of, theirs);
   if (of.message) return leadToIssue();
-  // An earlier request may have stored all of it, and only its answer was lost.
+  // An earlier request may have stored everything, with only its response lost.
   if (!isChanged(of)) announceSaved(of, 'Saved');
   else if (!(await save())) return false;
   if (taken.length > 0)
@@ -424,14 +437,14 @@ function leadToIssue() {
   return false;
 }
 
-/** Creates a record anew, from what is typed, after someone else has removed it. @param {Draft} of */
+/** Creates a record again from the input, after someone else has removed it. @param {Draft} of */
 export async function createAgain(of) {
   Object.assign(of, untroubled(), { base: undefined, id: newId, isNew: true, before: empty() });
   await go(address(of.collection.name, newId, route.query), true);
   return save();
 }
 
-/** Returns whether the form may be left; asks the person if some input is not saved. */
+/** True if the form may be left. Asks the person about unsaved input. */
 export async function mayLeaveForm() {
   if (!draft || !isChanged()) return true;
   const choice = draft.isSaving ? '' : await ask('leave', called(draft));

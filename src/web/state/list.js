@@ -1,5 +1,5 @@
 // @ts-check
-/** The list that is shown: its rows, its selection and its columns. */
+/** The current list: its rows, selection and columns. */
 import { call, Problem } from '../api/call.js';
 import { draw, part } from '../lib/dom.js';
 import { findCollection, storage } from './me.js';
@@ -8,20 +8,19 @@ import { address, changed, go, parameter, route, withQuery } from './route.js';
 
 /** @import { Collection, Field, Row } from '../types.js' */
 
-/** The list that is shown. */
 export const list = {
   /** Its address, without the open record. */ key: '',
   /** The collection of its rows. */ collection: '',
   /** @type {readonly Row[]} */ rows: [],
-  /** Number of records on all pages. */ total: NaN,
-  /** Parameters of the address that the rows belong to. */ query: route.query,
+  /** The number of records on all pages. */ total: NaN,
+  /** The parameters that the rows belong to. */ query: route.query,
   isBusy: false,
   problem: '',
   /** Rows of other pages stay selected. @type {readonly Row[]} */ selected: [],
-  /** Number of changes by others that are not shown yet. */ changes: 0,
+  /** The number of changes by others that are not shown yet. */ changes: 0,
 };
 
-/** Parameters of an address that are not filters. */
+/** Parameters other than filters. */
 const ownParameters = ['q', 'sort', 'limit', 'offset'];
 const wholeList = { limit: '', offset: '' };
 const retryMs = 3000;
@@ -33,7 +32,7 @@ export const collectionNow = () => findCollection(route.view);
 
 export const pageSize = () => Number(parameter('limit')) || 50;
 
-/** Filters of the address, without the search text. */
+/** Filters in the address, without the search text. */
 export const readFilters = () => [...route.query].filter(([name]) => !ownParameters.includes(name));
 
 const dayMs = 86_400_000;
@@ -47,14 +46,17 @@ const absolute = ([name, value]) =>
     ? [name.replace(/last$/u, 'gte'), new Date(Date.now() - Number(value) * dayMs).toISOString()]
     : [name, value];
 
-/** Returns the API's path for the list that the address names: for all of its pages, unless parameters name one. */
+/** Returns the API's path for the list in the address: all pages, unless parameters choose one. */
 export const listPath = (/** @type {{ [name: string]: number | string }} */ page = wholeList) =>
   `${route.view}?${changed(new URLSearchParams([...route.query].map(absolute)), page)}`;
 
-/** The order of the list: the newest first, unless the address names another. @param {Collection} [collection] */
+/**
+ * The list's order: the newest first, unless the address says otherwise.
+ * @param {Collection} [collection]
+ */
 export const chooseOrder = (collection) => parameter('sort') || collection?.newestFirst || '';
 
-/** Loads the list that the address names, unless it is loaded already. */
+/** Loads the list in the address, unless it is loaded already. */
 export async function loadList(again = false) {
   const { view, query } = route;
   const order = chooseOrder(findCollection(view));
@@ -72,14 +74,14 @@ export async function loadList(again = false) {
     const options = { signal, fields: { Prefer: 'count=exact' } };
     const path = listPath({ limit: pageSize(), sort: order });
     const { data: rows, total } = await call('GET', path, options);
-    // The records of this page have gone since its address was made.
+    // The records of this page are gone.
     if (rows.length === 0 && total > 0 && query.has('offset')) return await go(withQuery({}), true);
     Object.assign(list, { rows, total, query, problem: '', changes: 0 });
     if (!again) part('list', HTMLElement).scrollTop = 0;
   } catch (error) {
     if (signal.aborted) return;
     list.problem = explain(error);
-    // The list recovers by itself after a restart of the server.
+    // Retries, so that the list recovers after a restart of the server.
     const { status = 400 } = error instanceof Problem ? error : {};
     if (status === 0 || status === 429 || status > 500)
       retry = window.setTimeout(() => loadList(true), retryMs);
@@ -105,15 +107,16 @@ export function showChanges(collection, changes) {
   }
 }
 
-/** Kinds of fields that a list does not show at first. */
+/** Kinds that a list does not show at first. */
 const seldom = new Set(['long', 'url']);
 
-/** True if a field holds any JSON. @param {Field} field */
+/** True if a field accepts any JSON. @param {Field} field */
 const isAny = ({ kind, schema, declared }) =>
   kind === 'json' && !schema.properties && !declared.like;
 
 /**
- * The columns of a list, as this browser has them; at first without ids, long texts, addresses and JSON.
+ * The columns of a list, as kept in this browser; at first without ids, long texts, addresses and
+ * JSON.
  * @type {(of: Collection) => readonly Field[]}
  */
 export function listColumns({ name, nameField, fields }) {
@@ -132,7 +135,7 @@ export function listColumns({ name, nameField, fields }) {
 }
 
 /**
- * Returns the columns of a list that this browser keeps, each with its width, or 0.
+ * Returns the kept columns of a list, each with its width, or 0.
  * @type {(name: string) => Map<string, number>}
  */
 export const keptColumns = (name) => new Map(JSON.parse(storage[`columns of ${name}`] ?? '[]'));

@@ -1,5 +1,5 @@
 // @ts-check
-/** What records are called. Records that others refer to are read together once their names are shown. */
+/** Names of records. Related records are read together once their names are shown. */
 import { call } from '../api/call.js';
 import { own, findTarget, toShow } from '../api/model.js';
 import { draw } from '../lib/dom.js';
@@ -10,12 +10,15 @@ import { changed } from './route.js';
 
 const titleMax = 200;
 
-/** Records by collection and id; none until it is known. @type {Map<string, Row | undefined>} */
+/** Records by collection and id, empty while unknown. @type {Map<string, Row | undefined>} */
 const records = new Map();
 /** Ids to be read, by collection. @type {Map<string, Set<unknown>>} */
 let wanted = new Map();
 
-/** Returns the name of a record, or its id until the name is known. @type {(target: string, id: unknown) => string} */
+/**
+ * Returns a record's name, or its id until the name is known.
+ * @type {(target: string, id: unknown) => string}
+ */
 export function findName(target, id) {
   const key = `${target}/${id}`;
   const of = findCollection(target);
@@ -29,8 +32,8 @@ export function findName(target, id) {
 }
 
 /**
- * Returns what a record is called: as the declaration says (`display`), else by its name, else by the record that it
- * refers to and another value, else by its id. `isNested`: references in it are not followed.
+ * Returns a record's title: its `display`, else its name, else the record it refers to and another
+ * value, else its id. `isNested`: its own references are not followed.
  * @type {(of: Collection, row: Row, isNested?: boolean) => string}
  */
 export function toTitle(collection, row, isNested = false) {
@@ -56,7 +59,10 @@ export function toTitle(collection, row, isNested = false) {
   return [reference, other].map(text).filter(Boolean).join(' · ') || `${row.id}`;
 }
 
-/** The first reference and the first other value, which name a record without a name. @param {Collection} collection */
+/**
+ * The first reference and the first other value, which name a record without a name.
+ * @param {Collection} collection
+ */
 function nestedNames({ fields, nameField }) {
   if (nameField !== 'id') return [];
   const shown = fields.filter((each) => each.shown && each.name !== 'id' && each.kind !== 'list');
@@ -65,14 +71,14 @@ function nestedNames({ fields, nameField }) {
   return [reference?.name, other?.name];
 }
 
-/** The fields of which a record's name is made. @param {Collection} collection */
+/** The fields that make up a record's name. @param {Collection} collection */
 const nameFields = (collection) => {
   const { display, nameField } = collection;
   const inDisplay = [...(display ?? '').matchAll(/\{([^{}]+)\}/gu)].map(([, name = '']) => name);
   return display ? inDisplay : [nameField, ...nestedNames(collection)];
 };
 
-/** As many ids as an address holds. */
+/** The number of ids that fit into an address. */
 const idsAtOnce = 100;
 
 async function readNames() {
@@ -90,7 +96,7 @@ async function readNames() {
 }
 
 /**
- * Finds records by parameters of their list, and notes their names.
+ * Finds records by parameters of their list, and remembers their names.
  * @type {(target: string, query: Record<string, string>, more?: string) => Promise<Row[]>} `more` names a field
  */
 export async function find(target, query, more) {
@@ -103,7 +109,7 @@ export async function find(target, query, more) {
 }
 
 /**
- * Reads a page of a list, and how many records there are.
+ * Reads a page of a list, and the number of records.
  * @type {(collection: Collection, page: { limit: number, sort?: string | undefined }, query: URLSearchParams) =>
  *   ReturnType<typeof call>}
  */

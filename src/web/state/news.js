@@ -1,5 +1,4 @@
 // @ts-check
-/** The messages of the status line. */
 import { Problem } from '../api/call.js';
 import { draw } from '../lib/dom.js';
 import { state } from './me.js';
@@ -8,7 +7,7 @@ let fading = 0;
 const [seconds, undoSeconds] = [8, 10];
 
 /**
- * Shows a message in the status line, perhaps with a way to take back what it is about.
+ * Shows a message in the status line, with `undo` if it can be undone.
  * @type {(text: string, undo?: () => unknown) => void}
  */
 export function say(text, undo) {
@@ -20,7 +19,7 @@ export function say(text, undo) {
 }
 
 /**
- * Describes a failure for a person. An error that is no `Problem` is a defect of this page.
+ * Describes a failure for a person. An error other than `Problem` is a bug in this page.
  * @param {unknown} error
  */
 export function explain(error) {

@@ -1,14 +1,13 @@
 // @ts-check
-/** The places in the rail: the collections in their groups, and the page's own views. */
+/** The rail: the collections in their groups, and the page's own views. */
 import { call } from '../api/call.js';
 import { draw } from '../lib/dom.js';
 import { allowed, hasKeys, state } from './me.js';
 import { address } from './route.js';
 
-/** Number of records by collection. @type {Map<string, number>} */
+/** The number of records by collection. @type {Map<string, number>} */
 const totals = new Map();
 
-/** Reads how many records each collection has. */
 export async function loadTotals() {
   const lists = allowed('list').filter(({ single, isHidden }) => !single && !isHidden);
   const fields = { Prefer: 'count=exact' };

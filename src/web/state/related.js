@@ -1,5 +1,5 @@
 // @ts-check
-/** What refers to the record that is open, and the next record that will. */
+/** The records that refer to the open one, and the next such record to add. */
 import { findTarget } from '../api/model.js';
 import { draw } from '../lib/dom.js';
 import { allowed } from './me.js';
@@ -25,10 +25,16 @@ export const referencesTo = (name) =>
       .map((field) => ({ from, field })),
   );
 
-/** Names the record whose related ones are shown. @type {(collection: Collection, id: unknown) => string} */
+/**
+ * Names the record whose related ones are shown.
+ * @type {(collection: Collection, id: unknown) => string}
+ */
 const toKey = ({ name }, id) => `${name}/${id} ${route.isPage}`;
 
-/** Reads what refers to a record. @type {(collection: Collection, id: unknown) => Promise<void>} */
+/**
+ * Reads the records that refer to a record.
+ * @type {(collection: Collection, id: unknown) => Promise<void>}
+ */
 export async function loadRelated(collection, id) {
   const key = toKey(collection, id);
   const former = related.key === key ? related.all : [];
@@ -48,7 +54,7 @@ export async function loadRelated(collection, id) {
   draw();
 }
 
-/** Returns what was read of it. @type {(of: Collection, id: unknown) => readonly Related[]} */
+/** @type {(of: Collection, id: unknown) => readonly Related[]} */
 export const relatedTo = (collection, id) =>
   related.key === toKey(collection, id) ? related.all : [];
 

@@ -1,13 +1,15 @@
 // @ts-check
-/** The address of the page: which view it shows, of which record, with which parameters. */
+/** The page's address: its view, record and parameters. */
 import { state } from './me.js';
 
 /** @import { Route } from '../types.js' */
 
-/** The id of the form for a new record, which no record has: an id has no control characters. */
+/**
+ * The id of the form for a new record. No record has it, because ids have no control characters.
+ */
 export const newId = '\0';
 
-/** Decodes a part of an address; one that is malformed stays, and names nothing. @param {string} part */
+/** Decodes a part of an address. A malformed one stays, and names nothing. @param {string} part */
 function decoded(part) {
   try {
     return decodeURIComponent(part);
@@ -16,7 +18,7 @@ function decoded(part) {
   }
 }
 
-/** The page's own views, at `#/api`. A collection of such a name has its pages at `#/%61pi`. */
+/** The page's own views, at `#/api`. A collection with such a name has its pages at `#/%61pi`. */
 const ownNames = ['', 'account', 'api', 'invite', 'keys', 'schema', 'server'];
 
 /**
@@ -37,22 +39,21 @@ export function readRoute(hash) {
   };
 }
 
-/** The address that is shown. */
 export const route = readRoute(location.hash);
 
-/** What happens once the address has changed; `app.js` sets it. */
+/** Called once the address has changed. Set by `app.js`. */
 export const router = { arrive: async (/** @type {boolean} */ _isSameForm) => {} };
 
 /** True if the person's own account is open. */
 export const isAccount = () => !state.isOpen && !route.view && route.id === 'account';
 
-/** True if the documentation is open, which also people without an account read. */
+/** True if the documentation is open, which needs no account. */
 export const isGuide = () => !route.view && route.id === 'api';
 
 /** Returns a parameter of the address, or an empty text. @param {string} name */
 export const parameter = (name) => route.query.get(name) ?? '';
 
-/** Ids with an address of their own: `#items/new` is the form, so the record `new` is written otherwise. */
+/** `#items/new` is the form, so the id `new` is written differently. */
 const writtenIds = new Map([
   [newId, 'new'],
   ['new', '%6Eew'],
@@ -68,7 +69,7 @@ export const address = (view = route.view, id = '', query = new URLSearchParams(
     .filter(Boolean)
     .join('');
 
-/** Returns the address of the page of a record. @type {(view: string, id: unknown) => string} */
+/** @type {(view: string, id: unknown) => string} */
 export function pageAddress(view, id) {
   const name = ownNames.includes(view)
     ? `%${view.charCodeAt(0).toString(16)}${view.slice(1)}`
@@ -77,7 +78,7 @@ export function pageAddress(view, id) {
 }
 
 /**
- * Returns parameters with some of them changed; an empty value leaves a parameter out.
+ * Returns parameters with some changes. An empty value removes a parameter.
  * @type {(query: URLSearchParams, changes: { [name: string]: string | number | undefined }) => URLSearchParams}
  */
 export function changed(query, changes) {
@@ -90,7 +91,7 @@ export function changed(query, changes) {
 }
 
 /**
- * Returns the address of the list with some parameters changed; at its first page unless they name another.
+ * Returns the list's address with some parameters changed, at its first page by default.
  * @param {{ [name: string]: string | number | undefined }} changes
  */
 export function withQuery(changes) {
@@ -99,7 +100,8 @@ export function withQuery(changes) {
 }
 
 /**
- * Goes to another address unless the person stays with an unsaved form; `replace` gives the same form a new address.
+ * Goes to another address, unless the person stays with an unsaved form. `replace` gives the same
+ * form a new address.
  * @type {(hash: string, replace?: boolean) => Promise<void>}
  */
 export function go(hash, replace = false) {
@@ -107,6 +109,9 @@ export function go(hash, replace = false) {
   return router.arrive(replace);
 }
 
-/** Returns a selector of the link to a record in its list, or else of the title. @param {string | number} id */
+/**
+ * Returns a selector of a record's link in the list, or else of the title.
+ * @param {string | number} id
+ */
 export const rowOrTitle = (id) =>
   document.getElementById(`open-${id}`) ? `#${CSS.escape(`open-${id}`)}` : '#title';

@@ -1,5 +1,5 @@
 // @ts-check
-/** The status of the server, read again and again while it is shown. */
+/** Polls the server's status while it is shown. */
 import { call } from '../api/call.js';
 import { draw } from '../lib/dom.js';
 import { ownPath, state } from './me.js';
@@ -18,7 +18,7 @@ let refresh = 0;
 /** @type {Server | undefined} */
 export let server;
 
-/** Reads the figures while the overview or the status is shown in a visible tab. */
+/** Reads the figures while the overview or the status is visible. */
 export async function watchServer() {
   clearTimeout(refresh);
   if (state.me?.role !== 'admin' || document.hidden) return;

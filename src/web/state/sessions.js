@@ -1,5 +1,4 @@
 // @ts-check
-/** The sessions and API keys of a user. */
 import { call } from '../api/call.js';
 import { draw } from '../lib/dom.js';
 import { hasKeys } from './me.js';
@@ -12,7 +11,7 @@ import { hasKeys } from './me.js';
  */
 
 /**
- * What was read of one user. `made`: the key that was made just now, which nobody can read again.
+ * The credentials of one user. `made`: a new key, which can never be read again.
  * @type {{ userId: string, sessions: readonly Session[], keys?: readonly Key[], made: string }}
  */
 export let credentials = { userId: '', sessions: [], made: '' };

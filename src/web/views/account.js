@@ -1,5 +1,5 @@
 // @ts-check
-/** The sessions and API keys of a user, and the place where people make keys for themselves and see each once. */
+/** The sessions and API keys of a user. People create their own keys here, and see each once. */
 import { call } from '../api/call.js';
 import { ask } from '../lib/dialog.js';
 import { bdi, button, h } from '../lib/dom.js';
@@ -11,7 +11,7 @@ import { copy, line, section } from './parts.js';
 import { age } from './values.js';
 
 /**
- * Ends a session or a key, which may have ended by itself.
+ * Ends a session or a key, which may already have ended.
  * @type {(path: string, what: string) => () => Promise<void>}
  */
 const end = (path, what) => async () => {
@@ -22,13 +22,13 @@ const end = (path, what) => async () => {
   await loadSessions(credentials.userId);
 };
 
-/** Makes the address at which a user chooses a password, once. @param {string} userId */
+/** Creates the one-time address at which a user chooses a password. @param {string} userId */
 async function invite(userId) {
   const { data } = await call('POST', `users/${userId}/invitation`);
   credentials.made = new URL(`.${data.path}`, location.href).href;
 }
 
-/** Shows a secret until the person has kept it. @param {string} advice */
+/** Shows a secret until the person has stored it. @param {string} advice */
 function secretView(advice) {
   const { made, userId } = credentials;
   return (
@@ -88,7 +88,6 @@ function keyView({ id, name, readOnly, createdAt, lastUsedAt, expiresAt }) {
   );
 }
 
-/** The form for a new key. */
 function keyForm() {
   const input = (
     /** @type {string} */ label,
@@ -131,10 +130,8 @@ export function sessionsView(userId) {
   );
 }
 
-/** Loads the person's own keys. */
 export const open = () => loadSessions(`${state.me?.id}`);
 
-/** The place of the person's own API keys. */
 export const view = () =>
   h(
     'div.guide stack',

@@ -1,5 +1,4 @@
 // @ts-check
-/** Changes the selected records together. */
 import { call } from '../api/call.js';
 import { fromText } from '../api/texts.js';
 import { ask } from '../lib/dialog.js';
@@ -15,7 +14,7 @@ import { report } from './refused.js';
 
 const requestsMax = 1000;
 
-/** Does `set`, `copy`, `export` or `all` with the selected records. @param {string} what */
+/** Applies `set`, `copy`, `export` or `all` to the selected records. @param {string} what */
 export async function withSelected(what) {
   const collection = collectionNow();
   const { selected } = list;
@@ -27,7 +26,7 @@ export async function withSelected(what) {
 }
 
 /**
- * Asks for a field and its value, and sets it in all of the records.
+ * Asks for a field and its value, and sets it in all the records.
  * @type {(of: Collection, rows: readonly Row[]) => Promise<void>}
  */
 async function askField(collection, rows) {
@@ -62,7 +61,7 @@ async function askField(collection, rows) {
 }
 
 /**
- * Creates the records again, under ids of their own.
+ * Creates copies of the records with new ids.
  * @type {(of: Collection, rows: readonly Row[]) => Promise<void>}
  */
 async function duplicate(collection, rows) {

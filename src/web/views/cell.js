@@ -1,5 +1,5 @@
 // @ts-check
-/** A cell of a table: shows a value, and edits it in its place. */
+/** A table cell, which shows a value and edits it in place. */
 import { own, findTarget, toShow } from '../api/model.js';
 import { fromText, toText } from '../api/texts.js';
 import { button, draw, h, inNextFrame } from '../lib/dom.js';
@@ -13,12 +13,12 @@ import { control } from './control.js';
  * @typedef {{ collection: Collection, row: Row, field: Field, text: string }} Editing
  */
 
-/** The cell that is edited; one at a time. @type {Editing | undefined} */ let editing;
+/** The only cell being edited. @type {Editing | undefined} */ let editing;
 
-/** Names the cell of a row that is edited. @param {Row} row */
+/** Returns the field being edited in a row. @param {Row} row */
 export const editedIn = (row) => (editing?.row === row ? editing.field.name : '');
 
-/** Kinds of values that are edited as a whole, in the form. */
+/** Kinds that are edited in the form. */
 const elsewhere = new Set(['json', 'long', 'list', 'password']);
 
 /** @type {(collection: Collection, row: Row, field: Field) => void} */
@@ -28,7 +28,7 @@ function begin(collection, row, field) {
   inNextFrame(() => inNextFrame(openChoices));
 }
 
-/** Opens the choices at once, where the browser lets a page do that. */
+/** Opens the choices at once, if the browser allows it. */
 function openChoices() {
   const at = document.getElementById('editor');
   try {
@@ -39,7 +39,7 @@ function openChoices() {
   }
 }
 
-/** Stores what was typed, if it is another value. */
+/** Stores the typed value if it has changed. */
 async function commit() {
   if (!editing) return;
   const { collection, row, field, text } = editing;
@@ -52,14 +52,14 @@ async function commit() {
   if (refusal) say(refusal.why);
 }
 
-/** Ends editing, and gives the focus back to the row. */
+/** Ends editing, and returns the focus to the row. */
 function end() {
   const id = editing?.row.id;
   editing = undefined;
   draw(`#${CSS.escape(`open-${id}`)}`);
 }
 
-/** The control of the cell that is edited. @param {Editing} of */
+/** The control of the cell being edited. @param {Editing} of */
 function editor(of) {
   const { field } = of;
   const isChosen = field.kind === 'choice' || field.kind === 'boolean';
@@ -72,7 +72,7 @@ function editor(of) {
   return control(field, of.text, type, {
     id: 'editor',
     'aria-label': field.label,
-    // The browser's own list of choices takes the focus nowhere.
+    // The browser's own list of choices leaves the focus in place.
     onblur: (event) =>
       isChosen
         ? event instanceof FocusEvent && event.relatedTarget && end()
@@ -87,7 +87,7 @@ function editor(of) {
 }
 
 /**
- * Describes a cell. `isDirect`: a click edits it; else a double click, or Enter, does.
+ * Describes a cell. If `isDirect`, a click edits it; otherwise a double click or Enter.
  * @type {(of: Collection, field: Field, row: Row, mayChange: boolean, shown: Child, isDirect?: boolean) => Description}
  */
 export function cell(collection, field, row, mayChange, shown, isDirect = false) {
@@ -99,7 +99,7 @@ export function cell(collection, field, row, mayChange, shown, isDirect = false)
   const title = toTitle(collection, row);
   if (isOpen && kind === 'boolean') {
     const look = { type: 'checkbox', role: 'switch', checked: value === true };
-    // It turns once the server has stored it.
+    // Changes once the server has stored it.
     const onclick = async (/** @type {Event} */ event) => {
       event.preventDefault();
       const [refusal] = await setField(collection, [row], name, () => value !== true);

@@ -1,5 +1,5 @@
 // @ts-check
-/** Chooses, orders and sizes the columns of a list. This browser keeps them. */
+/** Chooses, orders and sizes the columns of a list, and keeps them in this browser. */
 import { button, draw, h, part, set } from '../lib/dom.js';
 import { listColumns, keptColumns } from '../state/list.js';
 import { storage } from '../state/me.js';
@@ -8,7 +8,10 @@ import { storage } from '../state/me.js';
 
 const [widthMin, widthMax] = [48, 640];
 
-/** Returns the width of each column that is shown. @param {Collection} collection @returns {Map<string, number>} */
+/**
+ * Returns the width of each visible column.
+ * @param {Collection} collection @returns {Map<string, number>}
+ */
 function measureWidths(collection) {
   const kept = keptColumns(collection.name);
   const heads = document.querySelectorAll('#list thead th');
@@ -27,7 +30,7 @@ function keep({ name }, columns, widths = keptColumns(name)) {
 }
 
 /**
- * Sizes a column; the others stay as wide as they are.
+ * Resizes a column without changing the others.
  * @type {(of: Collection, name: string, width: number) => void}
  */
 function resize(collection, name, width) {
@@ -37,7 +40,10 @@ function resize(collection, name, width) {
   draw();
 }
 
-/** Sizes a column by its handle. @type {(event: Event, collection: Collection, name: string) => void} */
+/**
+ * Resizes a column by its handle.
+ * @type {(event: Event, collection: Collection, name: string) => void}
+ */
 export function drag(event, collection, name) {
   const handle = event.target;
   if (!(event instanceof PointerEvent) || !(handle instanceof HTMLElement)) return;

@@ -5,9 +5,12 @@ import { findChoices, reference } from './reference.js';
 
 /** @import { Attributes, Description, Field } from '../types.js' */
 
-/** Labels of choices that are not shown by their value. @type {{ [value: string]: string }} */
+/** Labels of choices that differ from their value. @type {{ [value: string]: string }} */
 const words = { '': '–', true: 'Yes', false: 'No' };
-/** Values of `autocomplete` by field, for what the browser may fill in. @type {{ [field: string]: string }} */
+/**
+ * Values of `autocomplete`, for fields that the browser may fill in.
+ * @type {{ [field: string]: string }}
+ */
 const completions = { currentPassword: 'current-password', password: 'new-password' };
 /** @type {{ [kind: string]: string }} */
 const types = { time: 'datetime-local', email: 'email', password: 'password', url: 'url' };
@@ -21,7 +24,7 @@ export function control(field, value, onText, more) {
   const { name, kind, declared, isOptional } = field;
   const take = (/** @type {Event} */ event) => onText(readInput(event));
   const common = { name, value, oninput: take, onchange: take, ...more };
-  // What a file without a declaration has is of a likely kind: a short value has the control of that kind.
+  // A value without a declared kind gets the control of its likely kind if it is short.
   const like = kind === 'json' && !/[\n{[]/u.test(value) ? declared.like : undefined;
   const isTruth = kind === 'boolean' || (like === 'boolean' && /^(?:true|false|)$/u.test(value));
   const values = isTruth ? ['true', 'false'] : declared.values;

@@ -1,5 +1,5 @@
 // @ts-check
-/** The form that adds a filter to the address of a list. */
+/** The form that adds a filter to a list's address. */
 import { fromText, toText } from '../api/texts.js';
 import { draw, h, readInput, onClick, part, set } from '../lib/dom.js';
 import { go, withQuery } from '../state/route.js';
@@ -10,7 +10,7 @@ import { control } from './control.js';
 /** The filter being entered: a parameter of the list, and the text of its value. */
 const filter = { parameter: '', text: '', problem: '', replaced: '' };
 
-/** Begins with a filter that is there. @type {(of: Collection, name: string, value: string) => void} */
+/** Begins with an existing filter. @type {(of: Collection, name: string, value: string) => void} */
 export function edit({ filters }, name, value) {
   const field = filters.find((each) => each.name === name)?.field;
   const text = field?.kind === 'time' ? toText(field, value) : value;
@@ -18,7 +18,7 @@ export function edit({ filters }, name, value) {
   draw('#filter-value input, #filter-value select');
 }
 
-/** Draws the form. @param {Collection} collection */
+/** @param {Collection} collection */
 export function drawFilter({ filters, hasOwners }) {
   const { parameter, text, problem } = filter;
   const { name = '', field } = filters.find((each) => each.name === parameter) ?? filters[0] ?? {};

@@ -1,5 +1,5 @@
 // @ts-check
-/** Draws what stands around the views: the rail, who is signed in, and the messages. */
+/** Draws the frame of the views: the rail, the signed-in person and the messages. */
 import { showNumber, listWords } from '../api/model.js';
 import { bdi, button, draw, h, readInput, onClick, part, set } from '../lib/dom.js';
 import { findCollection, state } from '../state/me.js';
@@ -23,7 +23,7 @@ onClick('skip', () => draw('#main'));
 set('instance', location.host);
 
 /**
- * Draws the frame; `parts` has attributes of the parts of the page by their ids.
+ * Draws the frame. `parts` has attributes of page elements by their ids.
  * @type {(failure: string, parts: { [id: string]: Attributes }) => void}
  */
 export function drawFrame(failure, parts) {

@@ -1,8 +1,8 @@
 // @ts-check
 /**
- * The documentation of the API, out of its OpenAPI document: for each operation who may use it, its parameters and
- * fields, samples, and a way to run it. `#/api/items?price:gte=10` shows those of one tag with the filters of a list,
- * and `#/api/items/listItems` one of them.
+ * The API's documentation from its OpenAPI document: for each operation its callers, parameters,
+ * fields and samples, and a way to run it. `#/api/items?price:gte=10` shows one tag's with the
+ * filters of a list, `#/api/items/listItems` a single one.
  */
 import { Problem } from '../api/call.js';
 import { capitalized } from '../api/model.js';
@@ -27,7 +27,7 @@ const credentials = /^\/(?:login|logout|tokens)/u;
 
 let language = storage['language'] ?? 'curl';
 let search = '';
-/** The operations that are unfolded. @type {Set<string>} */ const opened = new Set();
+/** The expanded operations. @type {Set<string>} */ const opened = new Set();
 /** @type {{ from: unknown, all: readonly Entry[] }} */ let read = { from: undefined, all: [] };
 
 /** @returns {readonly Entry[]} */
@@ -52,14 +52,14 @@ function resolved(schema) {
   return name ? { ...state.description?.components.schemas[name], name } : schema;
 }
 
-/** The schema of the JSON that an operation takes. @param {Entry} entry */
+/** The schema of an operation's JSON body. @param {Entry} entry */
 const findBody = ({ of }) => Object.values(of.requestBody?.content ?? {})[0]?.schema;
 
-/** The schema of the JSON that it answers with. @param {Entry} entry */
+/** The schema of its JSON response. @param {Entry} entry */
 const findAnswer = ({ of: { responses } }) =>
   (responses?.[200] ?? responses?.[201])?.content?.['application/json']?.schema;
 
-/** A value that a schema describes. @param {Schema} schema @returns {unknown} */
+/** @param {Schema} schema @returns {unknown} */
 function makeExample(schema) {
   const { examples, properties = {}, items, required = [] } = resolved(schema);
   if (examples) return examples[0];
@@ -68,7 +68,7 @@ function makeExample(schema) {
   return Object.fromEntries(names.map((name) => [name, makeExample(properties[name] ?? {})]));
 }
 
-/** The next request of an operation: what a person has typed, or what it begins with. @param {Entry} entry */
+/** The next request of an operation: as typed, or its initial form. @param {Entry} entry */
 function buildRequest(entry) {
   const { method, path, of, tag } = entry;
   const isList = of.parameters?.some(({ name }) => name === 'limit');
@@ -83,7 +83,7 @@ function buildRequest(entry) {
   return { method, target, body, url: new URL(target, location.href).href };
 }
 
-/** Writes a sample of the request in the language that is chosen. @param {Entry} entry */
+/** Writes a sample request in the chosen language. @param {Entry} entry */
 function writeSample(entry) {
   const { method, body, url } = buildRequest(entry);
   const isPublic = state.isOpen || entry.of['x-access'] === 'public';
@@ -141,7 +141,7 @@ function declareType({ items, ...schema } = {}) {
   return name ? `type ${name} = ${lines};\n` : '';
 }
 
-/** Sends the request that the sample shows, a write after a question. @param {Entry} entry */
+/** Sends the sample request, after a confirmation if it writes. @param {Entry} entry */
 async function run(entry) {
   const { method, body, url } = buildRequest(entry);
   if (method !== 'GET' && !(await ask('run', `${method} ${url}`))) return;
@@ -163,7 +163,7 @@ async function run(entry) {
   entry.answer = { status: `${response.status} ${response.statusText}`, ms, etag, text: shown };
 }
 
-/** Says the rules of a value. @param {Schema} schema @returns {string} */
+/** Describes the rules of a value. @param {Schema} schema @returns {string} */
 function describeRules(schema) {
   const { name, type, enum: values, format, items, properties, ...rules } = resolved(schema);
   const { minimum, maximum, minLength, maxLength, maxItems } = rules;
@@ -183,7 +183,7 @@ function describeRules(schema) {
 }
 
 /**
- * A table that folds.
+ * A collapsible table.
  * @type {(title: string, rows: readonly (readonly [name: string, rules: string, more?: string | undefined])[]) =>
  *   Child}
  */
@@ -199,7 +199,7 @@ const drawTable = (title, rows) =>
     ),
   );
 
-/** The fields of a record. @type {(title: string, schema?: Schema) => Child} */
+/** @type {(title: string, schema?: Schema) => Child} */
 function drawFields(title, schema) {
   const { items, ...own } = resolved(schema ?? {});
   const { properties = {}, required = [] } = items ? resolved(items) : own;
@@ -219,7 +219,7 @@ function drawFields(title, schema) {
   );
 }
 
-/** Shows a text, and as code what stands between backticks. @param {string} [text] */
+/** Shows a text, with code between backticks. @param {string} [text] */
 const prose = (text = '') =>
   h(
     'span',
@@ -306,7 +306,7 @@ function bodyView(entry) {
 const describeProblem = (ref = '') =>
   state.description?.components.responses?.[ref.split('/').at(-1) ?? '']?.description ?? '';
 
-/** People by the word of access that lets them in. @type {{ [word: string]: string }} */
+/** People by access word. @type {{ [word: string]: string }} */
 const people = {
   public: 'everyone',
   optional: 'everyone',
@@ -346,7 +346,7 @@ function entryView(entry) {
   );
 }
 
-/** Unfolds the operation that the address names. */
+/** Expands the operation in the address. */
 export function open() {
   search = '';
   const { operation } = route;

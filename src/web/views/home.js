@@ -1,5 +1,5 @@
 // @ts-check
-/** The overview: what the server does, what needs attention, and what happens. */
+/** The overview: the server's load, what needs attention, and recent activity. */
 import { showFigure, showMegabytes, showNumber, showTime } from '../api/model.js';
 import { bdi, h } from '../lib/dom.js';
 import { findCollection, state } from '../state/me.js';
@@ -12,7 +12,6 @@ import { age } from './values.js';
 
 /** @import { Minute, Server } from '../state/server.js' */
 
-/** Loads what is shown. */
 export const open = () => Promise.all([watchServer(), loadTotals()]);
 
 export function view() {
@@ -41,7 +40,7 @@ export function view() {
   );
 }
 
-/** Leads through the first steps while there is no data. */
+/** Guides through the first steps while there is no data. */
 function firstRun() {
   const declared = state.description?.['x-collections'].filter(({ builtIn }) => !builtIn) ?? [];
   const first = declared[0]?.name ?? 'items';
@@ -71,7 +70,7 @@ const figures = [
   ['writes', 'Writes a minute', 0],
 ];
 
-/** Returns the minutes that are complete: all but the current one. @param {readonly Minute[]} minutes */
+/** Returns the complete minutes: all but the current one. @param {readonly Minute[]} minutes */
 const complete = (minutes) => (minutes.length > 1 ? minutes.slice(0, -1) : minutes);
 
 /**
@@ -80,7 +79,10 @@ const complete = (minutes) => (minutes.length > 1 ? minutes.slice(0, -1) : minut
  */
 const isFew = (minute, figure) => figure === 'p99Ms' && (minute?.requests ?? 0) < fewRequests;
 
-/** Draws the last hour as a picture for each figure, and as a table. @param {readonly Minute[]} minutes */
+/**
+ * Draws the last hour as a chart for each figure, and as a table.
+ * @param {readonly Minute[]} minutes
+ */
 function tiles(minutes) {
   const whole = complete(minutes);
   const last = whole.at(-1);
@@ -113,7 +115,7 @@ function spark(values) {
   const top = Math.max(...values, 1);
   const step = 100 / Math.max(values.length - 1, 1);
   const points = values.map((value, index) => `${index * step} ${30 - (value / top) * 27}`);
-  // A line has two points, also after one minute.
+  // A line needs two points, even after one minute.
   const line = `M${points.join('L')}${values.length > 1 ? '' : 'h100'}`;
   const look = { viewBox: '0 0 100 32', preserveAspectRatio: 'none', 'aria-hidden': 'true' };
   const area = h('path', { d: `${line}V32H0`, stroke: 'none' });
@@ -123,7 +125,7 @@ function spark(values) {
 const fewRequests = 100;
 const [fewBytes, heapShare, manyFailures, slowMs] = [1e9, 0.8, 10, 250];
 
-/** Says what an operator should look at. @param {Server} server */
+/** Points out what an operator should look at. @param {Server} server */
 function attention({ state: store, minutes, freeBytes = Infinity, heapUsedBytes, heapMaxBytes }) {
   const last = complete(minutes).at(-1);
   const p99 = (!isFew(last, 'p99Ms') && last?.p99Ms) || 0;

@@ -1,15 +1,18 @@
 // @ts-check
-/** Keyboard shortcuts: `data-key` names the key of a control; a dialog of index.html explains them. */
+/** Keyboard shortcuts: `data-key` is the key of a control. A dialog of index.html explains them. */
 import { ask } from '../lib/dialog.js';
 import { events, onClick, part } from '../lib/dom.js';
 import { storage } from '../state/me.js';
 
-/** Shortcuts of a single character can be switched off (WCAG 2.2 §2.1.4). */
+/** Single-character shortcuts can be switched off (WCAG 2.2 §2.1.4). */
 const useKeys = part('use-keys', HTMLInputElement);
 useKeys.checked = storage['keys'] !== 'off';
 useKeys.onchange = () => (storage['keys'] = useKeys.checked ? 'on' : 'off');
 
-/** Returns the element that a key acts on: another row, the row's checkbox, or a control. @param {string} key */
+/**
+ * Returns the element that a key acts on: another row, a row's checkbox, or a control.
+ * @param {string} key
+ */
 function findTarget(key) {
   const beside = { ArrowLeft: -1, ArrowRight: 1 }[key];
   const row = document.activeElement?.closest('tbody tr');
@@ -30,7 +33,7 @@ function findTarget(key) {
 document.onkeydown = (event) => {
   const { key, target, ctrlKey, metaKey, altKey } = event;
   const isCommand = ctrlKey || metaKey || altKey;
-  // In a form, a person types: what follows a click on its button is no shortcut either.
+  // Keys in a form are typing, even after a click on its button.
   const isTyping =
     target instanceof Element &&
     target.matches('form *, input:not([type=checkbox]), select, textarea');
@@ -40,7 +43,7 @@ document.onkeydown = (event) => {
     return;
   const form = target instanceof Element && target.closest('form.record');
   if (isCommand && key === 'Enter' && form instanceof HTMLFormElement) return form.requestSubmit();
-  // Ctrl+K goes anywhere; k goes to the row before.
+  // Ctrl+K goes anywhere; k goes to the previous row.
   const found = findTarget(isCommand && key === 'k' ? 'Ctrl K' : key);
   if (!(found instanceof HTMLElement) || found.closest('[hidden]')) return;
   if (document.querySelector('dialog[open], :popover-open')) return;

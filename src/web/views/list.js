@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * Shows a collection as a table: search, filters, order, one page at a time, and selection. Its frame is in
+ * Shows a collection as a table, with search, filters, order, pages and selection. Its frame is in
  * index.html.
  */
 import {
@@ -35,7 +35,7 @@ import { called, show } from './values.js';
 
 /** @import { Child, Collection, Description, Field, Row } from '../types.js' */
 
-/** The filter form is loaded on demand. @type {typeof import('./filter.js') | undefined} */ let filter;
+/** The filter form, loaded on demand. @type {typeof import('./filter.js') | undefined} */ let filter;
 /** @type {typeof import('./columns.js') | undefined} */ let columns;
 
 const typingPauseMs = 300;
@@ -47,7 +47,7 @@ export function drawRecords(collection) {
   const { name, one, title } = collection;
   const { rows, isBusy, problem, changes, selected } = list;
   if (shown !== name) leave(name);
-  // Another search is in the address, such as after a step back. Spaces that are typed stay.
+  // The address has another search, for example after going back. Typed spaces stay.
   if (!pause && box.value.trim() !== parameter('q')) box.value = parameter('q');
   const mayCreate = allows(collection, 'create');
   set('records', { 'aria-busy': `${isBusy}` });
@@ -77,14 +77,14 @@ export function drawRecords(collection) {
   drawPages();
 }
 
-/** Drops case and accents, as the server's search does, and keeps each place. @param {string} text */
+/** Removes case and accents like the server's search, keeping positions. @param {string} text */
 const fold = (text) =>
   text
     .split('')
     .map((sign) => sign.toLowerCase().normalize('NFD').charAt(0))
     .join('');
 
-/** Highlights the words of the search in the rows. @param {readonly string[]} words */
+/** Highlights the searched words in the rows. @param {readonly string[]} words */
 function highlight(words) {
   if (!('highlights' in CSS)) return;
   const matches = new Highlight();
@@ -107,7 +107,7 @@ function highlight(words) {
   CSS.highlights.set('match', matches);
 }
 
-/** Draws the range that is shown and the buttons for other pages. */
+/** Draws the current range and the buttons for other pages. */
 function drawPages() {
   const { rows, isBusy, total, query } = list;
   const size = pageSize();
@@ -137,9 +137,9 @@ function drawPages() {
   set('page-numbers', false, ...numbers);
 }
 
-/** The collection that was drawn last. */ let shown = '';
+let shown = '';
 
-/** Forgets what was typed for one list before another is shown. @param {string} next */
+/** Discards what was typed for one list before another is shown. @param {string} next */
 function leave(next) {
   shown = next;
   part('filter', HTMLElement).hidePopover();
@@ -151,7 +151,7 @@ function stopTyping() {
   pause = 0;
 }
 
-/** Searches after a pause in typing. One search, however it was typed, is one step back in the history. */
+/** Searches after a pause in typing. However it was typed, a search is one step in the history. */
 function search(pauseMs = 0) {
   clearTimeout(pause);
   pause = window.setTimeout(() => {
@@ -161,7 +161,10 @@ function search(pauseMs = 0) {
   }, pauseMs);
 }
 
-/** Draws the filters of the address as chips, and the form for another one. @param {Collection} collection */
+/**
+ * Draws the filters of the address as chips, and the form for another one.
+ * @param {Collection} collection
+ */
 function drawFilters(collection) {
   const filters = readFilters().map(([name, value]) => {
     const { field, operator } = collection.filters.find((each) => each.name === name) ?? {};
@@ -244,13 +247,13 @@ async function loadColumns() {
   columns ??= await import('./columns.js');
 }
 
-/** Widths of the column of checkboxes, and of one that is added to columns with widths. */
+/** The widths of the checkbox column, and of a column added to others with widths. */
 const [boxWidth, newWidth] = [44, 160];
 
-/** Rows that are drawn: one that is the same, and looks the same, is not described again. */
+/** Drawn rows. A row that is the same and looks the same is not described again. */
 const drawn = new WeakMap(/** @type {[Row, { look: string, view: Description }][]} */ ([]));
 
-/** The number of decimals of each column of numbers. @type {Map<string, number>} */
+/** The number of decimals of each numeric column. @type {Map<string, number>} */
 let digits = new Map();
 
 /** @type {(collection: Collection, field: Field, row: Row, mayChange: boolean) => Description} */
@@ -275,7 +278,7 @@ function drawCell(collection, field, row, mayChange) {
 }
 
 /**
- * Opens the record of a row that is clicked outside its links and controls, unless text of it is selected.
+ * Opens a row's record on a click outside its links and controls, unless text in it is selected.
  * @param {Event} event
  */
 function openRow({ target, currentTarget }) {
@@ -285,13 +288,13 @@ function openRow({ target, currentTarget }) {
   if (link instanceof HTMLElement) link.click();
 }
 
-/** The row that was selected last, where a range begins. */ let lastId = NaN;
+/** The row selected last, where a range begins. */ let lastId = NaN;
 
 /** @param {Collection} collection */
 function table(collection) {
   const { rows, selected } = list;
   const shown = listColumns(collection);
-  // Owners may select and change where all that is listed is their own.
+  // Owners may select and change records in lists of only their own.
   const isMine = parameter('owner') !== '' || listWords(collection, 'list').join() === 'owner';
   const may = (/** @type {string} */ operation, /** @type {Row} */ row) =>
     allows(collection, operation, (word) =>
@@ -377,7 +380,7 @@ function table(collection) {
 }
 
 /**
- * Draws the head of a column. A click sorts by this column first and keeps the previous order behind it.
+ * Draws the head of a column. A click sorts by it first, then by the previous order.
  * @type {(collection: Collection, field: Field) => Description}
  */
 function heading(collection, { name, label: given, kind, isSortable }) {

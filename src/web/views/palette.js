@@ -1,5 +1,5 @@
 // @ts-check
-/** Goes to a collection, an action or a record by a part of its name, or to what was open last. */
+/** Goes to a collection, an action or a record by a part of its name, or to one opened recently. */
 import { combobox } from '../lib/combobox.js';
 import { draw, part, set } from '../lib/dom.js';
 import { allowed, seen } from '../state/me.js';

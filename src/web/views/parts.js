@@ -1,5 +1,5 @@
 // @ts-check
-/** Parts of the views other than the list: cards of lines, tables of texts, names with values. */
+/** Parts shared by views: cards of lines, tables of texts, names with values. */
 import { h } from '../lib/dom.js';
 import { say } from '../state/news.js';
 
@@ -8,11 +8,11 @@ import { say } from '../state/news.js';
 /** Describes a name and its value in a `dl`. @type {(name: string, value: Child) => Description} */
 export const fact = (name, value) => h('div', { key: name }, h('dt', name), h('dd', value || '–'));
 
-/** Describes a line of a section. @type {(key: string | number, ...children: Child[]) => Description} */
+/** @type {(key: string | number, ...children: Child[]) => Description} */
 export const line = (key, ...children) => h('li.row spread', { key }, children);
 
 /**
- * Describes a card of lines below a heading; without a line, the card says so.
+ * Describes a card of lines with a heading. Without lines, the card says so.
  * @type {(heading: Child | readonly Child[], lines: readonly Child[], none?: Child) => Description}
  */
 export const section = (heading, lines, none) =>
@@ -23,7 +23,7 @@ export const section = (heading, lines, none) =>
   );
 
 /**
- * Describes a table of texts; each row begins with its head.
+ * Describes a table of texts, whose rows begin with their head.
  * @type {(heads: readonly string[], rows: readonly (readonly Child[])[]) => Description}
  */
 export const table = (heads, rows) =>
@@ -48,7 +48,7 @@ export const table = (heads, rows) =>
     ),
   );
 
-/** Copies a text to the clipboard. @param {string} text */
+/** @param {string} text */
 export async function copy(text) {
   await navigator.clipboard.writeText(text);
   say('Copied.');

@@ -1,7 +1,5 @@
 // @ts-check
-/**
- * Shows the form of one record: as a page, or as a peek next to its list.
- */
+/** Shows the form of one record, as a page or as a peek next to its list. */
 import { at } from '../api/cells.js';
 import { capitalized, inShort, isOpen, listLeaves } from '../api/model.js';
 import { bdi, button, draw, h, onClick, set } from '../lib/dom.js';
@@ -32,20 +30,23 @@ import { show } from './values.js';
 
 /** @import { Child, Description, Draft, Field } from '../types.js' */
 
-/** Users alone have sessions. @type {typeof import('./account.js') | undefined} */ let account;
+/** Only users have sessions. @type {typeof import('./account.js') | undefined} */ let account;
 
-/** Closes the drawer, and so focuses the link to its record. */
+/** Closes the drawer, which focuses the link to its record. */
 const close = () => go(address(route.view, '', route.query));
 onClick('close', close);
 
-/** Returns the link to a record of the list near the one that is open. @type {(step: 1 | -1) => HTMLElement | null} */
+/**
+ * Returns the link to the next or previous record in the list.
+ * @type {(step: 1 | -1) => HTMLElement | null}
+ */
 function neighbour(step) {
   const row = document.getElementById(`open-${draft?.id}`)?.closest('tr');
   const next = step > 0 ? row?.nextElementSibling : row?.previousElementSibling;
   return next?.querySelector('th a') ?? null;
 }
 
-/** Opens the record before or after this one in the list. @param {1 | -1} step */
+/** Opens the next or previous record. @param {1 | -1} step */
 const move = (step) => neighbour(step)?.click();
 onClick('peek-prev', () => move(-1));
 onClick('peek-next', () => move(1));
@@ -68,7 +69,10 @@ async function duplicate(of) {
   if (draft?.isNew) Object.assign(draft.texts, texts);
 }
 
-/** Draws the form that is open, and more below it: alone on its page, or as a peek. @param {boolean} isAlone */
+/**
+ * Draws the open form and more below it: alone on its page, or as a peek.
+ * @param {boolean} isAlone
+ */
 export function drawDrawer(isAlone) {
   if (!draft) return;
   const { id, base, collection } = draft;
@@ -148,7 +152,7 @@ function recordForm(of) {
   );
 }
 
-/** Shows the number of unsaved changes with their actions; nothing if all is saved. @param {Draft} of */
+/** Shows the number of unsaved changes with their actions, if any. @param {Draft} of */
 function saveBar(of) {
   const { base, collection, message } = of;
   const { one, single } = collection;
@@ -172,7 +176,7 @@ function saveBar(of) {
 const openMax = 3;
 
 /**
- * Shows the parts of an object, folded where they are many.
+ * Shows the parts of an object, collapsed if there are many.
  * @type {(label: Child, texts: readonly unknown[], content: Child) => Description}
  */
 const fold = (label, texts, content) =>
@@ -197,13 +201,13 @@ const drawFacts = (fields, data) =>
     }),
   );
 
-/** Says which fields keep the form from being saved: they may be out of view. @param {Draft} of */
+/** Names the fields that prevent saving, since they may be out of view. @param {Draft} of */
 function troubled(of) {
   const labels = listFields(of).flatMap(({ name, label }) => (of.issues[name] ? [label] : []));
   return labels.length > 0 && `Not saved. Check ${labels.join(', ')}.`;
 }
 
-/** Says the rule of a field before it is broken. @param {Field} field */
+/** Describes a field's rule in advance. @param {Field} field */
 function writeHint(field) {
   const {
     kind,
@@ -213,7 +217,10 @@ function writeHint(field) {
   return kind === 'password' && minLength > 1 ? `At least ${minLength} characters.` : description;
 }
 
-/** Draws a labelled control with its hint or its problem. @type {(of: Draft, field: Field) => Description} */
+/**
+ * Draws a labelled control with its hint or its problem.
+ * @type {(of: Draft, field: Field) => Description}
+ */
 function labelled(of, field) {
   const { name, label } = field;
   const [text = '', issue, dispute] = [of.texts[name], of.issues[name], of.disputes[name]];

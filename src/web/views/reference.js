@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * The control for a reference, or for a list of them as chips. Its text has an id a line; `?lamp` is a line that is
- * typed, but not chosen yet.
+ * The control for a reference, or for a list of them as chips. Its text has one id per line;
+ * `?lamp` is typed text that is not chosen yet.
  */
 import { findTarget, toShow } from '../api/model.js';
 import { combobox } from '../lib/combobox.js';
@@ -13,16 +13,19 @@ import { address } from '../state/route.js';
 /** @import { Attributes, Collection, Description, Field, Suggestion } from '../types.js' */
 
 const [suggestionsMax, foundMax, wordsMax] = [8, 100, 64];
-/** Kinds of fields that tell records of one name apart. */
+/** Kinds that distinguish records with the same name. */
 const secondKinds = new Set(['text', 'email', 'choice', 'number', 'integer', 'time']);
 
-/** Returns the collection that a person chooses from, if they may list it. @param {Field} field */
+/** Returns the collection to choose from, if the person may list it. @param {Field} field */
 export function findChoices(field) {
   const target = findCollection(findTarget(field) ?? '');
   return target && allows(target, 'list') ? target : undefined;
 }
 
-/** The text of a control for reading: names in place of ids. @type {(field: Field, text: string) => string} */
+/**
+ * The text of a control for reading, with names in place of ids.
+ * @type {(field: Field, text: string) => string}
+ */
 export function readable(field, text) {
   const target = findTarget(field);
   if (!target || !text) return text;
@@ -45,7 +48,7 @@ export async function suggestions(target, words, limit = suggestionsMax) {
   const query = words && (hasSearch ? { q: words.slice(0, wordsMax) } : { id: words });
   const rows = await find(name, { limit: `${words ? foundMax : limit}`, ...query }, second?.name);
   const typed = words.toLowerCase();
-  /** Names that are what was typed come first, then those that begin so. @param {string} text */
+  /** Exact matches come first, then names that begin with the text. @param {string} text */
   const rank = (text) => [text === typed, text.startsWith(typed), true].indexOf(true);
   return rows
     .map((row) => ({

@@ -1,5 +1,5 @@
 // @ts-check
-/** Tells a person what was refused of many things that they asked for at once. */
+/** Reports what was refused of a bulk action. */
 import { showNumber } from '../api/model.js';
 import { ask } from '../lib/dialog.js';
 import { h, set } from '../lib/dom.js';
@@ -9,11 +9,11 @@ import { h, set } from '../lib/dom.js';
  * @typedef {{ readonly what: string, readonly why: string }} Refusal
  */
 
-/** Number of causes that are shown, and of things named for each. */
+/** How many causes are shown, and how many things are named for each. */
 const [causesMax, namedMax] = [20, 5];
 
 /**
- * Describes what was refused by its cause, the most frequent first: `Line 3, line 5 and 40 more: Price must be …`.
+ * Groups refusals by cause, the most frequent first: `Line 3, line 5 and 40 more: Price must be …`.
  * @type {(refusals: readonly Refusal[]) => Description[]}
  */
 export function groupCauses(refusals) {

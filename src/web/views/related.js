@@ -1,5 +1,5 @@
 // @ts-check
-/** Shows what refers to the record that is open: on its page as tables that are edited there, in a peek in short. */
+/** Shows what refers to the open record: on its page as editable tables, in a peek in short. */
 import { call, Problem } from '../api/call.js';
 import { toElement, own, showNumber } from '../api/model.js';
 import { fromText, toText } from '../api/texts.js';
@@ -105,7 +105,7 @@ function drawTable(collection, id, related, index) {
   );
 }
 
-/** The fields that a record needs when it is added here, and some others. @type {(of: Related) => Field[]} */
+/** The fields that a record added here needs, and some others. @type {(of: Related) => Field[]} */
 const addedFields = ({ from, field }) =>
   from.fields
     .filter(
@@ -175,5 +175,5 @@ function adder(collection, id, of, index) {
   );
 }
 
-/** The text that a new record begins with. @param {Field} field */
+/** @param {Field} field */
 const firstText = (field) => toText(field, field.declared.default);

@@ -1,5 +1,5 @@
 // @ts-check
-/** Removes records: asks the server what refers to them, and lets the person undo it for some seconds. */
+/** Removes records. Asks the server what refers to them, and allows undo for some seconds. */
 import { call } from '../api/call.js';
 import { readOnDelete, showNumber } from '../api/model.js';
 import { ask } from '../lib/dialog.js';
@@ -15,7 +15,7 @@ import { report } from './refused.js';
 /** @import { Collection, Row } from '../types.js' */
 
 const [undoSeconds, confirmMin, idsMax] = [10, 20, 100];
-/** Number of removals so far. */ let removals = 0;
+let removals = 0;
 
 /**
  * Removes records after the delay.
@@ -55,7 +55,7 @@ export async function removeSoon(collection, rows, etag) {
 }
 
 /**
- * Asks the server what refers to records, and what their removal does to that.
+ * Asks the server what refers to records, and how their removal affects it.
  * @type {(collection: Collection, rows: readonly Row[]) => Promise<Consequence[]>}
  * @typedef {{ from: Collection, onDelete: string, total: number, query: URLSearchParams }} Consequence
  */
@@ -80,7 +80,10 @@ async function consequences({ name }, rows) {
   return all.flat();
 }
 
-/** Says what refers here, with links to it. @type {(title: string, all: readonly Consequence[]) => Promise<void>} */
+/**
+ * Shows what refers to the record, with links.
+ * @type {(title: string, all: readonly Consequence[]) => Promise<void>}
+ */
 async function refuse(title, all) {
   const close = () => part('refused', HTMLDialogElement).close();
   const lines = all.map(({ from, total, query }) => {

@@ -1,5 +1,8 @@
 // @ts-check
-/** The picture of the collections: a card for each, and a line for each reference that shows what removal does. */
+/**
+ * The picture of the collections: a card for each, and a line for each reference that shows the
+ * effect of removal.
+ */
 import { readOnDelete, findTarget } from '../api/model.js';
 import { button, draw, h } from '../lib/dom.js';
 import { findCollection, state } from '../state/me.js';
@@ -8,15 +11,14 @@ import { copy, table } from './parts.js';
 
 /** @import { Collection } from '../types.js' */
 
-/** Lengths in the picture. */
 const [width, gap, row] = [210, 90, 22];
 const nowhere = { x: 0, y: 0 };
 const removals = { refuse: 'is refused', remove: 'removes this, too', clear: 'clears the field' };
 
-/** The collection with lit neighbours. */
+/** The collection whose neighbours are highlighted. */
 let lit = '';
 
-/** The references of all collections, each with what removal of its target does. */
+/** The references of all collections, each with the effect of removing its target. */
 const links = () =>
   state.collections.flatMap((of) =>
     of.fields.flatMap((field, index) => {
@@ -25,12 +27,15 @@ const links = () =>
     }),
   );
 
-/** Finds a place for each card: what refers to another stands behind it; the others go to the shortest column. */
+/**
+ * Places the cards: what refers to another stands behind it, and the rest go to the shortest
+ * column.
+ */
 function placed() {
   const all = links();
   /** @type {Map<Collection, number>} */ const columns = new Map();
   for (const { of, to } of all) columns.set(of, 0).set(to, 0);
-  // A circle ends after as many rounds as there are collections.
+  // A cycle ends after as many rounds as there are collections.
   for (let round = 1; round < columns.size; round += 1)
     for (const { of, to } of all)
       if (of !== to)

@@ -1,5 +1,4 @@
 // @ts-check
-/** The state of the server, in all its figures. */
 import { capitalized, showMegabytes, toShow } from '../api/model.js';
 import { h } from '../lib/dom.js';
 import { server, watchServer } from '../state/server.js';
@@ -14,7 +13,7 @@ export const view = () =>
     h('dl.card pad', Object.entries(server ?? {}).map(factView)),
   );
 
-/** Shows one entry of the server's status. @param {[name: string, value: unknown]} fact */
+/** @param {[name: string, value: unknown]} fact */
 function factView([name, value]) {
   if (typeof value === 'object' || typeof value === 'boolean') return false;
   const label = capitalized(name.replace('Bytes', ''));

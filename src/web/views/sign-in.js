@@ -1,5 +1,5 @@
 // @ts-check
-/** Signing in and out, in this tab and in others. */
+/** Signs in and out, in this tab and in others. */
 import { call, Problem } from '../api/call.js';
 import { capitalized } from '../api/model.js';
 import { ask } from '../lib/dialog.js';
@@ -14,7 +14,7 @@ const cookieAdvice =
   'Your password was right, but this browser did not keep the session cookie. Allow cookies for ' +
   'this site. Safari keeps this one over HTTPS only, even on this machine.';
 
-/** Tells the other tabs of this browser who has signed in. */
+/** Announces to the browser's other tabs who has signed in. */
 const tabs = new BroadcastChannel(channelName);
 
 const dialog = part('sign-in', HTMLDialogElement);
@@ -27,7 +27,7 @@ let hasSignedIn = false;
 /** Continues once the person has signed in. */ let resume = () => {};
 /** @type {Promise<void> | undefined} */ let signingIn;
 
-/** Opens the sign-in dialog above the current view; resolves once the person has signed in. */
+/** Opens the sign-in dialog above the current view. Resolves once the person has signed in. */
 export function signIn() {
   const { me } = state;
   set('reason', tabStorage['news'] || (me ? endedAdvice : hasSignedIn && cookieAdvice));
@@ -47,7 +47,10 @@ export function signIn() {
   return signingIn;
 }
 
-/** Shows the dialog until someone signs in. Readers of the documentation see it only if their session has ended. */
+/**
+ * Shows the dialog until someone signs in. Readers of the documentation see it only if their
+ * session has ended.
+ */
 export function showSignIn() {
   const { me } = state;
   if (!signingIn || (!me && isGuide())) return dialog.close();
@@ -95,7 +98,7 @@ set('credentials', {
   },
 });
 
-/** Lets an invited person choose a password, then sign in with it. @param {string} token */
+/** Lets an invited person choose a password, and signs in with it. @param {string} token */
 export async function acceptInvitation(token) {
   const form = part('choose-password', HTMLFormElement);
   const chosen = part('chosen', HTMLInputElement);
@@ -114,7 +117,7 @@ export async function acceptInvitation(token) {
   part('invitation', HTMLDialogElement).showModal();
 }
 
-/** Undoes all removals that still can be undone; returns what was kept. */
+/** Undoes all pending removals, and returns them. */
 function endRemovals() {
   const { removals } = state;
   for (const { undo } of removals) undo();
@@ -128,21 +131,24 @@ export async function signOut(everywhere) {
   let news = everywhere ? 'All your sessions have ended.' : 'You have signed out.';
   if (kept) news += ` Nothing that was about to be removed was removed: ${kept}.`;
   tabStorage['news'] = news;
-  // A new document has nothing of the person.
+  // A new document contains nothing about the person.
   events.paint = () => {};
   state.removals = [];
   document.body.replaceChildren();
   location.assign('./');
 }
 
-/** Reacts to the user who is signed in, perhaps through another tab. @param {number} id */
+/** Reacts to the signed-in user, perhaps through another tab. @param {number} id */
 export async function noticeUser(id) {
   const { me } = state;
   if (dialog.open && (!me || me.id === id)) return resume();
   if (me && me.id !== id) await noticeOther();
 }
 
-/** Says that the session belongs to someone else now, so that nothing more can be sent for the person shown. */
+/**
+ * Reports that the session now belongs to someone else, so that nothing more is sent for the person
+ * shown.
+ */
 export async function noticeOther() {
   endRemovals();
   if (dialog.open || (await ask('other-user', state.me?.name))) location.reload();

@@ -1,7 +1,8 @@
 // @ts-check
 /**
- * Exports the records of a list to a file, and imports one: lines with the id of a record change it, others create
- * one. A preview shows old and new values, and nothing is written before the person confirms it.
+ * Exports a list's records to a file, and imports one: lines with a record's id change it, others
+ * create one. A preview shows old and new values, and nothing is written before the person confirms
+ * it.
  */
 import { call, Problem } from '../api/call.js';
 import { isSame, lineReader, toTable, withChanges } from '../api/cells.js';
@@ -18,8 +19,9 @@ import { line, table } from './parts.js';
 import { groupCauses, report } from './refused.js';
 
 /**
- * A line of a file: `source` is what the file has, `stored` the record that it changes, and `record` the record as it
- * will be. `changed`: the fields with new values. `given`: labels of fields that the server fills in.
+ * A line of a file: `source` is its content, `stored` the record that it changes, and `record` the
+ * result. `changed`: the fields with new values. `given`: labels of fields that the server fills
+ * in.
  * @import { Collection, Field, Row } from '../types.js'
  * @typedef {{ number: number, source: object, problem: string, changes: readonly import('../api/cells.js').Change[],
  *   id?: unknown, stored?: Row | undefined, record?: { [field: string]: unknown },
@@ -36,7 +38,7 @@ export async function transfer(what) {
 }
 
 /**
- * Saves all records of the list to a file, with its search, filters and order applied.
+ * Saves all records of the list, searched, filtered and ordered, to a file.
  * @type {(collection: Collection, format: string) => Promise<void>}
  */
 async function exportList(collection, format) {
@@ -51,7 +53,7 @@ export function saveRecords(collection, records, format = 'csv') {
 }
 
 /**
- * Saves a JSON value, or the rows of a table as CSV, to a file.
+ * Saves a JSON value, or a table's rows as CSV, to a file.
  * @type {(name: string, format: string, content: readonly any[]) => void}
  */
 function save(name, format, content) {
@@ -63,7 +65,7 @@ function save(name, format, content) {
 }
 
 /**
- * Saves lines as they stand in their file, so that they can be corrected and imported again.
+ * Saves lines as in their file, so that they can be corrected and imported again.
  * @type {(collection: Collection, file: File, lines: readonly Line[]) => void}
  */
 function saveRefused({ name }, { isCsv, heads }, lines) {
@@ -75,7 +77,10 @@ function saveRefused({ name }, { isCsv, heads }, lines) {
 /** @type {(line: Line) => { what: string, why: string }} */
 const lineAndProblem = ({ number, problem }) => ({ what: `line ${number}`, why: problem });
 
-/** Asks for a file, shows what it would do, and does that once it is confirmed. @param {Collection} collection */
+/**
+ * Asks for a file, shows its effect, and applies it once confirmed.
+ * @param {Collection} collection
+ */
 async function importFile(collection) {
   const control = part('file', HTMLInputElement);
   const omit = part('omit', HTMLInputElement);
@@ -117,7 +122,7 @@ async function importFile(collection) {
   await write(collection, file).finally(() => (state.isImporting = false));
 }
 
-/** Decodes UTF-8, or UTF-16 with its mark. @throws Problem for any other encoding */
+/** Decodes UTF-8, or UTF-16 with its byte order mark. @throws Problem for any other encoding */
 function decode(bytes = new ArrayBuffer(0)) {
   const mark = new Uint8Array(bytes).subarray(0, 2).join();
   const encoding = { '255,254': 'utf-16le', '254,255': 'utf-16be' }[mark] ?? 'utf-8';
@@ -129,7 +134,7 @@ function decode(bytes = new ArrayBuffer(0)) {
 }
 
 /**
- * Reads the lines of a file, and checks them with the rules that the server describes.
+ * Reads the lines of a file, and checks them with the server's rules.
  * @type {(collection: Collection, text: string) => File} @throws SyntaxError
  */
 function readFile(collection, text) {
@@ -165,7 +170,7 @@ function readFile(collection, text) {
 }
 
 /**
- * Finds the record that each line changes, and what it changes there.
+ * Finds the record that each line changes, and its changes.
  * @type {(collection: Collection, lines: readonly Line[]) => Promise<void>}
  */
 async function compare({ name, one, fields }, lines) {
@@ -180,7 +185,7 @@ async function compare({ name, one, fields }, lines) {
     const { changes, problem } = line;
     const before = (line.stored = stored.get(`${line.id}`));
     const record = (line.record = withChanges(before ?? {}, changes));
-    // A file may write an id otherwise.
+    // A file may write an id differently.
     if (before) record['id'] = before.id;
     line.changed = fields.filter(
       (field) => field.created && !isSame(own(before, field.name), own(record, field.name)),
@@ -199,10 +204,10 @@ async function compare({ name, one, fields }, lines) {
   }
 }
 
-/** True if a line creates a record. @param {Line} line */
+/** @param {Line} line */
 const isNew = ({ stored, problem }) => !stored && !problem;
 
-/** True if a line changes a record. @param {Line} line */
+/** @param {Line} line */
 const isChange = ({ stored, record, problem }) => !!stored && !problem && !isSame(stored, record);
 
 /** The lines that write something. @param {readonly Line[]} lines */
@@ -255,7 +260,7 @@ const shown = (field, value) =>
   typeof value === 'object' && value ? JSON.stringify(value) : toShow(field, value);
 
 /**
- * Creates and changes what a file says. Refused lines are left out and reported.
+ * Creates and changes records as a file says. Refused lines are left out and reported.
  * @type {(collection: Collection, file: File) => Promise<void>}
  */
 async function write(collection, file) {
@@ -294,7 +299,7 @@ async function create({ name, title, bulkMax }, lines, fail) {
         issues.map(({ pointer, detail }) => [part[parseInt(pointer.slice(1))], detail]),
       );
       for (const [line, detail] of refused) if (line) fail(line, `It ${detail}.`);
-      // A refused record keeps the whole request from being carried out, so the others are sent again.
+      // A refused record fails the whole request, so the others are sent again.
       if (refused.size > 0) parts.push(part.filter((line) => !refused.has(line)));
       else for (const line of part) fail(line, explain(error));
     }
@@ -303,7 +308,7 @@ async function create({ name, title, bulkMax }, lines, fail) {
 }
 
 /**
- * Replaces records by what their lines say, unless someone else has changed them since the preview.
+ * Replaces records with their lines, unless someone else has changed them since the preview.
  * @type {(of: Collection, lines: readonly Line[], fail: (line: Line, problem: string) => void) => Promise<void>}
  */
 async function change(collection, lines, fail) {

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Shows values as what they are: a choice as a pill, a truth as a mark, an address as a link, and a reference by the
- * name of its record. Names are read together once they are shown.
+ * Shows values by their kind: a choice as a pill, a boolean as a mark, an address as a link, and a
+ * reference by its record's name. Names are read together once they are shown.
  */
 import { toElement, showAge, showTime, toShow } from '../api/model.js';
 import { bdi, h } from '../lib/dom.js';
@@ -11,10 +11,10 @@ import { pageAddress } from '../state/route.js';
 
 /** @import { Child, Collection, Field } from '../types.js' */
 
-/** Shows how long ago a point in time is, and the time itself on demand. @param {string} iso */
+/** Shows how long ago a time is, with the time itself on hover. @param {string} iso */
 export const age = (iso) => h('time', { datetime: iso, title: showTime(iso) }, showAge(iso));
 
-/** The colors of page.css in its order, by the names that a declaration gives them. */
+/** The colors of page.css in order, by their names in declarations. */
 const colors = ['teal', 'blue', 'orange', 'pink', 'purple', 'green', 'red', 'yellow'];
 const hues = colors.length;
 
@@ -30,7 +30,7 @@ const meanings = new Map([
 ]);
 
 /**
- * The class that colors a choice: as its declaration says, else by its meaning, else by its place.
+ * The class that colors a choice: as declared, else by its meaning, else by its position.
  * @type {(field: Field, text: string) => string}
  */
 function chooseHue({ declared }, text) {
@@ -41,7 +41,7 @@ function chooseHue({ declared }, text) {
   return place < 0 ? '' : ` hue hue${place}`;
 }
 
-/** A person's initials, which are drawn, but not read. @param {string} name */
+/** Draws a person's initials, which are not read aloud. @param {string} name */
 export function initials(name) {
   const words = name.split(/\s+/u).filter(Boolean);
   const signs = [words[0], words.slice(1).at(-1)].map((word) =>
@@ -52,7 +52,7 @@ export function initials(name) {
 }
 
 /**
- * The name of a record; people, who have e-mail addresses, with their initials.
+ * A record's name. People, who have e-mail addresses, get their initials.
  * @type {(collection: Collection | undefined, name: string) => Child[]}
  */
 export const called = (collection, name) => [
