@@ -43,8 +43,7 @@ export function h(selector, ...parts) {
 export const button = (label, onclick, attributes = {}) =>
   h('button', { type: 'button', onclick, ...attributes }, label);
 
-/** @type {WeakMap<Node, Description>} */ const descriptions =
-  new WeakMap();
+/** @type {WeakMap<Node, Description>} */ const descriptions = new WeakMap();
 /** The key of each node, or its position without one. @type {WeakMap<Node, unknown>} */ const keys =
   new WeakMap();
 
