@@ -4,8 +4,8 @@ import type { Random } from '../base/system.ts';
 import type { LogStatus, RecordChange } from './store.ts';
 
 /**
- * Makes groups of commits durable, in one order. A journal on a disk, a log that several
- * processes share, and memory are interchangeable: the writer does not know which it has.
+ * Makes groups of commits durable, in one order. A journal on disk, a log shared by several
+ * processes, and memory are interchangeable for the writer.
  */
 export interface CommitLog {
   /** Fills the tables with the durable records, and prepares to append. Called first. */
@@ -16,11 +16,11 @@ export interface CommitLog {
     readonly sequence: number;
   }>;
   /**
-   * Makes a group durable, or finds out for one without commits that others have appended
-   * nothing. Called again only after it has answered. Never rejects.
+   * Makes a group durable. For a group without commits, finds out if others have appended anything.
+   * Called again only after it has resolved. Never rejects.
    */
   append(group: Group): Promise<Answer>;
-  /** Why it does not take all groups now; `undefined` if it does. */
+  /** The reason why it does not accept all groups now, if any. */
   readonly problem: LogProblem | undefined;
   /**
    * Writes all records between two groups, so that earlier groups can be removed. The log also does
@@ -28,16 +28,15 @@ export interface CommitLog {
    */
   checkpoint(): Promise<void>;
   /**
-   * Called last. `answered` settles when no write waits any more; a log that has stopped
-   * answering abandons them. Never rejects.
+   * Called last. `answered` settles when no write waits any more; a stalled log abandons them.
+   * Never rejects.
    */
   close(answered: Promise<void>): Promise<void>;
-  /** Figures for the metrics. */
   status(): LogStatus;
 }
 
 /**
- * `full`: there is no room for transactions that grow. `unavailable`: it does not answer, so
+ * `full`: there is no room for transactions that grow. `unavailable`: the log does not respond, so
  * nothing can be written until it does, and reads may be old.
  */
 export interface LogProblem {
@@ -52,13 +51,13 @@ export interface LogClient {
   /** Nothing can be appended any more. */
   onFailure(error: unknown): void;
   /**
-   * For a log that several processes share: tells of commits of another one; their changes
-   * are in the tables. No group is in flight.
+   * For a shared log: reports another process's commits, whose changes are in the tables. No group
+   * is in flight.
    */
   published(changes: readonly RecordChange[]): void;
   /**
-   * Answers all callers, and refuses writes with `reason` from now on; `undefined` ends
-   * this. The group in flight goes on.
+   * Rejects all waiting writes, and refuses new ones with `reason` until called with `undefined`.
+   * The group in flight continues.
    */
   unavailable(reason: CairnError | undefined): void;
 }
@@ -74,9 +73,9 @@ export interface Group {
 }
 
 /**
- * Refuses a group that does not follow commit `last`, or whose commits are not its changes.
- * A mistake above a log may cost a write, but must never make the log unreadable. A group
- * without commits and changes follows.
+ * Refuses a group that does not follow commit `last`, or whose commits are not its changes. A
+ * mistake above a log may cost a write, but must never make the log unreadable. A group without
+ * commits and changes is fine.
  */
 export function refuseMisfit({ first, commits, changes }: Group, last: number): Answer | undefined {
   let sequence = first - 1;
@@ -89,7 +88,6 @@ export function refuseMisfit({ first, commits, changes }: Group, last: number): 
   return { outcome: 'refused', error: new InvariantError(message) };
 }
 
-/** A group that was read from a log. */
 export interface ReadGroup {
   readonly first: number;
   readonly commits: readonly JsonValue[];
@@ -98,13 +96,12 @@ export interface ReadGroup {
 /**
  * The outcome of an attempt.
  * - `won`: the group is durable, and follows the last commit that this process knew.
- * - `lost`: nothing was written, because what the batch was decided by has changed: another process
- *   came first, or the disk became full or has room again. The batch has to be run again, after the
- *   work that the log does in between.
- * - `refused`: nothing of the group is in the log, or will be, for this reason. The next group
- *   may be accepted.
- * - `unknown`: it is unknown whether the group was written. Nothing may be appended any
- *   more.
+ * - `lost`: nothing was written, because the basis of the batch has changed: another process came
+ *   first, or the disk became full or has room again. The batch has to run again, after the log's
+ *   work in between.
+ * - `refused`: nothing of the group is in the log, or will be, for this reason. The next group may
+ *   be accepted.
+ * - `unknown`: the group may or may not have been written. Nothing may be appended any more.
  */
 export type Answer =
   | typeof won
@@ -115,12 +112,11 @@ export type Answer =
 export const won = { outcome: 'won' } as const;
 export const lost = { outcome: 'lost' } as const;
 
-/** The error for a write without room. */
 export function storageFull(reason: string): CairnError {
   return new CairnError('storage_full', `Cannot write: ${reason}`);
 }
 
-/** Makes a new epoch, which no store had before. */
+/** Makes an epoch that no store had before. */
 export function newEpoch(random: Random): string {
   return random(8).toString('hex');
 }

@@ -10,22 +10,22 @@ import { Tables } from './memory/table.ts';
 import { Writer } from './writer.ts';
 
 export interface StoreOptions extends Partial<Omit<FileLogOptions, 'files'>> {
-  /** Where the records are kept; in memory only if absent. */
+  /** The files of the records; in memory only if absent. */
   readonly files?: Files | undefined;
-  /** Makes a log that several processes share. It replaces the files, and fills the tables. */
+  /** Creates a log that several processes share, instead of files. */
   readonly log?: ((tables: Tables) => CommitLog) | undefined;
   readonly clock: Clock;
   readonly random: Random;
   /** The bytes of memory that the records may take; a part of the heap if absent. */
   readonly memoryMax?: number | undefined;
   /**
-   * Called once when nothing can be written any more: a sync failed, or the lock is lost.
-   * Reads go on. The process should finish its requests and exit with 74 (EX_IOERR).
+   * Called once when nothing can be written any more: a sync failed, or the lock is lost. Reads
+   * still work. The process should finish its requests and exit with 74 (EX_IOERR).
    */
   readonly onFailure?: (error: unknown) => void;
 }
 
-/** Makes a store. Nothing is touched before `start`. */
+/** Creates a store. It does nothing before `start`. */
 export function openStore(options: StoreOptions): Writer {
   const { files, clock, onNotice = () => undefined, onFailure = () => undefined } = options;
   const tables = new Tables();
@@ -39,7 +39,6 @@ export function openStore(options: StoreOptions): Writer {
 const memoryForRecords = (): number =>
   Math.floor(oldGenerationBytes() * limits.recordsHeapShareMax) - limits.emptyServerBytes;
 
-/** The log on the files, or one in memory where there are none. */
 function openLog(
   options: StoreOptions & Pick<FileLogOptions, 'onNotice'>,
   tables: Tables,

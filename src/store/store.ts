@@ -10,7 +10,7 @@ export interface MisfitCause {
 
 /** The members that every record has. */
 export interface StoredRecord extends Identified {
-  /** Sequence number of the commit that wrote this version. Each version has its own. */
+  /** Sequence number of the commit that wrote this version, unique to it. */
   readonly revision: number;
 }
 
@@ -18,40 +18,36 @@ export interface StoredRecord extends Identified {
 export type Unstored<R extends StoredRecord> = Omit<R, 'id' | 'revision'>;
 
 /**
- * `full`: the log or the memory has no room, and only removals are accepted.
- * `unavailable`: nothing is accepted until the log answers again.
- * `failed`: nothing is any more, and the process should end.
+ * `full`: the log or the memory has no room, and only removals are accepted. `unavailable`: nothing
+ * is accepted until the log responds again. `failed`: nothing ever is, and the process should end.
  */
 export type StoreState = 'writable' | 'full' | 'unavailable' | 'failed';
 
 export type Key = string | number;
 
-/** The key of a record in an index, or its keys; `undefined` if the record has none. */
+/** The key or keys of a record in an index; `undefined` if it has none. */
 export type Keys = Key | readonly Key[] | undefined;
 
 /** Declares a collection. The store does not know the meaning of its records. */
 export interface TableDefinition<R extends StoredRecord> {
   /** 1 to 63 letters of either case, digits, `_` and `-`. */
   readonly name: string;
-  /** True for a table of the server itself, such as the sessions: it is not a collection. */
+  /** True for a table of the server itself, such as the sessions. */
   readonly isServers?: true;
-  /** True if records can have ids that are not their numbers. */
+  /** True if records can have ids that differ from their numbers. */
   readonly hasKeys?: boolean;
   /** Returns a stored record with its type, or the reason why it does not fit the declaration. */
   readonly parse: (record: JsonObject & StoredRecord) => R | string;
-  /**
-   * Unique indexes by name. Each returns the key, or `undefined` if a record takes no
-   * part.
-   */
+  /** Unique indexes by name. Each returns the record's key, or `undefined` to leave it out. */
   readonly unique?: { readonly [index: string]: (record: R) => string | undefined };
-  /** Further indexes by name. Several records may have the same key, and a record several. */
+  /** Other indexes by name. Records may share a key, and a record may have several. */
   readonly groups?: { readonly [index: string]: (record: R) => Keys };
-  /** Group indexes by the ids that callers see of records in the named collection. */
+  /** Group indexes whose keys are ids of records in the named collection. */
   readonly references?: { readonly [index: string]: string };
   /**
-   * What a full store accepts besides removals, because users must sign in to remove anything: all
-   * writes of records that serve others, such as sessions, or only changes of records, such as a
-   * user's new password.
+   * Writes that a full store accepts in addition to removals, because users must sign in to remove
+   * anything: all writes of auxiliary records, such as sessions, or only changes of records, such
+   * as a user's new password.
    */
   readonly whenFull?: 'written' | 'changed';
 }
@@ -62,16 +58,15 @@ export interface Collection<R extends StoredRecord> {
   readonly size: number;
   /** Sequence number of the last commit that changed the collection; 0 before the first. */
   readonly revision: number;
-  /** The id that the next new record gets. */
   readonly nextId: number;
   get(id: number): R | undefined;
-  /** The record with an id as callers see it. If ids may be texts, a number and its text are one id. */
+  /** Finds a record by its public id. If ids may be texts, a number and its text are one id. */
   withId(id: RecordId): R | undefined;
-  /** The record with this key in a unique index. */
+  /** Finds the record with this key in a unique index. */
   find(index: string, key: string): R | undefined;
   /**
-   * The records with this key in a group index: by ascending id, or from an id on, up or down; all,
-   * or the first `most`, that pass `test`.
+   * Returns the records with this key in a group index, by ascending id, or from an id on, up or
+   * down: all, or the first `most`, that pass `test`.
    */
   members(
     index: string,
@@ -80,20 +75,22 @@ export interface Collection<R extends StoredRecord> {
     from?: From,
     test?: (record: R) => boolean,
   ): R[];
-  /** At least as many as have this key in a group index: changes in the making count as well. */
+  /**
+   * An upper bound of the records with this key in a group index: pending changes count as well.
+   */
   countAtMost(index: string, key: string | number): number;
-  /** The newest records, the one with the highest id first. */
+  /** Returns the newest records, highest id first. */
   latest(count: number): R[];
-  /** All records at this moment. Later writes do not change the view. */
+  /** Returns all records at this moment. Later writes do not change the view. */
   view(): View<R>;
   /**
-   * Calls `listener` with each record before and after its change, as it is published, until
-   * the returned function is called. `undefined` stands for no record.
+   * Calls `listener` with each record before and after its change, as it is published. `undefined`
+   * stands for no record. The returned function ends this.
    */
   follow(listener: ChangeListener<R>): () => void;
 }
 
-/** Where an order by ids begins, with this id if it is there, and whether it descends. */
+/** The starting point of an order by id, inclusive, and its direction. */
 export interface From {
   readonly id: number;
   readonly isDown: boolean;
@@ -101,10 +98,7 @@ export interface From {
 
 export type ChangeListener<R> = (before: R | undefined, after: R | undefined) => void;
 
-/**
- * A point-in-time view. It costs a pointer for each block, and a copy of each changed
- * block.
- */
+/** A point-in-time view. It costs a pointer for each block, and a copy of each changed block. */
 export interface View<R extends StoredRecord> {
   readonly size: number;
   readonly revision: number;
@@ -113,49 +107,48 @@ export interface View<R extends StoredRecord> {
 }
 
 /**
- * One transaction, inside the single writer. It sees the published records, the changes
- * of earlier transactions in its batch, and its own. It runs synchronously, so that its
- * decisions (uniqueness, preconditions, permissions) still hold when it is written.
+ * One transaction, inside the single writer. It sees the published records, the changes of earlier
+ * transactions in its batch, and its own. It runs synchronously, so that its decisions (uniqueness,
+ * preconditions, permissions) still hold when it is written.
  */
 export interface Transaction {
-  /** The records of a collection, as this transaction leaves them. */
+  /** Returns the records of a collection, including this transaction's changes. */
   of<R extends StoredRecord>(collection: Collection<R>): Records<R>;
   /**
-   * Calls `listener` with each further change as it is made. Its error is the error of the work. A
-   * record that it returns takes the place of the one that the change has put.
+   * Calls `listener` with each further change as it is made. Its error is the error of the work. If
+   * it returns a record, that replaces the changed one.
    */
   onChange(listener: (change: RecordChange) => StoredRecord | undefined): void;
   /**
-   * Runs work that makes several changes, of which a transaction has all or none. If it throws after
-   * the first one, the transaction can only be undone, even if the error is caught.
+   * Runs work with several changes as a unit. If it throws after the first change, the transaction
+   * can only be undone, even if the error is caught.
    */
   whole<T>(work: () => T): T;
-  /** Calls `listener` when the transaction is durable and visible, and before its caller knows. */
+  /** Calls `listener` when the transaction is durable and visible, before its caller knows. */
   onCommit(listener: () => void): void;
 }
 
-/** A transaction as checks see it, which also look at what is published. */
+/** The reading side of a transaction, which checks also use on published records. */
 export interface Reader {
   of<R extends StoredRecord>(
     collection: Collection<R>,
   ): Pick<Records<R>, 'get' | 'withId' | 'find'>;
 }
 
-/** Reads the published records. */
 export const published: Reader = { of: (collection) => collection };
 
 /** The records of a collection in a transaction, which alone can change them. */
 export interface Records<R extends StoredRecord> {
-  /** The number of the next new record, which no other record has as the id that callers see. */
+  /** The number of the next new record, which no other record has as its public id. */
   readonly nextId: number;
   get(id: number): R | undefined;
   withId(id: RecordId): R | undefined;
-  /** The record with this key in a unique index. */
+  /** Finds the record with this key in a unique index. */
   find(index: string, key: string): R | undefined;
-  /** The records with this key in a group index. They must not change while they are read. */
+  /** Returns the records with this key in a group index. They must not change during iteration. */
   referring(index: string, key: string | number): Referring<R>;
   /**
-   * Gives the record the next id, or `id`, which no record has, for one that had it elsewhere.
+   * Gives the record the next id, or `id`, which must be unused, for one that comes from elsewhere.
    * @throws UniqueKeyError; CairnError `storage_full` if there are no more ids
    */
   insert(record: Unstored<R>, id?: number): R;
@@ -165,9 +158,9 @@ export interface Records<R extends StoredRecord> {
   remove(id: number): void;
 }
 
-/** Records with the same key, by ascending id. They are looked up as they are read. */
+/** Records with the same key, by ascending id, looked up during iteration. */
 export interface Referring<R extends StoredRecord> extends Iterable<R> {
-  /** At least as many as there are: changed records may count twice. */
+  /** An upper bound: changed records may count twice. */
   readonly countAtMost: number;
 }
 
@@ -188,14 +181,12 @@ export interface RecordChange {
   readonly record: StoredRecord | undefined;
   /** The record before the change; `undefined` if it is new. */
   readonly before: StoredRecord | undefined;
-  /** The commit's sequence number. */
   readonly sequence: number;
 }
 
 export interface Store {
   /**
-   * New at the first start and after a restore or a repair, so that old entity tags never
-   * match.
+   * New at the first start and after a restore or a repair, so that old entity tags never match.
    */
   readonly epoch: string;
   /** Registers a collection. Must be called before `start`. */
@@ -203,17 +194,14 @@ export interface Store {
   /** Locks the directory, and recovers and publishes the records. */
   start(): Promise<void>;
   /**
-   * Runs `work` as one transaction. Resolves with its result when it is durable and
-   * visible. An error that `work` throws rejects the promise, and nothing is written. Callers
-   * take turns, one write each. Without `caller`, the program is the caller.
+   * Runs `work` as one transaction. Resolves with its result when it is durable and visible. If
+   * `work` throws, the promise rejects, and nothing is written. Callers take turns, one write each;
+   * without `caller`, the program is the caller.
    * @throws CairnError `storage_full`, `outcome_unknown`, `store_failed`, `store_unavailable`,
    *   `overloaded`, `draining`
    */
   write<T>(work: (transaction: Transaction) => T, caller?: string): Promise<T>;
-  /**
-   * Publishes all commits of other processes that were acknowledged before. @throws as
-   * `write`
-   */
+  /** Publishes all commits that other processes had acknowledged before. @throws as `write` */
   confirm(): Promise<void>;
   /** Sequence number of the last published commit. */
   readonly sequence: number;
@@ -222,38 +210,35 @@ export interface Store {
   readonly isMemoryFull: boolean;
   /** The most memory that the records may take, as it is counted. */
   readonly memoryMaxBytes: number;
-  /** The number of records in all collections. */
   readonly size: number;
   /**
-   * Calls `listener` for each group of commits, when it is published and before its
-   * callers are answered. The changes are in the order of the commits.
+   * Calls `listener` with each group of commits, when it is published and before its callers know.
+   * The changes are in the order of the commits.
    */
   onPublished(listener: (changes: readonly RecordChange[]) => void): void;
-  /** Writes snapshots and begins a new journal. Does so later if the disk has no room. */
+  /** Writes snapshots and begins a new journal, once the disk has room. */
   checkpoint(): Promise<void>;
-  /** Answers the writes that wait, writes snapshots, marks the stop as clean, and unlocks. */
+  /** Finishes the waiting writes, writes snapshots, marks the stop as clean, and unlocks. */
   close(): Promise<void>;
-  /** Figures for the metrics. */
   status(): StoreStatus;
 }
 
-/** Figures of the log. */
 export interface LogStatus {
   readonly journalBytes: number;
-  /** The time that it took to write and sync all groups together. */
+  /** The time spent on writing and syncing all groups. */
   readonly appendMs: number;
   readonly checkpoints: number;
   readonly checkpointFailures: number;
   /**
-   * When the snapshots last held everything, since the Unix epoch; `undefined` if they have
-   * not since the start.
+   * When the snapshots last held everything, since the Unix epoch; `undefined` if not since the
+   * start.
    */
   readonly checkpointedAt?: number | undefined;
-  /** Further figures of this kind of log, for the metrics. */
+  /** Further metrics of this kind of log. */
   readonly figures?: readonly Figure[];
 }
 
-/** A figure with its name and its explanation, as metrics show it. */
+/** A metric: type, name, help and value. */
 export type Figure = readonly [
   kind: 'gauge' | 'counter',
   name: string,

@@ -23,7 +23,7 @@ interface WriterOptions {
   readonly log: CommitLog;
   /** The collections. The log adds its own collections that are not registered. */
   readonly tables: Tables;
-  /** Where the log has its files; `undefined` if it has none. */
+  /** The log's files, if it has any. */
   readonly files?: Files | undefined;
   /** True if other processes append to the log as well. */
   readonly isShared?: boolean;
@@ -33,7 +33,7 @@ interface WriterOptions {
   readonly onFailure: (error: unknown) => void;
 }
 
-/** Transactions that were run one after the other, and what the successful ones changed. */
+/** Transactions that were run one after another, and the changes of the successful ones. */
 interface Batch extends Group {
   readonly writes: TableTransaction[];
   readonly commits: string[];
@@ -41,40 +41,39 @@ interface Batch extends Group {
 }
 
 /**
- * The store, which is its single writer. Transactions wait in a queue for each caller. When the
- * log is free, the writer runs them in turn, on the published records and the changes of the
- * batch so far, and the log appends the changes as one group. When the group is durable, the
- * writer publishes the changes and answers all callers of the batch. Refusals wait for that as
- * well, because a refusal may depend on an earlier transaction of the batch. So no decision
- * depends on changes that may still fail, and a batch can be dropped and run again.
+ * The store, and its single writer. Transactions wait in a queue for each caller. When the log is
+ * free, the writer runs them in turn, on the published records and the batch's changes so far, and
+ * the log appends the changes as one group. When the group is durable, the writer publishes the
+ * changes and settles all calls of the batch. Refusals wait as well, because they may depend on an
+ * earlier transaction of the batch. So no decision depends on changes that may still fail, and a
+ * batch can be dropped and run again.
  */
 export class Writer implements Store, LogClient {
   readonly #options: WriterOptions;
   readonly #log: CommitLog;
   readonly #listeners: ((changes: readonly RecordChange[]) => void)[] = [];
-  /** The writes that have not been run. Callers take turns, one write each. */
+  /** Writes that have not run. Callers take turns, one write each. */
   readonly #waiting = new Turns<TableTransaction>();
-  /** The writes that have been run and are run again, before those that wait, in order. */
+  /** Writes that have to run again, in order, before those that wait. */
   readonly #again: TableTransaction[] = [];
-  /** The batch that was run and is being appended. */
+  /** The batch that has run and is being appended. */
   #batch: Batch | undefined;
   /** True while the work of a transaction runs. */
   #isDeciding = false;
-  /** Work of the log that is done between two batches. */
+  /** Work of the log between two batches. */
   readonly #between: (() => Promise<void>)[] = [];
-  /** Settles when nothing is left to do; `undefined` while there is nothing to do. */
+  /** Settles when nothing is left to do. */
   #running: Promise<void> | undefined;
-  /** Why new writes are refused: for good, and until the log answers again. */
+  /** Errors for new writes: for good, and until the log responds again. */
   #refusal: CairnError | undefined;
   #passingRefusal: CairnError | undefined;
   #hasFailed = false;
-  /** The names of the collections that the program knows. */
   readonly #registered = new Set<string>();
   #isStarted = false;
   #closed: Promise<void> | undefined;
   /** Known when the store has started. */
   #epoch: string | undefined;
-  /** Sequence number of the last published commit, and what was published since the start. */
+  /** Sequence number of the last published commit, and counts since the start. */
   readonly #published = { sequence: 0, groups: 0, commits: 0 };
 
   constructor(options: WriterOptions) {
@@ -108,7 +107,7 @@ export class Writer implements Store, LogClient {
     return countRecords(this.#options.tables).reduce((sum, { records }) => sum + records, 0);
   }
 
-  /** The collections that have records and were not registered. They are only kept. */
+  /** Returns unregistered collections that have records. They are only kept. */
   undeclared(counts: StoreStatus['collections'] = countRecords(this.#options.tables)): string[] {
     return counts
       .filter(({ name, records }) => records > 0 && !this.#registered.has(name))
@@ -148,7 +147,7 @@ export class Writer implements Store, LogClient {
   }
 
   write<T>(work: (transaction: Transaction) => T, caller = 'the program'): Promise<T> {
-    // An error that is thrown in here rejects the promise.
+    // An error thrown in here rejects the promise.
     return new Promise((resolve, reject) => {
       const refusal = this.#refusal ?? this.#passingRefusal;
       if (refusal !== undefined) throw refusal;
@@ -229,7 +228,7 @@ export class Writer implements Store, LogClient {
     await this.#log.close(this.#running ?? Promise.resolve());
   }
 
-  /** The number of writes that have not been run, or are run again. */
+  /** The number of writes that have to run, for the first time or again. */
   get #length(): number {
     return this.#again.length + this.#waiting.size;
   }
@@ -240,8 +239,8 @@ export class Writer implements Store, LogClient {
 
   async #run(): Promise<void> {
     do {
-      // Requests that arrive in one turn of the loop share a batch. Timers and sockets get
-      // their turn, even if a caller writes to memory again and again.
+      // Requests that arrive in one turn of the loop share a batch. Timers and sockets get their
+      // turn, even if a caller writes to memory again and again.
       await new Promise(timers.setImmediate);
       const between = this.#between.shift();
       try {
@@ -258,7 +257,7 @@ export class Writer implements Store, LogClient {
     const batch = this.#decide();
     const answer = await this.#log.append(batch);
     if (answer.outcome === 'unknown') throw answer.error;
-    // After a failure, the callers have been told that nobody knows the outcome.
+    // After a failure, the callers already know that the outcome is unknown.
     if (this.#hasFailed) return;
     const { writes, changes } = batch;
     if (answer.outcome === 'lost') return this.#dropBatch();
@@ -276,7 +275,7 @@ export class Writer implements Store, LogClient {
     this.#batch = undefined;
   }
 
-  /** Runs waiting transactions, until the batch is as large as it may be. */
+  /** Runs waiting transactions until the batch is full. */
   #decide(): Batch {
     const first = this.#published.sequence + 1;
     const batch: Batch = { first, writes: [], commits: [], changes: [] };
@@ -284,9 +283,9 @@ export class Writer implements Store, LogClient {
     const { clock } = this.#options;
     let bytes = 0;
     let beganMs = clock.elapsed();
-    /** The time of the writes that change nothing. */
+    /** The time of writes that change nothing. */
     let idleMs = 0;
-    // A large transaction that follows mostly fits, so it need not run twice.
+    // A large transaction at the end usually fits, so it need not run twice.
     const isOpen = (): boolean =>
       writes.length < limits.groupTransactionsMax &&
       bytes < limits.groupBytesMax / 4 &&
@@ -301,7 +300,7 @@ export class Writer implements Store, LogClient {
       if (commit !== undefined) {
         const size = Buffer.byteLength(commit);
         if (bytes > 0 && bytes + size > limits.groupBytesMax) {
-          // It begins the next batch, and is run again there.
+          // It runs again in the next batch.
           undo(write.changes);
           this.#again.unshift(write);
           break;
@@ -334,7 +333,7 @@ export class Writer implements Store, LogClient {
     this.#batch = undefined;
   }
 
-  /** Answers all callers, if the outcome of the batch in flight is not known. */
+  /** Rejects all writes. The outcome of the batch in flight is unknown. */
   #rejectAll(reason: CairnError, cause?: unknown): void {
     for (const write of this.#batch?.writes.splice(0) ?? []) {
       write.reject(write.commit === undefined ? reason : outcomeUnknown(cause));

@@ -1,21 +1,19 @@
 import { writeAll, type OpenFile } from './files.ts';
 import { lockName, releaseToken, takeLock, type LockOptions } from './lock.ts';
 
-/** The time between two renewals of the lock. */
 const renewMs = 5000;
 
 /**
  * The right to write to a directory: this process has its lock, and nothing has failed. After the
- * first failure no write begins but the renewals of the lock. A frozen process may lose the lock,
- * so `assertHeld` is called before others rely on what was written.
+ * first failure only the lock is still renewed. A frozen process may lose the lock, so `assertHeld`
+ * is called before others rely on a write.
  */
 export class Fence {
-  /** The first failure. */
   failure: unknown;
   /** Called with the first failure. */
   onFailure: (error: unknown) => void = () => undefined;
   readonly #options: LockOptions;
-  /** The lock file. It is kept open, so that no other file can get its identity. */
+  /** The lock file, kept open so that no other file can get its identity. */
   #file: OpenFile | undefined;
   #token = '';
   #stopRenewing: () => void = () => undefined;
@@ -24,7 +22,7 @@ export class Fence {
     this.#options = options;
   }
 
-  /** Makes the directory if it is absent, and takes its lock. @throws LockedError */
+  /** Creates the directory if necessary, and takes its lock. @throws LockedError */
   async acquire(): Promise<void> {
     const { files, machine } = this.#options;
     try {
@@ -40,7 +38,7 @@ export class Fence {
           return this.fail(error);
         }
         // Writes the whole content, as the first write may have found no room. If this fails, the
-        // next renewal does it.
+        // next renewal repeats it.
         writeAll(file, Buffer.from(`${content}${renewals}\n`), 0).catch(() => undefined);
       });
     } catch (error) {
@@ -56,14 +54,14 @@ export class Fence {
       this.#assertOurs();
       await files.remove(lockName);
     } catch {
-      // It is another's, or a later start finds that its holder is gone.
+      // The file is another process's, or a later start finds that its holder is gone.
     }
     releaseToken(this.#token);
     await this.#file?.close().catch(() => undefined);
     await files.close();
   }
 
-  /** @throws if another process has the directory, or something has failed before */
+  /** @throws if another process has the directory, or anything has failed before */
   assertHeld(): void {
     try {
       this.#assertOurs();
@@ -73,7 +71,7 @@ export class Fence {
     if (this.failure !== undefined) throw this.failure;
   }
 
-  /** Runs work; its error means that nobody knows what is on the disk. */
+  /** Runs work whose failure leaves the state of the disk unknown. */
   async guard<T>(work: () => Promise<T>): Promise<T> {
     this.assertHeld();
     try {
@@ -90,7 +88,7 @@ export class Fence {
     this.onFailure(error);
   }
 
-  /** @throws if the system does not tell, too */
+  /** @throws even if the system does not tell */
   #assertOurs(): void {
     if (this.#file !== undefined && this.#options.files.identity(lockName) === this.#file.identity)
       return;

@@ -30,16 +30,16 @@ export interface FileLogOptions extends LockOptions {
   readonly spareBytes: number;
 }
 
-/** The room that is first written ahead of a journal's lines. */
+/** The room first written ahead of a journal's lines. */
 const aheadBytesMin = 16 * 1024;
 /** The most journals that a start leaves to the next checkpoint. */
 const olderMax = 8;
-/** The files of a store up to this size are written when nothing was written for a while. */
+/** A store up to this size gets a checkpoint when it has been idle for a while. */
 const restBytesMax = 256 * 1024;
 const restMs = 5000;
-/** The time between two looks at whether a checkpoint is due while nothing is written. */
+/** The interval of checks for a due checkpoint while nothing is written. */
 const lookMs = 1000;
-/** The shortest time between two checkpoints of a store at rest or on a full disk. */
+/** The shortest time between two checkpoints of an idle store or on a full disk. */
 const pauseMs = 30_000;
 
 /** A journal to which the log no longer appends. */
@@ -47,11 +47,11 @@ type Older = Pick<JournalFile, 'name' | 'size'>;
 
 /**
  * The log on files. `open` reads the directory and begins a journal, `append` makes groups durable
- * in it, a checkpoint replaces it by snapshots and a new one, and `close` does so for good.
+ * in it, a checkpoint replaces it with snapshots and a new journal, and `close` does so for good.
  *
- * The disk is full if a journal has to grow and less is free than the next checkpoint needs, or if
- * it cannot grow. Then what grows is refused, and the rest is written into the reserve. Each
- * further group looks again. So a checkpoint always succeeds in the end.
+ * The disk counts as full if a journal has to grow and there is less room than the next checkpoint
+ * needs, or if it cannot grow. Then growing writes are refused, and others go into the reserve.
+ * Each further group checks again. So a checkpoint always succeeds in the end.
  */
 export class FileLog implements CommitLog {
   readonly #options: FileLogOptions;
@@ -65,19 +65,18 @@ export class FileLog implements CommitLog {
   /** Sequence number of the last commit, and of the last one that all snapshots hold. */
   #sequence = 0;
   #through = 0;
-  /** The number of the last journal that was made or found. */
+  /** The number of the newest journal. */
   #number = 0;
   /** `undefined` until there is room to begin one. */
   #journal: JournalFile | undefined;
   /** Earlier journals that are needed until the next checkpoint. */
   #older: Older[] = [];
-  /** The journals that the start found, until one has begun that follows them. */
+  /** The journals found at the start, until a new one follows them. */
   #found: Pick<Recovered, 'needed' | 'passed'> | undefined;
-  /** The snapshots that are there. */
   #snapshots: ReadonlyMap<string, Snapshot> = new Map();
   #isFull = false;
   #appendedAt = 0;
-  /** The checkpoint that is under way, when the last one began, and the size that the next is due at. */
+  /** The running checkpoint, the start of the last one, and the size at which the next is due. */
   #checkpointing: Promise<void> | undefined;
   #checkpointBeganAt = -Infinity;
   #dueBytes = 0;
@@ -101,7 +100,7 @@ export class FileLog implements CommitLog {
       await this.#fence.acquire();
       const found = await this.#recover();
       await this.#begin().catch((error: unknown) => {
-        // Without room, what is there can be read, unless this is the first start.
+        // Without room, an existing store can still be read.
         const isReadable = found.epoch !== undefined && this.#fence.failure === undefined;
         if (!isReadable || !isExhausted(error)) throw error;
         this.#noteFull(true);
@@ -126,7 +125,7 @@ export class FileLog implements CommitLog {
     try {
       const refusal = refuseMisfit(group, this.#sequence);
       if (refusal !== undefined) return refusal;
-      // The batch is decided again by whether there is room.
+      // Room decides about the batch, so it runs again.
       if (this.#isFull && (await this.#makeRoom())) return lost;
       if (group.commits.length === 0) return won;
       const journal = this.#journal;
@@ -140,7 +139,7 @@ export class FileLog implements CommitLog {
         this.#noteFull(true);
         return this.#refuse();
       }
-      // A process that took the directory over meanwhile may not have seen the group.
+      // A process that has taken the directory over may not have seen the group.
       this.#fence.assertHeld();
       this.#appendedAt = clock.elapsed();
       this.#figures.appendMs += this.#appendedAt - began;
@@ -154,18 +153,18 @@ export class FileLog implements CommitLog {
     }
   }
 
-  /** Puts the checkpoint off, with a notice, after an error of the disk that loses nothing. */
+  /** After a disk error that loses nothing, postpones the checkpoint with a notice. */
   checkpoint(): Promise<void> {
     this.#checkpointing ??= this.#checkpoint().finally(() => (this.#checkpointing = undefined));
     return this.#checkpointing;
   }
 
-  /** Leaves the snapshots as the data and a journal that says so, unless the log has failed. */
+  /** Leaves snapshots and a closed journal, unless the log has failed. */
   async close(answered: Promise<void>): Promise<void> {
     await answered;
     await this.#checkpointing?.catch(() => undefined);
     this.#stopLooking();
-    // Nobody waits for a write any more, so a failure is only told.
+    // No write waits any more, so a failure is only reported.
     this.#fence.onFailure = () => undefined;
     try {
       await this.#seal();
@@ -193,7 +192,7 @@ export class FileLog implements CommitLog {
     return { ...this.#figures, journalBytes: this.#journalBytes, checkpointedAt };
   }
 
-  /** Reads all that is there, and tells an operator what was unusual. */
+  /** Reads the directory, and tells an operator about anything unusual. */
   async #recover(): Promise<Recovered> {
     const { clock, onNotice, random } = this.#options;
     if (!this.#files.syncsDirectories) {
@@ -226,10 +225,9 @@ export class FileLog implements CommitLog {
   }
 
   /**
-   * Begins a journal that follows those that were found, which stay as long as the snapshots need
-   * them. After a stop that was not clean, the last group may not have been synced, or
-   * the sync may have failed, which nobody is told a second time. So the same bytes are written
-   * again, where they are, before anything follows them.
+   * Begins a journal after the existing ones, which stay as long as the snapshots need them. After
+   * an unclean stop, the last group may not have been synced, or its sync may have failed, which is
+   * reported only once. So the same bytes are written again in place before anything follows them.
    */
   async #begin(): Promise<void> {
     const { needed = [], passed = [] } = this.#found ?? {};
@@ -269,7 +267,7 @@ export class FileLog implements CommitLog {
     }
   }
 
-  /** Writes the snapshots, and removes the journals that nothing needs then. */
+  /** Writes the snapshots, and removes journals that are no longer needed. */
   async #writeSnapshots(image: Image): Promise<void> {
     this.#snapshots = await writeSnapshots(this.#target, image);
     this.#through = image.through;
@@ -278,7 +276,6 @@ export class FileLog implements CommitLog {
     await this.#remove(this.#older.splice(0).map(({ name }) => name));
   }
 
-  /** Begins a checkpoint if it is time for one. */
   #checkpointIfDue(): void {
     const now = this.#options.clock.elapsed();
     const hasPaused = now - this.#checkpointBeganAt >= pauseMs;
@@ -289,8 +286,8 @@ export class FileLog implements CommitLog {
   }
 
   /**
-   * Makes the next journal, durably. If that fails, the file must be gone for good before the last
-   * journal goes on, which it would end.
+   * Makes the next journal, durably. If that fails, its file must be gone for good before the last
+   * journal continues, because the file would end it.
    */
   async #create(closed: boolean): Promise<JournalFile> {
     this.#fence.assertHeld();
@@ -314,9 +311,9 @@ export class FileLog implements CommitLog {
     return made;
   }
 
-  /** Looks again on a full disk. Returns true if there is room now. */
+  /** Checks a full disk again. Returns true if there is room now. */
   async #makeRoom(): Promise<boolean> {
-    // The checkpoint that is under way may need all that is free.
+    // The running checkpoint may need all free space.
     if (this.#checkpointing !== undefined) return false;
     if (this.#journal === undefined) {
       if (!(await this.#hasRoom())) return false;
@@ -332,8 +329,8 @@ export class FileLog implements CommitLog {
   }
 
   /**
-   * Writes ahead of a journal's lines: little at first, since flash wears off, and as much as the
-   * journal has when it grows. Returns false if there is no room.
+   * Writes room ahead of a journal's lines: little at first, to spare flash, and doubling the
+   * journal as it grows. Returns false if there is no room.
    */
   async #extend(journal: JournalFile): Promise<boolean> {
     const bytes = Math.min(Math.max(aheadBytesMin, journal.size), this.#options.spareBytes / 4);
@@ -367,7 +364,7 @@ export class FileLog implements CommitLog {
     return `the disk has no room left: ${this.#neededBytes} bytes have to be free`;
   }
 
-  /** The bytes that have to be free for the next checkpoint. */
+  /** The free bytes that the next checkpoint needs. */
   get #neededBytes(): number {
     const largest = Math.max(0, ...this.#snapshotSizes);
     return largest + this.#journalBytes + this.#options.spareBytes;

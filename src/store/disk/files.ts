@@ -1,20 +1,19 @@
 /**
- * The port through which the store reaches files. Tests replace it to fail, tear, reorder
- * and record operations. It works in one directory, and takes plain names only.
+ * The port through which the store reaches files. Tests replace it to fail, tear, reorder and
+ * record operations. It works in one directory, with plain names only.
  */
 export interface Files {
   /** The directory, for messages to the operator. */
   readonly directory: string;
   /**
-   * False if directories cannot be synced: Node 26 under the permission model. Set by
-   * `prepare`.
+   * False if directories cannot be synced: Node 26 under the permission model. Set by `prepare`.
    */
   readonly syncsDirectories: boolean;
-  /** Called first. Makes the directory if it is absent, with mode 0700. */
+  /** Called first. Creates the directory if necessary, with mode 0700. */
   prepare(): Promise<void>;
   /** Called last, even if `prepare` has failed. */
   close(): Promise<void>;
-  /** The names in the directory, in no order. There are none if it is absent. */
+  /** The names in the directory, in no order; none if it is absent. */
   list(): Promise<string[]>;
   /** New files have mode 0600. @throws with `code` ENOENT (`read`), EEXIST, and others */
   open(name: string, mode: OpenMode): Promise<OpenFile>;
@@ -22,34 +21,33 @@ export interface Files {
   remove(name: string): Promise<void>;
   /** Makes earlier creations, renames and removals durable. */
   syncDirectory(): Promise<void>;
-  /** The number of free bytes; `Infinity` if it is unknown. */
+  /** The number of free bytes; `Infinity` if unknown. */
   free(): Promise<number>;
-  /** Identifies a file among all that are there; `undefined` if it is absent. */
+  /** Identifies a file among all existing ones; `undefined` if it is absent. */
   identity(name: string): string | undefined;
 }
 
 /**
- * `replace` makes the file or empties it. `exclusive` makes it, and fails where it
- * exists. `journal` is the same for a file with a sync after each write, so
- * that one call may do both. `rewrite` opens a file that is there.
+ * `replace` creates or empties the file. `exclusive` creates it, and fails if it exists. `journal`
+ * also syncs after each write, so that one call may do both. `rewrite` opens an existing file.
  */
 export type OpenMode = 'read' | 'replace' | 'exclusive' | 'journal' | 'rewrite';
 
 export interface OpenFile {
   /** The identity of this file (`Files.identity`), even if another file has its name by now. */
   readonly identity: string;
-  /** Returns how many bytes were read into `buffer`; 0 at the end of the file. */
+  /** Returns the number of bytes read into `buffer`; 0 at the end of the file. */
   read(buffer: Uint8Array, position: number): Promise<number>;
-  /** Returns how many bytes were written. They may be fewer than given. */
+  /** Returns the number of bytes written, which may be fewer than given. */
   write(bytes: Uint8Array, position: number): Promise<number>;
-  /** Cuts off all bytes beyond `size`: durably, or with the next write if syncs are denied. */
+  /** Cuts the file off at `size`: durably, or with the next write if syncs are denied. */
   truncate(size: number): Promise<void>;
-  /** Makes earlier writes durable. Must not be called again on a file after it has failed. */
+  /** Makes earlier writes durable. After a failure, it must not be called again on this file. */
   sync(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** The code that the system gave to a failed call, such as ENOSPC. */
+/** Returns the system's code of a failed call, such as ENOSPC. */
 export function errorCode(error: unknown): string | undefined {
   if (!(error instanceof Error && 'code' in error)) return undefined;
   return typeof error.code === 'string' ? error.code : undefined;
@@ -57,7 +55,7 @@ export function errorCode(error: unknown): string | undefined {
 
 const fullCodes = new Set(['ENOSPC', 'EDQUOT', 'EFBIG', 'EMFILE', 'ENFILE']);
 
-/** True if a call failed for lack of space, quota or descriptors, which may come back. */
+/** True if a call failed for lack of space, quota or descriptors, which may pass. */
 export function isExhausted(error: unknown): boolean {
   return fullCodes.has(errorCode(error) ?? '');
 }
@@ -75,7 +73,7 @@ export async function writeAll(file: OpenFile, bytes: Uint8Array, position: numb
   }
 }
 
-/** Reads a whole file; `undefined` if it is absent. For small files. */
+/** Reads a small file; `undefined` if it is absent. */
 export async function readWhole(files: Files, name: string): Promise<Buffer | undefined> {
   const parts: Buffer[] = [];
   try {
@@ -87,10 +85,7 @@ export async function readWhole(files: Files, name: string): Promise<Buffer | un
   return Buffer.concat(parts);
 }
 
-/**
- * Reads a file in pieces of at most 256 KiB. Each piece is valid until the next one is
- * read.
- */
+/** Reads a file in pieces of at most 256 KiB, each valid until the next one is read. */
 export async function* readChunks(files: Files, name: string): AsyncGenerator<Buffer> {
   const file = await files.open(name, 'read');
   try {
@@ -113,13 +108,12 @@ export interface Line {
   readonly bytes: Buffer;
 }
 
-/** Reads a file line by line. */
 export async function* readLines(files: Files, name: string): AsyncGenerator<Line> {
   let parts: Buffer[] = [];
   let offset = 0;
   for await (const chunk of readChunks(files, name)) {
     parts.push(Buffer.from(chunk));
-    // A line is put together once: the time for it grows no faster than its length.
+    // A line is concatenated once, so the time grows only with its length.
     if (!chunk.includes(0x0a)) continue;
     let rest: Buffer = Buffer.concat(parts);
     for (let end = rest.indexOf(0x0a) + 1; end > 0; end = rest.indexOf(0x0a) + 1) {
@@ -133,14 +127,13 @@ export async function* readLines(files: Files, name: string): AsyncGenerator<Lin
   if (last.length > 0) yield { offset, bytes: last };
 }
 
-/** The name of a file before it replaces `name`. */
 export function temporaryName(name: string): string {
   return `${name}.tmp`;
 }
 
 /**
- * Makes or replaces a file: temporary file, sync, rename, sync of the directory. After a
- * crash the file is the old one or the new one. Its mode is 0600.
+ * Creates or replaces a file: temporary file, sync, rename, sync of the directory. After a crash it
+ * is the old file or the new one. Its mode is 0600.
  */
 export async function replaceFile(files: Files, name: string, bytes: Uint8Array): Promise<void> {
   const temporary = temporaryName(name);
@@ -149,7 +142,7 @@ export async function replaceFile(files: Files, name: string, bytes: Uint8Array)
   await files.syncDirectory();
 }
 
-/** Makes a file, writes and syncs it, and removes it if that fails. */
+/** Creates, writes and syncs a file, or removes it if that fails. */
 export async function writeSynced(
   files: Files,
   name: string,

@@ -11,8 +11,8 @@ export interface ProcessIdentity {
   /** The name of the machine, for messages. */
   readonly host: string;
   /**
-   * The scope of process numbers: one boot of one machine, or one container. Null if it is
-   * unknown, as under the permission model.
+   * The scope of process numbers: one boot of one machine, or one container. Null if unknown, as
+   * under the permission model.
    */
   readonly place: string | null;
   readonly pid: number;
@@ -24,10 +24,7 @@ export interface Machine {
   /** False if there is no process with this number. */
   isRunning(pid: number): boolean;
   wait(ms: number): Promise<void>;
-  /**
-   * Calls `work` periodically, without keeping the process alive. Returns a function to
-   * stop it.
-   */
+  /** Calls `work` periodically without keeping the process alive. Returns a function to stop it. */
   every(ms: number, work: () => void): () => void;
 }
 
@@ -36,7 +33,7 @@ export interface LockOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly machine: Machine;
-  /** Takes a sentence for the operator. With `error`, the operator has to do something. */
+  /** Receives sentences for the operator. `error` requires action. */
   readonly onNotice: (notice: string, level?: 'warn' | 'error') => void;
 }
 
@@ -51,26 +48,25 @@ export class LockedError extends FatalError {
 
 export const lockName = 'lock';
 
-/** The time after which a lock that is not renewed is lost, and between two looks of a start. */
+/** The age at which an unrenewed lock is lost, and the interval at which a start checks it. */
 const staleMs = 20_000;
 const pollMs = 1000;
 
-/** The tokens of the locks that this process holds, or is taking. */
+/** Tokens of the locks that this process holds or is taking. */
 const ownTokens = new Set<string>();
 
-/** The lock file of a directory, and what it says until it is renewed. */
+/** The lock file of a directory, and its content until it is renewed. */
 interface TakenLock {
   readonly file: OpenFile;
   readonly content: string;
-  /** Tells the locks of this process from the locks of an earlier one with its number. */
+  /** Distinguishes this process's locks from those of an earlier one with its number. */
   readonly token: string;
 }
 
 /**
- * Takes the right to write to a directory, which one process has at a time. It is a file that
- * names its holder, and that the holder changes every 5 seconds. A holder that is known
- * to be gone loses the lock at once. Any other holder, such as one in another container,
- * loses it when the file has not changed for 20 seconds.
+ * Takes the exclusive right to write to a directory. The lock is a file that names its holder, who
+ * changes it every 5 seconds. A holder known to be gone loses the lock at once. Any other holder,
+ * such as one in another container, loses it when the file has not changed for 20 seconds.
  * @throws LockedError
  */
 export async function takeLock(options: LockOptions): Promise<TakenLock> {
@@ -92,9 +88,9 @@ export function releaseToken(token: string): void {
 }
 
 /**
- * Makes the file `name`, or replaces one that its holder has left. If several processes
- * take over at once, one of them makes the claim, a file that is named after the identity
- * of the stale file, and renames it.
+ * Creates the file `name`, or replaces one left by its holder. If several processes take over at
+ * once, one of them creates the claim, a file named after the stale file's identity, and renames
+ * it.
  */
 async function take(options: LockOptions, name: string, content: Buffer): Promise<OpenFile> {
   const { files } = options;
@@ -116,8 +112,8 @@ async function take(options: LockOptions, name: string, content: Buffer): Promis
 }
 
 /**
- * Makes a file with this content, or an empty one if there is no room: it stands for a holder that
- * others do not know. Returns `undefined` if there is one already.
+ * Creates a file with this content, or an empty one if there is no room, which stands for an
+ * unknown holder. Returns `undefined` if it exists.
  */
 async function create(files: Files, name: string, content: Buffer): Promise<OpenFile | undefined> {
   try {
@@ -139,9 +135,8 @@ async function create(files: Files, name: string, content: Buffer): Promise<Open
 }
 
 /**
- * Waits until the holder of a lock file is gone. Returns the identity of the file, or
- * `undefined` if there is none. Compares only the content of the file, so that clocks
- * need not agree.
+ * Waits until the holder of a lock file is gone. Returns the file's identity, if it exists.
+ * Compares only the file's content, so that clocks need not agree.
  * @throws LockedError if the holder is running, or renews its lock
  */
 export async function waitUntilGone(
@@ -157,7 +152,7 @@ export async function waitUntilGone(
     const { host, place, pid, since, token } = holder ?? {};
     const self = machine.self();
     const isHere = place !== null && place === self.place && typeof pid === 'number';
-    // In a container that is started again, this process has the number of the previous one.
+    // In a restarted container, this process has the number of the previous one.
     const isOurs = isHere && pid === self.pid && ownTokens.has(String(token));
     if (isHere && !isOurs && (pid === self.pid || !machine.isRunning(pid))) return identity;
     const who = `process ${String(pid)} on ${String(host)} since ${String(since)}`;
@@ -177,8 +172,8 @@ export async function waitUntilGone(
 }
 
 /**
- * This machine. Other systems than Linux have no namespaces; their name stands for a boot. Threads
- * do not know each other's locks, so each but the first is a place of its own.
+ * This machine. Systems other than Linux have no namespaces; their name stands for a boot. Threads
+ * do not know each other's locks, so each except the first is a place of its own.
  */
 export const systemMachine: Machine = {
   self: () => ({

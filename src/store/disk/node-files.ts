@@ -21,18 +21,18 @@ const {
 const isWindows = process.platform === 'win32';
 
 /**
- * On Linux, one call that writes through replaces a write and a datasync. Elsewhere
- * O_DSYNC is absent or promises less.
+ * On Linux, one write-through call replaces a write and a datasync. Elsewhere O_DSYNC is absent or
+ * promises less.
  */
 const O_DSYNC = process.platform === 'linux' ? constants.O_DSYNC : 0;
 
 const writeTo = promisify(write);
-/** The one of `fs/promises` ends a locked-down process of Node.js 22 if it is denied. */
+/** The function of `fs/promises` crashes Node.js 22 if the permission model denies it. */
 const listDirectory = promisify(readdir);
 
 /**
- * Makes a directory, and syncs its name. The directory above it must be there, so that a path that is
- * mistyped makes nothing.
+ * Creates a directory, and syncs its name. Its parent must exist, so that a mistyped path creates
+ * nothing.
  */
 async function makeDirectory(path: string): Promise<void> {
   const parent = dirname(path);
@@ -47,7 +47,7 @@ async function makeDirectory(path: string): Promise<void> {
   await syncName(parent);
 }
 
-/** Makes a new name in a directory durable, where Node.js and the system allow that. */
+/** Makes a new name in a directory durable, if Node.js and the system allow it. */
 async function syncName(directory: string): Promise<void> {
   const handle = await open(directory, O_RDONLY).catch(() => undefined);
   try {
@@ -60,18 +60,17 @@ async function syncName(directory: string): Promise<void> {
 }
 
 /**
- * The files of a real directory. Syncs go through `FileHandle`, which is the only way
- * that the permission model allows. If it denies syncs altogether, every file is
- * opened with O_SYNC.
+ * The files of a real directory. Syncs go through `FileHandle`, as the permission model allows no
+ * other way. If it denies syncs altogether, every file is opened with O_SYNC.
  */
 export class NodeFiles implements Files {
   readonly directory: string;
   syncsDirectories = true;
-  /** The directory and a separator: a path for each look at the lock need not be normalised. */
+  /** The directory and a separator, so that checks of the lock need not normalise paths. */
   readonly #prefix: string;
   /** Kept open, so that a lack of descriptors cannot prevent the sync after a rename. */
   #handle: FileHandle | undefined;
-  /** If syncs are denied: a file with writes that also make changes of the directory durable. */
+  /** If syncs are denied: a file whose writes also make changes of the directory durable. */
   #barrier: FileHandle | undefined;
 
   constructor(directory: string) {
@@ -82,8 +81,7 @@ export class NodeFiles implements Files {
 
   async prepare(): Promise<void> {
     await makeDirectory(this.directory);
-    // Windows cannot open a directory. Its file systems log the order of directory
-    // operations.
+    // Windows cannot open a directory. Its file systems log directory operations in order.
     if (isWindows) return;
     this.#handle ??= await open(this.directory, O_RDONLY | O_DIRECTORY);
     const { uid } = await this.#handle.stat();
@@ -143,14 +141,12 @@ export class NodeFiles implements Files {
         return (await handle.read(buffer, 0, buffer.length, position)).bytesRead;
       },
       async write(bytes, position) {
-        // The method of the handle takes a few more promises, and a lone writer
-        // would wait for them.
+        // The handle's method takes a few more promises, for which a lone writer would wait.
         return (await writeTo(handle.fd, bytes, 0, bytes.length, position)).bytesWritten;
       },
       truncate: async (size) => {
         await handle.truncate(size);
-        // A truncation is not written through. If syncs are denied, the next write
-        // covers it.
+        // A truncation is not written through. If syncs are denied, the next write covers it.
         if (this.syncsDirectories) await handle.sync();
       },
       sync: () => (through === 0 ? handle.datasync() : Promise.resolve()),

@@ -17,7 +17,7 @@ export class JournalFile {
   size = 0;
   /** The CRC-32 of the last line. */
   #chain = 0;
-  /** The byte at which the spaces end that were written ahead. */
+  /** The end of the spaces written ahead. */
   #padded = 0;
   readonly #file: OpenFile;
 
@@ -28,8 +28,9 @@ export class JournalFile {
   }
 
   /**
-   * Makes a journal that holds only its manifest. Its name is durable after the next sync of
-   * the directory. @throws if there is a journal with this number
+   * Creates a journal with only its manifest. Its name is durable after the next sync of the
+   * directory.
+   * @throws if a journal with this number exists
    */
   static async create(files: Files, manifest: Manifest): Promise<JournalFile> {
     const file = await files.open(journalName(manifest.journal), 'journal');
@@ -53,14 +54,14 @@ export class JournalFile {
     return encodeLine(groupBody(first, commits), this.#chain);
   }
 
-  /** True if the spaces that were written ahead hold the line. */
+  /** True if the line fits into the spaces written ahead. */
   holds({ bytes }: EncodedLine): boolean {
     return this.size + bytes.length <= this.#padded;
   }
 
   /**
-   * Appends one line. Returns false if there is no room; then nothing of it is left.
-   * @throws any other error; then it is unknown what is on the disk
+   * Appends one line. Returns false, and leaves nothing of it, if there is no room.
+   * @throws any other error; then the state of the disk is unknown
    */
   async append({ bytes, chain }: EncodedLine): Promise<boolean> {
     if (!(await this.#tryWrite(bytes))) return false;
@@ -71,8 +72,8 @@ export class JournalFile {
   }
 
   /**
-   * Writes spaces ahead, which later lines replace. A line that does not change the size
-   * of the file takes less than half the time to sync. Returns false if there is no room.
+   * Writes spaces ahead, which later lines replace. A line that does not change the file's size
+   * takes less than half the time to sync. Returns false if there is no room.
    */
   async pad(bytes: number): Promise<boolean> {
     const isWritten = await this.#tryWrite(Buffer.alloc(bytes, ' '));

@@ -8,30 +8,28 @@
  *   group      {"sequence":121,"commits":[[["items",{"id":5,"revision":121,…}],
  *               ["sessions",17]],[…]],"crc":"…"}
  *
- * Each of them is one line, and every line ends in a line feed. The first line is the
- * manifest, the others are groups.
- * - A clean stop leaves a journal with one line only, a manifest that says `closed`. So none of
- *   its bytes can be lost or change without notice.
+ * Each is one line that ends in a line feed. The first line is the manifest, the others are groups.
+ * - A clean stop leaves a journal with only a manifest that says `closed`. So none of its bytes can
+ *   be lost or change unnoticed.
  * - `crc` is the CRC-32 of the line up to the comma before it. It starts from the `crc` of the
- *   line above, so that a line that is changed, missing, repeated or from another journal
- *   breaks the chain. The manifest starts from 0.
- * - Spaces may follow the last line. They were written ahead, and lines will replace them. A
- *   journal that says `closed` has none.
- * - A group is one write and one sync. Its commits have the sequence numbers `sequence`,
- *   `sequence` + 1, and so on. The first one follows the last one of the line above, or
- *   `after`.
- * - A commit is an array of changes: `["collection", record]` puts a record, and
- *   `["collection", id]` removes one.
- * - `collections` lists the collections that were there when the journal was begun: `through`
- *   is the last commit that the snapshot holds, `file` says whether there is a snapshot (a
- *   store without commits has none), `nextId` is the id of the next record, and `server` says
- *   whether it is a table of the server itself. Earlier editions wrote no `server`.
- * - A journal continues the one before it, which ends with the commit `after`. Lines that follow
- *   there were cut short, or written by a process that had lost the directory: none was answered.
+ *   previous line, so a line that is changed, missing, repeated or from another journal breaks the
+ *   chain. The manifest starts from 0.
+ * - Spaces may follow the last line, written ahead for later lines. A journal that says `closed`
+ *   has none.
+ * - A group is one write and one sync. Its commits have the sequence numbers `sequence`, `sequence`
+ *   + 1, and so on. The first one follows the last one of the previous line, or `after`.
+ * - A commit is an array of changes: `["collection", record]` puts a record, and `["collection",
+ *   id]` removes one.
+ * - `collections` lists the collections that existed when the journal was begun: `through` is the
+ *   last commit in the snapshot, `file` is true if there is a snapshot (a store without commits has
+ *   none), `nextId` is the id of the next record, and `server` is true for the server's own tables.
+ *   Earlier editions wrote no `server`.
+ * - A journal continues the previous one, which ends with the commit `after`. Further lines there
+ *   were cut short, or written by a process that had lost the directory: none was acknowledged.
  *
  * Order of writing: the manifest, its sync, and a sync of the directory. Only then is a group
- * appended, or room written ahead, and each group only after the sync of the last one. So a
- * journal that holds nothing but a part of its manifest was never used.
+ * appended, or room written ahead, and each group only after the sync of the previous one. So a
+ * journal with only a part of its manifest was never used.
  */
 import { crc32 } from 'node:zlib';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts';
@@ -43,7 +41,6 @@ import { FoundDamage } from './damage.ts';
 const journalFormat = 2;
 
 export interface Manifest {
-  /** The journal's number. */
   readonly journal: number;
   /** True if a clean stop made it. */
   readonly closed: boolean;
@@ -54,16 +51,13 @@ export interface Manifest {
 }
 
 export interface ListedCollection {
-  /** Sequence number of the last commit that the snapshot holds. */
+  /** Sequence number of the last commit in the snapshot. */
   readonly through: number;
   /** True if there is a snapshot. */
   readonly file: boolean;
-  /**
-   * The id of the next record. Prevents that an id is given twice if the snapshot is
-   * lost.
-   */
+  /** The id of the next record, so that none is given twice if the snapshot is lost. */
   readonly nextId: number;
-  /** True if it is a table of the server itself, and not a collection. */
+  /** True for a table of the server itself, rather than a collection. */
   readonly server: boolean;
 }
 
@@ -71,7 +65,7 @@ export interface ListedCollection {
 export interface Snapshot {
   /** Sequence number of the last commit that it holds. */
   readonly through: number;
-  /** In bytes; 0 if there is none that can be read. */
+  /** In bytes; 0 if there is no readable one. */
   readonly size: number;
 }
 
@@ -85,7 +79,7 @@ export function journalName(number: number): string {
   return `journal-${number}.jsonl`;
 }
 
-/** The numbers of the journals among `names`, ascending. */
+/** Returns the numbers of the journals among `names`, ascending. */
 export function journalNumbers(names: readonly string[]): number[] {
   const numbers = names.map((name) => Number(/^journal-([1-9]\d{0,14})\.jsonl$/.exec(name)?.[1]));
   return numbers.filter((number) => number > 0).sort((a, b) => a - b);
@@ -95,7 +89,7 @@ export function groupBody(sequence: number, commits: readonly string[]): LineBod
   return `{"sequence":${sequence},"commits":[${commits.join(',')}]`;
 }
 
-/** Lists collections for a manifest, with the snapshots that they have. */
+/** Lists collections for a manifest, with their snapshots. */
 export function listing(
   collections: Iterable<Pick<AnyTable, 'name' | 'nextId' | 'isServers'>>,
   snapshots: ReadonlyMap<string, Snapshot>,
@@ -127,7 +121,7 @@ export function encodeLine(body: LineBody, chain: number): EncodedLine {
   return { bytes, chain: next };
 }
 
-/** Reads a line. Returns `undefined` if it is cut short or does not fit the chain. */
+/** Returns `undefined` if the line is cut short or does not fit the chain. */
 export function decodeLine(
   line: Buffer,
   chain: number,
@@ -169,15 +163,12 @@ function parseManifest(value: JsonObject | undefined): Manifest | undefined {
   return { journal, closed, epoch, after, collections: listed };
 }
 
-/** Writes a CRC-32 as the journal has it. */
+/** Formats a CRC-32 for the journal. */
 export function hex(chain: number): string {
   return chain.toString(16).padStart(8, '0');
 }
 
-/**
- * Parses a JSON object. Returns `undefined` for any other text, and one too long for a
- * string.
- */
+/** Parses a JSON object. Returns `undefined` for any other text, and one too long for a string. */
 export function parseObject(text: string | Buffer): JsonObject | undefined {
   try {
     const value: JsonValue = JSON.parse(String(text));
@@ -192,11 +183,11 @@ interface JournalGroup extends ReadGroup {
   readonly offset: number;
 }
 
-/** The first line after the manifest that does not fit. Nothing after it is believed. */
+/** The first line after the manifest that does not fit. Nothing after it is trusted. */
 interface BadLine {
   readonly offset: number;
   readonly detail: string | undefined;
-  /** True if it may be a write that was cut short: the last line, which does not show several. */
+  /** True for the last line, if it may be a write that was cut short and shows no further lines. */
   isTorn: boolean;
   /** The number of lines that follow it. */
   following: number;
@@ -207,7 +198,7 @@ export class JournalReader {
   readonly name: string;
   /** `undefined` if the first line is damaged. */
   readonly manifest: Manifest | undefined;
-  /** True for a part of a manifest, as one is that was cut short while it was made. */
+  /** True for an incomplete manifest, as a crash leaves it. */
   readonly isUnfinished: boolean;
   /** Sequence number of the last commit so far. */
   sequence: number;
@@ -226,7 +217,7 @@ export class JournalReader {
     this.manifest = manifest?.journal === number ? manifest : undefined;
     this.sequence = this.manifest?.after ?? 0;
     this.#chain = decoded?.chain ?? 0;
-    // Room or the end of a group means that the manifest was whole once.
+    // Room or the end of a group means that the manifest was once complete.
     const isUsed = first.at(-1) === 0x20 || first.includes('],"crc":"');
     this.isUnfinished = this.manifest === undefined && isAlone && !isUsed;
   }
@@ -246,14 +237,14 @@ export class JournalReader {
   }
 
   /**
-   * Reads the lines after the first one. Stops after the commit `end`, with which the next journal
-   * begins: what follows was never answered.
+   * Reads the groups. Stops after the commit `end`, where the next journal begins: later lines were
+   * never acknowledged.
    */
   async *groups(end: number): AsyncGenerator<JournalGroup, void, undefined> {
     for await (const line of readLines(this.#files, this.name)) {
       if (this.sequence >= end) return;
       if (line.offset === 0) continue;
-      // Room may follow a write that was cut short: its end can reach the disk before its beginning.
+      // Room may follow a torn write, whose end can reach the disk before its beginning.
       const isRoom = line.bytes.every((byte) => byte === 0x20);
       if (isRoom && this.manifest?.closed === false) return;
       if (this.badLine === undefined) {
@@ -287,9 +278,9 @@ export class JournalReader {
 }
 
 /**
- * Whether a bad line begins with a whole one and goes on: it lost its line feed, and groups that
- * were answered would be left out with it. What cannot be told from a write that was cut short
- * are zeros that reach from the end of one group into the last one.
+ * True if a bad line begins with a complete one and continues: it lost its line feed, and skipping
+ * it would lose acknowledged groups. Zeros from the end of one group into the last one look the
+ * same as a write that was cut short.
  */
 function holdsLine(line: Buffer, before: number): boolean {
   const mark = ',"crc":"';

@@ -6,12 +6,10 @@
  *   {"id":5,"revision":90,"name":"Ink","price":7}
  *   ],"count":2,"sha256":"…"}
  *
- * - `through` is the sequence number of the last commit with changes that the file holds,
- *   `revision` that of the last commit that changed the collection, and `nextId` the id that
- *   the next record gets.
- * - `sha256` covers every byte of the lines above the last one. The last line consists of
- *   `count` and the digest, and ends in a line feed; nothing follows. So no byte can change
- *   unnoticed.
+ * - `through` is the sequence number of the last commit in the file, `revision` that of the last
+ *   commit that changed the collection, and `nextId` the id of the next record.
+ * - `sha256` covers every byte of the lines above the last one. The last line consists of `count`
+ *   and the digest, and ends in a line feed; nothing follows. So no byte can change unnoticed.
  *
  * Order of writing: temporary file, sync, rename, sync of the directory.
  */
@@ -24,17 +22,14 @@ import type { StoredRecord, View } from '../store.ts';
 
 export const snapshotFormat = 1;
 
-/**
- * UTF-16 code units that are encoded at a time. They hold the event loop for less than 1
- * ms.
- */
+/** UTF-16 code units encoded at a time, which hold the event loop for less than 1 ms. */
 const sliceLength = 64 * 1024;
 /** Bytes between two syncs, so that a sync of the journal never waits for a whole snapshot. */
 const bytesPerSync = 1024 * 1024;
 
 /**
- * The file of a collection. Capitals are escaped, because some file systems ignore case, and so
- * is the name of the file of the server's keys.
+ * Returns the file of a collection. Capitals are escaped, because some file systems ignore case,
+ * and so is the name of the server's key file.
  */
 export function snapshotName(collection: string): string {
   const escaped = collection.replaceAll(
@@ -44,7 +39,7 @@ export function snapshotName(collection: string): string {
   return `${escaped}.json`;
 }
 
-/** The snapshots of these collections among `names`, whole or being written. */
+/** Returns the snapshots of these collections among `names`, complete or being written. */
 export function findSnapshots(
   names: readonly string[],
   tables: ReadonlyMap<string, AnyTable>,
@@ -65,7 +60,7 @@ export interface Target {
 /** Every collection at one moment. */
 export interface Image {
   readonly epoch: string;
-  /** Sequence number of the last commit that the image holds. */
+  /** Sequence number of the last commit in the image. */
   readonly through: number;
   readonly views: readonly CollectionView[];
 }
@@ -74,7 +69,6 @@ interface CollectionView extends View<StoredRecord>, Pick<AnyTable, 'name' | 'is
   readonly nextId: number;
 }
 
-/** Views `tables` at this moment. */
 export function takeImage(tables: Iterable<AnyTable>, epoch: string, through: number): Image {
   return { epoch, through, views: takeViews(tables) };
 }
@@ -90,9 +84,9 @@ export function takeViews(tables: Iterable<AnyTable>): Image['views'] {
 }
 
 /**
- * Writes one snapshot after the other. Each one replaces the previous snapshot before the
- * next one is begun, so that the disk needs room for one of them only. Yields to other
- * work after each slice. Returns the snapshots by collection.
+ * Writes one snapshot after another, and returns them by collection. Each replaces the previous one
+ * before the next is begun, so that the disk needs room for only one. Yields to other work after
+ * each slice.
  */
 export async function writeSnapshots(
   { files, mark, guard }: Target,
@@ -110,7 +104,7 @@ export async function writeSnapshots(
   return written;
 }
 
-/** Writes one snapshot and syncs it. Returns its size in bytes. */
+/** Writes and syncs one snapshot. Returns its size in bytes. */
 async function writeSnapshot(
   files: Files,
   temporary: string,
@@ -128,7 +122,6 @@ async function writeSnapshot(
   return size;
 }
 
-/** Yields the bytes of a snapshot in slices. */
 function* encode(
   { epoch, through }: Image,
   { name: collection, revision, nextId, blocks, size: count }: CollectionView,
@@ -168,9 +161,9 @@ export interface Header {
 }
 
 /**
- * Reads the snapshot of a collection into its table, which is empty. It is parsed in runs of
- * lines, because one call of `JSON.parse` for many records is the fastest. Returns `undefined`
- * if it is not intact, or a record does not fit; then the table is empty again.
+ * Reads a collection's snapshot into its empty table. It is parsed in runs of lines, because one
+ * `JSON.parse` for many records is fastest. Returns `undefined`, and empties the table, if it is
+ * not intact or a record does not fit.
  */
 export async function readSnapshot(
   files: Files,
@@ -209,7 +202,7 @@ function loadRecords(records: JsonValue | undefined, table: AnyTable): boolean {
   return records.every((record) => isJsonObject(record) && table.load(record) === undefined);
 }
 
-/** The header in a parsed first line; `undefined` if it is not one of this collection. */
+/** Returns the header in a parsed first line, if it is one of this collection. */
 export function parseHeader(value: JsonObject | undefined, expected: string): Header | undefined {
   const { format, collection, epoch, through, revision, nextId } = value ?? {};
   if (format !== snapshotFormat || collection !== expected) return undefined;

@@ -7,7 +7,7 @@ const idsPerBlock = 1024;
 const blockBytes = 8 * idsPerBlock + 512;
 
 interface Block<R> {
-  /** By the id's place in the block; `undefined` if there is no record. */
+  /** By the id's position in the block; `undefined` if there is no record. */
   readonly slots: (R | undefined)[];
   /** The number of its records. It is dropped at 0. */
   count: number;
@@ -16,19 +16,19 @@ interface Block<R> {
 }
 
 /**
- * Records by id, in blocks. A view packs the blocks that have changed since the last
- * view, and shares the others with it.
+ * Records by id, in blocks. A view packs the blocks that have changed since the last view, and
+ * shares the others with it.
  */
 export class Blocks<R extends StoredRecord> {
   size = 0;
   readonly #blocks = new Map<number, Block<R>>();
-  /** The blocks by ascending ids; `undefined` when one has come or gone. */
+  /** Blocks by ascending id; `undefined` after one was added or removed. */
   #sorted: readonly Block<R>[] | undefined;
   /** The last view, until the next change. */
   #view: readonly (readonly R[])[] | undefined;
   readonly #sum: { bytes: number };
 
-  /** `sum` counts the memory of the blocks. Few records with ids far apart need many. */
+  /** `sum` counts the memory of the blocks. A few records with ids far apart need many. */
   constructor(sum: { bytes: number }) {
     this.#sum = sum;
   }
@@ -67,7 +67,7 @@ export class Blocks<R extends StoredRecord> {
     return (this.#view ??= this.#sorted.map((block) => (block.packed ??= pack(block))));
   }
 
-  /** The newest records, the one with the highest id first. */
+  /** The newest records, highest id first. */
   latest(count: number): R[] {
     const latest: R[] = [];
     for (const block of this.view().toReversed()) {

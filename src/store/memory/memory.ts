@@ -1,18 +1,21 @@
 import { CairnError } from '../../base/errors.ts';
 import type { Tables } from './table.ts';
 
-/** Refuses a write because the memory has no room, although the disk may have it. */
+/** Refuses a write because memory is full, although the disk may have room. */
 export class MemoryFullError extends CairnError {}
 
-/** Below this share of the bound the memory has room, although perhaps not for every write. */
+/**
+ * Below this share of the bound the memory counts as having room, even if a large write may not
+ * fit.
+ */
 const roomShare = 0.95;
 
 /**
- * The memory that the records take. It is counted (`estimateSize`) and not measured, because until a
- * garbage collection much of the heap in use may be garbage.
+ * The memory of the records. It is counted (`estimateSize`), not measured, because until a garbage
+ * collection much of the heap in use may be garbage.
  */
 export class Memory {
-  /** From a refusal where there is little room until there is clearly room again. */
+  /** True from a refusal with little room left until there is clearly room again. */
   isFull = false;
   /** The memory of the published records. */
   #published = 0;
@@ -20,7 +23,7 @@ export class Memory {
   readonly #tables: Tables;
   readonly #onNotice: (notice: string, level?: 'error') => void;
 
-  /** `onNotice` takes a sentence for the operator when `isFull` changes. */
+  /** `onNotice` receives a sentence for the operator when `isFull` changes. */
   constructor(
     tables: Tables,
     bytesMax: number,
@@ -31,12 +34,12 @@ export class Memory {
     this.#onNotice = onNotice;
   }
 
-  /** The memory of the records, with the changes of the batch. */
+  /** The memory of the records, including the changes of the batch. */
   get bytes(): number {
     return this.#tables.bytes;
   }
 
-  /** Checks a transaction that grows, when it has been run. @throws MemoryFullError */
+  /** Checks a growing transaction after its run. @throws MemoryFullError */
   check(): void {
     const { bytes, bytesMax } = this;
     if (bytes <= bytesMax) return;

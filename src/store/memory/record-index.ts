@@ -4,11 +4,12 @@ import { estimateSize } from './size.ts';
 
 export type KeyOf<R> = (record: R) => Keys;
 
-/** True if a key is among `keys`. */
 export const hasKey = (keys: Keys, key: Key): boolean =>
   typeof keys === 'object' ? keys.includes(key) : keys === key;
 
-/** The keys that are not among `others`. Both may be many; most often they differ in one place. */
+/**
+ * Returns the keys that are not among `others`. Both may be long, but usually differ in one place.
+ */
 function without(keys: Keys, others: Keys): readonly Key[] {
   if (keys === undefined || keys === others) return none;
   if (typeof keys !== 'object') return hasKey(others, keys) ? none : [keys];
@@ -26,10 +27,12 @@ function without(keys: Keys, others: Keys): readonly Key[] {
 
 const none: readonly Key[] = [];
 
-/** Up to this number, a search one by one is faster than a set. */
+/** Up to this number, a linear search is faster than a set. */
 const few = 4;
 
-/** What a key with its id takes besides its text, what several ids take more, and each further one. */
+/**
+ * The memory of a key and its id without its text, of having several ids, and of each further id.
+ */
 const keyBytes = 80;
 const sizeOfKey = (key: Key): number =>
   keyBytes + (typeof key === 'string' ? estimateSize(key) : 0);
@@ -39,7 +42,7 @@ const idBytes = 16;
 /** The most ids of a block. */
 const blockLengthMax = 1024;
 
-/** Ids in ascending order, in blocks: if many have a key, few of them move with a change. */
+/** Ids in ascending order, in blocks, so that a change among many moves only a few. */
 class SortedIds {
   size = 0;
   readonly #blocks: number[][] = [[]];
@@ -59,14 +62,14 @@ class SortedIds {
     }
   }
 
-  /** Returns false if the id is there. */
+  /** Returns false if the id is already there. */
   add(id: number): boolean {
     const { number, block, index } = this.#locate(id);
     if (block[index] === id) return false;
     block.splice(index, 0, id);
     this.size += 1;
     if (block.length <= blockLengthMax) return true;
-    // Most ids are added behind all others. Then the block stays full.
+    // Most ids are added at the end, so the full block stays full.
     const kept = index === blockLengthMax ? blockLengthMax : blockLengthMax / 2;
     this.#blocks.splice(number + 1, 0, block.splice(kept));
     return true;
@@ -82,7 +85,7 @@ class SortedIds {
     return true;
   }
 
-  /** The block in which the id is, or would be, and its index there. */
+  /** Returns the block in which the id is, or would be, and its index there. */
   #locate(id: number): { number: number; block: number[]; index: number } {
     const behind = firstIndex(this.#blocks, ([first = 0]) => first > id);
     const number = Math.max(behind - 1, 0);
@@ -91,10 +94,9 @@ class SortedIds {
   }
 }
 
-/** The ids of records by a key. */
 export class RecordIndex<R> {
   readonly keyOf: KeyOf<R>;
-  /** Most keys have one id, which is kept by itself. */
+  /** Most keys have one id, which is stored directly. */
   readonly #ids = new Map<Key, number | SortedIds>();
   readonly #sum: { bytes: number };
 
@@ -104,7 +106,7 @@ export class RecordIndex<R> {
     this.#sum = sum;
   }
 
-  /** The ids with this key: all in ascending order, or those from one on, up or down. */
+  /** Returns the ids with this key: all in ascending order, or from one on, up or down. */
   ids(key: Key, from: From = { id: 0, isDown: false }): Iterable<number> {
     const ids = this.#ids.get(key);
     if (typeof ids === 'object') return ids.from(from);
@@ -112,38 +114,36 @@ export class RecordIndex<R> {
     return isThere ? [ids] : [];
   }
 
-  /** The number of ids with this key. */
   count(key: Key): number {
     const ids = this.#ids.get(key);
     if (ids === undefined) return 0;
     return typeof ids === 'object' ? ids.size : 1;
   }
 
-  /** The keys that pass `test`. */
   *keys(test: (key: Key, count: number) => boolean): Generator<Key, void, undefined> {
     for (const [key, ids] of this.#ids) {
       if (test(key, typeof ids === 'object' ? ids.size : 1)) yield key;
     }
   }
 
-  /** The ids of these keys, except for the first `skipped` of each key. */
+  /** Returns the ids of these keys, except for the first `skipped` of each key. */
   holders(keys: Iterable<Key>, skipped = 0): number[] {
     return Array.from(keys, (key) => [...this.ids(key)].slice(skipped)).flat();
   }
 
   /**
-   * Replaces the keys of a pending version by the keys of the next one. The keys of the published
-   * version stay until the next one is published.
+   * Replaces the keys of a pending version with the next one's. The published version's keys stay
+   * until the next one is published.
    */
   stage(id: number, published: Keys, pending: Keys, next: Keys): void {
     for (const key of without(pending, published)) this.#remove(id, key);
     for (const key of without(next, published)) this.#add(id, key);
   }
 
-  /** Replaces the keys of the published version by the keys of the next one. */
+  /** Replaces the keys of the published version with the next one's. */
   publish(id: number, published: Keys, next: Keys): void {
     for (const key of without(published, next)) this.#remove(id, key);
-    // If the version was pending, its keys are there.
+    // Adds nothing if the version was pending.
     for (const key of without(next, published)) this.#add(id, key);
   }
 

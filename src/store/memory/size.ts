@@ -1,16 +1,16 @@
-/** V8 gives each character of a text two bytes if one of them needs these. */
+/** V8 stores a text with two bytes for each character if one of them needs these. */
 const wide = /[^\0-\xff]/;
 
-/** More than any record has that this program wrote. Far beyond it, no JSON can be written. */
+/** More than any record that this program wrote. Far beyond it, JSON cannot be written. */
 export const levelsMax = 64;
 
 /**
- * Estimates from its JSON how much memory a value takes, in bytes: at least as much as V8 needs, and
- * at most ten times as much. Returns `Infinity` for a value that is nested more than `levelsMax` deep.
+ * Estimates the memory of a value in bytes: at least as much as V8 needs, and at most ten times as
+ * much. Returns `Infinity` for a value nested more than `levelsMax` deep.
  */
 export function estimateSize(value: unknown, levels = levelsMax): number {
   if (typeof value === 'string') return 24 + value.length * (wide.test(value) ? 2 : 1);
-  // A small integer lies in the place of a pointer, if the other records have no fraction there.
+  // A small integer takes the place of a pointer, unless other records have fractions there.
   if (typeof value === 'number') return (value | 0) === value ? 8 : 20;
   if (!isObject(value)) return 0;
   if (levels === 0) return Infinity;
@@ -21,7 +21,7 @@ export function estimateSize(value: unknown, levels = levelsMax): number {
   }
   const names = Object.keys(value);
   for (const name of names) size += 8 + estimateSize(value[name], levels - 1);
-  // All records have the same names, but the objects in them may have their own.
+  // All records have the same names, but nested objects may have their own.
   return size + (levels === levelsMax ? dictionaryBytes(names.length) : sizeOfNames(names));
 }
 
@@ -31,7 +31,7 @@ const isObject = (value: unknown): value is { readonly [name: string]: unknown }
 /** V8 makes an object with more than 128 names a dictionary. */
 const dictionaryBytes = (names: number): number => (names > 128 ? 64 * names : 0);
 
-/** Each name has a text, and a place in a dictionary or a hidden class. */
+/** Each name has a text, and an entry in a dictionary or a hidden class. */
 function sizeOfNames(names: readonly string[]): number {
   let size = 96 + 8 * arrayLength(names);
   for (const name of names) size += 96 + estimateSize(name);
@@ -39,8 +39,8 @@ function sizeOfNames(names: readonly string[]): number {
 }
 
 /**
- * V8 keeps small whole numbers, which come first and ascend, as places of an array that has half as
- * many more. `{"1000":1}` takes 12 KB.
+ * V8 stores small whole numbers, which come first and ascend, in an array with half as much again
+ * in reserve. `{"1000":1}` takes 12 KB.
  */
 function arrayLength(names: readonly string[]): number {
   let length = 0;

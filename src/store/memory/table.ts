@@ -17,22 +17,21 @@ import { Blocks } from './blocks.ts';
 import { hasKey, RecordIndex, type KeyOf } from './record-index.ts';
 import { levelsMax, estimateSize } from './size.ts';
 
-/** A table, whatever the type of its records is: without private members, all fit this type. */
+/** A table with records of any type. */
 export type AnyTable = Readonly<Pick<Table<StoredRecord>, keyof Table<StoredRecord>>>;
 
-/** A change of one record that a transaction makes. */
 export interface TableChange extends RecordChange {
   readonly collection: AnyTable;
-  /** The id that the next new record would have had. */
+  /** The next id before the change. */
   readonly nextId: number;
 }
 
-/** Why a table does not take a record, as the end of a sentence. */
+/** The reason why a table does not accept a record, as the end of a sentence. */
 export interface Misfit {
   readonly problem: string;
   /**
-   * The record, and what is wrong with it: others may lack the same. Present where the
-   * declaration may be wrong instead of the record.
+   * The record and its problem, to group records with the same problem. Present if the declaration
+   * may be wrong instead of the record.
    */
   readonly cause?: MisfitCause;
 }
@@ -41,19 +40,18 @@ export interface Misfit {
 interface Conflict {
   /** D2: a reference to no record; D3: a key that two records share in a unique index. */
   readonly label: 'D2' | 'D3';
-  /** The collection. */
   readonly name: string;
   /** The problem, with the number of records and the first ids. */
   readonly problem: string;
 }
 
 /**
- * One collection. In addition to the published records it has the pending ones: the changes of the
+ * One collection. In addition to the published records it has pending ones: the changes of the
  * batch that is being decided or appended. The indexes hold the keys of both.
  */
 export class Table<R extends StoredRecord> implements Collection<R> {
   readonly name: string;
-  /** True if it is a table of the server itself. */
+  /** True for a table of the server itself. */
   readonly isServers: boolean;
   /** The writes that a full store accepts in addition to removals. */
   readonly whenFull: TableDefinition<StoredRecord>['whenFull'];
@@ -62,19 +60,18 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   readonly #definition: TableDefinition<R>;
   readonly #unique: ReadonlyMap<string, RecordIndex<R>>;
   readonly #groups: ReadonlyMap<string, RecordIndex<R>>;
-  /** The ids that callers see, as texts; `undefined` if all are the numbers of records. */
+  /** Ids that differ from record numbers, as texts, if the collection has such ids. */
   readonly #keys: RecordIndex<R> | undefined;
-  /** All indexes. */
   readonly #indexes: readonly RecordIndex<R>[];
   readonly #blocks: Blocks<R>;
   readonly #followers = new Set<ChangeListener<R>>();
   /** The pending records by id; `undefined` if the batch removes the record. */
   readonly #pending = new Map<number, R | undefined>();
-  /** The id that the next new record gets, after the batch. */
+  /** The next id, including the batch. */
   #nextPendingId = 1;
   readonly #sum: { bytes: number };
 
-  /** `sum` counts the memory that the records and the indexes take, as the batch leaves them. */
+  /** `sum` counts the memory of the records and the indexes, including the batch. */
   constructor(definition: TableDefinition<R>, sum: { bytes: number }) {
     const { name, isServers = false, groups = {}, whenFull } = definition;
     const unique = definition.hasKeys
@@ -92,7 +89,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     this.#indexes = [...this.#unique.values(), ...this.#groups.values()];
   }
 
-  /** Adds another table of the same collection, without records. */
+  /** Adds an empty table of the same collection. */
   addTo(tables: Tables): void {
     tables.add(this.#definition);
   }
@@ -102,7 +99,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   }
 
   get(id: number): R | undefined {
-    // Most records that are written, or read from files, have a new id.
+    // Most records that are written or loaded have a new id.
     return id < this.nextId ? this.#blocks.get(id) : undefined;
   }
 
@@ -150,13 +147,13 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     return () => this.#followers.delete(listener);
   }
 
-  /** The record as the batch leaves it. */
+  /** Returns the record, including the batch's changes. */
   getPending(id: number): R | undefined {
     const pending = this.#pending.get(id);
     return pending !== undefined || this.#pending.has(id) ? pending : this.get(id);
   }
 
-  /** The records with this key in a group index, as the batch leaves them. */
+  /** Returns the records with this key in a group index, including the batch's changes. */
   referringPending(index: string, key: Key): Referring<R> {
     const group = this.#of(this.#groups, index);
     return {
@@ -170,14 +167,13 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     return this.#of(this.#groups, index).count(key);
   }
 
-  /** The next id that no record has as that which callers see: a given id moves no counter. */
+  /** The next number that no record has as its public id, since a given id moves no counter. */
   get freePendingId(): number {
     let id = this.nextPendingId;
     while (this.#keys !== undefined && this.withId(recordId(id), 'pending') !== undefined) id += 1;
     return id;
   }
 
-  /** The id that the next new record gets. */
   get nextPendingId(): number {
     return Math.max(this.#nextPendingId, this.nextId);
   }
@@ -196,15 +192,13 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     this.#nextPendingId = Math.max(this.#nextPendingId, id + 1);
   }
 
-  /** Takes back the last pending change of a record. */
+  /** Reverts the last pending change of a record. */
   undo(id: number, before: R | undefined, nextId: number): void {
     this.putPending(id, before);
     this.#nextPendingId = nextId;
   }
 
-  /**
-   * Publishes a pending change. A change that a later one of the batch replaced leaves no record.
-   */
+  /** Publishes a pending change, unless a later change of the batch has replaced it. */
   publishPending(id: number, record: R | undefined, sequence: number): void {
     if (this.getPending(id) === record) {
       this.#pending.delete(id);
@@ -213,7 +207,9 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     this.advance(sequence, id + 1);
   }
 
-  /** The unique index in which another record, published or pending, has the key of this one. */
+  /**
+   * Returns a unique index in which another record, published or pending, has this record's key.
+   */
   indexWithKeyOf(id: number, record: R): string | undefined {
     for (const [name, index] of this.#unique) {
       const key = index.keyOf(record);
@@ -226,8 +222,8 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   }
 
   /**
-   * Finds the values that contradict other records, at which loading does not look: keys that two
-   * records share in a unique index, and references to no record of `tables`. Nothing is pending.
+   * Finds values that contradict other records, which loading does not check: duplicate keys of
+   * unique indexes, and references to no record of `tables`. Nothing may be pending.
    */
   *conflicts(tables: ReadonlyMap<string, AnyTable>): Generator<Conflict, void, undefined> {
     for (const [field, index] of this.#unique) {
@@ -258,10 +254,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     yield { label, name: this.name, problem: `${count} a "${field}" ${which}: ${shown}` };
   }
 
-  /**
-   * Publishes a record that was read from a file or a log. Nothing is pending. Returns the
-   * problem if there is one.
-   */
+  /** Publishes a record from a file or a log, or returns its problem. Nothing may be pending. */
   load(stored: JsonObject): Misfit | undefined {
     if (!isStored(stored)) {
       return { problem: 'its id or revision is not a positive integer, or too large' };
@@ -281,17 +274,14 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     return undefined;
   }
 
-  /**
-   * Removes a record that a log removes. Nothing is pending. Returns the problem where
-   * there is no such record.
-   */
+  /** Removes a record that a log removes, or returns the problem. Nothing may be pending. */
   unload(id: number): Misfit | undefined {
     if (this.get(id) === undefined) return { problem: 'it removes a record that is not there' };
     this.#put(id, undefined);
     return undefined;
   }
 
-  /** Removes all records; their ids stay taken. Nothing is pending. */
+  /** Removes all records; their ids stay taken. Nothing may be pending. */
   clear(): void {
     for (const { id } of this.#blocks.view().flat()) this.#put(id, undefined);
   }
@@ -302,13 +292,12 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     if (nextId > this.nextId) this.nextId = nextId;
   }
 
-  /** Publishes what was never pending. */
+  /** Publishes a change that was never pending. */
   #put(id: number, record: R | undefined): void {
     this.#count(this.get(id), record);
     this.#publish(id, record);
   }
 
-  /** Counts a record in the place of another. */
   #count(before: R | undefined, record: R | undefined): void {
     this.#sum.bytes += estimateSize(record) - estimateSize(before);
   }
@@ -327,7 +316,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     return version === 'pending' ? this.getPending(id) : this.get(id);
   }
 
-  /** The records with this key, by ascending id or from an id on. */
+  /** Returns the records with this key, by ascending id or from an id on. */
   *#recordsWith(
     index: RecordIndex<R>,
     key: Key,
@@ -348,10 +337,9 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   }
 }
 
-/** A record as it is published, or as the batch leaves it. */
 type Version = 'published' | 'pending';
 
-/** The index of ids that are not numbers of records. No index of a field has its name. */
+/** The index of ids that differ from record numbers. No index of a field has this name. */
 const idIndex = 'id';
 
 function makeIndexes<R>(
@@ -362,12 +350,10 @@ function makeIndexes<R>(
   return new Map(entries.map(([index, keyOf]) => [index, new RecordIndex(keyOf, sum)]));
 }
 
-/** The tables of a store, by name. */
 export class Tables extends Map<string, AnyTable> {
-  /** The memory that they take, as the batch leaves them. */
+  /** The memory of all tables, including the batch. */
   bytes = 0;
 
-  /** Adds a table without records. */
   add<R extends StoredRecord>(definition: TableDefinition<R>): Table<R> {
     const table = new Table(definition, this);
     this.set(table.name, table);
@@ -375,19 +361,18 @@ export class Tables extends Map<string, AnyTable> {
   }
 }
 
-/** Finds the values that contradict other records, in all tables. */
 export function* conflictsIn(tables: ReadonlyMap<string, AnyTable>) {
   for (const table of tables.values()) yield* table.conflicts(tables);
 }
 
-/** Takes pending changes back, the last one first. */
+/** Reverts pending changes, last one first. */
 export function undo(changes: readonly TableChange[]): void {
   for (const { collection, id, before, nextId } of changes.toReversed()) {
     collection.undo(id, before, nextId);
   }
 }
 
-/** The table of this name. Adds one if the program does not know the collection. */
+/** Returns the table of this name. Adds one if the program does not know the collection. */
 export function findOrAddTable(
   tables: Tables,
   name: string,
@@ -397,12 +382,11 @@ export function findOrAddTable(
   return tables.get(name) ?? tables.add({ name, ...owner, parse: (record) => record });
 }
 
-/** True if a table is one of the server itself by its name, which decides if nothing else says so. */
+/** True for the names of the server's own tables, when nothing else tells them apart. */
 export function isServerTable(name: string): boolean {
   return ['users', 'sessions', 'api-keys', 'idempotency-keys'].includes(name);
 }
 
-/** The number of records of each collection. */
 export function countRecords(
   tables: ReadonlyMap<string, AnyTable>,
 ): { readonly name: string; readonly records: number }[] {
@@ -414,17 +398,12 @@ function isStored(record: JsonObject): record is JsonObject & StoredRecord {
   return isCount(id) && id > 0 && isCount(id + 1) && isCount(revision);
 }
 
-/**
- * Whether `value` is an integer from 0 to 2^52, so that numbers a little above it are
- * exact.
- */
+/** True for an integer from 0 to 2^52, so that slightly larger numbers are still exact. */
 export function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 2 ** 52;
 }
 
-/**
- * True if a collection may have this name. It becomes the name of a file, no matter who chose it.
- */
+/** True if a collection may have this name, which becomes the name of a file. */
 export function isCollectionName(name: string): boolean {
   return /^[\w-]{1,63}$/.test(name);
 }

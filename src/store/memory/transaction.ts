@@ -15,29 +15,28 @@ import {
 } from '../store.ts';
 import { isCount, Table, undo, type AnyTable, type TableChange, type Misfit } from './table.ts';
 
-/** A call of `write`. These are methods, so that it does not matter what type the result has. */
+/** A call of `write`. Declared as methods, so that the type of the result does not matter. */
 interface Call<T> {
   resolve(result: T): void;
   reject(error: unknown): void;
 }
 
 /**
- * One call of `write`. A run does its work on the published records and the changes of its batch
- * so far; its own changes join those of the batch at once. It may run several times before the call
- * is answered, and begins anew each time.
+ * One call of `write`. A run works on the published records and the batch's changes so far, and its
+ * own changes join the batch at once. It may run several times, from the beginning, before the call
+ * resolves.
  *
- * A refusal before anything was changed, such as a key that is taken, leaves the transaction
- * usable: its work may catch the error and go on. After an error in the middle of a change,
- * the transaction can only be undone, even if its work catches the error.
+ * A refusal before any change, such as a duplicate key, leaves the transaction usable: its work may
+ * catch the error and continue. After an error in the middle of a change, the transaction can only
+ * be undone, even if its work catches the error.
  */
 export class TableTransaction<T = unknown> implements Transaction {
-  /** In the order in which they were made. */
   changes: TableChange[] = [];
-  /** The changes as the log has them; `undefined` if the last run left none. */
+  /** The changes as the log has them; `undefined` without changes. */
   commit: string | undefined;
-  /** The sequence number of the commit, which becomes the revision of every record that it writes. */
+  /** The commit's sequence number, which becomes the revision of every record that it writes. */
   sequence = 0;
-  /** True while the work runs. Otherwise the transaction refuses to be used. */
+  /** True while the work runs. Otherwise the transaction cannot be used. */
   isOpen = false;
   readonly #work: (transaction: Transaction) => T;
   readonly #call: Call<T>;
@@ -73,7 +72,7 @@ export class TableTransaction<T = unknown> implements Transaction {
     this.isOpen = false;
   }
 
-  /** Answers the call with the outcome of the last run, which is published. */
+  /** Settles the call with the outcome of the last run, which has been published. */
   answer(): void {
     if (this.#failure !== undefined) return this.reject(this.#failure.error);
     for (const listener of this.#onCommit ?? []) listener();
@@ -84,7 +83,7 @@ export class TableTransaction<T = unknown> implements Transaction {
     this.#call.reject(error);
   }
 
-  /** True if a full store refuses it: it accepts removals, and what a collection allows then. */
+  /** True if a full store refuses it: it accepts removals, and writes that a collection permits. */
   get #grows(): boolean {
     let [removes, inserts, isOrdinary] = [false, false, false];
     for (const { record, before, collection } of this.changes) {
@@ -100,7 +99,7 @@ export class TableTransaction<T = unknown> implements Transaction {
   of<R extends StoredRecord>(collection: Collection<R>): Records<R> {
     invariant(collection instanceof Table, 'a collection that this store did not make');
     const known = this.#records.get(collection);
-    // Only the records of this table were kept for it.
+    // Only the records of this table were stored under it.
     if (known !== undefined) return known as Records<R>;
     const records = new TableRecords(this, collection);
     this.#records.set(collection, records);
@@ -160,7 +159,7 @@ export class TableTransaction<T = unknown> implements Transaction {
   }
 }
 
-/** Encodes changes as a JSON array, as the log has them. */
+/** Encodes changes as a JSON array for the log. */
 function encodeCommit(changes: readonly TableChange[]): string {
   const encoded = changes.map(
     ({ collection, id, record }) => `["${collection.name}",${JSON.stringify(record ?? id)}]`,
@@ -168,7 +167,6 @@ function encodeCommit(changes: readonly TableChange[]): string {
   return `[${encoded.join(',')}]`;
 }
 
-/** The records of a table in a transaction. */
 class TableRecords<R extends StoredRecord> implements Records<R> {
   readonly #transaction: TableTransaction;
   readonly #records: Table<R>;
@@ -226,9 +224,8 @@ class TableRecords<R extends StoredRecord> implements Records<R> {
 }
 
 /**
- * The record as it is stored: `id` and `revision` first, then the members that the caller
- * gave, in their order. The compiler does not see that this is the whole record again:
- * hence the overload.
+ * Returns the record as stored: `id` and `revision` first, then the caller's members in their
+ * order. The overload exists because the compiler does not see that this is the whole record.
  */
 function complete<R extends StoredRecord>(id: number, revision: number, record: Unstored<R>): R;
 function complete(id: number, revision: number, record: object): StoredRecord {
@@ -239,10 +236,7 @@ function complete(id: number, revision: number, record: object): StoredRecord {
   return stored;
 }
 
-/**
- * Publishes a change of the commit `sequence` that was read from a log. Returns the
- * change, or the problem with it.
- */
+/** Publishes a change of the commit `sequence` from a log. Returns it, or its problem. */
 export function applyChange(
   change: JsonValue,
   sequence: number,
@@ -266,7 +260,7 @@ export function applyChange(
   return misfit ?? { collection: table, id, record: table.get(id), before, sequence };
 }
 
-/** The changes of a group, each with the sequence number of its commit. */
+/** Yields the changes of a group with the sequence numbers of their commits. */
 export function* listChanges(group: ReadGroup): Generator<[change: JsonValue, sequence: number]> {
   for (const [at, commit] of group.commits.entries()) {
     for (const change of Array.isArray(commit) ? commit : [commit]) {

@@ -3,9 +3,9 @@ import { inManual } from '../../base/manual.ts';
 /**
  * The cases that a start may find: the table from which errors, the reference and tests follow.
  *
- * A snapshot ends with the commit `through` in its header, and a journal follows the commit
- * `after` in its manifest. So the journals hold everything that the snapshots do not, and
- * every commit has one place in that order. A start accepts these cases, and refuses others:
+ * A snapshot ends with the commit `through` in its header, and a journal follows the commit `after`
+ * in its manifest. So the journals hold everything that the snapshots do not, and every commit has
+ * one place in that order. A start accepts these cases, and refuses others:
  *
  *   N1   no journal and no snapshot: a new store with a new epoch
  *   S6   snapshots that end with different commits: each is replayed from its own end
@@ -13,8 +13,8 @@ import { inManual } from '../../base/manual.ts';
  *        show that it was several: a write that was cut short; it is left out and reported
  *   J3   a journal that holds a part of its first line and nothing else: it was cut short while
  *        it was made, and is ignored
- *   J6   several journals, of which older ones are still needed: each is replayed up to where
- *        the next one begins; what follows there was never answered
+ *   J6   several journals, if older ones are still needed: each is replayed up to where the
+ *        next one begins; later lines were never acknowledged
  *   J8   journals that all snapshots have passed: ignored, and removed after the start
  *   L1   temporary files: ignored, and removed during the start
  *   L2   files that the store never makes: left alone
@@ -28,7 +28,7 @@ export interface Refusal {
   readonly found: string;
   /** The remedy, with the commands for the directory `data`. */
   readonly remedy: (data: string) => string;
-  /** True if `cairn repair` accepts what was found, and so loses nothing. */
+  /** True if `cairn repair` accepts the finding, and so loses nothing. */
   readonly isAccepted?: true;
 }
 
@@ -45,7 +45,6 @@ const update = (data: string) =>
   'start the newer version of Cairn that wrote it, or restore a backup from before by ' +
   `"cairn restore BACKUP --data ${data}-new", and serve ${data}-new`;
 
-/** The labels of those cases. */
 // prettier-ignore
 export type RefusalLabel =
   'D1' | 'D2' | 'D3' | 'N2' | 'S1' | 'S2' | 'S3' | 'S4' | 'S5' | 'J2' | 'J7';

@@ -5,7 +5,7 @@ import type { MisfitCause } from '../store.ts';
 import type { Refusal, RefusalLabel } from './cases.ts';
 
 /**
- * The files are damaged or were changed, and an operator has to decide. Names file and
+ * The files are damaged or were changed, and an operator has to decide. The message names file and
  * byte.
  */
 export class StoreDamageError extends FatalError {
@@ -13,9 +13,8 @@ export class StoreDamageError extends FatalError {
   readonly label: RefusalLabel;
   readonly file: string;
   readonly offset: number;
-  /** Where the damage is, what was found, and the label. */
+  /** The place of the damage, the finding and the label. */
   readonly problem: string;
-  /** The remedy for the operator. */
   readonly remedy: string;
   readonly misfit: MisfitCause | undefined;
   /** True if a repair loses something. */
@@ -37,7 +36,7 @@ export class StoreDamageError extends FatalError {
   }
 }
 
-/** Returns the errors for damage, with what to do. Only damage loads the table of the cases. */
+/** Returns errors with remedies. Only damage loads the table of the cases. */
 export async function errorsFor(
   { directory }: Files,
   found: readonly Damage[],
@@ -46,7 +45,7 @@ export async function errorsFor(
   return found.map((each) => new StoreDamageError(directory, each, refusals[each.label]));
 }
 
-/** Writes a path so that it can be pasted into a shell. */
+/** Quotes a path for a shell. */
 function shellWord(path: string): string {
   return /^[\w@%+=:,./\\-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
 }

@@ -6,13 +6,9 @@ import { Tables, type AnyTable } from '../memory/table.ts';
 import { errorsFor, type StoreDamageError } from './damage-error.ts';
 import { recover, type Recovered } from './recover.ts';
 
-/**
- * How often a running store is read, where its checkpoints remove files before they are
- * read.
- */
+/** The most attempts to read a running store while its checkpoints remove files. */
 const attemptsMax = 5;
 
-/** A store as it was read. */
 export interface ReadStore extends Pick<
   Recovered,
   'epoch' | 'sequence' | 'closed' | 'badLastLine'
@@ -22,9 +18,8 @@ export interface ReadStore extends Pick<
 }
 
 /**
- * Reads a store as a start does, but everything that can be read, and writes nothing.
- * Reads it again if a checkpoint of a running server has removed files before they
- * were read.
+ * Reads as much of a store as possible, and writes nothing. Reads again if a running server's
+ * checkpoint has removed files before they were read.
  * @throws StoreDamageError if the store cannot be read at all
  */
 export async function readStore(files: Files, makeTables: () => Tables): Promise<ReadStore> {
@@ -45,8 +40,8 @@ export async function readStore(files: Files, makeTables: () => Tables): Promise
 }
 
 /**
- * Reads a store, all collections as they are stored, and writes nothing. A server may go on
- * writing to it: what is read is the state after one of its commits.
+ * Reads all collections as stored, and writes nothing. A server may go on writing: the result is
+ * the state after one of its commits.
  * @throws CairnError `not_found` if there is no store; StoreDamageError
  */
 export async function readUndamaged(files: Files): Promise<ReadStore & { readonly epoch: string }> {

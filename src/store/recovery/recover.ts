@@ -19,7 +19,7 @@ import { errorsFor } from './damage-error.ts';
 import { FoundDamage, type Report } from '../format/damage.ts';
 import { readSnapshot, snapshotName, findSnapshots, type Header } from '../format/snapshot.ts';
 
-/** The content of a directory at a start, except for the records, which are in the tables. */
+/** The content of a directory at a start, without the records, which are in the tables. */
 export interface Recovered {
   /** `undefined` if there is no store yet. */
   readonly epoch: string | undefined;
@@ -27,36 +27,35 @@ export interface Recovered {
   readonly sequence: number;
   /** True if the last stop was clean, or there was no start before. */
   readonly closed: boolean;
-  /** The number of commits that were replayed. */
+  /** The number of replayed commits. */
   readonly replayed: number;
   readonly snapshots: ReadonlyMap<string, Snapshot>;
   /** The last commit that every snapshot holds. */
   readonly through: number;
-  /** The last groups of the journals with commits that some snapshot lacks, ascending. */
+  /** The last groups of the journals that some snapshot needs, ascending. */
   readonly needed: readonly LastGroup[];
   /** The names of the other journals. */
   readonly passed: readonly string[];
-  /** The number of the newest journal; 0 if there is none. */
+  /** The number of the newest journal; 0 without one. */
   readonly number: number;
-  /** Where the last line of the newest journal begins, if it is taken for a write that was cut short. */
+  /** The last line of the newest journal, if it seems to be a write that was cut short. */
   readonly badLastLine: { readonly file: string; readonly offset: number } | undefined;
   /** Temporary files of a process that was killed. */
   readonly temporary: readonly string[];
 }
 
-/** The last group of a journal, which has this name. */
 export interface LastGroup extends Line {
   readonly name: string;
 }
 
-/** Earlier editions also made journals in this way, and kept a file in reserve. */
+/** Earlier editions also created journals in this way, and kept a file in reserve. */
 const temporaryPattern =
   /^(journal-\d+\.(jsonl|torn)(\.\w+)?|[\w%-]+\.json\.[\da-f]+|reserve)\.tmp$|^reserve$/;
 
-/** While it is there, an import by an earlier edition has not ended, and must not count. */
+/** Exists until an import by an earlier edition has ended, and must not count. */
 const formerImport = 'import';
 
-/** While it is there, a copy to this directory has not ended, and must not be served. */
+/** Exists until a copy to this directory is complete, and must not be served. */
 export const unfinishedName = 'unfinished';
 
 const raise: Report = (damage) => {
@@ -64,11 +63,10 @@ const raise: Report = (damage) => {
 };
 
 /**
- * Reads the snapshots into `tables`, to which it adds collections that the program does not
- * know, and replays the journals. Judges by the table in `cases.ts`. Writes nothing.
- * @param report takes all damage, while everything is read that can be read
- * @throws StoreDamageError for the first damage if there is no `report`, and for a format of
- * a newer version
+ * Reads the snapshots into `tables`, adding collections that the program does not know, and replays
+ * the journals. Judges by the table in `cases.ts`. Writes nothing.
+ * @param report receives all damage, while everything readable is read
+ * @throws StoreDamageError for the first damage without `report`, and for a newer format
  */
 export async function recover(files: Files, tables: Tables, report = raise): Promise<Recovered> {
   try {
@@ -129,7 +127,7 @@ async function openJournals(files: Files, numbers: readonly number[]): Promise<J
   return journals;
 }
 
-/** Reports files that say that what is there must not be used. */
+/** Reports marker files: the data must not be used. */
 function checkMarks(names: readonly string[], report: Report): void {
   if (names.includes(formerImport)) {
     report({ label: 'J2', file: formerImport, detail: 'start the previous version once' });
@@ -143,8 +141,7 @@ function checkMarks(names: readonly string[], report: Report): void {
 
 /**
  * Adds the collections that a journal lists, and reports any of another owner. Returns false, and
- * reports it, if the journal is one of another store, whose files somebody has mixed with those of
- * this one.
+ * reports it, if the journal belongs to another store whose files were mixed with these.
  */
 function belongs(
   { name, manifest }: JournalReader,
@@ -165,7 +162,7 @@ function belongs(
   return isOwn;
 }
 
-/** Returns the last commit that every snapshot holds. The newest journal is all that there may be. */
+/** Returns the last commit that every snapshot holds. The newest journal may be all there is. */
 function firstEnd(snapshots: ReadonlyMap<string, Snapshot>, newest?: Manifest): number {
   const ends = Array.from(snapshots.values(), ({ through }) => through);
   if (newest !== undefined) ends.push(newest.after);
@@ -187,7 +184,7 @@ export async function holdsStore(
   return journalNumbers(names).length > 0 || findSnapshots(names, tables).length > 0;
 }
 
-/** Compares the snapshot of a collection with what the newest journal says of it. */
+/** Compares a collection's snapshot with the newest journal. */
 function checkSnapshot(
   { file, isThere }: { readonly file: string; readonly isThere: boolean },
   found: (Header & Snapshot) | undefined,
@@ -209,7 +206,7 @@ function checkSnapshot(
   return { through, size };
 }
 
-/** Reads a snapshot, or what can be read of it; `undefined` if its header is damaged. */
+/** Reads as much of a snapshot as possible; `undefined` if its header is damaged. */
 async function readAny(
   files: Files,
   table: AnyTable,
@@ -223,8 +220,8 @@ async function readAny(
 }
 
 /**
- * Replays the commits that the snapshots do not hold. If the reading goes on after damage, it goes
- * on with what is intact: of the journals, what comes before the first line that does not fit.
+ * Replays the commits that the snapshots do not hold. If reading continues after damage, it uses
+ * each journal up to the first line that does not fit.
  */
 async function replay(
   journals: readonly JournalReader[],
@@ -283,7 +280,7 @@ function follows(
   return isFirst;
 }
 
-/** Returns false, and reports it, if a line of a journal does not fit, unless a crash can have left it. */
+/** Returns false, and reports it, if a line does not fit and a crash cannot have left it. */
 function endsWhole({ name, badLine }: JournalReader, later: number, report: Report): boolean {
   if (badLine === undefined || (badLine.isTorn && later === 0)) return true;
   const { offset, detail = 'it does not fit', following } = badLine;
@@ -295,7 +292,7 @@ function endsWhole({ name, badLine }: JournalReader, later: number, report: Repo
 const counted = (count: number, what: string): string =>
   `${count} ${what}${count === 1 ? '' : 's'}`;
 
-/** Applies the changes that the snapshots do not hold. Yields what is wrong with them. */
+/** Applies the changes that the snapshots do not hold. Yields problems with them. */
 function* replayGroup(
   group: ReadGroup,
   tables: ReadonlyMap<string, AnyTable>,

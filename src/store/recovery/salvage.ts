@@ -22,9 +22,9 @@ interface Entry {
 }
 
 /**
- * Reads what can be read of a snapshot that is damaged, was edited, or has records that do not
- * fit. Only where its digest fits is a record held against the declaration: else a damaged one
- * would look like a mistake in that. Returns its header.
+ * Reads as much as possible of a snapshot that is damaged, was edited, or has records that do not
+ * fit. Returns its header. Records are compared with the declaration only if the digest is right:
+ * otherwise damage would look like a mistake in the declaration.
  */
 export async function salvageSnapshot(
   files: Files,
@@ -46,7 +46,7 @@ export async function salvageSnapshot(
   const header = parseHeader(head, table.name);
   if (header === undefined) lose(0, { problem: 'it is not a header' });
   for (const { offset, record } of entries) {
-    // A record that was added by hand needs no revision of its own.
+    // A record added by hand needs no revision.
     const stored = record && { id: 0, revision: header?.through ?? 0, ...record };
     const misfit =
       stored === undefined ? { problem: 'it is not a record' } : loadOnce(stored, table);
@@ -57,7 +57,7 @@ export async function salvageSnapshot(
   return header;
 }
 
-/** Loads a record, unless another one has its id. Returns the problem, if there is one. */
+/** Loads a record, unless another one has its id. Returns the problem, if any. */
 function loadOnce(stored: JsonObject, table: AnyTable): Misfit | undefined {
   const { id } = stored;
   const isTaken = isCount(id) && table.get(id) !== undefined;
@@ -66,8 +66,8 @@ function loadOnce(stored: JsonObject, table: AnyTable): Misfit | undefined {
 }
 
 /**
- * Reads the members before the records, and the records: line by line or, if that
- * fails, as JSON in any layout, such as an editor or another tool leaves.
+ * Reads the header and the records: line by line or, if that fails, as JSON in any layout, as an
+ * editor or another tool leaves it.
  */
 async function readEntries(
   files: Files,
@@ -83,7 +83,7 @@ async function readEntries(
     if (offset === 0) refuseNewer(name, bytes, snapshotFormat);
     if (!isUtf8(bytes)) lose(offset, { problem: 'it has bytes that are not UTF-8' });
     const line = bytes.toString().trim();
-    // What follows the last line changes this again.
+    // Further lines change this again.
     isIntact = bytes.toString() === encodeFooter(entries.length, hash.copy().digest('hex'));
     hash.update(bytes);
     if (offset === 0 && line.endsWith('[')) head = parseObject(`${line}]}`);
