@@ -1,13 +1,13 @@
 /** Published clients, where npm has them: those for json-server through the dialect, and the reference's providers. */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
-import { defineCollection } from '../../src/collections/define.ts';
+import { declareCollection } from '../../src/collections/define.ts';
 import { bring } from '../../test/support/handbook.ts';
 import { createApp } from '../../test/support/inside.ts';
 
 /** Cairn as `cairn db.json` serves a file. */
 async function openLoose(t: TestContext): Promise<string> {
-  const collections = ['posts', 'comments'].map((name) => defineCollection({ name, fields: {}, additional: true }));
+  const collections = ['posts', 'comments'].map((name) => declareCollection({ name, fields: {}, additional: true }));
   const only = { auth: 'none', users: false, items: false } as const;
   const app = await createApp({ ...only, dialect: 'json-server', collections });
   t.after(app.close);

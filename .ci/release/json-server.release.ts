@@ -9,7 +9,7 @@ import type { Server } from 'node:http';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
-import { defineCollection } from '../../src/collections/define.ts';
+import { declareCollection } from '../../src/collections/define.ts';
 import { cairn, temporaryDirectory } from '../../test/support/cli/spawn.ts';
 import { projects } from './projects.ts';
 import { bring, type Load } from '../../test/support/handbook.ts';
@@ -124,7 +124,7 @@ async function serveNow(load: Load, file: File = data): Promise<Server> {
 const isId = (name: string): boolean => /^id$|Id$/.test(name);
 
 async function serveCairn(t: TestContext): Promise<number> {
-  const collections = Object.keys(data).map((name) => defineCollection({ name, fields: {}, additional: true }));
+  const collections = Object.keys(data).map((name) => declareCollection({ name, fields: {}, additional: true }));
   const only = { auth: 'none', users: false, items: false } as const;
   const app = await createApp({ ...only, dialect: 'json-server', collections });
   t.after(app.close);

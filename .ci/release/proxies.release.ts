@@ -11,7 +11,7 @@ import { text } from 'node:stream/consumers';
 import { test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { limits } from '../../src/base/limits.ts';
-import { createLog } from '../../src/log/log.ts';
+import { createLineLog } from '../../src/log/log.ts';
 import { makeCertificate } from '../../test/support/http/raw.ts';
 import { handbook } from '../../test/support/source.ts';
 import { createApp, type App } from '../../test/support/inside.ts';
@@ -70,7 +70,7 @@ async function startProxied(
   const directory = mkdtempSync(join(tmpdir(), 'cairn-proxy-'));
   const logged: string[] = [];
   const sink = { write: (bytes: Uint8Array, done: () => void) => (logged.push(String(bytes)), done()) };
-  const log = createLog({ level: 'info', sink });
+  const log = createLineLog({ level: 'info', sink });
   const notes = { name: 'notes', fields: { content: { kind: 'json', bytesMax: limits.recordBytesMax } } } as const;
   const own = { basePath: '/api', trustedProxies: ['127.0.0.1'], collections: [notes] };
   const options = { ...own, administrator, scryptCost: 1, log, ...(data !== undefined && { directory: data }) };

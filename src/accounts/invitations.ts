@@ -7,7 +7,12 @@ import { CairnError } from '../base/errors.ts';
 import { callerKey } from '../base/network.ts';
 import { found } from '../collections/resource.ts';
 import { validationFailed } from '../schema/validate.ts';
-import { published, type Collection, type Reader, type Transaction } from '../store/store.ts';
+import {
+  published,
+  type Collection,
+  type ReadTransaction,
+  type Transaction,
+} from '../store/store.ts';
 import type { AccountParts } from './parts.ts';
 import { checkPrincipal } from './principal.ts';
 import type { SessionRecord, UserRecord } from './records.ts';
@@ -98,7 +103,7 @@ export class Invitations {
   }
 
   /** @throws CairnError `invalid_credentials` */
-  #invited(reader: Reader, token: string): UserRecord {
+  #invited(reader: ReadTransaction, token: string): UserRecord {
     const { users, sessions, clock } = this.#parts;
     const session = reader.of(sessions).find('lookup', secretHash(token));
     const isGood = session?.tokenHash === invitationMark && isLive(session, clock.now());

@@ -3,7 +3,7 @@ import type { KeyRing } from '../auth/keys.ts';
 import type { Passwords } from '../auth/passwords.ts';
 import type { Throttle } from '../auth/throttle.ts';
 import type { Clock, Random } from '../base/system.ts';
-import type { ReferenceRules, Target } from '../collections/registry.ts';
+import type { ReferenceRules, ReferenceTarget } from '../collections/registry.ts';
 import type { Writes } from '../collections/writes.ts';
 import type { Store } from '../store/store.ts';
 import type { Audit } from './events.ts';
@@ -22,7 +22,7 @@ export interface AccountParts extends AccountRecords {
   /** The rules of references. If absent, nothing refers to users. */
   readonly references?: ReferenceRules | undefined;
   /** Users, as the target of references. */
-  readonly asTarget: Target;
+  readonly asTarget: ReferenceTarget;
   /** The roles of users in addition to `admin` and `member`. */
   readonly roles: readonly Role[];
   /** The minimum length of a new password, in characters. */

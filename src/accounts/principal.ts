@@ -2,7 +2,7 @@ import type { Principal } from '../auth/access.ts';
 import { lastSignOut } from '../auth/tokens.ts';
 import { CairnError } from '../base/errors.ts';
 import type { Clock } from '../base/system.ts';
-import type { Reader } from '../store/store.ts';
+import type { ReadTransaction } from '../store/store.ts';
 import type { AccountRecords } from './records.ts';
 
 /**
@@ -12,7 +12,7 @@ import type { AccountRecords } from './records.ts';
  * @throws CairnError `actor_changed`
  */
 export function checkPrincipal(
-  reader: Reader,
+  reader: ReadTransaction,
   principal: Principal,
   { users, sessions, clock }: AccountRecords & { readonly clock: Clock },
 ): void {

@@ -1,6 +1,6 @@
 import type { Role } from '../auth/access.ts';
 import { storedRecordParser } from '../schema/stored.ts';
-import { emailKey, idField, type Input, type Shape } from '../schema/field.ts';
+import { emailKey, idField, type CompleteInput, type Shape } from '../schema/field.ts';
 import type { Collection, Store, StoredRecord } from '../store/store.ts';
 import { userFields } from './user-fields.ts';
 
@@ -65,7 +65,7 @@ const storedSessionFields = {
  * A session, of a browser with a cookie or a program with a family of refresh tokens. Only hashes
  * of secrets are stored.
  */
-export type SessionRecord = StoredRecord & Input<typeof storedSessionFields>;
+export type SessionRecord = StoredRecord & CompleteInput<typeof storedSessionFields>;
 export type SessionKind = SessionRecord['kind'];
 
 /** The fields of an API key that its user can see. */
@@ -82,7 +82,7 @@ export const apiKeyFields = {
 const storedApiKeyFields = { ...apiKeyFields, hash: { kind: 'text' } } as const satisfies Shape;
 
 /** An API key. Only its hash is stored. */
-export type ApiKeyRecord = StoredRecord & Input<typeof storedApiKeyFields>;
+export type ApiKeyRecord = StoredRecord & CompleteInput<typeof storedApiKeyFields>;
 
 export interface AccountRecords {
   readonly users: Collection<UserRecord>;
@@ -119,7 +119,7 @@ export function accountRecords(store: Pick<Store, 'collection'>): AccountRecords
   };
 }
 
-function isSound(session: Input<typeof storedSessionFields>): boolean {
+function isSound(session: CompleteInput<typeof storedSessionFields>): boolean {
   const { kind, userId, tokenHash, createdAt, lastSeenAt } = session;
   const isWhole = [userId, createdAt, lastSeenAt].every((value) => Number.isSafeInteger(value));
   const isDated = [createdAt, lastSeenAt].every((time) => time >= 0 && time <= lastTime);

@@ -7,7 +7,7 @@ import { callerKey } from '../base/network.ts';
 import { numberIn } from '../base/record-id.ts';
 import { found, type Target } from '../collections/resource.ts';
 import { creation, validateBody, validationFailed, type Draft } from '../schema/validate.ts';
-import { emailKey, type Input } from '../schema/field.ts';
+import { emailKey, type CompleteInput } from '../schema/field.ts';
 import { looksSame } from '../schema/record.ts';
 import { published, type Collection, type Transaction } from '../store/store.ts';
 import type { Audit } from './events.ts';
@@ -27,10 +27,10 @@ import {
 } from './user-fields.ts';
 
 /** A validated new user, made by `acceptNew`. */
-export type NewUser = Input<NewUserFields>;
+export type NewUser = CompleteInput<NewUserFields>;
 
 /** A change of a user, validated against the stored one. */
-export type UserDraft = Draft<Input<UserChangeFields>>;
+export type UserDraft = Draft<CompleteInput<UserChangeFields>>;
 
 /** The results of slow work done before the transaction of a write. */
 export interface Prepared {
@@ -39,7 +39,10 @@ export interface Prepared {
   /** The hash of the current password, once the caller has proven it. */
   readonly provenHash?: string | undefined;
   /** The user after the change, if the stored one still has this revision. */
-  readonly proposal?: { readonly revision: number; readonly values: Input<UserChangeFields> };
+  readonly proposal?: {
+    readonly revision: number;
+    readonly values: CompleteInput<UserChangeFields>;
+  };
   /** The caller's address, for the log. */
   readonly address?: string;
 }

@@ -9,7 +9,7 @@ import {
   type BodyRules,
   type Draft,
 } from '../schema/validate.ts';
-import type { Input, Shape } from '../schema/field.ts';
+import type { CompleteInput, Shape } from '../schema/field.ts';
 
 /** The body of a route, which validates to a `T`. */
 export interface Body<T> {
@@ -34,7 +34,7 @@ const json = ['application/json'];
 export const patchTypes: readonly string[] = ['application/merge-patch+json', 'application/json'];
 
 /** Returns a body that creates a record, or has the parameters of an action. */
-export function newRecord<S extends Shape>(rules: BodyRules<S>): Body<Input<S>> {
+export function newRecord<S extends Shape>(rules: BodyRules<S>): Body<CompleteInput<S>> {
   return {
     mediaTypes: json,
     shapes: [rules.shape],
@@ -54,11 +54,11 @@ export function bodiesFor<N extends Shape, C extends Shape>(
   newRules: BodyRules<N>,
   changeRules: BodyRules<C>,
 ): {
-  readonly create: Body<Input<N>>;
-  readonly replace: Body<Draft<Input<C>>>;
-  readonly patch: Body<Draft<Input<C>>>;
+  readonly create: Body<CompleteInput<N>>;
+  readonly replace: Body<Draft<CompleteInput<C>>>;
+  readonly patch: Body<Draft<CompleteInput<C>>>;
 } {
-  const change = (kind: 'replace' | 'patch'): Body<Draft<Input<C>>> => ({
+  const change = (kind: 'replace' | 'patch'): Body<Draft<CompleteInput<C>>> => ({
     mediaTypes: kind === 'patch' ? patchTypes : json,
     shapes: [changeRules.shape],
     validate: (sent, principal) => draft(kind, changeRules, sent, principal),

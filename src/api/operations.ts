@@ -2,7 +2,7 @@ import type { Principal } from '../auth/access.ts';
 import { recordId, type RecordId } from '../base/record-id.ts';
 import type { StartedSession } from '../accounts/sessions.ts';
 import type { Prepared } from '../accounts/users.ts';
-import { readable, makeReader, type Purpose, type Reader } from '../collections/reader.ts';
+import { readIfAllowed, makeReader, type Purpose, type Reader } from '../collections/reader.ts';
 import type { Target } from '../collections/resource.ts';
 import type { Collection, Store, StoredRecord, Transaction } from '../store/store.ts';
 import { authorizeRoute } from './authenticate.ts';
@@ -77,6 +77,6 @@ export class Operations<N = unknown, C = unknown> {
   read(principal: Principal, id: RecordId, tx?: Transaction): StoredRecord | undefined {
     if (tx === undefined) return this.reader(principal, 'read').withId(id);
     const { access } = this.collection;
-    return readable(tx, { records: this.resource.records, access }, principal, id);
+    return readIfAllowed(tx, { records: this.resource.records, access }, principal, id);
   }
 }

@@ -17,14 +17,14 @@ import { Tables } from '../store/memory/table.ts';
 import { openStore } from '../store/open-store.ts';
 import type { Store } from '../store/store.ts';
 import type { Writer } from '../store/writer.ts';
-import { Keys } from './key-file.ts';
+import { SigningKeys } from './key-file.ts';
 import type { CompleteOptions } from './options.ts';
 import type { Context } from '../api/context.ts';
 import type { SharedPlace } from '../api/shared-place.ts';
 
 /** The store with every collection registered, and the services on top of it. */
 export interface Data extends Omit<Context, 'tokens' | 'listPool'> {
-  readonly keys: Keys;
+  readonly keys: SigningKeys;
   readonly store: Writer;
   readonly passwords: Passwords;
 }
@@ -60,7 +60,7 @@ export function openData(
     },
     onNotice: (notice, level = 'warn') => log.message(level, `The store says: ${notice}`),
   });
-  const keys = new Keys({ files, secret: options.secret, clock, random, place, audit });
+  const keys = new SigningKeys({ files, secret: options.secret, clock, random, place, audit });
   const passwords = new Passwords({ random, ...settings });
   const idempotencyKeys = new IdempotencyKeys({ store, clock });
   const hasUsers = options.users !== false;

@@ -32,7 +32,7 @@ interface KeyOptions {
   readonly audit: Audit;
 }
 
-export class Keys {
+export class SigningKeys {
   /** Receives each ring before anything else runs. */
   onRing: (ring: KeyRing) => void = () => undefined;
   readonly #options: KeyOptions;

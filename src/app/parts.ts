@@ -115,7 +115,7 @@ interface FeatureModule {
   makeKey?(data: Pick<Context, 'accounts'>, userId: number, name: string): Promise<string>;
 }
 
-export const options: Options = {
+export const optionalParts: Options = {
   cluster: () => import('../options/cluster/node.ts'),
   cors: () => import('../options/cors/cors.ts'),
   dialect: () => import('../options/dialect/json-server.ts'),
@@ -162,7 +162,7 @@ export async function loadParts(chosen: CompleteOptions): Promise<Parts> {
   const allowed = parseOrigins(corsOrigins);
   const local =
     auth === 'none'
-      ? (await loadOption(options.local, '--auth none')).createLocal({
+      ? (await loadOption(optionalParts.local, '--auth none')).createLocal({
           allowed,
           share,
           hosts: shareHosts,
@@ -174,23 +174,27 @@ export async function loadParts(chosen: CompleteOptions): Promise<Parts> {
     local,
     // Without authentication, there are no keys.
     features: await loadFeatures({ ...chosen, keys: settings.auth === 'required' }),
-    dialect: dialect && (await loadOption(options.dialect, '--dialect')),
+    dialect: dialect && (await loadOption(optionalParts.dialect, '--dialect')),
     place:
       chosen.place ??
       (cluster &&
-        (await loadOption(options.cluster, '--cluster')).joinCluster(cluster, chosen, 'serve')),
+        (await loadOption(optionalParts.cluster, '--cluster')).joinCluster(
+          cluster,
+          chosen,
+          'serve',
+        )),
     cors:
       corsOrigins.length === 0 && !share
         ? undefined
-        : (await loadOption(options.cors, '--cors-origin')).createCors(origins, {
+        : (await loadOption(optionalParts.cors, '--cors-origin')).createCors(origins, {
             isOpen: dialect !== undefined,
           }),
     proxies:
       trustedProxies.length === 0
         ? undefined
-        : (await loadOption(options.proxies, '--trust-proxy')).createProxies(trustedProxies),
+        : (await loadOption(optionalParts.proxies, '--trust-proxy')).createProxies(trustedProxies),
     singles: collections.some(({ isSingle }) => isSingle)
-      ? await loadOption(options.singles, '"single": true')
+      ? await loadOption(optionalParts.singles, '"single": true')
       : undefined,
   };
 }
@@ -215,7 +219,7 @@ export async function loadReferences(
     fields.some((field) => referenceIn(field) !== undefined) ||
     collections.some(({ ownerRemoved }) => ownerRemoved !== undefined);
   if (!refers) return undefined;
-  return (await loadOption(options.references, 'a field that refers to records')).references;
+  return (await loadOption(optionalParts.references, 'a field that refers to records')).references;
 }
 
 /** @throws OptionError if the part was removed */

@@ -30,7 +30,7 @@ export class KeyRingError extends FatalError {
 }
 
 /** A secret, with the id (11 characters of base64url) and the functions derived from it. */
-export interface Key extends JwsKey {
+export interface SigningKey extends JwsKey {
   /** A `KeyObject`, so that printing it does not reveal the secret. */
   readonly secret: KeyObject;
   /** HMAC-SHA-256 with a separate key, which derives only the successors of refresh tokens. */
@@ -43,7 +43,7 @@ export interface Key extends JwsKey {
 
 /** The first key signs; the others only verify. */
 export interface KeyRing {
-  readonly keys: readonly [Key, ...Key[]];
+  readonly keys: readonly [SigningKey, ...SigningKey[]];
 }
 
 /**
@@ -59,7 +59,7 @@ export function newKeyRing(random: Random, now: number): KeyRing {
 }
 
 /** Returns when the key stops verifying, in milliseconds since the epoch. */
-export function verifiesUntil({ retiredAt = Infinity }: Key): number {
+export function verifiesUntil({ retiredAt = Infinity }: SigningKey): number {
   return retiredAt + limits.accessTokenLifetimeSecondsMax * 1000;
 }
 
@@ -83,7 +83,7 @@ export function parseKeyRing(content: Buffer): KeyRing {
     throw unreadable(`it is not of the format "${format}"`);
   const [signing, ...others] = entries.map(parseKey);
   if (signing === undefined) throw unreadable('it has no keys');
-  const keys: [Key, ...Key[]] = [signing, ...others];
+  const keys: [SigningKey, ...SigningKey[]] = [signing, ...others];
   if (keys.some(({ retiredAt }, index) => (retiredAt === undefined) !== (index === 0))) {
     throw unreadable('the first key, and no other, must not have retired');
   }
@@ -98,7 +98,7 @@ function unreadable(problem: string): KeyRingError {
   return new KeyRingError(`Cannot read the key ring: ${problem}`);
 }
 
-function parseKey(entry: JsonValue, index: number): Key {
+function parseKey(entry: JsonValue, index: number): SigningKey {
   const { secret, createdAt, retiredAt, ...others } = isJsonObject(entry) ? entry : {};
   const bytes = Buffer.from(typeof secret === 'string' ? secret : '', 'base64url');
   const [created, retired] = [parseTime(createdAt), parseTime(retiredAt)];
@@ -109,7 +109,7 @@ function parseKey(entry: JsonValue, index: number): Key {
   return makeKey(bytes, created, retired);
 }
 
-function makeKey(secret: Buffer, createdAt: number, retiredAt?: number): Key {
+function makeKey(secret: Buffer, createdAt: number, retiredAt?: number): SigningKey {
   const { keyBytesMin, keyBytesMax } = limits;
   if (secret.length < keyBytesMin || secret.length > keyBytesMax) {
     throw new KeyRingError(

@@ -13,7 +13,7 @@
 import { hash } from 'node:crypto';
 import { limits } from '../base/limits.ts';
 import type { Random } from '../base/system.ts';
-import type { Key, KeyRing } from './keys.ts';
+import type { SigningKey, KeyRing } from './keys.ts';
 
 /** A session ends after `idleSeconds` without use, and after `maxSeconds` in any case. */
 const lifetimes = {
@@ -127,6 +127,6 @@ export function decideRefresh(
 const nameLength = 24;
 const tokenForm = /^[\w-]{67}$/;
 
-function derive(token: string, key: Key): string {
+function derive(token: string, key: SigningKey): string {
   return token.slice(0, nameLength) + key.successorMac(token);
 }

@@ -2,7 +2,7 @@ import { realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve, sep } from 'node:path';
 import type { SharedPurpose, SharedTools } from '../api/shared-place.ts';
 import { defaultOptions, type CompleteOptions } from '../app/options.ts';
-import { loadOption, options as parts } from '../app/parts.ts';
+import { loadOption, optionalParts } from '../app/parts.ts';
 import type { ExitCode } from '../base/errors.ts';
 import type { Declarations } from '../collections/declaration-file.ts';
 import { clusterOptions, OptionError, options, type Option } from '../config/options.ts';
@@ -24,7 +24,7 @@ export interface Command {
   readonly options: readonly Option<unknown>[];
   readonly secrets?: readonly SecretName[];
   /** Resolves with the exit code; `undefined` means success. */
-  run(call: Call): Promise<ExitCode | void>;
+  run(call: Invocation): Promise<ExitCode | void>;
 }
 
 /** The streams and variables of the process, or of a test. */
@@ -41,7 +41,7 @@ export interface Terminal {
   readonly interactive: boolean;
 }
 
-export interface Call {
+export interface Invocation {
   readonly command: Command;
   readonly terminal: Terminal;
   readonly operands: readonly string[];
@@ -78,15 +78,15 @@ export function findCommand(
 }
 
 /** Joins the cluster that the options name. Without `--cluster`, its code is not loaded. */
-export async function joinCluster(
-  { given }: Pick<Call, 'given'>,
+export async function joinGivenCluster(
+  { given }: Pick<Invocation, 'given'>,
   options: Partial<CompleteOptions> = {},
   purpose: SharedPurpose = 'command',
 ): Promise<SharedTools | undefined> {
   const cluster = readCluster(given);
   if (cluster === undefined) return undefined;
   const secret = readSecret('CAIRN_SECRET', given);
-  const module = await loadOption(parts.cluster, '--cluster');
+  const module = await loadOption(optionalParts.cluster, '--cluster');
   return module.joinCluster(cluster, { ...defaultOptions, secret, ...options }, purpose);
 }
 
@@ -103,7 +103,7 @@ export async function loadDeclarations(file: string | undefined): Promise<Partia
  * With `isNew`, the command creates the store in it.
  * @throws OptionError
  */
-export function dataDirectory(call: Call, isNew = false): string {
+export function dataDirectory(call: Invocation, isNew = false): string {
   const hint = isNew ? '; for a new store, make it first, with mkdir -m 700' : '';
   return existingDirectory('--data', call.read(options.directory), hint);
 }

@@ -4,7 +4,7 @@ import { nearest } from '../base/search.ts';
 import { version } from '../base/version.ts';
 import { readOption, takeEnvironment, withdrawn } from '../config/read.ts';
 import { OptionError, type Option } from '../config/options.ts';
-import { findCommand, type Call, type Command, type Terminal } from './command.ts';
+import { findCommand, type Invocation, type Command, type Terminal } from './command.ts';
 import { writeError } from '../log/standard-streams.ts';
 import { toFailure } from './failure.ts';
 import { habits } from './habits.ts';
@@ -92,7 +92,7 @@ function parseCall(
   commands: readonly Command[],
   words: readonly string[],
   terminal: Terminal,
-): Call {
+): Invocation {
   const command = findCommand(commands, words);
   if (command === undefined) {
     const [word = '', second = '-'] = words;

@@ -8,9 +8,9 @@ import {
   loadDeclarations,
   existingDirectory,
   dataDirectory,
-  joinCluster,
+  joinGivenCluster,
   storeAccess,
-  type Call,
+  type Invocation,
   type Command,
   type Terminal,
 } from './command.ts';
@@ -66,7 +66,7 @@ export const commands: readonly Command[] = [
       'After a restore of etcd, or before other collections: ends running nodes and all entity tags',
     ...clusterAccess,
     async run(call) {
-      const cluster = await joinCluster(call);
+      const cluster = await joinGivenCluster(call);
       if (cluster === undefined) {
         throw new OptionError('Cannot renew the epoch: --cluster must name the cluster');
       }
@@ -85,7 +85,7 @@ const signInAgain =
   'Everybody has to sign in again: there are no sessions and API keys, and the next start makes a signing key; ' +
   'replace a CAIRN_SECRET too\n';
 
-async function check(call: Call): Promise<ExitCode> {
+async function check(call: Invocation): Promise<ExitCode> {
   const file = call.read(options.collections);
   const declared = file === undefined ? undefined : await loadDeclarations(file);
   const place = await findPlace(call, { declared });
@@ -95,7 +95,7 @@ async function check(call: Call): Promise<ExitCode> {
   return findings.some(({ level }) => level === 'failure') ? 78 : 0;
 }
 
-async function repair(call: Call): Promise<ExitCode> {
+async function repair(call: Invocation): Promise<ExitCode> {
   const { repairStore } = await loadOffline();
   const { terminal } = call;
   const source = dataDirectory(call);
@@ -114,7 +114,7 @@ async function repair(call: Call): Promise<ExitCode> {
   return 78;
 }
 
-async function backup(call: Call): Promise<void> {
+async function backup(call: Invocation): Promise<void> {
   const source = await findPlace(call);
   const target = directoryPlace(findTarget(call, source), call.terminal);
   const copy = await source.read();
@@ -122,7 +122,7 @@ async function backup(call: Call): Promise<void> {
   showCopy(call.terminal, copy, target);
 }
 
-async function restore(call: Call): Promise<void> {
+async function restore(call: Invocation): Promise<void> {
   const backup = existingDirectory('the backup', resolveOperand(call));
   const source = directoryPlace(backup, call.terminal, true);
   const target = await findPlace(call, { findDirectory: newDirectory });
@@ -141,7 +141,7 @@ function showCopy(
   terminal.out(`Copied to ${target}${copy.keys === undefined ? '' : advice}\n`);
 }
 
-function resolveOperand({ operands: [operand = ''] }: Call): string {
+function resolveOperand({ operands: [operand = ''] }: Invocation): string {
   return resolve(operand);
 }
 
@@ -149,7 +149,7 @@ function resolveOperand({ operands: [operand = ''] }: Call): string {
  * Returns the directory to write to.
  * @throws OptionError if it is inside the source
  */
-function findTarget(call: Call, source: Place): string {
+function findTarget(call: Invocation, source: Place): string {
   const target = resolveOperand(call);
   if (!source.holds(target)) return target;
   throw new OptionError(`Cannot copy to ${JSON.stringify(target)}: it is in the data directory`);

@@ -1,7 +1,7 @@
 import { newKeyRing, verifiesUntil, type KeyRing } from '../auth/keys.ts';
 import { systemClock, systemRandom, type Random } from '../base/system.ts';
 import { OptionError } from '../config/options.ts';
-import { storeAccess, type Call, type Command } from './command.ts';
+import { storeAccess, type Invocation, type Command } from './command.ts';
 import { findPlace } from './place.ts';
 
 /**
@@ -51,7 +51,7 @@ function formatTime(milliseconds: number): string {
 }
 
 /** @throws OptionError if the only key is a secret of the environment */
-function refuseSecret({ terminal }: Call): void {
+function refuseSecret({ terminal }: Invocation): void {
   const { CAIRN_SECRET: value, CAIRN_SECRET_FILE: file } = terminal.environment;
   if (!value && !file) return;
   throw new OptionError(

@@ -14,11 +14,11 @@ import {
 } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import { basename, dirname, join } from 'node:path';
-import { loadOption, options as parts } from '../app/parts.ts';
+import { loadOption, optionalParts } from '../app/parts.ts';
 import type { ExitCode } from '../base/errors.ts';
 import { systemClock } from '../base/system.ts';
 import { flagOnly, OptionError, options, toggle } from '../config/options.ts';
-import type { Call, Command, Terminal } from './command.ts';
+import type { Invocation, Command, Terminal } from './command.ts';
 import { serveUntilStopped } from './serve.ts';
 import { declared, describeRecords, importInto, refuseCluster } from './transfer.ts';
 
@@ -56,7 +56,7 @@ interface Place {
   readonly directory: string;
 }
 
-async function openFile(call: Call): Promise<ExitCode> {
+async function openFile(call: Invocation): Promise<ExitCode> {
   refuseCluster(call, 'open the file');
   const { terminal, given } = call;
   const [file = ''] = call.operands;
@@ -127,7 +127,7 @@ async function importFile(place: Place, { out, err }: Terminal): Promise<void> {
   const made = mkdtempSync(`${directory}${unfinished}`);
   try {
     const digest = digestFile(file);
-    const { rules } = await loadOption(parts.dialect, '--dialect');
+    const { rules } = await loadOption(optionalParts.dialect, '--dialect');
     const added = await importInto(made, file, { collections, rules, err: () => undefined });
     const count = [...added.values()].reduce((sum, one) => sum + one, 0);
     writeWhole(join(made, digestName), digest, 0o600);

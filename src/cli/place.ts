@@ -23,7 +23,13 @@ import { NodeFiles } from '../store/disk/node-files.ts';
 import { journalNumbers } from '../store/format/journal.ts';
 import { unfinishedName } from '../store/recovery/recover.ts';
 import { passwordFileIn } from './admin-password.ts';
-import { dataDirectory, isWithin, joinCluster, type Call, type Terminal } from './command.ts';
+import {
+  dataDirectory,
+  isWithin,
+  joinGivenCluster,
+  type Invocation,
+  type Terminal,
+} from './command.ts';
 import {
   checkDirectory,
   describeCounts,
@@ -49,7 +55,7 @@ export interface Place {
   /** True if there is a store, even an incomplete one. */
   exists(): Promise<boolean>;
   /** Looks for damage as a start with these declarations would, and writes nothing. */
-  check(call: Call, declared?: Partial<Declarations>): Promise<Checked>;
+  check(call: Invocation, declared?: Partial<Declarations>): Promise<Checked>;
   /** Reads everything as of one commit; servers may go on writing. */
   read(): Promise<Copy>;
   /** Writes a copy to a place without data. */
@@ -63,22 +69,22 @@ export interface Place {
 
 interface Use {
   /** Returns the directory without a cluster; by default, it must exist. @throws OptionError */
-  readonly findDirectory?: (call: Call) => string;
+  readonly findDirectory?: (call: Invocation) => string;
   /** The declarations that a check compares with a cluster's. */
   readonly declared?: Partial<Declarations> | undefined;
 }
 
 /** Returns the place that the options name. */
 export async function findPlace(
-  call: Call,
+  call: Invocation,
   { findDirectory = dataDirectory, declared }: Use = {},
 ): Promise<Place> {
-  const cluster = await joinCluster(call, declared, declared && 'check');
+  const cluster = await joinGivenCluster(call, declared, declared && 'check');
   return cluster ? clusterPlace(cluster) : directoryPlace(findDirectory(call), call.terminal);
 }
 
 /** Returns the data directory, which may not exist yet. */
-export const newDirectory = ({ read }: Call): string => resolve(read(options.directory));
+export const newDirectory = ({ read }: Invocation): string => resolve(read(options.directory));
 
 function clusterPlace(cluster: SharedTools): Place {
   return {
@@ -122,7 +128,7 @@ export function directoryPlace(directory: string, terminal: Terminal, restores =
 /** Checks a directory, even while a server uses it. */
 async function checkStoreIn(
   directory: string,
-  { terminal, given }: Call,
+  { terminal, given }: Invocation,
   declared: Partial<Declarations> = {},
 ): Promise<Checked> {
   const { checkStore } = await loadOffline();

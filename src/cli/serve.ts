@@ -3,7 +3,7 @@ import type { PasswordPlace } from '../api/shared-place.ts';
 import { openApp, type Application } from '../app/app.ts';
 import type { Administrator } from '../app/administrator.ts';
 import { defaultOptions } from '../app/options.ts';
-import { loadOption, options as parts } from '../app/parts.ts';
+import { loadOption, optionalParts } from '../app/parts.ts';
 import { FatalError, readReason, type ExitCode } from '../base/errors.ts';
 import { inManual } from '../base/manual.ts';
 import { isLoopback } from '../base/network.ts';
@@ -13,13 +13,13 @@ import { clusterOptions, options } from '../config/options.ts';
 import { readConfig, unknownVariables, type Config } from '../config/read.ts';
 import type { TlsTexts } from '../http/server.ts';
 import type { LogSink } from '../log/line-queue.ts';
-import { createLog, silentLog, type Format, type Log } from '../log/log.ts';
+import { createLineLog, silentLog, type Format, type Log } from '../log/log.ts';
 import { standardOutput } from '../log/standard-streams.ts';
 import { forgetAdminPassword, passwordFileIn } from './admin-password.ts';
 import {
   loadDeclarations,
-  joinCluster,
-  type Call,
+  joinGivenCluster,
+  type Invocation,
   type Command,
   type Terminal,
 } from './command.ts';
@@ -39,12 +39,14 @@ export const serve: Command = {
  * names of the collections once they are served.
  */
 export async function serveUntilStopped(
-  { terminal, given }: Pick<Call, 'terminal' | 'given'>,
+  { terminal, given }: Pick<Invocation, 'terminal' | 'given'>,
   onServing: OnServing = () => undefined,
 ): Promise<ExitCode> {
   const config = readConfig(given);
   const isReadable = (config.log ?? (terminal.interactive ? 'pretty' : 'json')) === 'pretty';
-  const format = isReadable ? (await loadOption(parts.readableLog, '--log')).readable : undefined;
+  const format = isReadable
+    ? (await loadOption(optionalParts.readableLog, '--log')).readable
+    : undefined;
   const log = openLog(config, format, terminal);
   // Closing a terminal ends the programs started in it.
   const isInTerminal = terminal.interactive || terminal.input.isTTY === true;
@@ -88,7 +90,7 @@ async function endWith(
       done();
     },
   };
-  const log = createLog({ format, level: 'error', sink });
+  const log = createLineLog({ format, level: 'error', sink });
   log.message('error', message, { exitCode });
   await log.close(logCloseMs);
   return exitCode;
@@ -97,7 +99,7 @@ async function endWith(
 async function start(
   config: Config,
   log: Log,
-  call: Pick<Call, 'terminal' | 'given'> & { readonly onServing: OnServing },
+  call: Pick<Invocation, 'terminal' | 'given'> & { readonly onServing: OnServing },
   onFailure: (error: unknown) => void,
 ): Promise<Application> {
   const { host, port, directory, secret } = config;
@@ -105,7 +107,7 @@ async function start(
   const tls = await loadTls(config);
   const { terminal } = call;
   const declarations = await loadDeclarations(config.collections);
-  const cluster = await joinCluster(call, { ...declarations, log }, 'serve');
+  const cluster = await joinGivenCluster(call, { ...declarations, log }, 'serve');
   const place = cluster ?? passwordFileIn(directory);
   const app = await openApp({
     ...defaultOptions,
@@ -153,12 +155,12 @@ async function start(
 
 /** @throws OptionError */
 async function loadTls({ tls }: Config): Promise<TlsTexts | undefined> {
-  return tls && (await loadOption(parts.tls, '--tls-cert')).readTls(...tls);
+  return tls && (await loadOption(optionalParts.tls, '--tls-cert')).readTls(...tls);
 }
 
 function openLog({ log, logLevel }: Config, format: Format | undefined, { err }: Terminal): Log {
   if (log === 'none') return silentLog;
-  return createLog({
+  return createLineLog({
     format,
     level: logLevel,
     sink: standardOutput(),

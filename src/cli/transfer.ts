@@ -29,7 +29,7 @@ import { readUndamaged } from '../store/recovery/read-store.ts';
 import {
   dataDirectory,
   loadDeclarations,
-  type Call,
+  type Invocation,
   type Command,
   type Terminal,
 } from './command.ts';
@@ -84,7 +84,11 @@ export const commands: readonly Command[] = [
   },
 ];
 
-async function printDeclaration({ terminal, operands: [file = ''], read }: Call): Promise<void> {
+async function printDeclaration({
+  terminal,
+  operands: [file = ''],
+  read,
+}: Invocation): Promise<void> {
   const isStrict = read(strict);
   const { declaration, notes } = await declared(file, isStrict, namesWithoutDialect(isStrict));
   terminal.out(declaration);
@@ -108,7 +112,7 @@ export async function declared(
   return declareMembers(readMembers(file), taken, isStrict);
 }
 
-async function importFile(call: Call): Promise<void> {
+async function importFile(call: Invocation): Promise<void> {
   refuseCluster(call, 'import into a directory, and "cairn restore" that to a new cluster');
   const [file = ''] = call.operands;
   const collections = call.read(options.collections);
@@ -191,7 +195,7 @@ function findOwner({ users }: Data, email: string | undefined): Principal {
   throw new OptionError(`Cannot use --owner: no user has the address ${JSON.stringify(email)}`);
 }
 
-async function exportAll(call: Call): Promise<65 | void> {
+async function exportAll(call: Invocation): Promise<65 | void> {
   refuseCluster(call, 'export a directory that "cairn backup" has made of it');
   const { exportJson, exportLines } = await import('../options/transfer/export.ts');
   const { out, err } = call.terminal;
@@ -211,7 +215,10 @@ async function exportAll(call: Call): Promise<65 | void> {
 }
 
 /** @throws OptionError if CAIRN_CLUSTER names a cluster and --data is not typed */
-export function refuseCluster({ command: { name }, given, read }: Call, remedy: string): void {
+export function refuseCluster(
+  { command: { name }, given, read }: Invocation,
+  remedy: string,
+): void {
   if (namesDirectory(given) || read(clusterOptions.members) === undefined) return;
   throw new OptionError(`Cannot ${name} together with CAIRN_CLUSTER: unset it and ${remedy}`);
 }

@@ -15,7 +15,7 @@ import {
   dataDirectory,
   loadDeclarations,
   storeAccess,
-  type Call,
+  type Invocation,
   type Command,
   type Terminal,
 } from './command.ts';
@@ -130,7 +130,7 @@ export const commands: readonly Command[] = [
 ];
 
 /** Lists the users as of one commit: a server may go on writing. */
-async function listUsers(call: Call): Promise<void> {
+async function listUsers(call: Invocation): Promise<void> {
   const { views } = (await (await findPlace(call)).read()).image;
   // A server without users may have a collection of this name.
   const view = views.find(({ name, isServers }) => name === 'users' && isServers);
@@ -142,7 +142,7 @@ const noAdministrator = 'Nobody is an administrator yet: cairn user set-role EMA
 const toLine = (user: object): string =>
   `${['id', 'role', 'email', 'name'].map((name) => String(Reflect.get(user, name))).join('\t')}\n`;
 
-async function addUser(call: Call): Promise<void> {
+async function addUser(call: Invocation): Promise<void> {
   const [email = ''] = call.operands;
   const fields = {
     name: call.read(name) ?? email.replace(/@.*/s, ''),
@@ -166,7 +166,7 @@ async function addUser(call: Call): Promise<void> {
   call.terminal.err(advice);
 }
 
-async function makeKey(call: Call): Promise<void> {
+async function makeKey(call: Invocation): Promise<void> {
   const keyFor = call.read(keyName);
   if (keyFor === undefined) throw new OptionError('Cannot make the API key: --name says what for');
   const modules = await loadFeatures({ feed: false, openapi: false, page: false });
@@ -180,7 +180,7 @@ async function makeKey(call: Call): Promise<void> {
  * @throws OptionError if there is none
  */
 async function withUser(
-  call: Call,
+  call: Invocation,
   work: (app: Application, user: UserRecord, place: Place) => Promise<string>,
 ): Promise<void> {
   const email = JSON.stringify(call.operands[0]);
@@ -197,7 +197,7 @@ async function withUser(
 
 /** Opens the data without serving them. @throws LockedError while a server uses the directory */
 async function open<T>(
-  { terminal, read, command }: Call,
+  { terminal, read, command }: Invocation,
   data: Place['data'],
   work: (app: Application) => Promise<T>,
 ): Promise<T> {
@@ -220,7 +220,7 @@ async function open<T>(
  * a final line end.
  * @throws OptionError if it is empty, or was typed differently the second time
  */
-export async function readPassword(call: Call): Promise<string> {
+export async function readPassword(call: Invocation): Promise<string> {
   const { terminal } = call;
   const file = call.read(passwordFile);
   let password: string;

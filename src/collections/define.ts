@@ -33,7 +33,7 @@ import type { Served } from './served.ts';
  * Declares a collection with the paths `/<name>` and `/<name>/{id}`, like `items`.
  * @throws DeclarationError with all mistakes
  */
-export function defineCollection<const D extends CollectionDefinition>(
+export function declareCollection<const D extends CollectionDefinition>(
   definition: D,
 ): DefinedCollection<D> {
   const json = asJson(definition);

@@ -4,7 +4,7 @@ import { limits } from '../base/limits.ts';
 import type { Clock } from '../base/system.ts';
 import type { Reply } from '../http/message.ts';
 import { storedRecordParser } from '../schema/stored.ts';
-import type { Input, Shape } from '../schema/field.ts';
+import type { CompleteInput, Shape } from '../schema/field.ts';
 import { estimateSize } from '../store/memory/size.ts';
 import type { Collection, Store, StoredRecord, Transaction, Unstored } from '../store/store.ts';
 
@@ -36,7 +36,7 @@ const keptFields = {
   createdAt: { kind: 'integer' },
 } as const satisfies Shape;
 
-type KeptReply = StoredRecord & Input<typeof keptFields>;
+type KeptReply = StoredRecord & CompleteInput<typeof keptFields>;
 
 interface IdempotencyOptions {
   readonly store: Pick<Store, 'collection' | 'memoryMaxBytes'>;

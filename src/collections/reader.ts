@@ -14,7 +14,7 @@ export interface Readable<R extends StoredRecord = StoredRecord> {
 export type Purpose = 'read' | 'list';
 
 /** Returns a record within a transaction, if the caller may read it. */
-export function readable<R extends StoredRecord>(
+export function readIfAllowed<R extends StoredRecord>(
   tx: Transaction,
   { records, access }: Readable<R>,
   principal: Principal,

@@ -51,7 +51,7 @@ export interface Declared extends CollectionDeclaration {
   /** The unique part of its operation ids. */
   readonly noun: string;
   /** The unique fields, with the keys of their indexes. */
-  readonly unique: readonly (readonly [field: string, keyOf: KeyOf])[];
+  readonly unique: readonly (readonly [field: string, keyOf: ReadUniqueKey])[];
   /** The references in its fields, and those to its records. */
   readonly outgoing: readonly Reference[];
   readonly incoming: Reference[];
@@ -71,10 +71,10 @@ export interface Declared extends CollectionDeclaration {
 }
 
 /** Returns the key of a record in a unique index; `undefined` if it has none. */
-export type KeyOf = (record: object) => string | undefined;
+export type ReadUniqueKey = (record: object) => string | undefined;
 
 /** The target of references: a declared collection, or the users. */
-export interface Target
+export interface ReferenceTarget
   extends
     Pick<Declared, 'name' | 'singular' | 'fields' | 'display' | 'shapeTag' | 'incoming'>,
     Readable {
@@ -85,7 +85,7 @@ export interface Target
  * Returns the users as a target of references, the same for all callers: with the name, for fields
  * that show it.
  */
-export const usersAsTarget = (records: Collection<StoredRecord>): Target => ({
+export const usersAsTarget = (records: Collection<StoredRecord>): ReferenceTarget => ({
   name: 'users',
   singular: 'user',
   isUsers: true,
@@ -101,7 +101,7 @@ export interface Reference {
   readonly from: Declared;
   readonly name: string;
   readonly field: ReferenceField;
-  readonly to: Target;
+  readonly to: ReferenceTarget;
 }
 
 /**
@@ -121,7 +121,7 @@ export interface Embeddable {
   readonly name: string;
   readonly member: string;
   /** The collection of the embedded records. */
-  readonly of: Target;
+  readonly of: ReferenceTarget;
   /** The referring field: of the record, or, if `kind` is `referring`, of the embedded ones. */
   readonly field: string;
   readonly kind: 'one' | 'list' | 'referring';
@@ -172,7 +172,7 @@ export interface ReferenceRules {
   remove(
     tx: Transaction,
     principal: Principal,
-    target: Target,
+    target: ReferenceTarget,
     record: StoredRecord,
     now: number,
     most?: number,
@@ -198,7 +198,7 @@ export type Registry = ReadonlyMap<string, Declared>;
 export function makeRegistry(
   store: Store,
   declarations: readonly CollectionDeclaration[],
-  users: Target | undefined,
+  users: ReferenceTarget | undefined,
   references?: ReferenceRules,
   recordsPerOwner?: number,
   { groups = {}, recordBytesMax = limits.recordBytesMax }: TableRules = {},
@@ -353,7 +353,7 @@ function uniqueFields(fields: Shape): Declared['unique'] {
 }
 
 /** Returns the key of a field in its unique index. Absent values are not duplicates. */
-function uniqueKey(name: string, field: Field): KeyOf {
+function uniqueKey(name: string, field: Field): ReadUniqueKey {
   const { compared = (value: Scalar) => value } = findKind(field);
   return (record) => {
     const value = scalarValue(record, name);

@@ -5,17 +5,17 @@ import { recordId, storedKey, type RecordId } from '../base/record-id.ts';
 import type { Clock, Random } from '../base/system.ts';
 import { uuid7 } from '../base/uuid.ts';
 import { atElement, type Draft } from '../schema/validate.ts';
-import type { Input, Shape, Value } from '../schema/field.ts';
+import type { CompleteInput, Shape, Value } from '../schema/field.ts';
 import { looksSame } from '../schema/record.ts';
 import type { Collection, StoredRecord, Transaction, Unstored } from '../store/store.ts';
 import { makeTimes } from './declaration.ts';
 import { includes, findPermission } from './permissions.ts';
-import { readable } from './reader.ts';
+import { readIfAllowed } from './reader.ts';
 import { makesTexts, type Declared, type Entry } from './registry.ts';
 import { checkSize } from './size.ts';
 
 /** A validated new entry and a change of an entry, as the pipeline makes them from a body. */
-export type NewEntry = Input<Shape>;
+export type NewEntry = CompleteInput<Shape>;
 export type EntryDraft = Draft<NewEntry>;
 
 /**
@@ -146,7 +146,7 @@ export class CollectionResource {
     operation: 'replace' | 'patch' | 'remove',
     id: RecordId,
   ): Entry {
-    const entry = found(readable(tx, this.collection, principal, id));
+    const entry = found(readIfAllowed(tx, this.collection, principal, id));
     if (includes(findPermission(this.collection.access, principal, operation), entry)) return entry;
     throw new CairnError('not_owner', 'Cannot change the record: it belongs to another user');
   }

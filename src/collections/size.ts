@@ -1,4 +1,4 @@
-import type { Input, Shape } from '../schema/field.ts';
+import type { CompleteInput, Shape } from '../schema/field.ts';
 import { representationWriter } from '../schema/record.ts';
 import { validationFailed } from '../schema/validate.ts';
 
@@ -7,7 +7,7 @@ import { validationFailed } from '../schema/validate.ts';
  * make it grow.
  * @throws CairnError `validation_failed`
  */
-export function checkSize(shape: Shape, record: Input<Shape>, bytesMax: number): void {
+export function checkSize(shape: Shape, record: CompleteInput<Shape>, bytesMax: number): void {
   const json = representationWriter(shape)(record);
   if (json.length <= bytesMax / 3 || Buffer.byteLength(json) <= bytesMax) return;
   const detail = `must be at most ${bytesMax} bytes of JSON`;

@@ -8,7 +8,7 @@ import { isLoopback, isNetwork } from '../base/network.ts';
 import { toHostName } from '../http/head.ts';
 
 /** A type of value. */
-export interface Kind<T> {
+export interface OptionKind<T> {
   /** The value's name in the help, such as `PORT`. Empty for a switch, which has no value. */
   readonly placeholder: string;
   /** The allowed values, in words. */
@@ -17,7 +17,7 @@ export interface Kind<T> {
   readonly parse: (text: string) => T | undefined;
 }
 
-export interface Option<T> extends Kind<T> {
+export interface Option<T> extends OptionKind<T> {
   /** The flag without its dashes. */
   readonly name: string;
   /** The environment variable. Absent for an option of a single command. */
@@ -30,7 +30,7 @@ export interface Option<T> extends Kind<T> {
   /** An option that this one depends on. */
   readonly needs?: Option<unknown>;
   /** The values that a program may give, if it may give more than a person. */
-  readonly inPrograms?: Kind<T>;
+  readonly inPrograms?: OptionKind<T>;
 }
 
 /** The values of a table of options, by the names of its rows. */
@@ -53,7 +53,7 @@ export class OptionError extends FatalError {
 export function option<T>(
   name: string,
   help: string,
-  kind: Kind<T>,
+  kind: OptionKind<T>,
   fallback: T,
   more: Partial<Pick<Option<T>, 'defaultText' | 'needs' | 'inPrograms'>> = {},
 ): Option<T> {
@@ -85,11 +85,11 @@ export function text(
   placeholder: string,
   allowed = 'a text that is not empty',
   isAllowed = (line: string) => /^[^\0\r\n]+$/.test(line),
-): Kind<string> {
+): OptionKind<string> {
   return { placeholder, allowed, parse: (line) => (isAllowed(line) ? line : undefined) };
 }
 
-export function choice<const V extends string>(words: readonly V[]): Kind<V> {
+export function choice<const V extends string>(words: readonly V[]): OptionKind<V> {
   return {
     placeholder: words.join('|'),
     allowed: `one of ${words.join(', ')}`,
@@ -97,7 +97,7 @@ export function choice<const V extends string>(words: readonly V[]): Kind<V> {
   };
 }
 
-export function integer(placeholder: string, min: number, max: number): Kind<number> {
+export function integer(placeholder: string, min: number, max: number): OptionKind<number> {
   return {
     placeholder,
     allowed: `a whole number from ${min} to ${max}`,
@@ -109,7 +109,7 @@ export function integer(placeholder: string, min: number, max: number): Kind<num
 }
 
 /** A list of distinct values, separated by commas on the command line. */
-function list(entry: Kind<string>): Kind<readonly string[]> {
+function list(entry: OptionKind<string>): OptionKind<readonly string[]> {
   return {
     ...entry,
     parse(text) {
@@ -143,7 +143,7 @@ const isAddress = (line: string): boolean => /^[\w.:%-]+$/.test(line);
 const keyVarietyMin = 8;
 
 /** The secret that signs tokens (HS256, RFC 7518 §3.2). */
-export const signingKey: Kind<string> = {
+export const signingKey: OptionKind<string> = {
   placeholder: 'SECRET',
   allowed:
     `a random text of ${limits.keyBytesMin} to ${limits.keyBytesMax} bytes, ` +

@@ -9,7 +9,7 @@ import { discardInput, endSocket, linger, mustEnd } from './closing.ts';
 import { areTooSmall, Exchange, overloaded, toProblemReply, type Arrival } from './exchange.ts';
 import { checkHead, contentOfRead, toHostName, isRead } from './head.ts';
 import { endUnread, isStreamed, type Reply, type StreamedBody } from './message.ts';
-import type { Caller, Proxies, Shared } from './server-options.ts';
+import type { Peer, Proxies, Shared } from './server-options.ts';
 
 /** The state of a connection. Once `closing` or `closed`, it accepts no more requests. */
 type State =
@@ -43,7 +43,7 @@ const unavailable = 503;
 export class Connection {
   readonly #socket: Socket;
   readonly #shared: Shared;
-  readonly #peer: Caller;
+  readonly #peer: Peer;
   /** Present if the peer is a trusted proxy. */
   readonly #proxies: Proxies | undefined;
   /** The exchanges that end with the connection. */

@@ -6,7 +6,7 @@ import { callerKey } from '../base/network.ts';
 import { Fields } from './fields.ts';
 import type { Head } from './head.ts';
 import type { Reply, Request, RequestEntry } from './message.ts';
-import type { Caller, HttpServerOptions, Shared } from './server-options.ts';
+import type { Peer, HttpServerOptions, Shared } from './server-options.ts';
 
 /** Created once, because refusing requests in an overload must be cheap. */
 export const overloaded = new CairnError(
@@ -118,7 +118,7 @@ export class Exchange implements Arrival, Request, RequestEntry {
   #rejectBody: ((reason: CairnError) => void) | undefined;
   #controller: AbortController | undefined;
 
-  constructor(shared: Shared, peer: Caller, open: Set<Exchange>, { incoming, outgoing }: Arrival) {
+  constructor(shared: Shared, peer: Peer, open: Set<Exchange>, { incoming, outgoing }: Arrival) {
     const { options } = shared;
     this.id = options.nextId();
     this.incoming = incoming;
@@ -187,7 +187,7 @@ export class Exchange implements Arrival, Request, RequestEntry {
   }
 
   /** Adopts the caller's address and the request id that a trusted proxy sent. */
-  adoptForwarded({ address, encrypted }: Caller): void {
+  adoptForwarded({ address, encrypted }: Peer): void {
     const id = this.fields.get('x-request-id') ?? '';
     if (requestId.test(id)) this.id = id;
     this.address = address;

@@ -1,7 +1,7 @@
 import { invariant, InvariantError } from '../base/errors.ts';
 
 /** A method, a path pattern such as `/items/{id}` as in OpenAPI, and its value. */
-export interface Route<T> {
+export interface RoutePattern<T> {
   readonly method: string;
   readonly pattern: string;
   readonly value: T;
@@ -44,7 +44,7 @@ export class Router<T extends NonNullable<unknown>> {
   #segmentsMax = 0;
 
   /** @throws InvariantError for a malformed pattern; RouteConflict */
-  constructor(routes: readonly Route<T>[]) {
+  constructor(routes: readonly RoutePattern<T>[]) {
     for (const { method, pattern, value } of routes) {
       invariant(
         patternGrammar.test(pattern),

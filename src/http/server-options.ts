@@ -10,7 +10,7 @@ import type { Handle, ProblemReply, Request, RequestEntry } from './message.ts';
 import { ReadSockets } from './read-sockets.ts';
 
 /** A caller's address, and if its connection is encrypted. */
-export interface Caller {
+export interface Peer {
   readonly address: string;
   readonly encrypted: boolean;
 }
@@ -20,7 +20,7 @@ export interface Proxies {
   /** True for the address of such a proxy. */
   has(address: string): boolean;
   /** Returns the caller behind the proxy `peer`. */
-  callerBehind(peer: Caller, fields: Fields): Caller;
+  callerBehind(peer: Peer, fields: Fields): Peer;
 }
 
 /** Lets pages of other sites read responses (CORS). */

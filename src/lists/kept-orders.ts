@@ -2,7 +2,7 @@ import { oldGenerationBytes } from '../base/heap.ts';
 import { limits } from '../base/limits.ts';
 import type { YieldToEventLoop } from '../base/turns.ts';
 import type { ChangeListener, Collection, StoredRecord } from '../store/store.ts';
-import { sorted, type Block, type Compare, type SortTerm } from './order.ts';
+import { sorted, type Block, type Compare, type OrderTerm } from './order.ts';
 import { SortedBlocks, stepsThrough, toStretch } from './sorted-blocks.ts';
 
 /** The memory of a record in an order: a pointer, in blocks that are not always full. */
@@ -32,7 +32,7 @@ export class KeptOrders {
   /** The records in an order at this moment; `undefined` if the order is not kept. */
   find(
     records: Collection<StoredRecord>,
-    sort: readonly SortTerm[],
+    sort: readonly OrderTerm[],
     compare: Compare,
   ): readonly Block[] | undefined {
     const terms = sort.map(({ name, descending }) => `${descending ? '-' : ''}${name}`);

@@ -9,7 +9,7 @@ import type { RecordChange } from '../store/store.ts';
 import { KeptOrders } from './kept-orders.ts';
 
 /** The caller of a list, such as a `Request`. */
-export interface Caller {
+export interface ListCaller {
   /** The key of the caller's share. */
   readonly caller: string;
   readonly signal: AbortSignal;
@@ -42,7 +42,7 @@ export class ListPool {
   readonly #isStopping: () => boolean;
   readonly places = new Budget(limits.listsMax, limits.listsPerCallerMax);
   /** The long lists being sent, the oldest first, each with `#replacedBytes` at its start. */
-  readonly #sending = new Map<Caller, number>();
+  readonly #sending = new Map<ListCaller, number>();
   /** The bytes replaced and removed during lists, which hold on to the old records. */
   #replacedBytes = 0;
 
@@ -59,7 +59,7 @@ export class ListPool {
    * one, because slow readers may keep theirs for hours.
    * @throws CairnError `overloaded`, `draining`
    */
-  begin(from: Caller, takesPlace = true): ListWork {
+  begin(from: ListCaller, takesPlace = true): ListWork {
     const { caller, signal, abandon } = from;
     if (signal.aborted) throw abandoned;
     const breakOff = abandon && (() => from.abandon?.());
@@ -90,7 +90,7 @@ export class ListPool {
   };
 
   /** Returns work on a page, which takes no place but waits for its caller's turn at each step. */
-  withoutPlace({ caller, signal }: Caller): ListWork {
+  withoutPlace({ caller, signal }: ListCaller): ListWork {
     const pause = async (): Promise<void> => {
       await this.#yieldToEventLoop(caller);
       if (signal.aborted) throw abandoned;
@@ -102,7 +102,7 @@ export class ListPool {
    * Runs the steps of a page. After a few steps, the rest wait for the caller's turn.
    * @throws CairnError `draining`
    */
-  makePage<Page>(caller: Caller, steps: Generator<unknown, Page>): Page | Promise<Page> {
+  makePage<Page>(caller: ListCaller, steps: Generator<unknown, Page>): Page | Promise<Page> {
     for (let step = 0; step < freeSteps; step += 1) {
       const { done, value } = steps.next();
       if (done === true) return value;

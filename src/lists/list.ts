@@ -4,13 +4,13 @@ import type { Shape } from '../schema/field.ts';
 import { representationWriter, type Write } from '../schema/record.ts';
 import type { Collection, StoredRecord } from '../store/store.ts';
 import { searcher, type Test } from './filters.ts';
-import { finish, type Caller, type ListPool, type ListWork } from './list-pool.ts';
+import { finish, type ListCaller, type ListPool, type ListWork } from './list-pool.ts';
 import { firstInOrder, sorted, type Block, type Compare } from './order.ts';
 import { plan, type ListReader, type Plan } from './plan.ts';
 import { writeCursor, type ListQuery } from './query.ts';
 import {
   blockLengthMax,
-  findPlace,
+  findPosition,
   skip,
   stepsThrough,
   toStretch,
@@ -31,7 +31,7 @@ interface ListRequest {
   readonly reader?: ListReader | undefined;
   /** True to count all matching records. */
   readonly withTotal: boolean;
-  readonly caller: Caller;
+  readonly caller: ListCaller;
   /** Writes records with embedded ones. If absent, nothing is embedded. */
   readonly embed?: PieceWriter | undefined;
 }
@@ -219,8 +219,8 @@ function between(
   if (!isOrdered) return toStretch(blocks);
   return {
     blocks,
-    start: findPlace(blocks, (record) => range.hasBegun(record) && hasBegun(record)),
-    end: findPlace(blocks, (record) => range.hasEnded(record) || hasEnded(record)),
+    start: findPosition(blocks, (record) => range.hasBegun(record) && hasBegun(record)),
+    end: findPosition(blocks, (record) => range.hasEnded(record) || hasEnded(record)),
   };
 }
 

@@ -6,7 +6,7 @@ import { fieldAt, readerAt } from '../schema/record.ts';
 import type { StoredRecord } from '../store/store.ts';
 
 /** One field of a `sort`. */
-export interface SortTerm {
+export interface OrderTerm {
   readonly name: string;
   readonly descending: boolean;
 }
@@ -18,7 +18,7 @@ export type Compare = (a: object, b: object) => number;
  * Returns the comparator of `sort`. It orders all values: false, true, numbers, texts by UTF-16
  * code units, lists and objects (all equal), then null and absent values (equal).
  */
-export function comparator(shape: Shape, sort: readonly SortTerm[]): Compare {
+export function comparator(shape: Shape, sort: readonly OrderTerm[]): Compare {
   const terms = sort.map(({ name, descending }) => ({
     read: comparedValue(shape, name),
     sign: descending ? -1 : 1,
@@ -37,7 +37,7 @@ export function comparator(shape: Shape, sort: readonly SortTerm[]): Compare {
 /** Returns a comparator of records with a place: the values of the sort fields, as in a cursor. */
 export function comparatorTo(
   shape: Shape,
-  sort: readonly SortTerm[],
+  sort: readonly OrderTerm[],
   place: readonly JsonValue[],
 ): (record: object) => number {
   const terms = sort.map(({ name, descending }, index) => ({

@@ -4,15 +4,18 @@ import { referenceIn, type Shape } from '../schema/field.ts';
 import { lastOrderTerm } from '../schema/record.ts';
 import type { Collection, From, StoredRecord } from '../store/store.ts';
 import { onlyCondition, findRange, type Filter, type Range, type Test } from './filters.ts';
-import { comparator, comparatorTo, type Block, type Compare, type SortTerm } from './order.ts';
+import { comparator, comparatorTo, type Block, type Compare, type OrderTerm } from './order.ts';
 import type { ListQuery } from './query.ts';
 import { blockLengthMax, type Direction } from './sorted-blocks.ts';
 
-export interface Table {
+export interface ListTable {
   readonly fields: Shape;
   readonly records: Collection<StoredRecord>;
   /** Returns all records in an order; `undefined` if it is not kept. */
-  readonly keptOrder: (sort: readonly SortTerm[], compare: Compare) => readonly Block[] | undefined;
+  readonly keptOrder: (
+    sort: readonly OrderTerm[],
+    compare: Compare,
+  ) => readonly Block[] | undefined;
 }
 
 export interface ListReader {
@@ -59,7 +62,7 @@ export interface Plan {
  */
 export function plan(
   { sort, filters, after }: Pick<ListQuery, 'sort' | 'filters' | 'after'>,
-  { fields: shape, records, keptOrder }: Table,
+  { fields: shape, records, keptOrder }: ListTable,
   reader: ListReader | undefined,
   wanted: number,
 ): Plan {
@@ -133,7 +136,7 @@ export function plan(
 
 const unseen = { isSeen: undefined, isPassedOver: undefined };
 
-const reverse = ({ name, descending }: SortTerm): SortTerm => ({ name, descending: !descending });
+const reverse = ({ name, descending }: OrderTerm): OrderTerm => ({ name, descending: !descending });
 
 /**
  * Returns the records that pass a filter by id or reference, by ascending id; `undefined` without

@@ -24,7 +24,7 @@ import {
   type Condition,
   type Filter,
 } from './filters.ts';
-import { chooseSortedPart, type SortTerm } from './order.ts';
+import { chooseSortedPart, type OrderTerm } from './order.ts';
 import { withoutAccents } from './search.ts';
 
 export interface ListSubject {
@@ -46,7 +46,7 @@ export interface ListQuery extends RecordQuery {
   /** `undefined`: all records. */
   readonly limit: number | undefined;
   /** Ends with `id` or the record's number, so that no two records are equal. */
-  readonly sort: readonly SortTerm[];
+  readonly sort: readonly OrderTerm[];
   readonly filters: readonly Filter[];
   /** True if the list depends on the caller. */
   readonly isPersonal: boolean;
@@ -236,8 +236,8 @@ function isSelection(names: readonly string[], allowed: readonly string[]): bool
   return names.every((name) => allowed.includes(name)) && new Set(names).size === names.length;
 }
 
-function readSort(shape: Shape, value: string | undefined): readonly SortTerm[] {
-  const last: SortTerm = { name: lastOrderTerm(shape), descending: false };
+function readSort(shape: Shape, value: string | undefined): readonly OrderTerm[] {
+  const last: OrderTerm = { name: lastOrderTerm(shape), descending: false };
   if (value === undefined) return [last];
   const allowed = sortableNames(shape);
   const terms = value

@@ -3,7 +3,7 @@ import type { StoredRecord } from '../store/store.ts';
 import type { Block, Compare } from './order.ts';
 
 /** A place before the record with this index in its block. */
-export interface Place {
+export interface Position {
   readonly block: number;
   readonly index: number;
 }
@@ -11,7 +11,7 @@ export interface Place {
 type Test = (record: StoredRecord) => boolean;
 
 /** Finds the first record for which `isPast` holds. It must hold for all later ones. */
-export function findPlace(blocks: readonly Block[], isPast: Test): Place {
+export function findPosition(blocks: readonly Block[], isPast: Test): Position {
   const block = firstIndex(blocks, (records) => {
     const last = records.at(-1);
     return last !== undefined && isPast(last);
@@ -22,8 +22,8 @@ export function findPlace(blocks: readonly Block[], isPast: Test): Place {
 /** The records between two places. */
 export interface Stretch {
   readonly blocks: readonly Block[];
-  readonly start: Place;
-  readonly end: Place;
+  readonly start: Position;
+  readonly end: Position;
 }
 
 export function toStretch(blocks: readonly Block[]): Stretch {
@@ -43,7 +43,7 @@ export function skip(stretch: Stretch, direction: Direction, count: number): Str
 }
 
 /** Returns the place before the nth record of a stretch, or its end. */
-function placeAt({ blocks, start, end }: Stretch, nth: number): Place {
+function placeAt({ blocks, start, end }: Stretch, nth: number): Position {
   let index = start.index + nth;
   for (let block = start.block; block < end.block; block += 1) {
     const { length } = blocks[block] ?? [];
@@ -122,7 +122,7 @@ export class SortedBlocks {
 
   /** Removes `removed` records at a record's place, and inserts others there. */
   #splice(place: StoredRecord, removed: 0 | 1, ...inserted: StoredRecord[]): void {
-    const found = findPlace(this.#blocks, (record) => this.#compare(record, place) >= 0);
+    const found = findPosition(this.#blocks, (record) => this.#compare(record, place) >= 0);
     // A record after all others belongs at the end of the last block.
     const number = Math.min(found.block, Math.max(this.#blocks.length - 1, 0));
     const block = this.#blocks[number] ?? [];

@@ -86,7 +86,7 @@ export function logError(log: Log, message: string, error: unknown, id?: string)
   log.message('error', message, { id, stack: readStack(error) });
 }
 
-export function createLog(options: LogOptions): Log {
+export function createLineLog(options: LogOptions): Log {
   return new LineLog(options);
 }
 

@@ -6,7 +6,7 @@ import { parseDeclarations } from '../collections/declaration-file.ts';
 import { readReason } from '../base/errors.ts';
 import {
   DeclarationError,
-  defineCollection as declareCollection,
+  declareCollection,
   type DefinedCollection,
 } from '../collections/define.ts';
 import {
@@ -18,16 +18,10 @@ import {
   signingKey,
   valuesOf,
   type ClusterOptions,
-  type Kind,
+  type OptionKind,
   type Settings,
 } from '../config/options.ts';
-import {
-  createLog as createLineLog,
-  logError,
-  silentLog,
-  type Log,
-  type LogOptions,
-} from '../log/log.ts';
+import { createLineLog, logError, silentLog, type Log, type LogOptions } from '../log/log.ts';
 import { writeError } from '../log/standard-streams.ts';
 import { checkMembers, type MemberKinds } from './given.ts';
 import { hooked, type Hooks } from './hooks.ts';
@@ -219,7 +213,7 @@ const logKinds = {
  * Checks that a program's value equals what its text would stand for.
  * @throws OptionError that names the option and its allowed values
  */
-export function checkGiven(name: string, kind: Kind<unknown>, value: unknown): void {
+export function checkGiven(name: string, kind: OptionKind<unknown>, value: unknown): void {
   const text = Array.isArray(value) ? value.join(',') : String(value);
   if (value !== undefined && isDeepStrictEqual(kind.parse(text), value)) return;
   throw new OptionError(`Cannot use ${name}: must be ${kind.allowed}`, name);

@@ -250,7 +250,7 @@ export type ValueOf<F extends Field> =
   | (F extends ListField
       ? readonly ValueOf<F['of']>[]
       : F extends ObjectField
-        ? Input<F['fields']>
+        ? CompleteInput<F['fields']>
         : F extends JsonField
           ? JsonValue
           : F extends ChoiceField
@@ -264,7 +264,7 @@ export type ValueOf<F extends Field> =
                   : string);
 
 /** All fields that callers can set, with defaults filled in. */
-export type Input<S extends Shape> = {
+export type CompleteInput<S extends Shape> = {
   readonly [K in keyof S as S[K] extends Optional ? never : Writable<S, K>]: ValueOf<S[K]>;
 } & {
   readonly [K in keyof S as S[K] extends Optional ? Writable<S, K> : never]?: ValueOf<S[K]>;

@@ -1,6 +1,6 @@
 import { isJsonObject, type JsonObject } from '../base/json.ts';
 import { keyName } from '../base/record-id.ts';
-import { moreName, type Input, type Shape } from './field.ts';
+import { moreName, type CompleteInput, type Shape } from './field.ts';
 import { hasType, findKind } from './kinds.ts';
 import { fieldValue, readableFields } from './record.ts';
 
@@ -14,8 +14,8 @@ import { fieldValue, readableFields } from './record.ts';
  */
 export function storedRecordParser<S extends Shape>(
   shape: S,
-  isSound: (record: Input<S>) => boolean = () => true,
-): <R extends JsonObject>(record: R) => (R & Input<S>) | string {
+  isSound: (record: CompleteInput<S>) => boolean = () => true,
+): <R extends JsonObject>(record: R) => (R & CompleteInput<S>) | string {
   const { id } = shape;
   const fields = readableFields(shape)
     .filter(([, { kind }]) => kind !== 'id')
@@ -53,7 +53,7 @@ export function storedRecordParser<S extends Shape>(
       return `has a ${given} as its id, which the declaration does not allow: allow it there`;
     }
     // The loop has checked each field.
-    const typed = record as R & Input<S>;
+    const typed = record as R & CompleteInput<S>;
     return isSound(typed) ? typed : unsound;
   };
 }

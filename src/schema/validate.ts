@@ -7,7 +7,14 @@ import {
   type JsonValue,
 } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
-import { anyJson, moreName, valueName, type Field, type Input, type Shape } from './field.ts';
+import {
+  anyJson,
+  moreName,
+  valueName,
+  type Field,
+  type CompleteInput,
+  type Shape,
+} from './field.ts';
 import { required, unknownField, findViolations, type Placed } from './kinds.ts';
 import { fieldValue, isSameValue, toRepresentation } from './record.ts';
 import { hasSetters, keepUnsettable, type Sender } from './setters.ts';
@@ -51,7 +58,7 @@ export function draft<S extends Shape>(
   rules: BodyRules<S>,
   body: JsonValue,
   sender: Sender,
-): Draft<Input<S>> {
+): Draft<CompleteInput<S>> {
   return { kind, against: (stored) => validateBody(rules, body, { kind, stored }, sender) };
 }
 
@@ -81,7 +88,7 @@ export function validateBody<S extends Shape>(
   body: JsonValue,
   mode: Mode,
   sender: Sender,
-): Input<S> {
+): CompleteInput<S> {
   if (!Object.hasOwn(rules.shape, valueName)) return validateMembers(rules, body, mode, sender);
   const withoutName = (pointer: string): string => pointer.slice(pointerTo(valueName).length);
   const sent = { [valueName]: body };
@@ -93,7 +100,7 @@ function validateMembers<S extends Shape>(
   body: JsonValue,
   mode: Mode,
   sender: Sender,
-): Input<S> {
+): CompleteInput<S> {
   const { kind } = mode;
   const stored = kind === 'create' ? collectDefaults(shape) : toRepresentation(shape, mode.stored);
   const sentDocument = kind === 'patch' ? patched(shape, stored, body) : body;
@@ -124,7 +131,7 @@ function validateMembers<S extends Shape>(
   );
   if (issues.length > 0) throw validationFailed(issues);
   // Without issues, all fields are present and of their type.
-  return value as Input<S>;
+  return value as CompleteInput<S>;
 }
 
 interface SentBody {

@@ -129,13 +129,13 @@ export interface Transaction {
 }
 
 /** The reading side of a transaction, which checks also use on published records. */
-export interface Reader {
+export interface ReadTransaction {
   of<R extends StoredRecord>(
     collection: Collection<R>,
   ): Pick<Records<R>, 'get' | 'withId' | 'find'>;
 }
 
-export const published: Reader = { of: (collection) => collection };
+export const published: ReadTransaction = { of: (collection) => collection };
 
 /** The records of a collection in a transaction, which alone can change them. */
 export interface Records<R extends StoredRecord> {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import type { Route } from '../../src/api/call.ts';
 import type { CollectionDefinition } from '../../src/collections/declaration.ts';
-import { defineCollection } from '../../src/collections/define.ts';
+import { declareCollection } from '../../src/collections/define.ts';
 import { items } from '../../src/collections/items.ts';
 import type { App } from '../support/inside.ts';
 import { allRoutes } from '../support/contract.ts';
@@ -115,7 +115,7 @@ function requestsOf(operation: Operation | 'createMany', { name, ids, rows, isSi
 
 test('every operation of every kind of collection responds to every kind of caller as the model says', async (t) => {
   const { app, someones, subjects, declared } = await open(t);
-  const table: readonly Route[] = await allRoutes([items, ...declared.map((each) => defineCollection(each))]);
+  const table: readonly Route[] = await allRoutes([items, ...declared.map((each) => declareCollection(each))]);
   const operated = table.flatMap(({ method, of }) =>
     of === undefined || of.collection.isUsers ? [] : [{ method, ...of }]);
   const singles = subjects.filter(({ isSingle }) => isSingle).length;

@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto';
 import { test, type TestContext } from 'node:test';
 
 import type { Route } from '../../src/api/call.ts';
-import { defineCollection } from '../../src/collections/define.ts';
+import { declareCollection } from '../../src/collections/define.ts';
 import { items } from '../../src/collections/items.ts';
 import { allRoutes } from '../support/contract.ts';
 import { handbook } from '../support/source.ts';
@@ -176,7 +176,7 @@ test('who may do what is as the manual says, cell by cell', async (t) => {
 });
 
 test('a change shows no record to a caller who may not read it', async (t) => {
-  const secrets = defineCollection({
+  const secrets = declareCollection({
     name: 'secrets', singular: 'secret', fields: { name: { kind: 'text' } },
     access: { read: 'admin', replace: 'user', patch: 'user' },
   });

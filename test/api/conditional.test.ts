@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 
-import { defineCollection } from '../../src/collections/define.ts';
+import { declareCollection } from '../../src/collections/define.ts';
 import type { Change } from '../../src/programs/hooks.ts';
 import { openTestApp, type Answer, type Ask } from '../support/app.ts';
 
@@ -199,7 +199,7 @@ test('RFC 9110 §13.1.1: If-Match refuses a write to a resource without versions
 
 test('the order: authorization, 404, 428, 412, 422', async (t) => {
   const fields = { name: { kind: 'text', min: 1 } } as const;
-  const settings = defineCollection({ name: 'settings', single: true, fields });
+  const settings = declareCollection({ name: 'settings', single: true, fields });
   const { ask, as } = await openTestApp(t, { requireIfMatch: true, collections: [settings] });
   const [admin, member] = [await as('admin'), await as('member')];
   await admin('POST', '/items', { json: lamp });

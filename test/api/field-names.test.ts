@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { defineCollection } from '../../src/collections/define.ts';
+import { declareCollection } from '../../src/collections/define.ts';
 import type { Field } from '../../src/schema/field.ts';
 import { storedRecordParser } from '../../src/schema/stored.ts';
 import { openTestApp } from '../support/app.ts';
@@ -8,7 +8,7 @@ import { openTestApp } from '../support/app.ts';
 const names = [
   'First Name', 'größe', '1st', '_id', 'a/b~c', 'a:b,c', '-x', '👍', 'constructor', 'toJSON', "'\"<&", 'ключ',
 ];
-const rows = defineCollection({
+const rows = declareCollection({
   name: 'rows', fields: Object.fromEntries(names.map((name) => [name, { kind: 'text', optional: true }])),
 });
 
@@ -50,9 +50,9 @@ test('fields are filtered and sorted by where a query can have their names', asy
 test('a name with a dot or a control character, one that is too long, and __proto__ are refused', () => {
   for (const name of ['', 'a.b', 'a\nb', 'x'.repeat(65), '__proto__', '\ud800', 'id', 'revision', 'ownerId']) {
     const fields = JSON.parse(`{${JSON.stringify(name)}:{"kind":"text"}}`);
-    assert.throws(() => defineCollection({ name: 'x', fields }), { name: /Error/ }, name);
+    assert.throws(() => declareCollection({ name: 'x', fields }), { name: /Error/ }, name);
   }
-  defineCollection({ name: 'x', fields: { ['😀'.repeat(64)]: { kind: 'text' } } });
+  declareCollection({ name: 'x', fields: { ['😀'.repeat(64)]: { kind: 'text' } } });
 });
 
 const inherited = ['constructor', 'valueOf', 'toString', 'hasOwnProperty', 'isPrototypeOf', 'toLocaleString'];

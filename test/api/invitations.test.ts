@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { Passwords } from '../../src/auth/passwords.ts';
 import { secretHash } from '../../src/auth/secrets.ts';
-import { defineCollection } from '../../src/collections/define.ts';
+import { declareCollection } from '../../src/collections/define.ts';
 import { silentLog } from '../../src/log/log.ts';
 import { openTestApp, type Answer, type AskOptions, type TestAppOptions } from '../support/app.ts';
 import { TestClock } from '../support/basics.ts';
@@ -177,7 +177,7 @@ test('a base path is part of the path of an invitation', async (t) => {
 test('a collection called invitations takes over the path, and the log says so', async (t) => {
   const told: string[] = [];
   const log = { ...silentLog, message: (_: string, text: string) => void told.push(text) };
-  const invitations = defineCollection({ name: 'invitations', fields: { text: { kind: 'text' } } });
+  const invitations = declareCollection({ name: 'invitations', fields: { text: { kind: 'text' } } });
   const { as } = await openTestApp(t, { collections: [invitations], log });
   const admin = await as('admin');
   assert.equal((await admin('POST', '/invitations', { json: { text: 'a party' } })).status, 201);

@@ -10,7 +10,7 @@ import { test, type TestContext } from 'node:test';
 
 import { limits } from '../../src/base/limits.ts';
 import { recordBytesMax } from '../../src/options/dialect/bodies.ts';
-import { defineCollection } from '../../src/collections/define.ts';
+import { declareCollection } from '../../src/collections/define.ts';
 import type { CollectionDeclaration } from '../../src/collections/declaration.ts';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
 import { makeCertificate } from '../support/http/raw.ts';
@@ -18,7 +18,7 @@ import { createApp } from '../support/inside.ts';
 import { isLockedRun } from '../support/basics.ts';
 
 const open = ['posts', 'comments', 'likes', 'empty'].map((name) =>
-  defineCollection({ name, fields: {}, additional: true }));
+  declareCollection({ name, fields: {}, additional: true }));
 const records = {
   posts: [
     { title: 'A first post', views: 100, author: { name: 'Ada' }, tags: ['red', 'blue'] },
@@ -227,7 +227,7 @@ test('the query of a write is ignored', async (t) => {
 
 test('collections may be named like paths of the server, which then move below /-/', async (t) => {
   const collections = ['status', 'changes', 'metrics'].map((name) =>
-    defineCollection({ name, fields: {}, additional: true }));
+    declareCollection({ name, fields: {}, additional: true }));
   const { send, ids } = await opened(t, [...open, ...collections]);
   for (const name of ['status', 'changes', 'metrics']) {
     assert.equal((await send('POST', `/${name}`, { a: 1 })).status, 201, name);
@@ -333,7 +333,7 @@ const relations: readonly (readonly [parent: string, child: string, member: stri
 for (const [parent, child, member, inRecords] of relations) {
   test(`${child} belong to ${parent} by ${member}${inRecords ? ', as their records say' : ''}`, async (t) => {
     const both = [parent, child].map((name) =>
-      defineCollection({ name, id: { kind: 'any' }, fields: {}, additional: true }));
+      declareCollection({ name, id: { kind: 'any' }, fields: {}, additional: true }));
     const { send, ids } = await opened(t, both);
     const bare = member.replace(/Id$/, '');
     for (const id of ['a', 7]) await send('POST', `/${parent}`, { id });
@@ -354,7 +354,7 @@ for (const [parent, child, member, inRecords] of relations) {
 test('a member that could refer to two collections means the plural one, as in json-server', async (t) => {
   const singulars = { product: 'oneProduct', products: 'product', sales: 'sale' };
   const { send } = await opened(t, Object.entries(singulars).map(([name, singular]) =>
-    defineCollection({ name, singular, fields: {}, additional: true })));
+    declareCollection({ name, singular, fields: {}, additional: true })));
   for (const name of ['product', 'products']) await send('POST', `/${name}`, { of: name });
   await send('POST', '/sales', { productId: 1 });
   assert.equal((await send('GET', '/sales/1?_expand=product')).json.product.of, 'products');
@@ -493,7 +493,7 @@ test('DELETE responds with an object, and removes what refers to the record', as
 });
 
 test('declared fields and references keep their rules', async (t) => {
-  const posts = defineCollection({
+  const posts = declareCollection({
     name: 'posts',
     fields: {
       title: { kind: 'text', min: 1 },
@@ -501,7 +501,7 @@ test('declared fields and references keep their rules', async (t) => {
       views: { kind: 'integer', min: 0, default: 0 },
     },
   });
-  const comments = defineCollection({ name: 'comments', fields: { postId: { kind: 'reference', to: 'posts' } } });
+  const comments = declareCollection({ name: 'comments', fields: { postId: { kind: 'reference', to: 'posts' } } });
   const { send, ids } = await opened(t, [posts, comments]);
   assert.equal((await send('POST', '/posts', { title: '' })).status, 422);
   await send('POST', '/posts', { title: 'x', note: 'n' });
@@ -551,7 +551,7 @@ test('nobody can sign in with the dialect', async () => {
 
 test('ids are found, embedded and removed by their text, whether texts or numbers', async (t) => {
   const given = ['posts', 'comments'].map((name) =>
-    defineCollection({ name, id: { kind: 'any' }, fields: {}, additional: true }));
+    declareCollection({ name, id: { kind: 'any' }, fields: {}, additional: true }));
   const { send, ids } = await opened(t, given);
   for (const id of [7, 'a b/c', undefined]) assert.equal((await send('POST', '/posts', { id })).status, 201);
   const [, , made] = await ids('/posts');
@@ -570,8 +570,8 @@ test('ids are found, embedded and removed by their text, whether texts or number
 });
 
 test('PATCH also assigns the members of a single resource', async (t) => {
-  const profile = defineCollection({ name: 'profile', single: true, fields: {}, additional: true });
-  const state = defineCollection({ name: 'state', single: true, value: { kind: 'json' } });
+  const profile = declareCollection({ name: 'profile', single: true, fields: {}, additional: true });
+  const state = declareCollection({ name: 'state', single: true, value: { kind: 'json' } });
   const { send, ids } = await opened(t, [...open, profile, state]);
   assert.equal((await send('PUT', '/profile', { id: 1, name: 'Ada', at: { city: 'Rome', zip: 1 } })).status, 201);
   const patched = await send('PATCH', '/profile', { id: 2, at: { city: 'Bari' }, name: null });

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import type { Route } from '../../src/api/call.ts';
-import { defineCollection } from '../../src/collections/define.ts';
+import { declareCollection } from '../../src/collections/define.ts';
 import { hmacSha256 } from '../../src/auth/jws.ts';
 import { secretHash } from '../../src/auth/secrets.ts';
 import { limits } from '../../src/base/limits.ts';
@@ -291,7 +291,7 @@ for (const credential of ['key', 'session'] as const) {
   test(`a request by ${credential} writes nothing if its administrator loses the role while the body arrives`, {
     skip: isLockedRun,
   }, async (t) => {
-    const notices = defineCollection({
+    const notices = declareCollection({
       name: 'notices', fields: { text: { kind: 'text' } }, access: { create: 'admin' },
     });
     const { app, as, ask, keyOf, cookie: cookieOf } = await setUp(t, { collections: [notices] });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { defineCollection } from '../../src/collections/define.ts';
+import { declareCollection } from '../../src/collections/define.ts';
 import { openTestApp } from '../support/app.ts';
 
 async function withItems(t: Parameters<typeof openTestApp>[0], prices: readonly number[]) {
@@ -178,9 +178,9 @@ test('q finds each word in any text field, and combines with the other list para
 test('owner=me lists what the caller created', async (t) => {
   const fields = { text: { kind: 'text' } } as const;
   const optional = { list: 'optional', read: 'optional' } as const;
-  const notes = defineCollection({ name: 'notes', singular: 'note', fields, access: optional });
+  const notes = declareCollection({ name: 'notes', singular: 'note', fields, access: optional });
   const open = { list: 'public', read: 'public' } as const;
-  const news = defineCollection({ name: 'news', singular: 'message', fields, access: open });
+  const news = declareCollection({ name: 'news', singular: 'message', fields, access: open });
   const app = await openTestApp(t, { collections: [notes, news] });
   const [admin, member] = [await app.as('admin'), await app.as('member')];
   for (const ask of [admin, member, member]) await ask('POST', '/items', { json: { name: 'Lamp', price: 1 } });
@@ -208,7 +208,7 @@ test('owner=me lists what the caller created', async (t) => {
 });
 
 test('filters repeat, have alternatives, and ask whether a field exists', async (t) => {
-  const boxes = defineCollection({
+  const boxes = declareCollection({
     name: 'boxes',
     singular: 'box',
     fields: {
@@ -300,7 +300,7 @@ test('an unknown name in a part of `or` is refused, with the names that it takes
 });
 
 const optional = { optional: true, nullable: true } as const;
-const ofAllKinds = defineCollection({
+const ofAllKinds = declareCollection({
   name: 'all', additional: true, id: { kind: 'any' },
   fields: {
     text: { kind: 'text', ...optional }, integer: { kind: 'integer', ...optional },

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { hostname } from 'node:os';
 import { test, type TestContext } from 'node:test';
-import { defineCollection } from '../../src/collections/define.ts';
+import { declareCollection } from '../../src/collections/define.ts';
 import { createLocal } from '../../src/options/local/local.ts';
 import { parseOrigins } from '../../src/http/cross-site.ts';
 import { Fields } from '../../src/http/fields.ts';
@@ -178,7 +178,7 @@ const foreign: Readonly<Record<string, Sent>> = {
 };
 
 async function served(t: TestContext, share: boolean) {
-  const posts = defineCollection({ name: 'posts', fields: {}, additional: true });
+  const posts = declareCollection({ name: 'posts', fields: {}, additional: true });
   const only = { auth: 'none', users: false, items: false, dialect: 'json-server' } as const;
   const app = await createApp({ ...only, share, corsOrigins: ['http://localhost:*'], collections: [posts] });
   t.after(app.close);

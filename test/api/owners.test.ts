@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { defineCollection } from '../../src/collections/define.ts';
+import { declareCollection } from '../../src/collections/define.ts';
 import { openTestApp } from '../support/app.ts';
 
 test('records-per-owner bounds the records of one owner over all collections', async (t) => {
   const fields = { text: { kind: 'text' } } as const;
-  const notes = defineCollection({ name: 'notes', singular: 'note', fields });
+  const notes = declareCollection({ name: 'notes', singular: 'note', fields });
   const { app, as, token } = await openTestApp(t, { collections: [notes], recordsPerOwner: 3 });
   const [member, admin] = [await as('member'), await as('admin')];
   const lamp = { name: 'Lamp', price: 1 };

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { test } from 'node:test';
 import { systemClock } from '../../src/base/system.ts';
-import { createLog } from '../../src/log/log.ts';
+import { createLineLog } from '../../src/log/log.ts';
 import { cookieIn, openTestApp, type Answer, type AskOptions } from '../support/app.ts';
 
 /**
@@ -22,7 +22,7 @@ test('no secret is logged, stored in the clear or answered to anybody', async (t
       done();
     },
   });
-  const log = createLog({ level: 'info', clock: systemClock, sink });
+  const log = createLineLog({ level: 'info', clock: systemClock, sink });
   const secret = 'canary of the signing secret, 32 bytes';
   const { app, ask, credentials } = await openTestApp(t, { directory, log, secret });
 

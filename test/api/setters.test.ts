@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import type { JsonObject } from '../../src/base/json.ts';
 import { parseDeclarations } from '../../src/collections/declaration-file.ts';
-import { defineCollection } from '../../src/collections/define.ts';
+import { declareCollection } from '../../src/collections/define.ts';
 import { toNewRecord } from '../../src/collections/file-records.ts';
 import type { Hooks } from '../../src/index.ts';
 import { openTestApp } from '../support/app.ts';
 
 const admins = { set: ['admin'] } as const;
-const orders = defineCollection({
+const orders = declareCollection({
   name: 'orders',
   fields: {
     note: { kind: 'text', optional: true },
@@ -155,7 +155,7 @@ test('who may set fields is checked at the start, and is in the OpenAPI document
   parse({ ...text, set: ['owner'] })();
 });
 
-const plans = defineCollection({
+const plans = declareCollection({
   name: 'plans',
   fields: {
     note: { kind: 'text', optional: true },

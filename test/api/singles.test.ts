@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { test } from 'node:test';
-import { defineCollection } from '../../src/collections/define.ts';
+import { declareCollection } from '../../src/collections/define.ts';
 import { openTestApp } from '../support/app.ts';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
 import { createApp } from '../support/inside.ts';
 
-const settings = defineCollection({
+const settings = declareCollection({
   name: 'settings',
   single: true,
   fields: {
@@ -17,10 +17,10 @@ const settings = defineCollection({
   additional: true,
   timestamps: true,
 });
-const motd = defineCollection({
+const motd = declareCollection({
   name: 'motd', single: true, value: { kind: 'json' }, access: { read: 'public', replace: 'user', patch: 'user' },
 });
-const address = defineCollection({
+const address = declareCollection({
   name: 'address', single: true,
   value: { kind: 'object', fields: { city: { kind: 'text' }, zip: { kind: 'text', optional: true } } },
 });
@@ -55,7 +55,7 @@ test('a single resource keeps the values of undeclared fields, even when it is w
   const directory = temporaryDirectory(t);
   const text = { kind: 'text', optional: true } as const;
   const written = async (fields: { readonly [name: string]: typeof text }, method: string, json: object) => {
-    const plain = defineCollection({ name: 'plain', single: true, fields });
+    const plain = declareCollection({ name: 'plain', single: true, fields });
     const app = await createApp({ directory, auth: 'none', collections: [plain] });
     const request = { method, target: '/plain', fields: { 'content-type': 'application/json' } };
     const { body } = await app.inject({ ...request, body: JSON.stringify(json) });
@@ -107,7 +107,7 @@ test('a change of a single resource is an event without an id', async (t) => {
 });
 
 test('a declaration of a single resource is checked', () => {
-  const declare = (more: object) => () => defineCollection({ name: 'x', single: true, ...more });
+  const declare = (more: object) => () => declareCollection({ name: 'x', single: true, ...more });
   assert.throws(declare({}), /\/fields must be an object that names the fields/);
   assert.throws(declare({ value: { kind: 'text' }, timestamps: true }), /\/timestamps is not a known member/);
   assert.throws(declare({ value: { kind: 'text' }, access: { read: 'owner' } }), /\/access\/read must be one of/);

@@ -1,24 +1,24 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { limits } from '../../src/base/limits.ts';
-import { defineCollection } from '../../src/collections/define.ts';
+import { declareCollection } from '../../src/collections/define.ts';
 import { openTestApp } from '../support/app.ts';
 
 const max = limits.recordBytesMax;
-const documents = defineCollection({
+const documents = declareCollection({
   name: 'documents', additional: true,
   fields: {
     one: { kind: 'json', bytesMax: max, optional: true },
     two: { kind: 'json', bytesMax: max, optional: true },
   },
 });
-const whole = defineCollection({ name: 'whole', single: true, value: { kind: 'json', bytesMax: max } });
+const whole = declareCollection({ name: 'whole', single: true, value: { kind: 'json', bytesMax: max } });
 const text = (length: number): string => 'x'.repeat(length);
 
 const isCluster = process.env['CAIRN_TEST_STORE'] === 'cluster';
 
 test('a text has up to a million characters', async (t) => {
-  const notes = defineCollection({ name: 'notes', fields: { text: { kind: 'text', max: 1_000_000 } } });
+  const notes = declareCollection({ name: 'notes', fields: { text: { kind: 'text', max: 1_000_000 } } });
   const { as } = await openTestApp(t, { collections: [notes] });
   const ada = await as('admin');
   const long = { text: 'é'.repeat(1_000_000) };

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { limits } from '../../src/base/limits.ts';
-import { defineCollection } from '../../src/collections/define.ts';
+import { declareCollection } from '../../src/collections/define.ts';
 import { createApp } from '../../src/index.ts';
 import { openTestApp } from '../support/app.ts';
 import { generator } from '../support/basics.ts';
@@ -9,7 +9,7 @@ import { generator } from '../support/basics.ts';
 const text = { kind: 'text' } as const;
 const userIds = (onDelete: 'clear' | 'remove') =>
   ({ kind: 'list', of: { kind: 'reference', to: 'users', onDelete, show: 'name' } }) as const;
-const boards = defineCollection({
+const boards = declareCollection({
   name: 'boards',
   fields: {
     title: text,
@@ -24,7 +24,7 @@ const boards = defineCollection({
     remove: 'owner',
   },
 });
-const cards = defineCollection({
+const cards = declareCollection({
   name: 'cards',
   fields: {
     title: text,
@@ -33,7 +33,7 @@ const cards = defineCollection({
     giverId: { kind: 'reference', to: 'users', onDelete: 'remove', optional: true },
   },
 });
-const diaries = defineCollection({ name: 'diaries', fields: { title: text }, ownerRemoved: 'remove' });
+const diaries = declareCollection({ name: 'diaries', fields: { title: text }, ownerRemoved: 'remove' });
 const collections = [boards, cards, diaries];
 
 /** The administrator 1, and the members Mia, 2, Eve, 3, and Bob, 4, each as a function that sends requests. */
@@ -174,7 +174,7 @@ test('fields that name users let these users read, list, count and change a reco
 });
 
 test('a repeated create gets the first response, even if its creator may not read the record', async (t) => {
-  const secret = defineCollection({
+  const secret = declareCollection({
     name: 'hints',
     fields: { text, forId: { kind: 'reference', to: 'users', onDelete: 'remove' } },
     access: { list: 'forId', read: 'forId' },
@@ -204,7 +204,7 @@ test("a user's pages agree with a model while the users that records name change
     rank: random.below(1000),
     memberIds: at > 2000 ? [1] : [],
   }));
-  const tasks = defineCollection({
+  const tasks = declareCollection({
     name: 'tasks',
     fields: { title: text, rank: { kind: 'integer' }, memberIds: { ...userIds('clear'), default: [] } },
     access: { list: 'memberIds', read: 'memberIds' },
@@ -241,7 +241,7 @@ test("a user's pages agree with a model while the users that records name change
 });
 
 test('records that refer by a list and name their readers in one are embedded for these readers', async (t) => {
-  const tagged = defineCollection({
+  const tagged = declareCollection({
     name: 'tagged',
     fields: {
       title: text,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { recordId } from '../../src/base/record-id.ts';
 import type { CollectionDeclaration } from '../../src/collections/declaration.ts';
-import { defineCollection } from '../../src/collections/define.ts';
+import { declareCollection } from '../../src/collections/define.ts';
 import { systemClock } from '../../src/base/system.ts';
 import { ChangeFeed } from '../../src/features/feed/change-feed.ts';
 import { makeReader } from '../../src/collections/reader.ts';
@@ -13,11 +13,11 @@ import { openTestApp } from '../support/app.ts';
 import type { App } from '../support/inside.ts';
 
 const text = { kind: 'text' } as const;
-const tasks = defineCollection({
+const tasks = declareCollection({
   name: 'tasks', singular: 'task', fields: { title: text, rank: { kind: 'integer', default: 0 } },
   access: { list: 'owner', read: 'owner' },
 });
-const steps = defineCollection({
+const steps = declareCollection({
   name: 'steps', singular: 'step',
   fields: { title: text, taskId: { kind: 'reference', to: 'tasks', onDelete: 'refuse' } },
   access: { read: ['owner', 'session'] },
@@ -95,7 +95,7 @@ test('nobody can tell that a record exists that only its owner may read', async 
 });
 
 test('users cannot remove a record that they may not read, even their own', async (t) => {
-  const letters = defineCollection({
+  const letters = declareCollection({
     name: 'letters', singular: 'letter', fields: { title: text }, access: { list: 'admin', read: 'admin' },
   });
   const { as } = await openTestApp(t, { collections: [letters] });
@@ -223,7 +223,7 @@ test('the feed shows what a caller may read, before and after', async (t) => {
 test('the feed follows the users that a record names, change by change', async (t) => {
   const memberIds = { kind: 'list', of: { kind: 'reference', to: 'users', onDelete: 'clear' }, default: [] } as const;
   const access = { list: ['owner', 'memberIds'], read: ['owner', 'memberIds'], patch: ['owner', 'memberIds'] };
-  const boards = defineCollection({ name: 'boards', fields: { title: text, memberIds }, access });
+  const boards = declareCollection({ name: 'boards', fields: { title: text, memberIds }, access });
   const { app, mia, eve, admin, authorization } = await open(t, [boards]);
   const mine = follow(app, authorization, 'x');
   await mia('POST', '/boards', { json: { title: 'Hers' } });

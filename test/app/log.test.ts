@@ -5,7 +5,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import type { Clock } from '../../src/base/system.ts';
 import type { RequestEntry } from '../../src/http/message.ts';
 import type { LogSink } from '../../src/log/line-queue.ts';
-import { createLog, type Log, type LogOptions } from '../../src/log/log.ts';
+import { createLineLog, type Log, type LogOptions } from '../../src/log/log.ts';
 import { readable } from '../../src/options/readable-log/format.ts';
 import { fakeTimers } from '../support/basics.ts';
 
@@ -50,7 +50,7 @@ function stopTime(t: TestContext): (ms: number) => Promise<void> {
 const linesIn = (text: string): string[] => text.trimEnd().split('\n');
 
 function logTo(stream: Writable, options: Partial<LogOptions> = {}): Log {
-  return createLog({ level: 'info', clock, sink: stream, ...options });
+  return createLineLog({ level: 'info', clock, sink: stream, ...options });
 }
 
 test('a request is one line of JSON', async () => {
@@ -182,7 +182,7 @@ test('a failing sink is reported once, and the lines that it missed when it work
   let taken = '';
   let isFull = true;
   const failures: string[] = [];
-  const log = createLog({
+  const log = createLineLog({
     level: 'info', clock, onError: ({ message }) => failures.push(message),
     sink: {
       write(bytes, done) {
@@ -212,7 +212,7 @@ test('a failing sink is reported once, and the lines that it missed when it work
 
 test('a sink that accepts a few bytes at a time gets them all', async () => {
   let taken = '';
-  const log = createLog({
+  const log = createLineLog({
     level: 'info', clock,
     sink: {
       write(bytes, done) {
@@ -232,7 +232,7 @@ for (const [what, wholeLines] of [['in the middle of a line', 2.5], ['between tw
     const pass = stopTime(t);
     let taken = '';
     let room = Infinity;
-    const log = createLog({
+    const log = createLineLog({
       level: 'info', clock,
       sink: {
         write(bytes, done) {
@@ -282,7 +282,7 @@ test('a sink fails if it throws, accepts nothing or calls back twice', async (t)
     taken += Buffer.from(bytes).toString();
     return done();
   };
-  const log = createLog({
+  const log = createLineLog({
     level: 'info', clock, sink: { write }, onError: ({ message }) => failures.push(message),
   });
   for (let n = 0; n < 4; n += 1) {

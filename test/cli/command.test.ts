@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
 import { CairnError, type ExitCode } from '../../src/base/errors.ts';
-import type { Call, Command, Terminal } from '../../src/cli/command.ts';
+import type { Invocation, Command, Terminal } from '../../src/cli/command.ts';
 import { passwordFile, readPassword } from '../../src/cli/user.ts';
 import { flagOnly, options, toggle } from '../../src/config/options.ts';
 import type { Environment } from '../../src/config/read.ts';
@@ -16,7 +16,9 @@ import { isLockedRun } from '../support/basics.ts';
 const loud = flagOnly(toggle('loud', 'speak up'));
 
 /** A command that tells what it was called with. */
-function command(name: string, operands: readonly string[], work: (call: Call) => Promise<string> | string): Command {
+function command(
+  name: string, operands: readonly string[], work: (call: Invocation) => Promise<string> | string,
+): Command {
   return {
     name, summary: `Does ${name}`, operands, options: [options.port, options.directory, loud, passwordFile],
     run: async (call): Promise<ExitCode> => {

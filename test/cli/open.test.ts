@@ -5,7 +5,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import { defineCollection } from '../../src/collections/define.ts';
+import { declareCollection } from '../../src/collections/define.ts';
 import { parseJson } from '../../src/base/json.ts';
 import { allCommands } from '../../src/cli/commands.ts';
 import { commands as transferCommands } from '../../src/cli/transfer.ts';
@@ -287,7 +287,7 @@ test('closing its terminal stops a server', { skip: skip || (!hasScript && 'ther
 
 test('a single value is read whatever the query adds, as clients of json-server expect', async (t) => {
   const access = { read: 'public' } as const;
-  const profile = defineCollection({ name: 'profile', single: true, value: { kind: 'json' }, access });
+  const profile = declareCollection({ name: 'profile', single: true, value: { kind: 'json' }, access });
   const app = await createApp({ auth: 'none', dialect: 'json-server', collections: [profile] });
   t.after(() => app.close());
   assert.equal((await app.inject({ target: '/profile?_=1' })).status, 404);

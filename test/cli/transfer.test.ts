@@ -10,7 +10,7 @@ import { commands as dataCommands } from '../../src/cli/data.ts';
 import { commands as transferCommands } from '../../src/cli/transfer.ts';
 import { commands as userCommands } from '../../src/cli/user.ts';
 import { parseDeclarations } from '../../src/collections/declaration-file.ts';
-import { defineCollection } from '../../src/collections/define.ts';
+import { declareCollection } from '../../src/collections/define.ts';
 import { silentLog } from '../../src/log/log.ts';
 import { runCommand, type Outcome } from '../support/cli/terminal.ts';
 import { isLockedRun } from '../support/basics.ts';
@@ -104,7 +104,7 @@ test('a record without an id gets none that was given to another in the store', 
   const place = new Place(t, { posts: [{ title: 'a' }, { title: 'b' }, { title: 'c' }] });
   const posts = { name: 'posts', id: { kind: 'any' }, fields: { title: { kind: 'text' } } } as const;
   writeFileSync(place.declaration, JSON.stringify({ items: false, collections: [posts] }));
-  const collections = [defineCollection(posts)];
+  const collections = [declareCollection(posts)];
   const app = await createApp({ directory: place.data, auth: 'none', items: false, collections });
   const fields = { 'content-type': 'application/json' };
   await app.inject({ method: 'POST', target: '/posts', fields, body: '{"id":3,"title":"given"}' });

@@ -8,7 +8,7 @@ import { limits } from '../../src/base/limits.ts';
 import { commands as keyCommands } from '../../src/cli/keys.ts';
 import { commands as userCommands } from '../../src/cli/user.ts';
 import { openData } from '../../src/app/data.ts';
-import { defineCollection } from '../../src/collections/define.ts';
+import { declareCollection } from '../../src/collections/define.ts';
 import { completeOptions } from '../../src/programs/options.ts';
 import { Fence } from '../../src/store/disk/fence.ts';
 import { systemMachine } from '../../src/store/disk/lock.ts';
@@ -149,7 +149,7 @@ test('a user is removed with what the declaration says, which is asked for where
   const directory = temporaryDirectory(t);
   const userId = { kind: 'reference', to: 'users', onDelete: 'clear', optional: true } as const;
   const definitions = [{ name: 'notes', fields: { userId }, ownerRemoved: 'remove' }] as const;
-  const collections = definitions.map((one) => defineCollection(one));
+  const collections = definitions.map((one) => declareCollection(one));
   const app = await createApp({ directory, scryptCost: 1, collections });
   for (const name of ['ada', 'bob'])
     await app.program.users.create({ name, role: 'admin', email: `${name}@example.org`, password });

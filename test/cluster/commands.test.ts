@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 
 import { allCommands } from '../../src/cli/commands.ts';
-import { defineCollection } from '../../src/collections/define.ts';
+import { declareCollection } from '../../src/collections/define.ts';
 import { cairn, temporaryDirectory } from '../support/cli/spawn.ts';
 import { runCommand, type Outcome } from '../support/cli/terminal.ts';
 import { fail, putsOf, startEtcd } from '../support/cluster/nodes.ts';
@@ -31,7 +31,7 @@ async function startServer(t: TestContext, etcd: SmallEtcd, options: object = {}
 test('a collection that is called users is not restored to a cluster, which would make users of it', async (t) => {
   const etcd = await startEtcd(t);
   const directory = temporaryDirectory(t);
-  const collections = [defineCollection({ name: 'users', fields: {}, additional: true })];
+  const collections = [declareCollection({ name: 'users', fields: {}, additional: true })];
   const open = await createApp({ auth: 'none', users: false, items: false, collections, directory });
   await open.collection('users').create({ name: 'Eve', email: 'eve@example.org', role: 'admin', passwordHash: 'x' });
   await open.close();
@@ -173,7 +173,7 @@ test('a cluster is checked as a node would read it, and nothing is written', asy
 
 test('the records of a cluster are held to bounds that became tighter', async (t) => {
   const etcd = await startEtcd(t);
-  const collections = [defineCollection({ name: 'notes', fields: { text: { kind: 'text' } } })];
+  const collections = [declareCollection({ name: 'notes', fields: { text: { kind: 'text' } } })];
   const app = await startServer(t, etcd, { collections });
   await app.collection('notes').create({ text: 'longer than it may be' });
   const file = join(temporaryDirectory(t), 'collections.json');

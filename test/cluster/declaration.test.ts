@@ -4,7 +4,7 @@ import { crc32 } from 'node:zlib';
 
 import { allCommands } from '../../src/cli/commands.ts';
 import type { CollectionDefinition } from '../../src/collections/declaration.ts';
-import { defineCollection } from '../../src/collections/define.ts';
+import { declareCollection } from '../../src/collections/define.ts';
 import type { Field, Shape } from '../../src/schema/field.ts';
 import { runCommand } from '../support/cli/terminal.ts';
 import { isAppend, refusedWith, startEtcd, startNode } from '../support/cluster/nodes.ts';
@@ -27,7 +27,7 @@ async function startServer(
   const app = await createApp({
     cluster: { members: etcd.addresses }, auth: 'none', items: false,
     collections: Object.entries(collections).map(([name, fields]) =>
-      defineCollection({ name, singular: name.slice(0, -1), fields, additional })),
+      declareCollection({ name, singular: name.slice(0, -1), fields, additional })),
     onFailure: (error) => void failures.push(error),
   });
   t.after(() => app.close());
@@ -104,7 +104,7 @@ test('a collection is added while the nodes run', async (t) => {
 test('records that go with their owner are so on all nodes', async (t) => {
   const etcd = await startEtcd(t);
   const start = (ownerRemoved: 'keep' | 'remove'): Promise<App> => {
-    const collections = [defineCollection({ name: 'books', fields: { title: text }, ownerRemoved })];
+    const collections = [declareCollection({ name: 'books', fields: { title: text }, ownerRemoved })];
     return createApp({ cluster: { members: etcd.addresses }, auth: 'none', items: false, collections });
   };
   const node = await start('remove');
@@ -127,7 +127,7 @@ test('D1: a field of one node is refused that is an additional member to others,
 test('a single resource is the same on all nodes: neither a collection, nor another value', async (t) => {
   const etcd = await startEtcd(t);
   const start = async (definition: Omit<CollectionDefinition, 'name'>): Promise<void> => {
-    const collections = [defineCollection({ name: 'settings', ...definition })];
+    const collections = [declareCollection({ name: 'settings', ...definition })];
     const app = await createApp({ cluster: { members: etcd.addresses }, auth: 'none', items: false, collections });
     t.after(() => app.close());
   };

@@ -7,7 +7,7 @@ import { newKeyRing, serialiseKeyRing } from '../../src/auth/keys.ts';
 import { systemClock, systemRandom } from '../../src/base/system.ts';
 import { rotateKeyRing } from '../../src/cli/keys.ts';
 import { openStore } from '../../src/store/open-store.ts';
-import { defineCollection } from '../../src/collections/define.ts';
+import { declareCollection } from '../../src/collections/define.ts';
 import { silentLog } from '../../src/log/log.ts';
 import { noLeader, refusedWith, SetClock, startEtcd } from '../support/cluster/nodes.ts';
 import type { SmallEtcd } from '../support/cluster/small-etcd.ts';
@@ -362,7 +362,7 @@ test('the metrics show the state of the node', async (t) => {
 
 test('a server whose references or unique values do not hold in the cluster is refused, and names them', async (t) => {
   const etcd = await startEtcd(t);
-  const declare = (more: object) => defineCollection(Object({
+  const declare = (more: object) => declareCollection(Object({
     name: 'posts', singular: 'post', fields: { postId: { kind: 'integer', ...more } },
   }));
   const first = await startServer(t, etcd, { collections: [declare({})] });

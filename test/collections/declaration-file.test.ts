@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JsonValue } from '../../src/base/json.ts';
-import { defineCollection } from '../../src/collections/define.ts';
+import { declareCollection } from '../../src/collections/define.ts';
 import { parseDeclarations } from '../../src/collections/declaration-file.ts';
 import { items } from '../../src/collections/items.ts';
 import { idField } from '../../src/schema/field.ts';
@@ -27,7 +27,7 @@ test('a file of declarations gives the same collections as defineCollection', ()
       timestamps: true,
     }],
   }, []);
-  const declared = defineCollection({
+  const declared = declareCollection({
     name: 'books',
     singular: 'book',
     fields: {
@@ -49,7 +49,7 @@ test('a file of declarations gives the same collections as defineCollection', ()
 test('items, which no start checks, keep to the rules of declarations', () => {
   const { name, singular, access, fields: { id, ...fields } } = items;
   assert.deepEqual(id, idField);
-  assert.deepEqual({ ...defineCollection({ name, singular, access, fields }), isBuiltIn: true }, items);
+  assert.deepEqual({ ...declareCollection({ name, singular, access, fields }), isBuiltIn: true }, items);
 });
 
 test('a collection named items can replace the built-in one', () => {

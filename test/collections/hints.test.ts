@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { JsonObject } from '../../src/base/json.ts';
 import { parseDeclarations } from '../../src/collections/declaration-file.ts';
 import { makeShapeTag } from '../../src/collections/declaration.ts';
-import { defineCollection } from '../../src/collections/define.ts';
+import { declareCollection } from '../../src/collections/define.ts';
 import { openTestApp } from '../support/app.ts';
 
 const orders = {
@@ -20,7 +20,7 @@ const orders = {
 } as const;
 
 test('hints are in the OpenAPI document, as they were declared', async (t) => {
-  const { ask } = await openTestApp(t, { collections: [defineCollection(orders)] });
+  const { ask } = await openTestApp(t, { collections: [declareCollection(orders)] });
   const document = Object((await ask('GET', '/openapi.json')).json);
   const described = document['x-collections'].find(({ name }: JsonObject) => name === 'orders');
   const { display, group, hidden, fields } = described;
@@ -36,7 +36,7 @@ test('hints are in the OpenAPI document, as they were declared', async (t) => {
 test('hints are in no entity tag', () => {
   const { display: _, group: _group, hidden: _hidden, ...plain } = orders;
   const quantity = { kind: 'integer' } as const;
-  const shapes = [orders, { ...plain, fields: { ...plain.fields, quantity } }].map((one) => defineCollection(one));
+  const shapes = [orders, { ...plain, fields: { ...plain.fields, quantity } }].map((one) => declareCollection(one));
   const [tag, other] = shapes.map(({ fields }) => makeShapeTag(fields));
   assert.equal(tag, other);
 });

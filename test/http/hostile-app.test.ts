@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test';
 
 import { limits } from '../../src/base/limits.ts';
 import { systemClock } from '../../src/base/system.ts';
-import { createLog } from '../../src/log/log.ts';
+import { createLineLog } from '../../src/log/log.ts';
 import { RawClient, type RawReply } from '../support/http/raw.ts';
 import { createApp, type App } from '../support/inside.ts';
 
@@ -40,7 +40,7 @@ before(async () => {
       done();
     },
   });
-  const log = createLog({ level: 'info', clock: systemClock, sink });
+  const log = createLineLog({ level: 'info', clock: systemClock, sink });
   for (const [name, { options, added }] of Object.entries(configurations)) {
     const app = await createApp({ ...options, scryptCost: 1, clock: systemClock, log });
     await app.program.users.create({ name: 'Ada', role: 'admin', email, password });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { findPlace, SortedBlocks, stepsThrough, toStretch } from '../../src/lists/sorted-blocks.ts';
+import { findPosition, SortedBlocks, stepsThrough, toStretch } from '../../src/lists/sorted-blocks.ts';
 import { generator } from '../support/basics.ts';
 import { compare, runSortedHistory, type Priced } from '../support/lists.ts';
 
@@ -36,7 +36,7 @@ test('a stretch is read in steps, forwards and backwards', () => {
     );
     const total = blocks.flat().length;
     const [low, high] = [random.below(total + 2), random.below(total + 2)];
-    const from = (bound: number) => findPlace(blocks, (record) => Number(Object(record).price) >= bound);
+    const from = (bound: number) => findPosition(blocks, (record) => Number(Object(record).price) >= bound);
     const wanted = blocks.flat().slice(low, Math.max(low, high));
     const length = 1 + random.below(25);
     const stretch = { blocks, start: from(low), end: from(high) };

@@ -6,7 +6,7 @@ import type { JsonObject, JsonValue } from '../../src/base/json.ts';
 import { storedRecordParser } from '../../src/schema/stored.ts';
 import { creation as create, validateBody } from '../../src/schema/validate.ts';
 import type { Mode } from '../../src/schema/validate.ts';
-import { idField, type Input, type Shape } from '../../src/schema/field.ts';
+import { idField, type CompleteInput, type Shape } from '../../src/schema/field.ts';
 
 const item = {
   id: idField,
@@ -51,7 +51,7 @@ function outcome(shape: Shape, body: JsonValue, mode: Mode): unknown {
 
 describe('a body that creates', () => {
   test('results in the writable fields, typed', () => {
-    const value: Input<typeof item> = validateBody({ shape: item }, { name: 'Cup', price: 4.5 }, create, {});
+    const value: CompleteInput<typeof item> = validateBody({ shape: item }, { name: 'Cup', price: 4.5 }, create, {});
     assert.deepEqual(value, { name: 'Cup', price: 4.5 });
   });
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { idField, type Field, type Shape } from '../../src/schema/field.ts';
-import { resourceSchema, type Purpose } from '../../src/features/openapi/json-schema.ts';
+import { resourceSchema, type SchemaPurpose } from '../../src/features/openapi/json-schema.ts';
 import { ruleViolation } from '../../src/schema/kinds.ts';
 import { emailPattern, textPattern } from '../../src/schema/rules.ts';
 import { fieldValue, readableNames, representationWriter } from '../../src/schema/record.ts';
@@ -17,7 +17,7 @@ const user = {
 } as const satisfies Shape;
 
 /** Returns the names of the properties, with "!" for required ones. */
-function outline(purpose: Purpose): string {
+function outline(purpose: SchemaPurpose): string {
   const { properties, required = [] } = resourceSchema('Any', user, purpose);
   assert.ok(Array.isArray(required));
   return Object.keys(properties ?? {}).map((name) => (required.includes(name) ? `${name}!` : name)).join(' ');

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { systemClock } from '../../src/base/system.ts';
 import { commands as dataCommands } from '../../src/cli/data.ts';
-import { defineCollection } from '../../src/collections/define.ts';
+import { declareCollection } from '../../src/collections/define.ts';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
 import { runCommand } from '../support/cli/terminal.ts';
 import { isLockedRun } from '../support/basics.ts';
@@ -28,7 +28,7 @@ interface Edition {
 const editions: { readonly [edition: string]: Edition } =
   JSON.parse(readFileSync(join(projectDirectory, 'test', 'store', 'editions.json'), 'utf8'));
 
-const books = defineCollection({
+const books = declareCollection({
   name: 'books',
   singular: 'book',
   fields: { title: { kind: 'text', min: 1 }, pages: { kind: 'integer', min: 1, optional: true } },

@@ -12,7 +12,7 @@ import { exitMeanings } from '../../src/base/errors.ts';
 import { limits } from '../../src/base/limits.ts';
 import { systemClock } from '../../src/base/system.ts';
 import { allCommands } from '../../src/cli/commands.ts';
-import { defineCollection } from '../../src/collections/define.ts';
+import { declareCollection } from '../../src/collections/define.ts';
 import { clusterOptions, options, settings } from '../../src/config/options.ts';
 import { secrets } from '../../src/config/read.ts';
 import { describe } from '../../src/features/openapi/operations.ts';
@@ -459,7 +459,7 @@ const credentials = { email: 'ada@example.org', password: 'correct horse battery
 
 /** A blog on a port with an administrator, whose clock can be put forward, and what the reference's client needs. */
 export async function openBlog(t: TestContext) {
-  const posts = defineCollection({
+  const posts = declareCollection({
     name: 'posts',
     additional: true,
     fields: {
@@ -468,7 +468,7 @@ export async function openBlog(t: TestContext) {
       author: { kind: 'object', optional: true, fields: { name: { kind: 'text', min: 1 } } },
     },
   });
-  const comments = defineCollection({
+  const comments = declareCollection({
     name: 'comments',
     fields: { body: { kind: 'text' }, postId: { kind: 'reference', to: 'posts', onDelete: 'remove' } },
   });

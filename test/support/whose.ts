@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { CairnError } from '../../src/base/errors.ts';
 import type { CollectionDefinition } from '../../src/collections/declaration.ts';
-import { defineCollection } from '../../src/collections/define.ts';
+import { declareCollection } from '../../src/collections/define.ts';
 import type { Caller } from '../../src/programs/callers.ts';
 import { type App, type PlainReply, createApp } from './inside.ts';
 import { type Generator, generator, numbersOf } from './basics.ts';
@@ -827,7 +827,7 @@ async function someonesOf(app: App): Promise<Someone[]> {
 
 /** An app with these collections and a caller of each kind. */
 export async function openWith(definitions: readonly CollectionDefinition[], items = false) {
-  const collections = definitions.map((each) => defineCollection(each));
+  const collections = definitions.map((each) => declareCollection(each));
   const app = await createApp({ collections, roles: ownRoles, secret, scryptCost: 1, items });
   return { app, someones: await someonesOf(app) };
 }

@@ -4,7 +4,7 @@ import { splitShape, type Field, type Shape } from '../../schema/field.ts';
 import { makeExample, valueSchema } from '../../schema/kinds.ts';
 
 /** The purpose of a schema: a response (`representation`) or a request body. */
-export type Purpose = 'representation' | 'create' | 'replace' | 'patch';
+export type SchemaPurpose = 'representation' | 'create' | 'replace' | 'patch';
 
 /**
  * Returns JSON Schema 2020-12 for a resource. Its lengths are code points (Validation §6.3.1).
@@ -13,7 +13,7 @@ export type Purpose = 'representation' | 'create' | 'replace' | 'patch';
 export function resourceSchema(
   title: string,
   shape: Shape,
-  purpose: Purpose = 'representation',
+  purpose: SchemaPurpose = 'representation',
   more: JsonObject = {},
 ): JsonObject {
   const { fields, takesMore, value } = splitShape(shape);
@@ -57,7 +57,7 @@ export function manySchema(schema: JsonObject): JsonObject {
   return { type: 'array', items: schema, minItems: 1, maxItems: limits.elementsMax };
 }
 
-export function fieldSchema(field: Field, purpose: Purpose): JsonObject {
+export function fieldSchema(field: Field, purpose: SchemaPurpose): JsonObject {
   const { readOnly, writeOnly, default: fallback } = field;
   return {
     ...valueSchema(field, purpose === 'patch'),
@@ -70,7 +70,7 @@ export function fieldSchema(field: Field, purpose: Purpose): JsonObject {
 }
 
 /** True if a field is always present in a body or response. */
-export function isRequired(field: Field, purpose: Purpose): boolean {
+export function isRequired(field: Field, purpose: SchemaPurpose): boolean {
   if (purpose === 'patch') return false;
   if (purpose === 'representation') return field.optional !== true;
   return !field.optional && field.default === undefined && !field.readOnly;

@@ -3,17 +3,17 @@ import type { JsonObject } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
 import type { Random } from '../../base/system.ts';
 import { isAt } from './etcd.ts';
-import type { Head } from './group-format.ts';
+import type { GroupHead } from './group-format.ts';
 import {
   noSnapshot,
   partLength,
   trimLog,
   writeSnapshot,
   type LogImage,
-  type Place,
+  type LogPlace,
 } from './shared-snapshot.ts';
 
-export interface CheckpointOptions extends Place {
+export interface CheckpointOptions extends LogPlace {
   readonly random: Random;
   /** Receives notices for an operator. */
   readonly onNotice: (notice: string, level?: 'warn' | 'error') => void;
@@ -39,11 +39,11 @@ export class Checkpoints {
   }
 
   /** The size of the groups after the current snapshot. */
-  logBytes(head: Head): number {
+  logBytes(head: GroupHead): number {
     return head.bytes - this.snapshot.head.bytes;
   }
 
-  isDue(head: Head): boolean {
+  isDue(head: GroupHead): boolean {
     const { parts } = this.snapshot;
     const dueAt = this.#patience * Math.max(bytesMin, parts * partLength);
     return this.logBytes(head) > dueAt && head.bytes > this.#postponedTo;

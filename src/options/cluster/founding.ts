@@ -36,11 +36,11 @@ import {
   loadSnapshot,
   noSnapshot,
   parsePointer,
-  type Place,
+  type LogPlace,
   type SharedSnapshot,
 } from './shared-snapshot.ts';
 
-export interface FoundingOptions extends Place {
+export interface FoundingOptions extends LogPlace {
   /** True if this node may create the log and extend its declaration. */
   readonly creates: boolean;
   /** The declaration of this node, if it serves collections. */
@@ -106,7 +106,7 @@ export async function findLog(options: FoundingOptions, tables: Tables): Promise
  * Adds this node's declaration to the log's, once all of the log could be read. Returns the
  * revision of `meta`. @throws ClusterError
  */
-export async function declare(options: FoundingOptions): Promise<number> {
+export async function addDeclaration(options: FoundingOptions): Promise<number> {
   const { etcd, prefix, kid } = options;
   for (;;) {
     const [meta, declared] = await readKeys(options);
@@ -124,7 +124,7 @@ export async function declare(options: FoundingOptions): Promise<number> {
 }
 
 /** Reads `meta`, `declaration` and `snapshot`, and the first key of all. */
-async function readKeys({ etcd, prefix }: Place): Promise<(KeyValue | undefined)[]> {
+async function readKeys({ etcd, prefix }: LogPlace): Promise<(KeyValue | undefined)[]> {
   const first = range(prefix, rangeEnd(prefix), { limit: '1', keys_only: true });
   const names = ['meta', 'declaration', 'snapshot'];
   const success = [...names.map((name) => range(prefix + name)), first];

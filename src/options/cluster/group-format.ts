@@ -8,7 +8,7 @@ import { decodeLine, encodeLine, groupBody } from '../../store/format/journal.ts
 import type { Group, ReadGroup } from '../../store/log.ts';
 
 /** Describes the last group of a log. */
-export interface Head {
+export interface GroupHead {
   /** Sequence number of its last commit. */
   readonly sequence: number;
   /** Unique among the groups. */
@@ -19,7 +19,7 @@ export interface Head {
   readonly bytes: number;
 }
 
-export const firstHead: Head = { sequence: 0, id: '', chain: 0, bytes: 0 };
+export const firstHead: GroupHead = { sequence: 0, id: '', chain: 0, bytes: 0 };
 
 /** Returns the key of the group that begins with this sequence number. */
 export function groupKey(prefix: string, sequence: number): string {
@@ -29,9 +29,9 @@ export function groupKey(prefix: string, sequence: number): string {
 /** Returns the line of a group that `writer` appends after `head`, and the new head. */
 export function encodeGroup(
   { first, commits }: Group,
-  head: Head,
+  head: GroupHead,
   writer: string,
-): { readonly line: Buffer; readonly next: Head } {
+): { readonly line: Buffer; readonly next: GroupHead } {
   const id = `${writer}-${first}`;
   const body = `{"id":"${id}",${groupBody(first, commits).slice(1)}`;
   const { bytes: line, chain } = encodeLine(body, head.chain);
@@ -42,8 +42,8 @@ export function encodeGroup(
 /** Parses a group and returns the new head; `undefined` if it does not follow `head`. */
 export function decodeGroup(
   line: Buffer,
-  head: Head,
-): (ReadGroup & { readonly next: Head }) | undefined {
+  head: GroupHead,
+): (ReadGroup & { readonly next: GroupHead }) | undefined {
   const decoded = decodeLine(line, head.chain);
   const { id, sequence: first, commits } = decoded?.value ?? {};
   if (decoded === undefined || first !== head.sequence + 1) return undefined;

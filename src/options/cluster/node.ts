@@ -27,7 +27,7 @@ import { ClusterError, Etcd, hasValue, isAt, put, range, remove } from './etcd.t
 import { findLog, encodeMeta, noCluster, openMs, roomTest } from './founding.ts';
 import { firstHead } from './group-format.ts';
 import { SharedLog } from './shared-log.ts';
-import { writeSnapshot, type Place } from './shared-snapshot.ts';
+import { writeSnapshot, type LogPlace } from './shared-snapshot.ts';
 
 export interface NodeOptions extends Served {
   readonly secret?: string | undefined;
@@ -48,7 +48,7 @@ export function joinCluster(
 }
 
 /** This process as a node of a cluster, even for a command. */
-export class ClusterNode implements SharedTools, Place {
+export class ClusterNode implements SharedTools, LogPlace {
   readonly etcd: Etcd;
   readonly prefix: string;
   /** The id of the key derived from `secret`; `null` if the key ring is in etcd. */

@@ -62,10 +62,10 @@ import {
   type Txn,
   type TxnAnswer,
 } from './etcd.ts';
-import { declare, readEpoch, findLog, roomTest, type FoundingOptions } from './founding.ts';
-import { decodeGroup, encodeGroup, firstHead, groupKey, type Head } from './group-format.ts';
+import { addDeclaration, readEpoch, findLog, roomTest, type FoundingOptions } from './founding.ts';
+import { decodeGroup, encodeGroup, firstHead, groupKey, type GroupHead } from './group-format.ts';
 import { damaged, parsePointer, unreadable } from './shared-snapshot.ts';
-import { Turns } from './turns.ts';
+import { WriterTurns } from './turns.ts';
 
 export interface SharedLogOptions extends FoundingOptions, CheckpointOptions {
   readonly clock: Clock;
@@ -106,7 +106,7 @@ export class SharedLog implements CommitLog {
   readonly #options: SharedLogOptions;
   readonly #prefix: string;
   readonly #tables: Tables;
-  readonly #turns: Turns;
+  readonly #turns: WriterTurns;
   readonly #checkpoints: Checkpoints;
   #client: LogClient | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -146,7 +146,7 @@ export class SharedLog implements CommitLog {
     this.#options = options;
     this.#prefix = options.prefix;
     this.#tables = tables;
-    this.#turns = new Turns(options.random, options.clock);
+    this.#turns = new WriterTurns(options.random, options.clock);
     this.#checkpoints = new Checkpoints(options);
   }
 
@@ -164,7 +164,7 @@ export class SharedLog implements CommitLog {
       for (const { name, problem } of conflictsIn(this.#tables)) {
         throw misfit(`in ${name}, ${problem}`);
       }
-      if (this.#options.creates) this.#metaRevision = await declare(this.#options);
+      if (this.#options.creates) this.#metaRevision = await addDeclaration(this.#options);
     } catch (error) {
       this.#options.etcd.close();
       throw error;
@@ -459,7 +459,7 @@ export class SharedLog implements CommitLog {
     });
   }
 
-  #advance(head: Head): void {
+  #advance(head: GroupHead): void {
     this.#head = head;
     this.#turns.advance(head.id);
   }

@@ -33,10 +33,10 @@ import {
 } from '../../store/memory/table.ts';
 import { misfit } from './declaration.ts';
 import { ClusterError, rangeEnd, put, range, remove, type Etcd, type KeyValue } from './etcd.ts';
-import { firstHead, groupKey, type Head } from './group-format.ts';
+import { firstHead, groupKey, type GroupHead } from './group-format.ts';
 
 /** A log's place in etcd. */
-export interface Place {
+export interface LogPlace {
   readonly etcd: Etcd;
   /** The prefix of all its keys, which ends in a slash. */
   readonly prefix: string;
@@ -47,14 +47,14 @@ export interface SharedSnapshot {
   readonly name: string;
   readonly parts: number;
   /** The last group with changes in it. */
-  readonly head: Head;
+  readonly head: GroupHead;
   /** The revision of etcd that wrote the pointer; 0 without one. */
   readonly revision: number;
 }
 
 /** The records of a log after its group `head`. */
 export interface LogImage extends Pick<Image, 'views'> {
-  readonly head: Head;
+  readonly head: GroupHead;
 }
 
 export const noSnapshot: SharedSnapshot = { name: '', parts: 0, head: firstHead, revision: 0 };
@@ -80,7 +80,7 @@ export function parsePointer({ value, revision }: KeyValue): SharedSnapshot | un
  * @throws ClusterError
  */
 export async function loadSnapshot(
-  { etcd, prefix }: Place,
+  { etcd, prefix }: LogPlace,
   { name, parts }: SharedSnapshot,
   tables: Tables,
 ): Promise<boolean> {
@@ -121,7 +121,7 @@ function loadPart(part: JsonObject, tables: Tables): void {
  * transaction with `also`. Returns `undefined` if it did not hold.
  */
 export async function writeSnapshot(
-  { etcd, prefix }: Place,
+  { etcd, prefix }: LogPlace,
   { views, head }: LogImage,
   name: string,
   compare: readonly JsonObject[],
@@ -166,7 +166,7 @@ function* encodeParts(views: Image['views']): Generator<string> {
 }
 
 /** Removes the groups before this sequence number, 1,000 at a time. */
-export async function trimLog({ etcd, prefix }: Place, sequence: number): Promise<void> {
+export async function trimLog({ etcd, prefix }: LogPlace, sequence: number): Promise<void> {
   const log = `${prefix}log/`;
   const end = groupKey(prefix, sequence);
   for (;;) {

@@ -8,7 +8,7 @@ const turnMsMax = 100;
 const turnStepMs = 1;
 
 /** Makes nodes take turns: each waits for the others that have not written since it did. */
-export class Turns {
+export class WriterTurns {
   /** The random name of this node, which begins the ids of its groups. */
   readonly name: string;
   readonly #clock: Clock;

@@ -62,7 +62,7 @@ export async function parseLarge(bytes: Buffer): Promise<JsonValue> {
 const nextTurn = (): Promise<void> => new Promise((resolve) => void timers.setImmediate(resolve));
 
 /** Returns a request's header fields after `toJson` has converted its body. */
-export function asJson({ raw }: Fields): Fields {
+export function asJsonFields({ raw }: Fields): Fields {
   const others = raw.filter((_, at) => raw[at - (at % 2)]?.toLowerCase() !== 'content-type');
   return new Fields([...others, 'Content-Type', 'application/json']);
 }
@@ -70,7 +70,7 @@ export function asJson({ raw }: Fields): Fields {
 const formType = /^application\/x-www-form-urlencoded\s*(?:;|$)/i;
 
 /** Converts a body to JSON: a form to an object of texts, an empty body to an empty object. */
-export function toJson(body: Buffer, contentType = ''): Buffer {
+export function bodyToJson(body: Buffer, contentType = ''): Buffer {
   if (body.length === 0) return Buffer.from('{}');
   if (!formType.test(contentType)) return body;
   const members = new Map<string, string | string[]>();

@@ -33,9 +33,9 @@ import {
 import { anyJson, referenceIn, type Field, type Shape } from '../../schema/field.ts';
 import { readMore, toShown } from '../../schema/record.ts';
 import type { Store, Transaction } from '../../store/store.ts';
-import { asJson, LargeBodies, parseLarge, recordBytesMax, toJson } from './bodies.ts';
+import { asJsonFields, LargeBodies, parseLarge, recordBytesMax, bodyToJson } from './bodies.ts';
 import { foreignReader, parseLeniently, readPart } from './query.ts';
-import { groupKey, readRecord, referenceGroup, referenceTo, findTarget } from './relations.ts';
+import { memberKey, findByText, referenceGroup, referenceTo, findTarget } from './relations.ts';
 
 /** The indexes that the dialect adds to the tables of declared collections. */
 const groups = {
@@ -45,7 +45,7 @@ const groups = {
     for (const members of [entry, readMore(entry)]) {
       for (const name in members) {
         const value = members[name];
-        if (name.endsWith('Id') && isScalar(value)) keys.push(groupKey(name, value));
+        if (name.endsWith('Id') && isScalar(value)) keys.push(memberKey(name, value));
       }
     }
     return keys;
@@ -152,7 +152,7 @@ class Resource extends CollectionResource {
       referring.set(to, found);
       for (const [from, name] of found) {
         for (const referrer of [
-          ...tx.of(from.records).referring(referenceGroup, groupKey(name, id)),
+          ...tx.of(from.records).referring(referenceGroup, memberKey(name, id)),
         ]) {
           const other = readId(referrer);
           if (removed.push([from, other]) > limits.referrersMax) throw tooMany;
@@ -227,13 +227,13 @@ export function translate(handle: Handle, registry: Registry): Handle {
     let end = (): void => undefined;
     const reply = handle(
       withChanges(request, {
-        fields: asJson(request.fields),
+        fields: asJsonFields(request.fields),
         target: nested?.path ?? target,
         async receiveBody(bytesMax) {
           const sent = await request.receiveBody(bytesMax);
           if (sent.length > limits.recordBytesMax)
             end = await largeBodies.enter(request, sent.length);
-          const body = toJson(sent, request.fields.get('content-type'));
+          const body = bodyToJson(sent, request.fields.get('content-type'));
           return nested === undefined ? body : nested.withReference(body);
         },
       }),
@@ -257,7 +257,7 @@ function readNestedPath(target: string, registry: Registry) {
       const members = await parseLarge(body).catch(() => undefined);
       if (!isJsonObject(members)) return body;
       const [id = ''] = [...parseLeniently(condition).values()].flat();
-      const record = readRecord(parent, id);
+      const record = findByText(parent, id);
       const value = record === undefined ? id : readId(record);
       return Buffer.from(JSON.stringify({ ...members, [name]: value }));
     },

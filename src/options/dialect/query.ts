@@ -25,13 +25,13 @@ import {
   type Condition,
   type Filter,
 } from '../../lists/filters.ts';
-import type { SortTerm } from '../../lists/order.ts';
+import type { OrderTerm } from '../../lists/order.ts';
 import { isSortable, listParameters, parseListQuery } from '../../lists/query.ts';
 import type { Field, Shape } from '../../schema/field.ts';
 import { findKind } from '../../schema/kinds.ts';
 import { fieldAt, readerAt, toRepresentation, representationWriter } from '../../schema/record.ts';
 import type { StoredRecord } from '../../store/store.ts';
-import { findReferring, knownIn, readRecord, referenceTo, findTarget } from './relations.ts';
+import { listReferring, knownIn, findByText, referenceTo, findTarget } from './relations.ts';
 import type { IsKnown } from './relations.ts';
 
 const parameters =
@@ -166,8 +166,8 @@ function readEmbedded(declared: Declared, registry: Registry, query: Query): Emb
     const idIn = readerAt(fields, name);
     const find = (record: StoredRecord): readonly StoredRecord[] | undefined => {
       if (many !== undefined)
-        return findReferring(many, referenceTo(declared, many), readId(record));
-      const found = readRecord(of, String(idIn(record)));
+        return listReferring(many, referenceTo(declared, many), readId(record));
+      const found = findByText(of, String(idIn(record)));
       return found && [found];
     };
     const writeOne = representationWriter(of.fields);
@@ -186,7 +186,7 @@ function readEmbedded(declared: Declared, registry: Registry, query: Query): Emb
 }
 
 /** Returns the sort terms, without fields that cannot be sorted by. */
-function readSort(shape: Shape, query: Query, isKnown: IsKnown): SortTerm[] {
+function readSort(shape: Shape, query: Query, isKnown: IsKnown): OrderTerm[] {
   const orders = lastValue(query, '_order')?.toLowerCase().split(',') ?? [];
   const terms = lastValue(query, '_sort')?.split(',') ?? [];
   return terms.flatMap((term, index) => {
@@ -223,7 +223,7 @@ function toIdFilter(declared: Declared, filters: readonly Filter[]): Filter[] {
     const { name = '', operator, operands = [] } = onlyCondition(filter) ?? {};
     if (operator !== 'in' || !name.endsWith('Id')) continue;
     const found = [...new Set(operands.map(String))].flatMap((text) =>
-      findReferring(declared, name, text),
+      listReferring(declared, name, text),
     );
     if (found.length >= limits.pageRecordsMax) continue;
     return [[{ name: 'id', operator, operands: found.map(readId) }]];

@@ -16,18 +16,18 @@ import type { StoredRecord } from '../../store/store.ts';
 
 /** The index of references: each member whose name ends in `Id`, by its text. */
 export const referenceGroup = '.refers';
-export const groupKey = (name: string, id: Scalar): string => `${name} ${id}`;
+export const memberKey = (name: string, id: Scalar): string => `${name} ${id}`;
 
 /** Reads a collection without restrictions, because the dialect has no authentication. */
 const readerFor = (collection: Declared): Reader =>
   makeReader(collection, localAdministrator, 'list');
 
 /** Returns the first records with a member that has this text. */
-export const findReferring = (from: Declared, name: string, id: Scalar): StoredRecord[] =>
-  readerFor(from).members(referenceGroup, recordId(groupKey(name, id)), limits.pageRecordsMax);
+export const listReferring = (from: Declared, name: string, id: Scalar): StoredRecord[] =>
+  readerFor(from).members(referenceGroup, recordId(memberKey(name, id)), limits.pageRecordsMax);
 
 /** Returns the record whose id a text means. */
-export const readRecord = (of: Declared, text: string): StoredRecord | undefined =>
+export const findByText = (of: Declared, text: string): StoredRecord | undefined =>
   readerFor(of).withId(recordId(of.ids === undefined ? parseId(text) : text));
 
 /** True if records have, or may have, a member of this name. */

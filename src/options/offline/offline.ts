@@ -5,7 +5,12 @@ import { waitUntilGone, type LockOptions } from '../../store/disk/lock.ts';
 import { JournalFile } from '../../store/format/journal-file.ts';
 import { listing } from '../../store/format/journal.ts';
 import { StoreDamageError } from '../../store/recovery/damage-error.ts';
-import { takeImage, writeSnapshots, type Image, type Target } from '../../store/format/snapshot.ts';
+import {
+  takeImage,
+  writeSnapshots,
+  type Image,
+  type SnapshotTarget,
+} from '../../store/format/snapshot.ts';
 import { newEpoch } from '../../store/log.ts';
 import { countRecords, isServerTable, findOrAddTable, Tables } from '../../store/memory/table.ts';
 import { readStore, readUndamaged, type ReadStore } from '../../store/recovery/read-store.ts';
@@ -173,7 +178,7 @@ export async function writeCopy(
     const { image, keys } = copy;
     onProgress(`writing ${files.directory}`);
     const mark = random(4).toString('hex');
-    const target: Target = { files, mark, guard: (work) => work() };
+    const target: SnapshotTarget = { files, mark, guard: (work) => work() };
     const snapshots = await writeSnapshots(target, image);
     if (keys !== undefined) await replaceFile(files, credentials.keyFile, keys);
     const { epoch, through, views } = image;

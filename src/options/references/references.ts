@@ -10,7 +10,7 @@ import type { Value } from '../../schema/field.ts';
 import type { StoredRecord, Transaction } from '../../store/store.ts';
 import { embed, listEmbeddables } from './embedding.ts';
 import { includes, findPermission } from '../../collections/permissions.ts';
-import { readable } from '../../collections/reader.ts';
+import { readIfAllowed } from '../../collections/reader.ts';
 import { makeTimes } from '../../collections/declaration.ts';
 import {
   without,
@@ -18,7 +18,7 @@ import {
   type Entry,
   type Reference,
   type ReferenceRules,
-  type Target,
+  type ReferenceTarget,
 } from '../../collections/registry.ts';
 
 /** Ids that the record had before are not checked again. */
@@ -31,7 +31,7 @@ const check: ReferenceRules['check'] = (tx, principal, { outgoing }, input, befo
     const former = new Set<unknown>([known].flat());
     for (const [index, id] of [value].flat().entries()) {
       if (former.has(id)) continue;
-      const found = readable(tx, to, principal, recordId(id));
+      const found = readIfAllowed(tx, to, principal, recordId(id));
       // A number and its text find the same record, but only one of them is its id.
       if (found !== undefined && readId(found) === id) continue;
       if (isTooMany(issues)) break;
@@ -64,7 +64,7 @@ export const references: ReferenceRules = { listEmbeddables, embed, check, remov
 /** The records that change when a record is removed. */
 class Removal {
   /** The removed records with their collections. It grows during iteration. */
-  readonly removed: [Target, StoredRecord][] = [];
+  readonly removed: [ReferenceTarget, StoredRecord][] = [];
   readonly #removedKeys = new Set<string>();
   readonly #others: { reference: Reference; referrer: Entry; id: RecordId }[] = [];
   readonly #most: number;
@@ -73,7 +73,7 @@ class Removal {
   readonly #advice: string;
   #count = 0;
 
-  constructor(from: Target, record: StoredRecord, most?: number) {
+  constructor(from: ReferenceTarget, record: StoredRecord, most?: number) {
     this.#most = most ?? limits.referrersMax;
     this.#lengthMax = most ?? oldGenerationBytes() * limits.clearedHeapShareMax;
     this.#advice = from.isUsers
@@ -150,7 +150,7 @@ class Removal {
     return new CairnError('still_referenced', `${message}; ${this.#advice}`);
   }
 
-  #remove(from: Target, record: StoredRecord): void {
+  #remove(from: ReferenceTarget, record: StoredRecord): void {
     const key = referenceKey(from, record);
     if (this.#removedKeys.has(key)) return;
     this.#removedKeys.add(key);
@@ -158,4 +158,4 @@ class Removal {
   }
 }
 
-const referenceKey = ({ name }: Target, { id }: StoredRecord): string => `${name}/${id}`;
+const referenceKey = ({ name }: ReferenceTarget, { id }: StoredRecord): string => `${name}/${id}`;

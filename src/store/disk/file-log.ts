@@ -2,7 +2,7 @@ import { CairnError, invariant, readReason } from '../../base/errors.ts';
 import { limits } from '../../base/limits.ts';
 import { JournalFile } from '../format/journal-file.ts';
 import { journalName, listing, type Snapshot } from '../format/journal.ts';
-import { takeImage, writeSnapshots, type Image, type Target } from '../format/snapshot.ts';
+import { takeImage, writeSnapshots, type Image, type SnapshotTarget } from '../format/snapshot.ts';
 import {
   lost,
   newEpoch,
@@ -58,7 +58,7 @@ export class FileLog implements CommitLog {
   readonly #files: Files;
   readonly #tables: Tables;
   readonly #fence: Fence;
-  readonly #target: Target;
+  readonly #target: SnapshotTarget;
   #client: LogClient | undefined;
   #stopLooking: () => void = () => undefined;
   #epoch = '';

@@ -49,7 +49,7 @@ export function findSnapshots(
 }
 
 /** The directory to which a store is written. */
-export interface Target {
+export interface SnapshotTarget {
   readonly files: Files;
   /** Part of the names of temporary files, so that no two processes write to the same file. */
   readonly mark: string;
@@ -89,7 +89,7 @@ export function takeViews(tables: Iterable<AnyTable>): Image['views'] {
  * each slice.
  */
 export async function writeSnapshots(
-  { files, mark, guard }: Target,
+  { files, mark, guard }: SnapshotTarget,
   image: Image,
 ): Promise<Map<string, Snapshot>> {
   const written = new Map<string, Snapshot>();
