@@ -44,7 +44,7 @@ export interface LogProblem {
   readonly reason: string;
 }
 
-/** The part of the writer that a log may call, at any time. */
+/** The part of the writer that a log may call at any time. */
 export interface LogClient {
   /** Runs work while no group is in flight. */
   between<T>(work: () => Promise<T>): Promise<T>;
@@ -62,13 +62,11 @@ export interface LogClient {
   unavailable(reason: CairnError | undefined): void;
 }
 
-/** Commits that become durable together. */
 export interface Group {
-  /** Sequence number of the first commit; the others follow it. */
   readonly first: number;
   /** Each a JSON array of changes: `["collection", record]` or `["collection", id]`. */
   readonly commits: readonly string[];
-  /** The same changes, in the order of the commits. */
+  /** The same changes, in order. */
   readonly changes: readonly RecordChange[];
 }
 
@@ -121,7 +119,6 @@ export function newEpoch(random: Random): string {
   return random(8).toString('hex');
 }
 
-/** The figures of a log that has done nothing. */
 export const noFigures = { appendMs: 0, checkpoints: 0, checkpointFailures: 0 };
 
 /** A log without files. Its commits are lost with the process. */

@@ -8,7 +8,6 @@ export interface MisfitCause {
   readonly reason: string;
 }
 
-/** The members that every record has. */
 export interface StoredRecord extends Identified {
   /** Sequence number of the commit that wrote this version, unique to it. */
   readonly revision: number;
@@ -62,11 +61,10 @@ export interface Collection<R extends StoredRecord> {
   get(id: number): R | undefined;
   /** Finds a record by its public id. If ids may be texts, a number and its text are one id. */
   withId(id: RecordId): R | undefined;
-  /** Finds the record with this key in a unique index. */
   find(index: string, key: string): R | undefined;
   /**
-   * Returns the records with this key in a group index, by ascending id, or from an id on, up or
-   * down: all, or the first `most`, that pass `test`.
+   * Returns records by key of a group index, by ascending id, or from an id on, up or down: all, or
+   * the first `most`, that pass `test`.
    */
   members(
     index: string,
@@ -75,13 +73,11 @@ export interface Collection<R extends StoredRecord> {
     from?: From,
     test?: (record: R) => boolean,
   ): R[];
-  /**
-   * An upper bound of the records with this key in a group index: pending changes count as well.
-   */
+  /** An upper bound: pending changes count as well. */
   countAtMost(index: string, key: string | number): number;
-  /** Returns the newest records, highest id first. */
+  /** Highest id first. */
   latest(count: number): R[];
-  /** Returns all records at this moment. Later writes do not change the view. */
+  /** A snapshot of all records, unaffected by later writes. */
   view(): View<R>;
   /**
    * Calls `listener` with each record before and after its change, as it is published. `undefined`
@@ -112,7 +108,6 @@ export interface View<R extends StoredRecord> {
  * preconditions, permissions) still hold when it is written.
  */
 export interface Transaction {
-  /** Returns the records of a collection, including this transaction's changes. */
   of<R extends StoredRecord>(collection: Collection<R>): Records<R>;
   /**
    * Calls `listener` with each further change as it is made. Its error is the error of the work. If
@@ -143,9 +138,8 @@ export interface Records<R extends StoredRecord> {
   readonly nextId: number;
   get(id: number): R | undefined;
   withId(id: RecordId): R | undefined;
-  /** Finds the record with this key in a unique index. */
   find(index: string, key: string): R | undefined;
-  /** Returns the records with this key in a group index. They must not change during iteration. */
+  /** The records must not change during iteration. */
   referring(index: string, key: string | number): Referring<R>;
   /**
    * Gives the record the next id, or `id`, which must be unused, for one that comes from elsewhere.
@@ -173,13 +167,11 @@ export class UniqueKeyError extends Error {
   }
 }
 
-/** A change of one record by a commit. */
 export interface RecordChange {
   readonly collection: { readonly name: string };
   readonly id: number;
   /** `undefined` if the commit removed it. */
   readonly record: StoredRecord | undefined;
-  /** The record before the change; `undefined` if it is new. */
   readonly before: StoredRecord | undefined;
   readonly sequence: number;
 }
@@ -189,7 +181,7 @@ export interface Store {
    * New at the first start and after a restore or a repair, so that old entity tags never match.
    */
   readonly epoch: string;
-  /** Registers a collection. Must be called before `start`. */
+  /** Must be called before `start`. */
   collection<R extends StoredRecord>(definition: TableDefinition<R>): Collection<R>;
   /** Locks the directory, and recovers and publishes the records. */
   start(): Promise<void>;
@@ -203,12 +195,10 @@ export interface Store {
   write<T>(work: (transaction: Transaction) => T, caller?: string): Promise<T>;
   /** Publishes all commits that other processes had acknowledged before. @throws as `write` */
   confirm(): Promise<void>;
-  /** Sequence number of the last published commit. */
   readonly sequence: number;
   readonly state: StoreState;
   /** True if `state` is `full` only for lack of memory. */
   readonly isMemoryFull: boolean;
-  /** The most memory that the records may take, as it is counted. */
   readonly memoryMaxBytes: number;
   readonly size: number;
   /**
@@ -234,7 +224,6 @@ export interface LogStatus {
    * start.
    */
   readonly checkpointedAt?: number | undefined;
-  /** Further metrics of this kind of log. */
   readonly figures?: readonly Figure[];
 }
 
@@ -248,10 +237,8 @@ export type Figure = readonly [
 
 export interface StoreStatus
   extends LogStatus, Pick<Store, 'state' | 'sequence' | 'memoryMaxBytes'> {
-  /** Groups since the start, and their commits. */
   readonly groups: number;
   readonly commits: number;
-  /** The memory of the records, as it is counted. */
   readonly memoryBytes: number;
   readonly collections: readonly { readonly name: string; readonly records: number }[];
 }

@@ -23,7 +23,6 @@ interface WriterOptions {
   readonly log: CommitLog;
   /** The collections. The log adds its own collections that are not registered. */
   readonly tables: Tables;
-  /** The log's files, if it has any. */
   readonly files?: Files | undefined;
   /** True if other processes append to the log as well. */
   readonly isShared?: boolean;
@@ -52,26 +51,21 @@ export class Writer implements Store, LogClient {
   readonly #options: WriterOptions;
   readonly #log: CommitLog;
   readonly #listeners: ((changes: readonly RecordChange[]) => void)[] = [];
-  /** Writes that have not run. Callers take turns, one write each. */
+  /** Callers take turns, one write each. */
   readonly #waiting = new Turns<TableTransaction>();
-  /** Writes that have to run again, in order, before those that wait. */
+  /** Writes that have to run again, before those that wait. */
   readonly #again: TableTransaction[] = [];
-  /** The batch that has run and is being appended. */
   #batch: Batch | undefined;
-  /** True while the work of a transaction runs. */
   #isDeciding = false;
-  /** Work of the log between two batches. */
   readonly #between: (() => Promise<void>)[] = [];
-  /** Settles when nothing is left to do. */
   #running: Promise<void> | undefined;
-  /** Errors for new writes: for good, and until the log responds again. */
+  /** Errors for new writes: final, and until the log responds again. */
   #refusal: CairnError | undefined;
   #passingRefusal: CairnError | undefined;
   #hasFailed = false;
   readonly #registered = new Set<string>();
   #isStarted = false;
   #closed: Promise<void> | undefined;
-  /** Known when the store has started. */
   #epoch: string | undefined;
   /** Sequence number of the last published commit, and counts since the start. */
   readonly #published = { sequence: 0, groups: 0, commits: 0 };
@@ -107,7 +101,7 @@ export class Writer implements Store, LogClient {
     return countRecords(this.#options.tables).reduce((sum, { records }) => sum + records, 0);
   }
 
-  /** Returns unregistered collections that have records. They are only kept. */
+  /** Unregistered collections with records are only kept. */
   undeclared(counts: StoreStatus['collections'] = countRecords(this.#options.tables)): string[] {
     return counts
       .filter(({ name, records }) => records > 0 && !this.#registered.has(name))
@@ -121,7 +115,6 @@ export class Writer implements Store, LogClient {
     return fresh;
   };
 
-  /** True if the directory holds a store, or parts of one, before the start. */
   async exists(): Promise<boolean> {
     const { files, tables } = this.#options;
     return files !== undefined && holdsStore(files, tables);
@@ -228,7 +221,6 @@ export class Writer implements Store, LogClient {
     await this.#log.close(this.#running ?? Promise.resolve());
   }
 
-  /** The number of writes that have to run, for the first time or again. */
   get #length(): number {
     return this.#again.length + this.#waiting.size;
   }
@@ -275,7 +267,6 @@ export class Writer implements Store, LogClient {
     this.#batch = undefined;
   }
 
-  /** Runs waiting transactions until the batch is full. */
   #decide(): Batch {
     const first = this.#published.sequence + 1;
     const batch: Batch = { first, writes: [], commits: [], changes: [] };
@@ -283,7 +274,6 @@ export class Writer implements Store, LogClient {
     const { clock } = this.#options;
     let bytes = 0;
     let beganMs = clock.elapsed();
-    /** The time of writes that change nothing. */
     let idleMs = 0;
     // A large transaction at the end usually fits, so it need not run twice.
     const isOpen = (): boolean =>
@@ -325,7 +315,6 @@ export class Writer implements Store, LogClient {
     memory.check();
   };
 
-  /** Undoes the batch; its writes wait again. */
   #dropBatch(): void {
     if (this.#batch === undefined) return;
     undo(this.#batch.changes);

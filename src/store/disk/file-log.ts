@@ -32,9 +32,9 @@ export interface FileLogOptions extends LockOptions {
 
 /** The room first written ahead of a journal's lines. */
 const aheadBytesMin = 16 * 1024;
-/** The most journals that a start leaves to the next checkpoint. */
+/** Journals that a start leaves to the next checkpoint. */
 const olderMax = 8;
-/** A store up to this size gets a checkpoint when it has been idle for a while. */
+/** Up to this size, a store gets a checkpoint when it has been idle for a while. */
 const restBytesMax = 256 * 1024;
 const restMs = 5000;
 /** The interval of checks for a due checkpoint while nothing is written. */
@@ -65,7 +65,6 @@ export class FileLog implements CommitLog {
   /** Sequence number of the last commit, and of the last one that all snapshots hold. */
   #sequence = 0;
   #through = 0;
-  /** The number of the newest journal. */
   #number = 0;
   /** `undefined` until there is room to begin one. */
   #journal: JournalFile | undefined;
@@ -80,7 +79,6 @@ export class FileLog implements CommitLog {
   #checkpointing: Promise<void> | undefined;
   #checkpointBeganAt = -Infinity;
   #dueBytes = 0;
-  /** When the snapshots last held everything. */
   #checkpointedAt: number | undefined;
   readonly #figures = { ...noFigures };
 
@@ -139,7 +137,7 @@ export class FileLog implements CommitLog {
         this.#noteFull(true);
         return this.#refuse();
       }
-      // A process that has taken the directory over may not have seen the group.
+      // A process that took the directory over may not have seen the group.
       this.#fence.assertHeld();
       this.#appendedAt = clock.elapsed();
       this.#figures.appendMs += this.#appendedAt - began;
@@ -192,7 +190,6 @@ export class FileLog implements CommitLog {
     return { ...this.#figures, journalBytes: this.#journalBytes, checkpointedAt };
   }
 
-  /** Reads the directory, and tells an operator about anything unusual. */
   async #recover(): Promise<Recovered> {
     const { clock, onNotice, random } = this.#options;
     if (!this.#files.syncsDirectories) {
@@ -267,7 +264,6 @@ export class FileLog implements CommitLog {
     }
   }
 
-  /** Writes the snapshots, and removes journals that are no longer needed. */
   async #writeSnapshots(image: Image): Promise<void> {
     this.#snapshots = await writeSnapshots(this.#target, image);
     this.#through = image.through;
@@ -345,7 +341,6 @@ export class FileLog implements CommitLog {
     return free >= this.#neededBytes;
   }
 
-  /** Tells an operator when the disk gets full, and when there is room again. */
   #noteFull(isFull: boolean): void {
     if (isFull === this.#isFull) return;
     this.#isFull = isFull;
@@ -364,7 +359,6 @@ export class FileLog implements CommitLog {
     return `the disk has no room left: ${this.#neededBytes} bytes have to be free`;
   }
 
-  /** The free bytes that the next checkpoint needs. */
   get #neededBytes(): number {
     const largest = Math.max(0, ...this.#snapshotSizes);
     return largest + this.#journalBytes + this.#options.spareBytes;
@@ -374,7 +368,6 @@ export class FileLog implements CommitLog {
     return this.#older.reduce((sum, { size }) => sum + size, this.#journal?.size ?? 0);
   }
 
-  /** The size of the journals from which on a checkpoint is due. */
   get #checkpointBytes(): number {
     return Math.max(limits.checkpointBytesMin, this.#snapshotBytes);
   }

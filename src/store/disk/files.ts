@@ -3,7 +3,6 @@
  * record operations. It works in one directory, with plain names only.
  */
 export interface Files {
-  /** The directory, for messages to the operator. */
   readonly directory: string;
   /**
    * False if directories cannot be synced: Node 26 under the permission model. Set by `prepare`.
@@ -36,9 +35,8 @@ export type OpenMode = 'read' | 'replace' | 'exclusive' | 'journal' | 'rewrite';
 export interface OpenFile {
   /** The identity of this file (`Files.identity`), even if another file has its name by now. */
   readonly identity: string;
-  /** Returns the number of bytes read into `buffer`; 0 at the end of the file. */
   read(buffer: Uint8Array, position: number): Promise<number>;
-  /** Returns the number of bytes written, which may be fewer than given. */
+  /** May write fewer bytes than given, and returns their number. */
   write(bytes: Uint8Array, position: number): Promise<number>;
   /** Cuts the file off at `size`: durably, or with the next write if syncs are denied. */
   truncate(size: number): Promise<void>;
@@ -47,7 +45,6 @@ export interface OpenFile {
   close(): Promise<void>;
 }
 
-/** Returns the system's code of a failed call, such as ENOSPC. */
 export function errorCode(error: unknown): string | undefined {
   if (!(error instanceof Error && 'code' in error)) return undefined;
   return typeof error.code === 'string' ? error.code : undefined;
@@ -55,7 +52,7 @@ export function errorCode(error: unknown): string | undefined {
 
 const fullCodes = new Set(['ENOSPC', 'EDQUOT', 'EFBIG', 'EMFILE', 'ENFILE']);
 
-/** True if a call failed for lack of space, quota or descriptors, which may pass. */
+/** True for a lack of space, quota or descriptors, which may pass. */
 export function isExhausted(error: unknown): boolean {
   return fullCodes.has(errorCode(error) ?? '');
 }
@@ -142,7 +139,6 @@ export async function replaceFile(files: Files, name: string, bytes: Uint8Array)
   await files.syncDirectory();
 }
 
-/** Creates, writes and syncs a file, or removes it if that fails. */
 export async function writeSynced(
   files: Files,
   name: string,

@@ -6,9 +6,7 @@ import { type Clock, type Random, timers } from '../../base/system.ts';
 import { parseObject } from '../format/journal.ts';
 import { errorCode, isExhausted, readWhole, writeAll, type Files, type OpenFile } from './files.ts';
 
-/** The holder of a lock, as its file has it. */
 export interface ProcessIdentity {
-  /** The name of the machine, for messages. */
   readonly host: string;
   /**
    * The scope of process numbers: one boot of one machine, or one container. Null if unknown, as
@@ -21,10 +19,9 @@ export interface ProcessIdentity {
 /** The part of a machine that a lock needs. */
 export interface Machine {
   self(): ProcessIdentity;
-  /** False if there is no process with this number. */
   isRunning(pid: number): boolean;
   wait(ms: number): Promise<void>;
-  /** Calls `work` periodically without keeping the process alive. Returns a function to stop it. */
+  /** Does not keep the process alive. The returned function ends the calls. */
   every(ms: number, work: () => void): () => void;
 }
 
@@ -52,7 +49,6 @@ export const lockName = 'lock';
 const staleMs = 20_000;
 const pollMs = 1000;
 
-/** Tokens of the locks that this process holds or is taking. */
 const ownTokens = new Set<string>();
 
 /** The lock file of a directory, and its content until it is renewed. */
@@ -105,7 +101,6 @@ async function take(options: LockOptions, name: string, content: Buffer): Promis
       await files.rename(claim, name);
       return claimed;
     }
-    // Another process was faster.
     await claimed.close();
     await files.remove(claim);
   }

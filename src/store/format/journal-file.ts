@@ -13,9 +13,7 @@ import {
 export class JournalFile {
   readonly manifest: Manifest;
   readonly name: string;
-  /** The byte at which the next line begins. */
   size = 0;
-  /** The CRC-32 of the last line. */
   #chain = 0;
   /** The end of the spaces written ahead. */
   #padded = 0;
@@ -49,7 +47,6 @@ export class JournalFile {
     }
   }
 
-  /** Encodes a group as the next line. */
   encode({ first, commits }: Group): EncodedLine {
     return encodeLine(groupBody(first, commits), this.#chain);
   }

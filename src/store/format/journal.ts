@@ -42,28 +42,23 @@ const journalFormat = 2;
 
 export interface Manifest {
   readonly journal: number;
-  /** True if a clean stop made it. */
   readonly closed: boolean;
   readonly epoch: string;
-  /** Sequence number of the commit before its first one. */
   readonly after: number;
   readonly collections: ReadonlyMap<string, ListedCollection>;
 }
 
 export interface ListedCollection {
-  /** Sequence number of the last commit in the snapshot. */
   readonly through: number;
-  /** True if there is a snapshot. */
   readonly file: boolean;
   /** The id of the next record, so that none is given twice if the snapshot is lost. */
   readonly nextId: number;
-  /** True for a table of the server itself, rather than a collection. */
   readonly server: boolean;
 }
 
 /** A snapshot as manifests list it. */
 export interface Snapshot {
-  /** Sequence number of the last commit that it holds. */
+  /** The last commit that it holds. */
   readonly through: number;
   /** In bytes; 0 if there is no readable one. */
   readonly size: number;
@@ -79,7 +74,6 @@ export function journalName(number: number): string {
   return `journal-${number}.jsonl`;
 }
 
-/** Returns the numbers of the journals among `names`, ascending. */
 export function journalNumbers(names: readonly string[]): number[] {
   const numbers = names.map((name) => Number(/^journal-([1-9]\d{0,14})\.jsonl$/.exec(name)?.[1]));
   return numbers.filter((number) => number > 0).sort((a, b) => a - b);
@@ -89,7 +83,6 @@ export function groupBody(sequence: number, commits: readonly string[]): LineBod
   return `{"sequence":${sequence},"commits":[${commits.join(',')}]`;
 }
 
-/** Lists collections for a manifest, with their snapshots. */
 export function listing(
   collections: Iterable<Pick<AnyTable, 'name' | 'nextId' | 'isServers'>>,
   snapshots: ReadonlyMap<string, Snapshot>,
@@ -163,7 +156,6 @@ function parseManifest(value: JsonObject | undefined): Manifest | undefined {
   return { journal, closed, epoch, after, collections: listed };
 }
 
-/** Formats a CRC-32 for the journal. */
 export function hex(chain: number): string {
   return chain.toString(16).padStart(8, '0');
 }
@@ -178,7 +170,6 @@ export function parseObject(text: string | Buffer): JsonObject | undefined {
   }
 }
 
-/** A group, and the byte at which its line begins. */
 interface JournalGroup extends ReadGroup {
   readonly offset: number;
 }
@@ -189,20 +180,17 @@ interface BadLine {
   readonly detail: string | undefined;
   /** True for the last line, if it may be a write that was cut short and shows no further lines. */
   isTorn: boolean;
-  /** The number of lines that follow it. */
   following: number;
 }
 
-/** Reads a journal: its manifest first, and then its groups up to a line that does not fit. */
+/** Reads a journal up to a line that does not fit. */
 export class JournalReader {
   readonly name: string;
   /** `undefined` if the first line is damaged. */
   readonly manifest: Manifest | undefined;
   /** True for an incomplete manifest, as a crash leaves it. */
   readonly isUnfinished: boolean;
-  /** Sequence number of the last commit so far. */
   sequence: number;
-  /** The last group so far. */
   last: Line | undefined;
   badLine: BadLine | undefined;
   readonly #files: Files;
@@ -257,7 +245,6 @@ export class JournalReader {
     }
   }
 
-  /** Returns the group of a line, or notes that it does not fit. */
   #parse(line: Line): JournalGroup | undefined {
     const { offset, bytes } = line;
     const decoded = this.manifest?.closed === true ? undefined : decodeLine(bytes, this.#chain);

@@ -39,7 +39,7 @@ export function snapshotName(collection: string): string {
   return `${escaped}.json`;
 }
 
-/** Returns the snapshots of these collections among `names`, complete or being written. */
+/** Includes snapshots that are being written. */
 export function findSnapshots(
   names: readonly string[],
   tables: ReadonlyMap<string, AnyTable>,
@@ -60,7 +60,6 @@ export interface SnapshotTarget {
 /** Every collection at one moment. */
 export interface Image {
   readonly epoch: string;
-  /** Sequence number of the last commit in the image. */
   readonly through: number;
   readonly views: readonly CollectionView[];
 }
@@ -104,7 +103,6 @@ export async function writeSnapshots(
   return written;
 }
 
-/** Writes and syncs one snapshot. Returns its size in bytes. */
 async function writeSnapshot(
   files: Files,
   temporary: string,
@@ -152,7 +150,6 @@ export function encodeFooter(count: number, digest: string): string {
   return `],"count":${count},"sha256":"${digest}"}\n`;
 }
 
-/** The first line of a snapshot. */
 export interface Header {
   readonly epoch: string;
   readonly through: number;
@@ -196,7 +193,6 @@ export async function readSnapshot(
   return { ...header, size: offset + rest.length };
 }
 
-/** Returns false if one of the records cannot be loaded. */
 function loadRecords(records: JsonValue | undefined, table: AnyTable): boolean {
   if (!Array.isArray(records)) return false;
   return records.every((record) => isJsonObject(record) && table.load(record) === undefined);

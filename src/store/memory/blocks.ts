@@ -9,7 +9,7 @@ const blockBytes = 8 * idsPerBlock + 512;
 interface Block<R> {
   /** By the id's position in the block; `undefined` if there is no record. */
   readonly slots: (R | undefined)[];
-  /** The number of its records. It is dropped at 0. */
+  /** The block is dropped at 0. */
   count: number;
   /** The records without gaps, for views; `undefined` after a change. */
   packed: readonly R[] | undefined;
@@ -37,7 +37,6 @@ export class Blocks<R extends StoredRecord> {
     return this.#blocks.get(Math.floor(id / idsPerBlock))?.slots[id % idsPerBlock];
   }
 
-  /** Puts a record, or removes it if `record` is `undefined`. */
   set(id: number, record: R | undefined): void {
     const number = Math.floor(id / idsPerBlock);
     let block = this.#blocks.get(number);

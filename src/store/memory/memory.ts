@@ -17,7 +17,6 @@ const roomShare = 0.95;
 export class Memory {
   /** True from a refusal with little room left until there is clearly room again. */
   isFull = false;
-  /** The memory of the published records. */
   #published = 0;
   readonly bytesMax: number;
   readonly #tables: Tables;
@@ -34,12 +33,11 @@ export class Memory {
     this.#onNotice = onNotice;
   }
 
-  /** The memory of the records, including the changes of the batch. */
   get bytes(): number {
     return this.#tables.bytes;
   }
 
-  /** Checks a growing transaction after its run. @throws MemoryFullError */
+  /** @throws MemoryFullError after the run of a transaction that grows */
   check(): void {
     const { bytes, bytesMax } = this;
     if (bytes <= bytesMax) return;
@@ -51,7 +49,6 @@ export class Memory {
     );
   }
 
-  /** Called when records have come or gone. */
   changed(): void {
     this.#published = this.bytes;
     this.#note(this.#published > this.bytesMax * (this.isFull ? roomShare : 1));

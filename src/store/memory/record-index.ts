@@ -39,7 +39,6 @@ const sizeOfKey = (key: Key): number =>
 const idsBytes = 256;
 const idBytes = 16;
 
-/** The most ids of a block. */
 const blockLengthMax = 1024;
 
 /** Ids in ascending order, in blocks, so that a change among many moves only a few. */
@@ -85,7 +84,7 @@ class SortedIds {
     return true;
   }
 
-  /** Returns the block in which the id is, or would be, and its index there. */
+  /** Finds the position of the id, even if it is missing. */
   #locate(id: number): { number: number; block: number[]; index: number } {
     const behind = firstIndex(this.#blocks, ([first = 0]) => first > id);
     const number = Math.max(behind - 1, 0);
@@ -106,7 +105,7 @@ export class RecordIndex<R> {
     this.#sum = sum;
   }
 
-  /** Returns the ids with this key: all in ascending order, or from one on, up or down. */
+  /** Returns the ids in ascending order, or from one on, up or down. */
   ids(key: Key, from: From = { id: 0, isDown: false }): Iterable<number> {
     const ids = this.#ids.get(key);
     if (typeof ids === 'object') return ids.from(from);
@@ -126,7 +125,7 @@ export class RecordIndex<R> {
     }
   }
 
-  /** Returns the ids of these keys, except for the first `skipped` of each key. */
+  /** Skips the first `skipped` ids of each key. */
   holders(keys: Iterable<Key>, skipped = 0): number[] {
     return Array.from(keys, (key) => [...this.ids(key)].slice(skipped)).flat();
   }
@@ -140,7 +139,6 @@ export class RecordIndex<R> {
     for (const key of without(next, published)) this.#add(id, key);
   }
 
-  /** Replaces the keys of the published version with the next one's. */
   publish(id: number, published: Keys, next: Keys): void {
     for (const key of without(published, next)) this.#remove(id, key);
     // Adds nothing if the version was pending.

@@ -17,7 +17,6 @@ import { Blocks } from './blocks.ts';
 import { hasKey, RecordIndex, type KeyOf } from './record-index.ts';
 import { levelsMax, estimateSize } from './size.ts';
 
-/** A table with records of any type. */
 export type AnyTable = Readonly<Pick<Table<StoredRecord>, keyof Table<StoredRecord>>>;
 
 export interface TableChange extends RecordChange {
@@ -41,19 +40,16 @@ interface Conflict {
   /** D2: a reference to no record; D3: a key that two records share in a unique index. */
   readonly label: 'D2' | 'D3';
   readonly name: string;
-  /** The problem, with the number of records and the first ids. */
   readonly problem: string;
 }
 
 /**
- * One collection. In addition to the published records it has pending ones: the changes of the
- * batch that is being decided or appended. The indexes hold the keys of both.
+ * One collection: the published records, and the pending changes of the batch that is being decided
+ * or appended. The indexes hold the keys of both.
  */
 export class Table<R extends StoredRecord> implements Collection<R> {
   readonly name: string;
-  /** True for a table of the server itself. */
   readonly isServers: boolean;
-  /** The writes that a full store accepts in addition to removals. */
   readonly whenFull: TableDefinition<StoredRecord>['whenFull'];
   revision = 0;
   nextId = 1;
@@ -89,7 +85,6 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     this.#indexes = [...this.#unique.values(), ...this.#groups.values()];
   }
 
-  /** Adds an empty table of the same collection. */
   addTo(tables: Tables): void {
     tables.add(this.#definition);
   }
@@ -147,13 +142,11 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     return () => this.#followers.delete(listener);
   }
 
-  /** Returns the record, including the batch's changes. */
   getPending(id: number): R | undefined {
     const pending = this.#pending.get(id);
     return pending !== undefined || this.#pending.has(id) ? pending : this.get(id);
   }
 
-  /** Returns the records with this key in a group index, including the batch's changes. */
   referringPending(index: string, key: Key): Referring<R> {
     const group = this.#of(this.#groups, index);
     return {
@@ -162,7 +155,6 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     };
   }
 
-  /** The number of records with this key, published or pending. Changed records may count twice. */
   countAtMost(index: string, key: Key): number {
     return this.#of(this.#groups, index).count(key);
   }
@@ -178,7 +170,6 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     return Math.max(this.#nextPendingId, this.nextId);
   }
 
-  /** Puts a pending record, or removes it if `record` is `undefined`. */
   putPending(id: number, record: R | undefined): void {
     const published = this.get(id);
     const pending = this.getPending(id);
@@ -192,7 +183,6 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     this.#nextPendingId = Math.max(this.#nextPendingId, id + 1);
   }
 
-  /** Reverts the last pending change of a record. */
   undo(id: number, before: R | undefined, nextId: number): void {
     this.putPending(id, before);
     this.#nextPendingId = nextId;
@@ -274,7 +264,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     return undefined;
   }
 
-  /** Removes a record that a log removes, or returns the problem. Nothing may be pending. */
+  /** Removes a record, or returns the problem. Nothing may be pending. */
   unload(id: number): Misfit | undefined {
     if (this.get(id) === undefined) return { problem: 'it removes a record that is not there' };
     this.#put(id, undefined);
@@ -286,13 +276,11 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     for (const { id } of this.#blocks.view().flat()) this.#put(id, undefined);
   }
 
-  /** Raises the revision and the next id, as a snapshot or a journal says. */
   advance(revision: number, nextId: number): void {
     if (revision > this.revision) this.revision = revision;
     if (nextId > this.nextId) this.nextId = nextId;
   }
 
-  /** Publishes a change that was never pending. */
   #put(id: number, record: R | undefined): void {
     this.#count(this.get(id), record);
     this.#publish(id, record);
@@ -316,7 +304,6 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     return version === 'pending' ? this.getPending(id) : this.get(id);
   }
 
-  /** Returns the records with this key, by ascending id or from an id on. */
   *#recordsWith(
     index: RecordIndex<R>,
     key: Key,
@@ -351,7 +338,6 @@ function makeIndexes<R>(
 }
 
 export class Tables extends Map<string, AnyTable> {
-  /** The memory of all tables, including the batch. */
   bytes = 0;
 
   add<R extends StoredRecord>(definition: TableDefinition<R>): Table<R> {

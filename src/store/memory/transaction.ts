@@ -34,14 +34,13 @@ export class TableTransaction<T = unknown> implements Transaction {
   changes: TableChange[] = [];
   /** The changes as the log has them; `undefined` without changes. */
   commit: string | undefined;
-  /** The commit's sequence number, which becomes the revision of every record that it writes. */
+  /** The commit's number, and so the revision of every record that it writes. */
   sequence = 0;
-  /** True while the work runs. Otherwise the transaction cannot be used. */
+  /** The transaction can only be used while its work runs. */
   isOpen = false;
   readonly #work: (transaction: Transaction) => T;
   readonly #call: Call<T>;
   readonly #records = new Map<object, unknown>();
-  /** The result of the last run; after an error, its failure. */
   #result!: T;
   #failure: { readonly error: unknown } | undefined;
   #onChange: ((change: RecordChange) => StoredRecord | undefined) | undefined;
@@ -52,7 +51,7 @@ export class TableTransaction<T = unknown> implements Transaction {
     this.#call = call;
   }
 
-  /** Runs the work. Its changes are undone if it fails, or if `checkRoom` refuses them. */
+  /** Undoes the changes if the work fails, or if `checkRoom` refuses them. */
   run(sequence: number, checkRoom: () => void): void {
     this.sequence = sequence;
     this.changes = [];
@@ -72,7 +71,7 @@ export class TableTransaction<T = unknown> implements Transaction {
     this.isOpen = false;
   }
 
-  /** Settles the call with the outcome of the last run, which has been published. */
+  /** Settles the call once the outcome of the last run has been published. */
   answer(): void {
     if (this.#failure !== undefined) return this.reject(this.#failure.error);
     for (const listener of this.#onCommit ?? []) listener();
@@ -159,7 +158,6 @@ export class TableTransaction<T = unknown> implements Transaction {
   }
 }
 
-/** Encodes changes as a JSON array for the log. */
 function encodeCommit(changes: readonly TableChange[]): string {
   const encoded = changes.map(
     ({ collection, id, record }) => `["${collection.name}",${JSON.stringify(record ?? id)}]`,
@@ -236,7 +234,7 @@ function complete(id: number, revision: number, record: object): StoredRecord {
   return stored;
 }
 
-/** Publishes a change of the commit `sequence` from a log. Returns it, or its problem. */
+/** Publishes a change from a log. Returns it, or its problem. */
 export function applyChange(
   change: JsonValue,
   sequence: number,
@@ -260,7 +258,6 @@ export function applyChange(
   return misfit ?? { collection: table, id, record: table.get(id), before, sequence };
 }
 
-/** Yields the changes of a group with the sequence numbers of their commits. */
 export function* listChanges(group: ReadGroup): Generator<[change: JsonValue, sequence: number]> {
   for (const [at, commit] of group.commits.entries()) {
     for (const change of Array.isArray(commit) ? commit : [commit]) {

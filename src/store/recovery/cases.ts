@@ -24,9 +24,7 @@ import { inManual } from '../../base/manual.ts';
 
 /** A case in which a start is refused, because an operator has to decide. */
 export interface Refusal {
-  /** The finding, for messages and for the reference. */
   readonly found: string;
-  /** The remedy, with the commands for the directory `data`. */
   readonly remedy: (data: string) => string;
   /** True if `cairn repair` accepts the finding, and so loses nothing. */
   readonly isAccepted?: true;

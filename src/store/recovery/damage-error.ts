@@ -17,7 +17,6 @@ export class StoreDamageError extends FatalError {
   readonly problem: string;
   readonly remedy: string;
   readonly misfit: MisfitCause | undefined;
-  /** True if a repair loses something. */
   readonly isLoss: boolean;
 
   constructor(directory: string, damage: Damage, refusal: Refusal) {
@@ -36,7 +35,7 @@ export class StoreDamageError extends FatalError {
   }
 }
 
-/** Returns errors with remedies. Only damage loads the table of the cases. */
+/** Only damage loads the table of the cases. */
 export async function errorsFor(
   { directory }: Files,
   found: readonly Damage[],

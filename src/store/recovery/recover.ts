@@ -23,24 +23,20 @@ import { readSnapshot, snapshotName, findSnapshots, type Header } from '../forma
 export interface Recovered {
   /** `undefined` if there is no store yet. */
   readonly epoch: string | undefined;
-  /** Sequence number of the last commit. */
   readonly sequence: number;
   /** True if the last stop was clean, or there was no start before. */
   readonly closed: boolean;
-  /** The number of replayed commits. */
   readonly replayed: number;
   readonly snapshots: ReadonlyMap<string, Snapshot>;
   /** The last commit that every snapshot holds. */
   readonly through: number;
   /** The last groups of the journals that some snapshot needs, ascending. */
   readonly needed: readonly LastGroup[];
-  /** The names of the other journals. */
   readonly passed: readonly string[];
-  /** The number of the newest journal; 0 without one. */
+  /** 0 without journals. */
   readonly number: number;
   /** The last line of the newest journal, if it seems to be a write that was cut short. */
   readonly badLastLine: { readonly file: string; readonly offset: number } | undefined;
-  /** Temporary files of a process that was killed. */
   readonly temporary: readonly string[];
 }
 
@@ -52,10 +48,10 @@ export interface LastGroup extends Line {
 const temporaryPattern =
   /^(journal-\d+\.(jsonl|torn)(\.\w+)?|[\w%-]+\.json\.[\da-f]+|reserve)\.tmp$|^reserve$/;
 
-/** Exists until an import by an earlier edition has ended, and must not count. */
+/** Exists until an import by an earlier edition has ended: its data must not count. */
 const formerImport = 'import';
 
-/** Exists until a copy to this directory is complete, and must not be served. */
+/** Exists until a copy to this directory is complete: it must not be served. */
 export const unfinishedName = 'unfinished';
 
 const raise: Report = (damage) => {
@@ -117,7 +113,6 @@ async function read(files: Files, tables: Tables, report: Report): Promise<Recov
   };
 }
 
-/** Opens the journals, except for any that were cut short while they were made. */
 async function openJournals(files: Files, numbers: readonly number[]): Promise<JournalReader[]> {
   const journals: JournalReader[] = [];
   for (const number of numbers) {
@@ -162,20 +157,19 @@ function belongs(
   return isOwn;
 }
 
-/** Returns the last commit that every snapshot holds. The newest journal may be all there is. */
+/** The newest journal may be all there is. */
 function firstEnd(snapshots: ReadonlyMap<string, Snapshot>, newest?: Manifest): number {
   const ends = Array.from(snapshots.values(), ({ through }) => through);
   if (newest !== undefined) ends.push(newest.after);
   return ends.length === 0 ? 0 : Math.min(...ends);
 }
 
-/** Returns the journals that have the commits after this one. */
 function journalsFrom(after: number, journals: readonly JournalReader[]): readonly JournalReader[] {
   const first = journals.findLastIndex(({ manifest }) => manifest && manifest.after <= after);
   return journals.slice(Math.max(0, first));
 }
 
-/** True if the directory holds a store of these collections, or parts of one. */
+/** True even for an incomplete store of these collections. */
 export async function holdsStore(
   files: Files,
   tables: ReadonlyMap<string, AnyTable>,
@@ -184,7 +178,6 @@ export async function holdsStore(
   return journalNumbers(names).length > 0 || findSnapshots(names, tables).length > 0;
 }
 
-/** Compares a collection's snapshot with the newest journal. */
 function checkSnapshot(
   { file, isThere }: { readonly file: string; readonly isThere: boolean },
   found: (Header & Snapshot) | undefined,

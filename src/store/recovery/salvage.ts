@@ -14,7 +14,6 @@ import {
 } from '../format/snapshot.ts';
 import { isCount, type AnyTable, type Misfit } from '../memory/table.ts';
 
-/** One record of a snapshot, with the byte at which its line begins. */
 interface Entry {
   readonly offset: number;
   /** `undefined` if it is not a JSON object. */
@@ -57,7 +56,7 @@ export async function salvageSnapshot(
   return header;
 }
 
-/** Loads a record, unless another one has its id. Returns the problem, if any. */
+/** Refuses a record whose id is taken. Returns the problem, if any. */
 function loadOnce(stored: JsonObject, table: AnyTable): Misfit | undefined {
   const { id } = stored;
   const isTaken = isCount(id) && table.get(id) !== undefined;
