@@ -7,6 +7,8 @@ import { collectionNow, loadList } from './state/list.js';
 import { channelName, findCollection, ownPath, state } from './state/me.js';
 import { explain, say } from './state/news.js';
 import { loadTotals } from './state/places.js';
+import { followChanges } from './state/changes.js';
+import { resetAll } from './state/reset.js';
 import {
   address,
   isAccount,
@@ -17,9 +19,9 @@ import {
   rowOrTitle,
 } from './state/route.js';
 import { drawFrame, hideMenu } from './views/frame.js';
-import { drawRecords } from './views/list.js';
+import { close as closeList, drawRecords } from './views/list.js';
 
-/** @typedef {{ open(): unknown, view(): import('./types.js').Description }} View */
+/** @typedef {{ open(): unknown, view(): import('./types.js').Description, close?(): void }} View */
 
 /**
  * The page's own views by the name in their address.
@@ -137,8 +139,7 @@ async function start() {
     Object.assign(state, { me });
     void events.run(() => router.arrive(false));
     void loadTotals().catch(() => {});
-    if (`/${ownPath('changes')}` in (state.description?.paths ?? {}))
-      (await import('./state/changes.js')).followChanges();
+    if (`/${ownPath('changes')}` in (state.description?.paths ?? {})) followChanges();
   } catch (error) {
     failure = explain(error);
     window.setTimeout(start, retryMs);
@@ -163,6 +164,14 @@ async function describe() {
 }
 
 session.user = () => state.me?.id;
+session.left = async () => {
+  for (const each of views.values()) each.close?.();
+  closeList();
+  resetAll();
+  shown = '';
+  history.pushState(null, '', './');
+  await start();
+};
 session.changed = async () => (await signing()).noticeOther();
 new BroadcastChannel(channelName).onmessage = ({ data: id }) =>
   events.run(async () => (await signing()).noticeUser(id));

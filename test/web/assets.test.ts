@@ -117,6 +117,15 @@ test('no line of the page is longer than an editor shows', () => {
   assert.deepEqual(lines.filter(({ line }) => line.length > lineWidthMax), []);
 });
 
+test('each module with state of a person takes it back when the person signs out', () => {
+  const states = pageFiles.filter((name) => name.startsWith('state/') && name !== 'state/reset.js');
+  const without = states.filter((name) => !/^export (?:const|function) reset\b/m.test(read(name)));
+  assert.deepEqual(without, ['state/change.js'], 'only this one has no state');
+  const all = states.filter((name) => !without.includes(name)).map((name) => posix.basename(name, '.js')).sort();
+  const imported = [...read('state/reset.js').matchAll(/^import \* as (\w+) from '\.\/\1\.js';$/gm)].map(([, name]) => name);
+  assert.deepEqual(imported, all);
+});
+
 test('a module of the page imports only from its own floor and those below it, in no circle', () => {
   const floors = ['lib', 'api', 'state', 'views', '.'];
   const modules = pageFiles.filter((name) => name.endsWith('.js'));

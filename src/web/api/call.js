@@ -16,12 +16,22 @@ export class Problem extends Error {
   /** @type {readonly { pointer: string, detail: string }[]} */ issues = [];
 }
 
+/** Ends the requests of the person who leaves: their answers reach nobody. */
+let leaving = new AbortController();
+
+export function reset() {
+  leaving.abort();
+  leaving = new AbortController();
+}
+
 /**
  * `ended` is called when the session has ended; once it resolves, the request is sent again.
+ * `left` is called when the person has signed out.
  * `changed` is called when the session belongs to a user other than `user`, whom the page shows.
  */
 export const session = {
   ended: async () => {},
+  left: async () => {},
   changed: async () => {},
   user: () => /** @type {number=} */ (undefined),
 };
@@ -43,12 +53,13 @@ export async function call(method, path, options = {}) {
     ...(user && { 'Session-User': `${user}` }),
     ...fields,
   };
-  const timeout = AbortSignal.timeout(answerTimeoutMs);
+  const { signal: gone } = leaving;
+  const ends = [AbortSignal.timeout(answerTimeoutMs), gone, ...(signal ? [signal] : [])];
   const init = {
     method,
     headers,
     body: JSON.stringify(body) ?? null,
-    signal: signal ? AbortSignal.any([timeout, signal]) : timeout,
+    signal: AbortSignal.any(ends),
   };
   const doubt = isRead ? '' : ' It is not known whether the change was made.';
   const fail = (/** @type {string} */ message, status = 0) =>
@@ -59,6 +70,7 @@ export async function call(method, path, options = {}) {
     response = await fetch(path, init);
     data = await response.text();
   } catch (error) {
+    if (gone.aborted) return new Promise(() => {});
     if (signal?.aborted) throw error;
     throw fail('The server did not answer. Check your network.');
   }

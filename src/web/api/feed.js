@@ -10,22 +10,26 @@ const retryMs = 5000;
 
 let last = '';
 /** @type {EventSource | undefined} */ let source;
+/** @type {Listener | undefined} */ let listener;
 
-/**
- * Follows the changes since the last one received. Browsers limit connections, so a hidden tab does
- * not use any.
- * @param {Listener} listener
- */
-export function follow(listener) {
-  open(listener);
-  document.addEventListener('visibilitychange', () => open(listener));
+/** Follows the changes since the last one received. @param {Listener} next */
+export function follow(next) {
+  listener = next;
+  open();
 }
 
-/** @param {Listener} listener */
-function open(listener) {
-  const { path, isOn, receive, reset } = listener;
+/** Ends the feed, and forgets it. */
+export function reset() {
   source?.close();
-  if (document.hidden || !isOn()) return;
+  listener = source = undefined;
+  last = '';
+}
+
+/** Opens the feed. Browsers limit connections, so a hidden tab does not use any. */
+function open() {
+  source?.close();
+  if (document.hidden || !listener?.isOn()) return;
+  const { path, receive, reset: readAgain } = listener;
   source = new EventSource(`${path}${last && `?since=${last}`}`);
   for (const type of /** @type {const} */ (['created', 'replaced', 'removed']))
     source.addEventListener(type, ({ data, lastEventId }) => {
@@ -34,8 +38,10 @@ function open(listener) {
       // A single resource has no id in the feed.
       receive({ ...change, id: change.id ?? 'value', type });
     });
-  source.addEventListener('reset', reset);
+  source.addEventListener('reset', readAgain);
   // If the server refuses the feed, the browser does not reconnect by itself.
   source.onerror = () =>
-    source?.readyState === EventSource.CLOSED && window.setTimeout(() => open(listener), retryMs);
+    source?.readyState === EventSource.CLOSED && window.setTimeout(open, retryMs);
 }
+
+document.addEventListener('visibilitychange', open);

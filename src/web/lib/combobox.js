@@ -7,14 +7,19 @@ import { bdi, draw, h, readInput } from './dom.js';
 
 /** @import { Attributes, Description, Suggestion } from '../types.js' */
 
-/** The only open combobox. Enter takes the suggestion `active`. */
-const open = {
-  id: '',
-  words: '',
+/** A combobox that has just been opened. Enter takes the suggestion `active`. */
+const opened = (id = '', words = '') => ({
+  id,
+  words,
   active: 0,
   /** @type {readonly Suggestion[] | undefined} */ found: undefined,
   /** True if Enter was pressed before the suggestions came. */ isTaking: false,
-};
+});
+
+/** The only open combobox. */
+let open = opened();
+/** Closes it. */
+export const reset = () => void (open = opened());
 
 /**
  * `find` receives the typed text; a newer search replaces it. `nothing` is the message without
@@ -27,12 +32,11 @@ export function combobox({ id, text, nothing, find, type, take }, more) {
   const isOpen = () => open.id === id;
   const found = isOpen() ? open.found : undefined;
   const choose = (/** @type {Suggestion | undefined} */ suggestion) => {
-    open.id = '';
+    reset();
     return suggestion && take(suggestion);
   };
   const suggest = async (/** @type {string} */ words) => {
-    if (!isOpen() || open.words !== words)
-      Object.assign(open, { id, words, active: 0, found: undefined, isTaking: false });
+    if (!isOpen() || open.words !== words) open = opened(id, words);
     const all = await find(words).catch(() => []);
     if (!isOpen() || open.words !== words) return undefined;
     open.found = all;

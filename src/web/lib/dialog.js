@@ -9,7 +9,7 @@ export function ask(/** @type {string} */ id, what = '') {
   const dialog = part(id, HTMLDialogElement);
   return new Promise((/** @type {(choice: string) => void} */ resolve) => {
     if (dialog.open) return resolve('');
-    for (const output of dialog.getElementsByTagName('output')) output.textContent = what;
+    for (const output of dialog.getElementsByTagName('output')) output.value = what;
     dialog.returnValue = '';
     dialog.onclose = () => resolve(dialog.returnValue);
     dialog.showModal();

@@ -118,13 +118,24 @@ export function part(id, kind) {
   throw new Error(`Cannot find #${id}: it is not in index.html`);
 }
 
+/** The elements of index.html that were given children. @type {Set<Element>} */ const filled =
+  new Set();
+
+/** Takes back what was drawn and typed. */
+export function reset() {
+  for (const element of filled) render(element, []);
+  for (const form of document.forms) form.reset();
+}
+
 /**
  * Sets attributes and children of an element of index.html. Without children, it keeps its own.
  * @type {(id: string, ...parts: (Attributes | Child | readonly Child[])[]) => void}
  */
 export function set(id, ...parts) {
   const { attributes, children } = sorted(parts);
-  update(part(id, HTMLElement), attributes, children.length > 0 ? children : undefined, {});
+  const element = part(id, HTMLElement);
+  if (children.length > 0) filled.add(element);
+  update(element, attributes, children.length > 0 ? children : undefined, {});
 }
 
 /** @type {(id: string, onclick: Handler) => void} */

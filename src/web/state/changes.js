@@ -1,6 +1,6 @@
 // @ts-check
 /** Shows changes by others, at most once a frame. */
-import { follow } from '../api/feed.js';
+import { follow, reset as stopFeed } from '../api/feed.js';
 import { draw, inNextFrame } from '../lib/dom.js';
 import { notice } from './draft.js';
 import { list, loadList, showChanges } from './list.js';
@@ -15,6 +15,11 @@ const [togetherMs, activitiesMax, lightMs, lightsMax] = [10_000, 8, 1500, 5];
 
 let noted = 0;
 /** Changes that wait for the next frame. @type {Change[]} */ let arrived = [];
+
+export function reset() {
+  arrived = [];
+  stopFeed();
+}
 
 /** Follows the feed if someone is signed in. */
 export const followChanges = () =>

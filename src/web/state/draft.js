@@ -11,7 +11,7 @@ import { fromText, toText } from '../api/texts.js';
 import { ask } from '../lib/dialog.js';
 import { draw } from '../lib/dom.js';
 import { loadList, showChanges } from './list.js';
-import { allows, seen, state } from './me.js';
+import { allows, state } from './me.js';
 import { findName, toTitle } from './names.js';
 import { explain, say } from './news.js';
 import { loadRelated, referencesTo } from './related.js';
@@ -42,6 +42,8 @@ const untroubled = () => ({
   issues: empty(),
   message: '',
 });
+
+export const reset = () => void (draft = undefined);
 
 /**
  * Opens a record's form, empty for `newId`. Without a collection, closes any open form.
@@ -134,12 +136,8 @@ export function whoMay(of, operation) {
 const seenMax = 5;
 /** @param {Suggestion} record */
 function noteSeen(record) {
-  seen.splice(
-    0,
-    seen.length,
-    record,
-    ...seen.filter(({ key }) => key !== record.key).slice(0, seenMax - 1),
-  );
+  const others = state.seen.filter(({ key }) => key !== record.key);
+  state.seen = [record, ...others].slice(0, seenMax);
 }
 
 /** Reads the record again and keeps the input. @param {Draft} of */

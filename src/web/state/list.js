@@ -8,17 +8,20 @@ import { address, changed, go, parameter, route, withQuery } from './route.js';
 
 /** @import { Collection, Field, Row } from '../types.js' */
 
-export const list = {
+/** A list before anything of it is read. */
+const unread = (collection = '') => ({
+  /** The collection of its rows. */ collection,
   /** Its address, without the open record. */ key: '',
-  /** The collection of its rows. */ collection: '',
   /** @type {readonly Row[]} */ rows: [],
   /** The number of records on all pages. */ total: NaN,
-  /** The parameters that the rows belong to. */ query: route.query,
+  /** The parameters that the rows belong to. */ query: new URLSearchParams(),
   isBusy: false,
   problem: '',
   /** Rows of other pages stay selected. @type {readonly Row[]} */ selected: [],
   /** The number of changes by others that are not shown yet. */ changes: 0,
-};
+});
+
+export const list = unread();
 
 /** Parameters other than filters. */
 const ownParameters = ['q', 'sort', 'limit', 'offset'];
@@ -27,6 +30,17 @@ const retryMs = 3000;
 
 let loading = new AbortController();
 let retry = 0;
+
+/** Ends what loads. */
+function stop() {
+  loading.abort();
+  clearTimeout(retry);
+}
+
+export function reset() {
+  stop();
+  Object.assign(list, unread());
+}
 
 export const collectionNow = () => findCollection(route.view);
 
@@ -62,12 +76,9 @@ export async function loadList(again = false) {
   const order = chooseOrder(findCollection(view));
   const key = `${address(view, '', query)} ${order}`;
   if (key === list.key && !again) return;
-  if (list.collection !== view) {
-    Object.assign(list, { collection: view, rows: [], total: NaN, selected: [] });
-  }
+  if (list.collection !== view) Object.assign(list, unread(view));
   Object.assign(list, { key, isBusy: true });
-  loading.abort();
-  clearTimeout(retry);
+  stop();
   const { signal } = (loading = new AbortController());
   draw();
   try {

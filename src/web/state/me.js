@@ -24,14 +24,9 @@ function openStorage(open) {
 export const storage = openStorage(() => localStorage);
 export const tabStorage = openStorage(() => sessionStorage);
 
-export const state = {
-  /** True if the server runs without sign-in, so that everyone is an administrator. */
-  isOpen: document.documentElement.dataset['auth'] === 'none',
-  /** True if the server has users. Otherwise a collection may be called `users`. */ hasUsers: true,
-  /** The signed-in person. @type {User | undefined} */ me: undefined,
-  /** @type {readonly Collection[]} */ collections: [],
-  /** The document that they were read from. @type {ApiDescription | undefined} */ description:
-    undefined,
+/** All that there is of a person before anyone has signed in. */
+const nobody = () => ({
+  /** @type {User | undefined} */ me: undefined,
   message: '',
   /** Undoes what the message is about. @type {(() => unknown) | undefined} */ undo: undefined,
   /**
@@ -43,10 +38,20 @@ export const state = {
   /** How often names of other records were read. */ namesRead: 0,
   /** The latest changes. Simultaneous ones of one kind are combined. @type {readonly Activity[]} */
   activity: [],
+  /** The records opened last. @type {readonly Suggestion[]} */ seen: [],
+  /** @type {readonly Collection[]} */ collections: [],
+  /** The document that they were read from. @type {ApiDescription | undefined} */ description:
+    undefined,
+});
+
+export const state = {
+  /** True if the server runs without sign-in, so that everyone is an administrator. */
+  isOpen: document.documentElement.dataset['auth'] === 'none',
+  /** True if the server has users. Otherwise a collection may be called `users`. */ hasUsers: true,
+  ...nobody(),
 };
 
-/** The records opened last. @type {Suggestion[]} */
-export const seen = [];
+export const reset = () => void Object.assign(state, nobody());
 
 /** @param {string} wanted */
 export const findCollection = (wanted) => state.collections.find(({ name }) => name === wanted);

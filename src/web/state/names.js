@@ -15,6 +15,11 @@ const records = new Map();
 /** Ids to be read, by collection. @type {Map<string, Set<unknown>>} */
 let wanted = new Map();
 
+export function reset() {
+  records.clear();
+  wanted.clear();
+}
+
 /**
  * Returns a record's name, or its id until the name is known.
  * @type {(target: string, id: unknown) => string}

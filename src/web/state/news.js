@@ -4,6 +4,8 @@ import { draw } from '../lib/dom.js';
 import { state } from './me.js';
 
 let fading = 0;
+export const reset = () => clearTimeout(fading);
+
 const [seconds, undoSeconds] = [8, 10];
 
 /**

@@ -8,6 +8,8 @@ import { address } from './route.js';
 /** The number of records by collection. @type {Map<string, number>} */
 const totals = new Map();
 
+export const reset = () => totals.clear();
+
 export async function loadTotals() {
   const lists = allowed('list').filter(({ single, isHidden }) => !single && !isHidden);
   const fields = { Prefer: 'count=exact' };

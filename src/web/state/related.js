@@ -15,7 +15,8 @@ import { route } from './route.js';
 const [peekMax, pageMax] = [3, 50];
 
 /** `key` names the record that was read. @type {{ key: string, all: readonly Related[] }} */
-export let related = { key: '', all: [] };
+let related = { key: '', all: [] };
+export const reset = () => void (related = { key: '', all: [] });
 
 /** The fields that refer to a collection. @param {string} name */
 export const referencesTo = (name) =>

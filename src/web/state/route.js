@@ -41,6 +41,8 @@ export function readRoute(hash) {
 
 export const route = readRoute(location.hash);
 
+export const reset = () => void Object.assign(route, readRoute(''));
+
 /** Called once the address has changed. Set by `app.js`. */
 export const router = { arrive: async (/** @type {boolean} */ _isSameForm) => {} };
 

@@ -18,6 +18,11 @@ let refresh = 0;
 /** @type {Server | undefined} */
 export let server;
 
+export function reset() {
+  clearTimeout(refresh);
+  server = undefined;
+}
+
 /** Reads the figures while the overview or the status is visible. */
 export async function watchServer() {
   clearTimeout(refresh);

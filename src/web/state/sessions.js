@@ -12,9 +12,11 @@ import { hasKeys } from './me.js';
 
 /**
  * The credentials of one user. `made`: a new key, which can never be read again.
- * @type {{ userId: string, sessions: readonly Session[], keys?: readonly Key[], made: string }}
+ * @type {() => { userId: string, sessions: readonly Session[], keys?: readonly Key[], made: string }}
  */
-export let credentials = { userId: '', sessions: [], made: '' };
+const unread = () => ({ userId: '', sessions: [], made: '' });
+export let credentials = unread();
+export const reset = () => void (credentials = unread());
 
 /** @type {(userId: string, made?: string) => Promise<void>} */
 export async function loadSessions(userId, made = '') {

@@ -15,6 +15,8 @@ import { control } from './control.js';
 
 /** The only cell being edited. @type {Editing | undefined} */ let editing;
 
+export const close = () => void (editing = undefined);
+
 /** Returns the field being edited in a row. @param {Row} row */
 export const editedIn = (row) => (editing?.row === row ? editing.field.name : '');
 

@@ -28,21 +28,24 @@ const credentials = /^\/(?:login|logout|tokens)/u;
 let language = storage['language'] ?? 'curl';
 let search = '';
 /** The expanded operations. @type {Set<string>} */ const opened = new Set();
-/** @type {{ from: unknown, all: readonly Entry[] }} */ let read = { from: undefined, all: [] };
+/** The operations of a description. @type {WeakMap<object, readonly Entry[]>} */
+const known = new WeakMap();
 
 /** @returns {readonly Entry[]} */
 function entries() {
   const { description } = state;
-  if (read.from === description || !description) return read.all;
-  const all = Object.entries(description.paths).flatMap(([path, operations]) =>
-    Object.entries(operations).map(([method, of]) => ({
-      method: method.toUpperCase(),
-      path,
-      of,
-      tag: of.tags?.[0] ?? '',
-    })),
-  );
-  read = { from: description, all };
+  if (!description) return [];
+  const all =
+    known.get(description) ??
+    Object.entries(description.paths).flatMap(([path, operations]) =>
+      Object.entries(operations).map(([method, of]) => ({
+        method: method.toUpperCase(),
+        path,
+        of,
+        tag: of.tags?.[0] ?? '',
+      })),
+    );
+  known.set(description, all);
   return all;
 }
 
@@ -345,6 +348,8 @@ function entryView(entry) {
     isOpen && bodyView(entry),
   );
 }
+
+export const close = () => void (search = '');
 
 /** Expands the operation in the address. */
 export function open() {

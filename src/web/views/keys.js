@@ -1,13 +1,11 @@
 // @ts-check
 /** Keyboard shortcuts: `data-key` is the key of a control. A dialog of index.html explains them. */
 import { ask } from '../lib/dialog.js';
-import { events, onClick, part } from '../lib/dom.js';
+import { events, onClick, set } from '../lib/dom.js';
 import { storage } from '../state/me.js';
 
 /** Single-character shortcuts can be switched off (WCAG 2.2 §2.1.4). */
-const useKeys = part('use-keys', HTMLInputElement);
-useKeys.checked = storage['keys'] !== 'off';
-useKeys.onchange = () => (storage['keys'] = useKeys.checked ? 'on' : 'off');
+const isOn = () => storage['keys'] !== 'off';
 
 /**
  * Returns the element that a key acts on: another row, a row's checkbox, or a control.
@@ -38,7 +36,7 @@ document.onkeydown = (event) => {
     target instanceof Element &&
     target.matches('form *, input:not([type=checkbox]), select, textarea');
   const isArrow = /^Arrow(?:Left|Right)$/u.test(key) && !isTyping && !isCommand;
-  const isCharacter = key.length === 1 && !isTyping && !isCommand && useKeys.checked;
+  const isCharacter = key.length === 1 && !isTyping && !isCommand && isOn();
   if (!(isCharacter || isArrow || key === 'Escape' || (isCommand && 'Enterk'.includes(key))))
     return;
   const form = target instanceof Element && target.closest('form.record');
@@ -56,4 +54,8 @@ document.onkeydown = (event) => {
   );
 };
 
-onClick('open-keys', () => ask('keys'));
+onClick('open-keys', () => {
+  const onchange = () => (storage['keys'] = isOn() ? 'off' : 'on');
+  set('use-keys', { checked: isOn(), onchange });
+  return ask('keys');
+});

@@ -30,7 +30,7 @@ import {
 import { allows, bearer, count, state, storage } from '../state/me.js';
 import { findName, toTitle } from '../state/names.js';
 import { address, changed, go, newId, parameter, route, withQuery } from '../state/route.js';
-import { cell, editedIn } from './cell.js';
+import { cell, close as closeCell, editedIn } from './cell.js';
 import { called, show } from './values.js';
 
 /** @import { Child, Collection, Description, Field, Row } from '../types.js' */
@@ -142,9 +142,14 @@ let shown = '';
 /** Discards what was typed for one list before another is shown. @param {string} next */
 function leave(next) {
   shown = next;
+  box.value = '';
+  lastId = NaN;
+  closeCell();
   part('filter', HTMLElement).hidePopover();
   stopTyping();
 }
+
+export const close = () => leave('');
 
 function stopTyping() {
   clearTimeout(pause);

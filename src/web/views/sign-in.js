@@ -1,9 +1,9 @@
 // @ts-check
 /** Signs in and out, in this tab and in others. */
-import { call, Problem } from '../api/call.js';
+import { call, Problem, session } from '../api/call.js';
 import { capitalized } from '../api/model.js';
 import { ask } from '../lib/dialog.js';
-import { events, onClick, part, set } from '../lib/dom.js';
+import { onClick, part, set } from '../lib/dom.js';
 import { channelName, count, state, storage, tabStorage } from '../state/me.js';
 import { explain } from '../state/news.js';
 import { isGuide } from '../state/route.js';
@@ -34,6 +34,7 @@ export function signIn() {
   if (me) email.value = me.email;
   set('to-guide', { hidden: !!me });
   set('first-sign-in', { hidden: !!storage['signedIn'] });
+  if (!signingIn) show(false);
   signingIn ??= new Promise((resolve) => {
     resume = () => {
       signingIn = undefined;
@@ -131,11 +132,8 @@ export async function signOut(everywhere) {
   let news = everywhere ? 'All your sessions have ended.' : 'You have signed out.';
   if (kept) news += ` Nothing that was about to be removed was removed: ${kept}.`;
   tabStorage['news'] = news;
-  // A new document contains nothing about the person.
-  events.paint = () => {};
-  state.removals = [];
-  document.body.replaceChildren();
-  location.assign('./');
+  hasSignedIn = false;
+  await session.left();
 }
 
 /** Reacts to the signed-in user, perhaps through another tab. @param {number} id */
