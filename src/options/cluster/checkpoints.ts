@@ -22,7 +22,6 @@ export interface CheckpointOptions extends LogPlace {
 /** A checkpoint is due when the log is longer than this and than the snapshot. */
 const bytesMin = limits.checkpointBytesMin;
 
-/** Decides when this node writes a snapshot of the shared log, and writes it. */
 export class Checkpoints {
   readonly counts = { checkpoints: 0, checkpointFailures: 0 };
   /** The current snapshot, as far as this node knows. */
@@ -30,7 +29,7 @@ export class Checkpoints {
   readonly #options: CheckpointOptions;
   /** From 1 to 2, and different on each node, so that one node begins before the others. */
   readonly #patience: number;
-  /** The log size at which a failed checkpoint is tried again. */
+  /** After a failure, the log size at which to try again. */
   #postponedTo = 0;
 
   constructor(options: CheckpointOptions) {
@@ -38,7 +37,6 @@ export class Checkpoints {
     this.#patience = 1 + (options.random(1)[0] ?? 0) / 256;
   }
 
-  /** The size of the groups after the current snapshot. */
   logBytes(head: GroupHead): number {
     return head.bytes - this.snapshot.head.bytes;
   }

@@ -33,7 +33,7 @@ export type Declaration = JsonObject;
 /** Returns the union of both declarations. @throws ClusterError in case D1 */
 export function joinDeclarations(own: Declaration, shared: Declaration): Declaration {
   const joined = { ...shared, ...own };
-  // Every node has users; a new cluster shares nothing yet.
+  // Users always exist, except in a new cluster, which shares nothing yet.
   const areBoth = (collection = ''): boolean =>
     collection === 'users'
       ? Object.keys(shared).length > 0
@@ -63,7 +63,6 @@ const isFormer = (field: JsonValue | undefined): boolean =>
 // prettier-ignore
 const formerMembers = ['kind', 'of', 'values', 'unique', 'to', 'onDelete', 'renamedFrom', 'required'];
 
-/** Returns the error for a declaration that does not fit the cluster. */
 export function misfit(problem: string): ClusterError {
   const remedy =
     'start it with the previous declaration; or change it in a pause: change the records that do ' +

@@ -28,11 +28,9 @@ export interface EtcdOptions extends Pick<ClusterOptions, 'members' | 'tls' | 'u
 export interface KeyValue {
   readonly key: string;
   readonly value: Buffer;
-  /** The revision of etcd that last wrote the key. */
   readonly revision: number;
 }
 
-/** A transaction, of operations made by `put`, `range` and `remove`. */
 export interface Txn {
   /** Conditions, made by `isAt` and `hasValue`. */
   readonly compare?: readonly JsonObject[];
@@ -43,7 +41,6 @@ export interface Txn {
 
 export interface TxnAnswer {
   readonly succeeded: boolean;
-  /** The revision of etcd after the transaction. */
   readonly revision: number;
   /** The keys that each operation found; empty for all except `range`. */
   readonly found: readonly (readonly KeyValue[])[];
@@ -74,12 +71,11 @@ const pauseMs = 100;
 /** The silence after which a watch ends. */
 const watchSilenceMs = 5000;
 
-/** The condition that this revision last wrote the key; 0 if the key must be absent. */
+/** Requires that this revision last wrote the key; 0 if it must be absent. */
 export function isAt(key: string, revision: number): JsonObject {
   return { key: base64(key), target: 'MOD', result: 'EQUAL', mod_revision: String(revision) };
 }
 
-/** The condition that the key has this value. */
 export function hasValue(key: string, value: string): JsonObject {
   return { key: base64(key), target: 'VALUE', result: 'EQUAL', value: base64(value) };
 }
@@ -88,12 +84,11 @@ export function put(key: string, value: string | Buffer): JsonObject {
   return { request_put: { key: base64(key), value: base64(value) } };
 }
 
-/** Finds the keys from `key` up to, but excluding, `end`; without `end`, only `key`. */
+/** Finds the keys from `key` up to, but excluding, `end`. */
 export function range(key: string, end = '', more: JsonObject = {}): JsonObject {
   return { request_range: { ...keys(key, end), ...more } };
 }
 
-/** Removes the keys that `range` finds with the same arguments. */
 export function remove(key: string, end = ''): JsonObject {
   return { request_delete_range: keys(key, end) };
 }
@@ -102,7 +97,7 @@ function keys(key: string, end = ''): JsonObject {
   return { key: base64(key), range_end: base64(end) };
 }
 
-/** Returns the end of the range of all keys below `prefix`, which ends in a slash. */
+/** The end of the keys below `prefix`, which ends in a slash. */
 export function rangeEnd(prefix: string): string {
   return `${prefix.slice(0, -1)}0`;
 }
@@ -111,7 +106,6 @@ export function rangeEnd(prefix: string): string {
 export class Etcd {
   readonly #options: EtcdOptions;
   readonly #closing = new AbortController();
-  /** The reason for the last failed attempt. */
   problem = '';
   /** Counts up; the remainder is the index of the current member. */
   #index: number;
@@ -125,7 +119,6 @@ export class Etcd {
     this.#index = first;
   }
 
-  /** The address of the current member. */
   get address(): string {
     const { members } = this.#options;
     return members[this.#index % members.length] ?? '';
@@ -215,7 +208,6 @@ export class Etcd {
     }
   }
 
-  /** Abandons the requests in flight. */
   close(): void {
     this.#closing.abort();
   }
@@ -237,7 +229,6 @@ export class Etcd {
     throw new Error(problem);
   }
 
-  /** Returns the token of etcd's user; empty without a user. */
   async #authenticated(): Promise<string> {
     const { user } = this.#options;
     const path = '/v3/auth/authenticate';
@@ -278,12 +269,11 @@ function decoded({ key, value = '', mod_revision }: EncodedKey): KeyValue {
   };
 }
 
-/** Ignores a member that does not respond. */
 function ignore(error: unknown): undefined {
   if (error instanceof ClusterError) throw error;
 }
 
-/** Returns the error for a definite refusal: nothing was written. */
+/** Definite: nothing was written. */
 function refusal(problem: string): ClusterError {
   return new ClusterError(78, `Cannot use etcd: ${problem}`);
 }

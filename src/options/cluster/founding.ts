@@ -41,9 +41,7 @@ import {
 } from './shared-snapshot.ts';
 
 export interface FoundingOptions extends LogPlace {
-  /** True if this node may create the log and extend its declaration. */
   readonly creates: boolean;
-  /** The declaration of this node, if it serves collections. */
   readonly declaration?: Declaration | undefined;
   /** The id of the key derived from the nodes' secret; `null` if the ring is in etcd. */
   readonly kid: string | null;
@@ -52,7 +50,6 @@ export interface FoundingOptions extends LogPlace {
 
 interface FoundLog {
   readonly epoch: string;
-  /** The revision of etcd that last wrote `meta`. */
   readonly metaRevision: number;
   readonly snapshot: SharedSnapshot;
 }
@@ -123,7 +120,6 @@ export async function addDeclaration(options: FoundingOptions): Promise<number> 
   }
 }
 
-/** Reads `meta`, `declaration` and `snapshot`, and the first key of all. */
 async function readKeys({ etcd, prefix }: LogPlace): Promise<(KeyValue | undefined)[]> {
   const first = range(prefix, rangeEnd(prefix), { limit: '1', keys_only: true });
   const names = ['meta', 'declaration', 'snapshot'];
@@ -151,7 +147,7 @@ function digestText(text: string): string {
   return hex(crc32(text));
 }
 
-/** Returns the epoch, or `undefined` if this version or this secret cannot use the log. */
+/** Returns `undefined` if this version or this secret cannot use the log. */
 export function readEpoch({ value }: KeyValue, expected: string | null): string | undefined {
   const { format: found, epoch, kid } = parseObject(value) ?? {};
   return found === format && kid === expected ? String(epoch) : undefined;
@@ -163,7 +159,7 @@ function otherLog(meta: KeyValue | undefined): ClusterError {
   return new ClusterError(78, `Cannot use the cluster: ${problem}; ${remedy}`);
 }
 
-/** Returns the error for a prefix without a log; `other` is a key found there. */
+/** `other` is a key found below the prefix. */
 export function noCluster(prefix: string, other: string | undefined): ClusterError {
   const remedy = `use another --cluster-prefix, or remove it: etcdctl del --prefix ${prefix}`;
   const problem =

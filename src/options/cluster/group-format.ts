@@ -11,7 +11,6 @@ import type { Group, ReadGroup } from '../../store/log.ts';
 export interface GroupHead {
   /** Sequence number of its last commit. */
   readonly sequence: number;
-  /** Unique among the groups. */
   readonly id: string;
   /** The CRC-32 that the line of the next group starts from. */
   readonly chain: number;
@@ -21,12 +20,10 @@ export interface GroupHead {
 
 export const firstHead: GroupHead = { sequence: 0, id: '', chain: 0, bytes: 0 };
 
-/** Returns the key of the group that begins with this sequence number. */
 export function groupKey(prefix: string, sequence: number): string {
   return `${prefix}log/${String(sequence).padStart(16, '0')}`;
 }
 
-/** Returns the line of a group that `writer` appends after `head`, and the new head. */
 export function encodeGroup(
   { first, commits }: Group,
   head: GroupHead,
@@ -39,7 +36,7 @@ export function encodeGroup(
   return { line, next: { sequence, id, chain, bytes: head.bytes + line.length } };
 }
 
-/** Parses a group and returns the new head; `undefined` if it does not follow `head`. */
+/** Returns `undefined` if the group does not follow `head`. */
 export function decodeGroup(
   line: Buffer,
   head: GroupHead,

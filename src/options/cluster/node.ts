@@ -47,7 +47,6 @@ export function joinCluster(
   return new ClusterNode(cluster, options, purpose);
 }
 
-/** This process as a node of a cluster, even for a command. */
 export class ClusterNode implements SharedTools, LogPlace {
   readonly etcd: Etcd;
   readonly prefix: string;
@@ -171,7 +170,7 @@ export class ClusterNode implements SharedTools, LogPlace {
     };
   }
 
-  /** Starts a store. Only servers create a cluster. */
+  /** Only servers create a cluster. */
   async #open() {
     const { clock, random } = this.#options;
     let tables = new Tables();
@@ -299,7 +298,7 @@ const notCompared = new Set([
 const inOrder = (members: readonly (readonly [name: string, value: unknown])[]): object =>
   Object.fromEntries(members.toSorted(([one], [other]) => (one < other ? -1 : 1)));
 
-/** True if another node may know credentials that were refused here. */
+/** Another node may know these credentials. */
 function isUnknownHere(error: unknown): boolean {
   return error instanceof CairnError && ['invalid_session', 'invalid_token'].includes(error.code);
 }
@@ -310,7 +309,7 @@ const stale = new CairnError('store_unavailable', 'Cannot answer: etcd does not 
 /** Header fields that name entity tags or events. So can the target. */
 const namingFields = ['if-match', 'if-none-match', 'last-event-id'];
 
-/** True if a request names a version or an event that is not published here yet. */
+/** True if a request names a version or event that is not published here yet. */
 function isAhead({ fields, target }: Request, store: Store): boolean {
   const named = [target, ...namingFields.map((name) => fields.get(name))].join();
   const commits = [...named.matchAll(/([0-9a-f]{16})-(\d+)/g)];

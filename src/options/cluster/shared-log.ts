@@ -71,18 +71,16 @@ export interface SharedLogOptions extends FoundingOptions, CheckpointOptions {
   readonly clock: Clock;
   /** How long after a confirmation the node serves reads. */
   readonly maxAgeMs: number;
-  /** Receives the key ring in etcd, first and after each change. */
+  /** Receives the key ring, first and after each change. */
   readonly onKeys: (content: Buffer) => void;
 }
 
 /** The silence after which callers are told that the outcome is unknown. */
 const stalledMs = 5000;
-/** The time between confirmations of a node that writes nothing. */
 const confirmMs = 500;
-/** The time between tests of etcd's room by a node that appends nothing. */
 const roomTestMs = 10_000;
 const watchPauseMs = 20;
-/** The number of groups read at a time. It doubles while the groups are small. */
+/** Doubles while the groups are small. */
 const groupsPerRead = { least: 8, most: 128, smallBytes: 256 * 1024 };
 /** The most groups of the watch kept during a request; others are read afterwards. */
 const groupsKeptMax = 64;
@@ -94,14 +92,12 @@ const groupsKeptMax = 64;
 const tooLarge = /too large|larger than/;
 const spaceExceeded = /space exceeded/;
 
-/** Reasons for refused writes, and an operator's remedies. */
 const quotaUsedUp = 'the quota of etcd is used up';
 const makeRoom = 'start its members with a larger quota, and run "etcdctl alarm disarm"';
 const findLeader = 'most of its members have to run: see "etcdctl endpoint status --cluster"';
 
 type State = 'writable' | 'full' | 'unavailable';
 
-/** A node's access to the log in etcd. */
 export class SharedLog implements CommitLog {
   readonly #options: SharedLogOptions;
   readonly #prefix: string;
@@ -111,10 +107,8 @@ export class SharedLog implements CommitLog {
   #client: LogClient | undefined;
   #timer: NodeJS.Timeout | undefined;
   #epoch = '';
-  /** The revisions of etcd that last wrote these keys. */
   #metaRevision = 0;
   #keysRevision = 0;
-  /** The last group applied here. */
   #head = firstHead;
   /** Groups to apply: found by a request, and brought by the watch. */
   #found: readonly KeyValue[] = [];
@@ -130,7 +124,6 @@ export class SharedLog implements CommitLog {
   #confirmedAt = -Infinity;
   /** When etcd's room was last known or tested. */
   #roomTestedAt = -Infinity;
-  /** The last state reported to an operator. */
   #state: State = 'writable';
   #appendMs = 0;
   #readLimit = groupsPerRead.least;
@@ -150,7 +143,7 @@ export class SharedLog implements CommitLog {
     this.#checkpoints = new Checkpoints(options);
   }
 
-  /** Loads the snapshot, and applies the groups after it like other nodes' groups. */
+  /** Applies the groups after the snapshot like other nodes' groups. */
   async open(client: LogClient) {
     const { epoch, metaRevision, snapshot } = await findLog(this.#options, this.#tables);
     this.#epoch = epoch;
@@ -197,7 +190,6 @@ export class SharedLog implements CommitLog {
     return this.#state === 'full' ? { state: 'full', reason: quotaUsedUp } : undefined;
   }
 
-  /** True if the published records are recent enough for reads. */
   get isCurrent(): boolean {
     return this.#since(this.#confirmedAt) <= this.#options.maxAgeMs;
   }
@@ -212,7 +204,6 @@ export class SharedLog implements CommitLog {
     return this.#checkpointing;
   }
 
-  /** Abandons a request that has stalled. */
   async close(answered: Promise<void>): Promise<void> {
     timers.clearInterval(this.#timer);
     this.#timer = undefined;
@@ -259,7 +250,7 @@ export class SharedLog implements CommitLog {
     return this.#options.clock.elapsed() - time;
   }
 
-  /** Applies others' groups until it is this node's turn. No group may be in flight. */
+  /** Applies others' groups until it is this node's turn. */
   async #applyArrived(): Promise<void> {
     for (;;) {
       await this.#turns.wait(() => this.#isBehind || this.#found.length > 0);
@@ -356,7 +347,6 @@ export class SharedLog implements CommitLog {
     return answer.succeeded ? this.#win(answer) : this.#lose(answer, id);
   }
 
-  /** Tests etcd's room for a node that appends nothing. */
   async #testRoom(): Promise<void> {
     const pauseMs = this.#state === 'full' ? 0 : roomTestMs;
     if (this.#since(this.#roomTestedAt) < pauseMs) return;
@@ -369,7 +359,7 @@ export class SharedLog implements CommitLog {
     }
   }
 
-  /** Notes a definite refusal by etcd, cases A6 and A9, and returns the error for callers. */
+  /** Cases A6 and A9. */
   #noteRefusal(reason: string): CairnError {
     if (tooLarge.test(reason)) {
       return new CairnError('content_too_large', 'Cannot write: this is too much for etcd');
@@ -382,7 +372,6 @@ export class SharedLog implements CommitLog {
     return unavailable();
   }
 
-  /** Tells an operator when the state changes. */
   #note(state: State, problem = 'etcd accepts writes again'): void {
     if (state === this.#state) return;
     this.#state = state;
@@ -433,7 +422,7 @@ export class SharedLog implements CommitLog {
     return lost;
   }
 
-  /** Applies the groups that follow the last one here, ignores others, and returns the count. */
+  /** Applies the groups that follow the last one here, and returns their number. */
   #apply(): number {
     const groups = [...this.#found, ...this.#arrived];
     this.#found = this.#arrived = [];

@@ -35,20 +35,17 @@ import { misfit } from './declaration.ts';
 import { ClusterError, rangeEnd, put, range, remove, type Etcd, type KeyValue } from './etcd.ts';
 import { firstHead, groupKey, type GroupHead } from './group-format.ts';
 
-/** A log's place in etcd. */
 export interface LogPlace {
   readonly etcd: Etcd;
-  /** The prefix of all its keys, which ends in a slash. */
+  /** Ends in a slash. */
   readonly prefix: string;
 }
 
-/** The content of the pointer. */
 export interface SharedSnapshot {
   readonly name: string;
   readonly parts: number;
-  /** The last group with changes in it. */
   readonly head: GroupHead;
-  /** The revision of etcd that wrote the pointer; 0 without one. */
+  /** 0 without a pointer. */
   readonly revision: number;
 }
 
@@ -65,7 +62,6 @@ export const partLength = 128 * 1024;
 const compress = promisify(gzip);
 const decompress = promisify(gunzip);
 
-/** Reads a pointer; `undefined` if it is damaged. */
 export function parsePointer({ value, revision }: KeyValue): SharedSnapshot | undefined {
   const { name, parts, head } = parseObject(value) ?? {};
   const { sequence, id, chain, bytes } = isJsonObject(head) ? head : {};
@@ -165,7 +161,7 @@ function* encodeParts(views: Image['views']): Generator<string> {
   }
 }
 
-/** Removes the groups before this sequence number, 1,000 at a time. */
+/** 1,000 at a time. */
 export async function trimLog({ etcd, prefix }: LogPlace, sequence: number): Promise<void> {
   const log = `${prefix}log/`;
   const end = groupKey(prefix, sequence);
@@ -177,7 +173,6 @@ export async function trimLog({ etcd, prefix }: LogPlace, sequence: number): Pro
   }
 }
 
-/** Returns the error for a record that its table does not accept. */
 export function unreadable(collection: string, { problem, cause }: Misfit): ClusterError {
   if (cause !== undefined) return misfit(`record ${cause.id} of ${collection} ${cause.reason}`);
   return damaged(`a record of ${collection} cannot be used: ${problem}`);

@@ -10,7 +10,6 @@ import { timers } from '../../base/system.ts';
 import { Fields } from '../../http/fields.ts';
 import type { Request } from '../../http/message.ts';
 
-/** The most bytes of a body, and of a record as JSON. */
 export const recordBytesMax = Math.min(64 * 1024 * 1024, Math.floor(oldGenerationBytes() / 8));
 
 /** Longer bodies take long to parse, and several times their length in memory. */
@@ -61,7 +60,7 @@ export async function parseLarge(bytes: Buffer): Promise<JsonValue> {
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => void timers.setImmediate(resolve));
 
-/** Returns a request's header fields after `toJson` has converted its body. */
+/** Returns a request's header fields after `bodyToJson`. */
 export function asJsonFields({ raw }: Fields): Fields {
   const others = raw.filter((_, at) => raw[at - (at % 2)]?.toLowerCase() !== 'content-type');
   return new Fields([...others, 'Content-Type', 'application/json']);

@@ -37,7 +37,6 @@ import { asJsonFields, LargeBodies, parseLarge, recordBytesMax, bodyToJson } fro
 import { foreignReader, parseLeniently, readPart } from './query.ts';
 import { memberKey, findByText, referenceGroup, referenceTo, findTarget } from './relations.ts';
 
-/** The indexes that the dialect adds to the tables of declared collections. */
 const groups = {
   // Runs several times in every write.
   [referenceGroup](entry: Entry): string[] {
@@ -54,7 +53,6 @@ const groups = {
 
 export const rules: TableRules = { groups, recordBytesMax };
 
-/** Makes a collection accept bodies as json-server does. */
 export function withBodies(collection: CollectionRoutes): CollectionRoutes {
   const { create, replace, patch } = collection.bodies;
   const { fields } = collection;
@@ -102,7 +100,6 @@ export function createRoutes(
   });
 }
 
-/** Changes a body before its validation. */
 const changeBody = <T>(body: Body<T>, change: (sent: JsonValue) => JsonValue): Body<T> => ({
   ...body,
   ...large,
@@ -110,14 +107,13 @@ const changeBody = <T>(body: Body<T>, change: (sent: JsonValue) => JsonValue): B
 });
 const large = { bytesMax: recordBytesMax, parse: parseLarge };
 
-/** Removes the id from a body: the id of a record never changes. */
+/** The id of a record never changes. */
 function withoutId(sent: JsonValue, isGiven = false): JsonValue {
   if (!isJsonObject(sent)) return sent;
   const { id, ...others } = sent;
   return isGiven && id ? sent : others;
 }
 
-/** Returns a stored record with the sent members in place of its own. */
 function assignMembers(fields: Shape, stored: object, sent: JsonValue): JsonValue {
   const before = toShown(fields, stored);
   if (!isJsonObject(sent) || !isJsonObject(before)) return sent;
@@ -132,7 +128,7 @@ function assignMembers(fields: Shape, stored: object, sent: JsonValue): JsonValu
   return Object.fromEntries(members);
 }
 
-/** The operations. Removing a record also removes the records that refer to it. */
+/** Removing a record also removes the records that refer to it. */
 class Resource extends CollectionResource {
   readonly #registry: Registry;
   readonly #tools: CollectionTools;
@@ -163,7 +159,7 @@ class Resource extends CollectionResource {
   }
 }
 
-/** Returns the members that refer to a collection without a declared rule. */
+/** Members with a declared rule are not included. */
 const findReferences = (to: Declared, registry: Registry) =>
   [...registry.values()]
     .map((from) => [from, referenceTo(to, from)] as const)
@@ -178,7 +174,7 @@ const tooMany = new CairnError(
   `Cannot remove the record: over ${limits.referrersMax} records depend on it; remove some first`,
 );
 
-/** Responds with a list, in an envelope if the query asks for a page of version 1.0. */
+/** Adds an envelope if the query asks for a page of version 1.0. */
 async function listPage(call: Call, list: Handler): Promise<Reply> {
   const { page, limit = 1, isEnvelope } = readPart(parseLeniently(call.query));
   const reply = await list(call);
@@ -242,7 +238,6 @@ export function translate(handle: Handle, registry: Registry): Handle {
   };
 }
 
-/** Reads a path such as `/posts/1/comments`, which lists records or creates one. */
 function readNestedPath(target: string, registry: Registry) {
   const [, of = '', sent = '', below = '', query = ''] = nestedForm.exec(target) ?? [];
   const [parent, child] = [registry.get(of), registry.get(below)];
@@ -252,7 +247,6 @@ function readNestedPath(target: string, registry: Registry) {
   return {
     list: `/${below}?${condition}&${query}`,
     path: `/${below}`,
-    /** Adds the reference to the body of a new record. */
     async withReference(body: Buffer): Promise<Buffer> {
       const members = await parseLarge(body).catch(() => undefined);
       if (!isJsonObject(members)) return body;
@@ -264,7 +258,6 @@ function readNestedPath(target: string, registry: Registry) {
   };
 }
 
-/** The slash at the end of a path, as in `/posts/` and `/posts/1/`. */
 const endForm = /^(\/[^?]*[^/?])\/(?=\?|$)/;
 const nestedForm = /^\/([^/?]+)\/([^/?]+)\/([^/?]+)(?:\?(.*))?$/s;
 

@@ -37,10 +37,8 @@ import type { IsKnown } from './relations.ts';
 const parameters =
   /^(?:q|_(?:sort|order|start|end|limit|page|per_page|embed|expand|where|dependent))$/;
 
-/** A filter with an operator, as either version writes it. */
 const filterForm = /^(.+?)(?:_(gte?|lte?|ne|like)|:(\w+))$/;
 
-/** The operators, by json-server's names. */
 const operators: { readonly [name: string]: Condition['operator'] } = {
   ...{ eq: 'in', in: 'in', ne: 'ne', lt: 'lt', lte: 'lte', gt: 'gt', gte: 'gte' },
   ...{ like: 'search', contains: 'search', startsWith: 'starts', endsWith: 'ends' },
@@ -49,7 +47,6 @@ const operators: { readonly [name: string]: Condition['operator'] } = {
 const isForeign = (name: string): boolean =>
   name !== 'q' && (parameters.test(name) || filterForm.exec(name)?.[2] !== undefined);
 
-/** Returns the function that parses a collection's queries. */
 export function foreignReader(
   declared: Declared,
   registry: Registry,
@@ -81,11 +78,11 @@ export function foreignReader(
   };
 }
 
-/** A part of a list. Without a limit, the whole list. */
+/** Without a limit, the whole list. */
 interface Part {
   readonly offset?: number;
   readonly limit?: number | undefined;
-  /** The page number; 0 if the part is not a page. */
+  /** 0 if the part is not a page. */
   readonly page: number;
   readonly isEnvelope: boolean;
 }
@@ -102,11 +99,11 @@ export function parseLeniently(query: string): Query {
   return parameters;
 }
 
-/** Returns the last value of a parameter, unless it is empty. */
+/** An empty parameter counts as absent. */
 const lastValue = (query: Query, name: string): string | undefined =>
   query.get(name)?.at(-1) || undefined;
 
-/** Returns the part of a list that a query asks for. @throws CairnError `invalid_query` */
+/** @throws CairnError `invalid_query` */
 export function readPart(query: Query): Part {
   const read = (name: string): number | undefined => {
     const text = lastValue(query, name);
@@ -146,7 +143,6 @@ function pageLinks(request: Request, part: Part, total: number): string[] {
 }
 
 /**
- * Returns the records that a query embeds, if any.
  * @throws CairnError `invalid_query` for a name that is neither a collection nor one of its records
  */
 function readEmbedded(declared: Declared, registry: Registry, query: Query): Embedded | undefined {
@@ -185,7 +181,7 @@ function readEmbedded(declared: Declared, registry: Registry, query: Query): Emb
   };
 }
 
-/** Returns the sort terms, without fields that cannot be sorted by. */
+/** Ignores fields that cannot be sorted by. */
 function readSort(shape: Shape, query: Query, isKnown: IsKnown): OrderTerm[] {
   const orders = lastValue(query, '_order')?.toLowerCase().split(',') ?? [];
   const terms = lastValue(query, '_sort')?.split(',') ?? [];
@@ -197,11 +193,10 @@ function readSort(shape: Shape, query: Query, isKnown: IsKnown): OrderTerm[] {
   });
 }
 
-/** Returns the filters of a list. @throws CairnError `invalid_query` */
+/** @throws CairnError `invalid_query` */
 function readFilters(shape: Shape, query: Query, isKnown: IsKnown): Filter[] {
   const filters: Filter[] = [];
   const searched = lastValue(query, 'q');
-  // Searches for the whole text in any field.
   if (searched !== undefined) filters.push(searchFor('q', '', [searched]));
   if (query.has('_where'))
     throw invalidParameter('_where', 'is not supported: filter by views_gte, views:gt or or=(…)');
@@ -263,7 +258,7 @@ function toFilters(
   return [operands.map((operand) => ({ name, operator: each, operands: [operand] }))];
 }
 
-/** Searches for these texts in a field, or in all. @throws CairnError `invalid_query` */
+/** @throws CairnError `invalid_query` */
 function searchFor(parameter: string, name: string, texts: readonly string[]): Filter {
   if (texts.some(({ length }) => length > limits.searchLengthMax))
     throw invalidParameter(parameter, `must be up to ${limits.searchLengthMax} characters long`);

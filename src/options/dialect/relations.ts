@@ -22,11 +22,9 @@ export const memberKey = (name: string, id: Scalar): string => `${name} ${id}`;
 const readerFor = (collection: Declared): Reader =>
   makeReader(collection, localAdministrator, 'list');
 
-/** Returns the first records with a member that has this text. */
 export const listReferring = (from: Declared, name: string, id: Scalar): StoredRecord[] =>
   readerFor(from).members(referenceGroup, recordId(memberKey(name, id)), limits.pageRecordsMax);
 
-/** Returns the record whose id a text means. */
 export const findByText = (of: Declared, text: string): StoredRecord | undefined =>
   readerFor(of).withId(recordId(of.ids === undefined ? parseId(text) : text));
 
@@ -34,7 +32,7 @@ export const findByText = (of: Declared, text: string): StoredRecord | undefined
 export type IsKnown = (name: string) => boolean;
 
 interface Names {
-  /** Names for a reference to the collection, the most usual first. */
+  /** The most usual first. */
   readonly references: readonly string[];
   readonly isKnown: IsKnown;
 }
@@ -51,7 +49,6 @@ function namesFor(collection: Declared): Names {
   return names;
 }
 
-/** Recognises members that are declared or that a stored record has. */
 export const knownIn = (collection: Declared): IsKnown => namesFor(collection).isKnown;
 
 /**
@@ -63,7 +60,6 @@ export function referenceTo(parent: Declared, child: Declared): string {
   return references.find(knownIn(child)) ?? references[0] ?? '';
 }
 
-/** Returns the collection that a member such as `postId` refers to, if any. */
 export function findTarget(member: string, registry: Registry): Declared | undefined {
   const ranked = [...registry.values()].flatMap((collection) => {
     const rank = namesFor(collection).references.indexOf(member);
@@ -75,7 +71,7 @@ export function findTarget(member: string, registry: Registry): Declared | undef
   return ranked.sort((one, other) => one.rank - other.rank)[0]?.collection;
 }
 
-/** Counts the undeclared members of stored records. */
+/** Counts undeclared members. */
 function countMembers({ fields, records }: Declared): IsKnown {
   const counts = new Map<string, number>();
   const count = (record: object, by: 1 | -1): void => {

@@ -19,11 +19,8 @@ export interface Local {
 }
 
 export interface LocalOptions {
-  /** The origins that `--cors-origin` allows. */
   readonly allowed: Origins;
-  /** Also serves callers on private networks. */
   readonly share: boolean;
-  /** More host names of this machine. */
   readonly hosts: readonly string[];
 }
 
@@ -84,11 +81,10 @@ const ownName = /^[\w-]+(?:(?:\.[\w-]+)*\.local(?:host)?)?$/;
 /** Pages of mobile applications (Capacitor, Ionic). */
 const applications = new Set(['capacitor://localhost', 'ionic://localhost']);
 
-/** Header fields that proxies and tunnels add. */
 const forwardingField =
   /^(?:forwarded(?:-for)?|via|x-(?:forwarded|original)(?:-.*)?|x-real-ip|[a-z-]*(?:client|connecting)-ip)$/;
 
-/** Returns the address that a proxy names, without a port and brackets. */
+/** Removes a port and brackets. */
 const addressIn = (entry: string): string =>
   plainAddress(entry.replace(/^(?:\[(.+)\]|([\d.]+))(?::\d+)?$/, '$1$2'));
 
@@ -107,7 +103,7 @@ for (const network of [
 near.addSubnet('fe80::', 10, 'ipv6');
 near.addSubnet('fc00::', 7, 'ipv6');
 
-/** True for an address of this machine or of a network that is not routed publicly. */
+/** True for networks that are not routed publicly. */
 function isNear(address: string): boolean {
   const [plain = ''] = address.split('%');
   return (

@@ -23,10 +23,9 @@ export interface OfflineOptions extends Omit<LockOptions, 'files' | 'onNotice'> 
    */
   readonly credentials: {
     readonly collections: readonly string[];
-    /** The file of the keys, next to the records. */
     readonly keyFile: string;
   };
-  /** Receives a few words for each step that may take long. */
+  /** Receives a few words for each slow step. */
   readonly onProgress: (step: string) => void;
 }
 
@@ -38,7 +37,7 @@ export interface CopyOptions extends OfflineOptions {
   readonly restores: boolean;
 }
 
-/** The result of a check; `tables` are absent if a start would be refused. */
+/** `tables` are absent if a start would be refused. */
 interface Checked extends Inspection {
   readonly notices: readonly string[];
   readonly tables?: ReadStore['tables'];
@@ -50,7 +49,6 @@ export interface Inspection {
   readonly damage: readonly StoreDamageError[];
 }
 
-/** A copy: the records, and the content of the key file. */
 export interface Copy {
   readonly image: Image;
   readonly keys: Buffer | undefined;
@@ -133,7 +131,6 @@ export async function repairStore(
   return { damage, isLossy, collections: countRecords(tables) };
 }
 
-/** Makes a copy of the store, with or without its credentials. */
 async function makeCopy(
   source: Files,
   { tables, epoch, sequence }: ReadStore & { readonly epoch: string },

@@ -1,4 +1,3 @@
-/** The log as text for a person at a terminal. */
 import type { RequestEntry } from '../../http/message.ts';
 import { thousandths, type Format, type LineFields, type LogLevel } from '../../log/log.ts';
 

@@ -58,12 +58,10 @@ const remove: ReferenceRules['remove'] = (tx, principal, of, record, now, most) 
   tx.whole(() => removal.write(tx, principal, now));
 };
 
-/** The rules of references, loaded if a declared field refers to records. */
 export const references: ReferenceRules = { listEmbeddables, embed, check, remove };
 
-/** The records that change when a record is removed. */
 class Removal {
-  /** The removed records with their collections. It grows during iteration. */
+  /** Grows during iteration. */
   readonly removed: [ReferenceTarget, StoredRecord][] = [];
   readonly #removedKeys = new Set<string>();
   readonly #others: { reference: Reference; referrer: Entry; id: RecordId }[] = [];
@@ -82,20 +80,19 @@ class Removal {
     this.#remove(from, record);
   }
 
-  /** Counts referring records. @throws CairnError `still_referenced` if there are too many */
+  /** @throws CairnError `still_referenced` if there are too many */
   count(more: number): void {
     this.#count += more;
     if (this.#count <= this.#most) return;
     throw this.#tooMuch(`over ${this.#most} records depend on it`);
   }
 
-  /** Adds a record that refers to the removed record with this id. */
   add(reference: Reference, referrer: Entry, id: RecordId): void {
     if (reference.field.onDelete === 'remove') this.#remove(reference.from, referrer);
     else this.#others.push({ reference, referrer, id });
   }
 
-  /** Writes all changes, referring records before those they refer to. */
+  /** Writes referring records before those they refer to. */
   write(tx: Transaction, principal: Principal, now: number): void {
     const remaining = this.#others.filter(
       ({ reference, referrer }) => !this.#removedKeys.has(referenceKey(reference.from, referrer)),

@@ -53,7 +53,6 @@ export class SingleResource extends CollectionResource {
   }
 }
 
-/** Returns the routes of a single resource: those of a record with the only id. */
 export function singleRoutes(
   operations: Operations<NewEntry, EntryDraft>,
   options: CollectionOptions,

@@ -11,7 +11,6 @@ import type { Field } from '../../schema/field.ts';
 import { ruleViolation } from '../../schema/kinds.ts';
 import type { Member } from './file.ts';
 
-/** A member of a file with its new name. */
 export interface Named {
   readonly name: string;
   readonly given: string;
@@ -47,11 +46,9 @@ const usable = (given: string): string =>
     .replace(/^(?=-|$)/, '_')
     .slice(0, nameLengthMax);
 
-/** True if a member of a file is a collection instead of one value. */
 export const areRecords = (value: JsonValue): value is readonly JsonObject[] =>
   Array.isArray(value) && value.every((one: JsonValue) => isJsonObject(one));
 
-/** Returns the reason why a value cannot be the id of a record, if any. */
 function refuseId(id: JsonValue | undefined, used: ReadonlySet<string>): string | undefined {
   if (id === undefined || id === null) return 'has no id';
   if (ruleViolation({ kind: 'id', of: 'any' }, id) !== undefined)
@@ -85,7 +82,6 @@ export function withUsableIds(records: readonly JsonObject[]): {
   };
 }
 
-/** Returns a line for each reason why records get other ids. */
 export function describeNewIds(name: string, changed: ReadonlyMap<string, number>): string[] {
   return Array.from(changed, ([refusal, count]) =>
     count === 1
@@ -95,13 +91,11 @@ export function describeNewIds(name: string, changed: ReadonlyMap<string, number
 }
 
 export interface MadeDeclaration {
-  /** For `--collections`, with a line for each field. */
   readonly declaration: string;
-  /** Describes each change, a line each. */
   readonly notes: readonly string[];
 }
 
-/** Declares the members of a file. `taken`: names that they cannot have. */
+/** `taken`: names that the members cannot have. */
 export function declareMembers(
   members: readonly Member[],
   taken: readonly string[],
@@ -146,14 +140,12 @@ const onOneLine = (field: string): string => field.replaceAll(/\n */g, ' ');
 const anyValue = { kind: 'json', bytesMax: limits.recordBytesMax } as const;
 const madeId = { kind: 'integer', min: 1 } as const;
 
-/** Everyone may do everything. */
 function open(what: 'single' | 'many'): JsonObject {
   const operations = ['list', 'create', 'read', 'replace', 'patch', 'remove'];
   const all = what === 'many' ? operations : ['read', 'replace', 'patch'];
   return Object.fromEntries(all.map((operation) => [operation, 'public']));
 }
 
-/** Returns the names of all members except the id. */
 function namesIn(records: readonly JsonObject[]): string[] {
   const names = new Set<string>();
   for (const record of records) for (const name in record) names.add(name);
@@ -179,7 +171,6 @@ const guesses: readonly Field[] = [
 
 const fits = (field: Field, value: JsonValue): boolean => ruleViolation(field, value) === undefined;
 
-/** Returns the values of a member that are not null. */
 const listValues = (records: readonly JsonObject[], name: string): readonly JsonValue[] =>
   records
     .map((record) => (Object.hasOwn(record, name) ? (record[name] ?? null) : null))
@@ -188,11 +179,10 @@ const listValues = (records: readonly JsonObject[], name: string): readonly Json
 const guessKind = (values: readonly JsonValue[]): Field | undefined =>
   guesses.find((guess) => values.length > 0 && values.every((value) => fits(guess, value)));
 
-/** Returns the rule that all values of a field satisfy. */
 const guessField = (name: string, values: readonly JsonValue[], all: readonly Named[]): object =>
   guessReference(name, values, all) ?? guessKind(values) ?? anyValue;
 
-/** Returns a field of any JSON with a hint about the common type of its values. */
+/** Any JSON, with a hint about the common type of the values. */
 function anyLike(values: readonly JsonValue[]): object {
   const areTexts = values.length > 0 && values.every((value) => typeof value === 'string');
   const { kind = areTexts ? 'text' : undefined } = guessKind(values) ?? {};

@@ -55,7 +55,6 @@ export async function exportLines(
   }
 }
 
-/** Returns functions that write the records of each block. */
 function writeBlocks({ name, fields }: Exported, image: Image): readonly (() => string[])[] {
   const blocks = image.views.find((view) => view.name === name)?.blocks ?? [];
   const parse = storedRecordParser(fields);

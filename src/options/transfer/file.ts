@@ -55,7 +55,6 @@ function lackOfMemory(needed: number): string | undefined {
   return `${figures}; split it, or give Node.js more by NODE_OPTIONS=--max-old-space-size=…`;
 }
 
-/** Formats a number of bytes for people. */
 export function inMiB(bytes: number): string {
   return `${Math.ceil(bytes / 2 ** 20).toLocaleString('en')} MiB`;
 }

@@ -35,41 +35,34 @@ const commitBytesMax = 256 * 1024 * 1024;
 /** The text of a record in a commit, without its members and its collection's name. */
 const entryBytes = 64;
 
-/** The records of a file for one collection. */
 interface Arrival {
   readonly collection: Declared;
-  /** The valid records with their places in the file. */
+  /** With their places in the file. */
   readonly records: (readonly [record: NewRecord, pointer: string])[];
-  /** The number of records that get another id, by the fault of their own. */
+  /** Counts records that get another id, by the fault of their own. */
   readonly changed: ReadonlyMap<string, number>;
-  /** The ids in the file, as texts. */
   readonly ids: Set<string>;
-  /** The highest id that can be a record's number. */
+  /** Among ids that can be a record's number. */
   highest: number;
 }
 
-/** The records created in a collection, and their places in the file. */
 interface Created {
   readonly collection: Declared;
   readonly entries: Map<Entry, string>;
 }
 
 interface Imported {
-  /** The number of added records, by collection. */
   readonly added: ReadonlyMap<string, number>;
-  /** Lines for the person who imports. */
   readonly notes: readonly string[];
 }
 
-/** Records of a file, each valid by itself. */
 export interface ValidMembers {
   readonly file: string;
   readonly arrivals: readonly Arrival[];
-  /** The mistakes in other records, a line for each cause. */
+  /** A line for each cause. */
   readonly mistakes: readonly string[];
 }
 
-/** Validates the records of a file by the rules of their fields. */
 export function validateMembers(
   file: string,
   members: readonly Named[],
@@ -121,7 +114,6 @@ export function importMembers(
   });
 }
 
-/** Validates the records of one member of a file, each by itself. */
 function readMember(
   { name: usable, given, value }: Named,
   registry: Registry,
@@ -156,7 +148,7 @@ function readMember(
   return [arrival];
 }
 
-/** Creates the records that are not in the store. They may refer to later ones. */
+/** Creates records that are not in the store. They may refer to later ones. */
 function createRecords(
   tx: Transaction,
   principal: Principal,
@@ -200,7 +192,6 @@ function withTimes({ createdAt, updatedAt, ...others }: NewRecord['fields']): Ne
   return { ...others, createdAt: created, updatedAt: updatedAt ?? created };
 }
 
-/** True if an id can be the number of a record. */
 const isNumber = (id: RecordId | undefined): id is RecordId & number =>
   typeof id === 'number' && Number.isInteger(id) && id > 0 && id < 2 ** 52;
 
@@ -230,7 +221,6 @@ function chooseNumber(
   return number;
 }
 
-/** Checks the references of the created records, as POST does. */
 function checkReferences(
   tx: Transaction,
   principal: Principal,
@@ -252,7 +242,7 @@ function checkReferences(
   }
 }
 
-/** Reports if the created records do not fit into one commit, or into memory. */
+/** The created records must fit into one commit, and into memory. */
 function lackOfRoom(all: readonly Created[], left: number): string[] {
   let bytes = 0;
   let memoryBytes = 0;
