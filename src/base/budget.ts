@@ -12,12 +12,12 @@ export class Reservation {
     this.evict = evict;
   }
 
-  /** Changes the amount. Returns false, and changes nothing, if there is no room. */
+  /** Returns false, and changes nothing, if there is no room. */
   resize(amount: number): boolean {
     return this.#budget.resize(this, amount);
   }
 
-  /** Gives everything back. May be called repeatedly. */
+  /** May be called repeatedly. */
   release(): void {
     this.#budget.resize(this, 0);
   }
@@ -64,13 +64,12 @@ export class Budget {
     return this.#shares.get(caller)?.held ?? 0;
   }
 
-  /** Reserves an amount for a caller. Returns `undefined` if there is no room. */
+  /** Returns `undefined` if there is no room. */
   take(caller: string, amount: number, evict?: () => void): Reservation | undefined {
     const reservation = new Reservation(this, caller, evict);
     return this.resize(reservation, amount) ? reservation : undefined;
   }
 
-  /** `Reservation.resize`. */
   resize(reservation: Reservation, amount: number): boolean {
     const { caller } = reservation;
     const more = amount - reservation.amount;

@@ -63,7 +63,7 @@ export interface Issue {
 
 export interface CairnErrorOptions {
   readonly issues?: readonly Issue[];
-  /** Whole seconds to wait before the next try. */
+  /** Whole seconds. */
   readonly retryAfterSeconds?: number;
   /** Header fields of the response, such as `Allow`: names and values in turn. */
   readonly fields?: readonly string[];
@@ -107,12 +107,12 @@ export function toError(thrown: unknown): Error {
   }
 }
 
-/** Returns the message of anything thrown. Never throws. */
+/** Never throws, whatever was thrown. */
 export function readReason(thrown: unknown): string {
   return readText(() => toError(thrown).message);
 }
 
-/** Returns the stack of an error, or a description of any other value. Never throws. */
+/** Describes values that are not errors. Never throws. */
 export function readStack(thrown: unknown): string {
   const error = toError(thrown);
   return readText(() => (error === thrown ? error.stack : error.message));

@@ -34,7 +34,7 @@ export function decodeText(bytes: Buffer): string {
   return text;
 }
 
-/** Decodes and parses bytes. @throws CairnError as `decodeText` and `parseJson` do */
+/** @throws CairnError as `decodeText` and `parseJson` do */
 export function parseJsonBytes(bytes: Buffer): JsonValue {
   return parseJson(decodeText(bytes));
 }
@@ -64,7 +64,7 @@ export function scan(text: string, valuesMax: number, membersMax = Infinity): nu
   return scanner.values;
 }
 
-/** Parses a JSON object. Returns `undefined` for anything else. */
+/** Returns `undefined` for anything else. */
 export function parseJsonObject(bytes: Buffer): JsonObject | undefined {
   try {
     const value = parseJsonBytes(bytes);
@@ -74,12 +74,12 @@ export function parseJsonObject(bytes: Buffer): JsonObject | undefined {
   }
 }
 
-/** Returns a member's name as a JSON Pointer (RFC 6901 §3). */
+/** RFC 6901 §3. */
 export function pointerTo(name: string): string {
   return `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }
 
-/** Applies a merge patch (RFC 7396 §2) without changing either argument. */
+/** RFC 7396 §2. Changes neither argument. */
 export function mergePatch(target: JsonValue | undefined, patch: JsonValue): JsonValue {
   if (!isJsonObject(patch)) return patch;
   const merged = new Map(Object.entries(isJsonObject(target) ? target : {}));
@@ -153,7 +153,6 @@ class Scanner {
     this.#at += 1;
   }
 
-  /** Returns the string with its quotes and escapes. */
   #string(): string {
     const start = this.#at;
     for (let at = start + 1; ;) {
@@ -185,13 +184,13 @@ class Scanner {
     this.#at += 1;
   }
 
-  /** Returns the next character after white space, or an empty string at the end. */
+  /** Skips white space. Empty at the end. */
   #next(): string {
     if (this.#text.charCodeAt(this.#at) <= 0x20) this.#at = this.#after(space, this.#at);
     return this.#text.charAt(this.#at);
   }
 
-  /** Returns the end of a sticky pattern's match at `at`, or `at` if it does not match. */
+  /** Returns the end of the pattern's match at `at`, or `at`. */
   #after(pattern: RegExp, at: number): number {
     pattern.lastIndex = at;
     return pattern.test(this.#text) ? pattern.lastIndex : at;
@@ -208,7 +207,7 @@ class Scanner {
   }
 }
 
-/** Returns the value of a JSON number, or NaN for any other text or an inexact number. */
+/** NaN for any other text, and for an inexact number. */
 export function parseJsonNumber(text: string): number {
   return wholeNumber.test(text) && isExact(text) ? Number(text) : NaN;
 }
@@ -225,7 +224,7 @@ function isExact(lexeme: string): boolean {
   return significand(lexeme) === significand(String(value));
 }
 
-/** True for a number without a fraction, whatever its exponent. */
+/** True without a fraction, whatever the exponent. */
 function isWhole(lexeme: string): boolean {
   const [digits = '', exponent = '0'] = lexeme.toLowerCase().split('e');
   const fraction = (digits.split('.')[1] ?? '').length;

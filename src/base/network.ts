@@ -33,7 +33,7 @@ export function toSite(caller: string): string {
   return caller.includes(':') ? caller.split(':', 3).join(':') : caller;
 }
 
-/** True for an address, or a network such as `10.0.0.0/8`. */
+/** Such as `10.0.0.0/8`, or a single address. */
 export function isNetwork(entry: string): boolean {
   const [, address = '', prefix = '0'] = /^([0-9A-Fa-f:.]+)(?:\/(\d{1,3}))?$/.exec(entry) ?? [];
   return isIP(address) !== 0 && Number(prefix) <= (isIPv4(address) ? 32 : 128);

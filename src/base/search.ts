@@ -14,7 +14,7 @@ export function firstIndex<T>(elements: readonly T[], passes: (element: T) => bo
   return low;
 }
 
-/** Returns the end of a message about an unknown word: a suggestion, if one is similar. */
+/** Returns a suggestion, for the end of a message, if a known word is similar. */
 export function didYouMean(word: string, known: Iterable<string>): string {
   const meant = nearest(word, known);
   return meant === undefined ? '' : `; did you mean "${meant}"?`;
@@ -37,10 +37,7 @@ export function nearest(word: string, known: Iterable<string>): string | undefin
   return best;
 }
 
-/**
- * Returns the pairs of neighbouring characters, where the beginning and the end count as
- * characters.
- */
+/** The beginning and the end count as characters. */
 function splitIntoPairs(word: string): Set<string> {
   const framed = ` ${word.toLowerCase()} `;
   return new Set(

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 
 /** The source of time. It is injected, so that a test can set it. */
 export interface Clock {
-  /** Wall-clock time in milliseconds since the Unix epoch. */
+  /** Milliseconds since the Unix epoch. */
   now(): number;
   /** Milliseconds since an arbitrary start, never decreasing; for durations only. */
   elapsed(): number;
@@ -23,7 +23,7 @@ export const timers = {
   sleep: process.getBuiltinModule('node:timers/promises').setTimeout,
 };
 
-/** Returns `size` unpredictable bytes. It is injected, so that a test can run from a seed. */
+/** Injected, so that a test can run from a seed. */
 export type Random = (size: number) => Buffer;
 
 /** The generator of the operating system. No other file uses it. */

@@ -6,10 +6,9 @@ import { type Clock, timers } from './system.ts';
  * order.
  */
 export class Turns<T> {
-  /** The tasks of each caller; the first caller is next. */
+  /** The first caller is next. */
   readonly #queues = new Map<string, T[]>();
 
-  /** The number of waiting tasks. */
   size = 0;
 
   add(caller: string, task: T): void {
@@ -19,7 +18,7 @@ export class Turns<T> {
     this.size += 1;
   }
 
-  /** Removes and returns the next task. Its caller goes to the end. */
+  /** The task's caller goes to the end. */
   next(): T | undefined {
     const [first] = this.#queues;
     if (first === undefined) return undefined;
@@ -31,7 +30,6 @@ export class Turns<T> {
     return task;
   }
 
-  /** Removes and returns all tasks. */
   clear(): T[] {
     const all = [...this.#queues.values()].flat();
     this.#queues.clear();
@@ -76,7 +74,6 @@ export function createSlices(clock: Clock): YieldToEventLoop {
   };
 }
 
-/** Runs all steps at once and returns the result. */
 export function atOnce<T>(steps: Generator<unknown, T>): T {
   for (;;) {
     const { done, value } = steps.next();

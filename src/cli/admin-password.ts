@@ -7,7 +7,6 @@ import { NodeFiles } from '../store/disk/node-files.ts';
 
 const fileName = 'admin-password';
 
-/** Keeps the password in a file in the data directory. */
 export function passwordFileIn(directory: string): PasswordPlace {
   const path = join(directory, fileName);
   return {

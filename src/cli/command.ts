@@ -19,15 +19,15 @@ export interface Command {
   readonly name: string;
   /** One sentence without a full stop. */
   readonly summary: string;
-  /** The names of the operands, all of them required. */
+  /** All required. */
   readonly operands?: readonly string[];
   readonly options: readonly Option<unknown>[];
   readonly secrets?: readonly SecretName[];
-  /** Resolves with the exit code; `undefined` means success. */
+  /** `undefined` means success. */
   run(call: Invocation): Promise<ExitCode | void>;
 }
 
-/** The streams and variables of the process, or of a test. */
+/** Of the process, or of a test. */
 export interface Terminal {
   readonly input: NodeJS.ReadableStream & {
     isTTY?: boolean;
@@ -50,7 +50,6 @@ export interface Invocation {
   read<T>(option: Option<T>): T;
 }
 
-/** Options and secrets of commands that need a cluster. */
 export const clusterAccess = {
   options: [
     clusterOptions.members,
@@ -63,13 +62,12 @@ export const clusterAccess = {
   secrets: ['CAIRN_SECRET', 'CAIRN_CLUSTER_PASSWORD'],
 } as const satisfies Partial<Command>;
 
-/** Returns the options and secrets of a command for a data directory or a cluster. */
+/** For a data directory or a cluster. */
 export const storeAccess = (...more: readonly Option<unknown>[]) => ({
   ...clusterAccess,
   options: [options.directory, ...clusterAccess.options, ...more],
 });
 
-/** Returns the command whose name the words begin with. */
 export function findCommand(
   commands: readonly Command[],
   words: readonly string[],
@@ -90,10 +88,7 @@ export async function joinGivenCluster(
   return module.joinCluster(cluster, { ...defaultOptions, secret, ...options }, purpose);
 }
 
-/**
- * Reads the file that `--collections` names, if any.
- * @throws OptionError with all mistakes
- */
+/** @throws OptionError with all mistakes */
 export async function loadDeclarations(file: string | undefined): Promise<Partial<Declarations>> {
   return file === undefined ? {} : (await import('./declarations.ts')).readDeclarations(file);
 }
@@ -119,7 +114,7 @@ export function existingDirectory(what: string, directory: string, hint = ''): s
   );
 }
 
-/** True if `path` is `directory` or below it, after following symbolic links. */
+/** Follows symbolic links. */
 export function isWithin(directory: string, path: string): boolean {
   return join(realPath(path), sep).startsWith(join(realPath(directory), sep));
 }

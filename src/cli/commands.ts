@@ -43,7 +43,7 @@ const openCommand = 'open';
 /** Characters that a terminal obeys: controls except tab and line feed, and directions. */
 const controls = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
-/** Escapes control characters as in JSON, because names and records in files can have them. */
+/** Names and records in files can have control characters. Escapes them as JSON does. */
 function withoutControls(text: string): string {
   return text.replace(controls, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
@@ -51,13 +51,12 @@ function withoutControls(text: string): string {
 /** Inserts `serve` if the words name no command and do not ask for help or the version. */
 function commandWords(words: readonly string[]): readonly string[] {
   const [first = '-'] = words;
-  // A file, as json-server takes it.
   if (/\.json$/i.test(first)) return [openCommand, ...words];
   const namesNone = first.startsWith('-') && !['-h', '--help', '--version'].includes(first);
   return namesNone ? [serve.name, ...words] : words;
 }
 
-/** Runs a command, and returns its exit code. Writes an error as one line. */
+/** Writes an error as one line, and returns the exit code. */
 export async function run(
   commands: readonly Command[],
   given: readonly string[],

@@ -7,10 +7,7 @@ import { parseDeclarations, type Declarations } from '../collections/declaration
 import { OptionError } from '../config/options.ts';
 import { errorCode } from '../store/disk/files.ts';
 
-/**
- * Reads the file that `--collections` names.
- * @throws OptionError with all mistakes
- */
+/** @throws OptionError with all mistakes */
 export function readDeclarations(file: string): Declarations {
   const refusal = (problem: string): OptionError =>
     new OptionError(`Cannot use --collections ${JSON.stringify(file)}: ${problem}`);

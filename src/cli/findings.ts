@@ -11,7 +11,6 @@ export interface Finding {
 
 export interface Checked {
   readonly findings: readonly Finding[];
-  /** The ways to repair the damage. */
   readonly remedies: Iterable<string>;
 }
 
@@ -46,7 +45,6 @@ export function checkFileSystem(kind: number): Finding {
 /** The files that Cairn creates in a data directory. Others are not checked. */
 const ownName = /^(lock|admin-password|[\w%-]+\.(jsonl?|torn))(\.\w+)*$/;
 
-/** Checks the file system and the permissions of an existing data directory. */
 export function checkDirectory(directory: string): Finding[] {
   const names = ['.', ...readdirSync(directory).filter((name) => ownName.test(name))];
   const groups = [process.getegid?.(), ...(process.getgroups?.() ?? [])];
@@ -78,7 +76,7 @@ export function describeCounts(collections: StoreStatus['collections']): string[
   );
 }
 
-/** Describes the damage. Groups records that share a problem. */
+/** Groups records that share a problem. */
 export function describeDamage(damage: readonly StoreDamageError[]): string[] {
   const groups = new Map<string, StoreDamageError[]>();
   for (const one of damage) {

@@ -9,7 +9,7 @@ const id = 'rename the member to id in the file';
 const keys = 'end the names of references in Id';
 const access = `declare the access: ${inManual('access.md#access')}`;
 
-/** Advice for words that json-server and other tools accept. */
+/** Advice for words of json-server and other tools. */
 export const habits: Readonly<Record<string, string>> = {
   update: `${inManual('operations.md#upgrade')} says how to upgrade`,
   start: 'type cairn serve, or cairn FILE.json',

@@ -3,10 +3,7 @@ import { secrets } from '../config/read.ts';
 import type { Option } from '../config/options.ts';
 import { findCommand, type Command } from './command.ts';
 
-/**
- * Returns the help of the command that `words` name. Otherwise lists the commands that begin with
- * the first word, or all commands.
- */
+/** Lists the commands that begin with the first word, or all, if the words name none. */
 export function help(commands: readonly Command[], words: readonly string[]): string {
   const command = findCommand(commands, words);
   if (command !== undefined) return describe(command);

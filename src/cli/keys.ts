@@ -38,7 +38,7 @@ export const commands: readonly Command[] = [
   },
 ];
 
-/** Returns the ring with a new signing key. @throws OptionError without a ring */
+/** @throws OptionError without a ring */
 function nextRing(former?: KeyRing): KeyRing {
   if (former === undefined) {
     throw new OptionError('Cannot rotate the keys: there are none yet; the first start makes them');
@@ -59,7 +59,7 @@ function refuseSecret({ terminal }: Invocation): void {
   );
 }
 
-/** Adds a new signing key, retires the previous one, and removes expired ones. */
+/** Also removes expired keys. */
 export function rotateKeyRing(ring: KeyRing, random: Random, now: number): KeyRing {
   const older = ring.keys.map((key) =>
     key.retiredAt === undefined ? { ...key, retiredAt: now } : key,

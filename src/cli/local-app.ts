@@ -6,7 +6,7 @@ import type { JsonObject } from '../base/json.ts';
 import { systemRandom } from '../base/system.ts';
 import type { Settings } from '../config/options.ts';
 
-/** Runs `work` with an app without a port. By default, its caller is the local administrator. */
+/** By default, the caller is the local administrator. */
 export async function withApp<T>(
   options: Partial<CompleteOptions>,
   settings: Partial<Settings>,
@@ -28,7 +28,7 @@ export async function withApp<T>(
   }
 }
 
-/** Sends a request to the app, and returns the body. @throws CairnError for a refusal */
+/** @throws CairnError for a refusal */
 export async function ask(
   { server: { options } }: Application,
   method: string,

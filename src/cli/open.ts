@@ -47,12 +47,10 @@ export const commands: readonly Command[] = [
   },
 ];
 
-/** The files next to one such as `db.json`. */
+/** Such as `db.json`, `db.collections.json` and `db.data`. */
 interface Place {
   readonly file: string;
-  /** `db.collections.json` */
   readonly collections: string;
-  /** `db.data` */
   readonly directory: string;
 }
 
@@ -100,7 +98,6 @@ function refuseMissing(file: string): void {
   if (!existsSync(file)) throw new OptionError(`Cannot open ${file}: there is no such file`);
 }
 
-/** Prints the addresses to type on another device, and the meaning of sharing. */
 function tellOfSharing(url: string, { out }: Terminal): void {
   void out('Every device on your networks can read and change all data: --share\n');
   const { port } = new URL(url);
@@ -157,14 +154,14 @@ function removeRemains(directory: string): void {
   }
 }
 
-/** Creates or replaces a file atomically, even if the power fails. */
+/** Atomic, even if the power fails. */
 function writeWhole(path: string, text: string, mode: number): void {
   const temporary = `${path}.${process.pid}.tmp`;
   writeFileSync(temporary, text, { mode, flush: true });
   moveTo(temporary, path);
 }
 
-/** Renames a file or a directory durably. */
+/** Renames durably. */
 function moveTo(from: string, to: string): void {
   renameSync(from, to);
   // Windows cannot open directories.
@@ -183,7 +180,6 @@ const digestName = 'imported.sha256';
 const digestFile = (file: string): string =>
   createHash('sha256').update(readFileSync(file)).digest('hex');
 
-/** Warns if the file has changed since it was imported. */
 function tellOfChanges({ file, directory, collections }: Place, { err }: Terminal): void {
   const imported = join(directory, digestName);
   const known = existsSync(imported) ? readFileSync(imported, 'utf8') : '';

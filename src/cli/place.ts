@@ -46,13 +46,10 @@ import { prepareStore, undeclared } from './store.ts';
 export interface Place {
   /** Used in messages. */
   readonly name: string;
-  /** Options that give an app these data. */
   readonly data: Pick<CompleteOptions, 'directory' | 'place'>;
-  /** Keeps the generated password of the first administrator. */
   readonly password: PasswordPlace;
-  /** True if a path of this machine is inside it. */
   holds(path: string): boolean;
-  /** True if there is a store, even an incomplete one. */
+  /** Even for an incomplete store. */
   exists(): Promise<boolean>;
   /** Looks for damage as a start with these declarations would, and writes nothing. */
   check(call: Invocation, declared?: Partial<Declarations>): Promise<Checked>;
@@ -61,7 +58,7 @@ export interface Place {
   /** Writes a copy to a place without data. */
   write(read: () => Promise<Copy>): Promise<Copy>;
   readKeys(): Promise<KeyRing | undefined>;
-  /** Replaces the key ring with the result of `change`. @throws LockedError */
+  /** @throws LockedError */
   changeKeys(change: (ring?: KeyRing) => KeyRing): Promise<KeyRing>;
   /** Says, in a message, when servers use a new key. */
   readonly newKeyUse: string;
@@ -70,11 +67,9 @@ export interface Place {
 interface Use {
   /** Returns the directory without a cluster; by default, it must exist. @throws OptionError */
   readonly findDirectory?: (call: Invocation) => string;
-  /** The declarations that a check compares with a cluster's. */
   readonly declared?: Partial<Declarations> | undefined;
 }
 
-/** Returns the place that the options name. */
 export async function findPlace(
   call: Invocation,
   { findDirectory = dataDirectory, declared }: Use = {},
@@ -83,7 +78,7 @@ export async function findPlace(
   return cluster ? clusterPlace(cluster) : directoryPlace(findDirectory(call), call.terminal);
 }
 
-/** Returns the data directory, which may not exist yet. */
+/** The directory may not exist yet. */
 export const newDirectory = ({ read }: Invocation): string => resolve(read(options.directory));
 
 function clusterPlace(cluster: SharedTools): Place {
@@ -125,7 +120,7 @@ export function directoryPlace(directory: string, terminal: Terminal, restores =
   };
 }
 
-/** Checks a directory, even while a server uses it. */
+/** Works while a server uses the directory. */
 async function checkStoreIn(
   directory: string,
   { terminal, given }: Invocation,
@@ -201,7 +196,6 @@ async function checkKeys(directory: string, secret: string | undefined): Promise
   );
 }
 
-/** Loads the operations on a store without a server. */
 export const loadOffline = () => import('../options/offline/offline.ts');
 
 /** The records and the file that let callers in. */

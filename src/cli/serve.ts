@@ -34,10 +34,7 @@ export const serve: Command = {
   run: (call) => serveUntilStopped(call),
 };
 
-/**
- * Serves until a signal, and returns the exit code. Calls `onServing` with the address and the
- * names of the collections once they are served.
- */
+/** Calls `onServing` with the address and the collections' names. Returns the exit code. */
 export async function serveUntilStopped(
   { terminal, given }: Pick<Invocation, 'terminal' | 'given'>,
   onServing: OnServing = () => undefined,
@@ -72,10 +69,9 @@ export async function serveUntilStopped(
 type OnServing = (url: string, collections: Iterable<string>) => void;
 
 const logCloseMs = 1000;
-/** The time that a start may still take after a signal to stop. */
 const unstartedMs = 1000;
 
-/** Logs why the server ended, in the log's format, and returns the exit code. */
+/** Logs the reason, and returns the exit code. */
 async function endWith(
   error: unknown,
   config: Config,
@@ -251,7 +247,7 @@ function firstAdministrator(
   return { email, password: () => keepPassword(config, terminal, place, made) };
 }
 
-/** Shows a password on a terminal. Stores it without a terminal, or for other nodes. */
+/** Shows the password on a terminal. Stores it without one, or for other nodes. */
 async function keepPassword(
   { cluster }: Config,
   { interactive, out, err }: Terminal,

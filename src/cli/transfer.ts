@@ -95,13 +95,12 @@ async function printDeclaration({
   for (const line of notes) terminal.err(`${line}\n`);
 }
 
-/** Returns the names that collections cannot have on a server without a dialect. */
 const namesWithoutDialect = (users: boolean | undefined): string[] => [
   ...takenNames(users),
   ...yieldedPaths.map((path) => path.slice(1)),
 ];
 
-/** Returns a declaration that fits a file, and the changes that an import makes. */
+/** Also returns the changes that an import makes. */
 export async function declared(
   file: string,
   isStrict = false,
@@ -132,10 +131,9 @@ export const describeRecords = (count: number): string =>
   count === 1 ? '1 record' : `${count.toLocaleString('en')} records`;
 
 interface ImportOptions {
-  /** The file of declarations. */
   readonly collections: string | undefined;
   readonly memoryMax?: number | undefined;
-  /** A dialect's additions to the tables. */
+  /** A dialect's additions. */
   readonly rules?: TableRules | undefined;
   /** The e-mail address of the records' owner; without it, they have none. */
   readonly owner?: string | undefined;
@@ -185,9 +183,7 @@ export async function importInto(
   }
 }
 
-/**
- * Returns the principal for which records are created. @throws OptionError for an unknown address
- */
+/** @throws OptionError for an unknown address */
 function findOwner({ users }: Data, email: string | undefined): Principal {
   if (email === undefined) return localAdministrator;
   const user = users.records.find('email', emailKey(email));

@@ -175,10 +175,7 @@ async function makeKey(call: Invocation): Promise<void> {
   await withUser(call, async ({ data }, { id }) => `${await make(data, id, keyFor)}\n`);
 }
 
-/**
- * Runs `work` with the user that the first operand names, and prints the result.
- * @throws OptionError if there is none
- */
+/** Prints the result of `work`. @throws OptionError for an unknown user */
 async function withUser(
   call: Invocation,
   work: (app: Application, user: UserRecord, place: Place) => Promise<string>,
@@ -195,7 +192,7 @@ async function withUser(
   call.terminal.out(text);
 }
 
-/** Opens the data without serving them. @throws LockedError while a server uses the directory */
+/** @throws LockedError while a server uses the directory */
 async function open<T>(
   { terminal, read, command }: Invocation,
   data: Place['data'],
@@ -237,7 +234,7 @@ export async function readPassword(call: Invocation): Promise<string> {
   return password;
 }
 
-/** Reads a line from a terminal without showing it: the echo is discarded. */
+/** Discards the echo. */
 async function readHidden({ input, err }: Terminal, prompt: string): Promise<string> {
   err(prompt);
   const output = new Writable({ write: (_chunk, _encoding, done) => done() });

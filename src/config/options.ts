@@ -7,13 +7,12 @@ import { limits } from '../base/limits.ts';
 import { isLoopback, isNetwork } from '../base/network.ts';
 import { toHostName } from '../http/head.ts';
 
-/** A type of value. */
 export interface OptionKind<T> {
   /** The value's name in the help, such as `PORT`. Empty for a switch, which has no value. */
   readonly placeholder: string;
-  /** The allowed values, in words. */
+  /** In words. */
   readonly allowed: string;
-  /** Parses a value. Returns `undefined` if it is not allowed. */
+  /** Returns `undefined` for a value that is not allowed. */
   readonly parse: (text: string) => T | undefined;
 }
 
@@ -33,7 +32,6 @@ export interface Option<T> extends OptionKind<T> {
   readonly inPrograms?: OptionKind<T>;
 }
 
-/** The values of a table of options, by the names of its rows. */
 export type ValuesOf<T> = {
   readonly [K in keyof T]: T[K] extends Option<infer V> ? V : never;
 };
@@ -62,12 +60,11 @@ export function option<T>(
   return { ...kind, name, variable, help, default: fallback, defaultText, ...more };
 }
 
-/** Returns the option without its environment variable. */
 export function flagOnly<T>(given: Option<T>): Option<T> {
   return { ...given, variable: undefined };
 }
 
-/** Declares a switch, turned on by its flag or by the value `true` of its variable. */
+/** A switch: its flag, or the value `true` of its variable. */
 export function toggle(name: string, help: string): Option<boolean> {
   const values = new Map([
     ['true', true],
@@ -108,7 +105,7 @@ export function integer(placeholder: string, min: number, max: number): OptionKi
   };
 }
 
-/** A list of distinct values, separated by commas on the command line. */
+/** Distinct values, separated by commas on the command line. */
 function list(entry: OptionKind<string>): OptionKind<readonly string[]> {
   return {
     ...entry,
@@ -285,7 +282,7 @@ export const settings: { readonly [K in keyof Settings]: Option<Settings[K]> } =
   requireIfMatch: toggle('require-if-match', 'refuse PUT, PATCH and DELETE without If-Match (428)'),
 };
 
-/** All options of a server, except those of a cluster, by the name of the value. */
+/** All except a cluster's, by the name of the value. */
 export const options = {
   host: option('host', 'address to listen on', address, '127.0.0.1'),
   port: option('port', 'port to listen on; 0 takes any free one', port, 3000),
@@ -323,7 +320,6 @@ const members = option(
 );
 const inCluster = { needs: members };
 
-/** The options of a cluster node. */
 export const clusterOptions = {
   members,
   prefix: option(
@@ -386,7 +382,6 @@ export interface ClusterOptions {
    * key.
    */
   readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string };
-  /** A user of etcd. */
   readonly user?: { readonly name: string; readonly password: string } | undefined;
   /** The prefix of all keys in etcd, which ends in a slash; `cairn/` if absent. */
   readonly prefix?: string;
@@ -399,7 +394,6 @@ export interface ClusterOptions {
   readonly sessions?: 'recent' | 'confirmed';
 }
 
-/** Reads every option of a table. */
 export function valuesOf<T extends Readonly<Record<string, Option<unknown>>>>(
   table: T,
   read: (option: Option<unknown>, name: string) => unknown,

@@ -16,7 +16,6 @@ import {
   type ValuesOf,
 } from './options.ts';
 
-/** Variables by name, as in `process.env`. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The sources of options: flags by name, without dashes, and variables. */
@@ -49,20 +48,15 @@ export const secrets = {
 } as const;
 export type SecretName = keyof typeof secrets;
 
-/** The options and secrets of a server, checked. */
 export interface Config extends ValuesOf<typeof options> {
   readonly settings: Settings;
-  /** The files of the certificate and its key. */
   readonly tls: readonly [cert: string, key: string] | undefined;
   readonly cluster: ClusterOptions | undefined;
   readonly secret: string | undefined;
   readonly adminPassword: string | undefined;
 }
 
-/**
- * Reads all options and secrets of a server.
- * @throws OptionError that names the option and the allowed values
- */
+/** @throws OptionError that names the option and the allowed values */
 export function readConfig(given: Given): Config {
   const read = (option: Option<unknown>): unknown => readOption(option, given);
   const values = valuesOf(options, read);
@@ -84,9 +78,7 @@ export function readConfig(given: Given): Config {
   };
 }
 
-/**
- * Returns the address that listens on all interfaces, for both families if the machine has both.
- */
+/** Covers both families if the machine has both. */
 function everyAddress(): string {
   const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
   return all.some(({ family }) => family === 'IPv6') ? '::' : '0.0.0.0';
@@ -141,7 +133,7 @@ function both(
   throw new OptionError(`Cannot use ${names}: each needs the other`);
 }
 
-/** Reads one option: its flag, else its variable, else its default. @throws OptionError */
+/** The flag, else the variable, else the default. @throws OptionError */
 export function readOption<T>(option: Option<T>, given: Given): T {
   const { needs } = option;
   const [text, source] = givenFor(option, given);
@@ -155,7 +147,7 @@ export function readOption<T>(option: Option<T>, given: Given): T {
   throw new OptionError(`Cannot use ${source}: it has no effect without --${needs.name}`);
 }
 
-/** Returns an option's text and its source. An empty variable counts as absent. */
+/** Also returns the source. An empty variable counts as absent. */
 function givenFor(
   { name, variable = '' }: Option<unknown>,
   { flags, environment }: Given,
@@ -175,7 +167,7 @@ export const withdrawn: { readonly [name: string]: string } = {
   again: 'move the directory db.data aside, and start again',
 };
 
-/** Returns the advice for a withdrawn variable, after a semicolon. */
+/** Begins with a semicolon. */
 function findReplacement(variable: string): string | undefined {
   const name = variable.slice('CAIRN_'.length).toLowerCase().replaceAll('_', '-');
   return Object.hasOwn(withdrawn, name) ? `; ${withdrawn[name]}` : undefined;

@@ -4,14 +4,11 @@ import { finished, type Readable } from 'node:stream';
 import type { Exchange } from './exchange.ts';
 import { isStreamed, type Reply } from './message.ts';
 
-/**
- * After a response, at most this much unread content is skipped; with more, the connection ends.
- */
+/** Unread content that may be skipped after a response; with more, the connection ends. */
 const skippedBytesMax = 64 * 1024;
 /** Node's parser misses the option if a tab follows it. */
 const closeOption = /(?:^|[\t ,])close(?:[\t ,]|$)/i;
 
-/** True if the connection has to end with this response. */
 export function mustEnd(exchange: Exchange, { body }: Reply): boolean {
   const { head, fields, incoming, outgoing } = exchange;
   // Upgrade is ignored (RFC 9110 §7.8). But Node's parser drops the rest of a packet after it, and
@@ -24,7 +21,7 @@ export function mustEnd(exchange: Exchange, { body }: Reply): boolean {
   return contentLength > skippedBytesMax && !incoming.complete;
 }
 
-/** Discards further input without parsing it. `onData` still sees it. */
+/** `onData` still sees the discarded input. */
 export function discardInput(socket: Socket, onData: (chunk: Buffer) => void): void {
   socket.removeAllListeners('data').on('data', onData);
 }

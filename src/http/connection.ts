@@ -11,28 +11,24 @@ import { checkHead, contentOfRead, toHostName, isRead } from './head.ts';
 import { endUnread, isStreamed, type Reply, type StreamedBody } from './message.ts';
 import type { Peer, Proxies, Shared } from './server-options.ts';
 
-/** The state of a connection. Once `closing` or `closed`, it accepts no more requests. */
 type State =
   | 'ready'
   /** A response is being created or streamed. If another request arrives, it is ignored. */
   | 'answering'
-  /** The last response is being created or streamed. */
   | 'closing'
   /** The last response has been handed to the system. */
   | 'closed';
 
-/** The memory that Node needs for an ignored request. */
 const ignoredRequestBytes = 2048;
 /** After this many TLS records of a smaller average size, other connections are read first. */
 const [recordsAtOnce, recordBytesMin] = [64, 256];
-/** The memory for a response without content that waits behind an earlier one. */
 const waitingReplyBytes = 8192;
 /**
  * The part of a stream that is given to the system at once. A response of this size takes nothing
  * from its caller's share if the system accepts it.
  */
 const sliceLength = 64 * 1024;
-/** The status of responses that are sent even if there is no memory for them. */
+/** Sent even without memory for them. */
 const unavailable = 503;
 
 /**
@@ -46,16 +42,15 @@ export class Connection {
   readonly #peer: Peer;
   /** Present if the peer is a trusted proxy. */
   readonly #proxies: Proxies | undefined;
-  /** The exchanges that end with the connection. */
   readonly #open = new Set<Exchange>();
   #state: State = 'ready';
   #latest: Exchange | undefined;
-  /** The response to the latest request, while it is held back until the end of the loop turn. */
+  /** Held back until the end of the loop turn. */
   #gathered: Reply | undefined;
-  /** Consecutive requests that arrived before the previous response was sent. */
+  /** Consecutive requests that arrived before a response was sent. */
   #pipelined = 0;
   #hasIgnored = false;
-  /** The TLS records since the last request, and their bytes. */
+  /** Since the last request. */
   #records = 0;
   #recordBytes = 0;
 
@@ -75,7 +70,6 @@ export class Connection {
     });
   }
 
-  /** Counts TLS records, and stops reading at once if the socket is paused. */
   #watchRecords(): void {
     const socket = this.#socket;
     socket.on('data', this.#countRecord);
@@ -133,7 +127,6 @@ export class Connection {
     }
   }
 
-  /** Handles a GET or HEAD whose chunked body must be empty. */
   async #answerChunkedRead(exchange: Exchange): Promise<Reply> {
     try {
       await exchange.receiveBody(0);
@@ -158,7 +151,6 @@ export class Connection {
     reply.then(settle, (error: unknown) => settle(toProblemReply(error, exchange, shared.options)));
   }
 
-  /** Ignores a request that arrived too early, and all later ones. */
   #ignore(): void {
     if (this.#state === 'answering') this.#state = 'closing';
     this.#hasIgnored = true;
@@ -182,7 +174,6 @@ export class Connection {
     this.#afterLatest(() => this.#socket.destroySoon());
   }
 
-  /** Calls back when the response to the latest request has been sent. */
   #afterLatest(callback: () => void): void {
     const before = this.#latest?.outgoing;
     if (before === undefined || (before.writableFinished && before.socket === null)) callback();
@@ -206,7 +197,7 @@ export class Connection {
     else this.#afterLatest(() => this.#sendBare(failure));
   }
 
-  /** Responds to bytes that are not a request, for which Node has no response object. */
+  /** Node has no response object for bytes that are not a request. */
   #sendBare({ status, fields }: CairnError): void {
     const { clock, nextId, limits, onAnswered } = this.#shared.options;
     const date = new Date(clock.now()).toUTCString();
@@ -220,7 +211,6 @@ export class Connection {
     onAnswered?.({ ...entry, address, status, durationMs: 0, bytes: 0 });
   }
 
-  /** True if a finished response may wait until the end of the loop turn. */
   #mayGather({ body }: Reply): boolean {
     const { connections, options } = this.#shared;
     // A single caller would only wait, and long responses would take uncounted memory.
@@ -241,7 +231,6 @@ export class Connection {
     });
   }
 
-  /** Sends the response that was held back, if any. */
   sendGathered(): void {
     const reply = this.#gathered;
     this.#gathered = undefined;
@@ -258,7 +247,7 @@ export class Connection {
     else this.#sendWhole(exchange, reply, isStreamed(body) ? undefined : (body ?? ''));
   }
 
-  /** Sends a response in one piece. Without `body`, the content is a stream that is not read. */
+  /** Without `body`, the content is a stream that is not read. */
   #sendWhole(exchange: Exchange, reply: Reply, body: string | Buffer | undefined): void {
     const { status } = reply;
     const { outgoing } = exchange;
@@ -279,7 +268,6 @@ export class Connection {
     else outgoing.once('close', () => exchange.close());
   }
 
-  /** Responds that there is no memory for the response. */
   #refuse(exchange: Exchange): void {
     // The caller does not read the earlier responses.
     if (exchange.outgoing.socket === null) this.#state = 'closing';
@@ -310,7 +298,6 @@ export class Connection {
     }
   }
 
-  /** Sends the content, and ends the connection after its last response. */
   #end(exchange: Exchange, content: string | Buffer, bytes: number): void {
     const { incoming, outgoing, head } = exchange;
     const socket = this.#socket;
@@ -405,7 +392,7 @@ export class Connection {
   }
 }
 
-/** Splits a text, so that the system copies one slice at a time. */
+/** The system copies one slice at a time. */
 function* cutText(text: string): Generator<string> {
   for (let start = 0; start < text.length;) {
     let end = Math.min(start + sliceLength, text.length);

@@ -19,7 +19,7 @@ const internal = new CairnError(
   'Cannot answer the request: the server has an internal error',
 );
 
-/** Returns the response to a failed request. A bug is reported, but not shown to the caller. */
+/** Reports a bug without showing it to the caller. */
 export function toProblemReply(
   thrown: unknown,
   request: Request,
@@ -55,17 +55,16 @@ export function bodyTooLarge(bytesMax: number): CairnError {
   );
 }
 
-/** An id that needs no escaping in a log line or a URN (RFC 8141 §2). */
+/** Needs no escaping in a log line or a URN (RFC 8141 §2). */
 const requestId = /^[\w.~:=+/@-]{1,128}$/;
 /** The number of chunks that may have any size, and the least average size of further ones. */
 const [freeChunks, chunkBytesMin] = [4096, 16];
 
-/** True for input in so many small pieces that reading it takes too long. */
 export function areTooSmall(pieces: number, bytes: number): boolean {
   return pieces > freeChunks + bytes / chunkBytesMin;
 }
 
-/** The memory of a chunk in addition to its bytes. */
+/** In addition to its bytes. */
 const chunkBytes = 256;
 /** The chunks from a connection before its network's other connections take turns with it. */
 const chunksAtOnce = 64;
@@ -74,7 +73,6 @@ const bodyCopies = 3;
 
 const noBytes = Buffer.alloc(0);
 
-/** A request and its response, as Node passes them on. */
 export interface Arrival {
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
@@ -99,22 +97,17 @@ export class Exchange implements Arrival, Request, RequestEntry {
   encrypted: boolean;
   route: string | undefined;
   userId: number | undefined;
-  /** 0 until there is a response. */
   status = 0;
   durationMs = 0;
   bytes = 0;
-  /** `undefined` until the head has been checked. */
   head: Head | undefined;
   readonly startedMs: number;
   readonly #shared: Shared;
-  /** The open exchanges of the connection. */
   readonly #open: Set<Exchange>;
   #memory: Reservation | undefined;
-  /** Its slot among the requests in flight. */
   #place: Reservation | undefined;
-  /** Why the rest of the content cannot be read. */
   #failure: CairnError | undefined;
-  /** Stops receiving the body; `undefined` unless one is being received. */
+  /** `undefined` unless a body is being received. */
   #rejectBody: ((reason: CairnError) => void) | undefined;
   #controller: AbortController | undefined;
 
@@ -155,7 +148,7 @@ export class Exchange implements Arrival, Request, RequestEntry {
     this.#shared.openExchanges += 1;
   }
 
-  /** Gives back all memory. May be called repeatedly. */
+  /** May be called repeatedly. */
   close(): void {
     if (!this.#open.delete(this)) return;
     this.#memory?.release();
@@ -174,19 +167,18 @@ export class Exchange implements Arrival, Request, RequestEntry {
     return this.#memory.resize(bytes);
   }
 
-  /** Gives up the memory for another caller. */
   #evict(): void {
     if (this.#rejectBody === undefined) this.incoming.socket.destroy();
     else this.#rejectBody(tooManyArrive);
   }
 
-  /** Aborts `signal`, which ends receiving, producing and sending. */
+  /** Ends receiving, producing and sending. */
   abandon(): void {
     this.#controller?.abort();
     this.#rejectBody?.(callerLeft);
   }
 
-  /** Adopts the caller's address and the request id that a trusted proxy sent. */
+  /** Trusts what the proxy sent. */
   adoptForwarded({ address, encrypted }: Peer): void {
     const id = this.fields.get('x-request-id') ?? '';
     if (requestId.test(id)) this.id = id;
@@ -215,7 +207,7 @@ export class Exchange implements Arrival, Request, RequestEntry {
     place.release();
   }
 
-  /** True if nobody reads its content, which may have many chunks. */
+  /** True if nobody reads the content, which may have many chunks. */
   get isUnread(): boolean {
     return this.head?.contentLength === undefined && this.#rejectBody === undefined;
   }
@@ -285,7 +277,7 @@ export class Exchange implements Arrival, Request, RequestEntry {
     });
   }
 
-  /** Reserves memory for the body so far. Returns the error if no more may be received. */
+  /** Returns the error if no more may be received. */
   #reserveBody(chunks: number, length: number, bytesMax: number): CairnError | undefined {
     if (length > bytesMax) return bodyTooLarge(bytesMax);
     if (areTooSmall(chunks, length)) return tooManyChunks;
@@ -295,14 +287,13 @@ export class Exchange implements Arrival, Request, RequestEntry {
     return this.reserve(bodyCopies * held) ? undefined : tooManyArrive;
   }
 
-  /** Makes further reading of the content fail, so that the response gives the reason. */
+  /** Makes reading the content fail, so that the response gives the reason. */
   failBody(failure: CairnError): void {
     if (this.incoming.complete) return;
     this.#failure = failure;
     this.#rejectBody?.(failure);
   }
 
-  /** Completes and reports the log entry. */
   report(status: number, bytes: number): void {
     const { clock, onAnswered } = this.#shared.options;
     this.status = status;

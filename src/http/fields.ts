@@ -1,6 +1,5 @@
 import { invariant } from '../base/errors.ts';
 
-/** Values of header fields by lower-case name, as in `IncomingMessage.headers`. */
 type FieldValues = Readonly<Record<string, string | readonly string[] | undefined>>;
 
 /** The header fields of a request or a response (RFC 9110 §5). */
@@ -15,13 +14,13 @@ export class Fields {
     this.#values = values;
   }
 
-  /** Returns a value by its lower-case name. Repeated values are joined (RFC 9110 §5.3). */
+  /** Joins repeated values (RFC 9110 §5.3). `name` is in lower case. */
   get(name: string): string | undefined {
     const value = this.#values[name];
     return typeof value === 'string' ? value : undefined;
   }
 
-  /** The name of a field that is repeated although it must not be (RFC 9110 §5.3). */
+  /** Repeated although it must not be (RFC 9110 §5.3). */
   get repeated(): string | undefined {
     if (2 * Object.keys(this.#values).length === this.raw.length) return undefined;
     const names = this.raw.filter((_, index) => index % 2 === 0);

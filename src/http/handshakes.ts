@@ -14,9 +14,9 @@ type Waiting = () => boolean;
 export class Handshakes {
   readonly #begun: Budget;
   readonly #timeoutMs: number;
-  /** The waiting connections of each network, oldest first. */
+  /** Oldest first. */
   readonly #waiting = new Map<string, Set<Waiting>>();
-  /** Functions that end a handshake, by the caller's address and port. */
+  /** By the caller's address and port. */
   readonly #ends = new Map<string, () => void>();
 
   constructor({ handshakesMax, handshakesPerNetworkMax, headersTimeoutMs }: Limits) {
@@ -24,7 +24,6 @@ export class Handshakes {
     this.#timeoutMs = headersTimeoutMs;
   }
 
-  /** Begins the handshake of a connection as soon as there is room for it. */
   add(socket: Socket, begin: () => void): void {
     const network = callerKey(plainAddress(socket.remoteAddress ?? ''), undefined);
     const key = nameEnds(socket);
@@ -47,7 +46,7 @@ export class Handshakes {
     socket.once('close', () => waiting.delete(tryToBegin));
   }
 
-  /** Ends the handshake of a connection. `socket` has the plain bytes. */
+  /** `socket` has the plain bytes. */
   end(socket: Socket): void {
     this.#ends.get(nameEnds(socket))?.();
   }

@@ -59,7 +59,7 @@ export const isRead = (method: string): boolean => method === 'GET' || method ==
 
 export const contentOfRead = malformed('GET and HEAD must not have content');
 
-/** Reads the framing (RFC 9112 §6). */
+/** RFC 9112 §6. */
 function readContentLength(fields: Fields, version: string): number | undefined {
   const coding = fields.get('transfer-encoding')?.toLowerCase();
   const length = fields.get('content-length');

@@ -17,7 +17,7 @@ export function readIdempotencyKey({ fields }: Request): string | undefined {
   throw new CairnError('malformed_request', `Cannot read the Idempotency-Key: ${rule}`);
 }
 
-/** Returns the error for a key on a request whose stored response would keep a secret. */
+/** Refuses a key whose stored response would keep a secret. */
 export const notKept = (place: string): CairnError =>
   new CairnError('malformed_request', `Cannot keep the reply: send no Idempotency-Key ${place}`);
 

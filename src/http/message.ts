@@ -70,7 +70,7 @@ export interface Request {
  */
 export type StreamedBody = AsyncIterable<string>;
 
-/** True for a safe method (RFC 9110 §9.2.1). */
+/** RFC 9110 §9.2.1. */
 export function isSafe(method: string): boolean {
   return method === 'GET' || method === 'HEAD' || method === 'OPTIONS';
 }
@@ -93,7 +93,6 @@ export function isStreamed(body: Reply['body']): body is StreamedBody {
   return typeof body === 'object' && !Buffer.isBuffer(body);
 }
 
-/** Releases the resources of a body that is not read, such as for HEAD. */
 export function endUnread(body: StreamedBody): void {
   void body[Symbol.asyncIterator]().return?.();
 }
@@ -130,14 +129,12 @@ export interface RequestEntry {
   readonly method: string;
   /** The path with its query. It may hold secrets, so the log leaves it out. */
   readonly target: string;
-  /** The pattern of the route, such as `/items/{id}`; `undefined` if none matched. */
+  /** Such as `/items/{id}`; `undefined` if none matched. */
   readonly route: string | undefined;
   readonly status: number;
   /** Measured from the end of the request's head. */
   readonly durationMs: number;
-  /** The length of the content sent. */
   readonly bytes: number;
-  /** The authenticated user, if any. */
   readonly userId: number | undefined;
   /** The caller's address, even behind a trusted proxy. */
   readonly address: string;
@@ -146,5 +143,5 @@ export interface RequestEntry {
 /** Handles a request. A response that is ready is returned without a promise. */
 export type Handle = (request: Request) => Reply | Promise<Reply>;
 
-/** Creates the response to a failed request: a problem (RFC 9457). */
+/** Creates the problem (RFC 9457) for a failed request. */
 export type ProblemReply = (error: CairnError, request: Pick<Request, 'id' | 'basePath'>) => Reply;

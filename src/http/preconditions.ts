@@ -42,13 +42,13 @@ const entityTags = new RegExp(entityTag, 'g');
 /** Empty elements are legal (§5.6.1). */
 const listGrammar = new RegExp(`^(?:[\\t ]*(?:${entityTag}[\\t ]*)?(?:,|$))+$`);
 
-/** Returns the tags of a list; `undefined` if it is malformed or empty. */
+/** Returns `undefined` if the list is malformed or empty. */
 export function parseEntityTags(value: string): EntityTags {
   if (value === '*') return [value];
   return listGrammar.test(value) ? (value.match(entityTags) ?? undefined) : undefined;
 }
 
-/** Reads the tags of one field. @throws CairnError `malformed_request` */
+/** @throws CairnError `malformed_request` */
 export function readEntityTags(fields: Fields, name: string): EntityTags {
   const value = fields.get(name);
   if (value === undefined) return undefined;

@@ -1,6 +1,6 @@
 import { CairnError } from '../base/errors.ts';
 
-/** The decoded values of each query parameter, by name and in order. */
+/** Decoded values by name, in order. */
 export type Query = ReadonlyMap<string, readonly string[]>;
 
 const empty: Query = new Map();

@@ -10,9 +10,9 @@ import { timers } from '../base/system.ts';
  */
 export class ReadSockets {
   readonly #isProxy: (address: string) => boolean;
-  /** All sockets with their networks, except those of trusted proxies. */
+  /** Excludes trusted proxies. */
   readonly #networks = new Map<Socket, string>();
-  /** Paused sockets by network, resumed one per turn of the loop. */
+  /** Resumed one per turn of the loop. */
   readonly #paused = new Map<string, Set<Socket>>();
 
   /** `isProxy` recognises trusted proxies, whose connections belong to different callers. */
@@ -24,7 +24,7 @@ export class ReadSockets {
     return this.#networks.size + this.#paused.size;
   }
 
-  /** Adds a socket that receives requests: with TLS, the socket with the plain bytes. */
+  /** With TLS, the socket with the plain bytes. */
   add(socket: Socket): void {
     const address = plainAddress(socket.remoteAddress ?? '');
     if (this.#isProxy(address)) return;
@@ -36,7 +36,6 @@ export class ReadSockets {
     });
   }
 
-  /** Reads the network's other sockets one per turn of the loop. */
   pauseNetwork(socket: Socket): void {
     const network = this.#networks.get(socket);
     if (network === undefined) return;
@@ -61,7 +60,7 @@ export class ReadSockets {
     });
   }
 
-  /** Resumes one socket; networks take turns. */
+  /** Networks take turns. */
   readonly #resumeNext = (): void => {
     for (const [network, sockets] of this.#paused) {
       const [socket] = sockets;

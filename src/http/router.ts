@@ -11,12 +11,12 @@ export type Match<T> =
   | {
       readonly kind: 'found';
       readonly value: T;
-      /** The parameter as sent, still percent-encoded, or an empty string. */
+      /** Still percent-encoded; empty if there is none. */
       readonly parameter: string;
-      /** The text after the "?", as sent, or an empty string. */
+      /** Text after the "?", as sent. */
       readonly query: string;
     }
-  /** The path has no route for this method. `allow` is the value of an `Allow` field. */
+  /** `allow` is the value of an `Allow` field. */
   | { readonly kind: 'method-not-allowed'; readonly allow: string }
   | { readonly kind: 'not-found' };
 
@@ -25,7 +25,6 @@ interface Path<T> {
   readonly byMethod: Map<string, T>;
 }
 
-/** Two routes match the same paths. */
 export class RouteConflict extends InvariantError {
   constructor(one: string, other: string) {
     super(`"${one}" and "${other}" match the same paths`);
@@ -40,7 +39,6 @@ export class RouteConflict extends InvariantError {
 export class Router<T extends NonNullable<unknown>> {
   /** By path, with `?` for the parameter: no path has one. */
   readonly #paths = new Map<string, Path<T>>();
-  /** The most segments of a pattern with a parameter. */
   #segmentsMax = 0;
 
   /** @throws InvariantError for a malformed pattern; RouteConflict */
@@ -61,7 +59,7 @@ export class Router<T extends NonNullable<unknown>> {
     }
   }
 
-  /** Matches a target in origin-form (RFC 9112 §3.2.1), with its query. */
+  /** `target` is in origin-form (RFC 9112 §3.2.1), with its query. */
   match(method: string, target: string): Match<T> {
     const mark = `${target}?`.indexOf('?');
     const path = target.slice(0, mark);
@@ -79,7 +77,7 @@ export class Router<T extends NonNullable<unknown>> {
     return { kind: 'method-not-allowed', allow: [...methods].sort().join(', ') };
   }
 
-  /** Finds a path and its parameter, trying each segment from the end. */
+  /** Tries each segment from the end as the parameter. */
   #find(path: string): [found: Path<T> | undefined, parameter: string] {
     const exact = this.#paths.get(path);
     if (exact !== undefined) return [exact, ''];

@@ -9,7 +9,6 @@ import type { Fields } from './fields.ts';
 import type { Handle, ProblemReply, Request, RequestEntry } from './message.ts';
 import { ReadSockets } from './read-sockets.ts';
 
-/** A caller's address, and if its connection is encrypted. */
 export interface Peer {
   readonly address: string;
   readonly encrypted: boolean;
@@ -17,13 +16,12 @@ export interface Peer {
 
 /** Proxies whose `X-Forwarded-*` is believed. */
 export interface Proxies {
-  /** True for the address of such a proxy. */
   has(address: string): boolean;
   /** Returns the caller behind the proxy `peer`. */
   callerBehind(peer: Peer, fields: Fields): Peer;
 }
 
-/** Lets pages of other sites read responses (CORS). */
+/** Lets pages of other sites read responses. */
 export interface Cors {
   /** Adds the fields that the page needs to the fields of a response, names and values in turn. */
   withCors(reply: readonly string[], request: Fields): readonly string[];
@@ -34,18 +32,15 @@ export interface Cors {
   preflight(request: Fields, allow: string): readonly string[];
 }
 
-/** A connection that was refused, because its network or all networks have too many. */
+/** Its network or all networks have too many connections. */
 export interface ConnectionRefusal {
   readonly address: string;
-  /** The open connections of its network. */
   readonly open: number;
-  /** The most connections of all networks. */
   readonly max: number;
 }
 
 export interface HttpServerOptions {
   readonly clock: Clock;
-  /** Creates request ids (`createRequestIds`). */
   readonly nextId: () => string;
   /** If absent, all peers are callers. */
   readonly proxies?: Proxies | undefined;
@@ -54,24 +49,22 @@ export interface HttpServerOptions {
    * `Strict-Transport-Security` is not sent.
    */
   readonly hstsSeconds?: number | undefined;
-  /** `Request.basePath`; empty if absent. */
+  /** Empty if absent. */
   readonly basePath?: string | undefined;
   /** If absent, only pages of this site may read responses. */
   readonly cors?: Cors | undefined;
   /** May be replaced while the server runs. */
   handle: Handle;
   readonly problemReply: ProblemReply;
-  /** Called after each response. */
   readonly onAnswered?: ((entry: RequestEntry) => void) | undefined;
   /** Called with each error that is not a `CairnError`: a bug, which the caller does not see. */
   readonly onError?: ((error: unknown, request: Request) => void) | undefined;
-  /** Called once, with the address of a peer that sends `X-Forwarded-For` but is not trusted. */
+  /** Called once, with the address of an untrusted peer that sends `X-Forwarded-For`. */
   readonly onUntrustedProxy?: ((address: string) => void) | undefined;
-  /** Called when a connection is refused, at most once a minute. */
+  /** Called at most once a minute. */
   readonly onRefused?: ((refusal: ConnectionRefusal) => void) | undefined;
   /** Targets that respond under any load, such as `/livez`. */
   readonly alwaysServedTargets?: ReadonlySet<string> | undefined;
-  /** Overrides of `limits`. */
   readonly limits?: Partial<Limits> | undefined;
   /** The bytes that bodies and responses may hold; a part of the heap if absent. */
   readonly memoryMax?: number | undefined;
@@ -79,35 +72,32 @@ export interface HttpServerOptions {
 
 /** Requests faster than this do not count towards the turn. */
 const briefMs = 0.1;
-/** Descriptors reserved for files and outgoing connections. */
+/** For files and outgoing connections. */
 const reservedDescriptors = 128;
 
-/** State shared by the connections of a server. */
 export class Shared {
   readonly options: HttpServerOptions & { readonly limits: Limits };
   /** Requests that wait for a disk, a hash or the like, rather than for their body. */
   readonly exchanges: Budget;
   /** Bytes of arriving bodies, and of responses that wait for their readers. */
   readonly memory: Budget;
-  /** Connections to the server's own ports, and their memory. */
   protected readonly places: Budget;
   protected readonly connectionMemory: Budget;
   /** Lets callers take turns with bodies that take milliseconds to read. */
   readonly takeTurn: YieldToEventLoop;
   readonly reading: ReadSockets;
-  /** Requests whose response has not been created, including those whose body is arriving. */
+  /** Includes requests whose body is arriving. */
   unanswered = 0;
   /** Exchanges that hold memory or are sending a response. */
   openExchanges = 0;
   /** Sockets of the server's own ports. With TLS, they carry the encrypted bytes. */
   protected readonly sockets = new Set<Socket>();
-  /** True if the server is stopping, so every response ends its connection. */
+  /** Every response ends its connection. */
   isDraining = false;
-  /** Connections that hold a response back until the end of the loop turn. */
+  /** Connections with a response held back until the end of the loop turn. */
   readonly gathered: { sendGathered(): void }[] = [];
-  /** Called when the last response has been sent. */
   protected onIdle = (): void => undefined;
-  /** The time that the long requests of this turn of the loop took together. */
+  /** Time of the long requests of this turn of the loop. */
   #turnMs = 0;
   #hasReportedProxy = false;
 
@@ -140,7 +130,7 @@ export class Shared {
     return this.#turnMs > this.options.limits.turnMs;
   }
 
-  /** Adds the time spent on a request. Short ones do not count. */
+  /** Short requests do not count. */
   answering(ms: number): void {
     if (ms < briefMs) return;
     if (this.#turnMs === 0) timers.setImmediate(() => (this.#turnMs = 0));

@@ -11,14 +11,14 @@ import { Connection } from './connection.ts';
 import { Handshakes } from './handshakes.ts';
 import { Shared } from './server-options.ts';
 
-/** A certificate chain and its private key, as PEM texts. */
+/** PEM texts. */
 export interface TlsTexts {
   readonly cert: string;
   readonly key: string;
 }
 
 export interface ListenOptions {
-  /** 0 stands for any free port. */
+  /** 0 for any free port. */
   readonly port: number;
   readonly host: string;
   /** If absent, plain HTTP. */
@@ -30,7 +30,6 @@ export interface ListenOptions {
  * of `node:http` or `node:https`. All of them share its bounds.
  */
 export class HttpServer extends Shared {
-  /** Connections closed at once because a limit was reached. */
   refused = 0;
   readonly #servers: (Server | HttpsServer)[] = [];
   readonly #handshakes = new Handshakes(this.options.limits);
@@ -79,7 +78,6 @@ export class HttpServer extends Shared {
     return typeof address === 'object' ? (address?.port ?? 0) : 0;
   }
 
-  /** Handles a request from a `node:http` or `node:https` server. */
   readonly receive = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
     this.#connection(incoming.socket).receive({ incoming, outgoing });
   };
@@ -156,7 +154,7 @@ export class HttpServer extends Shared {
     return connection;
   }
 
-  /** Counts a connection, or refuses it if there are too many, overall or for its network. */
+  /** Refuses the connection if there are too many, overall or for its network. */
   #count(socket: Socket, bytes: number): boolean {
     const { limits, clock, onRefused, proxies } = this.options;
     const { remoteAddress = '', remotePort } = socket;
@@ -212,7 +210,6 @@ export class HttpServer extends Shared {
 
 const tlsVersionMin = 'TLSv1.2';
 
-/** The shortest time between two reports of refused connections. */
 const refusalsToldMs = 60_000;
 /** The memory of a connection with a request that has the largest head, and no content yet. */
 const connectionBytes = 24 * 1024;

@@ -3,7 +3,6 @@ import { Writable } from 'node:stream';
 import { toError } from '../base/errors.ts';
 import { timers } from '../base/system.ts';
 
-/** The destination of lines, such as a `Writable`. */
 export interface LogSink {
   /**
    * Writes bytes and calls `done` once. After a partial write, it passes the number of bytes
@@ -26,19 +25,16 @@ export const waitingMax = 1024 * 1024;
 const keptMax = 16 * 1024 * 1024;
 /** The time for gathering lines of requests. One write each would cost more than the request. */
 const gatheringMs = 20;
-/** A batch of this length is written at once. */
+/** Written at once. */
 const batchLength = 64 * 1024;
 
 export class LineQueue {
-  /** The lines so far that had no room, or that the sink did not take. */
+  /** Lines that had no room, or that the sink did not take. */
   dropped = 0;
   readonly #options: LineQueueOptions;
-  /** Full batches, oldest first. */
   readonly #full: string[] = [];
-  /** The batch that lines are added to, and its delay. */
   #batch = '';
   #delayMs = gatheringMs;
-  /** The length of all batches. */
   #waiting = 0;
   #isWriting = false;
   #isFailing = false;
@@ -53,7 +49,7 @@ export class LineQueue {
     if (options.sink instanceof Writable) tolerateErrors(options.sink);
   }
 
-  /** Adds a line to a batch. It is dropped if 1 MiB waits. */
+  /** Drops the line if 1 MiB waits. */
   add(line: string): void {
     if (this.#append(line, waitingMax)) this.#schedule();
   }
@@ -100,7 +96,6 @@ export class LineQueue {
     return batch;
   }
 
-  /** Writes the next batch: at once if it is full, else a little later. */
   #schedule(): void {
     if (this.#isWriting) return;
     if (this.#full.length > 0) void this.#write();
@@ -124,7 +119,7 @@ export class LineQueue {
     else this.#schedule();
   }
 
-  /** Writes a batch. Lines that the sink does not take are dropped. */
+  /** Drops lines that the sink does not take. */
   async #offer(batch: string): Promise<void> {
     const { sink, onError, onDropped } = this.#options;
     const separator = this.#isTorn ? '\n' : '';

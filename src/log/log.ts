@@ -5,7 +5,6 @@ import type { RequestEntry } from '../http/message.ts';
 import { LineQueue, type LogSink } from './line-queue.ts';
 import { writeError } from './standard-streams.ts';
 
-/** Receives requests and security events, to log or count them. */
 export interface Observer {
   request?(entry: RequestEntry): void;
   security?(event: SecurityEvent, details: LogDetails): void;
@@ -25,7 +24,6 @@ export interface Observer {
  */
 export interface Log extends Required<Observer> {
   message(level: LogLevel, message: string, details?: LogDetails): void;
-  /** The number of lines dropped so far. */
   readonly dropped: number;
   /** Resolves when all lines are written, or after `timeoutMs`. */
   close(timeoutMs: number): Promise<void>;
@@ -45,17 +43,15 @@ export interface LineFields extends LogDetails {
   readonly kind: string;
 }
 
-/** Writes lines: a message or a security event, and a request. */
 export interface Format {
   readonly line: (fields: LineFields) => string;
   readonly request: (time: string, level: LogLevel, entry: RequestEntry) => string;
 }
 
 export interface LogOptions {
-  /** If absent, JSON. */
+  /** JSON if absent. */
   readonly format?: Format | undefined;
   readonly level: LogLevel;
-  /** If absent, the machine's clock. */
   readonly clock?: Clock | undefined;
   /** May be slow or fail: lines that it does not take are dropped. */
   readonly sink: LogSink;
@@ -81,7 +77,6 @@ export const errorLog: Log = {
   },
 };
 
-/** Logs an error that no caller sees. */
 export function logError(log: Log, message: string, error: unknown, id?: string): void {
   log.message('error', message, { id, stack: readStack(error) });
 }
@@ -145,7 +140,7 @@ class LineLog implements Log {
     return severity[level] >= severity[this.#options.level];
   }
 
-  /** The time as ISO 8601, made once for all lines of a millisecond. */
+  /** Made once for all lines of a millisecond. */
   #time(): string {
     const now = this.#clock.now();
     if (now !== this.#lastMs) {

@@ -6,11 +6,9 @@ export interface Load {
   /** Requests that wait for a disk, a hash or the like. */
   readonly inFlight: number;
   readonly connections: number;
-  /** Connections refused so far because a limit was reached. */
   readonly refused: number;
-  /** Callers that follow the change feed. */
   readonly listeners: number;
-  /** Those disconnected so far because they read too slowly. */
+  /** Callers of the change feed, disconnected because they read too slowly. */
   readonly dropped: number;
   readonly refusals: Refusals & { memoryFull: number; diskFull: number };
 }
@@ -24,6 +22,6 @@ export interface Operated {
     load(): Load;
   };
   readonly log: Pick<Log, 'dropped' | 'message'>;
-  /** The data directory. Absent if the data are elsewhere. */
+  /** Absent if the data are elsewhere. */
   readonly directory: string | undefined;
 }

@@ -21,7 +21,6 @@ type Reported = Pick<RoutedCollection, 'name' | 'fields' | 'access' | 'isSingle'
 type Followed = ReadonlyMap<Source, Permission['test']>;
 
 interface Source extends Reported {
-  /** Serializes a record as callers see it. */
   readonly write: Write;
   /** The fields that decide who sees a record; empty if only the caller's role does. */
   readonly deciding: readonly string[];
@@ -29,9 +28,7 @@ interface Source extends Reported {
 
 interface FeedRequest {
   readonly principal: Principal;
-  /** The key of the caller's share. */
   readonly caller: string;
-  /** Aborted when the connection has closed. */
   readonly signal: AbortSignal;
   /** The id of the last event received. If absent, only new changes are reported. */
   readonly since: string | undefined;
@@ -44,7 +41,6 @@ interface FeedRequest {
 type Kind = 'created' | 'replaced' | 'removed';
 
 interface Event {
-  /** Sequence number of the commit. */
   readonly sequence: number;
   readonly source: Source;
   readonly kind: Kind;
@@ -60,7 +56,7 @@ interface Event {
   text?: string;
 }
 
-/** Events that were read, as one text. */
+/** Events as one text. */
 interface Piece {
   /** The positions of the first event, and after the last one. */
   readonly start: number;
@@ -99,13 +95,11 @@ export class ChangeFeed {
   /** Streams that catch up take turns by caller: each piece takes a fraction of a millisecond. */
   readonly #yieldToEventLoop: YieldToEventLoop;
   readonly #listeners = new Set<Listener>();
-  /** The latest events, oldest first. Positions count events since the start. */
+  /** Oldest first. Positions count events since the start. */
   readonly #events: Event[] = [];
-  /** The last piece read, by the names of the followed collections. */
+  /** By the names of the followed collections. */
   readonly #pieces = new Map<string, Piece>();
-  /** The position of the oldest event kept. */
   #first = 0;
-  /** The memory of all events kept. */
   #bytes = 0;
   readonly #bytesMax = Math.min(
     limits.eventsBytesMax,
@@ -117,7 +111,6 @@ export class ChangeFeed {
   #sequence: number;
   /** The position up to which listeners read. It advances when they are woken, to batch. */
   #horizon = 0;
-  /** True if something was published since then. */
   #isDue = false;
   #isDelivering = false;
   #heartbeatTimer: NodeJS.Timeout | undefined;
@@ -200,7 +193,7 @@ export class ChangeFeed {
     return followed;
   }
 
-  /** Ends all streams, including those that start later. */
+  /** Streams that start later end as well. */
   close(): void {
     this.#isClosed = true;
     timers.clearInterval(this.#heartbeatTimer);
@@ -288,7 +281,6 @@ export class ChangeFeed {
     return this.#events[position - this.#first];
   }
 
-  /** Ends the last event of a commit. */
   #writeEnd(sequence: number): string {
     return `id: ${this.#store.epoch}-${sequence}\n\n`;
   }
@@ -307,7 +299,6 @@ export class ChangeFeed {
     void this.#deliver();
   }
 
-  /** Forgets the oldest events while there are too many. */
   #forget(): void {
     let count = 0;
     while (this.#events.length - count > limits.eventsMax || this.#bytes > this.#bytesMax) {
@@ -352,7 +343,6 @@ export class ChangeFeed {
   async #wakeAll(): Promise<void> {
     let woken = 0;
     for (const { wake } of this.#listeners) {
-      // Lets other work run in between.
       if (woken % listenersPerTurn === 0) await new Promise(timers.setImmediate);
       wake();
       woken += 1;
@@ -378,7 +368,6 @@ function toEvent(change: RecordChange, source: Source): Event {
   return event;
 }
 
-/** Returns the values that decide who sees a record, if any. */
 function keepDeciding(
   record: StoredRecord | undefined,
   names: readonly string[],
@@ -408,7 +397,6 @@ function writeHead({ source, id }: Event, kind: Kind): string {
   return `event: ${kind}\ndata: {"collection":"${source.name}","id":${JSON.stringify(id)}`;
 }
 
-/** Returns the text of an event, without its end. */
 function writeText(event: Event): string {
   if (event.text !== undefined) return event.text;
   const { source, kind, record } = event;

@@ -24,7 +24,7 @@ const followedQuery = {
   },
 } as const satisfies Shape;
 
-/** The feed of the changes of all collections, at `/changes`. */
+/** Serves the changes of all collections at `/changes`. */
 export function createFeature(context: Context) {
   const { clock, store, registry, hasUsers } = context;
   const collections = [...(hasUsers ? [usersCollection({})] : []), ...registry.values()];

@@ -9,7 +9,6 @@ import { limits } from '../../base/limits.ts';
 import { validationFailed } from '../../schema/validate.ts';
 import type { Transaction } from '../../store/store.ts';
 
-/** The properties of a new key that its user chooses. */
 type NewKey = Pick<ApiKeyRecord, 'name' | 'readOnly' | 'expiresAt'>;
 
 interface MadeKey {
@@ -20,7 +19,6 @@ interface MadeKey {
 
 const hourMs = 3_600_000;
 
-/** Creates, finds and ends the API keys of all users. */
 export class ApiKeys {
   readonly #parts: AccountParts;
   /** Keys whose use is being recorded: of many simultaneous requests, one writes it. */
@@ -58,7 +56,7 @@ export class ApiKeys {
     return { key, record };
   }
 
-  /** Returns the owner of a key, with the current role. @throws CairnError `invalid_token` */
+  /** Returns the current role as well. @throws CairnError `invalid_token` */
   resume(key: string): KeyPrincipal {
     const { apiKeys, users } = this.#parts;
     const record = apiKeys.find('hash', secretHash(key));
@@ -68,7 +66,7 @@ export class ApiKeys {
     return { kind: 'key', userId: user.id, role: user.role, isReadOnly: record.readOnly };
   }
 
-  /** Returns the live keys of a user, oldest first. */
+  /** Oldest first. */
   list(userId: number): ApiKeyRecord[] {
     return this.#parts.apiKeys.members('user', userId).filter((key) => this.#isLive(key));
   }

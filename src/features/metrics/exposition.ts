@@ -3,7 +3,7 @@ import { systemClock, timers } from '../../base/system.ts';
 import type { RequestEntry } from '../../http/message.ts';
 import { knownMethods, type Observer, type SecurityEvent } from '../../log/log.ts';
 
-/** One metric: type, name, help, and its samples or its only value. Omitted if it has none. */
+/** Type, name, help, and samples or a single value. Omitted without a value. */
 export type Family = readonly [
   type: 'gauge' | 'counter' | 'histogram',
   name: string,
@@ -11,10 +11,9 @@ export type Family = readonly [
   values: Iterable<Sample> | number | undefined,
 ];
 
-/** The labels of a sample, such as `{state="full"}`, and its value. Our labels need no escapes. */
+/** Labels, such as `{state="full"}`, and a value. Our labels need no escapes. */
 export type Sample = readonly [suffix: string, value: number];
 
-/** Writes metrics in Prometheus' text format 0.0.4. */
 export function exposition(families: readonly Family[]): string {
   return families
     .map(([type, name, help, values]) => {
@@ -72,7 +71,6 @@ class RouteFigures {
 
 const loopIntervalMs = 20;
 
-/** Counts requests and security events, and measures the process. */
 export class Metrics implements Observer {
   readonly #routes = new Map<string, RouteFigures>();
   /**
@@ -83,7 +81,7 @@ export class Metrics implements Observer {
   readonly #loopDelay = new Histogram();
   #loopTimer: NodeJS.Timeout | undefined;
 
-  /** Measures the event loop from now on: only if somebody reads the metrics. */
+  /** Started only if somebody reads the metrics. */
   #measureLoop(): void {
     let due = systemClock.elapsed() + loopIntervalMs;
     this.#loopTimer = timers.setInterval(() => {

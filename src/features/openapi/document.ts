@@ -283,7 +283,7 @@ function success(route: DescribedRoute): JsonObject {
 
 const statusWords = { 200: 'The result.', 201: 'What was created.', 204: 'Done.' };
 
-/** Returns the response 304, with the same version and location as 200. */
+/** Has the same version and location as 200. */
 function unchanged({ success: { headers = [] } }: DescribedRoute): JsonObject {
   const place = headers.filter((name) => name === 'Content-Location');
   return {
@@ -327,7 +327,7 @@ const headers: { readonly [name: string]: JsonObject } = {
   },
 };
 
-/** Returns header fields of a response, which always include the request's id. */
+/** Always includes the request's id. */
 function describeHeaders(names: readonly string[], more: JsonObject = {}): JsonObject {
   return {
     ...Object.fromEntries(names.map((name) => [name, { schema: text, ...headers[name], ...more }])),
@@ -350,7 +350,7 @@ const requestIdHeader: JsonObject = {
   schema: text,
 };
 
-/** Moves each titled object schema in `value` to `schemas`, and leaves a reference in its place. */
+/** Replaces each titled object schema by a reference to it in `schemas`. */
 function hoisted(value: JsonValue, schemas: Map<string, JsonValue>): JsonValue {
   if (Array.isArray(value)) return value.map((element: JsonValue) => hoisted(element, schemas));
   if (!isJsonObject(value)) return value;

@@ -34,9 +34,7 @@ export function resourceSchema(
   return takesMore ? open : schema;
 }
 
-/**
- * Returns the schema of an object with exactly these members; those in `optional` may be absent.
- */
+/** Allows exactly these members; those in `optional` may be absent. */
 export function objectSchema(
   title: string,
   properties: JsonObject,
@@ -52,7 +50,6 @@ export function objectSchema(
   };
 }
 
-/** Returns the schema of an array for one request. */
 export function manySchema(schema: JsonObject): JsonObject {
   return { type: 'array', items: schema, minItems: 1, maxItems: limits.elementsMax };
 }

@@ -14,12 +14,11 @@ interface Description {
   readonly success: Omit<Success, 'content'> & { readonly schema?: JsonObject | undefined };
 }
 
-/** A row of the route table with its description. */
 export interface DescribedRoute extends Omit<Route, keyof Description>, Description {
   readonly operationId: string;
 }
 
-/** Returns the documented routes with their descriptions. */
+/** Omits routes without an operation id. */
 export function describe(routes: readonly Route[], dialect?: string): DescribedRoute[] {
   const contents = contentSchemas(routes.some(({ of }) => of?.collection.isBuiltIn));
   return routes.flatMap((route) => {
@@ -35,7 +34,6 @@ export function describe(routes: readonly Route[], dialect?: string): DescribedR
   });
 }
 
-/** Describes a row from its own texts. */
 function describeRow(
   { summary = '', tag = 'sign-in', titles, query, success = {} }: Route,
   operationId: string,
@@ -107,13 +105,12 @@ const changed = (of: RoutedCollection): Description['success'] => ({
   headers: ['ETag', ...(of.isUsers ? ['Set-Cookie'] : [])],
 });
 
-/** One record, or a single resource. */
 const describeOne = ({ name, singular, isSingle }: RoutedCollection): string =>
   isSingle ? name : `${singular} with this id`;
 
 type Described = Pick<RoutedCollection, 'singular' | 'fields' | 'display' | 'isUsers'>;
 
-/** Returns the schema of a record, with its display name and its embedded records. */
+/** Includes its display name and embedded records. */
 const recordSchema = (
   { singular, fields, display, isUsers }: Described,
   title = capitalized(singular),
@@ -123,7 +120,7 @@ const recordSchema = (
   ...(display !== undefined && { 'x-display': display }),
 });
 
-/** Returns the schema of a record as it is read, possibly with embedded records. */
+/** Includes embedded records. */
 function readSchema(collection: RoutedCollection): JsonObject {
   const { singular, embeddables } = collection;
   const title = capitalized(singular) + (embeddables.length > 0 ? 'WithEmbedded' : '');

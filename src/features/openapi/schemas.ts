@@ -24,7 +24,7 @@ const idSchema: JsonObject = {
   maximum: Number.MAX_SAFE_INTEGER,
 };
 
-/** The id in a path, by the kind that a caller may give. */
+/** By the kind of id that a caller may give. */
 export const idSchemas = {
   made: idSchema,
   integer: {
@@ -104,7 +104,6 @@ const statusSchema = objectSchema(
   ['checkpointedAt', 'freeBytes', 'minutes'],
 );
 
-/** Returns the schemas that the route table names, with or without items. */
 export const contentSchemas = (hasItems: boolean): { readonly [title: string]: JsonObject } => ({
   ApiKeys: { type: 'array', items: resourceSchema('ApiKey', apiKeyFields) },
   Dashboard: dashboardSchema(hasItems),

@@ -3,16 +3,14 @@ import type { Clock } from '../../base/system.ts';
 import type { RequestEntry } from '../../http/message.ts';
 
 export interface Minute {
-  /** Its start, as an ISO 8601 timestamp. */
+  /** ISO 8601 timestamp of its start. */
   readonly at: string;
   readonly requests: number;
   /** The 99th percentile of requests except feeds: two digits, in steps of 0.1 ms. */
   readonly p99Ms: number;
-  /** Requests that changed something. */
   readonly writes: number;
-  /** Sign-ins that were refused for their credentials. */
   readonly failedSignIns: number;
-  /** Records in all collections at the end of the minute. */
+  /** At the end of the minute, in all collections. */
   readonly records: number;
 }
 
@@ -22,7 +20,7 @@ const minutesMax = 60;
 const longestUs = 120_000_000;
 const signInRoutes = ['/login', '/tokens'];
 
-/** Counts the last hour, minute by minute, at the cost of a few additions for each request. */
+/** Counts the last hour, at the cost of a few additions for each request. */
 export class Minutes {
   readonly #clock: Clock;
   readonly #records: () => number;
@@ -53,7 +51,7 @@ export class Minutes {
     this.#durations.record(Math.min(Math.ceil(durationMs * 1000) || 1, longestUs));
   }
 
-  /** Returns the last hour, oldest first. The last minute is the current one. */
+  /** Oldest first. The last minute is the current one. */
   recent(): Minute[] {
     this.#advance();
     return [...this.#past, this.#current()];

@@ -8,7 +8,6 @@ interface PageContext extends Context {
   readonly settings: { readonly auth: 'required' | 'none' };
 }
 
-/** The page for browsers at `/`, and its figures of the last hour. */
 export function createFeature({ settings, clock, store, registry }: PageContext) {
   const hasImages = [...registry.values()].some(({ fields }) =>
     Object.values(fields).some(({ format }) => format === 'image'),
