@@ -122,7 +122,8 @@ test('each module with state of a person takes it back when the person signs out
   const without = states.filter((name) => !/^export (?:const|function) reset\b/m.test(read(name)));
   assert.deepEqual(without, ['state/change.js'], 'only this one has no state');
   const all = states.filter((name) => !without.includes(name)).map((name) => posix.basename(name, '.js')).sort();
-  const imported = [...read('state/reset.js').matchAll(/^import \* as (\w+) from '\.\/\1\.js';$/gm)].map(([, name]) => name);
+  const imports = read('state/reset.js').matchAll(/^import \* as (\w+) from '\.\/\1\.js';$/gm);
+  const imported = [...imports].map(([, name]) => name);
   assert.deepEqual(imported, all);
 });
 
