@@ -80,6 +80,8 @@ export function readCondition(
     /^([\p{L}\p{N}_][^:,()[\]\\]*)(?::(\w+))?$/u.exec(parameter) ?? [];
   const field = name === undefined ? undefined : fieldAt(shape, name);
   if (name === undefined || field === undefined) {
+    if (parameter === 'until')
+      throw invalidParameter(parameter, 'is withdrawn: Link names the last page (rel="last")');
     const names = readablePaths(shape).map(([known]) => known);
     const filters = `filters by ${names.join(', ')}`;
     const known = others.length === 0 ? filters : `takes ${others.join(', ')}, and ${filters}`;
