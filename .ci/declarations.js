@@ -1,11 +1,11 @@
 /**
- * Bundles the types of the package: the declarations that `src/index.ts` exports, and the declarations that their types
- * refer to, which are not exported. So `dist/index.d.ts` shows nothing else of the inside, and serves both `require`
- * and `import`. `interface.test.ts` has the list of both.
+ * Bundles the types of the package: the declarations that `src/index.ts` exports, and the unexported ones that their
+ * types refer to. So `dist/index.d.ts` reveals no other internals, and serves both `require` and `import`.
+ * `interface.test.ts` lists both.
  *
- * It relies on the format of tsc's declarations: each begins in the first column after its comment, and the names of
- * all types are capitalized; constants are referred to by `typeof`, or as the name of a member in brackets. A name with
- * two meanings, or an inferred type, is an error.
+ * It relies on the format of tsc's declarations: each begins in the first column after its comment, and all type names
+ * are capitalized; constants are referred to by `typeof`, or as the name of a member in brackets. A name with two
+ * meanings, or an inferred type, is an error.
  */
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -23,7 +23,7 @@ function namesIn(text) {
   return new Set(Array.from(found, ([, constant, type, symbol]) => constant ?? type ?? symbol));
 }
 
-/** A file of declarations: the text of each, and from where it takes other names. */
+/** Reads a file of declarations: their texts, and the sources of other names. */
 function read(path) {
   const declared = new Map();
   const taken = new Map();
@@ -46,7 +46,7 @@ function read(path) {
   return { path, declared, taken };
 }
 
-/** Returns what the types that `index` exports reach: each name with its file and its text; and what is not of here. */
+/** Returns everything that the types exported by `index` reach: names with their files and texts, and foreign names. */
 export function declarationsOf(index) {
   const files = new Map();
   const fileOf = (path) => files.get(path) ?? files.set(path, read(path)).get(path);

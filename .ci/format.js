@@ -1,6 +1,6 @@
 /**
- * Formats the source by the Prettier that `.ci/tools` pins, which it installs there the first time. `--check` only says
- * which files differ. `.prettierignore` names what is not formatted.
+ * Formats the source with the Prettier that `.ci/tools` pins, installing it there the first time. `--check` only lists
+ * the files that differ. `.prettierignore` lists unformatted files.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';

@@ -1,9 +1,9 @@
-/** Gives each test of a file a limit of time, so that one that hangs is named: `node --import ./.ci/limit.js --test`. */
+/** Gives each test a time limit, so that one that hangs is named: `node --import ./.ci/limit.js --test`. */
 import { afterEach, beforeEach } from 'node:test';
 
 const limitMs = Number(process.env.CAIRN_TEST_LIMIT_MS ?? 180_000);
 
-// Tests put others in their place.
+// Tests replace these.
 const { setTimeout, clearTimeout } = globalThis;
 
 /** The timers of running tests, by name. */

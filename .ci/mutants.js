@@ -1,7 +1,7 @@
 /**
- * Puts faults into the source, one at a time, and runs the tests that should catch each: `npm run mutants`. It is not a part
- * of CI. A fault that no test catches is printed with its place; either a test is missing, or the fault changes nothing that
- * anybody can see. The kinds of faults and the files are below; the seed chooses the places.
+ * Puts faults into the source, one at a time, and runs the tests that should catch each: `npm run mutants`. It is not
+ * part of CI. A fault that no test catches is printed with its place: either a test is missing, or the fault has no
+ * visible effect. The kinds of faults and the files are below; the seed chooses the places.
  *
  *     npm run mutants -- --count 200 --seed 7       other places
  *     npm run mutants -- auth/jws                   all places of one file
@@ -14,7 +14,7 @@ import { parseArgs } from 'node:util';
 
 const project = join(import.meta.dirname, '..');
 
-/** The most important files, and the tests that should notice a fault in them, the fastest first. */
+/** The most important files, and the tests that should notice a fault in them, fastest first. */
 const covered = {
   'auth/jws': ['auth/jws', 'auth/tokens'],
   'auth/claims': ['auth/tokens', 'auth/jws'],
@@ -82,7 +82,7 @@ const covered = {
   'store/recovery/recover': ['store/recovery', 'store/crash', 'store/settle'],
 };
 
-/** The kinds of faults: what is looked for on a line, and what it becomes. */
+/** The kinds of faults: a pattern on a line, and its replacement. */
 const faults = [
   ['the opposite is compared', / === /, ' !== '],
   ['the opposite is compared', / !== /, ' === '],
@@ -106,7 +106,7 @@ const faults = [
   ['one is not subtracted', / - 1\b/, ''],
 ];
 
-/** Lines where a fault changes nothing that anybody can see, by their file, with the reason. */
+/** Lines whose faults have no visible effect, by file, with the reason. */
 const harmless = {
   'auth/jws': [
     ['if (own !== undefined) return [own];', 'a short cut: the header is parsed otherwise'],
@@ -119,11 +119,11 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
 });
 
-/** Returns each place of a file where a kind of fault can be put. */
+/** Returns each place of a file where a kind of fault fits. */
 function placesIn(file) {
   const lines = readFileSync(join(project, 'src', `${file}.ts`), 'utf8').split('\n');
   return lines.flatMap((line, at) => {
-    // Comments and types do nothing when the program runs.
+    // Comments and types have no effect at run time.
     if (
       /^\s*(?:\/\/|\*|\/\*|import|export (?:type|interface)|type |interface |readonly )/.test(line)
     )
@@ -150,7 +150,7 @@ function randomFrom(seed) {
   };
 }
 
-/** Returns as many places as are wanted: of each file its share. */
+/** Chooses `count` places, from each file its share. */
 function choose(places, count, random) {
   const byFile = group(places);
   const chosen = [];
@@ -163,14 +163,13 @@ function choose(places, count, random) {
   return chosen;
 }
 
-/** Returns the places of each file. */
 function group(places) {
   const byFile = new Map();
   for (const place of places) byFile.set(place.file, [...(byFile.get(place.file) ?? []), place]);
   return byFile;
 }
 
-/** Runs test files in the copy, one after the other, until one fails, and returns that one. */
+/** Runs test files in the copy until one fails, and returns that one. */
 function failing(copy, tests) {
   return tests.find((test) => {
     const words = ['--import', 'tsx', '--test', '--test-timeout=60000', `test/${test}.test.ts`];

@@ -1,7 +1,6 @@
 /**
- * Around `npm pack`: `node .ci/pack.js before` or `after`. `src/LICENSE` and a bill of materials
- * (CycloneDX 1.6) stand in the package's root meanwhile, where tools look for them. Files get the same mode whatever
- * the umask was, since npm packs it.
+ * Around `npm pack`: `node .ci/pack.js before` or `after`. `src/LICENSE` and a bill of materials (CycloneDX 1.6) are in
+ * the package's root meanwhile, where tools look for them. Files get the same mode under any umask, since npm packs it.
  */
 import {
   chmodSync,
@@ -29,7 +28,7 @@ if (process.argv[2] === 'before') {
   rmSync('bom.json');
 }
 
-/** Cairn's only component is itself. There is no time or serial number, which would differ between clones. */
+/** Cairn's only component is itself. A time or serial number would differ between clones, so there is none. */
 function bill() {
   const { name, version, description, license, dependencies } = JSON.parse(
     readFileSync('package.json', 'utf8'),

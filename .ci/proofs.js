@@ -1,8 +1,8 @@
 /**
  * The proofs of a release, with their full counts: `npm run proofs`. Each is one torture file (or some of its tests)
- * with its counts, in order; what has passed on the commit that is checked out is kept in `.proofs` and not run again,
- * so a run that was cut off goes on where it was. `CAIRN_TEST_SEED` chooses other histories. Hours; see the table in
- * the reference. `npm run proofs -- quick` takes a hundredth of the counts, to try this script.
+ * with its counts, in order. `.proofs` records what has passed at this commit, so that an interrupted run continues.
+ * `CAIRN_TEST_SEED` chooses other histories. Takes hours; see the table in the reference. `npm run proofs -- quick`
+ * takes a hundredth of the counts, to try this script.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';

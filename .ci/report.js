@@ -1,6 +1,6 @@
 /**
- * The reporter where no terminal reads: TAP, whose last lines name the tests that failed. What CAIRN_FAILED names gets the
- * files of these tests, a line each.
+ * The reporter without a terminal: TAP, ending with the names of failed tests. Writes their files, a line each, to the
+ * file that CAIRN_FAILED names.
  */
 import { appendFileSync } from 'node:fs';
 import { relative } from 'node:path';

@@ -1,7 +1,7 @@
 /**
  * `npm start`: serves from the source, or from a build if this Node.js does not run TypeScript. (tsx would run files
  * from the temporary directory, where others may write.) npm starts a shell that dies of a signal without passing it
- * on, so when that shell has gone, the server stops as if it had got the signal.
+ * on, so when that shell is gone, the server stops as if it had received the signal.
  */
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';

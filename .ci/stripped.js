@@ -1,6 +1,6 @@
 /**
- * Checks that `dist` is the source without its types, by a second compiler: the stripper of Node.js 24, which only
- * blanks them out. esbuild prints both sides anew, so that white space, comments and quotes are alike.
+ * Checks with a second compiler that `dist` is the source without its types: Node.js 24 only blanks them out. esbuild
+ * prints both sides anew, so that white space, comments and quotes are alike.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';

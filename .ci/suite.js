@@ -1,7 +1,7 @@
 /**
  * Runs the test files of one kind: `test` (built into `.test` first, and run from there), or `browser`, `release` or
- * `torture` (run directly from `.ci`). Further words select files by their path: `npm test -- http/tls`. For all kinds
- * except `test`, CAIRN_FAILED may name a file that collects failed test files; if it has any, only those are run.
+ * `torture` (run directly from `.ci`). Further words select files by path: `npm test -- http/tls`. For all kinds except
+ * `test`, CAIRN_FAILED may name a file that collects failed test files; if it has any, only those run.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -26,7 +26,7 @@ if (files.length === 0) {
   process.exit(64);
 }
 
-/** Files that measure time have the machine to themselves. The others wait a lot: two of them at a time. */
+/** Files that measure time run alone. The others mostly wait: two of them at a time. */
 const measuring =
   /(balancers[.]release|(http-(costly|overload|shutdown)|lists|sign-in-timing)[.]torture|smooth[.]browser)[.]ts$/;
 
@@ -36,7 +36,7 @@ function runSources() {
   const failed = process.env.CAIRN_FAILED;
   const again = failed && existsSync(failed) ? readFileSync(failed, 'utf8').split('\n') : [];
   const chosen = files.filter((path) => again.includes(resolve(path)));
-  // A test that a helper makes is of the helper's file, which says nothing: then all are run again.
+  // A test made by a helper counts as the helper's, so its file is unknown: then all run again.
   const isKnown = again.every((path) => path === '' || chosen.some((one) => resolve(one) === path));
   const tried = chosen.length > 0 && isKnown ? chosen : files;
   const statuses = [
@@ -48,7 +48,7 @@ function runSources() {
   return Math.max(...statuses);
 }
 
-/** Without a loader each process starts faster; its stacks still name the TypeScript. Leaves no second copy of the tests. */
+/** Without a loader each process starts faster; stacks still name the TypeScript. Removes its copy of the tests. */
 function runBuilt() {
   const status = run(['.ci/build.js', '.test']);
   if (status !== 0) return status;
@@ -61,7 +61,7 @@ function runBuilt() {
   }
 }
 
-/** People see the usual report. What is piped ends in the names of the tests that failed. */
+/** People see the usual report. Piped output ends in the names of the failed tests. */
 function runTests(flags, concurrency, paths) {
   const reporter = process.stdout.isTTY ? 'spec' : './.ci/report.js';
   const words = ['--test', `--test-concurrency=${concurrency}`, `--test-reporter=${reporter}`];

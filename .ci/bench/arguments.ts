@@ -18,7 +18,7 @@ wear            how many bytes a write costs a disk, in minutes
 --records N,N   sizes of the store (default: 1000,100000,1000000)
 `;
 
-/** Reads the arguments of the bench. @throws Error that says what is wrong with them */
+/** @throws Error that says what is wrong with the arguments */
 export function readArguments(args: readonly string[]) {
   const { values: flags, positionals } = parseArgs({
     args: [...args],
@@ -42,7 +42,7 @@ export function readArguments(args: readonly string[]) {
   return { flags, mode, rounds: rounds ?? 0, measureMs: (seconds ?? 0) * 1000, records };
 }
 
-/** Returns the message of `error` as one line. */
+/** The message as one line. */
 export function problemOf(error: unknown): string {
   const [reason] = error instanceof Error ? error.message.split(/\. |\n/) : [String(error)];
   return `Cannot run the bench: ${reason}; see npm run bench -- --help\n`;

@@ -9,7 +9,7 @@ import type { StoredRecord } from '../../src/store/store.ts';
 import { figure, sharedLog } from '../../test/support/cluster/nodes.ts';
 
 export interface BenchOrder {
-  /** Addresses of etcd; absent: the journal in `directory`. */
+  /** Addresses of etcd. If absent, the journal in `directory` is used. */
   readonly members?: readonly string[];
   readonly directory: string;
   readonly prefix: string;
@@ -23,14 +23,14 @@ export interface BenchReport {
   readonly groups: number;
   readonly lostAppends: number;
   readonly reruns: number;
-  /** In ms, ascending: of each write, and from the decision on each foreign record to its publication. */
+  /** In ms, ascending: of each write, and of each foreign record from its decision to its publication. */
   readonly latencies: readonly number[];
   readonly lags: readonly number[];
 }
 
 interface Thing extends StoredRecord {
   readonly name: string;
-  /** When it was decided, in µs of the machine's one monotonic clock. */
+  /** In µs of the machine's one monotonic clock. */
   readonly at: number;
 }
 

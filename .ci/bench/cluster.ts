@@ -1,5 +1,5 @@
 /**
- * Measures nodes over a real etcd of three members on loopback: `npm run bench -- cluster`. One run compares the
+ * Measures nodes over a real etcd with three members on loopback: `npm run bench -- cluster`. One run compares the
  * commits of 1, 2 and 3 nodes with commits to the local journal, then reads of servers.
  */
 import { spawn } from 'node:child_process';
@@ -20,7 +20,6 @@ export interface ClusterBench {
 const typescript = 'typescript' in process.features ? [] : ['--import', 'tsx'];
 const clientCounts = [1, 16, 64];
 
-/** Measures everything and returns the tables. */
 export async function benchCluster(bench: ClusterBench): Promise<string> {
   const etcd = await RealEtcd.start({ members: 3 });
   try {
@@ -69,7 +68,7 @@ interface Row {
   readonly p99: number;
   readonly lag50: number;
   readonly lag99: number;
-  /** The least and the greatest share of a node, in per cent. */
+  /** The smallest and largest share of a node, in per cent. */
   readonly least: number;
   readonly most: number;
 }
@@ -82,7 +81,7 @@ function rowOf(reports: readonly BenchReport[], measureMs: number): Row {
   const lost = sum(({ lostAppends }) => lostAppends);
   const [latencies, lags] = [merged(({ latencies }) => latencies), merged(({ lags }) => lags)];
   const shares = reports.map(({ commits }) => (100 * commits) / total);
-  // Each node publishes the groups of all.
+  // Each node publishes everybody's groups.
   const groups = sum(({ groups }) => groups) / reports.length;
   return {
     rate: (total / measureMs) * 1000, ofLocal: 0, groups: (groups / measureMs) * 1000,
@@ -92,7 +91,7 @@ function rowOf(reports: readonly BenchReport[], measureMs: number): Row {
   };
 }
 
-/** Runs `count` nodes on an empty log; 0 stands for one process with the local journal. */
+/** Runs `count` nodes on an empty log. With 0, one process uses the local journal. */
 async function measure(
   { directory, measureMs }: ClusterBench, etcd: RealEtcd, count: number, clients: number,
 ): Promise<BenchReport[]> {
@@ -113,7 +112,6 @@ async function measure(
   return reports;
 }
 
-/** Measures reads at one server, and at two at the same time. */
 async function reads({ directory, rounds, measureMs }: ClusterBench, etcd: RealEtcd): Promise<string> {
   const cluster = ['--cluster', etcd.addresses.join(',')];
   const servers = [await startCairn(mkdtempSync(join(directory, 'a-')), cluster)];

@@ -1,6 +1,6 @@
 /**
  * The contenders: a bare `node:http` server, Cairn, the previous release, and peers. Each is a process with its own
- * data, and knows how its requests are signed in.
+ * data, and knows how to authenticate its requests.
  */
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -14,20 +14,19 @@ import type { App } from '../../test/support/inside.ts';
 export const itemsCount = 10_000;
 export const host = 'HTTP/1.1\r\nHost: 127.0.0.1\r\n';
 
-/** One kind of request that is measured. */
 export interface Case {
   readonly name: string;
   readonly connections: number;
   /**
-   * `{known}` and `{cookie}` stand for credentials of one caller, `{token}` for a new token each time, `{cursor}` for the
-   * start of the third page of 20 items.
+   * `{known}` and `{cookie}` stand for credentials of one caller, `{token}` for a new token each time, `{cursor}` for
+   * the start of the third page of 20 items.
    */
   readonly request: string;
-  /** Further connections that read the feed. */
+  /** Additional connections that read the feed. */
   readonly listeners?: number;
-  /** Requests of the warm-up, if they take long. */
+  /** The number of warm-up requests, for slow requests. */
   readonly warmUpRequests?: number;
-  /** The processor time of a request, as a multiple of the bare server's, that Cairn must not exceed. */
+  /** The most processor time that Cairn may use for a request, as a multiple of the bare server's. */
   readonly budget?: number;
   /** True if the server counts its allocations. */
   readonly isCounted?: boolean;
@@ -35,10 +34,9 @@ export interface Case {
 
 export interface Contender {
   readonly name: string;
-  /** True if it supports the case. */
   takes(one: Case): boolean;
   start(one: Case): Promise<Server>;
-  /** The request with the credentials in it, as this server takes them. */
+  /** Returns the request with credentials in this server's form. */
   signIn(port: number, one: Case): Promise<string>;
 }
 
@@ -52,8 +50,7 @@ export function run(directory: string, command: string, ...words: readonly strin
 const starterOf = ({ isCounted }: Case): typeof startProgram => (isCounted ? startCounted : startProgram);
 
 /**
- * Cairn as it was built in the folder `program`, with its log in a file and its figures being counted. Its items are
- * made by itself, once.
+ * Cairn as built in the folder `program`, with its log in a file and its metrics on. It creates its items itself, once.
  */
 export async function cairn(name: string, program: string, work: string, more: readonly string[] = []) {
   const template = join(work, `${name.replaceAll(/\W+/g, '-')}-template`);
@@ -75,7 +72,7 @@ interface Answer {
 }
 
 async function fill(program: string, directory: string): Promise<void> {
-  // The previous release is another program with the same entry point, so it has the same type.
+  // The previous release has the same entry point, and so the same type.
   const { createApp } = (await import(pathToFileURL(join(program, 'dist', 'index.js')).href)) as {
     createApp: (options: object) => Promise<Pick<App, 'close'> & { inject: (asked: object) => Promise<Answer> }>;
   };
@@ -97,7 +94,7 @@ function itemAt(index: number): { name: string; price: number } {
   return { name: `A thing to be sold, number ${index}`, price: (index * 7919) % 1000 };
 }
 
-/** Fills in the credentials that a request names. */
+/** Replaces the placeholders for credentials in a request. */
 async function signedIn(port: number, request: string): Promise<string> {
   const body = JSON.stringify({ email, password });
   const fields = `${host}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
@@ -113,8 +110,8 @@ async function signedIn(port: number, request: string): Promise<string> {
 }
 
 /**
- * A server that answers the same bytes as `model` to everything: those of a list are written from its records each
- * time. One with a log appends each body to a file with group commit before it answers, and tells it to its feeds.
+ * A server with the same response as `model` to everything, except that it serializes the records of a list each time.
+ * One with a log appends each body to a file with group commit before it responds, and announces it on its feeds.
  */
 export function bare(model: Contender, work: string, hasLog = false): Contender {
   const orders = new Map<string, BareOrder>();
@@ -140,7 +137,7 @@ export function bare(model: Contender, work: string, hasLog = false): Contender 
   };
 }
 
-/** Returns the body of a response, which may come in chunks (RFC 9112 §7.1). */
+/** Returns the body of a response, even in chunks (RFC 9112 §7.1). */
 function contentOf(reply: string): string {
   const [head = ''] = reply.split('\r\n\r\n', 1);
   const rest = reply.slice(head.length + 4);
@@ -169,18 +166,18 @@ export async function former(name: string, project: string, work: string, title?
   return cairn(label, folder, work);
 }
 
-/** The editions that users have or had, and what this one is measured by. */
+/** Editions that users have or had, for comparison. */
 const editions = {
   'first edition': 'b26cdaa', 'second edition': '379e817', 'third edition': '131bbb8', 'release 0.3': '1b98ef7',
 };
 
-/** The last commit if something has changed since, else the commit before it. */
+/** The last commit if anything has changed since, else the commit before it. */
 export function parent(project: string, work: string): Promise<Contender | undefined> {
   const { stdout } = spawnSync('git', ['status', '--porcelain', '--', 'src'], { cwd: project, encoding: 'utf8' });
   return orSay('the parent', () => former(stdout === '' ? 'HEAD^' : 'HEAD', project, work, 'parent'));
 }
 
-/** The parent and the editions, as far as git's history and npm are to be had. */
+/** The parent and the editions, as far as git's history and npm provide them. */
 export async function ancestors(project: string, work: string): Promise<Contender[]> {
   const found = [await parent(project, work)];
   for (const [label, commit] of Object.entries(editions)) {
@@ -202,7 +199,7 @@ async function orSay<T>(what: string, make: () => T | Promise<T>): Promise<T | u
 
 const packages = ['fastify@5', '@fastify/jwt@10', 'better-sqlite3@12', 'json-server@0.17.4'];
 
-/** Fastify with its JWT plug-in over better-sqlite3, and json-server, where npm has them. */
+/** Fastify with its JWT plug-in over better-sqlite3, and json-server, if npm has them. */
 export async function peers(work: string): Promise<Contender[]> {
   return (await orSay('other servers', () => installPeers(work))) ?? [];
 }

@@ -9,7 +9,6 @@ interface Item extends StoredRecord {
   readonly ownerId: number;
 }
 
-/** Makes a data directory with `count` items. */
 export async function fillItems(directory: string, count: number): Promise<void> {
   const store = openStore({ files: new NodeFiles(directory), clock: systemClock, random: systemRandom });
   const items = store.collection<Item>({ name: 'items', parse: () => 'is none' });

@@ -1,7 +1,7 @@
 /**
- * Required by a server before its own code, where CAIRN_BENCH_GARBAGE names a file: SIGUSR2 begins to count what is
- * allocated and what reaches the old space, and a second one writes both to that file, in bytes. V8 tells the sizes of
- * its spaces before and after each collection.
+ * Required by a server before its own code. If CAIRN_BENCH_GARBAGE names a file, SIGUSR2 starts counting the bytes that are
+ * allocated and that reach the old space, and a second one writes both to that file. V8 reports the sizes of its spaces
+ * before and after each collection.
  */
 const { renameSync, writeFileSync } = require('node:fs');
 const { GCProfiler, getHeapSpaceStatistics } = require('node:v8');

@@ -1,10 +1,10 @@
 /**
- * Lists of many items, and what another caller feels meanwhile.
+ * Measures lists of many items, and their effect on another caller.
  *
  *   npx tsx .ci/bench/lists.ts [items]
  *
  * The server is a process of its own. One connection asks for an item over and over; the table shows its slowest
- * answer while each list was read on another connection.
+ * response while another connection read each list.
  */
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -38,7 +38,7 @@ async function serve(directory: string): Promise<void> {
   process.send?.(port);
 }
 
-/** Reads a target to its end and resolves with how long that took and how much came. */
+/** Reads a target to its end, and resolves with the duration and the size. */
 async function read(port: number, agent: Agent, path: string): Promise<{ ms: number; bytes: number }> {
   const started = performance.now();
   const asked = get({ port, host: '127.0.0.1', path, agent });

@@ -1,6 +1,6 @@
 /**
- * A load generator: keeps one request in flight on each connection for a while and counts the replies. Runs as a
- * process of its own, told what to do by one line of JSON on its input; answers with one line of JSON.
+ * A load generator: keeps one request in flight on each connection for a while, and counts the responses. It runs as a
+ * process of its own, reads its order as a line of JSON from standard input, and prints a line of JSON.
  */
 import { createHmac } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -10,44 +10,46 @@ import { text } from 'node:stream/consumers';
 
 export interface LoadOrder {
   readonly port: number;
-  /** The server's process, whose processor time is read. */
+  /** The server's process, to read its processor time. */
   readonly pid?: number;
   readonly connections: number;
-  /** Connections besides that send `feed`, and read what comes. */
+  /** The number of additional connections that send `feed`, and read the response. */
   readonly listeners?: number;
   readonly feed?: string;
   readonly warmUpMs: number;
-  /** Requests of a warm-up at least, unless it takes ten times as long: until then, V8 still compiles. */
+  /**
+   * The least number of warm-up requests, because V8 still compiles meanwhile. Ends early after ten times the duration.
+   */
   readonly warmUpRequests?: number | undefined;
   readonly measureMs: number;
-  /** A whole request. `{token}` in it stands for a token of its own each time, signed with `secret`. */
+  /** A whole request. `{token}` stands for a new token each time, signed with `secret`. */
   readonly request: string;
   readonly secret: string;
-  /** Where the server writes what it allocated while it was measured, when it is told to by signals (`garbage.cjs`). */
+  /** The file to which the server writes its allocations when it gets signals (`garbage.cjs`). */
   readonly garbage?: string | undefined;
 }
 
 export interface LoadResult {
   readonly requestsPerSecond: number;
-  /** Processor time of the server for each request, of all its threads; `NaN` where the system does not tell. */
+  /** Processor time for each request, of all threads of the server; `NaN` if the system does not report it. */
   readonly microseconds: number;
-  /** Bytes allocated for each request, and bytes of it that reached the old space; `NaN` where that is not counted. */
+  /** Bytes allocated for each request, and bytes that reached the old space; `NaN` if not counted. */
   readonly allocated: number;
   readonly promoted: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly maxMs: number;
-  /** Responses other than 2xx, and connections that broke. */
+  /** Responses other than 2xx, and broken connections. */
   readonly failures: number;
 }
 
-/** Callers of the warm-up before a run with one, which would measure Node's compiler otherwise. */
+/** Warm-up callers before a run with one, which would otherwise measure Node's compiler. */
 const warmUpConnections = 64;
 
-/** More than any server remembers, so that each is new to it again when its turn comes back. */
+/** More than any server remembers, so that each token is new to it again when its turn comes back. */
 const tokensCount = 100_000;
 
-/** Encodes a request for the wire; one that names `{token}` becomes many. */
+/** Encodes a request for the wire; one with `{token}` becomes many. */
 function* encode({ request, secret }: LoadOrder): Generator<Buffer> {
   if (!request.includes('{token}')) return yield Buffer.from(request);
   const encoded = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
@@ -60,7 +62,7 @@ function* encode({ request, secret }: LoadOrder): Generator<Buffer> {
   }
 }
 
-/** Where the reply at the start of `received` ends; -1 when it is not complete. */
+/** Returns the end of the response at the start of `received`; -1 if it is incomplete. */
 function endOfReply(received: string): number {
   const head = received.indexOf('\r\n\r\n');
   if (head === -1) return -1;
@@ -85,7 +87,7 @@ function processorMs(pid: number | undefined): number {
   }
 }
 
-/** Begins, or ends, to count what the server allocates; resolves with the sums where it ends. */
+/** Starts or stops counting the server's allocations; resolves with the sums after stopping. */
 async function garbageOf({ pid, garbage }: LoadOrder, end: boolean): Promise<{ allocated: number; promoted: number }> {
   if (garbage === undefined || pid === undefined) return { allocated: Number.NaN, promoted: Number.NaN };
   process.kill(pid, 'SIGUSR2');

@@ -1,9 +1,9 @@
 /**
- * Compares Cairn with a bare `node:http` server that sends the same, the previous release and peers, in one
+ * Compares Cairn with a bare `node:http` server that sends the same, with the previous release and with peers, in one
  * table. `npm run bench -- --help` shows the usage.
  *
- * Each measurement has a fresh process, and each round has all of them in turn. If there are two cores, server and load
- * have one each. The figure that counts is the processor time of a request (all threads, as the system reports it) as a
+ * Each measurement has a fresh process, and each round runs all of them in turn. With two cores, server and load have
+ * one each. The figure that counts is the processor time of a request (all threads, as the system reports it) as a
  * ratio to the bare server's in the same round: requests per second differ by machine, start and hour.
  */
 import { spawnSync } from 'node:child_process';
@@ -68,10 +68,9 @@ const cases: readonly Case[] = [
   { name: 'a create that 16 feeds tell', connections: 16, request: create, listeners: 16, warmUpRequests: 2000 },
 ];
 
-/** The figures of one contender in one round. */
 type Figures = Pick<LoadResult, 'microseconds' | 'requestsPerSecond' | 'allocated' | 'promoted'>;
 
-/** The medians, and the processor time over the bare server's, and over this tree's, of each round. */
+/** Medians, and for each round the ratios of the processor time to the bare server's and to this tree's. */
 interface Row extends Figures {
   readonly one: Case;
   readonly contender: string;
@@ -85,8 +84,8 @@ function median(values: readonly number[]): number {
 }
 
 /**
- * All that have what the case asks for, in turn in each round, and in the other order in each second one; the bare
- * server is the first.
+ * Runs all contenders that support the case in each round, in reverse order every second time. The bare server is the
+ * first.
  */
 async function measure(one: Case, contenders: readonly Contender[]): Promise<Row[]> {
   const measured = new Map<string, Figures[]>();
@@ -154,7 +153,7 @@ function table(lines: readonly (readonly string[])[]): string {
   return lines.map((line) => line.map(pad).join('  ').trimEnd()).join('\n');
 }
 
-/** From the start of a process to its first answer, and what it holds a second later; medians. */
+/** Medians of the time to the first response of a process, and of its memory a second later. */
 async function measureRest(contenders: readonly Contender[]): Promise<string> {
   const measured = new Map(contenders.map(({ name }) => [name, { startMs: [0].slice(1), MiB: [0].slice(1) }]));
   for (let round = 0; round < rounds; round += 1) {
@@ -213,12 +212,12 @@ async function benchServer(): Promise<string> {
   return [show(rows), ...rest, inWords(rows), note].join('\n\n');
 }
 
-/** This tree once more, what came before it, and other servers. */
+/** This tree a second time, its ancestors, and other servers. */
 async function others(own: Contender): Promise<Contender[]> {
   return [{ ...own, name: 'Cairn again' }, ...(await ancestors(project, work)), ...(await peers(work))];
 }
 
-/** Shows the cost of a read and a create at each commit and at the one before; no figure fails the run. */
+/** Shows the cost of a read and a create at this commit and the previous one; no figure fails the run. */
 async function benchParent(): Promise<string> {
   const before = await parent(project, work);
   if (before === undefined) return 'No parent to compare with.';
@@ -235,7 +234,7 @@ async function benchParent(): Promise<string> {
 const note = `Medians of ${rounds} rounds of ${measureMs / 1000} s; ratios are of processor time within a round
 (lowest–highest). Processes of one program differ from start to start; trust a change only when its ranges part.`;
 
-/** The day, the version and the machine, without which no figure says anything. */
+/** The day, the version and the machine, without which figures say nothing. */
 function heading(): string {
   const { stdout } = spawnSync('git', ['describe', '--always', '--dirty'], { cwd: project, encoding: 'utf8' });
   const processors = cpus();

@@ -12,7 +12,7 @@ function say(port) {
   process.stdout.write(`A peer serves http://127.0.0.1:${port}\n`);
 }
 
-/** Tokens are verified at each request; a create is synced before it is answered, as SQLite does it in WAL mode. */
+/** Verifies a token at each request, and syncs a create before it responds, as SQLite does in WAL mode. */
 async function serveFastify() {
   const [{ default: fastify }, { default: jwt }, { default: Database }] = await Promise.all([
     import('fastify'),
@@ -79,7 +79,7 @@ async function serveFastify() {
   say(new URL(await app.listen({ port: 0, host: '127.0.0.1' })).port);
 }
 
-/** Its own parameters stand for ours. It writes its file after it has answered. */
+/** Translates our parameters to its own. It writes its file after it has responded. */
 async function serveJsonServer() {
   const { default: jsonServer } = await import('json-server');
   copyFileSync(items, 'db.json');

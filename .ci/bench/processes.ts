@@ -14,20 +14,18 @@ export const secret = 'the secret of the benchmark, 32 bytes or more';
 export const email = 'admin@localhost.localdomain';
 export const password = 'the password of the benchmark';
 
-/** Where the system can: servers on one core, load on another. */
+/** If the system can: servers on one core, load on another. */
 const pinned = availableParallelism() > 1 && spawnSync('taskset', ['-c', '0', 'true']).status === 0;
 const typescript = 'typescript' in process.features ? [] : ['--import', 'tsx'];
 
-/** The one response of a bare server (`bare.js`). */
+/** The only response of a bare server (`bare.js`). */
 export interface BareOrder {
   readonly status: number;
-  /** A text, or records. */
   readonly body: string | readonly unknown[];
-  /** Where bodies are appended to, and synced; absent: they are not even read. */
+  /** The file to which bodies are appended and synced. If absent, they are not even read. */
   readonly log?: string;
 }
 
-/** A server process, and how to reach it. */
 export interface Server {
   readonly port: number;
   readonly process: ChildProcess;
@@ -46,27 +44,27 @@ function start(core: number, args: readonly string[], output: Output, environmen
   });
 }
 
-/** Starts a bare server; `directory` takes its order, which may be long, and its output. */
+/** Starts a bare server; `directory` receives its order, which may be long, and its output. */
 export function startBare(directory: string, order: BareOrder, startIt = startProgram): Promise<Server> {
   const path = join(directory, 'order.json');
   writeFileSync(path, JSON.stringify(order));
   return startIt(directory, [join(import.meta.dirname, 'bare.js'), path]);
 }
 
-/** Starts the built Cairn on data that these words name, with its log in a file. */
+/** Starts the built Cairn with these arguments, with its log in a file. */
 export function startCairn(directory: string, data: readonly string[]): Promise<Server> {
   const main = join(import.meta.dirname, '../../dist/main.js');
   const options = ['--port', '0', '--log', 'json', ...data];
   return startProgram(directory, [main, 'serve', ...options]);
 }
 
-/** Starts a server that prints its address, in this directory, which takes its output. */
+/** Starts a server that prints its address, with its output in this directory. */
 export function startProgram(directory: string, words: readonly string[], environment = {}): Promise<Server> {
   const secrets = { CAIRN_SECRET: secret, CAIRN_ADMIN_PASSWORD: password };
   return serverFrom(directory, (output) => start(0, words, output, { ...secrets, ...environment }, directory));
 }
 
-/** The same; when `load` tells it to, it counts what it allocates. */
+/** Starts a server that counts its allocations when `load` tells it to. */
 export async function startCounted(directory: string, words: readonly string[]): Promise<Server> {
   const garbage = join(directory, 'garbage.json');
   rmSync(garbage, { force: true });
@@ -75,7 +73,7 @@ export async function startCounted(directory: string, words: readonly string[]):
   return { ...server, garbage };
 }
 
-/** The output is a file, as a log's often is; the port stands in the line that ends the start. */
+/** The output is a file, as a log's often is; its last start-up line has the port. */
 async function serverFrom(directory: string, begin: (output: number) => ChildProcess): Promise<Server> {
   const path = join(directory, 'output.log');
   const child = begin(openSync(path, 'w', 0o600));
@@ -92,7 +90,6 @@ export async function stop({ process: child }: Server): Promise<void> {
   if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
 }
 
-/** Puts load on a server from another process. */
 export async function load(order: LoadOrder): Promise<LoadResult> {
   const child = start(1, [...typescript, join(import.meta.dirname, 'load.ts')], 'pipe');
   child.stdin?.end(JSON.stringify(order));
@@ -100,14 +97,14 @@ export async function load(order: LoadOrder): Promise<LoadResult> {
   return JSON.parse(await text(child.stdout));
 }
 
-/** One request on a connection of its own; resolves with the whole reply. */
+/** Sends one request on a connection of its own; resolves with the whole response. */
 export async function ask(port: number, request: string): Promise<string> {
   const socket = connect({ port, host: '127.0.0.1' });
   socket.end(request.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'));
   return await text(socket);
 }
 
-/** Resident memory in MiB, where the system tells it. */
+/** Resident memory in MiB, if the system reports it. */
 export function residentMiB({ process: child }: Server): number {
   try {
     return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]) / 1024;

@@ -34,7 +34,6 @@ const create = (token: string): string =>
   `POST /items ${fields}Authorization: Bearer ${token}\r\nContent-Length: ${item.length}\r\n\r\n${item}`;
 const created = { status: 201, body: '{"id":1000001,"name":"A thing to be sold","price":12.5}' };
 
-/** Measures everything and returns the tables. */
 export async function benchStore(bench: StoreBench): Promise<string> {
   const templates = new Map<number, string>();
   for (const records of bench.records) templates.set(records, await fill(bench.directory, records));
@@ -46,7 +45,6 @@ export async function benchStore(bench: StoreBench): Promise<string> {
   ].join('\n\n');
 }
 
-/** The store and its collection of items, the only one. */
 function itemsOf({ store, registry }: Data): Pick<Data, 'store'> & { items: CollectionResource } {
   const items = registry.get('items');
   assert.ok(items !== undefined);
@@ -127,7 +125,7 @@ async function creates(bench: StoreBench, templates: ReadonlyMap<number, string>
   return `${table(lines)}\nappend + datasync loop, one line at a time: ${median(loops).toFixed(0)}/s`;
 }
 
-/** Measures what the disk can do for one writer: lines of about 120 bytes, each synced. */
+/** Measures the disk with one writer: lines of about 120 bytes, each synced. */
 async function appendLoop(directory: string): Promise<number> {
   const path = join(directory, 'loop');
   const file = await open(path, 'w');
@@ -175,7 +173,7 @@ async function startOf(bench: StoreBench, template: string): Promise<{ ms: numbe
   return { ms: median(ms), mib: median(mib) };
 }
 
-/** 64 writers in this process: the longest wait of a write and of the loop, without a checkpoint and during one. */
+/** With 64 writers in this process: the longest wait of a write and of the loop, with and without a checkpoint. */
 async function stalls(bench: StoreBench, templates: ReadonlyMap<number, string>): Promise<string> {
   const lines = [['records', '', 'writes/s', 'longest write ms', 'longest stall of the loop ms']];
   for (const [records, template] of templates) {

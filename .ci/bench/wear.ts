@@ -1,7 +1,7 @@
 /**
  * Measures the cost of a write for a flash disk: the bytes that the system is told to write, in whole pages, by the
- * size of the record and of the store. "In a row" is many records one after the other; "seldom" is one every 40 s.
- * Meanwhile, only small files follow the journal.
+ * size of the record and of the store. "In a row" is many records one after another; "seldom" is one every 40 s.
+ * Between them, only small files follow the journal.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,20 +11,17 @@ import { fillItems } from './fill.ts';
 import { email, password, startProgram, stop } from './processes.ts';
 
 export interface WearCase {
-  /** The program to measure: a built `main.js`. */
+  /** A built `main.js`. */
   readonly main: string;
-  /** The length of the text in each new record. */
   readonly textLength: number;
-  /** The number of small records in the store. */
   readonly records: number;
-  /** The arguments of the server. */
   readonly words: readonly string[];
   /** The pause after each `writes` writes. */
   readonly pauseMs: number;
   readonly writes: number;
 }
 
-/** Returns how many bytes the system was told to write for each record. */
+/** Returns the bytes written for each record. */
 export async function measureWear(one: WearCase): Promise<number> {
   const { main, textLength, records, words, pauseMs, writes } = one;
   const directory = mkdtempSync(join(tmpdir(), 'cairn-wear-'));
@@ -45,7 +42,7 @@ export async function measureWear(one: WearCase): Promise<number> {
       return Object(await answer.json());
     };
     const { access_token: token } = Object(await post('/tokens', { email, password }));
-    // First let the server write everything that the start and the sign-in left for later.
+    // First let the server write everything that the start and the sign-in have postponed.
     await delay(pauseMs);
     const before = writtenBy(server.process.pid ?? 0);
     for (let write = 0; write < writes; write += 1) {
@@ -60,7 +57,6 @@ export async function measureWear(one: WearCase): Promise<number> {
   }
 }
 
-/** Returns a table with a row for each size of the records and of the store. */
 export async function benchWear(main: string): Promise<string> {
   const columns = ['Text of a record', 'Records in the store', 'In a row', 'One each 40 s'];
   const sizes = [100, 1000, 10_000].flatMap((textLength) =>

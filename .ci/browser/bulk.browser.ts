@@ -9,7 +9,7 @@ import { describing } from './server.ts';
 import { visitTest, type Visit } from './visit.ts';
 import { until } from '../../test/support/basics.ts';
 
-/** A directory that goes with the test; the browser saves its downloads there. */
+/** Returns a directory, removed after the test, for the browser's downloads. */
 async function folder({ browser, t }: Visit): Promise<string> {
   const path = mkdtempSync(join(tmpdir(), 'cairn-files-'));
   t.after(() => rmSync(path, { recursive: true, force: true }));
@@ -17,7 +17,7 @@ async function folder({ browser, t }: Visit): Promise<string> {
   return path;
 }
 
-/** The text of a file that the browser saves: it makes an empty one first. */
+/** The browser creates an empty file first. */
 async function downloaded(path: string): Promise<string> {
   await until(() => existsSync(path) && readFileSync(path, 'utf8') !== '', `nothing was saved as ${path}`);
   return readFileSync(path, 'utf8');
@@ -63,7 +63,7 @@ visitTest('a removal can be undone for some seconds', { things: 3 }, async (visi
   await visit.idle();
   assert.deepEqual(await visit.column(2), ['Thing 1', 'Thing 2', 'Thing 3']);
   assert.equal((await items(visit)).length, 3);
-  // The form has the entity tag of what it shows: nothing is read again.
+  // The form has the entity tag of its content: nothing is read again.
   await visit.visit('#items/2');
   await browser.click('.record .danger');
   await says('Removing 1 item');
@@ -152,7 +152,7 @@ visitTest('an import shows a preview and names every refused line', {
   );
   await browser.until('return document.querySelectorAll("#list tbody tr").length === 2');
 
-  // A spreadsheet that writes decimals with a comma puts semicolons between cells.
+  // A spreadsheet with decimal commas puts semicolons between cells.
   await importFile(visit, 'german.csv', 'name;price\nLampe;12,50\nTisch;1250,00\nStuhl;12.50\n');
   await visit.shows('2 new, 1 refused', '#preview');
   await browser.click('#import-all');
@@ -227,7 +227,7 @@ visitTest('an import may leave out a choice, shows whole columns, and groups mis
   assert.deepEqual(stored, [{ id: 1, title: long, size: 'S' }, { id: 2, title: 'Plain' }]);
 });
 
-/** Lets a test be the feed of changes. */
+/** Lets a test send changes in place of the feed. */
 function feed(visit: Visit): { send: (event: string, data: object) => void; readonly asked: string[] } {
   const open = new Set<ServerResponse>();
   const asked: string[] = [];
@@ -277,7 +277,7 @@ visitTest('a change by others never discards input', { things: 3 }, async (visit
   const { send, asked } = feed(visit);
   await visit.signIn('#items/2');
   while (asked.length === 0) await sleep(10);
-  // A form in which nothing was typed shows what is stored now.
+  // An untouched form shows the newest version.
   await server.as('ada', 'PATCH', '/items/2', { price: 5 });
   send('replaced', { collection: 'items', id: 2, record: { id: 2, name: 'Thing 2', price: 5 } });
   await browser.until('return document.querySelector("#field-price")?.value === "5"');

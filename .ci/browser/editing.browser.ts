@@ -214,7 +214,7 @@ visitTest('after a lost answer a change can be tried again, whether it was made 
 }, async (visit) => {
   const { server, fill, value } = visit;
   await visit.signIn('#items/2');
-  // The change arrives, and its answer is lost.
+  // The change arrives, but its response is lost.
   server.double = async (request, forward) => {
     const answer = await forward();
     return request.method === 'PATCH' ? undefined : answer;
@@ -255,7 +255,7 @@ visitTest('after a lost answer a create can be tried again', { things: 2, isNois
   await visit.shows('It is not known whether the change was made.', '.record');
   assert.equal(await visit.text('.record .primary'), 'Try again');
   assert.equal(await visit.value('name'), 'Only once');
-  // To try again is harmless: the key is the same, and so is the answer.
+  // A retry is harmless: the key is the same, and so is the response.
   server.double = letThrough;
   await save(visit);
   await visit.says('Created item 3.');
@@ -341,7 +341,7 @@ visitTest('a field that both have changed is asked about; the new version become
   await save(visit);
   await visit.shows('Not saved yet: someone else', '.record .foot .error');
   assert.deepEqual(await stored(visit, 2), { id: 2, name: 'Theirs', price: 98 });
-  // To keep your own values is to save over the version that you have seen, and over no other.
+  // Keeping your own values replaces only the version that you have seen.
   await browser.click('.dispute button');
   await server.as('ada', 'PATCH', '/items/2', { price: 100 });
   await save(visit);
@@ -369,7 +369,7 @@ visitTest('a form keeps its input when someone else removes the record', {
   await save(visit);
   await visit.shows('no record has this id', '.record');
   assert.equal(await value('name'), 'Still here');
-  // It can be created again from what is typed.
+  // The typed values can create the record again.
   await browser.click('.record .primary');
   await visit.says('Created item 3.');
   assert.deepEqual(await stored(visit, 3), { id: 3, name: 'Still here', price: 2.5 });

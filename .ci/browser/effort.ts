@@ -1,16 +1,16 @@
 import type { Browser } from './webdriver.ts';
 
-/** Processor time, in milliseconds, of the page's thread so far: it does not grow while other processes run. */
+/** Processor time of the page's thread so far, in ms, which other processes do not affect. */
 export async function threadMs(browser: Browser): Promise<number> {
   await browser.devtools('Performance.enable', { timeDomain: 'threadTicks' });
   const { metrics } = await browser.devtools('Performance.getMetrics');
   return metrics.find(({ name }: { name: string }) => name === 'TaskDuration').value * 1000;
 }
 
-/** Runs of the fixed work per measurement, and measurements, from which the median is taken. */
+/** Repetitions of the fixed work in a measurement, and measurements for the median. */
 const [runs, measurements] = [4, 7];
 
-/** Reads 50 events and lays out a table of 50 rows: the kinds of work that the page does, none of its code. */
+/** Reads 50 events and lays out a table of 50 rows: work like the page's, without its code. */
 const fixedWork = `
   const event = JSON.stringify({ collection: 'items', id: 7, record: { id: 7, name: 'New 7', price: 1, notes: '' } });
   for (let run = 0; run < arguments[0]; run += 1) {

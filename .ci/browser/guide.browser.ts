@@ -35,7 +35,7 @@ visitTest('a collection has an API tab with samples for its filters, fields, and
   await browser.click('.operation summary');
   const address = `${server.url}/items?price%3Agte=20&sort=-price&limit=10`;
   assert.equal(await text('.operation pre'), `curl -sS -X GET '${address}' -H "Authorization: Bearer $TOKEN"`);
-  // A read runs at once, and its response stands next to the sample.
+  // A read runs at once, and its response appears next to the sample.
   await browser.click('.run .primary');
   await shows('200 OK · ', '.run');
   await shows('entity tag', '.run');
@@ -51,7 +51,7 @@ visitTest('a collection has an API tab with samples for its filters, fields, and
   await browser.run(press, 'fetch');
   await shows('    Authorization: `Bearer ${token}`,', '.run');
 
-  // A write is sent after a question, with the body that was typed.
+  // A write is sent after a confirmation, with the typed body.
   await visit.visit('#/api/items/createItem');
   await browser.until('return document.querySelector("#createItem textarea")');
   await browser.type('#createItem textarea', '{"name": "From here", "price": -1}');
@@ -105,12 +105,12 @@ visitTest('the documentation is read without signing in, from a link of the sign
   await browser.open(`${server.url}/#/api/items`);
   await shows('Items: API', 'main');
   assert.equal(await browser.run('return document.querySelector("#sign-in").open'), false);
-  // There is no rail yet, and no hole in its place.
+  // There is no rail yet, and no gap in its place.
   assert.ok(await browser.run('return document.querySelector("main").getBoundingClientRect().left') < 1);
   await browser.click('#listItems summary');
   await browser.click('#listItems .run .primary');
   await shows('401 Unauthorized', '#listItems');
-  // The link to its records asks who reads them, and so does every other view.
+  // The link to its records asks the person to sign in, like every other view.
   await browser.run('document.querySelector("#to-sign-in").click()');
   await browser.until('return document.querySelector("#sign-in[open]")');
   assert.equal(await browser.run('return document.querySelector("main").checkVisibility()'), false);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { visitTest } from './visit.ts';
 
 const writes = (requests: readonly string[]): string[] => requests.filter((line) => !line.startsWith('GET'));
-/** Replaces the session of the browser, as another tab does, without a word to this one. */
+/** Replaces the session of the browser, as another tab does, without telling this one. */
 const loginScript = `return fetch('login', {
   method: 'POST', headers: { 'Content-Type': 'application/json' }, body: arguments[0],
 }).then(({ status }) => status)`;

@@ -81,14 +81,14 @@ visitTest('lists of references are chips, in forms and filters, and what is not 
   await browser.press(keys.escape);
   await options(0);
   assert.equal(await visit.hash(), '#sets/new', 'Escape closes the suggestions alone');
-  // A whole name counts as chosen, also without Enter.
+  // A complete name counts as chosen, even without Enter.
   await fill('itemIds', 'thing 7');
   await options(1);
   await browser.press(keys.tab);
   await browser.until('return document.querySelectorAll(".record .chip").length === 2');
   await fill('itemIds', 'nothing');
   await shows('No item matches', '.record');
-  // A press takes a while, in which the button stays where it is.
+  // The button must not move while it is pressed.
   const button: [number, number] = await browser.run(`
     const { x, y, width, height } = document.querySelector('.record .primary').getBoundingClientRect();
     return [x + width / 2, y + height / 2];
@@ -169,7 +169,7 @@ visitTest('chips of references lie beside each other, rows open by a click and j
     const name = await browser.run('return document.querySelector("#open-1").closest("th").clientWidth');
     assert.ok(name > 100, `at ${width} px the name has ${name} px`);
   }
-  // On a phone the first chip can be read, and the others are cut off where the window ends.
+  // On a phone the first chip is readable, and others are cut off at the edge of the window.
   await server.as('ada', 'PATCH', '/crates/2', { itemIds: [2, 3, 1] });
   await browser.run('document.querySelector("#refresh").click()');
   const isWhole = `
@@ -285,7 +285,7 @@ visitTest('objects are groups of fields that fold, and are saved, cleared and di
   await browser.click('.record .primary');
   await shows('Rooms must be filled in.', '.record');
   await fill('size-rooms', '4');
-  // A group beyond three fields is folded, and unfolds where something is wrong in it.
+  // A group beyond three fields is folded, and unfolds to show an error in it.
   const isOpen = 'return [...document.querySelectorAll(".record details")].map((at) => at.open)';
   assert.deepEqual(await browser.run(isOpen), [false, true]);
   await browser.click('.record summary');
@@ -393,7 +393,7 @@ visitTest('ids that are texts are addressed, referred to and changed like others
   assert.deepEqual((await server.as('ada', 'GET', '/labels/pink')).data, stored);
   await visit.visit(`#labels/${encodeURIComponent(id)}`);
   await shows('Labels by parent · 1', '#record');
-  // The form for a new record and the record of the id "new" have addresses of their own.
+  // The form for a new record and the record with the id "new" have different addresses.
   await server.as('ada', 'POST', '/labels', { id: 'new', title: 'Not a form' });
   await visit.visit('#labels?sort=title');
   await browser.click('#open-new');
@@ -429,7 +429,7 @@ visitTest('a truth is switched in the list by people who may change its record',
   const done = async (): Promise<unknown> =>
     (await server.as('ada', 'GET', '/tasks')).data.map((task: { done: boolean }) => task.done);
   await visit.signIn('#tasks', 'grace');
-  // The list does not show owners: only the record that names her is certainly hers to change.
+  // The list does not show owners, so only her own record is certainly hers to change.
   assert.deepEqual(await switches(), [['Done: For Grace', false]]);
   assert.deepEqual(await visit.column(3), ['○', '', '●']);
   await browser.click('[aria-label="Done: For Grace"]');
@@ -458,7 +458,7 @@ visitTest('one’s own change in the list is no change by someone else to the fo
   const { browser, server, shows } = visit;
   await server.as('ada', 'POST', '/tasks/batch', [{ title: 'Open' }, { title: 'Other' }]);
   await visit.signIn('#tasks/1');
-  // The feed tells of the change before it is answered: once of a later one, it has told of this one.
+  // The feed reports a change before its response, so once it reports a later one, it has reported this one.
   server.double = async (request, forward) => {
     const answer = await forward();
     if (request.method !== 'PATCH') return answer;

@@ -21,7 +21,7 @@ const orders = defineCollection({
   },
 });
 
-/** Controls and heads whose text is cut off or covered, cells too narrow for a word, and a list without room. */
+/** Finds cut-off or covered texts of controls and heads, cells narrower than a word, and lists without room. */
 const crampedScript = `
   const wrong = [];
   const seen = (node) => node.checkVisibility() && !node.closest('.unseen, [popover]:not(:popover-open)');
@@ -50,7 +50,7 @@ visitTest('ten collections, wide records and a drawer fit every window and zoom'
   const order = { customer: 'Grace Murray', email: 'grace.murray@example.org', state: 'new', total: 12_345.5 };
   await server.as('ada', 'POST', '/orders', { ...order, isGift: true, note: 'Leave it at the door and ring twice' });
   await visit.signIn('#orders');
-  // 640 × 400 and 320 × 200 are what is left of 1,280 × 800 at 200 % and 400 %.
+  // 640 × 400 and 320 × 200 are what remains of 1,280 × 800 at 200 % and 400 %.
   for (const [width, height] of [[1280, 800], [1024, 768], [640, 400], [360, 740], [320, 640], [320, 200]] as const) {
     await browser.resize(width, height);
     for (const hash of ['#orders?state=new', '#orders/1', '#orders/new', '#invoices', '#/', '#/account']) {

@@ -5,7 +5,6 @@ import { keys, visitTest, type Visit } from './visit.ts';
 /** Waits until the footer shows this range. */
 const ranges = ({ browser }: Visit, range: string): Promise<unknown> =>
   browser.until('return document.querySelector("#range").innerText === arguments[0]', range);
-/** Chooses in a select, as a person does. */
 const choose = ({ browser }: Visit, selector: string, value: string): Promise<unknown> => browser.until(`
   const at = document.querySelector(arguments[0]);
   if (!at || at.options && ![...at.options].some((option) => option.value === arguments[1])) return false;
@@ -69,7 +68,7 @@ visitTest('the newest record comes first, also among those of one batch', { coll
   await browser.until('return document.querySelector("th[aria-sort]")');
   await visit.idle();
   assert.deepEqual(await visit.column(2), ['Three', 'Two', 'One']);
-  // A click on a column keeps that order behind it, but not the one by id, which always comes last.
+  // Sorting by another column keeps this order as the second one; the order by id always comes last.
   await browser.click('#sort-text');
   await browser.until('return location.hash === "#notes?sort=text%2C-createdAt"');
 });
@@ -181,7 +180,7 @@ visitTest('filters come from the fields, show as chips and are removed one by on
   assert.equal(chips, 'Price is at least 70 × Price is at most 71.25 × Save this view');
   await browser.reload();
   await ranges(visit, '1–2 of 2');
-  // A view is kept by this browser, until it is forgotten.
+  // This browser stores a view until it is deleted.
   await browser.run('[...document.querySelectorAll("#chips button")].at(-1).click()');
   await browser.click('#save-view .primary');
   const view = 'Price is at least 70, Price is at most 71.25';
@@ -263,7 +262,7 @@ visitTest('records have addresses, and a bad address leads somewhere', {
   }
   await visit.visit('#items/%E0%A4%A');
   await shows('it was removed, or the address is wrong.', '#drawer');
-  // A record that was removed while it was listed leaves no row behind.
+  // A record that is removed while it is being listed leaves no row.
   await visit.visit('#items');
   await server.as('ada', 'DELETE', '/items/3');
   await browser.click('#open-3');
@@ -327,7 +326,7 @@ visitTest('a custom collection is shown as its schema says', {
   const shown =
     'const form = { dateStyle: "medium", timeStyle: "short" }; ' +
     'return new Intl.DateTimeFormat(navigator.language, form).format(new Date(arguments[0]))';
-  // A time that people set is a column; this browser keeps which are chosen.
+  // A time field is a column; this browser remembers the chosen ones.
   assert.equal(await browser.run('return document.querySelectorAll("thead th").length'), 6);
   // There is no room for it next to a record.
   await browser.press(keys.escape);
@@ -450,7 +449,7 @@ visitTest('everything can be done by keyboard alone, with shortcuts', { things: 
   assert.equal((await server.as('ada', 'GET', '/items/61')).data.price, 50);
   await browser.press(keys.escape);
   await browser.until('return document.activeElement.id === "open-61"');
-  // Shortcuts of a single key can be switched off (WCAG 2.2 §2.1.4).
+  // Single-key shortcuts can be switched off (WCAG 2.2 §2.1.4).
   await browser.press('?');
   await browser.until('return document.querySelector("#keys").open');
   await browser.click('#use-keys');
@@ -494,7 +493,7 @@ visitTest('columns are sized by dragging, and this browser keeps it', {
   await browser.reload();
   await browser.until('return document.querySelector(".sized tbody tr th")');
   assert.ok(isNear(await widths()), 'it is kept');
-  // A long text is cut with its column, and no drag sorts.
+  // A long text is cut off with its column, and dragging never sorts.
   assert.equal(await visit.hash(), '#customers');
   assert.equal(await browser.run('return document.querySelector("#list").scrollWidth <= innerWidth'), true);
   await browser.click('#choose-columns');
@@ -540,7 +539,7 @@ visitTest('on a phone the views are a select, and wide pages have a rail', { thi
   await visit.visit('#items');
   await browser.click('#add-filter');
   await browser.until('return document.querySelector("#condition option")');
-  // No operator is cut off, and the form keeps off the edges.
+  // No operator is cut off, and the form does not touch the edges.
   const fits = await browser.run(`
     const [form, at] = [document.querySelector('#filter'), document.querySelector('#condition')];
     const { left, right } = form.getBoundingClientRect();

@@ -3,12 +3,12 @@ import { join } from 'node:path';
 import { defineCollection } from '../../src/index.ts';
 import { keys, visitTest } from './visit.ts';
 
-/** An existing folder for pictures of all states, to be looked at. */
+/** An existing folder for pictures of all states, for people to look at. */
 const folder = process.env['SCREENSHOTS'];
 
 /**
- * Every text whose contrast is below AA (WCAG 2.2 §1.4.3), every border of a control below 3:1 (§1.4.11), every
- * control without a name, what scrolls and no key reaches, and what is wider than the window; run in the page.
+ * Finds texts with a contrast below AA (WCAG 2.2 §1.4.3), control borders below 3:1 (§1.4.11), unnamed controls,
+ * scrolling areas that no key reaches, and content wider than the window. Runs in the page.
  */
 const auditScript = `
   const luminance = ([r, g, b]) => [r, g, b].map((c) => c / 255)
@@ -172,7 +172,7 @@ visitTest('the actions of a related record stay in view at 390 px, and are large
   `);
   const card = await browser.run('return document.querySelector(".related .card").getBoundingClientRect().right');
   assert.equal(actions.length, 2);
-  // WCAG 2.2 §2.5.8: a target has at least 24 px each way.
+  // WCAG 2.2 §2.5.8: a target is at least 24 px high and wide.
   for (const { right, width, height } of actions) {
     assert.ok(right <= card - 8, `ends at ${right} px of ${card} px`);
     assert.ok(width >= 24 && height >= 24, `${width} × ${height} px`);
@@ -216,7 +216,7 @@ visitTest('a message does not follow the person to the next view', {
   await browser.until('return document.querySelector("#status").innerText === ""');
 });
 
-/** Counts the page's own files as they are parsed, and everything that the first list needs as it is served. */
+/** Counts the page's own files as parsed, and everything that the first list needs as served. */
 const ownBytesMax = 190_000;
 const servedBytesMax = 130_000;
 
@@ -242,7 +242,7 @@ visitTest('the first row is drawn after two round trips and 130 kB as served', {
   const sizes = timings.map(({ name, decodedBodySize, encodedBodySize }) => [name, decodedBodySize, encodedBodySize]);
   const isSmall = bytes > 0 && bytes <= ownBytesMax && served <= servedBytesMax;
   assert.ok(isSmall, `${bytes} bytes, ${served} as served: ${sizes.join()}`);
-  // The page; then its modules, its style and the description of the API; then the rows and the user who is signed in.
+  // The page; then its modules, style and API description; then the rows and the current user.
   const rows = timings.find(({ name }) => name.includes('/items?'));
   const before = timings.filter(({ responseEnd }) => responseEnd <= (rows?.startTime ?? 0));
   const waits = before.filter(({ name }) => !name.includes('/-/page/') && !name.includes('openapi'));
@@ -252,7 +252,7 @@ visitTest('the first row is drawn after two round trips and 130 kB as served', {
     repeated.filter((line) => line !== 'GET /-/page/icon.svg'), [],
     'nothing is asked for twice',
   );
-  // The browser wants the icon for its tab, and the page for its head; no view wants it again.
+  // The browser fetches the icon for its tab, and the page for its head; no view fetches it again.
   server.requests.length = 0;
   await browser.click('#views a[href="#users"]');
   await idle();

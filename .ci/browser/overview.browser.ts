@@ -27,7 +27,7 @@ visitTest('the overview shows the last hour as pictures and as a table, and what
   assert.equal(await browser.run('return document.querySelectorAll("#home details tr").length'), 61);
   await shows('The disk has only 500 MB free.', '#home');
   await shows('12 sign-ins were refused in the last hour.', '#home');
-  // Changes of one kind that come together are one line.
+  // Simultaneous changes of one kind share a line.
   await browser.until('return performance.getEntriesByType("resource").some(({ name }) => name.includes("feed.js"))');
   await server.as('ada', 'POST', '/items', { name: 'Desk lamp', price: 5 });
   await shows('Desk lamp created', '#home');
@@ -35,7 +35,7 @@ visitTest('the overview shows the last hour as pictures and as a table, and what
   await shows('41 items created', '#home');
   await server.as('ada', 'PATCH', '/items/1', { price: 7 });
   await shows('Thing 1 changed', '#home');
-  // However the kinds alternate, eight lines are kept.
+  // However the kinds alternate, eight lines remain.
   for (let turn = 0; turn < 12; turn += 1) {
     await server.as('ada', 'PATCH', '/items/1', { price: turn });
     await server.as('ada', 'POST', '/items', { name: `Turn ${turn}`, price: 1 });
@@ -107,7 +107,7 @@ visitTest('the overview has no holes, and each tile a line, with few records and
   collections: several,
 }, async (visit) => {
   const { browser, server } = visit;
-  // The largest distance from a part to the next one below it in its column, and tiles without a line.
+  // The largest gap between a part and the next one below it in its column, and tiles without a line.
   const holes = `
     const boxes = [...document.querySelectorAll('.lists > section')].map((at) => at.getBoundingClientRect());
     const below = ({ left, bottom }) => Math.min(

@@ -29,7 +29,7 @@ visitTest('Ctrl+K goes to collections, actions, records, and what was open last'
   await browser.until(`${options}.join() === "Thing 1,Thing 10,Thing 11"`);
   await browser.press(keys.down + keys.enter);
   await shows('Thing 10', '#record-title');
-  // Escape closes it and leaves the page as it was.
+  // Escape closes it and leaves the page unchanged.
   await browser.press('k', keys.control);
   await browser.until('return document.querySelector("#palette[open] [role=option]")');
   await browser.press(keys.escape);

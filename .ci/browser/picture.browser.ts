@@ -1,6 +1,6 @@
 /**
- * The picture of README.md: what the page draws of these collections, in light and in dark, as files that need nothing
- * else. With `WRITE=1` in the environment, this writes them anew.
+ * The picture of README.md: the page's drawing of these collections, in light and in dark, as self-contained files.
+ * With `WRITE=1` in the environment, this writes them.
  */
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -47,7 +47,7 @@ const collections = [
   }),
 ];
 
-/** Returns the picture as a file: the links have gone, and the rules of page.css have the colours of one scheme. */
+/** Returns the picture as a file, without links, and with page.css's rules in the colours of one scheme. */
 const drawScript = `
   const rules = [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules]);
   const root = rules.find((rule) => rule.selectorText === ':root').style;
@@ -82,7 +82,7 @@ test('the picture in README.md is what the page draws, light and dark', { skip }
     if (process.env['WRITE'] !== undefined) writeFileSync(path, drawn);
     assert.equal(readFileSync(path, 'utf8'), drawn);
     assert.ok(projectText('README.md').includes(path), `README.md shows ${path}`);
-    // It is an image by itself, of the size that it says.
+    // It is a valid image of the stated size.
     await browser.open(`data:image/svg+xml;base64,${Buffer.from(drawn).toString('base64')}`);
     assert.equal(await browser.run('return document.documentElement.querySelectorAll("rect").length'), 6);
     await browser.open(`http://127.0.0.1:${port}/#/schema`);

@@ -38,7 +38,7 @@ visitTest('the schema is a picture of collections, with lines that say what remo
     'Authors: Mentor\tAuthors\tis refused', 'Books: Author\tAuthors\tremoves this, too',
     'Books: Items\tItems\tclears the field',
   ]);
-  // No card lies on another, and what refers stands behind what it refers to.
+  // Cards do not overlap, and a referring card follows the one it refers to.
   const boxes: number[][] = await browser.run(`
     return [...document.querySelectorAll('.schema rect')].map((at) => at.getBoundingClientRect())
       .map(({ left, top, right, bottom }) => [left, top, right, bottom]);
@@ -49,7 +49,7 @@ visitTest('the schema is a picture of collections, with lines that say what remo
       assert.ok(a[2]! <= b[0]! || b[2]! <= a[0]! || a[3]! <= b[1]! || b[3]! <= a[1]!);
     }
   }
-  // Neighbours are lit for the card that has the focus, and Enter opens its collection.
+  // The focused card's neighbours are highlighted, and Enter opens its collection.
   await browser.run('document.querySelector(".schema a[href=\'#books\']").focus()');
   await browser.until('return document.querySelectorAll(".schema a.lit").length === 3');
   assert.equal(await browser.run('return document.querySelectorAll(".schema path.lit").length'), 2);

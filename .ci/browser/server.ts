@@ -12,13 +12,13 @@ export const password = 'the house on the hill';
 export interface Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  /** As it came where it is compressed. */
+  /** Compressed if it came so. */
   readonly body: string | Buffer;
 }
 
 /**
- * Stands between the page and the server: answers a request itself, lets it through by `forward`, or returns nothing,
- * which cuts the connection.
+ * Stands between the page and the server: responds to a request itself, passes it on with `forward`, or returns
+ * nothing, which cuts the connection.
  */
 export type Double = (
   request: IncomingMessage & { readonly body: string },
@@ -29,26 +29,26 @@ export type Double = (
 export interface TestServer {
   readonly url: string;
   readonly port: number;
-  /** Code that runs before the server from now on. */
+  /** Handles all requests from now on. */
   double: Double;
-  /** The requests that have come, such as `GET /items?limit=50`, since this was emptied. */
+  /** Requests such as `GET /items?limit=50`, since this was emptied. */
   readonly requests: string[];
-  /** Signs this person in as a browser would, and returns the cookie. */
+  /** Signs a person in as a browser would, and returns the cookie. */
   signIn(who: 'ada' | 'grace'): Promise<{ name: string; value: string }>;
-  /** Makes a request as another client of this person: a bearer token, no browser. */
+  /** Sends a request as another client of this person, with a bearer token. */
   as(who: 'ada' | 'grace', method: string, target: string, body?: unknown): Promise<{ status: number; data: any }>;
-  /** Stops answering, and cuts what is connected. */
+  /** Stops responding, and cuts all connections. */
   stop(): Promise<void>;
-  /** Answers again, at the same port. */
+  /** Responds again, at the same port. */
   restart(): Promise<void>;
 }
 
 export interface ServeOptions extends Pick<AppOptions, 'auth' | 'collections' | 'dialect' | 'items' | 'registration' | 'roles' | 'users'> {
-  /** The number of members besides Ada and Grace. */
+  /** The number of members in addition to Ada and Grace. */
   readonly people?: number;
-  /** True if the page receives the changes of others. Otherwise it learns of them when it reads. */
+  /** True if the page receives others' changes. Otherwise it notices them when it reads. */
   readonly hasFeed?: boolean;
-  /** The number of items: `Thing 1`, `Thing 2` … at rising prices. */
+  /** The number of items: `Thing 1`, `Thing 2` … with rising prices. */
   readonly things?: number;
 }
 
@@ -84,7 +84,7 @@ export async function serve(t: TestContext, options: ServeOptions = {}): Promise
     };
     // A test may have ended meanwhile.
     const answer = await server.double(Object.assign(incoming, { body }), forward, response).catch(() => undefined);
-    // A browser sends a request again by itself where a connection ends without a byte.
+    // A browser repeats a request by itself if a connection ends without a byte.
     if (answer === undefined) response.write('{', () => response.destroy());
     if (answer === undefined || answer === 'answered') return;
     const framing = ['transfer-encoding', 'content-length', 'connection'];
@@ -102,7 +102,7 @@ export async function serve(t: TestContext, options: ServeOptions = {}): Promise
     });
   const tokenOf = async (email: string): Promise<string> => {
     const granted = JSON.parse((await send('POST', '/tokens', { email, password })).body);
-    // The access token stays good; the refresh token would be one more session in the lists.
+    // Only the access token is needed; the refresh token would be one more session in the lists.
     await send('POST', '/tokens/revoke', { refresh_token: granted.refresh_token });
     return granted.access_token;
   };
@@ -148,7 +148,7 @@ export async function serve(t: TestContext, options: ServeOptions = {}): Promise
   return server;
 }
 
-/** Lets everything through, with changes to the OpenAPI document. */
+/** Passes everything on, with changes to the OpenAPI document. */
 export function describing(change: (document: any) => void, next: Double = letThrough): Double {
   return async (request, forward, response) => {
     if (request.url !== '/openapi.json') return next(request, forward, response);

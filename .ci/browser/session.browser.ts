@@ -109,7 +109,7 @@ visitTest('a tab notices when another one signs out or signs in as another user'
   await browser.run(use);
   await shows('Your session has ended.', '#sign-in');
 
-  // A sign-in of the same person elsewhere is enough; one of somebody else is asked about.
+  // A sign-in of the same person elsewhere is enough; another person's needs a confirmation.
   const login = (who: string): Promise<unknown> => browser.run(`return fetch('login', {
     method: 'POST', headers: { 'Content-Type': 'application/json' }, body: arguments[0],
   }).then(() => ${use})`, JSON.stringify({ email: `${who}@example.org`, password: 'the house on the hill' }));
@@ -258,7 +258,7 @@ visitTest('the page reconnects to a restarted server by itself', { things: 3, is
   await browser.click('#retry');
   await browser.until('return document.querySelector("#list-problem").hidden');
 
-  // Neither does a page that could not begin.
+  // The same holds for a page that could not start.
   let isAway = true;
   server.double = async (request, forward) => (isAway && request.url === '/openapi.json' ? undefined : forward());
   await browser.reload();
@@ -283,7 +283,7 @@ visitTest('where anyone may register, an account is made beside the sign-in', {
   await browser.type('#password', password);
   await browser.click('#enter');
   await shows('Emmy Noether', '#who');
-  // A user who has signed in in this browser gets no first-time advice.
+  // A user who has signed in with this browser gets no first-time advice.
   await visit.browser.devtools('Network.clearBrowserCookies');
   await browser.reload();
   await browser.until('return document.querySelector("#sign-in[open]")');
@@ -347,15 +347,15 @@ const diaries = defineCollection({
   access: { list: 'owner', read: 'owner' },
 });
 
-/** Returns which of the texts are in the document, in what is typed, or in any object or closure of the page. */
+/** Returns the texts that remain in the document, in inputs, or in any object or closure of the page. */
 async function leftBehind({ browser }: Visit, texts: readonly string[]): Promise<string[]> {
   const { result } = await browser.devtools('Runtime.evaluate', { expression: 'Object.prototype' });
-  // What the driver itself holds are the elements of earlier steps, under the numbers before this one.
+  // The driver itself only holds elements of earlier steps, under the numbers before this one.
   const [, scope, last] = /^(.*\.)(\d+)$/.exec(result.objectId) ?? [];
   for (let n = 1; n < Number(last); n += 1) {
     await browser.devtools('Runtime.releaseObject', { objectId: `${scope}${n}` }).catch(() => undefined);
   }
-  // All objects that are alive after a collection of garbage: records are reached even if only a closure holds them.
+  // All objects that are alive after a garbage collection, even records that only a closure holds.
   const { objects } = await browser.devtools('Runtime.queryObjects', { prototypeObjectId: result.objectId });
   const search = `function (texts) {
     const found = new Set();

@@ -3,7 +3,7 @@ import { defineCollection } from '../../src/index.ts';
 import type { TestServer } from './server.ts';
 import { keys, visitTest, type Visit } from './visit.ts';
 
-/** A shop: its daily work is done here as a clerk would, and every action is counted. */
+/** A shop: a clerk's daily work, with every action counted. */
 const collections = [
   defineCollection({
     name: 'products', singular: 'product', group: 'Catalog',
@@ -54,7 +54,6 @@ const collections = [
 const cities = ['Rome', 'Oslo', 'Lisbon', 'Vienna', 'Porto'];
 const states = ['new', 'paid', 'shipped', 'cancelled'];
 
-/** Fills the shop with products, customers, orders and their lines. */
 async function fill({ as }: TestServer, size = 12): Promise<void> {
   const many = <T>(make: (n: number) => T): T[] => Array.from({ length: size }, (_, n) => make(n + 1));
   await as('ada', 'POST', '/products/batch', many((n) => ({
@@ -73,7 +72,7 @@ async function fill({ as }: TestServer, size = 12): Promise<void> {
   })));
 }
 
-/** Counts what a person does: clicks, texts that are typed, keys that are pressed. */
+/** Counts a person's actions: clicks, typed texts, pressed keys. */
 function counted({ browser }: Visit) {
   let actions = 0;
   const count = <A extends unknown[]>(act: (...given: A) => Promise<void>) => async (...given: A): Promise<void> => {

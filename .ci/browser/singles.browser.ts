@@ -68,7 +68,7 @@ visitTest('a single resource that is one value has one control, and is replaced 
   await browser.click('.record .primary');
   await says('Saved motto.');
   assert.equal((await server.as('ada', 'GET', '/motto')).data, 'Per aspera');
-  // A member of an object that was removed has gone, as no patch would have it.
+  // A member removed from an object is gone, unlike after a patch.
   await server.as('ada', 'PUT', '/limits', { a: 1, b: 2 });
   await visit.visit('#limits');
   await fill('value', '{"b": 3}');

@@ -5,13 +5,13 @@ import { visitTest } from './visit.ts';
 const perSecond = 5000;
 const seconds = 2;
 /**
- * Changes that arrive together are drawn together, so there are fewer draws than the 40 groups; but a long task must
- * not hold them all back.
+ * Changes that arrive together are drawn together, in fewer draws than the 40 groups. A long task must not delay them
+ * all.
  */
 const drawsMin = 8;
 /**
- * The time that the page may use, in units of a fixed piece of work that is measured in the same page (`unitMs`): two
- * to three times its real cost, on an idle machine or with twenty processes on two cores.
+ * The time that the page may use, in units of a fixed piece of work measured in the same page (`unitMs`): two to three
+ * times its real cost, on an idle machine or with twenty processes on two cores.
  */
 const eventsUnitsMax = 300;
 const keyUnitsMax = 4;

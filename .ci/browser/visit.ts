@@ -3,42 +3,39 @@ import { after, before, test, type TestContext } from 'node:test';
 import { password, serve, type ServeOptions, type TestServer } from './server.ts';
 import { Browser, browserIsThere, keys } from './webdriver.ts';
 
-/** The tools for a test of the page: a person at a browser, and the server that the page talks to. */
+/** The tools for a test of the page: a person at a browser, and the server behind the page. */
 export interface Visit {
   readonly browser: Browser;
   readonly server: TestServer;
   readonly t: TestContext;
-  /** Opens an address of the page, such as `#items/5`, as this person, who has signed in before. */
+  /** Opens an address of the page, such as `#items/5`, as this signed-in person. */
   signIn(hash?: string, who?: 'ada' | 'grace'): Promise<void>;
-  /** Fills in the sign-in that is open, and sends it. */
+  /** Fills in and submits the open sign-in form. */
   enterCredentials(who?: 'ada' | 'grace'): Promise<void>;
-  /** Goes to another address of the page as a link would, and waits for its view. */
+  /** Goes to another address of the page, as a link would, and waits for its view. */
   visit(hash: string): Promise<void>;
-  /** Waits until the page is busy with nothing. */
+  /** Waits until the page has nothing to do. */
   idle(): Promise<void>;
-  /** The text of an element, once it is there. */
+  /** Waits for an element, and returns its text. */
   text(selector: string): Promise<string>;
-  /** Waits until the page shows these words. */
   shows(words: string, within?: string): Promise<void>;
-  /** Waits until the status line says this. */
   says(words: string): Promise<void>;
   /** The cells of a column, top to bottom: 1 is the checkbox and 2 the name, if the id is hidden. */
   column(index: number): Promise<string[]>;
-  /** The value of the control for a field. */
   value(field: string): Promise<string>;
-  /** Replaces what stands in the control for a field. */
+  /** Replaces the content of the control for a field. */
   fill(field: string, text: string): Promise<void>;
   hash(): Promise<string>;
-  /** The name of the element that has the focus. */
+  /** The name of the focused element. */
   focused(): Promise<string>;
 }
 
 export interface VisitOptions extends ServeOptions {
-  /** Requests that the server refuses in this test. The browser logs each of them. */
+  /** Statuses of expected refusals, since the browser logs each of them. */
   readonly refusals?: readonly number[];
-  /** For `Browser.start`; a test without any shares the browser of its file. */
+  /** For `Browser.start`; tests without it share the browser of their file. */
   readonly browser?: Parameters<typeof Browser.start>[0];
-  /** True if lines in the console are expected, such as lines about an unreachable server. */
+  /** True if lines in the console are expected, such as those about an unreachable server. */
   readonly isNoisy?: boolean;
 }
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { patienceMs } from '../../test/support/basics.ts';
 
-/** True if this machine has what a browser test needs (Debian: `chromium`, `chromium-driver`). */
+/** True if this machine can run browser tests (Debian: `chromium`, `chromium-driver`). */
 export const browserIsThere = ['chromium', 'chromedriver'].every(
   (name) => spawnSync(name, ['--version'], { stdio: 'ignore' }).status === 0,
 );
@@ -25,7 +25,7 @@ export interface LogEntry {
   readonly message: string;
 }
 
-/** Keeps the page's timers of three seconds and more until `letTimePass` is called, so that no test waits for time. */
+/** Holds the page's timers of three seconds and more until `letTimePass`, so that no test waits for time. */
 const heldTimers = `
   const { setTimeout, clearTimeout } = window;
   const held = new Map();
@@ -43,7 +43,7 @@ const heldTimers = `
   };
 `;
 
-/** A browser of its own, driven over WebDriver (W3C) with nothing but `fetch`. */
+/** A browser driven over WebDriver (W3C) with only `fetch`. */
 export class Browser {
   readonly #url: string;
   readonly #stop: () => Promise<void>;
@@ -53,9 +53,7 @@ export class Browser {
     this.#stop = stop;
   }
 
-  /**
-   * @param options `preferences` are Chromium's own; `arguments` are added to the ones that a test always needs
-   */
+  /** @param options `preferences` are Chromium's own; `arguments` come in addition to the usual ones of a test */
   static async start(
     options: { arguments?: readonly string[]; preferences?: object } = {},
   ): Promise<Browser> {
@@ -125,23 +123,23 @@ export class Browser {
     await send(this.#url, 'POST', '/window', { handle });
   }
 
-  /** Closes this tab, and goes on in another one. */
+  /** Closes this tab, and continues in another one. */
   async closeTab(next: string): Promise<void> {
     await send(this.#url, 'DELETE', '/window');
     await this.switchTo(next);
   }
 
-  /** The result of a function body run in the page. */
+  /** Runs a function body in the page, and returns its result. */
   run(script: string, ...args: readonly unknown[]): Promise<any> {
     return send(this.#url, 'POST', '/execute/sync', { script, args });
   }
 
-  /** A command of the DevTools protocol. */
+  /** Sends a command of the DevTools protocol. */
   devtools(cmd: string, params: object = {}): Promise<any> {
     return send(this.#url, 'POST', '/goog/cdp/execute', { cmd, params });
   }
 
-  /** Waits until the function body, run in the page, gives something that is true, and returns that. */
+  /** Waits until the function body, run in the page, returns something true, and returns that. */
   async until(script: string, ...args: readonly unknown[]): Promise<any> {
     for (const end = performance.now() + patienceMs; performance.now() < end; ) {
       const value = await this.run(script, ...args);
@@ -152,7 +150,7 @@ export class Browser {
     throw new Error(`Waited in vain for: ${script} ${JSON.stringify(args)}\nThe page shows:\n${seen}`);
   }
 
-  /** Presses keys, one after the other, wherever the focus is; `held` is kept down meanwhile. */
+  /** Presses keys in turn, wherever the focus is, while `held` is kept down. */
   async press(text: string, held?: string): Promise<void> {
     const strokes = [...text].flatMap((value) => [{ type: 'keyDown', value }, { type: 'keyUp', value }]);
     const actions = held === undefined
@@ -161,7 +159,7 @@ export class Browser {
     await send(this.#url, 'POST', '/actions', { actions: [{ type: 'key', id: 'keyboard', actions }] });
   }
 
-  /** Drags with the mouse from one place of the window to another. */
+  /** Drags with the mouse from one point of the window to another. */
   async drag(from: readonly [number, number], to: readonly [number, number]): Promise<void> {
     const move = ([x, y]: readonly [number, number]): object =>
       ({ type: 'pointerMove', x: Math.round(x), y: Math.round(y), duration: 50 });
@@ -169,7 +167,7 @@ export class Browser {
     await send(this.#url, 'POST', '/actions', { actions: [{ type: 'pointer', id: 'mouse', actions }] });
   }
 
-  /** Lets the time of all timers pass that the page has set so far. */
+  /** Fires all timers that the page has set so far. */
   async letTimePass(): Promise<void> {
     await this.run('window.letTimePass()');
   }
@@ -186,17 +184,16 @@ export class Browser {
     });
   }
 
-  /** Chooses a file in a control for files. */
   async upload(selector: string, path: string): Promise<void> {
     await this.#element(selector, (at) => send(this.#url, 'POST', `${at}/value`, { text: path }));
   }
 
-  /** Returns the lines in the console since the last call, and the browser's own complaints. */
+  /** Returns the console's lines and the browser's own complaints since the last call. */
   log(): Promise<LogEntry[]> {
     return send(this.#url, 'POST', '/se/log', { type: 'browser' });
   }
 
-  /** Makes the window one that knows nobody. */
+  /** Signs everyone out of this window. */
   async forget(): Promise<void> {
     await this.open('about:blank');
     await this.devtools('Network.clearBrowserCookies');
@@ -212,7 +209,7 @@ export class Browser {
     await send(this.#url, 'POST', '/chromium/network_conditions', { network_conditions });
   }
 
-  /** Lets nothing of these URL patterns through. */
+  /** Blocks these URL patterns. */
   async block(...urls: readonly string[]): Promise<void> {
     await this.devtools('Network.enable');
     await this.devtools('Network.setBlockedURLs', { urls });

@@ -26,13 +26,13 @@ visitTest('a record of one’s own says who sees it, and its list is one’s own
   await shows('Of Grace', '#list tbody');
   assert.deepEqual(await visit.column(2), ['Of Grace']);
   assert.equal(await browser.run('return document.querySelectorAll("#list tbody input").length'), 1);
-  // An administrator sees whose it is not.
+  // An administrator sees that it is someone else's.
   await browser.open('about:blank');
   await visit.signIn('#diaries/2');
   await shows('Only the person who created this diary and administrators see this.', '#drawer');
   await visit.visit('#diaries/1');
   await shows('Only you and administrators see this.', '#drawer');
-  // Nothing is said where everybody sees it.
+  // Nothing is said if everybody can see the record.
   await visit.visit('#items/new');
   await browser.until('return !document.querySelector("#drawer").innerText.includes("see this")');
 });
@@ -43,7 +43,7 @@ visitTest('roles of one’s own are in forms, lists and filters, and give what t
   const { browser, server, says, shows } = visit;
   await server.as('ada', 'POST', '/tasks', { title: 'Of Ada' });
   await server.as('grace', 'POST', '/tasks', { title: 'Of Grace' });
-  // Grace is not an editor yet: she changes her own boards, and removes none.
+  // Grace is not an editor yet: she changes her own boards, and cannot remove any.
   await visit.signIn('#tasks/2', 'grace');
   await shows('Only you, the role editor and administrators see this.', '#drawer');
   await shows('Of Grace', '#list tbody');
@@ -61,7 +61,7 @@ visitTest('roles of one’s own are in forms, lists and filters, and give what t
   await visit.visit('#users?role=editor');
   await browser.until('return document.querySelectorAll("#list tbody tr").length === 1');
 
-  // An editor sees and removes what others made, and does not change it.
+  // An editor sees and removes other people's records, but does not change them.
   await browser.open('about:blank');
   await visit.signIn('#tasks/1', 'grace');
   await shows('Only the person who created this task and administrators can change this.', '#drawer');

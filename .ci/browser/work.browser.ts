@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { keys, visitTest, type Visit } from './visit.ts';
 
-/** The id of the element that has the focus, or its class where it has none. */
+/** The id of the focused element, or else its class. */
 const focusedId = ({ browser }: Visit): Promise<string> =>
   browser.run('return document.activeElement.id || document.activeElement.className');
 const focusReaches = ({ browser }: Visit, id: string): Promise<unknown> =>

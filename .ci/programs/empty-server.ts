@@ -1,4 +1,4 @@
-/** Answers some requests without records, and prints what is in use of the heap. Run with --expose-gc. */
+/** Serves some requests without records, and prints the used heap. Run with --expose-gc. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * Fills the memory of its process with records, as an import and then requests do, until the store refuses more, and
- * prints what happened.
+ * Fills the memory of its process with records, first by an import and then by requests, until the store refuses more,
+ * and prints what happened.
  */
 import { CairnError } from '../../src/base/errors.ts';
 import { startStore } from '../../test/support/store/fixtures.ts';

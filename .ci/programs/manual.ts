@@ -1,4 +1,4 @@
-/** Writes what is made from the code in the manual, the blocks and the picture of the floors: `node .ci/programs/manual.ts`. */
+/** Writes the generated blocks of the manual, and the picture of its architecture: `node .ci/programs/manual.ts`. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { drawFloors, projectDirectory } from '../../test/support/source.ts';

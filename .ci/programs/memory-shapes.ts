@@ -1,6 +1,6 @@
 /**
- * Makes records of many shapes, and prints for each how much the heap grew, and by how much the store counts it. Run
- * with --expose-gc. Each shape is read as from a file, and written as by a request.
+ * Makes records of many shapes, and prints for each the growth of the heap and the store's count. Run with --expose-gc.
+ * Each shape is read as from a file, and written as by a request.
  */
 import assert from 'node:assert/strict';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../src/base/json.ts';
@@ -11,7 +11,7 @@ import type { StoredRecord } from '../../src/store/store.ts';
 
 interface Shape {
   readonly make: (n: number) => JsonObject;
-  /** The number of records: enough for some mebibytes, so that other changes hardly count. */
+  /** Enough for some mebibytes, so that other changes hardly count. */
   readonly count?: number;
   /** The distance between ids. */
   readonly step?: number;
@@ -114,7 +114,7 @@ function tableOf({ unique, group }: Shape, sum: { bytes: number }): Table<Stored
   }, sum);
 }
 
-/** Collects until nothing more goes: one collection leaves what finalizers and caches of code still hold. */
+/** Collects until nothing more goes: one collection leaves objects held by finalizers and caches of code. */
 function used(): number {
   for (let former = Infinity; ;) {
     global.gc?.();

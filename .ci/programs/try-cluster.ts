@@ -1,6 +1,6 @@
 /**
- * A cluster to try: three members of etcd and two nodes of Cairn on loopback, until Ctrl-C, which
- * removes all of it. With ports as arguments, a node listens on each of them.
+ * A cluster to try: three members of etcd and two nodes of Cairn on loopback, until Ctrl-C, which removes everything.
+ * With ports as arguments, a node listens on each of them.
  *
  *   node .ci/programs/try-cluster.ts, or on Node.js 20: npx tsx .ci/programs/try-cluster.ts
  */

@@ -1,4 +1,4 @@
-/** The reference's recipes for backups, and its descriptions for containers, run or read by what is to be had here. */
+/** The manual's recipes for backups, and its descriptions for containers, run or read with the available programs. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
@@ -73,7 +73,7 @@ test('the units for the copies are units', (t) => {
   assert.doesNotMatch(stderr, /cairn-backup/);
 });
 
-/** The documents of the reference's YAML after a heading, as JSON, or the reason why they cannot be read here. */
+/** The YAML documents of the manual after a heading, as JSON, or the reason why they cannot be read here. */
 function documentsAfter(heading: string): readonly object[] | string {
   const [, text = ''] = handbook().split(`\n${heading}\n`);
   const [own = ''] = text.split('\n## ');

@@ -1,4 +1,4 @@
-/** The reference's recipes for load balancers before several nodes, each while a node is killed. */
+/** The manual's recipes for load balancers in front of several nodes, each while a node is killed. */
 import assert from 'node:assert/strict';
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -20,12 +20,12 @@ const lamp = JSON.stringify({ name: 'Lamp', price: 1 });
 
 interface Answer {
   readonly method: string;
-  /** 0 where the connection broke. */
+  /** 0 if the connection broke. */
   readonly status: number;
   readonly tookMs: number;
 }
 
-/** Writes a recipe with what the program needs around it, and returns the program's arguments. */
+/** Adds what the program needs to a recipe, writes it, and returns the program's arguments. */
 const programs: Readonly<Record<string, (recipe: string, directory: string) => readonly string[]>> = {
   nginx(recipe, directory) {
     const file = join(directory, 'nginx.conf');
@@ -66,7 +66,7 @@ for (const [name, configure] of Object.entries(programs)) {
     const answers: Answer[] = [];
     let isOver = false;
     const work = Array.from({ length: callers }, async (_, caller) => {
-      // Each caller has an address of its own, since the recipes keep a caller at one node.
+      // Each caller has its own address, since the recipes keep a caller at one node.
       const agent = new Agent({ keepAlive: true, maxSockets: 1 });
       const from = { agent, host: '127.0.0.1', port, localAddress: `127.0.0.${10 + caller}`, family: 4 };
       for (let turn = 0; !isOver; turn += 1) {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 
 const json = { 'Content-Type': 'application/json' };
 
-/** Signs the first administrator in by cookie and by token, and creates an item; returns how many there are then. */
+/** Signs the first administrator in by cookie and by token, and creates an item; returns the number of items. */
 export async function signInAndWrite(base: string, password: string): Promise<number> {
   const body = JSON.stringify({ email: 'admin@localhost.localdomain', password });
   assert.equal((await fetch(`${base}/login`, { method: 'POST', headers: json, body })).status, 200);

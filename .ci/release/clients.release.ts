@@ -1,4 +1,4 @@
-/** Published clients, where npm has them: those for json-server through the dialect, and the reference's providers. */
+/** Published clients, if npm has them: json-server's through the dialect, and the manual's providers. */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { declareCollection } from '../../src/collections/define.ts';

@@ -4,7 +4,7 @@ import { cpSync, mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { projectDirectory } from '../../test/support/source.ts';
 
-/** Runs a command to its end; its output, or a failed test. */
+/** Runs a command to its end; returns its output, or fails the test. */
 export function run(directory: string, command: string, ...words: readonly string[]): string {
   const { status, stdout, stderr } = spawnSync(command, words, {
     cwd: directory, encoding: 'utf8', shell: process.platform === 'win32',

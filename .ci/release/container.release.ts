@@ -14,12 +14,11 @@ import { clone, pack } from './clone.ts';
 
 /**
  * The start-up lines of the manual's container and systemd unit, without an engine: their own root and namespaces,
- * read-only except for the data, with no capability and no way to gain one. The program is exactly
- * as in these lines.
+ * read-only except for the data, without capabilities or a way to gain them. The program is exactly as in these lines.
  */
 const block = (kind: string, start: string): string =>
   new RegExp(`^\`\`\`${kind}\n(${start}.*?)^\`\`\`$`, 'ms').exec(handbook())?.[1] ?? '';
-/** Without the line ends that a backslash takes back. */
+/** Joins lines that end in a backslash. */
 const joined = (text: string): string => text.replace(/ \\\n */g, ' ');
 const instructions = joined(block('dockerfile', 'FROM ')).trim().split('\n').map((line): [string, string] => {
   const [, name = '', rest = ''] = /^([A-Z]+) (.*)$/.exec(line) ?? [];
@@ -32,7 +31,7 @@ const unit = new Map(
 );
 
 const manifest = JSON.parse(readFileSync(join(projectDirectory, 'package.json'), 'utf8'));
-/** The reference's line for a program in `/opt/cairn`, and data in this directory. */
+/** The manual's line for a program in `/opt/cairn`, and data in this directory. */
 function lockedWords(data: string): string[] {
   const [, common = ''] = /^FLAGS="(.*?)"$/ms.exec(handbook()) ?? [];
   const placed = joined(common).replace('$PWD', '/opt/cairn/node_modules/cairn-api').replaceAll('$CAIRN_DATA', data);
@@ -103,7 +102,7 @@ function makeImage(): void {
   assert.equal(status, 0, stdout + stderr);
 }
 
-/** Starts `command` in the root; only the directory `data` may be written to. */
+/** Starts `command` in the root, where only the directory `data` is writable. */
 function startIn(t: TestContext, data: string, variables: readonly string[], command: string): Running {
   const settings = ['CAIRN_PORT=0', 'CAIRN_SCRYPT_COST=14', `PATH=${path}`, ...variables].join(' ');
   const script = `mount --bind ${root} ${root}
@@ -118,7 +117,7 @@ exec chroot ${root} setpriv --reuid ${uid} --regid ${uid} --clear-groups --no-ne
   return start(t, [...namespaces, 'sh', '-c', script], {}, 'unshare');
 }
 
-/** One life: ready, signed in with the password that is in the data, an item more, an end. The number of items then. */
+/** One life: ready, a sign-in with the stored password, another item, an end. Returns the number of items. */
 async function live(server: Running, directory: string, signal: NodeJS.Signals): Promise<number> {
   // The only child of `unshare` is the first process of its namespace.
   const { pid } = server.child;
@@ -149,7 +148,7 @@ function assertConfined(pid: number, directory: string): void {
   assert.deepEqual(writable.filter((at) => !/^\/(dev|proc)(\/|$)/.test(at)), [directory]);
 }
 
-/** Signs in as the administrator and makes an item. The number of items then. */
+/** Signs in as the administrator and creates an item. Returns the number of items. */
 async function write(base: string, passwordFile: string): Promise<number> {
   assert.equal((await fetch(`${base}/livez`)).status, 200);
   return signInAndWrite(base, readFileSync(passwordFile, 'utf8').trim());
@@ -179,7 +178,7 @@ test('both start locked down, unprivileged and read-only, stop cleanly, and keep
     for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
       items.push(await live(startIn(t, data, told, command), data, signal));
     }
-    // Another container cannot see whether the killed process is gone: it waits until the lock has gone stale.
+    // Another container cannot see that the killed process is gone: it waits until the lock is stale.
     items.push(await live(startIn(t, data, told, command), data, 'SIGTERM'));
     assert.deepEqual(items, [1, 2, 3], `${data}: also after kill -9`);
     assert.ok(readdirSync(join(root, data)).includes('items.json'));
@@ -200,7 +199,7 @@ test('both start locked down, unprivileged and read-only, stop cleanly, and keep
   const notes = { name: 'notes', singular: 'note', fields: { text: { kind: 'text' } }, access: { list: 'public' } };
   writeFileSync(join(root, 'etc', 'cairn', 'collections.json'), JSON.stringify({ collections: [notes] }));
 
-  // Does what Kubernetes does to a volume for `fsGroup`: the files belong to the group, too.
+  // Kubernetes does this to a volume for `fsGroup`: the files also belong to the group.
   const opened = spawnSync('chmod', ['-R', 'g+rwX,g+s', join(root, 'data')]);
   assert.equal(opened.status, 0);
   const given = `${instruction('ENV')} CAIRN_COLLECTIONS=/etc/cairn/collections.json`;

@@ -1,4 +1,4 @@
-/** The reference's recipes for SQLite and PostgreSQL, run with the real ones where they are installed. */
+/** The manual's recipes for SQLite and PostgreSQL, run with the real ones if installed. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { chownSync, existsSync, readdirSync, writeFileSync } from 'node:fs';
@@ -15,7 +15,6 @@ const records = [
   { id: "it's", quotes: '"\\\'`$HOME :x', lines: 'a\nb\tc', 'größe': null, nested: { a: [1.5, { b: '😀' }] } },
 ].map((record, at) => ({ ...record, id: typeof record.id === 'string' ? record.id : at + 0.5 }));
 
-/** Returns the recipe that has this text. */
 function recipe(text: string): string {
   const all = Array.from(handbook().matchAll(/^```sql\n(.*?)^```$/gms), ([, sql = '']) => sql);
   const found = all.find((sql) => sql.includes(text));
@@ -23,7 +22,7 @@ function recipe(text: string): string {
   return found;
 }
 
-/** Imports records and exports them, and returns the directory that has `export.json`. */
+/** Imports records and exports them, and returns the directory with `export.json`. */
 async function exported(t: TestContext): Promise<string> {
   const directory = temporaryDirectory(t);
   const [file, declared, data] = ['db.json', 'declared.json', 'data'].map((name) => join(directory, name));
@@ -55,7 +54,7 @@ test('SQLite loads an export', { skip: !isInstalled('sqlite3') && 'sqlite3 is no
   assert.deepEqual(rows.map(({ record }: { record: string }) => JSON.parse(record)), records);
 });
 
-/** Where Debian and others have the programs of the server. */
+/** Debian and others keep the programs of the server here. */
 const servers = '/usr/lib/postgresql';
 const newest = existsSync(servers) ? readdirSync(servers).sort((a, b) => Number(b) - Number(a))[0] : undefined;
 const binaries = newest === undefined ? undefined : join(servers, newest, 'bin');

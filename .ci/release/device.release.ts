@@ -1,4 +1,4 @@
-/** The reference's line for a small device: its memory, a start, power cuts, and what is written to the flash. */
+/** The manual's line for a small device: its memory, a start, power cuts, and writes to the flash. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -24,10 +24,10 @@ const project = clone(join(work, 'clone'));
 runToEnd(project, process.execPath, '.ci/build.js', 'dist');
 const main = join(project, 'dist', 'main.js');
 
-/** This Node.js, and those whose programs CI names, with a colon between. */
+/** This Node.js, and those that CI names, separated by colons. */
 const nodes = [process.execPath, ...(process.env['CAIRN_NODES'] ?? '').split(':').filter((path) => path !== '')];
 
-/** A group of processes that may not have more memory than the device has; undefined where none can be made. */
+/** A group of processes limited to the device's memory; undefined if it cannot be created. */
 function memoryGroup(t: TestContext): string | undefined {
   const isFirst = existsSync('/sys/fs/cgroup/memory');
   const group = join(isFirst ? '/sys/fs/cgroup/memory' : '/sys/fs/cgroup', `cairn-${process.pid}`);
@@ -53,7 +53,7 @@ class Device {
     this.loadMs = loadMs;
   }
 
-  /** Starts the line of the reference; `group` limits its memory. */
+  /** Starts the manual's line; `group` limits its memory. */
   static async start(t: TestContext, node: string, data: string, group?: string): Promise<Device> {
     const words = line.replace('dist/main.js', main).replace('/var/lib/cairn', data).split(' ');
     const script = `${group === undefined ? '' : `echo $$ > ${group}; `}exec "$0" "$@"`;
@@ -73,7 +73,7 @@ class Device {
     return JSON.parse((await this.ask('POST', '/tokens', administrator)).text).access_token;
   }
 
-  /** The most memory that it has had, in MB. */
+  /** Its largest memory so far, in MB. */
   get peakMegabytes(): number {
     const status = readFileSync(`/proc/${this.#server.child.pid}/status`, 'utf8');
     return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024 / 1e6;
@@ -86,9 +86,7 @@ class Device {
   }
 }
 
-/**
- * The cost of a write after a pause. It begins first, since it waits long, and its bytes do not depend on other tests.
- */
+/** The cost of a write after a pause. It begins first, since it waits long, and other tests do not affect its bytes. */
 const isLinux = process.platform === 'linux';
 const seldom = isLinux
   ? measureWear({ main, textLength: 100, records: 100_000, words: [], pauseMs: 40_000, writes: 1 })

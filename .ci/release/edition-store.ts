@@ -1,8 +1,8 @@
 /**
- * A process with a store of some version of the source, which is the first argument; the second is the data directory.
- * It prints what it has found, adds as many records as the third says, and removes the first one it has. The fourth says
- * how it ends: `stop`, `kill`, or `checkpoint`, which is killed after a checkpoint. With `more`, it declares a further
- * collection, which earlier processes did not know.
+ * A process with a store of some version of the source, its first argument; the second is the data directory. It prints
+ * what it has found, adds as many records as the third says, and removes the first one it has. The fourth says how it
+ * ends: `stop`, `kill`, or `checkpoint`, which is killed after a checkpoint. With `more`, it declares another
+ * collection, unknown to earlier processes.
  */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** The format on disk: the version before and this one open what the other has written, however it ended. */
+/** The format on disk: this version and the previous one open each other's files, however the writer ended. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** The reference's commands for a cluster, from certificates to a signed-in caller, as they stand there. */
+/** The manual's commands for a cluster, literally, from certificates to a signed-in caller. */
 import assert from 'node:assert/strict';
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -34,7 +34,7 @@ interface Commands {
   readonly look: string;
 }
 
-/** The commands of the reference; its machines are other addresses of this one's loopback. */
+/** The manual's commands; its machines are other addresses of this one's loopback. */
 function commandsFor(clientPort: number, peerPort: number): Commands {
   const [, section = ''] = /\n### Setting up etcd\n([^]*?)\n##+ /.exec(handbook()) ?? [];
   const own = Array.from(section.matchAll(/```sh\n([^]*?)```/g), ([, block = '']) => block);
@@ -49,7 +49,7 @@ function commandsFor(clientPort: number, peerPort: number): Commands {
   };
 }
 
-/** A command for the first machine, as it is on another one. */
+/** Adapts a command for the first machine to another one. */
 const onMachine = (number: number, command: string): string =>
   command.replace('--name etcd-1', `--name etcd-${number}`).replace('--data-dir etcd-1', `--data-dir etcd-${number}`)
     .replace(/^.*--(listen|initial-advertise)-.*$/gm, (line) => line.replaceAll('127.0.0.1', `127.0.0.${number}`));
@@ -124,7 +124,7 @@ test('an etcd as the reference sets it up: its roles, a second cluster, a snapsh
   const restored = await startNode(port, 'cairn', 'etcd-password');
   assert.equal(await addItem(port), 2, 'what was written after the snapshot is gone');
 
-  // New certificates are taken up by a member that runs.
+  // A running member uses new certificates.
   const shown = `openssl s_client -connect 127.0.0.1:${clientPort} -cert node.pem -key node.key < /dev/null`;
   run(directory, `${certificates}
     [ "$(${shown} 2> /dev/null | openssl x509 -noout -serial)" = "$(openssl x509 -noout -serial -in member.pem)" ]`);
@@ -147,7 +147,7 @@ test('an etcd as the reference sets it up: its roles, a second cluster, a snapsh
   assert.equal(await addItem(port), 3);
   await end(last);
 
-  // The others are added one by one; the third as the reference has it.
+  // The others are added one by one; the third as in the manual.
   const peers = (count: number): string =>
     [1, 2, 3].slice(0, count).map((number) => `etcd-${number}=https://127.0.0.${number}:${peerPort}`).join();
   const [, add = ''] = commands.replace.trim().split('\n');
@@ -160,8 +160,8 @@ test('an etcd as the reference sets it up: its roles, a second cluster, a snapsh
     startMember(number, ...flags.replace(peers(3), peers(number)).split(' '));
     run(directory, `${alone}export ETCDCTL_ENDPOINTS=https://127.0.0.${number}:${clientPort}\n${healthy}`);
   }
-  // A machine that is gone, in a cluster of three. etcd makes an id of the addresses and the second: one that is
-  // removed in the second in which it was added cannot be added again in it.
+  // A machine that is gone, in a cluster of three. etcd makes an id of the addresses and the second: a member removed
+  // in the second in which it was added cannot be added again in it.
   const added = Math.floor(Date.now() / 1000);
   await end(running.at(-1));
   while (Math.floor(Date.now() / 1000) === added) await delay(50);
@@ -184,14 +184,14 @@ test('the unit of a member is a unit', (t) => {
   assert.doesNotMatch(stderr, /etcd\.service/);
 });
 
-/** Signs in; the token, or nothing where the node does not serve yet. */
+/** Signs in; returns the token, or nothing if the node does not serve yet. */
 async function signIn(port: number): Promise<string> {
   const request = { method: 'POST', headers: json, body: JSON.stringify(administrator) };
   const answer = await fetch(`http://127.0.0.1:${port}/tokens`, request).catch(() => undefined);
   return answer?.status === 201 ? Object(await answer.json()).access_token : '';
 }
 
-/** Creates an item; returns how many there are then. */
+/** Creates an item; returns the number of items. */
 async function addItem(port: number): Promise<number> {
   const [url, headers] = [`http://127.0.0.1:${port}/items`, { ...json, Authorization: `Bearer ${await signIn(port)}` }];
   const made = await fetch(url, { method: 'POST', headers, body: '{"name":"Lamp","price":1}' });

@@ -1,7 +1,7 @@
 /**
  * Front ends of react-admin and refine as tutorials build them, in the published packages. They are 335 MB, whose
- * newest parts npm chooses anew each time, so they are run by hand:
- * `CAIRN_FRONT_ENDS=1 npm run test:release -- front-ends`.
+ * newest parts npm chooses anew each time, so they are run by hand: `CAIRN_FRONT_ENDS=1 npm run test:release --
+ * front-ends`.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -41,7 +41,7 @@ function frontEnd(react: Loaded, admin: Loaded, providers: object): unknown {
     h(Resource, { name: 'users', list: UserList, recordRepresentation: 'name' }));
 }
 
-/** Opens the front end, and what a person does with it. */
+/** Opens the front end, and returns a person's actions. */
 async function visit(t: TestContext, { load, window }: Browser, providers: object, path = '/posts') {
   const { default: react } = await load('react/index.js');
   const { default: { createRoot } } = await load('react-dom/client.js');
@@ -128,7 +128,7 @@ test('a front end of react-admin runs', { skip }, async (t) => {
   });
 });
 
-/** Posts behind a sign-in: pages, a filter, and a button that makes one. */
+/** Posts behind a sign-in: pages, a filter, and a button that creates one. */
 function refinedFrontEnd({ createElement: h, useState }: Loaded, core: Loaded, providers: object): unknown {
   const { Authenticated, Refine, useCreate, useLogin, useTable } = core;
   const Login = () => {

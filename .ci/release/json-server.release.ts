@@ -1,6 +1,6 @@
 /**
- * Asks json-server itself, of both versions, what it asks Cairn with `--dialect json-server`, where npm has them. What
- * differs stands here with its reason; a reason for what does not differ is a mistake, too.
+ * Sends the same requests to json-server itself, both versions, as to Cairn with `--dialect json-server`, if npm has
+ * them. Differences are listed with their reasons; a reason without a difference is also a mistake.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -29,7 +29,7 @@ const data = {
   empty: [],
 };
 
-/** A request, and why its answer differs from Cairn's, if it does. */
+/** A request, and why its response differs from Cairn's, if it does. */
 type Row = readonly [request: string, why?: string];
 
 const problem = 'an error is problem details, with what is wrong and what is allowed';
@@ -113,7 +113,7 @@ async function serveOld(load: Load, file: File = data): Promise<Server> {
   return app.listen(0, '127.0.0.1');
 }
 
-/** Its ids and references are texts, also in its file. */
+/** Its ids and references are texts, even in its file. */
 async function serveNow(load: Load, file: File = data): Promise<Server> {
   const { createApp: create } = await load('json-server/lib/app.js');
   const state = JSON.parse(JSON.stringify(file), (name, value: unknown) =>
@@ -175,7 +175,7 @@ for (const [version, rows, serve] of [['0.17.4', old, serveOld], ['1.0.0-beta.15
   });
 }
 
-/** Why answers to the projects differ. A row that explains nothing is a mistake. */
+/** Why responses to the projects differ. A row that explains nothing is a mistake. */
 type Difference = readonly [why: string, isMeant: (request: string) => boolean];
 const asked = (pattern: RegExp) => (request: string) => pattern.test(request);
 

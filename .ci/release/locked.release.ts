@@ -11,7 +11,7 @@ import { signInAndWrite } from './caller.ts';
 /**
  * Runs the whole suite under the flags in the manual. Source and tests are built unchanged, and run in processes with
  * exactly these flags, plus permission to read their own files. There, the suite's apps are servers on loopback with
- * their data in files. A test file that starts processes cannot be locked down itself, so its servers are.
+ * their data in files. A test file that starts processes cannot be locked down itself, but its servers are.
  */
 const startsServers = [
   'test/cli/serve.test.ts', 'test/cli/standard-error.test.ts', 'test/cluster/commands.test.ts',
@@ -100,7 +100,7 @@ test('a locked server keeps its data and reaches no other directory', async (t) 
   assert.match(denied.stderr, refusal);
 });
 
-/** One life of a server: start, page, sign in by token and cookie, write, end. The number of items by then. */
+/** One life of a server: start, page, sign-in by token and cookie, write, end. Returns the number of items. */
 async function serveAndWrite(t: TestContext, words: readonly string[], signal: NodeJS.Signals): Promise<number> {
   const server = run(t, words);
   const [, base = ''] = await server.find(/Cairn serves (http:\/\/127\.0\.0\.1:\d+)/);
@@ -138,7 +138,7 @@ test('the whole suite, locked down', { concurrency: 3 }, async (t) => {
   const javascript = (path: string): string => path.replace(/ts$/, 'js');
   const own = startsServers.map((path) =>
     t.test(path, () => runFiles(path, [join(built, javascript(path))], environment)));
-  // A locked process may start none, so the others are imported, a third of them in each process.
+  // A locked process cannot start others, so test files are imported, a third of them in each process.
   const locked = suites.filter((path) => outside[path] === undefined && !startsServers.includes(path));
   const together = [0, 1, 2].map((third) => t.test(`third ${third + 1}`, () => {
     const program = join(built, `third-${third + 1}.js`);

@@ -8,7 +8,7 @@ import { freePorts } from '../torture/real-etcd.ts';
 import { source, temporaryDirectory } from '../../test/support/cli/spawn.ts';
 import { handbook, projectDirectory } from '../../test/support/source.ts';
 
-/** The shell blocks of a section of the reference, by the line of its heading. */
+/** The shell blocks of a section of the manual, by the line of its heading. */
 export function blocksBelow(heading: string): string[] {
   const [, section = ''] = new RegExp(`^${heading}\n(.*?)(?=^##|$(?![^]))`, 'ms').exec(handbook()) ?? [];
   const blocks = Array.from(section.matchAll(/^```sh\n(.*?)^```$/gms), ([, block = '']) => block);
@@ -29,7 +29,7 @@ export interface Typed {
   readonly out: string;
 }
 
-/** A machine with the unit of the reference, its data, and a shell of its administrator. */
+/** A machine with the manual's unit, its data, and a shell of its administrator. */
 export class Machine {
   readonly root: string;
   readonly data: string;
@@ -47,7 +47,7 @@ export class Machine {
     t.after(() => machine.type('systemctl stop cairn'));
     const { root, data } = machine;
     for (const path of ['bin', 'etc/cairn', 'opt/cairn']) mkdirSync(join(root, path), { recursive: true });
-    // As systemd makes them for a dynamic user.
+    // As systemd creates them for a dynamic user.
     for (const name of ['cairn', 'cairn-backup']) {
       mkdirSync(join(root, 'var/lib/private', name), { recursive: true });
       symlinkSync(`private/${name}`, join(root, 'var/lib', name));
@@ -89,7 +89,7 @@ export class Machine {
     writeFileSync(join(this.root, 'bin', name), `#!/bin/bash\ncd ${this.root}\n${script}\n`, { mode: 0o755 });
   }
 
-  /** Types lines of the reference, with the places of this machine, and what a person is asked for. */
+  /** Types lines of the manual with this machine's places, and the input that they ask for. */
   async type(lines: string, typed = ''): Promise<Typed> {
     const here = (wherever + lines)
       .replaceAll(/(?<=[ =@])\/(var|etc|opt)\b/g, `${this.root}/$1`)
@@ -118,7 +118,7 @@ export class Machine {
     return Object(await answer.json()).access_token;
   }
 
-  /** Signs in, and makes an item. */
+  /** Signs in, and creates an item. */
   async use(): Promise<string> {
     const token = await this.signIn();
     assert.equal((await this.request('POST', '/items', { name: 'Lamp', price: 1 }, token)).status, 201);

@@ -29,7 +29,7 @@ test('records of any shape take at most the memory that is estimated, and at lea
   const found: { shape: string; how: string; counted: number; used: number; mayTakeLess: boolean }[] = await printed(
     '.ci/programs/memory-shapes', '--expose-gc');
   assert.ok(found.length >= 40);
-  // By how much else changes what the process has.
+  // The effect of other things on the process's memory.
   const noise = 512 * 1024;
   const wrong = found.filter(({ counted, used, mayTakeLess }) =>
     used > counted + noise || (!mayTakeLess && used < counted / 10 - noise));

@@ -1,6 +1,6 @@
 /**
- * The screens at the beginning of the reference, typed as they stand in the trouble that they are for. systemd is
- * played by three small programs: its units would need a machine of their own.
+ * The manual's first screens, typed literally in the trouble that they are for. Three small programs play systemd: its
+ * units would need a machine of their own.
  */
 import assert from 'node:assert/strict';
 import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';

@@ -85,7 +85,7 @@ mkdirSync(consumerDirectory);
 writeFileSync(join(consumerDirectory, 'package.json'), '{"name":"consumer","version":"1.0.0","type":"module"}');
 run(consumerDirectory, 'npm', 'install', '--offline', '--no-audit', '--no-fund', first.file);
 
-/** This Node.js, and those whose programs CI names, with a colon between. */
+/** This Node.js, and those that CI names, separated by colons. */
 const nodes = [process.execPath, ...(process.env['CAIRN_NODES'] ?? '').split(':').filter((path) => path !== '')];
 
 for (const node of nodes) {
@@ -112,7 +112,7 @@ test('the installed package is all that was installed', () => {
   assert.equal(bill.components?.length, 1, 'Cairn is all that was installed');
 });
 
-/** The versions that `.ci/tools` pins, by their names, and where CI has installed them. */
+/** The versions that `.ci/tools` pins, by name, and where CI has installed them. */
 const { dependencies: pinned }: { dependencies: Record<string, string> } =
   JSON.parse(readFileSync(join(projectDirectory, '.ci', 'tools', 'package.json'), 'utf8'));
 const older = Object.fromEntries(Object.entries(pinned).filter(([name]) => name.startsWith('typescript-')));
@@ -135,7 +135,7 @@ test('the types hold from import and require, in each version of TypeScript', as
   compilers.push(join(projectDirectory, 'node_modules', 'typescript'));
   for (const [index, compiler] of compilers.entries()) {
     const { version } = JSON.parse(readFileSync(join(compiler, 'package.json'), 'utf8'));
-    // The versions between the oldest and the newest one resolve as these do.
+    // The versions between the oldest and the newest one resolve in the same way.
     const isBetween = index > 0 && index < compilers.length - 1;
     for (const resolution of isBetween ? ['--module nodenext'] : resolutions) {
       await t.test(`TypeScript ${version} ${resolution}`, () => {

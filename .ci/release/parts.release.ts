@@ -1,4 +1,4 @@
-/** Parts of the project, all of them and each by itself: the rest works without. */
+/** Optional parts, all together and each by itself: the rest works without them. */
 import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';

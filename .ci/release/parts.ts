@@ -10,7 +10,7 @@ import { projectDirectory } from '../../test/support/source.ts';
 interface Part {
   /** The files to remove, below `src`. */
   readonly paths: readonly string[];
-  /** The file, below `src`, that loads it by this line. */
+  /** The file, below `src`, that loads it with this line. */
   readonly file: string;
   readonly line: string;
 }
@@ -18,7 +18,7 @@ interface Part {
 const table = readFileSync(join(projectDirectory, 'src/app/parts.ts'), 'utf8');
 const lines = [...table.matchAll(/^ {2}\w+: \(\) => import\('\.\.\/((?:options|features)\/[\w-]+)\/.*\n/gm)];
 const served = lines.map(([line, folder = '']): Part => ({ paths: [folder], file: 'app/parts.ts', line }));
-/** Parts that commands alone use go with the files of these commands, and with what they share. */
+/** Parts that only commands use go with these commands' files, and with what they share. */
 const ofCommands = [
   { folder: 'options/transfer', commands: ['open', 'transfer'], shared: [] },
   { folder: 'options/offline', commands: ['user', 'data', 'keys'], shared: ['place'] },
@@ -46,7 +46,7 @@ export async function tryWithout(t: TestContext, removed: readonly Part[]): Prom
   return copy;
 }
 
-/** Where nothing is installed, nothing checks the types, and Node.js runs the source. */
+/** Without an installation, nothing checks the types, and Node.js runs the source. */
 const compiler = join(projectDirectory, 'node_modules/typescript/bin/tsc');
 
 function compiled(copy: string): string {
@@ -57,7 +57,7 @@ function compiled(copy: string): string {
   return 'dist/main.js';
 }
 
-/** Asks the server in a copy, from the first sign-in to the end. */
+/** Sends requests to the server in a copy, from the first sign-in to the end. */
 async function serves(t: TestContext, copy: string, main: string): Promise<void> {
   const options = ['--port', '0', '--data', join(copy, 'data'), '--log', 'json'];
   const server = run(t, [join(copy, main), 'serve', ...options]);

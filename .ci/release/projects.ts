@@ -1,8 +1,8 @@
 /** Files and requests of thirty-two kinds of projects that use json-server, for `json-server.release.ts`. */
 
 /**
- * The contents of a project's `db.json`, and the requests of its front end. Their order counts, because later ones read
- * what earlier ones write.
+ * A project's `db.json`, and the requests of its front end, whose order counts: later ones read what earlier ones
+ * write.
  */
 export interface Project {
   readonly file: Readonly<Record<string, unknown>>;

@@ -1,4 +1,4 @@
-/** The reference's recipes for nginx and haproxy, run with the real ones where they are installed. */
+/** The manual's recipes for nginx and haproxy, run with the real ones if installed. */
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -30,7 +30,6 @@ interface Proxied {
   readonly app: App;
   readonly port: number;
   ask(method: string, path: string, headers?: Record<string, string>, body?: string): Promise<Answer>;
-  /** The lines of Cairn's log. */
   lines(): Record<string, unknown>[];
 }
 
@@ -63,7 +62,7 @@ const programs: Readonly<Record<string, Configure>> = {
   },
 };
 
-/** Starts Cairn and a proxy before it. The caller comes from 127.0.0.5, the proxy from 127.0.0.1. */
+/** Starts Cairn behind a proxy. The caller comes from 127.0.0.5, the proxy from 127.0.0.1. */
 async function startProxied(
   t: TestContext, name: string, configure: Configure, data?: string,
 ): Promise<Proxied> {
@@ -139,7 +138,7 @@ for (const [name, configure] of Object.entries(programs)) {
       assert.deepEqual([made.status, made.headers['location']], [201, `/api/items/${id}`]);
     }
 
-    // The record is stored with its id and its owner; white space makes the body as large as bodies may be.
+    // The record is stored with its id and its owner; white space makes the body as large as allowed.
     const large = JSON.stringify({ content: 'x'.repeat(limits.recordBytesMax - 100) }).padEnd(limits.recordBytesMax);
     assert.equal((await ask('POST', '/api/notes', { ...json, ...cookie, ...origin }, large)).status, 201);
     const larger = await ask('POST', '/api/notes', { ...json, ...cookie, ...origin }, `${large} `);
@@ -159,7 +158,7 @@ for (const [name, configure] of Object.entries(programs)) {
 
     const forged = {
       ...json, Host: 'cairn.example', 'X-Forwarded-For': '6.6.6.6', 'X-Request-Id': 'forged', 'X-Forwarded-Proto': 'http',
-      // This header names headers for the proxy only, which may then drop the ones that it has just set.
+      // Connection lists headers for the proxy only, which may then drop headers that it has just set.
       Connection: 'keep-alive, X-Forwarded-For, X-Request-Id, X-Forwarded-Proto',
     };
     const wrong = JSON.stringify({ ...administrator, password: 'another password' });
@@ -187,7 +186,7 @@ for (const [name, configure] of Object.entries(programs)) {
     while (statuses.at(-1) === 201 && statuses.length < 500);
     assert.deepEqual([statuses.at(-1), app.store.state], [507, 'full']);
 
-    // haproxy takes a server away after three probes that fail.
+    // haproxy takes a server away after three failed probes.
     const countProbes = () => lines().filter(({ route }) => route === '/readyz').length;
     const probes = countProbes();
     if (name === 'haproxy') await until(() => countProbes() > probes + 3);

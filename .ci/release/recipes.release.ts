@@ -12,7 +12,6 @@ const work = mkdtempSync(join(tmpdir(), 'cairn-recipes-'));
 after(() => rmSync(work, { recursive: true }));
 const packed = pack(clone(join(work, 'clone')));
 
-/** Each recipe with its packages. */
 const recipes = {
   'Express 5': { express: '5.3.0' },
   'Fastify 5': { fastify: '5.12.8' },
@@ -37,7 +36,7 @@ for (const [title, packages] of Object.entries(recipes).filter(([name]) => name 
   });
 }
 
-/** Runs the recipe of a test, and shows that what it expects is held: another status fails. */
+/** Runs the recipe of a test, and shows that its expectations are checked: another status fails. */
 function runsTests(directory: string, file: string, code: string, ...words: readonly string[]): void {
   writeFileSync(join(directory, file), code);
   run(directory, process.execPath, ...words);

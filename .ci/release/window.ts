@@ -4,8 +4,8 @@ import type { Load } from '../../test/support/handbook.ts';
 export type Page = ReturnType<typeof Object>;
 
 /**
- * Makes a `jsdom` window global in this process, except for names that Node.js has itself. Browser packages that are
- * loaded afterwards take it for their browser.
+ * Makes a `jsdom` window global in this process, except for names that Node.js has itself. Browser packages loaded
+ * afterwards use it as their browser.
  */
 export async function openWindow(load: Load): Promise<Page> {
   process.env['NODE_ENV'] = 'production';
@@ -26,7 +26,7 @@ export async function openWindow(load: Load): Promise<Page> {
     disconnect = none;
   }
   Object.assign(globalThis, { ResizeObserver: Observer, IntersectionObserver: Observer });
-  // The timer of a package's cache, which lasts minutes, would keep the process alive.
+  // A package's cache has a timer of minutes, which would keep the process alive.
   const start = globalThis.setTimeout;
   const startShort = (work: (...values: unknown[]) => void, delay = 0, ...values: unknown[]) => {
     const timer = start(() => work(...values), delay);
@@ -36,7 +36,7 @@ export async function openWindow(load: Load): Promise<Page> {
   return window;
 }
 
-/** Resolves with what `find` finds, as soon as a change of the page lets it. */
+/** Resolves with the result of `find`, as soon as a change of the page provides it. */
 export function shown<T>(window: Page, what: string, find: () => T | undefined | false): Promise<T> {
   return new Promise((resolve, reject) => {
     const look = (): void => {
@@ -56,7 +56,7 @@ export function shown<T>(window: Page, what: string, find: () => T | undefined |
   });
 }
 
-/** Types into a field, as a person does who replaces what it has. */
+/** Replaces a field's content, as a person does. */
 export function type(window: Page, field: Page, value: string): void {
   const { HTMLInputElement, HTMLTextAreaElement, Event } = window;
   const { prototype } = field.tagName === 'TEXTAREA' ? HTMLTextAreaElement : HTMLInputElement;

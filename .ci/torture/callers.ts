@@ -1,4 +1,4 @@
-/** A crowd of callers in a process of its own, told what to do by one line of JSON on its input. */
+/** A crowd of callers in a process of its own, which reads its order as a line of JSON from standard input. */
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 
@@ -16,7 +16,7 @@ export interface CallersOrder {
   readonly durationMs: number;
 }
 
-/** The responses of the crowd: 201, 503 with `Retry-After`, anything else, and connections that broke. */
+/** The responses of the crowd: 201, 503 with `Retry-After`, anything else, and broken connections. */
 export interface Counts {
   done: number;
   shed: number;

@@ -18,13 +18,13 @@ const listeners = 8;
 
 const seen = { cuts: 0, events: 0, resets: 0, restarts: 0, writes: 0 };
 
-/** Where an event stands: its commit, and its place in that. */
+/** The commit of an event, and its position in it. */
 function placeOf(id: string): [sequence: number, part: number] {
   const [, sequence = '', part = ''] = /-(\d+)(?:\.(\d+))?$/.exec(id) ?? [];
   return [Number(sequence), part === '' ? Infinity : Number(part)];
 }
 
-/** A client as the reference tells it to be: it opens the stream, reads the list, and applies what comes. */
+/** A client as the manual prescribes: it opens the stream, reads the list, and applies the events. */
 class Listener {
   readonly items = new Map<number, unknown>();
   lastId = '';
@@ -58,7 +58,7 @@ class Listener {
         let text = '';
         reply.setEncoding('utf8').on('data', (piece: string) => {
           const blocks = (text + piece).split('\n\n');
-          // An event that is cut short does not count.
+          // An incomplete event does not count.
           text = blocks.pop() ?? '';
           for (const block of blocks) this.#take(block);
         });
@@ -172,7 +172,7 @@ test(`${listeners} listeners, cut ${cutsWanted} times, end with the current list
     if (random.below(40) === 0) {
       await app.close();
       app = await start();
-      // Before anybody is back, something else has happened now and then.
+      // Sometimes more happens before anybody is back.
       if (random.below(2) === 0) await write();
       seen.restarts += 1;
     }

@@ -1,11 +1,10 @@
-/** Compares the histories of a cluster's nodes with its log. */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Collection, RecordChange, StoredRecord } from '../../src/store/store.ts';
 import type { Thing } from '../../test/support/cluster/nodes.ts';
 
 export type Kind = 'add' | 'claim' | 'remove' | 'set' | 'read';
-/** An operation began: its id, what it does, the key of its record, and when. */
+/** An operation began: its id, its kind, the key of its record, and the time. */
 export type Started = readonly ['s', id: string, kind: Kind, key: string, at: number];
 /**
  * The end of an operation: `done` or `refused`, with the revisions of the record that it saw and wrote; `unknown`; or
@@ -20,21 +19,20 @@ interface Operation {
   readonly kind: Kind;
   readonly key: string;
   readonly from: number;
-  /** Absent: its process was killed, so that its outcome is unknown. */
+  /** Absent if its process was killed, so that its outcome is unknown. */
   outcome: Ended[2];
   sees: number;
   revision: number;
   to: number;
 }
 
-/** Collects all changes in the order of the log, from a node that no fault affects. */
+/** Collects all changes in the order of the log, from a node without faults. */
 export class Witness {
   /** The revisions of each key's record, in order, including removals. */
   readonly revisions = new Map<string, number[]>();
-  /** The revision that each operation wrote. */
   readonly written = new Map<string, number>();
   readonly problems: string[] = [];
-  /** The names of the present records, by their ids and as a set. */
+  /** The names of the current records, by their ids and as a set. */
   readonly #names = new Map<number, string>();
   readonly #holders = new Set<string>();
   #highestId = 0;
@@ -126,7 +124,7 @@ function readHistory(file: string): Operation[] {
   return [...operations.values()];
 }
 
-/** Returns how the result of an operation contradicts the log; `undefined` if it does not. */
+/** Returns the contradiction between an operation's result and the log, if any. */
 function contentProblem({ id, key, kind, outcome, sees, revision }: Operation, witness: Witness): string | undefined {
   const written = witness.written.get(id);
   const revisions = witness.revisions.get(key) ?? [];
@@ -143,7 +141,7 @@ function contentProblem({ id, key, kind, outcome, sees, revision }: Operation, w
   return sees === 0 || revisions.includes(sees) ? undefined : `saw ${sees}, which the log does not have`;
 }
 
-/** True if a revision is a removal, known by the record that each removal adds in its commit. */
+/** True if a revision is a removal, recognised by the record that each removal adds in its commit. */
 function isRemoval(witness: Witness, revision: number): boolean {
   for (const [name, revisions] of witness.revisions) {
     if (name.startsWith('removed by ') && revisions.includes(revision)) return true;
@@ -156,8 +154,8 @@ function predecessor(revisions: readonly number[], revision: number): number {
 }
 
 /**
- * Checks the real-time order over all nodes. An operation that ended before another one began comes
- * first in the log. The place of a read is where its record had the revision that it saw.
+ * Checks the real-time order over all nodes. An operation that ended before another one began comes first in the log.
+ * The place of a read is where its record had the revision that it saw.
  */
 function orderProblems(operations: readonly Operation[], witness: Witness): string[] {
   const problems: string[] = [];

@@ -8,8 +8,8 @@ import { after, suite, test } from 'node:test';
 import { projectDirectory } from '../../test/support/source.ts';
 
 /**
- * Mistakes that the tests of the shared log must catch: how the name of the test begins, what the mistake is, the
- * file, and the text that takes the place of another one there.
+ * Mistakes that the tests of the shared log must catch: the beginning of the test's name, the mistake, the file, a text
+ * and its replacement.
  */
 const mutants: readonly (readonly [string, string, string, string, string])[] = [
   [
@@ -77,7 +77,7 @@ suite('the cases of the shared log', () => {
   }
   symlinkSync(join(projectDirectory, 'node_modules'), join(copy, 'node_modules'));
 
-  /** The file that has the tests whose names begin so. */
+  /** The file with the tests whose names begin in this way. */
   function fileOf(pattern: string): string {
     const files = ['cases', 'declaration'].map((name) => `test/cluster/${name}.test.ts`);
     const found = files.filter((path) => new RegExp(`^ *test\\(['\`]${pattern}`, 'm')
@@ -103,7 +103,7 @@ suite('the cases of the shared log', () => {
       sound.add(caughtBy);
       writeFileSync(path, text.replace(from, to));
       try {
-        // A mistake can also make a case wait for ever.
+        // A mistake can also make a case wait forever.
         assert.notEqual(run(caughtBy, 20_000), 0);
       } finally {
         writeFileSync(path, text);

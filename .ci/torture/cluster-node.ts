@@ -1,8 +1,7 @@
 /**
- * One node of a cluster under torture, in its own process. Its callers write and read without a
- * pause, and note in a file when each operation begins and ends. The first line on standard input
- * is its order in JSON; the next line ends the callers. It exits like a server: with 75 where the
- * log went on without it.
+ * One node of a cluster under torture, in its own process. Its callers write and read without a pause, and note in a
+ * file when each operation begins and ends. The first line on standard input is its order in JSON; the next line ends
+ * the callers. It exits like a server: with 75 if the log went on without it.
  */
 import { openSync, writeSync } from 'node:fs';
 import { createInterface } from 'node:readline';
@@ -52,7 +51,7 @@ const input = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 const order: NodeOrder = JSON.parse((await input.next()).value);
 const history = openSync(order.history, 'a');
 const note = (line: Started | Ended): void => void writeSync(history, `${JSON.stringify(line)}\n`);
-/** Microseconds of the machine's one monotonic clock: the same in every process. */
+/** Microseconds of the machine's one monotonic clock, the same in every process. */
 const now = (): number => Number(process.hrtime.bigint() / 1000n);
 
 let going = true;
@@ -102,7 +101,7 @@ function report(state: NodeReport['state']): void {
   process.stdout.write(`${JSON.stringify(told)}\n`);
 }
 
-/** Runs one operation after the other. */
+/** Runs one operation after another. */
 async function call(caller: number): Promise<void> {
   const random = generator(`${order.name} ${caller}`, order.seed);
   for (let count = 0; going; count += 1) {
@@ -130,9 +129,9 @@ function outcomeOf(error: unknown): 'unknown' | 'failed' {
 }
 
 interface Seen {
-  /** The revision of the record with the operation's key, before the operation; 0 where there was none. */
+  /** The revision of the record with the operation's key before it; 0 without one. */
   readonly sees: number;
-  /** The revision that the operation wrote; 0 where it wrote nothing. */
+  /** The revision that the operation wrote; 0 if it wrote nothing. */
   readonly revision: number;
 }
 

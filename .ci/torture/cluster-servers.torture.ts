@@ -58,7 +58,7 @@ test('three nodes are each killed in turn under load, and a backup is restored t
   const failures: string[] = [];
   let longestMs = 0;
   let isGoing = true;
-  /** The index of the killed node; -1 where all are up. */
+  /** The index of the killed node; -1 if all are up. */
   let down = -1;
   const callers = servers.map(async (_, index) => {
     for (let n = 0; isGoing; n += 1) {

@@ -27,7 +27,7 @@ const operationsWanted = Number(process.env['CAIRN_CLUSTER_OPERATIONS'] ?? 20_00
 const killsWanted = Number(process.env['CAIRN_NODE_KILLS'] ?? 0);
 const typescript = 'typescript' in process.features ? [] : ['--import', 'tsx'];
 
-/** A node's process, which is started again whenever it ends, as by a service manager. */
+/** A node's process, restarted whenever it ends, as a service manager does. */
 class Member {
   readonly name: string;
   readonly proxies: readonly Proxy[];
@@ -107,7 +107,7 @@ interface Cluster {
   readonly etcd: RealEtcd;
   readonly nodes: readonly Member[];
   readonly witness: Witness;
-  /** The node that no fault affects. */
+  /** The node without faults. */
   readonly undisturbed: Node;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Repeats the most expensive requests of one caller, and measures what they cost another caller. Each figure is
+ * Repeats the most expensive requests of one caller, and measures their cost for another caller. Each figure is
  * compared with one of the same run, since machines and hours differ.
  */
 import assert from 'node:assert/strict';
@@ -17,7 +17,7 @@ import { password, requestOf, serve, typescript, type Served } from './served.ts
 
 const title = { kind: 'text', min: 1 };
 
-/** Lets `callers` connections send a request again and again from another process, until the test is over. */
+/** Lets `callers` connections repeat a request from another process, until the test is over. */
 async function crowd(context: TestContext, { port }: Served, callers: number, request: string): Promise<void> {
   const child = spawn(process.execPath, [...typescript, join(import.meta.dirname, 'callers.ts')], {
     stdio: ['pipe', 'ignore', 'inherit'],
@@ -28,7 +28,7 @@ async function crowd(context: TestContext, { port }: Served, callers: number, re
   await delay(3500);
 }
 
-/** Returns the median and the 90th percentile of the time of a request, one after the other on one connection. */
+/** Returns the median and the 90th percentile of a request's duration, sequentially on one connection. */
 async function timesOf({ port }: Served, request: string, status: number, count: number) {
   const client = new RawClient(port);
   const times: number[] = [];
@@ -167,7 +167,7 @@ test('100 connections with 1,700 requests each behind an unread list leave a sma
   await createMany(server, '/items', Array.from({ length: 10_000 }, () => ({ name, price: 1 })));
   const brief = requestOf('HEAD /livez', '').repeat(1700);
   const slow = requestOf('GET /items', attacker) + brief;
-  // Callers of many addresses, and of one.
+  // Callers with many addresses, and with one.
   for (const [addresses, requests] of [[100, slow], [1, slow], [250, brief], [1, brief]] as const) {
     const sockets: Socket[] = Array.from({ length: Math.max(addresses, 100) }, (_, index) => {
       const localAddress = `127.0.0.${2 + (index % addresses)}`;
@@ -178,7 +178,7 @@ test('100 connections with 1,700 requests each behind an unread list leave a sma
     const { ninth } = await timesOf(server, requestOf('GET /livez', ''), 200, 200);
     console.log(`# /livez beside ${addresses} addresses: ${ninth.toFixed(1)} ms`);
     for (const socket of sockets) socket.destroy();
-    // A tenth of this on a machine that others use; without bounds the process ends.
+    // A tenth of this on a busy machine; without bounds the process ends.
     assert.ok(ninth < 2500, `/livez takes ${ninth} ms`);
   }
 });

@@ -1,5 +1,5 @@
 /**
- * Mutated requests on raw sockets: whatever arrives, every reply is well-formed HTTP, every refusal is problem
+ * Mutated requests on raw sockets: whatever arrives, every response is well-formed HTTP, every refusal is problem
  * details or bare, no connection hangs, nothing is thrown, and the memory comes back.
  *
  *   CAIRN_TEST_SEED=2 CAIRN_FUZZ_REQUESTS=100000 npm run test:torture
@@ -84,7 +84,7 @@ function mutate(bytes: string, random: Generator): string {
   }
 }
 
-/** Reads every reply of a connection that has ended, strictly. The corpus asks nothing by HEAD. */
+/** Strictly parses all responses of an ended connection. The corpus has no HEAD requests. */
 function check(received: string, sent: string): number {
   let rest = received;
   let count = 0;

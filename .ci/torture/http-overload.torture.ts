@@ -1,6 +1,6 @@
 /**
- * Far more callers than the server can carry, each asking again at once whatever it was told: the server goes on
- * answering health checks, does nearly as much useful work as at its best, and its memory stays bounded.
+ * Far more callers than the server can carry, each sending its next request after any response: the server still
+ * answers health checks, does nearly as much useful work as at its best, and its memory stays bounded.
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -17,14 +17,14 @@ import { requestOf, serve, typescript } from './served.ts';
 const callersBy = [64, 256, 1024, 4096];
 const connectMs = 2000;
 const stepMs = 4000;
-/** Of the health checks that are made one after the other meanwhile; dozens where the machine does nothing else. */
+/** Sequential health checks meanwhile; dozens if the machine does nothing else. */
 const checksMin = 4;
 
-/** The memory that the server may take, apart from the records that were created meanwhile. */
+/** The memory that the server may take, apart from the records created meanwhile. */
 const memoryMiBMax = 320;
 const bytesPerRecord = 512;
 
-/** Asks whether the server lives; how long the answer took, in milliseconds. */
+/** Sends a liveness check; returns its duration in milliseconds. */
 async function isAlive(client: RawClient): Promise<number> {
   const askedMs = performance.now();
   assert.equal((await client.send(requestOf('GET /livez', '')).reply()).status, 200);
@@ -34,7 +34,7 @@ async function isAlive(client: RawClient): Promise<number> {
 test('under overload health checks are answered, requests are served and memory stays bounded', async (context) => {
   const server = await serve(context);
   const { port } = server;
-  // One user has a share of the requests in flight, so the crowd is of eight, as its addresses are.
+  // One user has a share of the requests in flight, so the crowd has eight users, like its addresses.
   const requests: string[] = [];
   for (let member = 0; member < 8; member += 1) {
     const token = await server.signUp(`member${member}`);
@@ -54,7 +54,7 @@ test('under overload health checks are answered, requests are served and memory 
     const slowestMs = { probe: 0, held: 0 };
     let checks = 0;
     while (crowd.exitCode === null) {
-      // A probe comes on a connection of its own each time.
+      // Each probe uses a new connection.
       const probe = new RawClient(port);
       slowestMs.probe = Math.max(slowestMs.probe, await isAlive(probe));
       probe.socket.destroy();

@@ -1,6 +1,6 @@
 /**
- * SIGTERM under load: what was done is answered, what was answered is kept, each reply comes whole, the last one says
- * that the connection ends, and the process exits with 0.
+ * SIGTERM under load: every write that was done is acknowledged, every acknowledged one is kept, each response is
+ * complete, the last one announces the end of the connection, and the process exits with 0.
  */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';

@@ -66,7 +66,7 @@ test(`an import that is killed at any of ${kills} moments is there as a whole or
       const checking = cairn(t, ['check', ...words]);
       assert.equal(await checking.ended, 0, checking.out);
     }
-    // A store that only grows would make each kill dearer, and this process too small to read it.
+    // A store that only grows would make each kill slower, and this process too small to read it.
     if (there < rowsMax || kill === kills) continue;
     rmSync(data, { recursive: true });
     cpSync(first, data, { recursive: true });

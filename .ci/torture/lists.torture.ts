@@ -1,7 +1,7 @@
 /**
- * One caller asks for searches of 1,000,000 items on 600 connections at once, and goes, over and over: those beyond its
- * share of the requests in flight are refused, the rest wait for each other, and the others are
- * served meanwhile, nothing is left behind, and the process stops in time while such searches are being made.
+ * One caller sends searches of 1,000,000 items on 600 connections at once, and leaves, over and over: those beyond its
+ * share of the requests in flight are refused, the rest wait for each other, other callers are served meanwhile,
+ * nothing is left behind, and the process stops in time during such searches.
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';

@@ -1,6 +1,6 @@
 /**
- * Patches by chance of nested data, each held to the pseudocode of RFC 7396, section 2: of a json field, and of a
- * record with members that are not declared, at its top, too. CAIRN_MERGE_PATCHES sets how many.
+ * Random patches of nested data, compared with the pseudocode of RFC 7396 §2: of a json field, and of a record with
+ * undeclared members, including its top level. CAIRN_MERGE_PATCHES sets how many.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -20,7 +20,7 @@ function valueOf(random: Generator, depth: number, mayBeNull = true): JsonValue 
   return objectOf(random, depth);
 }
 
-/** By entries, because a literal takes `__proto__` for something else. */
+/** From entries, because `__proto__` is special in a literal. */
 function objectOf(random: Generator, depth: number): JsonObject {
   const entry = () => [random.pick(names), valueOf(random, depth - 1)] as const;
   const entries = Array.from({ length: random.below(5) }, entry);

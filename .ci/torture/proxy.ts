@@ -15,7 +15,7 @@ interface Pair {
   readonly server: Socket;
 }
 
-/** A TCP proxy between one node and one member of etcd. Unlike a stopped process, it cuts one link. */
+/** A TCP proxy between one node and one member of etcd. Unlike stopping a process, it cuts one link. */
 export class Proxy {
   /** The delay of each chunk. */
   delayMs = 0;

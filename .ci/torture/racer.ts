@@ -1,7 +1,7 @@
 /**
- * A process with a store that does as it is told, line by line: `open`, `write`, `checkpoint`, `close`. It answers each
- * with a line: `opened` or `locked`, the number of records or an error's code, `done`, `closed`. Its arguments are the
- * directory, and a place where it says that it is, such as another machine.
+ * A process with a store that obeys commands, line by line: `open`, `write`, `checkpoint`, `close`. It prints a line
+ * for each: `opened` or `locked`, the number of records or an error's code, `done`, `closed`. Its arguments are the
+ * directory, and its pretended place, such as another machine.
  */
 import { createInterface } from 'node:readline';
 import { CairnError } from '../../src/base/errors.ts';

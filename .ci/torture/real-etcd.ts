@@ -7,14 +7,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Why no real etcd can run here; `undefined` where one can. */
+/** Why a real etcd cannot run here; `undefined` if it can. */
 export const noEtcd = spawnSync('etcd', ['--version']).status === 0
   ? undefined
   : 'there is no etcd here: apt-get install etcd-server';
 
 export interface RealEtcdOptions {
   readonly members?: number;
-  /** Further flags of each member. */
+  /** Additional flags of each member. */
   readonly flags?: readonly string[];
 }
 
@@ -57,7 +57,7 @@ export class RealEtcd {
     return etcd;
   }
 
-  /** Starts a member, again after `kill`. */
+  /** Starts a member, also after `kill`. */
   launch(member: number, ...flags: readonly string[]): void {
     const [client = '', peer = ''] = [this.addresses[member], this.#peers[member]];
     const cluster = this.#peers.map((url, index) => `m${index}=${url}`).join(',');
@@ -87,7 +87,7 @@ export class RealEtcd {
     this.#processes[member]?.kill(signal);
   }
 
-  /** The index of the leader, according to the first member that answers; -1 if none does. */
+  /** The index of the leader, according to the first member that responds; -1 if none does. */
   async leader(): Promise<number> {
     const states = await Promise.all(this.addresses.map(async (address) => {
       const asked = fetch(`${address}/v3/maintenance/status`, { method: 'POST', body: '{}' });
@@ -108,7 +108,7 @@ export class RealEtcd {
   }
 }
 
-/** Waits until a member answers a linearizable read. */
+/** Waits until a member serves a linearizable read. */
 export async function healthy(address: string, timeoutMs = 20_000): Promise<void> {
   const end = performance.now() + timeoutMs;
   for (;;) {

@@ -14,7 +14,7 @@ const callers = 8;
 
 interface Sent {
   readonly key: string;
-  /** One record or several; each has a name that no other record has. */
+  /** One record or several, each with a unique name. */
   readonly names: readonly string[];
   readonly isArray: boolean;
 }
@@ -35,7 +35,7 @@ test(`${kills} times kill -9 under ${callers} callers that retry: each request i
     return { running, origin };
   }
 
-  /** Sends a request until it is answered, as a client does after losing an answer. */
+  /** Repeats a request until there is a response, as a client does after losing one. */
   async function send({ key, names, isArray }: Sent): Promise<void> {
     const records = names.map((name) => ({ name, price: 1 }));
     const body = JSON.stringify(isArray ? records : records[0]);
@@ -70,7 +70,7 @@ test(`${kills} times kill -9 under ${callers} callers that retry: each request i
       const sent = { key: randomUUID(), names, isArray };
       seen.requests += 1;
       await send(sent);
-      // Now and then a caller loses an answer that had come.
+      // Sometimes a caller loses a response that had come.
       if (random.below(10) === 0) await send(sent);
     }
   }

@@ -1,4 +1,4 @@
-/** A server in a process of its own, as it is installed, and requests to it. */
+/** An installed server in a process of its own, and requests to it. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,13 +18,12 @@ export interface Served {
   readonly port: number;
   /** The access token of the administrator. */
   readonly admin: string;
-  /** Makes a user, and returns an access token. */
+  /** Creates a user, and returns an access token. */
   signUp(name: string): Promise<string>;
-  /** Sends a request on a connection of its own. */
+  /** Sends a request on a new connection. */
   ask(request: string): Promise<RawReply>;
 }
 
-/** A whole request. */
 export function requestOf(line: string, token: string, content?: unknown): string {
   const body = content === undefined ? '' : JSON.stringify(content);
   const bearer = token === '' ? '' : `Authorization: Bearer ${token}\r\n`;

@@ -1,5 +1,5 @@
 /**
- * The store's proofs, with their counts. `CAIRN_TEST_SEED` replays; the counts are set by the variables below.
+ * The store's proofs, with their counts, which the variables below set. `CAIRN_TEST_SEED` replays.
  *
  *   CAIRN_CRASH_STATES=1000000 CAIRN_KILL_CYCLES=2000 CAIRN_LOCK_RACES=10000 CAIRN_HISTORIES=1000 npm run test:torture
  */
@@ -40,7 +40,7 @@ after(() => {
 
 test(`(a) ${crashStates} crash states (CAIRN_TEST_SEED=${seed})`, async (t) => {
   const script = join(import.meta.dirname, 'crash-states.ts');
-  // Two processes, for there are two cores almost everywhere; their workloads have seeds far from each other.
+  // Two processes, because most machines have at least two cores; their seeds are far apart.
   const explore = async (first: number): Promise<void> => {
     const words = ['--import', 'tsx', script, String(first), String(Math.ceil(crashStates / 2))];
     const { stdout } = await promisify(execFile)(process.execPath, words, { cwd: projectDirectory });
@@ -89,9 +89,9 @@ test(`(d) ${killCycles} times kill -9 under 16 writers`, async (t) => {
   let lost = 0;
   for (let cycle = 1; cycle <= killCycles; cycle += 1) {
     const server = await serve(t, directory);
-    // Everything acknowledged before the last kill is there. Once in a while, all records are compared.
+    // Everything acknowledged before the last kill is there. Sometimes all records are compared.
     const expected = [...acknowledged].slice(cycle % 50 === 0 ? 0 : -2000);
-    // Answers overtake each other: the first of them need not have the lowest id.
+    // Responses overtake each other, so the first one need not have the lowest id.
     const lowest = expected.reduce((least, [id]) => Math.min(least, id), Infinity);
     const found = await itemsAt(server.url, expected.length === 0 ? 0 : lowest);
     for (const [id, name] of expected) if (found.get(id) !== name) lost += 1;
@@ -135,7 +135,7 @@ test('(e) a file system of 16 MiB: filled, freed, resumed', async (t) => {
     assert.equal(first.notes.size, filled - 200);
     // A checkpoint may have made room by now.
     const left = await fill();
-    // As if it were killed: it starts without more room, and goes on when there is.
+    // As if it were killed: it starts without more room, and continues once there is some.
     rmSync(join(directory, 'data', 'lock'));
     const late = first.store.write((tx) => tx.of(first.notes).remove(201));
     await assert.rejects(late, { code: 'outcome_unknown' });
@@ -153,7 +153,7 @@ test('(e) a file system of 16 MiB: filled, freed, resumed', async (t) => {
     await third.store.close();
     t.diagnostic(`full at ${filled} records; removals taken, started, writes resumed, nothing lost`);
   } finally {
-    // Reports the failure before this, rather than that the file system is in use.
+    // Reports the earlier failure, rather than that the file system is in use.
     spawnSync('umount', ['-l', directory]);
   }
 });
@@ -234,7 +234,7 @@ async function itemsAt(url: string, from: number): Promise<Map<number, string>> 
   return found;
 }
 
-/** Creates items one after the other, and notes the acknowledged ones, until the server is gone. */
+/** Creates items in sequence, and notes the acknowledged ones, until the server is gone. */
 async function writeUntilKilled(url: string, prefix: string, acknowledged: Map<number, string>): Promise<void> {
   for (let n = 1; ; n += 1) {
     try {
@@ -253,7 +253,7 @@ async function writeUntilKilled(url: string, prefix: string, acknowledged: Map<n
 }
 
 interface Racer {
-  /** Writes a line and resolves with the answer. */
+  /** Writes a line and resolves with the next line of output. */
   ask(line: string): Promise<string>;
   signal(name: NodeJS.Signals): void;
   kill(): Promise<unknown>;

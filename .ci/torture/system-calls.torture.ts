@@ -1,6 +1,4 @@
-/**
- * Checks what the simulated disk of other tests takes for granted: that the system is asked for exactly these syncs.
- */
+/** Checks the assumption of other tests' simulated disk: exactly these syncs are requested from the system. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -9,7 +7,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { projectDirectory } from '../../test/support/source.ts';
 
-/** A call, with the lines of the trace on which it begins and ends. */
+/** A call, with the first and last line of its trace. */
 interface Call {
   readonly name: string;
   readonly text: string;
@@ -22,7 +20,7 @@ function parse(trace: string): Call[] {
   const open = new Map<string, { readonly text: string; readonly began: number }>();
   for (const [line, printed] of trace.split('\n').entries()) {
     const [, thread = '', said = ''] = /^(\d+) +(.*)$/.exec(printed) ?? [];
-    // Where another thread's call came between, strace prints a call on two lines.
+    // If another thread's call came between, strace prints a call on two lines.
     const [, begun] = /^(.*) <unfinished [.]{3}>$/.exec(said) ?? [];
     if (begun !== undefined) {
       open.set(thread, { text: begun, began: line });
@@ -76,13 +74,13 @@ test('writes, syncs and renames reach the system in the order that the promises 
       assert.ok(durable.ended < group.began);
       assert.ok(group.ended < find(new RegExp(`^write\\(1.*"${sequence}\\\\n"`)).began);
     }
-    // A snapshot is synced before it has its name, and the directory before the journal goes that is in it.
+    // A snapshot is synced before it gets its name, and the directory before its journal is removed.
     const renamed = find(/^rename\(.*people\.json\.\w+\.tmp", .*people\.json"\)/);
     const ofSnapshot = /^(pwrite64|fdatasync|fsync)\(.*people\.json\.\w+\.tmp/;
     const before = calls.filter(({ text, ended }) => ofSnapshot.test(text) && ended < renamed.began);
     assert.match(before.map(({ name }) => name).join(), /^(pwrite64,)+fdatasync(,fdatasync)*$/);
     assert.ok(find(directorySync, renamed.ended).ended < find(/^unlink\(.*journal-1\.jsonl"/).began);
-    // So it is with the journal that closes the store.
+    // The same holds for the journal that closes the store.
     const closing = find(/^openat.*journal-3\.jsonl", .*O_CREAT/);
     assert.ok(find(directorySync, closing.ended).ended < find(/^unlink\(.*journal-2\.jsonl"/).began);
   } finally {

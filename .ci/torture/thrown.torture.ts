@@ -4,7 +4,7 @@ import { throwAtRandom } from '../../test/support/store/histories.ts';
 
 const transactions = Number(process.env['CAIRN_THROWN_TRANSACTIONS'] ?? 20_000);
 const seed = Number(process.env['CAIRN_TEST_SEED'] ?? 1);
-/** A new store now and then, since what is done to many records takes long on the model. */
+/** A new store now and then, because the model is slow with many records. */
 const perStore = 1000;
 
 test(`${transactions} transactions in which hooks throw are stored as a whole or not at all`, async (t) => {

@@ -1,4 +1,4 @@
-/** API keys, and who is named on boards, on a server that is killed all the time: what was answered holds. */
+/** API keys, and the users named on boards, on a server that is killed all the time: what was acknowledged holds. */
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -34,7 +34,7 @@ test(`${kills} times kill -9 while keys are made and removed, and boards change 
     [, origin = ''] = await server.find(/ serves (http:\/\/127\.0\.0\.1:\d+)/);
   }
 
-  /** Sends a request; `undefined` where its answer was lost. */
+  /** Sends a request; returns `undefined` if its response was lost. */
   async function ask(token: string, method: string, target: string, body?: object) {
     const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
     const headers = { ...(token && { authorization: `Bearer ${token}` }), ...(body && { 'content-type': type }) };
@@ -42,7 +42,7 @@ test(`${kills} times kill -9 while keys are made and removed, and boards change 
       const sent = { method, headers, ...(body && { body: JSON.stringify(body) }) };
       const response = await fetch(origin + target, { ...sent, signal: AbortSignal.timeout(20_000) });
       const text = await response.text();
-      // A write that may have failed is as one without an answer.
+      // A write that may have failed counts as one without a response.
       return response.status === 503 ? undefined : { status: response.status, json: text && JSON.parse(text) };
     } catch {
       return undefined;
@@ -101,7 +101,7 @@ test(`${kills} times kill -9 while keys are made and removed, and boards change 
     }
   }
 
-  /** Checks that everything acknowledged holds, for the keys and for the users that the boards name. */
+  /** Checks that everything acknowledged holds, for the keys and for the users named on boards. */
   async function verify(): Promise<void> {
     for (const key of living.keys()) assert.equal((await ask(key, 'GET', '/me'))?.status, 200, 'a key is lost');
     for (const key of gone) assert.equal((await ask(key, 'GET', '/me'))?.status, 401, 'a removed key came back');

@@ -1,4 +1,4 @@
-/** Questions by chance about records that their callers may not read; CAIRN_WHOSE_QUESTIONS sets how many. */
+/** Random requests for records that their callers may not read; CAIRN_WHOSE_QUESTIONS sets how many. */
 import { test } from 'node:test';
 import { askByChance } from '../../test/support/whose.ts';
 
