@@ -24,7 +24,8 @@ export class Turns<T> {
     if (first === undefined) return undefined;
     const [caller, tasks] = first;
     const task = tasks.shift();
-    this.#queues.delete(caller);
+    // A caller that is alone stays where it is.
+    if (tasks.length === 0 || this.#queues.size > 1) this.#queues.delete(caller);
     if (tasks.length > 0) this.#queues.set(caller, tasks);
     this.size -= 1;
     return task;

@@ -180,17 +180,18 @@ export const timestampFields = {
 };
 
 /**
- * Returns the timestamps of a record written now, in milliseconds, if its collection has any.
+ * Adds the timestamps to a record written now, in milliseconds, if its collection has any.
  * `createdAt` is absent for a new record.
  */
-export function makeTimes(
+export function addTimes<R extends { readonly [field: string]: Value }>(
   { timestamps }: CollectionDeclaration,
+  record: R,
   now: number,
   createdAt?: Value,
-): { readonly [field: string]: Value } {
-  if (!timestamps) return {};
+): R {
+  if (!timestamps) return record;
   const updatedAt = new Date(now).toISOString();
-  return { createdAt: createdAt ?? updatedAt, updatedAt };
+  return { ...record, createdAt: createdAt ?? updatedAt, updatedAt };
 }
 
 /** `items` → `Items`, `spare-parts` → `SpareParts`. */

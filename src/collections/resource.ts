@@ -8,7 +8,7 @@ import { atElement, type Draft } from '../schema/validate.ts';
 import type { CompleteInput, Shape, Value } from '../schema/field.ts';
 import { looksSame } from '../schema/record.ts';
 import type { Collection, StoredRecord, Transaction, Unstored } from '../store/store.ts';
-import { makeTimes } from './declaration.ts';
+import { addTimes } from './declaration.ts';
 import { includes, findPermission } from './permissions.ts';
 import { readIfAllowed } from './reader.ts';
 import { makesTexts, type Declared, type Entry } from './registry.ts';
@@ -80,13 +80,12 @@ export class CollectionResource {
     const ownerId = principal.userId ?? 0;
     const records = tx.of(this.records);
     // An imported file may have the times.
-    const times = input['createdAt'] === undefined ? makeTimes(this.collection, now) : {};
-    if (this.collection.ids === undefined)
-      return records.insert({ ownerId, ...input, ...times }, number);
-    const { id: given, ...fields } = input;
+    const timed = input['createdAt'] === undefined ? addTimes(this.collection, input, now) : input;
+    if (this.collection.ids === undefined) return records.insert({ ownerId, ...timed }, number);
+    const { id: given, ...fields } = timed;
     const id = given ?? (makesTexts(this.collection) ? uuid7(now, this.#random) : number);
     const key = storedKey(recordId(id), number);
-    return records.insert({ ownerId, ...key, ...fields, ...times }, number);
+    return records.insert({ ownerId, ...key, ...fields }, number);
   }
 
   /** Creates an entry for each element. @throws CairnError as `create` */
@@ -109,9 +108,9 @@ export class CollectionResource {
     const input = draft.against(before);
     if (looksSame(fields, before, input)) return { record: before };
     checkEntry(tx, principal, this.collection, input, before);
-    const times = makeTimes(this.collection, this.#clock.now(), before['createdAt']);
-    const after = { ...this.undeclared(before), ...input, ...times };
-    return { record: tx.of(this.records).replace(before.id, after) };
+    const after = { ...this.undeclared(before), ...input };
+    const timed = addTimes(this.collection, after, this.#clock.now(), before['createdAt']);
+    return { record: tx.of(this.records).replace(before.id, timed) };
   }
 
   /** @throws CairnError in the order that `Precondition` documents */

@@ -192,19 +192,19 @@ export class Exchange implements Arrival, Request, RequestEntry {
 
   authenticated(userId: number | undefined): void {
     this.userId = userId;
-    this.#checkShare();
+    if (!this.#isInShare) throw overloaded;
   }
 
-  /** @throws `overloaded` if the caller has no share left for another request in flight */
-  #checkShare(): void {
+  /** True if the caller may have one more request in flight. */
+  get #isInShare(): boolean {
     const { exchanges, options } = this.#shared;
     const { requestsInFlightMax, requestsInFlightPerCallerMax } = options.limits;
     // With so few in flight, no caller can have used up its share.
-    if (exchanges.sum < Math.min(requestsInFlightMax, requestsInFlightPerCallerMax)) return;
-    if (options.alwaysServedTargets?.has(this.target)) return;
+    if (exchanges.sum < Math.min(requestsInFlightMax, requestsInFlightPerCallerMax)) return true;
+    if (options.alwaysServedTargets?.has(this.target)) return true;
     const place = exchanges.take(this.caller, 1);
-    if (place === undefined) throw overloaded;
-    place.release();
+    place?.release();
+    return place !== undefined;
   }
 
   /** True if nobody reads the content, which may have many chunks. */
@@ -234,28 +234,18 @@ export class Exchange implements Arrival, Request, RequestEntry {
     if (!this.reserve(bytes)) throw overloaded;
   }
 
-  async receiveBody(bytesMax: number): Promise<Buffer> {
-    const announced = this.head?.contentLength;
-    if ((announced ?? 0) > bytesMax) throw bodyTooLarge(bytesMax);
-    if (announced === 0) return noBytes;
-    if (this.#failure !== undefined) throw this.#failure;
-    invariant(!this.incoming.readableEnded, readBefore);
-    if (this.incoming.destroyed) throw callerLeft;
-    // It may already have waited for something else, such as another process's commits.
-    this.leave();
-    const chunks = await this.#receiveChunks(bytesMax);
-    // Parsing a long body takes milliseconds.
-    if (this.reserved > 0) await this.#shared.takeTurn(this.caller);
-    // Others may have come in flight while the body arrived.
-    this.#checkShare();
-    this.enter();
-    const [first = noBytes] = chunks;
-    return chunks.length > 1 ? Buffer.concat(chunks) : first;
-  }
-
-  #receiveChunks(bytesMax: number): Promise<Buffer[]> {
+  receiveBody(bytesMax: number): Promise<Buffer> {
+    // An error that is thrown in here rejects the promise.
     return new Promise((resolve, reject) => {
       const { incoming } = this;
+      const announced = this.head?.contentLength;
+      if ((announced ?? 0) > bytesMax) throw bodyTooLarge(bytesMax);
+      if (announced === 0) return resolve(noBytes);
+      if (this.#failure !== undefined) throw this.#failure;
+      invariant(!incoming.readableEnded, readBefore);
+      if (incoming.destroyed) throw callerLeft;
+      // It may already have waited for something else, such as another process's commits.
+      this.leave();
       const chunks: Buffer[] = [];
       let length = 0;
       const receive = (chunk: Buffer): void => {
@@ -264,16 +254,27 @@ export class Exchange implements Arrival, Request, RequestEntry {
         // Node's parser passes on thousands of buffered chunks before it reads other connections.
         if (chunks.length === chunksAtOnce) this.#shared.reading.pauseNetwork(incoming.socket);
         const refusal = this.#reserveBody(chunks.length, length, bytesMax);
-        if (refusal !== undefined) settle(refusal);
+        if (refusal !== undefined) refuse(refusal);
       };
-      const settle = (refusal?: CairnError): void => {
-        incoming.off('data', receive).off('end', settle);
+      const refuse = (this.#rejectBody = (reason: CairnError): void => {
+        incoming.off('data', receive).off('end', end);
         this.#rejectBody = undefined;
-        if (refusal === undefined) resolve(chunks);
-        else reject(refusal);
+        reject(reason);
+      });
+      const end = (): void => {
+        this.#rejectBody = undefined;
+        // Parsing a long body takes milliseconds.
+        if (this.reserved > 0) void this.#shared.takeTurn(this.caller).then(pass);
+        else pass();
       };
-      this.#rejectBody = settle;
-      incoming.on('data', receive).on('end', settle);
+      const pass = (): void => {
+        // Others may have come in flight while the body arrived.
+        if (!this.#isInShare) return reject(overloaded);
+        this.enter();
+        const [first = noBytes] = chunks;
+        resolve(chunks.length > 1 ? Buffer.concat(chunks, length) : first);
+      };
+      incoming.on('data', receive).on('end', end);
     });
   }
 

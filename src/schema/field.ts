@@ -9,6 +9,16 @@ export interface Shape {
   readonly [name: string]: Field;
 }
 
+/** Returns a function that computes its result once for each shape, since every body needs it. */
+export function oncePerShape<T>(compute: (shape: Shape) => T): (shape: Shape) => T {
+  const results = new WeakMap<Shape, T>();
+  return (shape) => {
+    let result = results.get(shape);
+    if (result === undefined) results.set(shape, (result = compute(shape)));
+    return result;
+  };
+}
+
 /**
  * A field: its kind with the bounds of its values, and the members that every kind has. Lengths are
  * in code points, except for `bytesMax` (UTF-8).

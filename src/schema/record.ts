@@ -1,6 +1,14 @@
 import { isJsonObject, type JsonObject, type JsonValue, type Scalar } from '../base/json.ts';
 import { keyName } from '../base/record-id.ts';
-import { anyJson, moreName, valueName, type Field, type Shape, type Value } from './field.ts';
+import {
+  anyJson,
+  moreName,
+  oncePerShape,
+  valueName,
+  type Field,
+  type Shape,
+  type Value,
+} from './field.ts';
 import { isSearched } from './kinds.ts';
 
 /** Returns the visible fields, in order. */
@@ -100,19 +108,15 @@ function walk(path: string): (record: object) => Value | undefined {
 
 export type Write = (record: object) => string;
 
-/** The writers of all fields, which every list needs. */
-const writers = new WeakMap<Shape, Write>();
-
 /**
  * Returns a function that writes a record as JSON for callers, with exactly the fields `names`, in
  * the shape's order. All responses with records are written here.
  */
 export function representationWriter(shape: Shape, names?: readonly string[]): Write {
-  if (names !== undefined) return newWriter(shape, names);
-  const writer = writers.get(shape) ?? newWriter(shape);
-  writers.set(shape, writer);
-  return writer;
+  return names === undefined ? wholeWriter(shape) : newWriter(shape, names);
 }
+
+const wholeWriter = oncePerShape((shape) => newWriter(shape));
 
 function newWriter(shape: Shape, names?: readonly string[]): Write {
   if (Object.hasOwn(shape, valueName))

@@ -1,5 +1,5 @@
 import { pointerTo, isJsonObject, type JsonObject, type JsonValue } from '../base/json.ts';
-import type { Field, Shape } from './field.ts';
+import { oncePerShape, type Field, type Shape } from './field.ts';
 import { isSameValue } from './record.ts';
 
 /** The caller of a write, as far as rules depend on it. */
@@ -9,10 +9,11 @@ export interface Sender {
 }
 
 /** True if a field, or one in an object, limits who may set it. */
-export const hasSetters = (shape: Shape): boolean =>
+export const hasSetters: (shape: Shape) => boolean = oncePerShape((shape) =>
   Object.values(shape).some(
     (field) => field.set !== undefined || (field.kind === 'object' && hasSetters(field.fields)),
-  );
+  ),
+);
 
 function maySet({ set }: Field, { sender, ownerId }: Change): boolean {
   const { userId, role = '' } = sender;

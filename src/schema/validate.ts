@@ -10,6 +10,7 @@ import { limits } from '../base/limits.ts';
 import {
   anyJson,
   moreName,
+  oncePerShape,
   valueName,
   type Field,
   type CompleteInput,
@@ -108,12 +109,13 @@ function validateMembers<S extends Shape>(
     throw validationFailed([{ pointer: '', code: 'wrong_type', detail: 'must be an object' }]);
   }
   const issues: Issue[] = [];
-  const refuse = (pointer: string): void =>
-    void issues.push({ pointer, code: 'read_only', detail: 'must not be changed by this caller' });
-  const ownerId = kind === 'create' ? sender.userId : Number(fieldValue(mode.stored, 'ownerId'));
-  const document = hasSetters(shape)
-    ? keepUnsettable(shape, stored, sentDocument, { kind, sender, ownerId, refuse })
-    : sentDocument;
+  let document = sentDocument;
+  if (hasSetters(shape)) {
+    const detail = 'must not be changed by this caller';
+    const refuse = (pointer: string) => void issues.push({ pointer, code: 'read_only', detail });
+    const ownerId = kind === 'create' ? sender.userId : Number(fieldValue(mode.stored, 'ownerId'));
+    document = keepUnsettable(shape, stored, document, { kind, sender, ownerId, refuse });
+  }
   const value: { [name: string]: JsonValue } = {};
   const sent: SentBody = { kind, body, document, stored };
   // Every write runs these loops; `Object.entries` would make them three times as slow.
@@ -198,14 +200,14 @@ function report(issues: Issue[], name: string, violations: readonly Placed[]): v
 }
 
 /** Returns the fields' values before anything is written. */
-export function collectDefaults(shape: Shape): JsonObject {
+export const collectDefaults = oncePerShape((shape): JsonObject => {
   const defaults: { [name: string]: JsonValue } = {};
   for (const name in shape) {
     const value = shape[name]?.default;
     if (value !== undefined) defaults[name] = value;
   }
   return defaults;
-}
+});
 
 /** Applies a merge patch (RFC 7396). Null is stored if the field is nullable. */
 function patched(fields: Shape, before: JsonValue, patch: JsonValue): JsonValue {

@@ -50,7 +50,7 @@ const banned: readonly { what: string; pattern: RegExp; in: 'code' | 'text' }[] 
 const casts: Readonly<Record<string, number>> = {
   'src/base/record-id.ts': 1,
   'src/config/options.ts': 1,
-  'src/store/memory/transaction.ts': 2,
+  'src/store/memory/transaction.ts': 1,
   'src/programs/app.ts': 1,
   'src/programs/hooks.ts': 2,
   'src/programs/routes.ts': 1,

@@ -11,7 +11,7 @@ import type { StoredRecord, Transaction } from '../../store/store.ts';
 import { embed, listEmbeddables } from './embedding.ts';
 import { includes, findPermission } from '../../collections/permissions.ts';
 import { readIfAllowed } from '../../collections/reader.ts';
-import { makeTimes } from '../../collections/declaration.ts';
+import { addTimes } from '../../collections/declaration.ts';
 import {
   without,
   type Declared,
@@ -134,8 +134,8 @@ class Removal {
     for (const { after } of cleared.values()) length += JSON.stringify(after).length;
     if (length > this.#lengthMax) throw this.#tooMuch('what depends on it is too long');
     for (const { from, after } of cleared.values()) {
-      const times = makeTimes(from, now, after['createdAt']);
-      const written = tx.of(from.records).replace(after.id, { ...after, ...times });
+      const timed = addTimes(from, after, now, after['createdAt']);
+      const written = tx.of(from.records).replace(after.id, timed);
       const isAsDeclared = looksSame(from.fields, after, written);
       invariant(isAsDeclared, `beforeWrite sets no fields of ${from.name} as another is removed`);
     }

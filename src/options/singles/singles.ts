@@ -4,7 +4,7 @@ import type { Operations } from '../../api/operations.ts';
 import { notFound } from '../../auth/access.ts';
 import type { Clock } from '../../base/system.ts';
 import { recordId } from '../../base/record-id.ts';
-import { makeTimes } from '../../collections/declaration.ts';
+import { addTimes } from '../../collections/declaration.ts';
 import { singleNumber, type Declared, type Entry } from '../../collections/registry.ts';
 import {
   CollectionResource,
@@ -46,7 +46,7 @@ export class SingleResource extends CollectionResource {
       return { record: before };
     checkSize(collection.fields, input, collection.recordBytesMax);
     const createdAt = before && fieldValue(before, 'createdAt');
-    const set = { ...input, ...makeTimes(collection, this.#clock.now(), createdAt) };
+    const set = addTimes(collection, input, this.#clock.now(), createdAt);
     if (before === undefined)
       return { record: single.insert({ ownerId: 0, ...set }, singleNumber), isNew: true };
     return { record: single.replace(singleNumber, { ...this.undeclared(before), ...set }) };

@@ -40,7 +40,6 @@ export class TableTransaction<T = unknown> implements Transaction {
   isOpen = false;
   readonly #work: (transaction: Transaction) => T;
   readonly #call: Call<T>;
-  readonly #records = new Map<object, unknown>();
   #result!: T;
   #failure: { readonly error: unknown } | undefined;
   #onChange: ((change: RecordChange) => StoredRecord | undefined) | undefined;
@@ -97,12 +96,7 @@ export class TableTransaction<T = unknown> implements Transaction {
 
   of<R extends StoredRecord>(collection: Collection<R>): Records<R> {
     invariant(collection instanceof Table, 'a collection that this store did not make');
-    const known = this.#records.get(collection);
-    // Only the records of this table were stored under it.
-    if (known !== undefined) return known as Records<R>;
-    const records = new TableRecords(this, collection);
-    this.#records.set(collection, records);
-    return records;
+    return new TableRecords(this, collection);
   }
 
   onChange(listener: (change: RecordChange) => StoredRecord | undefined): void {
@@ -159,10 +153,9 @@ export class TableTransaction<T = unknown> implements Transaction {
 }
 
 function encodeCommit(changes: readonly TableChange[]): string {
-  const encoded = changes.map(
-    ({ collection, id, record }) => `["${collection.name}",${JSON.stringify(record ?? id)}]`,
+  return JSON.stringify(
+    changes.map(({ collection, id, record }) => [collection.name, record ?? id]),
   );
-  return `[${encoded.join(',')}]`;
 }
 
 class TableRecords<R extends StoredRecord> implements Records<R> {
