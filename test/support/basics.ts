@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import type { TestContext } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
+import promises, { setTimeout as delay } from 'node:timers/promises';
 import { type Clock, type Random, timers } from '../../src/base/system.ts';
 
 /** Random numbers that can be had again: the seed is printed, and `CAIRN_TEST_SEED` sets it. */
@@ -94,7 +94,7 @@ export function fakeTimers(t: TestContext, api: 'setTimeout' | 'setInterval' = '
   const real = { ...timers };
   t.mock.timers.enable({ apis: [api] });
   const { setTimeout, clearTimeout, setInterval, clearInterval } = globalThis;
-  Object.assign(timers, { setTimeout, clearTimeout, setInterval, clearInterval });
+  Object.assign(timers, { setTimeout, clearTimeout, setInterval, clearInterval, sleep: promises.setTimeout });
   const reset = (): void => {
     Object.assign(timers, real);
     t.mock.timers.reset();
