@@ -1,7 +1,7 @@
 /**
- * Compiles the source without type checks, which `npm run check` does: `node .ci/build.js dist` for a package, `node
- * .ci/build.js .test` with the tests. The folder is replaced in one step at the end, so a server that starts from it
- * meanwhile finds all old files or all new ones. The types of a package are in one file.
+ * Compiles the source without type checks, which `npm run check` does: `node .ci/build.js dist` for a package,
+ * `node .ci/build.js .test` with the tests. The folder is replaced in one step at the end, so a server that starts
+ * from it meanwhile finds all old files or all new ones. The types of a package are in one file.
  */
 import { spawnSync } from 'node:child_process';
 import { cpSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,9 +1,9 @@
 /**
  * The ceilings: a bare `node:http` server with the same response to everything, a text or records that it serializes
- * each time, and one that appends each body to a file with group commit before it responds. Its argument is a file with
- * its order (`BareOrder`). It prints its port. Plain JavaScript, so that its start costs no more than Node's own. `node
- * --test` of Node.js 20 takes each such file below `test` for a test, and runs it without an argument: then it serves
- * nothing.
+ * each time, and one that appends each body to a file with group commit before it responds. Its argument is a file
+ * with its order (`BareOrder`). It prints its port. Plain JavaScript, so that its start costs no more than Node's own.
+ * `node --test` of Node.js 20 takes each such file below `test` for a test, and runs it without an argument: then it
+ * serves nothing.
  */
 import { readFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';

@@ -1,6 +1,7 @@
 /**
- * The peers, in plain JavaScript, copied next to the packages that they need: `node peers.js fastify|json-server ITEMS
- * SECRET`. Without arguments, as `node --test` of Node.js 20 runs it, it serves nothing.
+ * The peers, in plain JavaScript, copied next to the packages that they need:
+ * `node peers.js fastify|json-server ITEMS SECRET`. Without arguments, as `node --test` of Node.js 20 runs it, it
+ * serves nothing.
  */
 import { copyFileSync, readFileSync, rmSync } from 'node:fs';
 

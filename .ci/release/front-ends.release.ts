@@ -1,7 +1,7 @@
 /**
  * Front ends of react-admin and refine as tutorials build them, in the published packages. They are 335 MB, whose
- * newest parts npm chooses anew each time, so they are run by hand: `CAIRN_FRONT_ENDS=1 npm run test:release --
- * front-ends`.
+ * newest parts npm chooses anew each time, so they are run by hand:
+ * `CAIRN_FRONT_ENDS=1 npm run test:release -- front-ends`.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * Reads json-server's files: one JSON object with arrays of records, `{ "posts": [{ "id": 1,
- * "title": "…" }], "comments": [] }`. A file is read whole.
+ * Reads json-server's files: one JSON object with arrays of records,
+ * `{ "posts": [{ "id": 1, "title": "…" }], "comments": [] }`. A file is read whole.
  */
 import { constants } from 'node:buffer';
 import { readFileSync, statSync } from 'node:fs';
