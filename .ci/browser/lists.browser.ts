@@ -326,7 +326,7 @@ visitTest('a custom collection is shown as its schema says', {
   const shown =
     'const form = { dateStyle: "medium", timeStyle: "short" }; ' +
     'return new Intl.DateTimeFormat(navigator.language, form).format(new Date(arguments[0]))';
-  // A time field is a column; this browser remembers the chosen ones.
+  // A time that users set is a column; this browser remembers the chosen columns.
   assert.equal(await browser.run('return document.querySelectorAll("thead th").length'), 6);
   // There is no room for it next to a record.
   await browser.press(keys.escape);

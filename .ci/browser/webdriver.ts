@@ -139,7 +139,7 @@ export class Browser {
     return send(this.#url, 'POST', '/goog/cdp/execute', { cmd, params });
   }
 
-  /** Waits until the function body, run in the page, returns something true, and returns that. */
+  /** Waits until the function body, run in the page, returns something truthy, and returns that. */
   async until(script: string, ...args: readonly unknown[]): Promise<any> {
     for (const end = performance.now() + patienceMs; performance.now() < end; ) {
       const value = await this.run(script, ...args);

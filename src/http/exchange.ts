@@ -178,7 +178,7 @@ export class Exchange implements Arrival, Request, RequestEntry {
     this.#rejectBody?.(callerLeft);
   }
 
-  /** Trusts what the proxy sent. */
+  /** Adopts the address and the request id that a trusted proxy sent. */
   adoptForwarded({ address, encrypted }: Peer): void {
     const id = this.fields.get('x-request-id') ?? '';
     if (requestId.test(id)) this.id = id;

@@ -1,6 +1,6 @@
 /**
- * The groups of the shared log, version 1. A group is a line as in `journal-format.ts` with an id
- * in front, at the key of its first sequence number below the prefix of `founding.ts`:
+ * The groups of the shared log, version 1. A group is a line as in `store/format/journal.ts` with
+ * an id in front, at the key of its first sequence number below the prefix of `founding.ts`:
  *
  *   log/0000000000000120   {"id":"5f0c…-120","sequence":120,"commits":[[…],[…]],"crc":"89abcdef"}
  */

@@ -7,7 +7,7 @@
  *
  * - The key `snapshot` is the pointer: it names the parts of the current snapshot.
  * - `head` describes the last group with changes in the snapshot.
- * - A part is a line as in `journal-format.ts`. Its `crc` continues the previous part's.
+ * - A part is a line as in `store/format/journal.ts`. Its `crc` continues the previous part's.
  *
  * A node first writes the parts under a new name. Then one transaction swaps the pointer and
  * removes all other parts.

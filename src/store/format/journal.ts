@@ -16,10 +16,10 @@
  *   chain. The manifest starts from 0.
  * - Spaces may follow the last line, written ahead for later lines. A journal that says `closed`
  *   has none.
- * - A group is one write and one sync. Its commits have the sequence numbers `sequence`, `sequence`
- *   + 1, and so on. The first one follows the last one of the previous line, or `after`.
- * - A commit is an array of changes: `["collection", record]` puts a record, and `["collection",
- *   id]` removes one.
+ * - A group is one write and one sync. Its commits are numbered from `sequence`, which follows the
+ *   last commit of the previous line, or `after`.
+ * - A commit is an array of changes: `["collection", record]` puts a record, and
+ *   `["collection", id]` removes one.
  * - `collections` lists the collections that existed when the journal was begun: `through` is the
  *   last commit in the snapshot, `file` is true if there is a snapshot (a store without commits has
  *   none), `nextId` is the id of the next record, and `server` is true for the server's own tables.

@@ -39,8 +39,8 @@ function sizeOfNames(names: readonly string[]): number {
 }
 
 /**
- * V8 stores small whole numbers, which come first and ascend, in an array with half as much again
- * in reserve. `{"1000":1}` takes 12 KB.
+ * V8 stores members named by small whole numbers in an array with half as much again in reserve.
+ * `{"1000":1}` takes 12 KB.
  */
 function arrayLength(names: readonly string[]): number {
   let length = 0;
