@@ -2,6 +2,7 @@ import { readReason } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
 import type { Random } from '../../base/system.ts';
+import type { AvailabilityOptions } from './availability.ts';
 import { isAt } from './etcd.ts';
 import type { GroupHead } from './group-format.ts';
 import {
@@ -10,13 +11,10 @@ import {
   trimLog,
   writeSnapshot,
   type LogImage,
-  type LogPlace,
 } from './shared-snapshot.ts';
 
-export interface CheckpointOptions extends LogPlace {
+export interface CheckpointOptions extends AvailabilityOptions {
   readonly random: Random;
-  /** Receives notices for an operator. */
-  readonly onNotice: (notice: string, level?: 'warn' | 'error') => void;
 }
 
 /** A checkpoint is due when the log is longer than this and than the snapshot. */
@@ -26,6 +24,8 @@ export class Checkpoints {
   readonly counts = { checkpoints: 0, checkpointFailures: 0 };
   /** The current snapshot, as far as this node knows. */
   snapshot = noSnapshot;
+  /** Settles when the snapshot in progress is done. */
+  writing: Promise<void> | undefined;
   readonly #options: CheckpointOptions;
   /** From 1 to 2, and different on each node, so that one node begins before the others. */
   readonly #patience: number;
@@ -51,7 +51,12 @@ export class Checkpoints {
    * Writes a snapshot if `isSame` holds and no other node has written one meanwhile. A failure
    * postpones it with a notice. Nodes that lag still find the groups since the previous snapshot.
    */
-  async write(view: () => Promise<LogImage>, isSame: JsonObject): Promise<void> {
+  write(view: () => Promise<LogImage>, isSame: JsonObject): Promise<void> {
+    this.writing ??= this.#write(view, isSame).finally(() => (this.writing = undefined));
+    return this.writing;
+  }
+
+  async #write(view: () => Promise<LogImage>, isSame: JsonObject): Promise<void> {
     const { prefix, random, onNotice } = this.#options;
     // Read before the view: a snapshot must not replace a later one.
     const { revision, head } = this.snapshot;

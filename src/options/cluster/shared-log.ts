@@ -25,29 +25,22 @@
  *   F2    no confirmation for `maxAgeMs`           reads are refused until there is one
  *   C1    a collection that is not registered      kept and written to snapshots
  */
-import { CairnError, invariant } from '../../base/errors.ts';
-import { type Clock, timers } from '../../base/system.ts';
+import { CairnError } from '../../base/errors.ts';
+import { timers } from '../../base/system.ts';
 import { takeViews } from '../../store/format/snapshot.ts';
 import {
   lost,
-  storageFull,
   refuseMisfit,
   won,
   type Answer,
-  type Group,
   type CommitLog,
+  type Group,
   type LogClient,
   type LogProblem,
-  type ReadGroup,
 } from '../../store/log.ts';
-import {
-  conflictsIn,
-  isCollectionName,
-  findOrAddTable,
-  type Tables,
-} from '../../store/memory/table.ts';
-import { applyChange, listChanges } from '../../store/memory/transaction.ts';
-import type { Figure, RecordChange } from '../../store/store.ts';
+import { conflictsIn, type Tables } from '../../store/memory/table.ts';
+import type { Figure } from '../../store/store.ts';
+import { Availability, noAnswer } from './availability.ts';
 import { Checkpoints, type CheckpointOptions } from './checkpoints.ts';
 import { misfit } from './declaration.ts';
 import {
@@ -58,136 +51,100 @@ import {
   put,
   range,
   remove,
-  type KeyValue,
   type Txn,
   type TxnAnswer,
 } from './etcd.ts';
-import { addDeclaration, readEpoch, findLog, roomTest, type FoundingOptions } from './founding.ts';
-import { decodeGroup, encodeGroup, firstHead, groupKey, type GroupHead } from './group-format.ts';
-import { damaged, parsePointer, unreadable } from './shared-snapshot.ts';
+import { addDeclaration, readEpoch, findLog, type FoundingOptions } from './founding.ts';
+import { decodeGroup, encodeGroup, groupKey } from './group-format.ts';
+import { damaged, parsePointer } from './shared-snapshot.ts';
+import { Tail } from './tail.ts';
 import { WriterTurns } from './turns.ts';
 
 export interface SharedLogOptions extends FoundingOptions, CheckpointOptions {
-  readonly clock: Clock;
   /** How long after a confirmation the node serves reads. */
   readonly maxAgeMs: number;
   /** Receives the key ring, first and after each change. */
   readonly onKeys: (content: Buffer) => void;
 }
 
-/** The silence after which callers are told that the outcome is unknown. */
-const stalledMs = 5000;
 const confirmMs = 500;
-const roomTestMs = 10_000;
 const watchPauseMs = 20;
 /** Doubles while the groups are small. */
 const groupsPerRead = { least: 8, most: 128, smallBytes: 256 * 1024 };
-/** The most groups of the watch kept during a request; others are read afterwards. */
-const groupsKeptMax = 64;
 
 /**
- * etcd's words in cases A9 and A6. Its codes are ambiguous: a request that gRPC finds too large and
- * a used-up quota are both 8, with 429; one that etcd finds too large is 3.
+ * A node's access to the log in etcd. `tail.ts` has what is applied here, and `availability.ts` what
+ * happens while etcd takes no groups.
  */
-const tooLarge = /too large|larger than/;
-const spaceExceeded = /space exceeded/;
-
-const quotaUsedUp = 'the quota of etcd is used up';
-const makeRoom = 'start its members with a larger quota, and run "etcdctl alarm disarm"';
-const findLeader = 'most of its members have to run: see "etcdctl endpoint status --cluster"';
-
-type State = 'writable' | 'full' | 'unavailable';
-
 export class SharedLog implements CommitLog {
   readonly #options: SharedLogOptions;
-  readonly #prefix: string;
   readonly #tables: Tables;
+  readonly #availability: Availability;
+  readonly #tail: Tail;
   readonly #turns: WriterTurns;
   readonly #checkpoints: Checkpoints;
-  #client: LogClient | undefined;
+  readonly #counts = { appendMs: 0, lostAppends: 0, reruns: 0 };
+  /** Set when the log opens, before anything is asked. */
+  #client!: LogClient;
   #timer: NodeJS.Timeout | undefined;
-  #epoch = '';
-  #metaRevision = 0;
-  #keysRevision = 0;
-  #head = firstHead;
-  /** Groups to apply: found by a request, and brought by the watch. */
-  #found: readonly KeyValue[] = [];
-  #arrived: readonly KeyValue[] = [];
-  /**
-   * All groups up to the first revision are known here; the second revision wrote the last known
-   * group.
-   */
-  #seenRevision = 0;
-  #heardRevision = 0;
-  /** When the last request was sent, and the last one that confirmed the head. */
-  #askedAt = -Infinity;
+  /** The epoch, and the revisions of etcd that last wrote the keys `meta` and `keys`. */
+  #known = { epoch: '', meta: 0, keys: 0 };
+  /** When the last request that confirmed the head was sent. */
   #confirmedAt = -Infinity;
-  /** When etcd's room was last known or tested. */
-  #roomTestedAt = -Infinity;
-  #state: State = 'writable';
-  #appendMs = 0;
   #readLimit = groupsPerRead.least;
-  readonly #counts = { lostAppends: 0, reruns: 0, unansweredAppends: 0 };
   #isKeepingUp = false;
-  #isStalled = false;
-  #isClosed = false;
-  #onStalled: () => void = () => undefined;
-  #checkpointing: Promise<void> | undefined;
 
   /** The tables are empty until the log is open. */
   constructor(options: SharedLogOptions, tables: Tables) {
     this.#options = options;
-    this.#prefix = options.prefix;
     this.#tables = tables;
+    this.#availability = new Availability(options);
     this.#turns = new WriterTurns(options.random, options.clock);
+    this.#tail = new Tail(options.prefix, tables, this.#turns);
     this.#checkpoints = new Checkpoints(options);
   }
 
   /** Applies the groups after the snapshot like other nodes' groups. */
   async open(client: LogClient) {
     const { epoch, metaRevision, snapshot } = await findLog(this.#options, this.#tables);
-    this.#epoch = epoch;
-    this.#metaRevision = metaRevision;
+    this.#known = { epoch, meta: metaRevision, keys: 0 };
     this.#checkpoints.snapshot = snapshot;
-    this.#head = snapshot.head;
+    this.#tail.head = snapshot.head;
     this.#client = client;
     try {
-      const answer = await this.#confirm();
-      if (answer.outcome !== 'won') throw answer.error;
+      await this.#confirm();
       for (const { name, problem } of conflictsIn(this.#tables)) {
         throw misfit(`in ${name}, ${problem}`);
       }
-      if (this.#options.creates) this.#metaRevision = await addDeclaration(this.#options);
+      if (this.#options.creates) this.#known.meta = await addDeclaration(this.#options);
     } catch (error) {
       this.#options.etcd.close();
       throw error;
     }
     this.#timer = timers.setInterval(() => {
       if (this.#isDue) this.#keepUp();
-      void this.#testRoom();
+      void this.#availability.testRoom();
     }, confirmMs);
     void this.#watch();
-    return { epoch, sequence: this.#head.sequence };
+    return { epoch, sequence: this.#tail.head.sequence };
   }
 
   async append(group: Group): Promise<Answer> {
+    const refusal = refuseMisfit(group, this.#tail.head.sequence);
+    if (refusal !== undefined) return refusal;
     try {
-      const answer = await this.#append(group);
-      // Until then, the writer begins no other group.
-      if (answer.outcome === 'lost' || this.#turns.isOfOthers) this.#keepUp();
-      return answer;
+      const hasWon = await (group.commits.length === 0 ? this.#ask() : this.#append(group));
+      // The writer begins no other group until this is done.
+      this.#keepUp();
+      return hasWon ? won : lost;
     } catch (error) {
+      if (error instanceof CairnError) return { outcome: 'refused', error };
       return { outcome: 'unknown', error };
-    } finally {
-      this.#checkpointIfDue();
     }
   }
 
   get problem(): LogProblem | undefined {
-    if (!this.isCurrent || this.#state === 'unavailable') {
-      return { state: 'unavailable', reason: 'etcd does not answer' };
-    }
-    return this.#state === 'full' ? { state: 'full', reason: quotaUsedUp } : undefined;
+    return this.isCurrent ? this.#availability.problem : noAnswer;
   }
 
   get isCurrent(): boolean {
@@ -195,28 +152,20 @@ export class SharedLog implements CommitLog {
   }
 
   checkpoint(): Promise<void> {
-    const view = async () => ({ head: this.#head, views: takeViews(this.#tables.values()) });
-    const isSame = isAt(`${this.#prefix}meta`, this.#metaRevision);
-    const between = () => this.#owner.between(view);
-    this.#checkpointing ??= this.#checkpoints.write(between, isSame).finally(() => {
-      this.#checkpointing = undefined;
-    });
-    return this.#checkpointing;
+    const view = async () => ({ head: this.#tail.head, views: takeViews(this.#tables.values()) });
+    const isSame = isAt(`${this.#options.prefix}meta`, this.#known.meta);
+    return this.#checkpoints.write(() => this.#client.between(view), isSame);
   }
 
-  async close(answered: Promise<void>): Promise<void> {
+  close(answered: Promise<void>): Promise<void> {
     timers.clearInterval(this.#timer);
     this.#timer = undefined;
-    const stalled = new Promise<void>((resolve) => (this.#onStalled = resolve));
-    const finished = answered.then(() => this.#checkpointing).catch(() => undefined);
-    if (!this.#isStalled) await Promise.race([finished, stalled]);
-    this.#isClosed = true;
-    this.#options.etcd.close();
-    await finished;
+    const finished = answered.then(() => this.#checkpoints.writing).catch(() => undefined);
+    return this.#availability.close(finished);
   }
 
   status() {
-    const { lostAppends, reruns, unansweredAppends } = this.#counts;
+    const { appendMs, lostAppends, reruns } = this.#counts;
     const ageMs = this.#since(this.#confirmedAt);
     // prettier-ignore
     const figures: Figure[] = [
@@ -227,257 +176,144 @@ export class SharedLog implements CommitLog {
       ['counter', 'cairn_cluster_reruns_total',
         'Transactions that were run again after a lost append', reruns],
       ['counter', 'cairn_cluster_unknown_appends_total',
-        'Appends that etcd did not answer within 5 s', unansweredAppends],
+        'Appends that etcd did not answer within 5 s', this.#availability.stalledAppends],
     ];
-    const journalBytes = this.#checkpoints.logBytes(this.#head);
-    return { journalBytes, appendMs: this.#appendMs, ...this.#checkpoints.counts, figures };
-  }
-
-  get #owner(): LogClient {
-    invariant(this.#client !== undefined, 'the log is used before it is open');
-    return this.#client;
-  }
-
-  get #isBehind(): boolean {
-    return this.#heardRevision > this.#seenRevision;
+    const journalBytes = this.#checkpoints.logBytes(this.#tail.head);
+    return { journalBytes, appendMs, ...this.#checkpoints.counts, figures };
   }
 
   get #isDue(): boolean {
-    return this.#isBehind || this.#since(this.#confirmedAt) >= confirmMs;
+    return this.#tail.isBehind || this.#since(this.#confirmedAt) >= confirmMs;
   }
 
   #since(time: number): number {
     return this.#options.clock.elapsed() - time;
   }
 
-  /** Applies others' groups until it is this node's turn. */
-  async #applyArrived(): Promise<void> {
-    for (;;) {
-      await this.#turns.wait(() => this.#isBehind || this.#found.length > 0);
-      if (this.#apply() > 0) continue;
-      // The watch has lost a group.
-      if (!this.#isBehind || (await this.#ask({ success: [] })).outcome !== 'lost') return;
-    }
-  }
-
   /** Makes sure that all groups of the log have been applied. No group may be in flight. */
-  async #confirm(): Promise<Exclude<Answer, typeof lost>> {
-    for (;;) {
-      const answer = await this.#ask({ success: [] });
-      if (answer.outcome !== 'lost') return answer;
-      this.#apply();
-    }
+  async #confirm(): Promise<void> {
+    while (!(await this.#ask())) this.#tail.apply(this.#client);
   }
 
-  async #append(group: Group): Promise<Answer> {
-    const refusal = refuseMisfit(group, this.#head.sequence);
-    if (refusal !== undefined) return refusal;
-    if (group.commits.length === 0) return this.#ask({ success: [] });
-    const { line, next } = encodeGroup(group, this.#head, this.#turns.name);
-    const turns = `${this.#prefix}turns/`;
+  async #append(group: Group): Promise<boolean> {
+    const { prefix, clock } = this.#options;
+    const { line, next } = encodeGroup(group, this.#tail.head, this.#turns.name);
+    const turns = `${prefix}turns/`;
     const waiting = [range(turns, rangeEnd(turns)), remove(turns, rangeEnd(turns))];
-    const head = put(`${this.#prefix}head`, JSON.stringify(next));
-    const success = [...waiting, put(groupKey(this.#prefix, group.first), line), head];
+    const head = put(`${prefix}head`, JSON.stringify(next));
+    const success = [...waiting, put(groupKey(prefix, group.first), line), head];
     const failure = [put(turns + this.#turns.name, '')];
-    const answer = await this.#ask({ success, failure }, next.id);
-    const tookMs = this.#since(this.#askedAt);
+    const askedAt = clock.elapsed();
+    const hasWon = await this.#ask({ success, failure }, next.id);
+    const tookMs = this.#since(askedAt);
     this.#turns.measure(tookMs);
-    this.#appendMs += tookMs;
-    if (answer.outcome === 'won') this.#advance(next);
-    if (answer.outcome === 'lost') {
+    this.#counts.appendMs += tookMs;
+    if (hasWon) {
+      this.#tail.advance(next);
+    } else {
       this.#counts.lostAppends += 1;
       this.#counts.reruns += group.commits.length;
     }
-    return answer;
+    return hasWon;
   }
 
-  /** Applies groups that have arrived, and confirms if it is time, before the next group. */
+  /** Applies others' groups until it is this node's turn, and confirms if it is time. */
   #keepUp(): void {
     if (this.#isKeepingUp) return;
     this.#isKeepingUp = true;
     const keepUp = async (): Promise<void> => {
-      await this.#applyArrived();
-      const answer = this.#isDue ? await this.#confirm() : won;
-      if (answer.outcome === 'unknown') throw answer.error;
-      this.#checkpointIfDue();
+      let isBehind: boolean;
+      do {
+        await this.#turns.wait(() => this.#tail.isBehind);
+        isBehind = this.#tail.isBehind;
+      } while (this.#tail.apply(this.#client));
+      // A group that does not follow is after one that the watch has lost.
+      if (isBehind || this.#isDue) await this.#confirm();
+      const { creates } = this.#options;
+      if (creates && this.#checkpoints.isDue(this.#tail.head)) void this.checkpoint();
     };
-    this.#owner
+    this.#client
       .between(keepUp)
-      .catch((error: unknown) => this.#owner.onFailure(error))
+      .catch((error: unknown) => {
+        if (!(error instanceof CairnError)) this.#client.onFailure(error);
+      })
       .finally(() => (this.#isKeepingUp = false));
   }
 
-  #checkpointIfDue(): void {
-    const { creates } = this.#options;
-    if (creates && this.#checkpoints.isDue(this.#head)) void this.checkpoint();
-  }
-
-  /** Runs `success` if the log ends here; `id` names the group that it writes. */
-  async #ask({ success, failure = [] }: Txn, id?: string): Promise<Answer> {
-    const meta = `${this.#prefix}meta`;
-    const head = hasValue(`${this.#prefix}head`, JSON.stringify(this.#head));
-    const next = groupKey(this.#prefix, this.#head.sequence + 1);
+  /**
+   * Runs `success` and returns true if the log ends here; `id` names the group that it writes.
+   * Otherwise keeps what follows, to be applied. @throws CairnError if nothing was written
+   */
+  async #ask({ success, failure = [] }: Txn = { success: [] }, id?: string): Promise<boolean> {
+    const { prefix, clock } = this.#options;
+    const meta = `${prefix}meta`;
+    const head = hasValue(`${prefix}head`, JSON.stringify(this.#tail.head));
     const limit = String(this.#readLimit);
-    const following = range(next, rangeEnd(`${this.#prefix}log/`), { limit });
+    const following = range(this.#tail.nextKey, rangeEnd(`${prefix}log/`), { limit });
     // Also read by appends, because a node that only writes never confirms.
-    const others = [range(`${this.#prefix}keys`), range(`${this.#prefix}snapshot`)];
-    this.#askedAt = this.#options.clock.elapsed();
-    const stalled = timers.setTimeout(() => this.#stall(id), stalledMs);
-    let answer: TxnAnswer;
-    try {
-      answer = await this.#options.etcd.txn({
-        compare: [head, isAt(meta, this.#metaRevision)],
-        success: [...others, ...success],
-        failure: [range(meta), following, ...failure],
-      });
-    } catch (error) {
-      if (error instanceof ClusterError) {
-        return { outcome: 'refused', error: this.#noteRefusal(error.message) };
-      }
-      // After a close, all callers have had their responses.
-      if (this.#isClosed) return { outcome: 'refused', error: unavailable() };
-      return { outcome: 'unknown', error };
-    } finally {
-      timers.clearTimeout(stalled);
-      if (this.#isStalled) this.#owner.unavailable(undefined);
-      this.#isStalled = false;
-    }
-    if (id !== undefined) this.#roomTestedAt = this.#askedAt;
-    if (id !== undefined || this.#state === 'unavailable') this.#note('writable');
-    return answer.succeeded ? this.#win(answer) : this.#lose(answer, id);
+    const others = [range(`${prefix}keys`), range(`${prefix}snapshot`)];
+    const txn = {
+      compare: [head, isAt(meta, this.#known.meta)],
+      success: [...others, ...success],
+      failure: [range(meta), following, ...failure],
+    };
+    const askedAt = clock.elapsed();
+    const answer = await this.#availability.txn(txn, this.#client, id !== undefined);
+    if (!answer.succeeded) return this.#takeFollowing(answer, id);
+    this.#confirmedAt = askedAt;
+    this.#takeConfirmation(answer);
+    return true;
   }
 
-  async #testRoom(): Promise<void> {
-    const pauseMs = this.#state === 'full' ? 0 : roomTestMs;
-    if (this.#since(this.#roomTestedAt) < pauseMs) return;
-    this.#roomTestedAt = this.#options.clock.elapsed();
-    try {
-      await this.#options.etcd.txn(roomTest(this.#prefix), AbortSignal.timeout(confirmMs));
-      if (this.#state === 'full') this.#note('writable');
-    } catch (error) {
-      if (error instanceof ClusterError) this.#noteRefusal(error.message);
-    }
-  }
-
-  /** Cases A6 and A9. */
-  #noteRefusal(reason: string): CairnError {
-    if (tooLarge.test(reason)) {
-      return new CairnError('content_too_large', 'Cannot write: this is too much for etcd');
-    }
-    if (spaceExceeded.test(reason)) {
-      this.#note('full', `${quotaUsedUp}, and no write succeeds: ${makeRoom}`);
-      return storageFull(quotaUsedUp);
-    }
-    this.#note('unavailable', `no write succeeds: ${reason}`);
-    return unavailable();
-  }
-
-  #note(state: State, problem = 'etcd accepts writes again'): void {
-    if (state === this.#state) return;
-    this.#state = state;
-    this.#options.onNotice(problem, state === 'writable' ? 'warn' : 'error');
-  }
-
-  #stall(id: string | undefined): void {
-    if (id !== undefined) this.#counts.unansweredAppends += 1;
-    const reason = `etcd does not answer, and no write succeeds (${this.#options.etcd.problem})`;
-    this.#note('unavailable', `${reason}: ${findLeader}`);
-    this.#isStalled = true;
-    this.#owner.unavailable(unavailable());
-    this.#onStalled();
-  }
-
-  #win({ found, revision }: TxnAnswer): Answer {
+  #takeConfirmation({ found, revision }: TxnAnswer): void {
     const [[keys] = [], [pointer] = [], turns = []] = found;
-    if (keys !== undefined && keys.revision !== this.#keysRevision) {
-      this.#keysRevision = keys.revision;
+    if (keys !== undefined && keys.revision !== this.#known.keys) {
+      this.#known.keys = keys.revision;
       this.#options.onKeys(keys.value);
     }
     const { snapshot } = this.#checkpoints;
     this.#checkpoints.snapshot = (pointer && parsePointer(pointer)) ?? snapshot;
-    for (const { key } of turns) this.#turns.note(key.slice(`${this.#prefix}turns/`.length));
-    this.#confirmedAt = this.#askedAt;
-    this.#seenRevision = revision;
-    return won;
+    for (const { key } of turns)
+      this.#turns.note(key.slice(`${this.#options.prefix}turns/`.length));
+    this.#tail.revision = revision;
   }
 
-  /** Cases A2 to A4, and F1. */
-  #lose({ found, revision }: TxnAnswer, id: string | undefined): Answer {
+  /** Cases A2 to A4, and F1. Returns true in case A2. */
+  #takeFollowing({ found }: TxnAnswer, id: string | undefined): boolean {
     const [[meta] = [], groups = []] = found;
-    const isSame = meta !== undefined && readEpoch(meta, this.#options.kid) === this.#epoch;
-    if (!isSame) return this.#left('has a new epoch or format');
-    if (String(groups[0]?.value).startsWith(`{"id":"${id}"`)) return won;
-    const isRedeclared = meta.revision !== this.#metaRevision;
-    this.#metaRevision = meta.revision;
-    const isNext =
-      groups[0] !== undefined && decodeGroup(groups[0].value, this.#head) !== undefined;
-    if (!isNext && !isRedeclared) {
-      return this.#left('goes on with a group that does not follow the last one here');
+    const { epoch, meta: metaRevision } = this.#known;
+    const isSame = meta !== undefined && readEpoch(meta, this.#options.kid) === epoch;
+    if (!isSame) throw this.#left('has a new epoch or format');
+    if (String(groups[0]?.value).startsWith(`{"id":"${id}"`)) return true;
+    this.#known.meta = meta.revision;
+    const isNext = groups[0] && decodeGroup(groups[0].value, this.#tail.head) !== undefined;
+    // A new declaration changes `meta` as well.
+    if (!isNext && meta.revision === metaRevision) {
+      throw this.#left('goes on with a group that does not follow the last one here');
     }
-    if (groups.length < this.#readLimit) this.#seenRevision = revision;
     const { least, most, smallBytes } = groupsPerRead;
     const bytes = groups.reduce((sum, { value }) => sum + value.length, 0);
     this.#readLimit = bytes < smallBytes ? Math.min(most, 2 * this.#readLimit) : least;
-    this.#found = groups;
-    return lost;
-  }
-
-  /** Applies the groups that follow the last one here, and returns their number. */
-  #apply(): number {
-    const groups = [...this.#found, ...this.#arrived];
-    this.#found = this.#arrived = [];
-    let count = 0;
-    for (const { value, revision } of groups) {
-      const group = decodeGroup(value, this.#head);
-      if (group === undefined) continue;
-      this.#owner.published(this.#applyChanges(group));
-      this.#seenRevision = Math.max(this.#seenRevision, revision);
-      this.#advance(group.next);
-      count += 1;
-    }
-    return count;
-  }
-
-  #applyChanges(group: ReadGroup): RecordChange[] {
-    return Array.from(listChanges(group), ([change, sequence]) => {
-      const name = Array.isArray(change) && change[0];
-      if (typeof name === 'string' && isCollectionName(name)) findOrAddTable(this.#tables, name);
-      const applied = applyChange(change, sequence, this.#tables);
-      if ('problem' in applied) throw unreadable(String(name), applied);
-      return applied;
-    });
-  }
-
-  #advance(head: GroupHead): void {
-    this.#head = head;
-    this.#turns.advance(head.id);
+    this.#tail.add(groups);
+    return false;
   }
 
   /** Listens for groups. A confirmation finds those that the watch loses. */
   async #watch(): Promise<void> {
-    const hear = (groups: readonly KeyValue[]): void => {
-      this.#arrived = [...this.#arrived, ...groups].slice(-groupsKeptMax);
-      this.#heardRevision = groups.at(-1)?.revision ?? this.#heardRevision;
-      if (this.#isBehind) this.#keepUp();
-    };
-    const log = `${this.#prefix}log/`;
+    const { etcd, prefix } = this.#options;
     while (this.#timer !== undefined) {
-      await this.#options.etcd.watch(log, this.#seenRevision + 1, hear).catch(() => undefined);
+      const watching = etcd.watch(`${prefix}log/`, this.#tail.revision + 1, (groups) => {
+        this.#tail.add(groups);
+        if (this.#tail.isBehind) this.#keepUp();
+      });
+      await watching.catch(() => undefined);
       await timers.sleep(watchPauseMs);
     }
   }
 
   /** Ends a node that the log has left behind or that is ahead of it. At the start it is damage. */
-  #left(problem: string): Answer {
-    const error =
-      this.#confirmedAt === -Infinity
-        ? damaged(`its log ${problem}`)
-        : new ClusterError(75, `Cannot go on: the log in etcd ${problem}; start the node again`);
-    return { outcome: 'unknown', error };
+  #left(problem: string): ClusterError {
+    if (this.#confirmedAt === -Infinity) return damaged(`its log ${problem}`);
+    return new ClusterError(75, `Cannot go on: the log in etcd ${problem}; start the node again`);
   }
-}
-
-function unavailable(): CairnError {
-  const message = 'Cannot reach the log of the store';
-  return new CairnError('store_unavailable', message, { retryAfterSeconds: 2 });
 }

@@ -40,10 +40,6 @@ export class WriterTurns {
     this.#usualMs += (ms - this.#usualMs) / 8;
   }
 
-  get isOfOthers(): boolean {
-    return this.#leftMs > 0;
-  }
-
   /** Waits for this node's turn, or until `hasArrived` reports a group. */
   async wait(hasArrived: () => boolean): Promise<void> {
     while (this.#leftMs > 0 && !hasArrived()) await timers.sleep(turnStepMs);

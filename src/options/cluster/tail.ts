@@ -1,0 +1,73 @@
+import type { LogClient } from '../../store/log.ts';
+import { isCollectionName, findOrAddTable, type Tables } from '../../store/memory/table.ts';
+import { applyChange, listChanges } from '../../store/memory/transaction.ts';
+import type { KeyValue } from './etcd.ts';
+import { decodeGroup, firstHead, groupKey, type GroupHead } from './group-format.ts';
+import { unreadable } from './shared-snapshot.ts';
+import type { WriterTurns } from './turns.ts';
+
+/** The end of the log as this node knows it, and the groups that wait to be applied. */
+export class Tail {
+  /** The last group applied here. */
+  head = firstHead;
+  /** All groups up to this revision of etcd are known here. */
+  revision = 0;
+  readonly #prefix: string;
+  readonly #tables: Tables;
+  readonly #turns: WriterTurns;
+  readonly #waiting = new Map<string, KeyValue>();
+
+  constructor(prefix: string, tables: Tables, turns: WriterTurns) {
+    this.#prefix = prefix;
+    this.#tables = tables;
+    this.#turns = turns;
+  }
+
+  /** The key of the group that follows. */
+  get nextKey(): string {
+    return groupKey(this.#prefix, this.head.sequence + 1);
+  }
+
+  /** True if the next group waits, or one after it. */
+  get isBehind(): boolean {
+    return this.#waiting.size > 0;
+  }
+
+  /** Keeps groups that are not known until they are applied. */
+  add(groups: readonly KeyValue[]): void {
+    for (const group of groups) {
+      if (group.key >= this.nextKey) this.#waiting.set(group.key, group);
+    }
+  }
+
+  /** Notes that the next group is applied. */
+  advance(head: GroupHead): void {
+    this.#waiting.delete(this.nextKey);
+    this.head = head;
+    this.#turns.advance(head.id);
+  }
+
+  /** Applies the groups that follow the last one here, and forgets others. Returns false if none does. */
+  apply(client: LogClient): boolean {
+    const before = this.head;
+    for (;;) {
+      const next = this.#waiting.get(this.nextKey);
+      const group = next && decodeGroup(next.value, this.head);
+      if (next === undefined || group === undefined) break;
+      client.published(
+        Array.from(listChanges(group), ([change, sequence]) => {
+          const name = Array.isArray(change) && change[0];
+          if (typeof name === 'string' && isCollectionName(name))
+            findOrAddTable(this.#tables, name);
+          const applied = applyChange(change, sequence, this.#tables);
+          if ('problem' in applied) throw unreadable(String(name), applied);
+          return applied;
+        }),
+      );
+      this.advance(group.next);
+      this.revision = next.revision;
+    }
+    this.#waiting.clear();
+    return this.head !== before;
+  }
+}
