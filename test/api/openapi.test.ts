@@ -60,6 +60,11 @@ test('every operation has the name of its access rule, for pages that offer what
   }
 });
 
+test('the document declares the tag of every operation, which linters want', () => {
+  const used = new Set(all.flatMap(([, { operationId, tags }]) => (operationId === undefined ? [] : tags)));
+  assert.deepEqual(document['tags'], Array.from(used, (name) => ({ name })));
+});
+
 test('every operation has its successes and one response for all problems', () => {
   const operations = all.filter(([, { operationId }]) => operationId !== undefined);
   assert.equal(operations.length, routes.length);

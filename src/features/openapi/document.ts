@@ -21,7 +21,9 @@ import { describe, type DescribedRoute } from './operations.ts';
  */
 export function openApi(routes: readonly Route[], basePath: string, dialect?: string): JsonObject {
   const paths: { [path: string]: { [method: string]: JsonValue } } = {};
+  const tags = new Set<string>();
   for (const route of describe(routes, dialect)) {
+    tags.add(route.tag);
     const path = (paths[route.path] ??= {});
     path[route.method.toLowerCase()] = operation(route);
   }
@@ -38,6 +40,7 @@ export function openApi(routes: readonly Route[], basePath: string, dialect?: st
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: basePath || '/' }],
+    tags: Array.from(tags, (name) => ({ name })),
     paths: hoisted(paths, schemas),
     components: {
       headers: { 'X-Request-Id': requestIdHeader },
