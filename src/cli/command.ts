@@ -99,7 +99,7 @@ export async function loadDeclarations(file: string | undefined): Promise<Partia
  * @throws OptionError
  */
 export function dataDirectory(call: Invocation, isNew = false): string {
-  const hint = isNew ? '; for a new store, make it first, with mkdir -m 700' : '';
+  const hint = isNew ? 'for a new store, make it first, with mkdir -m 700' : undefined;
   return existingDirectory('--data', call.read(options.directory), hint);
 }
 
@@ -107,10 +107,14 @@ export function dataDirectory(call: Invocation, isNew = false): string {
  * Returns `directory` if it exists.
  * @throws OptionError that begins with `what` and ends in `hint`
  */
-export function existingDirectory(what: string, directory: string, hint = ''): string {
+export function existingDirectory(
+  what: string,
+  directory: string,
+  hint = 'check its name',
+): string {
   if (statSync(directory, { throwIfNoEntry: false })?.isDirectory() === true) return directory;
   throw new OptionError(
-    `Cannot use ${what} ${JSON.stringify(directory)}: there is no such directory${hint}`,
+    `Cannot use ${what} ${JSON.stringify(directory)}: there is no such directory; ${hint}`,
   );
 }
 

@@ -23,18 +23,35 @@ export const failure = (text: string): Finding => ({ level: 'failure', text });
  * sources.
  */
 const fileSystems: ReadonlyMap<number, Finding> = new Map([
-  [0x6969, failure('The data directory is on NFS: locks and syncs do not hold there')],
-  [0xff534d42, failure('The data directory is on CIFS: locks and syncs do not hold there')],
-  [0xfe534d42, failure('The data directory is on SMB: locks and syncs do not hold there')],
-  [0x01021997, failure('The data directory is on 9P: locks and syncs do not hold there')],
-  [0x01021994, warning('The data directory is on tmpfs: all is lost when the machine restarts')],
+  [
+    0x6969,
+    failure('The data directory is on NFS: locks and syncs do not hold there; use a local disk'),
+  ],
+  [
+    0xff534d42,
+    failure('The data directory is on CIFS: locks and syncs do not hold there; use a local disk'),
+  ],
+  [
+    0xfe534d42,
+    failure('The data directory is on SMB: locks and syncs do not hold there; use a local disk'),
+  ],
+  [
+    0x01021997,
+    failure('The data directory is on 9P: locks and syncs do not hold there; use a local disk'),
+  ],
+  [
+    0x01021994,
+    warning('The data directory is on tmpfs: all is lost when the machine restarts; use a disk'),
+  ],
   [
     0x794c7630,
     warning("The data directory is in a container's layer, and is lost with it: use a volume"),
   ],
   [
     0x65735546,
-    warning('The data directory is on FUSE: whether a sync reaches a disk is not known'),
+    warning(
+      'The data directory is on FUSE: whether a sync reaches a disk is not known; use a local disk',
+    ),
   ],
 ]);
 
@@ -71,10 +88,11 @@ export function checkDirectory(directory: string): Finding[] {
 }
 
 export function describeCounts(collections: StoreStatus['collections']): string[] {
-  return collections.map(
-    ({ name, records }) => `${name}: ${records} ${records === 1 ? 'record' : 'records'}`,
-  );
+  return collections.map(({ name, records }) => `${name}: ${describeRecords(records)}`);
 }
+
+export const describeRecords = (count: number): string =>
+  count === 1 ? '1 record' : `${count.toLocaleString('en')} records`;
 
 /** Groups records that share a problem. */
 export function describeDamage(damage: readonly StoreDamageError[]): string[] {
@@ -91,8 +109,8 @@ export function describeDamage(damage: readonly StoreDamageError[]): string[] {
     const ids = [first, ...others].flatMap((one) => one.misfit?.id ?? []);
     const named = ids.slice(0, 3).map((id) => JSON.stringify(id));
     const shown = named.join(', ') + (ids.length > 3 ? ', …' : '');
-    const count = ids.length.toLocaleString('en');
-    const records = `${count} records do not fit their declaration, with the ids ${shown}`;
+    const count = describeRecords(ids.length);
+    const records = `${count} do not fit their declaration, with the ids ${shown}`;
     return `${file}, from byte ${offset}: ${records}: each ${misfit.reason} [${label}]`;
   });
 }

@@ -19,8 +19,9 @@ import type { ExitCode } from '../base/errors.ts';
 import { systemClock } from '../base/system.ts';
 import { flagOnly, OptionError, options, toggle } from '../config/options.ts';
 import type { Invocation, Command, Terminal } from './command.ts';
+import { describeRecords } from './findings.ts';
 import { serveUntilStopped } from './serve.ts';
-import { declared, describeRecords, importInto, refuseCluster } from './transfer.ts';
+import { declared, importInto, refuseCluster } from './transfer.ts';
 
 const watch = flagOnly(toggle('watch', 'does nothing: the file is imported once'));
 
@@ -130,7 +131,7 @@ async function importFile(place: Place, { out, err }: Terminal): Promise<void> {
     writeWhole(join(made, digestName), digest, 0o600);
     moveTo(made, directory);
     const records = describeRecords(count);
-    await out(`${records} of ${file} are in ${directory} now, and declared in ${collections}\n`);
+    await out(`Imported ${records} of ${file} into ${directory}; ${collections} declares them\n`);
   } catch (error) {
     rmSync(made, { recursive: true, force: true });
     if (existsSync(directory)) return;

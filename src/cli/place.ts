@@ -161,7 +161,7 @@ async function checkCluster(
   const broken = declared === undefined ? [] : brokenRules(registry, stored);
   const room = await cluster.testRoom().then(
     () => ok('etcd accepts writes'),
-    (error: Error) => failure(`No write succeeds: ${error.message}`),
+    (error: Error) => failure(`No write succeeds: ${error.message}; see "etcdctl alarm list"`),
   );
   await store.close();
   const findings = [

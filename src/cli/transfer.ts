@@ -33,6 +33,7 @@ import {
   type Command,
   type Terminal,
 } from './command.ts';
+import { describeRecords } from './findings.ts';
 import { prepareStore, undeclared } from './store.ts';
 
 const owner = flagOnly(
@@ -127,9 +128,6 @@ async function importFile(call: Invocation): Promise<void> {
   if (added.size === 0) await out('Nothing in the file is new\n');
 }
 
-export const describeRecords = (count: number): string =>
-  count === 1 ? '1 record' : `${count.toLocaleString('en')} records`;
-
 interface ImportOptions {
   readonly collections: string | undefined;
   readonly memoryMax?: number | undefined;
@@ -188,7 +186,9 @@ function findOwner({ users }: Data, email: string | undefined): Principal {
   if (email === undefined) return localAdministrator;
   const user = users.records.find('email', emailKey(email));
   if (user !== undefined) return { ...localAdministrator, userId: user.id };
-  throw new OptionError(`Cannot use --owner: no user has the address ${JSON.stringify(email)}`);
+  throw new OptionError(
+    `Cannot use --owner: no user has the address ${JSON.stringify(email)}; see "cairn user list"`,
+  );
 }
 
 async function exportAll(call: Invocation): Promise<65 | void> {

@@ -168,7 +168,8 @@ async function addUser(call: Invocation): Promise<void> {
 
 async function makeKey(call: Invocation): Promise<void> {
   const keyFor = call.read(keyName);
-  if (keyFor === undefined) throw new OptionError('Cannot make the API key: --name says what for');
+  if (keyFor === undefined)
+    throw new OptionError('Cannot make the API key: use --name to say what it is for');
   const modules = await loadFeatures({ feed: false, openapi: false, page: false });
   const make = modules.find((each) => each.makeKey)?.makeKey;
   if (make === undefined) throw new OptionError('Cannot make API keys: they were left out');
@@ -183,11 +184,15 @@ async function withUser(
   const email = JSON.stringify(call.operands[0]);
   const place = await findPlace(call);
   if (!(await place.exists()))
-    throw new OptionError(`Cannot use --data ${JSON.stringify(place.name)}: no store is there`);
+    throw new OptionError(
+      `Cannot use --data ${JSON.stringify(place.name)}: no store is there; start a server, or use "cairn user add"`,
+    );
   const text = await open(call, place.data, (app) => {
     const user = app.data.users.records.find('email', emailKey(call.operands[0] ?? ''));
     if (user !== undefined) return work(app, user, place);
-    throw new OptionError(`Cannot find the user: no user has the address ${email}`);
+    throw new OptionError(
+      `Cannot find the user: no user has the address ${email}; see "cairn user list"`,
+    );
   });
   call.terminal.out(text);
 }
@@ -226,7 +231,7 @@ export async function readPassword(call: Invocation): Promise<string> {
   else {
     password = await readHidden(terminal, 'Password: ');
     if ((await readHidden(terminal, 'Once more: ')) !== password) {
-      throw new OptionError('Cannot set the password: the two were not the same');
+      throw new OptionError('Cannot set the password: the two were not the same; try again');
     }
   }
   password = password.replace(/\r?\n$/, '');

@@ -190,7 +190,7 @@ test('a password comes from a file, from standard input, or from a terminal that
   });
   assert.deepEqual(typed.modes, [true, false, true, false]);
   assert.equal((await call('user add', {}, stdin('\n'))).err, 'Cannot set the password: it is empty\n');
-  assert.match((await call('user add', {}, keyboard('one\r', 'two\r'))).err, /the two were not the same\n$/);
+  assert.match((await call('user add', {}, keyboard('one\r', 'two\r'))).err, /the two were not the same; try again\n$/);
   const interrupted = await call('user add', {}, keyboard('half\u0003'));
   assert.equal(interrupted.code, 64);
 });

@@ -356,11 +356,11 @@ test('what is no store, or in use, is one line', { skip: isLockedRun }, async (t
   assert.match((await cairn(empty, 'check')).out, /^warning {2}No store is here yet/m);
   const nothing = await cairn(empty, 'backup', `${empty}-copy`);
   assert.equal(nothing.code, 64);
-  assert.match(nothing.err, /^Cannot read .*empty: no store is there\n$/);
+  assert.match(nothing.err, /^Cannot read .*empty: no store is there; check its name\n$/);
   const target = join(empty, 'target');
   const restored = await cairn(target, 'restore', empty);
   assert.equal(restored.code, 64);
-  assert.match(restored.err, /^Cannot read .*empty: no store is there\n$/);
+  assert.match(restored.err, /^Cannot read .*empty: no store is there; check its name\n$/);
   const served = await runCommand(await allCommands(), ['serve', '--data', target, '--port', '0', '--log', 'json']);
   assert.equal(served.code, 78);
   const looked = await cairn(target, 'check');
@@ -380,7 +380,7 @@ test('what is no store, or in use, is one line', { skip: isLockedRun }, async (t
   }
   const absent = await cairn(target, 'restore', join(empty, 'absent'));
   assert.equal(absent.code, 64);
-  assert.match(absent.err, /^Cannot use the backup ".*absent": there is no such directory\n$/);
+  assert.match(absent.err, /^Cannot use the backup ".*absent": there is no such directory; check its name\n$/);
 });
 
 test('where a person waits, what takes long says what it is at', async (t) => {

@@ -87,7 +87,7 @@ test('an API key is made without a server, printed once, and ends with a new pas
   await cairn(directory, 'user set-password ada@example.org', 'another good password');
   assert.equal(await statusWith(), 401);
   for (const [words, message] of [
-    ['user key ada@example.org', /^Cannot make the API key: --name says what for\n$/],
+    ['user key ada@example.org', /^Cannot make the API key: use --name to say what it is for\n$/],
     ['user key eve@example.org --name x', /^Cannot find the user: no user has the address "eve@/],
     [`user key ada@example.org --name ${'x'.repeat(201)}`, /^Cannot use the name: it must /],
   ] as const) {
@@ -215,9 +215,9 @@ test('what is not allowed for users is one line, and nothing changes', async (t)
 test('where no store is, none is made by what fails or only looks', async (t) => {
   const directory = temporaryDirectory(t);
   const cases: readonly [words: string, input: string, message: RegExp][] = [
-    ['user list', '', /^Cannot read \S+: no store is there\n$/],
-    ['user set-role ada@example.org admin', '', /^Cannot use --data ".*": no store is there\n$/],
-    ['user set-password ada@example.org', password, /^Cannot use --data ".*": no store is there\n$/],
+    ['user list', '', /^Cannot read \S+: no store is there; check its name\n$/],
+    ['user set-role ada@example.org admin', '', /^Cannot use --data ".*": no store is there; start a server, or/],
+    ['user set-password ada@example.org', password, /^Cannot use --data ".*": no store is there; start a server, or/],
     ['user add ada@example.org', '', /^Cannot set the password: it is empty\n$/],
     ['user add nobody', password, /^Cannot use the email: it must .*\n$/],
   ];
@@ -235,7 +235,8 @@ test('the first user is told of that nobody is an administrator, and a new direc
   const directory = temporaryDirectory(t);
   const absent = await cairn(join(directory, 'absent'), 'user add bob@example.org', password);
   assert.match(absent.err, /there is no such directory; for a new store, make it first, with mkdir -m 700\n$/);
-  assert.match((await cairn(join(directory, 'absent'), 'user list')).err, /there is no such directory\n$/);
+  const listed = await cairn(join(directory, 'absent'), 'user list');
+  assert.match(listed.err, /there is no such directory; check its name\n$/);
   const first = await cairn(directory, 'user add bob@example.org', password);
   const err = 'Nobody is an administrator yet: cairn user set-role EMAIL admin\n';
   assert.deepEqual(first, { code: 0, out: '1\tmember\tbob@example.org\tbob\n', err });
@@ -277,7 +278,7 @@ test('while a server has the directory, users are left alone, and nobody is aske
   const cut = await cairn(target, 'user set-role ada@example.org admin');
   assert.deepEqual([cut.code, /\[N2\]/.test(cut.err)], [78, true]);
   const absent = await cairn(directory, 'user set-password ada@example.org');
-  assert.match(absent.err, /^Cannot find the user: no user has the address "ada@example\.org"\n$/);
+  assert.match(absent.err, /^Cannot find the user: .* the address "ada@example\.org"; see "cairn user list"\n$/);
 });
 
 test('a torn write that a command comes upon is told by the command, since no later start does', async (t) => {

@@ -167,7 +167,7 @@ test('a cluster is checked as a node would read it, and nothing is written', asy
   etcd.quota = 0;
   const full = await run('check');
   assert.equal(full.code, 78);
-  assert.match(full.out, /^failure +No write succeeds: .*database space exceeded$/m);
+  assert.match(full.out, /^failure +No write succeeds: .*database space exceeded; see "etcdctl alarm list"$/m);
   assert.equal(etcd.revision, revision);
 });
 
@@ -226,7 +226,7 @@ test('a cluster that cannot be used is reported by one line and an exit code', a
   const cairn = cairnWith(etcd);
   const [directory, secret] = [temporaryDirectory(t), 'a secret that is as long as it has to be'];
   const cases: [string, Readonly<Record<string, string>>, number, RegExp][] = [
-    ['user list', {}, 78, /^Cannot use cairn\/ in etcd: no cluster is there \(see /],
+    ['user list', {}, 78, /^Cannot use cairn\/ in etcd: no cluster is there; start a server first, .* \(see /],
     ['user list --cluster-prefix elsewhere/', {}, 78, /holds elsewhere\/key, and no cluster; use another --/],
     ['keys rotate', {}, 78, /no cluster is there/],
     ['cluster new-epoch', {}, 78, /no cluster is there/],

@@ -101,7 +101,10 @@ export class Availability {
   /** Cases A6 and A9. */
   #refuse({ message: reason }: ClusterError): CairnError {
     if (tooLarge.test(reason)) {
-      return new CairnError('content_too_large', 'Cannot write: this is too much for etcd');
+      return new CairnError(
+        'content_too_large',
+        'Cannot write: the change is too large for etcd; split it',
+      );
     }
     if (spaceExceeded.test(reason)) {
       const full: LogProblem = { state: 'full', reason: quotaUsedUp };
@@ -124,6 +127,6 @@ export class Availability {
 }
 
 function unavailable(): CairnError {
-  const message = 'Cannot reach the log of the store';
+  const message = 'Cannot reach etcd, which has the log of the store; try again';
   return new CairnError('store_unavailable', message, { retryAfterSeconds: 2 });
 }

@@ -156,7 +156,7 @@ export class Etcd {
         this.problem = reason;
         problem ||= reason.startsWith(first) ? reason : `${first}: ${reason}`;
         if (patience?.aborted === true) {
-          const message = `Cannot reach etcd: no member answers (${reason})`;
+          const message = `Cannot reach etcd: no member answers (${reason}); check --cluster, and that its members run`;
           throw new CairnError('store_unavailable', message);
         }
         isCertain = false;
@@ -177,7 +177,7 @@ export class Etcd {
     for (const _ of this.#options.members) {
       const answer = await this.#ask('/v3/kv/range', keys(key)).catch(ignore);
       if (answer !== undefined && answer.header.cluster_id !== this.#cluster) {
-        throw refusal(`${this.address} belongs to another cluster of etcd`);
+        throw refusal(`${this.address} belongs to another cluster of etcd; correct --cluster`);
       }
       this.#index += 1;
     }

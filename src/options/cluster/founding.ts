@@ -163,6 +163,8 @@ function otherLog(meta: KeyValue | undefined): ClusterError {
 export function noCluster(prefix: string, other: string | undefined): ClusterError {
   const remedy = `use another --cluster-prefix, or remove it: etcdctl del --prefix ${prefix}`;
   const problem =
-    other === undefined ? 'no cluster is there' : `it holds ${other}, and no cluster; ${remedy}`;
+    other === undefined
+      ? 'no cluster is there; start a server first, or check --cluster-prefix'
+      : `it holds ${other}, and no cluster; ${remedy}`;
   return new ClusterError(78, `Cannot use ${prefix} in etcd: ${problem}`);
 }

@@ -43,7 +43,8 @@ export function joinCluster(
   purpose: SharedPurpose,
 ): ClusterNode {
   // In etcd, only a table's name shows if it holds users or a collection called `users`.
-  if (options.users === false) throw new OptionError('Cannot use "users": false in a cluster');
+  if (options.users === false)
+    throw new OptionError('Cannot use "users": false in a cluster: remove it, or use --data');
   return new ClusterNode(cluster, options, purpose);
 }
 
@@ -303,9 +304,13 @@ function isUnknownHere(error: unknown): boolean {
   return error instanceof CairnError && ['invalid_session', 'invalid_token'].includes(error.code);
 }
 
-const stale = new CairnError('store_unavailable', 'Cannot answer: etcd does not answer', {
-  retryAfterSeconds: 2,
-});
+const stale = new CairnError(
+  'store_unavailable',
+  'Cannot respond: etcd does not answer; try again',
+  {
+    retryAfterSeconds: 2,
+  },
+);
 /** Header fields that name entity tags or events. So can the target. */
 const namingFields = ['if-match', 'if-none-match', 'last-event-id'];
 

@@ -18,7 +18,7 @@ const largeWaitMs = 1000;
 
 const othersAreRead = new CairnError(
   'overloaded',
-  'Cannot read the body: another large one is being read, try again later',
+  'Cannot read the body: another large one is being read; try again later',
   { retryAfterSeconds: 1 },
 );
 

@@ -64,7 +64,10 @@ function writeBlocks({ name, fields }: Exported, image: Image): readonly (() => 
       block.map((stored) => {
         const record = parse({ ...stored });
         if (typeof record === 'object') return shown(record);
-        throw new FatalError(78, `Cannot export ${name}: record ${stored.id} ${record}`);
+        throw new FatalError(
+          78,
+          `Cannot export ${name}: record ${stored.id} ${record}; see "cairn check"`,
+        );
       }),
   );
 }

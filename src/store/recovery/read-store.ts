@@ -49,5 +49,8 @@ export async function readUndamaged(files: Files): Promise<ReadStore & { readonl
   for (const damage of read.damage) throw damage;
   const { epoch } = read;
   if (epoch !== undefined) return { ...read, epoch };
-  throw new CairnError('not_found', `Cannot read ${files.directory}: no store is there`);
+  throw new CairnError(
+    'not_found',
+    `Cannot read ${files.directory}: no store is there; check its name`,
+  );
 }
