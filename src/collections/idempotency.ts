@@ -53,7 +53,7 @@ export class IdempotencyKeys {
   readonly #kept: Collection<KeptReply>;
   /** The most that all kept responses may take. Most of the memory is for other records. */
   readonly #bytesMax: number;
-  /** The size of the published responses, in total and per caller. */
+  /** The size of the responses, in total and per caller, including the running batch. */
   #bytes = 0;
   readonly #bytesOf = new Map<string, number>();
 
@@ -69,10 +69,10 @@ export class IdempotencyKeys {
       unique: { lookup: ({ lookupHash }) => lookupHash },
       groups: { caller: ({ caller }) => caller, all: () => '' },
       whenFull: 'written',
-    });
-    this.#kept.follow((before, after) => {
-      if (before !== undefined) this.#count(before.caller, -estimateSize(before));
-      if (after !== undefined) this.#count(after.caller, estimateSize(after));
+      onCount: (before, after) => {
+        if (before !== undefined) this.#count(before.caller, -estimateSize(before));
+        if (after !== undefined) this.#count(after.caller, estimateSize(after));
+      },
     });
   }
 
@@ -130,27 +130,25 @@ export class IdempotencyKeys {
   #makeRoom(tx: Transaction, added: Unstored<KeptReply>): boolean {
     const records = tx.of(this.#kept);
     const size = estimateSize(added);
-    let excess = this.#bytes + size - this.#bytesMax;
-    const remove = (reply: KeptReply): void => {
-      excess -= estimateSize(reply);
-      records.remove(reply.id);
-    };
+    const isFull = (): boolean => this.#bytes + size > this.#bytesMax;
     const [oldest] = records.referring('all', '');
-    if (oldest !== undefined && this.#isExpired(oldest)) remove(oldest);
+    if (oldest !== undefined && this.#isExpired(oldest)) records.remove(oldest.id);
     const own = records.referring('caller', added.caller);
     const [first] = own;
-    if (first !== undefined && own.countAtMost >= limits.keysPerCallerMax) remove(first);
-    if (excess <= 0) return true;
+    if (first !== undefined && own.countAtMost >= limits.keysPerCallerMax) records.remove(first.id);
+    if (!isFull()) return true;
+    const held = this.#bytesOf.get(added.caller) ?? 0;
     let largest = added.caller;
-    let most = size + (this.#bytesOf.get(largest) ?? 0);
+    let most = size + held;
     for (const [caller, bytes] of this.#bytesOf)
       if (bytes > most) [largest, most] = [caller, bytes];
-    if (largest === added.caller && excess > most - size) return false;
-    for (const reply of [...records.referring('caller', largest)]) {
-      if (excess <= 0) break;
-      remove(reply);
+    const isInVain = this.#bytes - held + size > this.#bytesMax;
+    if (largest === added.caller && isInVain) return false;
+    for (const { id } of [...records.referring('caller', largest)]) {
+      if (!isFull()) break;
+      records.remove(id);
     }
-    return excess <= 0;
+    return !isFull();
   }
 
   #isExpired({ createdAt }: KeptReply): boolean {

@@ -49,6 +49,8 @@ export interface TableDefinition<R extends StoredRecord> {
    * as a user's new password.
    */
   readonly whenFull?: 'written' | 'changed';
+  /** Called with each record before and after a change, also as the running batch makes or undoes it. */
+  readonly onCount?: ChangeListener<R>;
 }
 
 /** The published records of a collection, which are durable. Reads are synchronous. */

@@ -315,6 +315,8 @@ test('if stored responses take too much, the caller with the most loses its olde
   const most = 100;
   const memory = ((most + 1 / 2) * estimateSize({ ...numbers, ...texts })) / limits.keptMemoryShareMax;
   const { send, count } = await startKeys(memory);
+  await send('crowd', 0, most + 50, most + 50);
+  assert.equal(count(), most, 'requests that are decided together do not exceed the bound');
   await send('crowd', 0, most, 1);
   assert.equal(count(), most);
   await send('crowd', most, most + 1);

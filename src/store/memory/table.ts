@@ -258,7 +258,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     }
     const bytes = estimateSize(record);
     if (bytes === Infinity) return { problem: `a record is nested more than ${levelsMax} deep` };
-    this.#sum.bytes += bytes - estimateSize(this.get(id));
+    this.#count(this.get(id), record, bytes);
     this.#publish(id, record);
     this.advance(0, id + 1);
     return undefined;
@@ -286,8 +286,9 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     this.#publish(id, record);
   }
 
-  #count(before: R | undefined, record: R | undefined): void {
-    this.#sum.bytes += estimateSize(record) - estimateSize(before);
+  #count(before: R | undefined, record: R | undefined, bytes = estimateSize(record)): void {
+    this.#sum.bytes += bytes - estimateSize(before);
+    this.#definition.onCount?.(before, record);
   }
 
   #publish(id: number, record: R | undefined): void {
