@@ -24,7 +24,7 @@ const project = clone(join(work, 'clone'));
 runToEnd(project, process.execPath, '.ci/build.js', 'dist');
 const main = join(project, 'dist', 'main.js');
 
-/** This Node.js, and those that CI names, separated by colons. */
+/** This Node.js, and the ones named by CI, separated by colons. */
 const nodes = [process.execPath, ...(process.env['CAIRN_NODES'] ?? '').split(':').filter((path) => path !== '')];
 
 /** A group of processes limited to the device's memory; undefined if it cannot be created. */

@@ -85,7 +85,7 @@ mkdirSync(consumerDirectory);
 writeFileSync(join(consumerDirectory, 'package.json'), '{"name":"consumer","version":"1.0.0","type":"module"}');
 run(consumerDirectory, 'npm', 'install', '--offline', '--no-audit', '--no-fund', first.file);
 
-/** This Node.js, and those that CI names, separated by colons. */
+/** This Node.js, and the ones named by CI, separated by colons. */
 const nodes = [process.execPath, ...(process.env['CAIRN_NODES'] ?? '').split(':').filter((path) => path !== '')];
 
 for (const node of nodes) {

@@ -94,8 +94,8 @@ const limits = {
    */
   turnMs: 20,
   /**
-   * The time for which a closing connection is still read, so that a client that keeps sending
-   * receives the response.
+   * How much longer a closing connection is read, so that a client that keeps sending receives the
+   * response.
    */
   lingerTimeoutMs: 1000,
   /** The time that a stopping server gives requests in flight. */
@@ -192,8 +192,8 @@ const limits = {
   /** The longest text of a `contains` filter, in UTF-16 code units, for the same reason. */
   containedTextMax: 200,
   /**
-   * The length of the prefix by which a list sorts texts, in UTF-16 code units: a cursor contains
-   * it, and has to fit into a request line.
+   * The prefix length that sorting compares, in UTF-16 code units: a cursor contains the prefix, and
+   * has to fit into a request line.
    */
   sortedTextMax: 200,
 

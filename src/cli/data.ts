@@ -27,7 +27,7 @@ import {
 import { prepareStore, undeclared } from './store.ts';
 
 /**
- * Commands for a whole data directory. What they do without a server is in `src/options/offline`.
+ * Commands for a whole data directory. Their work without a server is in `src/options/offline`.
  */
 export const commands: readonly Command[] = [
   {

@@ -385,7 +385,7 @@ export interface ClusterOptions {
   readonly user?: { readonly name: string; readonly password: string } | undefined;
   /** The prefix of all keys in etcd, which ends in a slash; `cairn/` if absent. */
   readonly prefix?: string;
-  /** How long a node serves reads while etcd does not respond; 5,000 if absent. */
+  /** The longest silence of etcd during which a node serves reads; 5,000 if absent. */
   readonly maxAgeMs?: number;
   /**
    * `confirmed` asks etcd, for each request with a cookie, if another node has ended the session;

@@ -219,7 +219,7 @@ export class Connection {
   }
 
   /**
-   * Sends a response together with those of other connections: parsing and writing in separate runs
+   * Sends a response together with the responses of other connections: parsing and writing in separate runs
    * use the processor's caches better.
    */
   #gather(reply: Reply): void {

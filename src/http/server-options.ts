@@ -45,7 +45,7 @@ export interface HttpServerOptions {
   /** If absent, all peers are callers. */
   readonly proxies?: Proxies | undefined;
   /**
-   * How long browsers use only HTTPS with this host (RFC 6797), in seconds. If 0 or absent,
+   * Seconds for which browsers use only HTTPS with this host (RFC 6797). If 0 or absent,
    * `Strict-Transport-Security` is not sent.
    */
   readonly hstsSeconds?: number | undefined;

@@ -53,7 +53,7 @@ export class Writer implements Store, LogClient {
   readonly #listeners: ((changes: readonly RecordChange[]) => void)[] = [];
   /** Callers take turns, one write each. */
   readonly #waiting = new Turns<TableTransaction>();
-  /** Writes that have to run again, before those that wait. */
+  /** Writes that have to run again, before the waiting ones. */
   readonly #again: TableTransaction[] = [];
   #batch: Batch | undefined;
   #isDeciding = false;

@@ -55,7 +55,7 @@ interface FoundLog {
 }
 
 const format = 2;
-/** The time for which a start or a command tries members that do not respond. */
+/** The longest time that a start or a command waits for a member. */
 export const openMs = 10_000;
 const loadAttemptsMax = 5;
 

@@ -298,7 +298,7 @@ export class SharedLog implements CommitLog {
     return false;
   }
 
-  /** Listens for groups. A confirmation finds those that the watch loses. */
+  /** Listens for groups. A confirmation finds any that the watch loses. */
   async #watch(): Promise<void> {
     const { etcd, prefix } = this.#options;
     while (this.#timer !== undefined) {

@@ -55,7 +55,7 @@ const ownTokens = new Set<string>();
 interface TakenLock {
   readonly file: OpenFile;
   readonly content: string;
-  /** Distinguishes this process's locks from those of an earlier process with the same number. */
+  /** Distinguishes this process from an earlier one with the same number. */
   readonly token: string;
 }
 
