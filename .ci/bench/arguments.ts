@@ -43,7 +43,7 @@ export function readArguments(args: readonly string[]) {
 }
 
 /** The message as one line. */
-export function problemOf(error: unknown): string {
+export function explainError(error: unknown): string {
   const [reason] = error instanceof Error ? error.message.split(/\. |\n/) : [String(error)];
   return `Cannot run the bench: ${reason}; see npm run bench -- --help\n`;
 }

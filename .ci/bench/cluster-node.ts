@@ -6,7 +6,7 @@ import { systemClock as clock, systemRandom as random } from '../../src/base/sys
 import { NodeFiles } from '../../src/store/disk/node-files.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { StoredRecord } from '../../src/store/store.ts';
-import { figure, sharedLog } from '../../test/support/cluster/nodes.ts';
+import { readFigure, sharedLog } from '../../test/support/cluster/nodes.ts';
 
 export interface BenchOrder {
   /** Addresses of etcd. If absent, the journal in `directory` is used. */
@@ -94,6 +94,6 @@ process.exit(0);
 
 function figures() {
   const { groups } = store.status();
-  const count = (name: string): number => (members === undefined ? 0 : figure(store, name));
+  const count = (name: string): number => (members === undefined ? 0 : readFigure(store, name));
   return { groups, lostAppends: count('lost_appends_total'), reruns: count('reruns_total') };
 }

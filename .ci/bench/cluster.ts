@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline';
 
 import { RealEtcd } from '../torture/real-etcd.ts';
 import type { BenchOrder, BenchReport } from './cluster-node.ts';
-import { ask, email, load, password, secret, startCairn, stop } from './processes.ts';
+import { sendRequest, email, load, password, secret, startCairn, stop } from './processes.ts';
 
 export interface ClusterBench {
   readonly directory: string;
@@ -119,7 +119,7 @@ async function reads({ directory, rounds, measureMs }: ClusterBench, etcd: RealE
   const [port = 0] = servers.map((server) => server.port);
   const body = JSON.stringify({ email, password });
   const head = 'HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n';
-  const answer = await ask(port, `POST /tokens ${head}Content-Length: ${body.length}\r\n\r\n${body}`);
+  const answer = await sendRequest(port, `POST /tokens ${head}Content-Length: ${body.length}\r\n\r\n${body}`);
   const token = /"access_token":"([^"]+)/.exec(answer)?.[1] ?? '';
   const request = `GET /items ${head}Authorization: Bearer ${token}\r\n\r\n`;
   const rates = new Map<number, number[]>([[1, []], [2, []]]);

@@ -7,7 +7,7 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symli
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-import { ask, email, password, secret, startBare, startCounted, startProgram } from './processes.ts';
+import { sendRequest, email, password, secret, startBare, startCounted, startProgram } from './processes.ts';
 import type { BareOrder, Server } from './processes.ts';
 import type { App } from '../../test/support/inside.ts';
 
@@ -99,13 +99,13 @@ async function signedIn(port: number, request: string): Promise<string> {
   const body = JSON.stringify({ email, password });
   const fields = `${host}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
   if (request.includes('{cookie}')) {
-    return request.replace('{cookie}', /sid=([^;]+)/.exec(await ask(port, `POST /login ${fields}`))?.[1] ?? '');
+    return request.replace('{cookie}', /sid=([^;]+)/.exec(await sendRequest(port, `POST /login ${fields}`))?.[1] ?? '');
   }
   if (!request.includes('{known}')) return request;
-  const tokens = await ask(port, `POST /tokens ${fields}`);
+  const tokens = await sendRequest(port, `POST /tokens ${fields}`);
   const known = request.replace('{known}', /"access_token":"([^"]+)/.exec(tokens)?.[1] ?? '');
   if (!known.includes('{cursor}')) return known;
-  const before = await ask(port, known.replace('limit=20&cursor={cursor}', 'limit=40'));
+  const before = await sendRequest(port, known.replace('limit=20&cursor={cursor}', 'limit=40'));
   return known.replace('{cursor}', /[?&]cursor=([^&>]+)[^,]*>; rel="next"/.exec(before)?.[1] ?? '');
 }
 
@@ -118,7 +118,7 @@ export function bare(model: Contender, work: string, hasLog = false): Contender 
   const learn = async (one: Case): Promise<BareOrder> => {
     const server = await model.start(one);
     const request = (await model.signIn(server.port, one)).replace('{token}', 'x');
-    const reply = await ask(server.port, request);
+    const reply = await sendRequest(server.port, request);
     server.process.kill('SIGKILL');
     const body = contentOf(reply);
     const log = hasLog ? { log: join(work, 'bare.jsonl') } : {};
@@ -218,7 +218,7 @@ function installPeers(work: string): Contender[] {
     takes: ({ name: what }) => !isMissing.test(what),
     start: (one) => starterOf(one)(folder, [join(folder, 'peers.js'), which, join(folder, 'items.json'), secret]),
     signIn: async (port, { request }) => {
-      const [, token = ''] = (await ask(port, `POST /tokens ${host}Content-Length: 0\r\n\r\n`)).split('\r\n\r\n');
+      const [, token = ''] = (await sendRequest(port, `POST /tokens ${host}Content-Length: 0\r\n\r\n`)).split('\r\n\r\n');
       return request.replace('{known}', token).replace('cursor={cursor}', 'after=40');
     },
   });

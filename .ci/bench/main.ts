@@ -13,12 +13,12 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
 import { version } from '../../src/base/version.ts';
-import { problemOf, readArguments, usage } from './arguments.ts';
+import { explainError, readArguments, usage } from './arguments.ts';
 import { benchCluster } from './cluster.ts';
 import { ancestors, bare, cairn, former, host, itemsCount, parent, peers } from './contenders.ts';
 import type { Case, Contender } from './contenders.ts';
 import type { LoadResult } from './load.ts';
-import { ask, load, residentMiB, secret, stop } from './processes.ts';
+import { sendRequest, load, measureResidentMiB, secret, stop } from './processes.ts';
 import { benchStore } from './store.ts';
 import { benchWear } from './wear.ts';
 
@@ -32,7 +32,7 @@ function argumentsOfProcess() {
     process.stdout.write(usage);
     process.exit();
   } catch (error) {
-    process.stderr.write(problemOf(error));
+    process.stderr.write(explainError(error));
     process.exit(64);
   }
 }
@@ -160,10 +160,10 @@ async function measureRest(contenders: readonly Contender[]): Promise<string> {
     for (const contender of contenders) {
       const beganMs = performance.now();
       const server = await contender.start(read);
-      await ask(server.port, `GET /livez ${host}\r\n`);
+      await sendRequest(server.port, `GET /livez ${host}\r\n`);
       measured.get(contender.name)?.startMs.push(performance.now() - beganMs);
       await delay(1000);
-      measured.get(contender.name)?.MiB.push(residentMiB(server));
+      measured.get(contender.name)?.MiB.push(measureResidentMiB(server));
       await stop(server);
       process.stderr.write('.');
     }

@@ -98,14 +98,14 @@ export async function load(order: LoadOrder): Promise<LoadResult> {
 }
 
 /** Sends one request on a connection of its own; resolves with the whole response. */
-export async function ask(port: number, request: string): Promise<string> {
+export async function sendRequest(port: number, request: string): Promise<string> {
   const socket = connect({ port, host: '127.0.0.1' });
   socket.end(request.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'));
   return await text(socket);
 }
 
 /** Resident memory in MiB, if the system reports it. */
-export function residentMiB({ process: child }: Server): number {
+export function measureResidentMiB({ process: child }: Server): number {
   try {
     return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]) / 1024;
   } catch {

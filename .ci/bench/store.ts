@@ -15,7 +15,7 @@ import { completeOptions } from '../../src/programs/options.ts';
 import { systemClock, systemRandom } from '../../src/base/system.ts';
 import { CollectionResource } from '../../src/collections/resource.ts';
 import type { LoadResult } from './load.ts';
-import { ask, email, load, password, residentMiB, secret } from './processes.ts';
+import { sendRequest, email, load, password, measureResidentMiB, secret } from './processes.ts';
 import { startBare, startCairn, stop, type Server } from './processes.ts';
 import { createApp } from '../../test/support/inside.ts';
 
@@ -143,7 +143,7 @@ async function appendLoop(directory: string): Promise<number> {
 
 async function tokenOf({ port }: Server): Promise<string> {
   const body = JSON.stringify({ email, password });
-  const reply = await ask(port, `POST /tokens ${fields}Content-Length: ${body.length}\r\n\r\n${body}`);
+  const reply = await sendRequest(port, `POST /tokens ${fields}Content-Length: ${body.length}\r\n\r\n${body}`);
   return /"access_token":"([^"]+)/.exec(reply)?.[1] ?? '';
 }
 
@@ -165,9 +165,9 @@ async function startOf(bench: StoreBench, template: string): Promise<{ ms: numbe
     const data = fresh(bench.directory, template);
     const begun = performance.now();
     const server = await startCairn(bench.directory, ['--data', data]);
-    await ask(server.port, `GET /livez ${fields}\r\n`);
+    await sendRequest(server.port, `GET /livez ${fields}\r\n`);
     ms.push(performance.now() - begun);
-    mib.push(residentMiB(server));
+    mib.push(measureResidentMiB(server));
     await stop(server);
   }
   return { ms: median(ms), mib: median(mib) };

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ServerResponse } from 'node:http';
 import { defineCollection } from '../../src/index.ts';
-import { describing } from './server.ts';
-import { visitTest, type Visit } from './visit.ts';
-import { until } from '../../test/support/basics.ts';
+import { changeDescription } from './server.ts';
+import { testPage, type Visit } from './visit.ts';
+import { waitUntil } from '../../test/support/basics.ts';
 
 /** Returns a directory, removed after the test, for the browser's downloads. */
 async function folder({ browser, t }: Visit): Promise<string> {
@@ -19,13 +19,13 @@ async function folder({ browser, t }: Visit): Promise<string> {
 
 /** The browser creates an empty file first. */
 async function downloaded(path: string): Promise<string> {
-  await until(() => existsSync(path) && readFileSync(path, 'utf8') !== '', `nothing was saved as ${path}`);
+  await waitUntil(() => existsSync(path) && readFileSync(path, 'utf8') !== '', `nothing was saved as ${path}`);
   return readFileSync(path, 'utf8');
 }
 
 const items = async ({ server }: Visit): Promise<any[]> => (await server.as('ada', 'GET', '/items')).data;
 
-visitTest('records are selected on several pages, and removed together', { things: 30 }, async (visit) => {
+testPage('records are selected on several pages, and removed together', { things: 30 }, async (visit) => {
   const { browser, says, shows } = visit;
   await visit.signIn('#items?limit=25');
   for (const id of [1, 2]) await browser.click(`[aria-label="Select Thing ${id}"]`);
@@ -46,7 +46,7 @@ visitTest('records are selected on several pages, and removed together', { thing
   assert.deepEqual(left.filter((id) => id < 4 || id > 25), [3, 26]);
 });
 
-visitTest('a removal can be undone for some seconds', { things: 3 }, async (visit) => {
+testPage('a removal can be undone for some seconds', { things: 3 }, async (visit) => {
   const { browser, says } = visit;
   await visit.signIn('#items/2');
   await browser.until('return document.querySelector(".record .danger")');
@@ -73,7 +73,7 @@ visitTest('a removal can be undone for some seconds', { things: 3 }, async (visi
   assert.deepEqual(visit.server.requests.filter((line) => line.includes('/items/2')), ['DELETE /items/2']);
 });
 
-visitTest('a record that someone else has changed meanwhile is not removed', { things: 3 }, async (visit) => {
+testPage('a record that someone else has changed meanwhile is not removed', { things: 3 }, async (visit) => {
   const { browser, server } = visit;
   await visit.signIn('#items');
   await browser.click('[aria-label="Select all on this page"]');
@@ -87,7 +87,7 @@ visitTest('a record that someone else has changed meanwhile is not removed', { t
   assert.deepEqual(await items(visit), [{ id: 2, name: 'Not what you saw', price: 2.5 }]);
 });
 
-visitTest('twenty records are removed after a question, which a double click opens once', { things: 25 }, async (visit) => {
+testPage('twenty records are removed after a question, which a double click opens once', { things: 25 }, async (visit) => {
   const { browser } = visit;
   await visit.signIn('#items');
   await browser.click('[aria-label="Select all on this page"]');
@@ -104,7 +104,7 @@ visitTest('twenty records are removed after a question, which a double click ope
 
 const formulas = ['=SUM(A1:A9)', '+1', '-1', '@cmd', "'=x", 'a,"b"', 'line;two', '＝1'];
 
-visitTest('a list is exported completely as JSON and as CSV without formulas', { things: 60 }, async (visit) => {
+testPage('a list is exported completely as JSON and as CSV without formulas', { things: 60 }, async (visit) => {
   const { browser, server, says } = visit;
   const path = await folder(visit);
   for (const name of formulas) await server.as('ada', 'POST', '/items', { name, price: 0.5 });
@@ -130,7 +130,7 @@ async function importFile(visit: Visit, name: string, text: string): Promise<voi
   await visit.browser.upload('#file', path);
 }
 
-visitTest('an import shows a preview and names every refused line', {
+testPage('an import shows a preview and names every refused line', {
   refusals: [422],
 }, async (visit) => {
   const { browser, text, says } = visit;
@@ -170,13 +170,13 @@ visitTest('an import shows a preview and names every refused line', {
   assert.equal(await browser.run('return document.querySelector("#import-all").disabled'), true);
 });
 
-visitTest('an import sends many records at once, and again without refused lines', {
+testPage('an import sends many records at once, and again without refused lines', {
   refusals: [422],
 }, async (visit) => {
   const { browser, server } = visit;
   const sizes: number[] = [];
   // A rule that only the server knows.
-  server.double = describing((document) => {
+  server.double = changeDescription((document) => {
     delete document.components.schemas.NewItem.properties.price.minimum;
   }, async (request, forward) => {
     if (request.method === 'POST' && request.url === '/items/batch') sizes.push(JSON.parse(request.body).length);
@@ -203,7 +203,7 @@ const shirts = defineCollection({
   fields: { title: { kind: 'text', min: 1 }, size: { kind: 'choice', values: ['S', 'M'], optional: true } },
 });
 
-visitTest('an import may leave out a choice, shows whole columns, and groups mistakes by their cause', {
+testPage('an import may leave out a choice, shows whole columns, and groups mistakes by their cause', {
   collections: [shirts],
 }, async (visit) => {
   const { browser, server, text } = visit;
@@ -232,7 +232,7 @@ function feed(visit: Visit): { send: (event: string, data: object) => void; read
   const open = new Set<ServerResponse>();
   const asked: string[] = [];
   let id = 100;
-  visit.server.double = describing((document) => {
+  visit.server.double = changeDescription((document) => {
     document.paths['/changes'] = {};
   }, async (request, forward, response) => {
     if (!request.url?.startsWith('/changes')) return forward();
@@ -251,7 +251,7 @@ function feed(visit: Visit): { send: (event: string, data: object) => void; read
   };
 }
 
-visitTest('changes by others appear in the open list', { things: 3 }, async (visit) => {
+testPage('changes by others appear in the open list', { things: 3 }, async (visit) => {
   const { browser, shows, column } = visit;
   const { send, asked } = feed(visit);
   await visit.signIn('#items');
@@ -272,7 +272,7 @@ visitTest('changes by others appear in the open list', { things: 3 }, async (vis
   while (!visit.server.requests.slice(before).some((line) => line.startsWith('GET /items?'))) await sleep(10);
 });
 
-visitTest('a change by others never discards input', { things: 3 }, async (visit) => {
+testPage('a change by others never discards input', { things: 3 }, async (visit) => {
   const { browser, server, fill, value, shows } = visit;
   const { send, asked } = feed(visit);
   await visit.signIn('#items/2');
@@ -298,7 +298,7 @@ visitTest('a change by others never discards input', { things: 3 }, async (visit
   await visit.says('Saved item 2.');
 });
 
-visitTest('a hidden tab closes the feed and resumes it where it stopped', { things: 1 }, async (visit) => {
+testPage('a hidden tab closes the feed and resumes it where it stopped', { things: 1 }, async (visit) => {
   const { browser, shows } = visit;
   const { send, asked } = feed(visit);
   await visit.signIn('#items');
@@ -310,7 +310,7 @@ visitTest('a hidden tab closes the feed and resumes it where it stopped', { thin
   assert.equal(asked[1], '/changes?since=101');
 });
 
-visitTest('an import recognises encodings and heads, checks the rules, and asks about ids', {}, async (visit) => {
+testPage('an import recognises encodings and heads, checks the rules, and asks about ids', {}, async (visit) => {
   const { browser, t, text } = visit;
   const folder = mkdtempSync(join(tmpdir(), 'cairn-import-'));
   t.after(() => rmSync(folder, { recursive: true }));
@@ -347,7 +347,7 @@ visitTest('an import recognises encodings and heads, checks the rules, and asks 
   assert.deepEqual(await items(visit), [{ id: 1, name: 'Caf\u00e9', price: 1 }]);
 });
 
-visitTest('what a list exports can be imported again: without a change, then with one', { things: 5 }, async (visit) => {
+testPage('what a list exports can be imported again: without a change, then with one', { things: 5 }, async (visit) => {
   const { browser, says } = visit;
   await visit.signIn('#items');
   let csv = '';
@@ -376,7 +376,7 @@ visitTest('what a list exports can be imported again: without a change, then wit
   assert.deepEqual(names, ['Thing 1', 'Lamp', 'Thing 3', 'Thing 4', 'Thing 5', 'New']);
 });
 
-visitTest('an import changes nothing that someone else has changed since its preview', { things: 1 }, async (visit) => {
+testPage('an import changes nothing that someone else has changed since its preview', { things: 1 }, async (visit) => {
   const { browser, server } = visit;
   await visit.signIn('#items');
   await importFile(visit, 'items.csv', 'id,name\n1,Mine\n');

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { defineCollection } from '../../src/index.ts';
-import { letThrough } from './server.ts';
-import { keys, password, visitTest, type Visit } from './visit.ts';
+import { forwardRequest } from './server.ts';
+import { keys, password, testPage, type Visit } from './visit.ts';
 
 const stored = async ({ server }: Visit, id: number) => (await server.as('ada', 'GET', `/items/${id}`)).data;
 const save = ({ browser }: Visit): Promise<void> => browser.click('.record .primary');
 
-visitTest('an item is created, shown, changed and removed', { things: 2 }, async (visit) => {
+testPage('an item is created, shown, changed and removed', { things: 2 }, async (visit) => {
   const { browser, server, fill, text, says, idle, hash, column } = visit;
   await visit.signIn('#items');
   await browser.click('#new');
@@ -38,7 +38,7 @@ visitTest('an item is created, shown, changed and removed', { things: 2 }, async
   assert.equal((await server.as('ada', 'GET', '/items/3')).status, 404);
 });
 
-visitTest('searching, filtering, sorting, paging and refreshing keep the input', { things: 60 }, async (visit) => {
+testPage('searching, filtering, sorting, paging and refreshing keep the input', { things: 60 }, async (visit) => {
   const { browser, fill, value, idle, hash } = visit;
   await visit.signIn('#items/7');
   await fill('name', 'Half a na');
@@ -79,7 +79,7 @@ visitTest('searching, filtering, sorting, paging and refreshing keep the input',
   assert.equal((await stored(visit, 7)).name, 'Half a na');
 });
 
-visitTest('a control keeps focus and selection while the page is drawn', { things: 3 }, async (visit) => {
+testPage('a control keeps focus and selection while the page is drawn', { things: 3 }, async (visit) => {
   const { browser, fill, idle } = visit;
   await visit.signIn('#items/2');
   await fill('name', 'Thing two');
@@ -93,7 +93,7 @@ visitTest('a control keeps focus and selection while the page is drawn', { thing
   assert.deepEqual(await browser.run(place), [true, 2, 5]);
 });
 
-visitTest('leaving a changed form asks first, whichever way it is left', { things: 3 }, async (visit) => {
+testPage('leaving a changed form asks first, whichever way it is left', { things: 3 }, async (visit) => {
   const { browser, fill, value, hash } = visit;
   await visit.signIn('#items');
   await browser.click('#open-2');
@@ -143,7 +143,7 @@ visitTest('leaving a changed form asks first, whichever way it is left', { thing
   `), true, 'closing the tab asks too');
 });
 
-visitTest('the end of the session opens the sign-in above the view, and the request continues', {
+testPage('the end of the session opens the sign-in above the view, and the request continues', {
   things: 3, refusals: [401],
 }, async (visit) => {
   const { browser, server, fill, value } = visit;
@@ -164,7 +164,7 @@ visitTest('the end of the session opens the sign-in above the view, and the requ
   assert.equal(await visit.hash(), '#items/2');
 });
 
-visitTest('when another user signs in there, the request is not sent as that user', {
+testPage('when another user signs in there, the request is not sent as that user', {
   things: 3, refusals: [401],
 }, async (visit) => {
   const { browser, server, fill } = visit;
@@ -180,7 +180,7 @@ visitTest('when another user signs in there, the request is not sent as that use
   assert.equal((await stored(visit, 2)).price, 2.5);
 });
 
-visitTest('a refused field shows its problem beside the control and keeps the input', {
+testPage('a refused field shows its problem beside the control and keeps the input', {
   refusals: [409, 422],
 }, async (visit) => {
   const { browser, fill, value } = visit;
@@ -209,7 +209,7 @@ visitTest('a refused field shows its problem beside the control and keeps the in
   assert.equal(await value('name'), 'Another Grace');
 });
 
-visitTest('after a lost answer a change can be tried again, whether it was made or not', {
+testPage('after a lost answer a change can be tried again, whether it was made or not', {
   things: 2, isNoisy: true,
 }, async (visit) => {
   const { server, fill, value } = visit;
@@ -224,7 +224,7 @@ visitTest('after a lost answer a change can be tried again, whether it was made 
   await visit.shows('It is not known whether the change was made.', '.record');
   assert.equal(await value('price'), '8');
   assert.equal(await visit.text('.record .primary'), 'Try again');
-  server.double = letThrough;
+  server.double = forwardRequest;
   await save(visit);
   await visit.says('Saved item 2.');
   assert.equal((await stored(visit, 2)).price, 8);
@@ -236,13 +236,13 @@ visitTest('after a lost answer a change can be tried again, whether it was made 
   await save(visit);
   await visit.shows('It is not known whether the change was made.', '.record');
   assert.equal(await value('price'), '9');
-  server.double = letThrough;
+  server.double = forwardRequest;
   await save(visit);
   await visit.browser.until('return !document.querySelector(".record .primary")');
   assert.equal((await stored(visit, 2)).price, 9);
 });
 
-visitTest('after a lost answer a create can be tried again', { things: 2, isNoisy: true }, async (visit) => {
+testPage('after a lost answer a create can be tried again', { things: 2, isNoisy: true }, async (visit) => {
   const { server, fill } = visit;
   await visit.signIn('#items/new');
   server.double = async (request, forward) => {
@@ -256,13 +256,13 @@ visitTest('after a lost answer a create can be tried again', { things: 2, isNois
   assert.equal(await visit.text('.record .primary'), 'Try again');
   assert.equal(await visit.value('name'), 'Only once');
   // A retry is harmless: the key is the same, and so is the response.
-  server.double = letThrough;
+  server.double = forwardRequest;
   await save(visit);
   await visit.says('Created item 3.');
   assert.equal((await server.as('ada', 'GET', '/items?name=Only%20once')).data.length, 1);
 });
 
-visitTest('a create is repeated with the same key', { isNoisy: true }, async (visit) => {
+testPage('a create is repeated with the same key', { isNoisy: true }, async (visit) => {
   const { browser, server, fill } = visit;
   const sent: string[] = [];
   server.double = async (request, forward) => {
@@ -286,7 +286,7 @@ visitTest('a create is repeated with the same key', { isNoisy: true }, async (vi
   assert.notEqual(sent[2], sent[1], 'another body has another key');
 });
 
-visitTest('Escape during a create loses nothing', {}, async (visit) => {
+testPage('Escape during a create loses nothing', {}, async (visit) => {
   const { browser, server, fill } = visit;
   await visit.signIn('#items/new');
   let go = (): void => {};
@@ -306,7 +306,7 @@ visitTest('Escape during a create loses nothing', {}, async (visit) => {
   assert.equal((await server.as('ada', 'GET', '/items')).data.length, 1);
 });
 
-visitTest('changes by two people to different fields are merged', {
+testPage('changes by two people to different fields are merged', {
   things: 2, refusals: [412],
 }, async (visit) => {
   const { server, fill, value } = visit;
@@ -320,7 +320,7 @@ visitTest('changes by two people to different fields are merged', {
   assert.deepEqual(await visit.column(3), ['1.25', '99.00']);
 });
 
-visitTest('a field that both have changed is asked about; the new version becomes the base', {
+testPage('a field that both have changed is asked about; the new version becomes the base', {
   things: 2, refusals: [412],
 }, async (visit) => {
   const { browser, server, fill, value, text } = visit;
@@ -359,7 +359,7 @@ visitTest('a field that both have changed is asked about; the new version become
   assert.deepEqual(await stored(visit, 2), { id: 2, name: 'Mine', price: 2 });
 });
 
-visitTest('a form keeps its input when someone else removes the record', {
+testPage('a form keeps its input when someone else removes the record', {
   things: 2, refusals: [404],
 }, async (visit) => {
   const { browser, server, fill, value } = visit;
@@ -375,7 +375,7 @@ visitTest('a form keeps its input when someone else removes the record', {
   assert.deepEqual(await stored(visit, 3), { id: 3, name: 'Still here', price: 2.5 });
 });
 
-visitTest('"12,50" is never 1250', { things: 1 }, async (visit) => {
+testPage('"12,50" is never 1250', { things: 1 }, async (visit) => {
   const { fill } = visit;
   await visit.signIn('#items/1');
   await fill('price', '12,50');
@@ -391,7 +391,7 @@ visitTest('"12,50" is never 1250', { things: 1 }, async (visit) => {
 });
 
 const german = { arguments: ['--lang=de-DE', '--accept-lang=de-DE'] };
-visitTest('numbers and times use the reader\'s own form', {
+testPage('numbers and times use the reader\'s own form', {
   things: 1, browser: german,
 }, async (visit) => {
   const { browser, fill, value } = visit;
@@ -411,7 +411,7 @@ visitTest('numbers and times use the reader\'s own form', {
 const notes = defineCollection({
   name: 'notes', singular: 'note', fields: { title: { kind: 'text', min: 1 }, body: { kind: 'text', max: 5000 } },
 });
-visitTest('a session that ends during a create sends it after the sign-in', {
+testPage('a session that ends during a create sends it after the sign-in', {
   refusals: [401], collections: [notes],
 }, async (visit) => {
   const { server, fill } = visit;

@@ -1,7 +1,7 @@
 import type { Browser } from './webdriver.ts';
 
 /** Processor time of the page's thread so far, in ms, which other processes do not affect. */
-export async function threadMs(browser: Browser): Promise<number> {
+export async function measureThreadMs(browser: Browser): Promise<number> {
   await browser.devtools('Performance.enable', { timeDomain: 'threadTicks' });
   const { metrics } = await browser.devtools('Performance.getMetrics');
   return metrics.find(({ name }: { name: string }) => name === 'TaskDuration').value * 1000;
@@ -30,12 +30,12 @@ const fixedWork = `
  * Milliseconds of the page's thread for a fixed piece of work, here and now. A slow processor, or one that shares its
  * cores and caches with other work, takes longer for this and for the page alike: bounds are multiples of it.
  */
-export async function unitMs(browser: Browser): Promise<number> {
+export async function measureUnitMs(browser: Browser): Promise<number> {
   const all: number[] = [];
   for (let measured = 0; measured <= measurements; measured += 1) {
-    const before = await threadMs(browser);
+    const before = await measureThreadMs(browser);
     await browser.run(fixedWork, runs);
-    all.push(((await threadMs(browser)) - before) / runs);
+    all.push(((await measureThreadMs(browser)) - before) / runs);
   }
   // The first one compiles.
   return all.slice(1).sort((one, other) => one - other)[Math.floor(measurements / 2)] ?? NaN;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { defineCollection } from '../../src/index.ts';
-import { keys, visitTest } from './visit.ts';
+import { keys, testPage } from './visit.ts';
 
 const books = defineCollection({
   name: 'books',
@@ -13,7 +13,7 @@ const books = defineCollection({
   access: { create: 'admin' },
 });
 
-visitTest('a collection has an API tab with samples for its filters, fields, and a way to run them', {
+testPage('a collection has an API tab with samples for its filters, fields, and a way to run them', {
   things: 30, collections: [books], refusals: [422],
 }, async (visit) => {
   const { browser, server, shows, text } = visit;
@@ -72,7 +72,7 @@ visitTest('a collection has an API tab with samples for its filters, fields, and
   assert.equal((await server.as('ada', 'GET', '/items/31')).data.name, "It's from here");
 });
 
-visitTest('the documentation is read, searched and linked by people who may not see data', {
+testPage('the documentation is read, searched and linked by people who may not see data', {
   collections: [books],
 }, async (visit) => {
   const { browser, shows } = visit;
@@ -98,7 +98,7 @@ visitTest('the documentation is read, searched and linked by people who may not 
   await shows('1 to 200 characters', '#home');
 });
 
-visitTest('the documentation is read without signing in, from a link of the sign-in', {
+testPage('the documentation is read without signing in, from a link of the sign-in', {
   things: 3, collections: [books], refusals: [401],
 }, async (visit) => {
   const { browser, server, shows, text } = visit;

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { visitTest } from './visit.ts';
+import { testPage } from './visit.ts';
 
 const writes = (requests: readonly string[]): string[] => requests.filter((line) => !line.startsWith('GET'));
 /** Replaces the session of the browser, as another tab does, without telling this one. */
@@ -8,7 +8,7 @@ const loginScript = `return fetch('login', {
 }).then(({ status }) => status)`;
 const grace = JSON.stringify({ email: 'grace@example.org', password: 'the house on the hill' });
 
-visitTest('nothing is written under another identity than the one that is shown', {
+testPage('nothing is written under another identity than the one that is shown', {
   things: 2, refusals: [409],
 }, async (visit) => {
   const { browser, server, shows, fill } = visit;
@@ -29,7 +29,7 @@ visitTest('nothing is written under another identity than the one that is shown'
   await shows('Grace Hopper', '#who');
 });
 
-visitTest('a tab says that another one has signed in as someone else, before anything is sent', {
+testPage('a tab says that another one has signed in as someone else, before anything is sent', {
   things: 2, refusals: [409],
 }, async (visit) => {
   const { browser, server, shows } = visit;
@@ -47,7 +47,7 @@ visitTest('a tab says that another one has signed in as someone else, before any
   assert.deepEqual(writes(server.requests), []);
 });
 
-visitTest('a removal whose time is not over ends with the session', { things: 3 }, async (visit) => {
+testPage('a removal whose time is not over ends with the session', { things: 3 }, async (visit) => {
   const { browser, server, shows } = visit;
   await visit.signIn('#items/2');
   await browser.until('return document.querySelector(".record .danger")');

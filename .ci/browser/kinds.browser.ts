@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { defineCollection } from '../../src/index.ts';
-import { keys, visitTest } from './visit.ts';
+import { keys, testPage } from './visit.ts';
 
 const reviews = defineCollection({
   name: 'reviews',
@@ -13,7 +13,7 @@ const reviews = defineCollection({
   },
 });
 
-visitTest('references are chosen by searching and shown as links, lists as chips, long texts in a box', {
+testPage('references are chosen by searching and shown as links, lists as chips, long texts in a box', {
   things: 3, collections: [reviews], refusals: [422],
 }, async (visit) => {
   const { browser, server, fill, says, shows } = visit;
@@ -63,7 +63,7 @@ const sets = defineCollection({
   },
 });
 
-visitTest('lists of references are chips, in forms and filters, and what is not found is kept and said', {
+testPage('lists of references are chips, in forms and filters, and what is not found is kept and said', {
   things: 12, collections: [keepers, sets],
 }, async (visit) => {
   const { browser, server, fill, says, shows } = visit;
@@ -145,7 +145,7 @@ const crates = defineCollection({
   access: { patch: 'admin' },
 });
 
-visitTest('chips of references lie beside each other, rows open by a click and j and k go by rows', {
+testPage('chips of references lie beside each other, rows open by a click and j and k go by rows', {
   things: 3, collections: [crates],
 }, async (visit) => {
   const { browser, server } = visit;
@@ -203,7 +203,7 @@ const shelves = defineCollection({
   fields: { itemId: { kind: 'reference', to: 'items' } },
 });
 
-visitTest('names of many references are read in portions, and nothing but names', {
+testPage('names of many references are read in portions, and nothing but names', {
   things: 250, collections: [shelves],
 }, async (visit) => {
   const { browser, server } = visit;
@@ -227,7 +227,7 @@ const places = defineCollection({
   },
 });
 
-visitTest('JSON is shown, checked and changed as JSON', { collections: [places] }, async (visit) => {
+testPage('JSON is shown, checked and changed as JSON', { collections: [places] }, async (visit) => {
   const { browser, server, fill, says, shows } = visit;
   await visit.signIn('#places/new');
   await fill('title', 'Bar');
@@ -275,7 +275,7 @@ const houses = defineCollection({
   access: { patch: 'admin' },
 });
 
-visitTest('objects are groups of fields that fold, and are saved, cleared and disputed field by field', {
+testPage('objects are groups of fields that fold, and are saved, cleared and disputed field by field', {
   collections: [houses], refusals: [422],
 }, async (visit) => {
   const { browser, server, fill, says, shows } = visit;
@@ -334,7 +334,7 @@ const tours = defineCollection({
   fields: { title: { kind: 'text', min: 1 }, placeIds: { kind: 'list', of: { kind: 'reference', to: 'places' } } },
 });
 
-visitTest('a record shows what refers to it, and makes another with the reference filled in', {
+testPage('a record shows what refers to it, and makes another with the reference filled in', {
   collections: [places, comments, tours],
 }, async (visit) => {
   const { browser, server, fill, says, shows } = visit;
@@ -366,7 +366,7 @@ const labels = defineCollection({
   fields: { title: { kind: 'text', min: 1 }, parentId: { kind: 'reference', to: 'labels', optional: true } },
 });
 
-visitTest('ids that are texts are addressed, referred to and changed like others', {
+testPage('ids that are texts are addressed, referred to and changed like others', {
   collections: [labels], hasFeed: true,
 }, async (visit) => {
   const { browser, server, fill, says, shows } = visit;
@@ -418,7 +418,7 @@ const tasks = defineCollection({
   access: { patch: ['owner', 'doerId'] },
 });
 
-visitTest('a truth is switched in the list by people who may change its record', {
+testPage('a truth is switched in the list by people who may change its record', {
   collections: [tasks], refusals: [403],
 }, async (visit) => {
   const { browser, server, says } = visit;
@@ -452,7 +452,7 @@ visitTest('a truth is switched in the list by people who may change its record',
   assert.deepEqual(await done(), [false, true, true]);
 });
 
-visitTest('one’s own change in the list is no change by someone else to the form beside it', {
+testPage('one’s own change in the list is no change by someone else to the form beside it', {
   collections: [tasks], hasFeed: true,
 }, async (visit) => {
   const { browser, server, shows } = visit;
@@ -486,7 +486,7 @@ const oddities = defineCollection({
   },
 });
 
-visitTest('a field called as what every object has is empty until it is filled in', {
+testPage('a field called as what every object has is empty until it is filled in', {
   collections: [oddities],
 }, async (visit) => {
   const { browser, server, says } = visit;
@@ -511,7 +511,7 @@ const adopted = defineCollection({
   },
 });
 
-visitTest('records whose fields may be anything are called by a text, which needs no quotes', {
+testPage('records whose fields may be anything are called by a text, which needs no quotes', {
   collections: [adopted],
 }, async (visit) => {
   const { browser, server, fill, says, shows, value } = visit;

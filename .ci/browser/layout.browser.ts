@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { defineCollection } from '../../src/index.ts';
-import { visitTest } from './visit.ts';
+import { testPage } from './visit.ts';
 
 const names = ['invoices', 'suppliers', 'warehouses', 'shipments', 'categories', 'discounts', 'reviews', 'tickets'];
 const many = names.map((name) =>
@@ -43,7 +43,7 @@ const crampedScript = `
   return wrong;
 `;
 
-visitTest('ten collections, wide records and a drawer fit every window and zoom', {
+testPage('ten collections, wide records and a drawer fit every window and zoom', {
   things: 3, collections: [orders, ...many],
 }, async (visit) => {
   const { browser, server } = visit;
@@ -60,7 +60,7 @@ visitTest('ten collections, wide records and a drawer fit every window and zoom'
   }
 });
 
-visitTest('the head of the table stays while a wide table scrolls, and names stand above their values', {
+testPage('the head of the table stays while a wide table scrolls, and names stand above their values', {
   things: 60,
 }, async (visit) => {
   const { browser } = visit;
@@ -76,7 +76,7 @@ visitTest('the head of the table stays while a wide table scrolls, and names sta
   assert.ok(Math.abs(edges[0] - edges[1]) < 1.5, `the head ends at ${edges[0]}, the values at ${edges[1]}`);
 });
 
-visitTest('Save stays in reach in a long form, and values look like what they are', {
+testPage('Save stays in reach in a long form, and values look like what they are', {
   collections: [orders],
 }, async (visit) => {
   const { browser, server, text } = visit;
@@ -119,7 +119,7 @@ visitTest('Save stays in reach in a long form, and values look like what they ar
   assert.equal(await browser.run(inReach), true);
 });
 
-visitTest('the foot of a list takes one line of a phone', { things: 1300 }, async ({ browser, signIn }) => {
+testPage('the foot of a list takes one line of a phone', { things: 1300 }, async ({ browser, signIn }) => {
   await signIn('#items?offset=650');
   const height = 'return document.querySelector(".footer").offsetHeight';
   for (const width of [1280, 768, 375, 320]) {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { defineCollection } from '../../src/index.ts';
-import { keys, visitTest, type Visit } from './visit.ts';
+import { keys, testPage, type Visit } from './visit.ts';
 
 /** Waits until the footer shows this range. */
 const ranges = ({ browser }: Visit, range: string): Promise<unknown> =>
@@ -14,7 +14,7 @@ const choose = ({ browser }: Visit, selector: string, value: string): Promise<un
   return true;
 `, selector, value);
 
-visitTest('a list has pages by number at any depth', { things: 1550 }, async (visit) => {
+testPage('a list has pages by number at any depth', { things: 1550 }, async (visit) => {
   const { browser, column, idle } = visit;
   await visit.signIn('#items?limit=25&sort=-price');
   await ranges(visit, '1–25 of 1,550');
@@ -60,7 +60,7 @@ const notes = defineCollection({
   name: 'notes', singular: 'note', timestamps: true, fields: { text: { kind: 'text' } },
 });
 
-visitTest('the newest record comes first, also among those of one batch', { collections: [notes] }, async (visit) => {
+testPage('the newest record comes first, also among those of one batch', { collections: [notes] }, async (visit) => {
   const { browser, server } = visit;
   await server.as('ada', 'POST', '/notes/batch', ['One', 'Two', 'Three'].map((text) => ({ text })));
   await visit.signIn('#notes');
@@ -73,7 +73,7 @@ visitTest('the newest record comes first, also among those of one batch', { coll
   await browser.until('return location.hash === "#notes?sort=text%2C-createdAt"');
 });
 
-visitTest('a list sorts by several columns, the last chosen first', { things: 3 }, async (visit) => {
+testPage('a list sorts by several columns, the last chosen first', { things: 3 }, async (visit) => {
   const { browser, server, column, idle, hash } = visit;
   await server.as('ada', 'POST', '/items', { name: 'Another', price: 2.5 });
   await visit.signIn('#items');
@@ -98,7 +98,7 @@ visitTest('a list sorts by several columns, the last chosen first', { things: 3 
   assert.equal(await hash(), '#items?sort=price%2Cname');
 });
 
-visitTest('the search box searches during typing and makes one step in the history', { things: 60 }, async (visit) => {
+testPage('the search box searches during typing and makes one step in the history', { things: 60 }, async (visit) => {
   const { browser, column, hash } = visit;
   await visit.signIn('#items');
   await browser.type('#search', 'Thing 5');
@@ -121,7 +121,7 @@ visitTest('the search box searches during typing and makes one step in the histo
   assert.equal(await hash(), '#items?q=nothing+like+it');
 });
 
-visitTest('lines stand where the first rows will be', { things: 3 }, async ({ browser, server, signIn, idle }) => {
+testPage('lines stand where the first rows will be', { things: 3 }, async ({ browser, server, signIn, idle }) => {
   await signIn('#/');
   let release = (): void => undefined;
   const released = new Promise<void>((resolve) => (release = resolve));
@@ -138,7 +138,7 @@ visitTest('lines stand where the first rows will be', { things: 3 }, async ({ br
   assert.equal(await browser.run(height), 0);
 });
 
-visitTest('a search highlights its words in the rows, accents and case aside', { things: 12 }, async (visit) => {
+testPage('a search highlights its words in the rows, accents and case aside', { things: 12 }, async (visit) => {
   const { browser, server } = visit;
   await server.as('ada', 'POST', '/items', { name: 'Crème brûlée', price: 4 });
   const matches = `return [...CSS.highlights.get('match')].map(({ startContainer, startOffset, endOffset }) =>
@@ -149,7 +149,7 @@ visitTest('a search highlights its words in the rows, accents and case aside', {
   await browser.until('return CSS.highlights.get("match").size === 0');
 });
 
-visitTest('the search ignores case', { things: 3 }, async (visit) => {
+testPage('the search ignores case', { things: 3 }, async (visit) => {
   const { browser, server, column } = visit;
   await visit.signIn('#items');
   await browser.type('#search', 'tHING 2');
@@ -158,7 +158,7 @@ visitTest('the search ignores case', { things: 3 }, async (visit) => {
   assert.ok(server.requests.some((line) => line.startsWith('GET /items?') && line.includes('q=tHING+2')));
 });
 
-visitTest('filters come from the fields, show as chips and are removed one by one', { things: 60 }, async (visit) => {
+testPage('filters come from the fields, show as chips and are removed one by one', { things: 60 }, async (visit) => {
   const { browser, hash, text } = visit;
   await visit.signIn('#items');
   await browser.click('#add-filter');
@@ -196,7 +196,7 @@ visitTest('filters come from the fields, show as chips and are removed one by on
   assert.equal(await hash(), '#items?price%3Alte=71.25');
 });
 
-visitTest('the chosen number of rows is kept in the address', { things: 60 }, async (visit) => {
+testPage('the chosen number of rows is kept in the address', { things: 60 }, async (visit) => {
   const { browser, hash } = visit;
   await visit.signIn('#items');
   await ranges(visit, '1–50 of 60');
@@ -210,7 +210,7 @@ visitTest('the chosen number of rows is kept in the address', { things: 60 }, as
   assert.equal(await browser.run('return document.querySelector("#size").value'), '25');
 });
 
-visitTest('a page whose records have gone gives way to the first one', { things: 30 }, async (visit) => {
+testPage('a page whose records have gone gives way to the first one', { things: 30 }, async (visit) => {
   const { browser, server, hash } = visit;
   await visit.signIn('#items?limit=25');
   await browser.click('#page-next');
@@ -221,7 +221,7 @@ visitTest('a page whose records have gone gives way to the first one', { things:
   assert.equal(await hash(), '#items?limit=25');
 });
 
-visitTest('the head of the table stays while its rows scroll', { things: 60 }, async (visit) => {
+testPage('the head of the table stays while its rows scroll', { things: 60 }, async (visit) => {
   const { browser } = visit;
   await visit.signIn('#items');
   const top = 'return document.querySelector("thead th").getBoundingClientRect().top';
@@ -232,7 +232,7 @@ visitTest('the head of the table stays while its rows scroll', { things: 60 }, a
   assert.equal(await browser.run('return document.querySelector("tbody tr").offsetHeight'), 36);
 });
 
-visitTest('records have addresses, and a bad address leads somewhere', {
+testPage('records have addresses, and a bad address leads somewhere', {
   things: 3, refusals: [400, 404],
 }, async (visit) => {
   const { browser, server, shows, text, idle } = visit;
@@ -284,7 +284,7 @@ const parts = defineCollection({
     checkedAt: { kind: 'timestamp', optional: true },
   },
 });
-visitTest('a custom collection is shown as its schema says', {
+testPage('a custom collection is shown as its schema says', {
   collections: [parts], refusals: [422],
 }, async (visit) => {
   const { browser, server, fill, says, shows, column, text } = visit;
@@ -370,7 +370,7 @@ visitTest('a custom collection is shown as its schema says', {
   );
 });
 
-visitTest('names in any script stay in their column', {}, async (visit) => {
+testPage('names in any script stay in their column', {}, async (visit) => {
   const { browser, server } = visit;
   const names = [
     'كرسي خشبي 12', 'כיסא', 'x'.repeat(200),
@@ -396,7 +396,7 @@ visitTest('names in any script stay in their column', {}, async (visit) => {
   );
 });
 
-visitTest('everything can be done by keyboard alone, with shortcuts', { things: 60 }, async (visit) => {
+testPage('everything can be done by keyboard alone, with shortcuts', { things: 60 }, async (visit) => {
   const { browser, server, focused, says, idle } = visit;
   await browser.open(server.url);
   await browser.until('return document.activeElement.id === "email"');
@@ -469,7 +469,7 @@ const customers = defineCollection({
   },
 });
 
-visitTest('columns are sized by dragging, and this browser keeps it', {
+testPage('columns are sized by dragging, and this browser keeps it', {
   collections: [customers],
 }, async (visit) => {
   const { browser, server } = visit;
@@ -502,7 +502,7 @@ visitTest('columns are sized by dragging, and this browser keeps it', {
   assert.deepEqual(await widths(), before);
 });
 
-visitTest('people have initials, which are drawn but not read', { collections: [customers] }, async (visit) => {
+testPage('people have initials, which are drawn but not read', { collections: [customers] }, async (visit) => {
   const { browser, server } = visit;
   await server.as('ada', 'POST', '/customers', { name: 'Grace Murray Hopper', email: 'grace@example.org' });
   await server.as('ada', 'POST', '/customers', { name: 'Ada', email: 'ada@example.org', bossId: 1 });
@@ -521,7 +521,7 @@ visitTest('people have initials, which are drawn but not read', { collections: [
   assert.equal(await initials('#list'), '');
 });
 
-visitTest('on a phone the views are a select, and wide pages have a rail', { things: 3 }, async (visit) => {
+testPage('on a phone the views are a select, and wide pages have a rail', { things: 3 }, async (visit) => {
   const { browser, shows } = visit;
   await visit.signIn('#items');
   const seen = `return ['#view', '#views'].filter((at) => document.querySelector(at).checkVisibility()).join()`;
@@ -556,7 +556,7 @@ visitTest('on a phone the views are a select, and wide pages have a rail', { thi
   assert.ok(rail.height > 500 && rail.width < 200, `the rail has ${rail.width} by ${rail.height} px`);
 });
 
-visitTest('a row that someone else changes is lit and fades, but where motion is not wanted', {
+testPage('a row that someone else changes is lit and fades, but where motion is not wanted', {
   things: 3, hasFeed: true,
 }, async ({ browser, server, signIn, shows }) => {
   await browser.emulate({ 'prefers-reduced-motion': 'no-preference' });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { defineCollection } from '../../src/index.ts';
-import { keys, visitTest } from './visit.ts';
+import { keys, testPage } from './visit.ts';
 
 /** An existing folder for pictures of all states, for people to look at. */
 const folder = process.env['SCREENSHOTS'];
@@ -76,7 +76,7 @@ const reviews = defineCollection({
 });
 const motto = defineCollection({ name: 'motto', single: true, value: { kind: 'text', multiline: true } });
 
-visitTest('the page is readable and fits from 320 to 2,560 px, light and dark', {
+testPage('the page is readable and fits from 320 to 2,560 px, light and dark', {
   things: 60, people: 30, isNoisy: true, collections: [suppliers, motto, reviews],
 }, async ({ browser, server, signIn, visit, fill, shows, idle }) => {
   await server.as('ada', 'POST', '/items', { name: `A name with no end${'!'.repeat(182)}`, price: 1e12 });
@@ -160,7 +160,7 @@ visitTest('the page is readable and fits from 320 to 2,560 px, light and dark', 
   await look('nowhere');
 });
 
-visitTest('the actions of a related record stay in view at 390 px, and are large enough to touch', {
+testPage('the actions of a related record stay in view at 390 px, and are large enough to touch', {
   things: 1, collections: [reviews],
 }, async ({ browser, server, signIn, shows }) => {
   await server.as('ada', 'POST', '/reviews', { itemId: 1, stars: 4, text: 'A chair that everyone wants to sit on' });
@@ -180,7 +180,7 @@ visitTest('the actions of a related record stay in view at 390 px, and are large
   await browser.resize(1280, 800);
 });
 
-visitTest('forced colours keep the current view, row and controls distinguishable', {
+testPage('forced colours keep the current view, row and controls distinguishable', {
   things: 3,
 }, async ({ browser, signIn }) => {
   await signIn('#items/2');
@@ -192,7 +192,7 @@ visitTest('forced colours keep the current view, row and controls distinguishabl
   assert.equal(await browser.run(outlined, '#views a:not([aria-current])'), false);
 });
 
-visitTest('a printed list is complete and has no controls', { things: 60 }, async ({ browser, signIn }) => {
+testPage('a printed list is complete and has no controls', { things: 60 }, async ({ browser, signIn }) => {
   await signIn('#items');
   await browser.emulate({}, 'print');
   const visible =
@@ -205,7 +205,7 @@ visitTest('a printed list is complete and has no controls', { things: 60 }, asyn
   assert.ok(await browser.run('return document.documentElement.scrollHeight') > 1800);
 });
 
-visitTest('a message does not follow the person to the next view', {
+testPage('a message does not follow the person to the next view', {
   things: 3,
 }, async ({ browser, signIn, fill, says, visit }) => {
   await signIn('#items/1');
@@ -220,7 +220,7 @@ visitTest('a message does not follow the person to the next view', {
 const ownBytesMax = 190_000;
 const servedBytesMax = 130_000;
 
-visitTest('the first row is drawn after two round trips and 130 kB as served', {
+testPage('the first row is drawn after two round trips and 130 kB as served', {
   things: 60,
 }, async ({ browser, server, signIn, idle, t }) => {
   await signIn('#items');

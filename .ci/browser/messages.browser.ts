@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { defineCollection } from '../../src/index.ts';
-import { password, visitTest } from './visit.ts';
+import { password, testPage } from './visit.ts';
 
-visitTest('the rule of a password is said before it is broken', { refusals: [422] }, async (visit) => {
+testPage('the rule of a password is said before it is broken', { refusals: [422] }, async (visit) => {
   const { browser, fill, shows, text } = visit;
   await visit.signIn('#users/new');
   await browser.until('return document.querySelector("#field-password")');
@@ -16,7 +16,7 @@ visitTest('the rule of a password is said before it is broken', { refusals: [422
   await shows('15 characters', '#field-password-hint.error');
 });
 
-visitTest('sessions that are listed exist, and one that has ended meanwhile is ended', {
+testPage('sessions that are listed exist, and one that has ended meanwhile is ended', {
   refusals: [404],
 }, async (visit) => {
   const { browser, server, says } = visit;
@@ -46,7 +46,7 @@ visitTest('sessions that are listed exist, and one that has ended meanwhile is e
   assert.deepEqual(server.requests.map((line) => line.split(' ')[0]), ['DELETE', 'GET', 'GET']);
 });
 
-visitTest('an error page of a proxy is named as that', { things: 3, refusals: [502] }, async (visit) => {
+testPage('an error page of a proxy is named as that', { things: 3, refusals: [502] }, async (visit) => {
   const { browser, server, shows, text } = visit;
   await visit.signIn('#items');
   server.double = async () => ({
@@ -61,7 +61,7 @@ visitTest('an error page of a proxy is named as that', { things: 3, refusals: [5
   await browser.until('return document.querySelector("#list-problem").hidden');
 });
 
-visitTest('a defect of the page is no raw error text', { things: 3, isNoisy: true }, async (visit) => {
+testPage('a defect of the page is no raw error text', { things: 3, isNoisy: true }, async (visit) => {
   const { browser, server, shows } = visit;
   await visit.signIn('#items');
   server.double = async (request, forward) =>
@@ -73,7 +73,7 @@ visitTest('a defect of the page is no raw error text', { things: 3, isNoisy: tru
   assert.equal(await browser.run('return /TypeError|null|undefined/.test(document.body.innerText)'), false);
 });
 
-visitTest('without sign-in there is no account', { auth: 'none' }, async (visit) => {
+testPage('without sign-in there is no account', { auth: 'none' }, async (visit) => {
   const { browser, server, idle, shows } = visit;
   await browser.open(`${server.url}/#/account`);
   await idle();
@@ -94,7 +94,7 @@ const reviews = defineCollection({
   },
 });
 
-visitTest('chips show names and words, not ids and codes', { things: 3, collections: [reviews] }, async (visit) => {
+testPage('chips show names and words, not ids and codes', { things: 3, collections: [reviews] }, async (visit) => {
   const { browser, server, text } = visit;
   const review = { title: 'Bright', itemId: 2, isPublic: false, relatedIds: [1, 3] };
   await server.as('ada', 'POST', '/reviews', review);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { keys, visitTest } from './visit.ts';
+import { keys, testPage } from './visit.ts';
 
-visitTest('Ctrl+K goes to collections, actions, records, and what was open last', { things: 12 }, async (visit) => {
+testPage('Ctrl+K goes to collections, actions, records, and what was open last', { things: 12 }, async (visit) => {
   const { browser, shows, focused } = visit;
   await visit.signIn('#items/7');
   await shows('Thing 7', '#record-title');

@@ -7,8 +7,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { defineCollection } from '../../src/index.ts';
 import { createApp } from '../../test/support/inside.ts';
-import { projectText } from '../../test/support/handbook.ts';
-import { Browser, browserIsThere } from './webdriver.ts';
+import { readProjectFile } from '../../test/support/handbook.ts';
+import { Browser, hasBrowser } from './webdriver.ts';
 
 const name = { kind: 'text', min: 1 } as const;
 const collections = [
@@ -66,7 +66,7 @@ const drawScript = `
     .replaceAll(/(?=<(path|g|rect|text\\b))/g, '\\n') + '\\n';
 `;
 
-const skip = browserIsThere ? false : 'there is no chromium and chromedriver on this machine';
+const skip = hasBrowser ? false : 'there is no chromium and chromedriver on this machine';
 
 test('the picture in README.md is what the page draws, light and dark', { skip }, async (t) => {
   const app = await createApp({ auth: 'none', users: false, items: false, collections });
@@ -81,7 +81,7 @@ test('the picture in README.md is what the page draws, light and dark', { skip }
     const drawn: string = await browser.run(drawScript, index);
     if (process.env['WRITE'] !== undefined) writeFileSync(path, drawn);
     assert.equal(readFileSync(path, 'utf8'), drawn);
-    assert.ok(projectText('README.md').includes(path), `README.md shows ${path}`);
+    assert.ok(readProjectFile('README.md').includes(path), `README.md shows ${path}`);
     // It is a valid image of the stated size.
     await browser.open(`data:image/svg+xml;base64,${Buffer.from(drawn).toString('base64')}`);
     assert.equal(await browser.run('return document.documentElement.querySelectorAll("rect").length'), 6);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { defineCollection } from '../../src/index.ts';
-import { keys, visitTest } from './visit.ts';
+import { keys, testPage } from './visit.ts';
 import { createApp } from '../../test/support/inside.ts';
 
 const authors = defineCollection({
@@ -24,7 +24,7 @@ const books = defineCollection({
   access: { create: 'admin' },
 });
 
-visitTest('the schema is a picture of collections, with lines that say what removal does', {
+testPage('the schema is a picture of collections, with lines that say what removal does', {
   collections: [authors, books], roles: ['clerk'],
 }, async (visit) => {
   const { browser, shows, server } = visit;
@@ -72,7 +72,7 @@ visitTest('the schema is a picture of collections, with lines that say what remo
   assert.deepEqual(again.map(({ name }: { name: string }) => name), ['authors', 'books']);
 });
 
-visitTest('what is copied leaves items and users out where the server has none', {
+testPage('what is copied leaves items and users out where the server has none', {
   collections: [authors], items: false, users: false, auth: 'none',
 }, async (visit) => {
   const { browser, server } = visit;

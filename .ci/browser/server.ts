@@ -53,10 +53,10 @@ export interface ServeOptions extends Pick<AppOptions, 'auth' | 'collections' | 
 }
 
 const emails = { ada: 'ada@example.org', grace: 'grace@example.org' } as const;
-export const letThrough: Double = (_request, forward) => forward();
+export const forwardRequest: Double = (_request, forward) => forward();
 
 /** Serves an application in memory at a port of its own. Ada (1) is an administrator, Grace (2) a member. */
-export async function serve(t: TestContext, options: ServeOptions = {}): Promise<TestServer> {
+export async function startServer(t: TestContext, options: ServeOptions = {}): Promise<TestServer> {
   const { people = 0, things = 0, hasFeed = false, auth, collections, dialect, items: hasItems, registration } = options;
   const { roles, users } = options;
   const app = await createApp({ scryptCost: 1, auth, collections, dialect, items: hasItems, registration, roles, users });
@@ -109,7 +109,7 @@ export async function serve(t: TestContext, options: ServeOptions = {}): Promise
   const server: TestServer = {
     url: `http://127.0.0.1:${port}`,
     port,
-    double: letThrough,
+    double: forwardRequest,
     requests: [],
     async as(who, method, target, body) {
       const token = tokens.get(who) ?? (users === false ? '' : await tokenOf(emails[who]));
@@ -149,7 +149,7 @@ export async function serve(t: TestContext, options: ServeOptions = {}): Promise
 }
 
 /** Passes everything on, with changes to the OpenAPI document. */
-export function describing(change: (document: any) => void, next: Double = letThrough): Double {
+export function changeDescription(change: (document: any) => void, next: Double = forwardRequest): Double {
   return async (request, forward, response) => {
     if (request.url !== '/openapi.json') return next(request, forward, response);
     for (const name of ['accept-encoding', 'if-none-match']) delete request.headers[name];

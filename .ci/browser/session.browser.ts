@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { describing } from './server.ts';
+import { changeDescription } from './server.ts';
 import { defineCollection } from '../../src/index.ts';
-import { keys, password, visitTest, type Visit } from './visit.ts';
+import { keys, password, testPage, type Visit } from './visit.ts';
 
-visitTest('a wrong password is reported, the right one signs in', { things: 6, refusals: [401] }, async (visit) => {
+testPage('a wrong password is reported, the right one signs in', { things: 6, refusals: [401] }, async (visit) => {
   const { browser, server, text } = visit;
   await browser.open(server.url);
   await visit.shows('The server showed the first administrator’s e-mail address and password', '#sign-in');
@@ -20,7 +20,7 @@ visitTest('a wrong password is reported, the right one signs in', { things: 6, r
   assert.equal(await browser.run('return location.pathname + document.title'), '/Overview · Cairn');
 });
 
-visitTest('the overview shows administrators the state of the server', {}, async (visit) => {
+testPage('the overview shows administrators the state of the server', {}, async (visit) => {
   const { server, shows } = visit;
   const { data } = await server.as('ada', 'GET', '/status');
   server.double = async (request, forward) => {
@@ -34,14 +34,14 @@ visitTest('the overview shows administrators the state of the server', {}, async
   for (const fact of facts) await shows(fact, '#home');
 });
 
-visitTest('the overview hides the state of the server from members', {}, async (visit) => {
+testPage('the overview hides the state of the server from members', {}, async (visit) => {
   await visit.signIn('', 'grace');
   await visit.shows('Overview', '#home');
   assert.equal(await visit.browser.run('return document.querySelector("#home").innerText.includes("Server")'), false);
   assert.equal(visit.server.requests.includes('GET /status'), false);
 });
 
-visitTest('other sessions can be ended, one by one and all at once', { refusals: [401] }, async (visit) => {
+testPage('other sessions can be ended, one by one and all at once', { refusals: [401] }, async (visit) => {
   const { browser, server, says, shows } = visit;
   await visit.signIn();
   const { cookies: [{ name, value }] } = await browser.devtools('Network.getCookies');
@@ -64,7 +64,7 @@ visitTest('other sessions can be ended, one by one and all at once', { refusals:
   assert.deepEqual((await server.as('ada', 'GET', '/sessions')).data, []);
 });
 
-visitTest('an administrator sees and ends the sessions of another user', {}, async (visit) => {
+testPage('an administrator sees and ends the sessions of another user', {}, async (visit) => {
   const { browser, server, says, shows } = visit;
   const login = JSON.stringify({ email: 'grace@example.org', password: 'the house on the hill' });
   const headers = { 'Content-Type': 'application/json', 'User-Agent': 'Firefox/140.0' };
@@ -76,7 +76,7 @@ visitTest('an administrator sees and ends the sessions of another user', {}, asy
   assert.deepEqual((await server.as('grace', 'GET', '/sessions')).data, []);
 });
 
-visitTest('signing out leaves no data of the person, not even behind the back button', { things: 3 }, async (visit) => {
+testPage('signing out leaves no data of the person, not even behind the back button', { things: 3 }, async (visit) => {
   const { browser, server, shows } = visit;
   await visit.signIn('#items');
   await shows('Thing 2');
@@ -93,7 +93,7 @@ visitTest('signing out leaves no data of the person, not even behind the back bu
   assert.equal(await browser.run('return location.pathname'), '/');
 });
 
-visitTest('a tab notices when another one signs out or signs in as another user', {
+testPage('a tab notices when another one signs out or signs in as another user', {
   things: 1, refusals: [403, 409],
 }, async (visit) => {
   const { browser, server, shows, idle } = visit;
@@ -122,9 +122,9 @@ visitTest('a tab notices when another one signs out or signs in as another user'
   await shows('Grace Hopper', '#who');
 });
 
-visitTest('a member is not offered operations of administrators', { things: 2 }, async (visit) => {
+testPage('a member is not offered operations of administrators', { things: 2 }, async (visit) => {
   const { browser, server, shows, idle } = visit;
-  server.double = describing((document) => {
+  server.double = changeDescription((document) => {
     document.paths['/items'].post['x-access'] = 'admin';
   });
   await visit.signIn('', 'grace');
@@ -143,7 +143,7 @@ visitTest('a member is not offered operations of administrators', { things: 2 },
   await idle();
 });
 
-visitTest('a member changes and removes records of their own', { things: 2 }, async (visit) => {
+testPage('a member changes and removes records of their own', { things: 2 }, async (visit) => {
   const { browser, server, shows } = visit;
   await server.as('grace', 'POST', '/items', { name: 'Of Grace', price: 3 });
   await visit.signIn('#items/1', 'grace');
@@ -158,7 +158,7 @@ visitTest('a member changes and removes records of their own', { things: 2 }, as
   assert.equal(await browser.run('return document.querySelectorAll("#list input").length'), 2);
 });
 
-visitTest('changing a password needs the current one', { refusals: [422] }, async (visit) => {
+testPage('changing a password needs the current one', { refusals: [422] }, async (visit) => {
   const { browser, server, fill, shows, says } = visit;
   await visit.signIn('#/account', 'grace');
   const change = async (current: string): Promise<void> => {
@@ -179,7 +179,7 @@ visitTest('changing a password needs the current one', { refusals: [422] }, asyn
   await shows(`/items -H "Authorization: Bearer $TOKEN" --json '{"name": …, "price": …}'`, '.empty code');
 });
 
-visitTest('with --auth none there is no sign-in and everyone is an administrator', {
+testPage('with --auth none there is no sign-in and everyone is an administrator', {
   auth: 'none', things: 1,
 }, async (visit) => {
   const { browser, server, idle, says } = visit;
@@ -200,7 +200,7 @@ visitTest('with --auth none there is no sign-in and everyone is an administrator
   await visit.shows('Grace Hopper', '#list');
 });
 
-visitTest('over plain HTTP from the network the page says why no one can sign in there', {
+testPage('over plain HTTP from the network the page says why no one can sign in there', {
   browser: { arguments: ['--host-resolver-rules=MAP appliance.test 127.0.0.1'] }, isNoisy: true,
 }, async ({ browser, server, shows }) => {
   await browser.open(`http://appliance.test:${server.port}/`);
@@ -214,7 +214,7 @@ visitTest('over plain HTTP from the network the page says why no one can sign in
   await shows('Errors are problem details (RFC 9457)', 'main');
 });
 
-visitTest('a browser that refuses the cookie is told so after the right password', {
+testPage('a browser that refuses the cookie is told so after the right password', {
   browser: { preferences: { profile: { default_content_setting_values: { cookies: 2 } } } }, isNoisy: true,
 }, async (visit) => {
   await visit.browser.open(visit.server.url);
@@ -222,7 +222,7 @@ visitTest('a browser that refuses the cookie is told so after the right password
   await visit.shows('this browser did not keep the session cookie', '#sign-in');
 });
 
-visitTest('stored markup is shown as text', {}, async (visit) => {
+testPage('stored markup is shown as text', {}, async (visit) => {
   const { browser, server, shows } = visit;
   const name = '<img src=x onerror="document.title = \'owned\'">';
   await server.as('ada', 'POST', '/items', { name, price: 1 });
@@ -239,7 +239,7 @@ visitTest('stored markup is shown as text', {}, async (visit) => {
   await browser.log();
 });
 
-visitTest('the page reconnects to a restarted server by itself', { things: 3, isNoisy: true }, async (visit) => {
+testPage('the page reconnects to a restarted server by itself', { things: 3, isNoisy: true }, async (visit) => {
   const { browser, server, shows } = visit;
   await visit.signIn('#items');
   await server.stop();
@@ -268,7 +268,7 @@ visitTest('the page reconnects to a restarted server by itself', { things: 3, is
   await browser.until('return !document.querySelector("#failure").innerText && document.querySelector("#list tr")');
 });
 
-visitTest('where anyone may register, an account is made beside the sign-in', {
+testPage('where anyone may register, an account is made beside the sign-in', {
   registration: 'open', refusals: [422],
 }, async (visit) => {
   const { browser, server, shows } = visit;
@@ -290,7 +290,7 @@ visitTest('where anyone may register, an account is made beside the sign-in', {
   assert.equal(await browser.run('return document.querySelector("#sign-in").innerText.includes("first time")'), false);
 });
 
-visitTest('where administrators alone make accounts, the sign-in offers none', {}, async (visit) => {
+testPage('where administrators alone make accounts, the sign-in offers none', {}, async (visit) => {
   const { browser, server, shows } = visit;
   await browser.open(`${server.url}/`);
   await shows('Sign in to Cairn', '#sign-in');
@@ -298,7 +298,7 @@ visitTest('where administrators alone make accounts, the sign-in offers none', {
   assert.equal(await browser.run('return document.querySelector("#register").checkVisibility()'), false);
 });
 
-visitTest('what the browser says of the network is no news while the server answers', {
+testPage('what the browser says of the network is no news while the server answers', {
   things: 3, isNoisy: true,
 }, async (visit) => {
   const { browser, server, shows } = visit;
@@ -320,7 +320,7 @@ visitTest('what the browser says of the network is no news while the server answ
   await browser.until('return !document.querySelector("#failure").innerText');
 });
 
-visitTest('API keys are made in their own place, shown once and ended', { refusals: [403, 422] }, async (visit) => {
+testPage('API keys are made in their own place, shown once and ended', { refusals: [403, 422] }, async (visit) => {
   const { browser, server, says, shows } = visit;
   await visit.signIn('#/keys');
   await browser.type('[name=name]:not([id])', 'The script');
@@ -378,7 +378,7 @@ async function leftBehind({ browser }: Visit, texts: readonly string[]): Promise
   return answer.value;
 }
 
-visitTest('nothing of the person who has signed out is left in the page, and it is not loaded again', {
+testPage('nothing of the person who has signed out is left in the page, and it is not loaded again', {
   things: 3, collections: [diaries],
 }, async (visit) => {
   const { browser, server, shows } = visit;
@@ -416,7 +416,7 @@ visitTest('nothing of the person who has signed out is left in the page, and it 
   assert.equal(await browser.run('return window.isSame'), true);
 });
 
-visitTest('the list shows its own records after a visit to the account', {
+testPage('the list shows its own records after a visit to the account', {
   collections: [diaries],
 }, async (visit) => {
   const { browser, server } = visit;
@@ -429,7 +429,7 @@ visitTest('the list shows its own records after a visit to the account', {
   assert.match(await visit.text('#list tbody'), /Dear diary/);
 });
 
-visitTest('an invited user chooses a password at an address that is shown once', {}, async (visit) => {
+testPage('an invited user chooses a password at an address that is shown once', {}, async (visit) => {
   const { browser, server, shows } = visit;
   await server.as('ada', 'POST', '/users', { name: 'Alan', email: 'alan@example.org' });
   await visit.signIn('#/users/3');

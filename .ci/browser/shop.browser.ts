@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { defineCollection } from '../../src/index.ts';
 import type { TestServer } from './server.ts';
-import { keys, visitTest, type Visit } from './visit.ts';
+import { keys, testPage, type Visit } from './visit.ts';
 
 /** A shop: a clerk's daily work, with every action counted. */
 const collections = [
@@ -87,7 +87,7 @@ function counted({ browser }: Visit) {
   };
 }
 
-visitTest('five typos of a customer are fixed in eight actions', { collections }, async (visit) => {
+testPage('five typos of a customer are fixed in eight actions', { collections }, async (visit) => {
   const { browser, server, says } = visit;
   await fill(server);
   await visit.signIn('#customers');
@@ -104,7 +104,7 @@ visitTest('five typos of a customer are fixed in eight actions', { collections }
   assert.ok(actions() <= 8, `${actions()} actions`);
 });
 
-visitTest('the state of an order is changed in two actions, and taken back in one', { collections }, async (visit) => {
+testPage('the state of an order is changed in two actions, and taken back in one', { collections }, async (visit) => {
   const { browser, server, says } = visit;
   await fill(server);
   await visit.signIn('#orders');
@@ -120,7 +120,7 @@ visitTest('the state of an order is changed in two actions, and taken back in on
   assert.equal((await server.as('ada', 'GET', '/orders/4')).data.state, 'new');
 });
 
-visitTest('an order with three lines is made in twelve actions', { collections }, async (visit) => {
+testPage('an order with three lines is made in twelve actions', { collections }, async (visit) => {
   const { browser, server, says } = visit;
   await fill(server);
   await visit.signIn('#orders');
@@ -144,7 +144,7 @@ visitTest('an order with three lines is made in twelve actions', { collections }
   assert.ok(actions() <= 12, `${actions()} actions`);
 });
 
-visitTest('a removal says at once what refers to the record, and counts what goes with it', { collections }, async (visit) => {
+testPage('a removal says at once what refers to the record, and counts what goes with it', { collections }, async (visit) => {
   const { browser, server, says } = visit;
   await fill(server);
   await visit.signIn('#customers/2');
@@ -158,7 +158,7 @@ visitTest('a removal says at once what refers to the record, and counts what goe
   await says('Removing 1 order and 3 order lines');
 });
 
-visitTest('selected rows are changed together, and that is taken back', { collections }, async (visit) => {
+testPage('selected rows are changed together, and that is taken back', { collections }, async (visit) => {
   const { browser, server, says } = visit;
   await fill(server);
   await visit.signIn('#orders?sort=id');
@@ -195,7 +195,7 @@ const posts = defineCollection({
 });
 
 for (const width of [390, 1440])
-  visitTest(`the records of a db.json have controls of their likely kinds, at ${width} pixels`, {
+  testPage(`the records of a db.json have controls of their likely kinds, at ${width} pixels`, {
     collections: [posts], auth: 'none', users: false, items: false, dialect: 'json-server',
   }, async (visit) => {
     const { browser, server, says } = visit;
@@ -214,7 +214,7 @@ for (const width of [390, 1440])
     assert.equal(await browser.run('return document.documentElement.scrollWidth <= innerWidth'), true);
   });
 
-visitTest('the prices of the lines of an order are whole at 390 pixels', { collections }, async (visit) => {
+testPage('the prices of the lines of an order are whole at 390 pixels', { collections }, async (visit) => {
   const { browser, server, shows } = visit;
   await fill(server);
   await browser.resize(390, 844);

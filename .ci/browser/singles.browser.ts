@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { defineCollection } from '../../src/index.ts';
-import { visitTest } from './visit.ts';
+import { testPage } from './visit.ts';
 
 const settings = defineCollection({
   name: 'settings',
@@ -19,7 +19,7 @@ const limits = defineCollection({
 });
 const collections = [settings, motto, limits];
 
-visitTest('a single resource is set, read and changed at an address of its own', {
+testPage('a single resource is set, read and changed at an address of its own', {
   collections, refusals: [404, 412, 422],
 }, async (visit) => {
   const { browser, server, fill, says, shows, text, value } = visit;
@@ -52,7 +52,7 @@ visitTest('a single resource is set, read and changed at an address of its own',
   assert.deepEqual(server.requests.filter((line) => line.includes('/settings?')), [], 'it is no list');
 });
 
-visitTest('a single resource that is one value has one control, and is replaced as a whole', {
+testPage('a single resource that is one value has one control, and is replaced as a whole', {
   collections, refusals: [404],
 }, async (visit) => {
   const { browser, server, fill, says, shows, value } = visit;
@@ -77,7 +77,7 @@ visitTest('a single resource that is one value has one control, and is replaced 
   assert.deepEqual((await server.as('ada', 'GET', '/limits')).data, { b: 3 });
 });
 
-visitTest('who may not set a single resource reads it, and sees who may', {
+testPage('who may not set a single resource reads it, and sees who may', {
   collections, hasFeed: true, refusals: [404],
 }, async (visit) => {
   const { browser, server, shows } = visit;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { threadMs, unitMs } from './effort.ts';
-import { visitTest } from './visit.ts';
+import { measureThreadMs, measureUnitMs } from './effort.ts';
+import { testPage } from './visit.ts';
 
 const perSecond = 5000;
 const seconds = 2;
@@ -17,14 +17,14 @@ const eventsUnitsMax = 300;
 const keyUnitsMax = 4;
 const openingUnitsMax = 36;
 
-visitTest('5,000 writes a second by others leave a list of 250 rows and its form smooth', {
+testPage('5,000 writes a second by others leave a list of 250 rows and its form smooth', {
   things: 250, hasFeed: true,
 }, async (visit) => {
   const { browser, server, t } = visit;
   await visit.signIn('#items/5?limit=250');
   await visit.fill('name', 'Being typed');
   await browser.until('return document.querySelectorAll("#list tbody tr").length === 250');
-  const unitBefore = await unitMs(browser);
+  const unitBefore = await measureUnitMs(browser);
   await browser.run(`
     window.frames_ = 0;
     window.draws = 0;
@@ -33,7 +33,7 @@ visitTest('5,000 writes a second by others leave a list of 250 rows and its form
     // Each draw writes the title.
     new MutationObserver(() => (window.draws += 1)).observe(document.querySelector('title'), { childList: true });
   `);
-  const before = await threadMs(browser);
+  const before = await measureThreadMs(browser);
   const group = 250;
   const typed = 'while the others write';
   await browser.click('#field-name');
@@ -53,12 +53,12 @@ visitTest('5,000 writes a second by others leave a list of 250 rows and its form
   await browser.until('return document.querySelector("#show-changes").innerText.includes(arguments[0])',
     `${count}`);
   await typing;
-  const used = (await threadMs(browser)) - before;
+  const used = (await measureThreadMs(browser)) - before;
   const [frames, draws] = await browser.run('return [window.frames_, window.draws]');
-  const beforeKeys = await threadMs(browser);
+  const beforeKeys = await measureThreadMs(browser);
   await browser.press(typed);
-  const key = ((await threadMs(browser)) - beforeKeys) / typed.length;
-  const unit = Math.max(unitBefore, await unitMs(browser));
+  const key = ((await measureThreadMs(browser)) - beforeKeys) / typed.length;
+  const unit = Math.max(unitBefore, await measureUnitMs(browser));
   const units = { events: used / unit, key: key / unit };
   t.diagnostic(`${draws} draws in ${frames} frames; ${JSON.stringify(units)} units of ${unit} ms`);
   assert.ok(draws >= drawsMin && draws <= frames, `${draws} draws in ${frames} frames`);
@@ -67,11 +67,11 @@ visitTest('5,000 writes a second by others leave a list of 250 rows and its form
   assert.equal((await visit.value('name')).length, 'Being typed'.length + 2 * typed.length, 'no key is lost');
 });
 
-visitTest('a list of 250 rows opens with little work of the page’s thread', { things: 250 }, async (visit) => {
+testPage('a list of 250 rows opens with little work of the page’s thread', { things: 250 }, async (visit) => {
   const { browser, t } = visit;
   await visit.signIn('#/');
-  const unitBefore = await unitMs(browser);
-  const before = await threadMs(browser);
+  const unitBefore = await measureUnitMs(browser);
+  const before = await measureThreadMs(browser);
   const waited = await browser.run(`
     const began = performance.now();
     location.hash = '#items?limit=250';
@@ -82,8 +82,8 @@ visitTest('a list of 250 rows opens with little work of the page’s thread', { 
       look();
     });
   `);
-  const used = (await threadMs(browser)) - before;
-  const unit = Math.max(unitBefore, await unitMs(browser));
+  const used = (await measureThreadMs(browser)) - before;
+  const unit = Math.max(unitBefore, await measureUnitMs(browser));
   const units = used / unit;
   t.diagnostic(`250 rows after ${waited.toFixed()} ms: ${units} units of ${unit} ms`);
   assert.ok(units <= openingUnitsMax, `${units} units`);

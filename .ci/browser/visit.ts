@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test, type TestContext } from 'node:test';
-import { password, serve, type ServeOptions, type TestServer } from './server.ts';
-import { Browser, browserIsThere, keys } from './webdriver.ts';
+import { password, startServer, type ServeOptions, type TestServer } from './server.ts';
+import { Browser, hasBrowser, keys } from './webdriver.ts';
 
 /** The tools for a test of the page: a person at a browser, and the server behind the page. */
 export interface Visit {
@@ -39,18 +39,18 @@ export interface VisitOptions extends ServeOptions {
   readonly isNoisy?: boolean;
 }
 
-const skip = browserIsThere ? false : 'there is no chromium and chromedriver on this machine';
+const skip = hasBrowser ? false : 'there is no chromium and chromedriver on this machine';
 let shared: Browser;
 
 before(async () => {
-  if (browserIsThere) shared = await Browser.start();
+  if (hasBrowser) shared = await Browser.start();
 });
 after(() => shared?.stop());
 
 /** A test with a server and a browser window of its own, in which nothing may be written to the console. */
-export function visitTest(title: string, options: VisitOptions, run: (visit: Visit) => Promise<void>): void {
+export function testPage(title: string, options: VisitOptions, run: (visit: Visit) => Promise<void>): void {
   test(title, { skip }, async (t) => {
-    const server = await serve(t, options);
+    const server = await startServer(t, options);
     const browser = options.browser === undefined ? shared : await Browser.start(options.browser);
     if (options.browser !== undefined) t.after(() => browser.stop());
     await browser.forget();

@@ -3,10 +3,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { patienceMs } from '../../test/support/basics.ts';
+import { timeoutMs } from '../../test/support/basics.ts';
 
 /** True if this machine can run browser tests (Debian: `chromium`, `chromium-driver`). */
-export const browserIsThere = ['chromium', 'chromedriver'].every(
+export const hasBrowser = ['chromium', 'chromedriver'].every(
   (name) => spawnSync(name, ['--version'], { stdio: 'ignore' }).status === 0,
 );
 
@@ -141,7 +141,7 @@ export class Browser {
 
   /** Waits until the function body, run in the page, returns something truthy, and returns that. */
   async until(script: string, ...args: readonly unknown[]): Promise<any> {
-    for (const end = performance.now() + patienceMs; performance.now() < end; ) {
+    for (const end = performance.now() + timeoutMs; performance.now() < end; ) {
       const value = await this.run(script, ...args);
       if (value) return value;
       await new Promise((resolve) => setTimeout(resolve, 25));

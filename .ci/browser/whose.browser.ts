@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { defineCollection } from '../../src/index.ts';
-import { visitTest } from './visit.ts';
+import { testPage } from './visit.ts';
 
 const diaries = defineCollection({
   name: 'diaries', singular: 'diary', fields: { title: { kind: 'text', min: 1 } },
@@ -12,7 +12,7 @@ const tasks = defineCollection({
   access: { list: ['owner', 'editor'], read: ['owner', 'editor'], remove: 'editor' },
 });
 
-visitTest('a record of one’s own says who sees it, and its list is one’s own to select from', {
+testPage('a record of one’s own says who sees it, and its list is one’s own to select from', {
   collections: [diaries],
 }, async (visit) => {
   const { browser, server, fill, says, shows } = visit;
@@ -37,7 +37,7 @@ visitTest('a record of one’s own says who sees it, and its list is one’s own
   await browser.until('return !document.querySelector("#drawer").innerText.includes("see this")');
 });
 
-visitTest('roles of one’s own are in forms, lists and filters, and give what they may do and no more', {
+testPage('roles of one’s own are in forms, lists and filters, and give what they may do and no more', {
   collections: [tasks], roles: ['editor'],
 }, async (visit) => {
   const { browser, server, says, shows } = visit;
@@ -81,7 +81,7 @@ const boards = defineCollection({
   access: { list: people, read: people, replace: people, patch: people },
 });
 
-visitTest('a field that names people says who else sees a record, and lets them change it', {
+testPage('a field that names people says who else sees a record, and lets them change it', {
   collections: [boards],
 }, async (visit) => {
   const { browser, server, shows } = visit;

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { keys, visitTest, type Visit } from './visit.ts';
+import { keys, testPage, type Visit } from './visit.ts';
 
 /** The id of the focused element, or else its class. */
 const focusedId = ({ browser }: Visit): Promise<string> =>
@@ -7,7 +7,7 @@ const focusedId = ({ browser }: Visit): Promise<string> =>
 const focusReaches = ({ browser }: Visit, id: string): Promise<unknown> =>
   browser.until('return document.activeElement.id === arguments[0]', id);
 
-visitTest('each removal can be undone in every view until its time is over', { things: 4 }, async (visit) => {
+testPage('each removal can be undone in every view until its time is over', { things: 4 }, async (visit) => {
   const { browser, server, says, shows } = visit;
   await visit.signIn('#items/2');
   const remove = async (id: number): Promise<void> => {
@@ -32,7 +32,7 @@ visitTest('each removal can be undone in every view until its time is over', { t
   assert.deepEqual(data.map(({ id }: { id: number }) => id), [1, 3, 4], 'the latest removal was undone');
 });
 
-visitTest('what is typed after Create stays in the form', {}, async (visit) => {
+testPage('what is typed after Create stays in the form', {}, async (visit) => {
   const { browser, fill, says, hash } = visit;
   await visit.signIn('#items/new');
   await fill('price', '5');
@@ -55,7 +55,7 @@ visitTest('what is typed after Create stays in the form', {}, async (visit) => {
   assert.equal(await hash(), '#items/2');
 });
 
-visitTest('after closing, the focus is on the row, and it can be seen', { things: 3 }, async (visit) => {
+testPage('after closing, the focus is on the row, and it can be seen', { things: 3 }, async (visit) => {
   const { browser } = visit;
   await visit.signIn('#items');
   const close = [
@@ -75,7 +75,7 @@ visitTest('after closing, the focus is on the row, and it can be seen', { things
   assert.equal(await focusedId(visit), 'open-3');
 });
 
-visitTest('a label belongs to one field', { things: 1 }, async (visit) => {
+testPage('a label belongs to one field', { things: 1 }, async (visit) => {
   const { browser } = visit;
   await visit.signIn('#users/2');
   await browser.until('return document.querySelector("#field-name")');
@@ -90,7 +90,7 @@ visitTest('a label belongs to one field', { things: 1 }, async (visit) => {
   await focusReaches(visit, 'field-name');
 });
 
-visitTest('a search keeps its spaces, and never reaches another collection', { things: 12 }, async (visit) => {
+testPage('a search keeps its spaces, and never reaches another collection', { things: 12 }, async (visit) => {
   const { browser, server } = visit;
   await visit.signIn('#items');
   await browser.type('#search', 'Thing ');
@@ -110,7 +110,7 @@ visitTest('a search keeps its spaces, and never reaches another collection', { t
   assert.deepEqual(server.requests.filter((line) => line.includes('/users?') && line.includes('q=')), []);
 });
 
-visitTest('filters begin with "contains", which says that case matters', { things: 3 }, async (visit) => {
+testPage('filters begin with "contains", which says that case matters', { things: 3 }, async (visit) => {
   const { browser } = visit;
   await visit.signIn('#items');
   await browser.click('#add-filter');
@@ -121,7 +121,7 @@ visitTest('filters begin with "contains", which says that case matters', { thing
   );
 });
 
-visitTest('the next page starts at its top, under a head that stays', { things: 120 }, async (visit) => {
+testPage('the next page starts at its top, under a head that stays', { things: 120 }, async (visit) => {
   const { browser } = visit;
   await visit.signIn('#items?limit=50');
   await browser.run('document.querySelector("#list").scrollTop = 900');

@@ -2,11 +2,11 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { drawFloors, projectDirectory } from '../../test/support/source.ts';
-import { pageWith, partsOf, wantedBlocks } from '../../test/support/handbook.ts';
+import { readPage, splitBlock, generateBlocks } from '../../test/support/handbook.ts';
 
-for (const [name, block] of await wantedBlocks()) {
-  const page = pageWith(name);
-  const [before = '', , after = ''] = partsOf(page, name) ?? [];
+for (const [name, block] of await generateBlocks()) {
+  const page = readPage(name);
+  const [before = '', , after = ''] = splitBlock(page, name) ?? [];
   writeFileSync(join(projectDirectory, page), before + block + after);
 }
 writeFileSync(join(projectDirectory, 'src', 'docs', 'architecture.svg'), drawFloors());

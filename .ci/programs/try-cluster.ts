@@ -9,7 +9,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
 
-import { freePorts, noEtcd, RealEtcd } from '../torture/real-etcd.ts';
+import { findFreePorts, noEtcd, RealEtcd } from '../torture/real-etcd.ts';
 
 if (noEtcd !== undefined) {
   process.stderr.write(`Cannot try a cluster: ${noEtcd}\n`);
@@ -21,7 +21,7 @@ const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
 const password = randomBytes(12).toString('base64url');
 
 const etcd = await RealEtcd.start({ members: 3 });
-const ports = process.argv.length > 2 ? process.argv.slice(2).map(Number) : await freePorts(2);
+const ports = process.argv.length > 2 ? process.argv.slice(2).map(Number) : await findFreePorts(2);
 const optionsOf = (port: number): string[] => {
   const options = ['--cluster', etcd.addresses.join(','), '--port', String(port)];
   return [...options, '--log-level', 'warn'];

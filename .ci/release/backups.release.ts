@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { limits } from '../../src/base/limits.ts';
 import { temporaryDirectory } from '../../test/support/cli/spawn.ts';
-import { handbook } from '../../test/support/source.ts';
-import { blocksBelow, Machine, program } from './machine.ts';
+import { readHandbook } from '../../test/support/source.ts';
+import { readBlocks, Machine, program } from './machine.ts';
 
-const [, section = ''] = /^## Backups\n(.*?)^## /ms.exec(handbook()) ?? [];
-const [script = '', back = ''] = blocksBelow('## Backups');
+const [, section = ''] = /^## Backups\n(.*?)^## /ms.exec(readHandbook()) ?? [];
+const [script = '', back = ''] = readBlocks('## Backups');
 const [service = '', timer = ''] = Array.from(section.matchAll(/^```ini\n(.*?)^```$/gms), ([, unit = '']) => unit);
 const [, variable = '', cronLine = ''] = /^(CAIRN_DATA=\S+)\n[\d*]+ \* \* \* \* cairn (.*)$/m.exec(section) ?? [];
 const named = /^\d{4}-\d\d-\d\dT\d{6}Z$/;
@@ -75,7 +75,7 @@ test('the units for the copies are units', (t) => {
 
 /** The YAML documents of the manual after a heading, as JSON, or the reason why they cannot be read here. */
 function documentsAfter(heading: string): readonly object[] | string {
-  const [, text = ''] = handbook().split(`\n${heading}\n`);
+  const [, text = ''] = readHandbook().split(`\n${heading}\n`);
   const [own = ''] = text.split('\n## ');
   const blocks = Array.from(own.matchAll(/^```yaml\n(.*?)^```$/gms), ([, block]) => block);
   const read = 'import json, sys, yaml; print(json.dumps(list(yaml.safe_load_all(sys.stdin))))';
@@ -110,7 +110,7 @@ test('Kubernetes: one replica at a time, the ports and the user of the image, an
   }
   const [{ startupProbe, livenessProbe, readinessProbe, ports }] = deployment.template.spec.containers;
   assert.deepEqual(ports.map(({ containerPort }: { containerPort: number }) => containerPort), [3000]);
-  assert.match(handbook(), /^EXPOSE 3000$/m);
+  assert.match(readHandbook(), /^EXPOSE 3000$/m);
   assert.deepEqual([startupProbe, livenessProbe, readinessProbe].map(({ httpGet }) => Object.values(httpGet)),
     [['/livez', 'http'], ['/livez', 'http'], ['/readyz', 'http']]);
   assert.ok(startupProbe.periodSeconds * startupProbe.failureThreshold >= 60, 'the wait of 20 s, and loading');

@@ -10,8 +10,8 @@ import { text } from 'node:stream/consumers';
 import { test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { limits } from '../../src/base/limits.ts';
-import { freePorts, noEtcd, RealEtcd } from '../torture/real-etcd.ts';
-import { handbook, projectDirectory } from '../../test/support/source.ts';
+import { findFreePorts, noEtcd, RealEtcd } from '../torture/real-etcd.ts';
+import { readHandbook, projectDirectory } from '../../test/support/source.ts';
 
 const callers = 24;
 const administrator = { email: 'admin@localhost.localdomain', password: 'correct horse battery' };
@@ -49,7 +49,7 @@ for (const [name, configure] of Object.entries(programs)) {
     if (noEtcd !== undefined) return t.skip(noEtcd);
     if (spawnSync(name, ['-v']).error !== undefined) return t.skip(`${name} is not installed here`);
     const etcd = await RealEtcd.start();
-    const ports = await freePorts(4);
+    const ports = await findFreePorts(4);
     const [port = 0, ...nodePorts] = ports;
     const nodes = nodePorts.map((nodePort) => startNode(etcd, nodePort));
     t.after(async () => {
@@ -112,7 +112,7 @@ for (const [name, configure] of Object.entries(programs)) {
 }
 
 function recipeOf(name: string, port: number, nodePorts: readonly number[]): string {
-  const [, section = ''] = /\n### Load balancers\n([^]*?)\n##+ /.exec(handbook()) ?? [];
+  const [, section = ''] = /\n### Load balancers\n([^]*?)\n##+ /.exec(readHandbook()) ?? [];
   const [, block = ''] = new RegExp(`\`\`\`${name}\n([^]*?)\`\`\``).exec(section) ?? [];
   assert.match(block, /10\.0\.0\.3:3000/, `there is a recipe for ${name}`);
   return nodePorts

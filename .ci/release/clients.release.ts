@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { declareCollection } from '../../src/collections/define.ts';
-import { bring } from '../../test/support/handbook.ts';
+import { loadPackages } from '../../test/support/handbook.ts';
 import { createApp } from '../../test/support/inside.ts';
 
 /** Cairn as `cairn db.json` serves a file. */
@@ -21,7 +21,7 @@ const idsOf = ({ data }: { data: readonly { id: unknown }[] }) => data.map(({ id
 
 test('ra-data-json-server does all that it can through the dialect', async (t) => {
   const packages = { 'ra-data-json-server': '5.15.3', react: '18.3.1', 'react-dom': '18.3.1' };
-  const load = bring(t, packages);
+  const load = loadPackages(t, packages);
   if (load === undefined) return;
   const { default: provide } = await load('ra-data-json-server/dist/index.js');
   const data = provide(await openLoose(t));
@@ -51,7 +51,7 @@ test('ra-data-json-server does all that it can through the dialect', async (t) =
 });
 
 test('@refinedev/simple-rest does all that it can through the dialect', async (t) => {
-  const load = bring(t, { '@refinedev/simple-rest': '6.0.1' });
+  const load = loadPackages(t, { '@refinedev/simple-rest': '6.0.1' });
   if (load === undefined) return;
   const { default: provide } = await load('@refinedev/simple-rest/dist/index.mjs');
   const data = provide(await openLoose(t));

@@ -7,8 +7,8 @@ import {
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { after, test, type TestContext } from 'node:test';
-import { run as start, type Running } from '../../test/support/cli/spawn.ts';
-import { handbook, projectDirectory } from '../../test/support/source.ts';
+import { startProcess as start, type Running } from '../../test/support/cli/spawn.ts';
+import { readHandbook, projectDirectory } from '../../test/support/source.ts';
 import { signInAndWrite } from './caller.ts';
 import { clone, pack } from './clone.ts';
 
@@ -17,7 +17,7 @@ import { clone, pack } from './clone.ts';
  * read-only except for the data, without capabilities or a way to gain them. The program is exactly as in these lines.
  */
 const block = (kind: string, start: string): string =>
-  new RegExp(`^\`\`\`${kind}\n(${start}.*?)^\`\`\`$`, 'ms').exec(handbook())?.[1] ?? '';
+  new RegExp(`^\`\`\`${kind}\n(${start}.*?)^\`\`\`$`, 'ms').exec(readHandbook())?.[1] ?? '';
 /** Joins lines that end in a backslash. */
 const joined = (text: string): string => text.replace(/ \\\n */g, ' ');
 const instructions = joined(block('dockerfile', 'FROM ')).trim().split('\n').map((line): [string, string] => {
@@ -33,7 +33,7 @@ const unit = new Map(
 const manifest = JSON.parse(readFileSync(join(projectDirectory, 'package.json'), 'utf8'));
 /** The manual's line for a program in `/opt/cairn`, and data in this directory. */
 function lockedWords(data: string): string[] {
-  const [, common = ''] = /^FLAGS="(.*?)"$/ms.exec(handbook()) ?? [];
+  const [, common = ''] = /^FLAGS="(.*?)"$/ms.exec(readHandbook()) ?? [];
   const placed = joined(common).replace('$PWD', '/opt/cairn/node_modules/cairn-api').replaceAll('$CAIRN_DATA', data);
   const flags = placed.split(' ');
   return ['node', '--permission', ...flags, 'node_modules/cairn-api/dist/main.js', 'serve'];
@@ -52,7 +52,7 @@ test('the container copies existing files, runs unprivileged and starts locked d
   assert.equal(unit.get('ExecStart'), ['/usr/bin/env', ...lockedWords('%S/cairn')].join(' '));
   assert.ok(instruction('HEALTHCHECK').includes(`http://127.0.0.1:${instruction('EXPOSE')}/readyz`));
   const [major] = /(?<=^node:)\d+/.exec(instruction('FROM')) ?? [];
-  assert.ok(handbook().includes('Node.js 20, 22, 24 and 26') && ['20', '22', '24', '26'].includes(String(major)));
+  assert.ok(readHandbook().includes('Node.js 20, 22, 24 and 26') && ['20', '22', '24', '26'].includes(String(major)));
 });
 
 const root = mkdtempSync(join(tmpdir(), 'cairn-root-'));
@@ -93,7 +93,7 @@ function makeImage(): void {
   writeFileSync(join(root, 'etc', 'passwd'), `root:x:0:0::/root:/bin/sh\nnode:x:${uid}:${uid}::/home/node:/bin/sh\n`);
   writeFileSync(join(root, 'etc', 'group'), `root:x:0:\nnode:x:${uid}:\n`);
   copyFileSync(packed.file, join(work, basename(packed.file)));
-  const [, backup = ''] = /^```sh\n(#!\/bin\/sh\n# cairn-backup .*?)^```$/ms.exec(handbook()) ?? [];
+  const [, backup = ''] = /^```sh\n(#!\/bin\/sh\n# cairn-backup .*?)^```$/ms.exec(readHandbook()) ?? [];
   writeFileSync(join(work, 'cairn-backup'), backup);
   chmodSync(root, 0o755);
   const script = `${mounts()}\nexec chroot ${root} /bin/sh -euc '
@@ -186,7 +186,7 @@ test('both start locked down, unprivileged and read-only, stop cleanly, and keep
 
   // As `docker run … -v cairn:/data:ro -v cairn-backup:/backup cairn sh cairn-backup /backup`.
   const asShown = /^docker run .* -v cairn:\/data:ro -v cairn-backup:\/backup cairn sh cairn-backup \/backup$/m;
-  assert.match(handbook(), asShown);
+  assert.match(readHandbook(), asShown);
   const copying = startIn(t, '/backup', instruction('ENV').split(' '), 'sh cairn-backup /backup');
   assert.equal(await copying.ended, 0, copying.err);
   const [copy = '', ...others] = readdirSync(join(root, 'backup'));

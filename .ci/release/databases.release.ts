@@ -8,7 +8,7 @@ import { commands } from '../../src/cli/transfer.ts';
 import { runCommand } from '../../test/support/cli/terminal.ts';
 import { temporaryDirectory } from '../../test/support/cli/spawn.ts';
 import { corpus } from '../../test/support/corpus.ts';
-import { handbook } from '../../test/support/source.ts';
+import { readHandbook } from '../../test/support/source.ts';
 
 const records = [
   ...Object(corpus['placeholder']).posts, ...Object(corpus['shop']).products, ...Object(corpus['mixedIds']).rows,
@@ -16,7 +16,7 @@ const records = [
 ].map((record, at) => ({ ...record, id: typeof record.id === 'string' ? record.id : at + 0.5 }));
 
 function recipe(text: string): string {
-  const all = Array.from(handbook().matchAll(/^```sql\n(.*?)^```$/gms), ([, sql = '']) => sql);
+  const all = Array.from(readHandbook().matchAll(/^```sql\n(.*?)^```$/gms), ([, sql = '']) => sql);
   const found = all.find((sql) => sql.includes(text));
   assert.ok(found !== undefined, text);
   return found;

@@ -8,11 +8,11 @@ import { after, test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fillItems } from '../bench/fill.ts';
 import { measureWear } from '../bench/wear.ts';
-import { run, type Running } from '../../test/support/cli/spawn.ts';
-import { handbook } from '../../test/support/source.ts';
+import { startProcess, type Running } from '../../test/support/cli/spawn.ts';
+import { readHandbook } from '../../test/support/source.ts';
 import { clone, run as runToEnd } from './clone.ts';
 
-const [, section = ''] = /^## Devices\n(.*?)^## /ms.exec(handbook()) ?? [];
+const [, section = ''] = /^## Devices\n(.*?)^## /ms.exec(readHandbook()) ?? [];
 const [, line = ''] = /^```sh\nnode (.*)\n```$/m.exec(section) ?? [];
 const administrator = { email: 'admin@localhost.localdomain', password: 'correct horse battery' };
 const environment = { CAIRN_ADMIN_PASSWORD: administrator.password };
@@ -57,7 +57,7 @@ class Device {
   static async start(t: TestContext, node: string, data: string, group?: string): Promise<Device> {
     const words = line.replace('dist/main.js', main).replace('/var/lib/cairn', data).split(' ');
     const script = `${group === undefined ? '' : `echo $$ > ${group}; `}exec "$0" "$@"`;
-    const server = run(t, ['-c', script, node, ...words, '--port', '0', '--log', 'json'], environment, 'sh');
+    const server = startProcess(t, ['-c', script, node, ...words, '--port', '0', '--log', 'json'], environment, 'sh');
     const [, loadMs = ''] = await server.find(/"loadMs":(\d+)/);
     const [, origin = ''] = await server.find(/Cairn serves (http:[^"]+)/);
     return new Device(server, origin, Number(loadMs));
@@ -131,7 +131,7 @@ test('a device without a clock starts in 1970, and goes on when the time is told
   const shifted = join(work, 'clock.mjs');
   writeFileSync(shifted, 'const { now } = Date; const begun = now(); Date.now = () => now() - begun;');
   const words = ['--import', shifted, ...line.replace('dist/main.js', main).replace('/var/lib/cairn', data).split(' ')];
-  const server = run(t, [...words, '--port', '0', '--log', 'json'], environment);
+  const server = startProcess(t, [...words, '--port', '0', '--log', 'json'], environment);
   const [, origin = ''] = await server.find(/Cairn serves (http:[^"]+)/);
   const headers = { 'Content-Type': 'application/json' };
   const signIn = { method: 'POST', headers, body: JSON.stringify(administrator) };

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { temporaryDirectory } from '../../test/support/cli/spawn.ts';
 import { projectDirectory } from '../../test/support/source.ts';
-import { seeded } from '../../test/support/store/fixtures.ts';
+import { seedNumbers } from '../../test/support/store/fixtures.ts';
 
 /** The last commit of 0.3.0. */
 const earlier = '1b98ef77';
@@ -29,7 +29,7 @@ test('0.3 and this version open what the other has written, stopped or killed at
   });
   execFileSync('tar', ['-x', '-C', former], { input: archive });
   const data = join(temporaryDirectory(t), 'data');
-  const next = seeded(Number(process.env['CAIRN_TEST_SEED'] ?? 1));
+  const next = seedNumbers(Number(process.env['CAIRN_TEST_SEED'] ?? 1));
   const script = join(import.meta.dirname, 'edition-store.ts');
   const seen = { ends: new Set<string>(), turns: 0 };
   let before: unknown;

@@ -8,9 +8,9 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { temporaryDirectory } from '../../test/support/cli/spawn.ts';
-import { freePorts, noEtcd } from '../torture/real-etcd.ts';
-import { handbook, projectDirectory } from '../../test/support/source.ts';
-import { blocksBelow } from './machine.ts';
+import { findFreePorts, noEtcd } from '../torture/real-etcd.ts';
+import { readHandbook, projectDirectory } from '../../test/support/source.ts';
+import { readBlocks } from './machine.ts';
 
 const administrator = { email: 'admin@localhost.localdomain', password: 'correct horse battery' };
 const json = { 'Content-Type': 'application/json' };
@@ -36,9 +36,9 @@ interface Commands {
 
 /** The manual's commands; its machines are other addresses of this one's loopback. */
 function commandsFor(clientPort: number, peerPort: number): Commands {
-  const [, section = ''] = /\n### Setting up etcd\n([^]*?)\n##+ /.exec(handbook()) ?? [];
+  const [, section = ''] = /\n### Setting up etcd\n([^]*?)\n##+ /.exec(readHandbook()) ?? [];
   const own = Array.from(section.matchAll(/```sh\n([^]*?)```/g), ([, block = '']) => block);
-  const blocks = [...own, ...blocksBelow('### No etcd')].map(
+  const blocks = [...own, ...readBlocks('### No etcd')].map(
     (block) => block.replaceAll('10.0.0.', '127.0.0.').replaceAll(':2379', `:${clientPort}`)
       .replaceAll(':2380', `:${peerPort}`));
   assert.equal(blocks.length, 13);
@@ -62,7 +62,7 @@ test('an etcd as the reference sets it up: its roles, a second cluster, a snapsh
     for (const child of running.reverse()) await end(child);
     rmSync(directory, { recursive: true });
   });
-  const [clientPort = 0, peerPort = 0, ...ports] = await freePorts(4);
+  const [clientPort = 0, peerPort = 0, ...ports] = await findFreePorts(4);
   const commands = commandsFor(clientPort, peerPort);
   const { authority, certificates, member, users, asRoot, second, save, restore, epoch } = commands;
   const startMembers = (command: string): ChildProcess[] => [1, 2, 3].map((number) => {
@@ -174,7 +174,7 @@ test('an etcd as the reference sets it up: its roles, a second cluster, a snapsh
 });
 
 test('the unit of a member is a unit', (t) => {
-  const [, section = ''] = /\n### Setting up etcd\n([^]*?)\n##+ /.exec(handbook()) ?? [];
+  const [, section = ''] = /\n### Setting up etcd\n([^]*?)\n##+ /.exec(readHandbook()) ?? [];
   const [, unit = ''] = /^```ini\n(.*?)^```$/ms.exec(section) ?? [];
   const path = join(temporaryDirectory(t), 'etcd.service');
   writeFileSync(path, unit);

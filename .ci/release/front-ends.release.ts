@@ -6,9 +6,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import { cairn, temporaryDirectory } from '../../test/support/cli/spawn.ts';
-import { bring, fileOfReference, type Load, type Loaded, openBlog } from '../../test/support/handbook.ts';
-import { openWindow, shown, type, type Page } from './window.ts';
+import { startCairn, temporaryDirectory } from '../../test/support/cli/spawn.ts';
+import { loadPackages, loadReferenceFile, type Load, type Loaded, startBlog } from '../../test/support/handbook.ts';
+import { openWindow, waitFor, typeText, type Page } from './window.ts';
 
 const skip = process.env['CAIRN_FRONT_ENDS'] === undefined && 'CAIRN_FRONT_ENDS=1 runs it: see above';
 
@@ -52,20 +52,20 @@ async function visit(t: TestContext, { load, window }: Browser, providers: objec
   root.render(frontEnd(react, admin, providers));
   t.after(() => root.unmount());
   const all = (selector: string): Page[] => [...document.querySelectorAll(selector)];
-  const field = (name: string) => shown(window, name, () => all(`[name="${name}"]`)[0]);
-  const labelled = (label: string) => shown(window, label, () => all('button, a').find((each) =>
+  const field = (name: string) => waitFor(window, name, () => all(`[name="${name}"]`)[0]);
+  const labelled = (label: string) => waitFor(window, label, () => all('button, a').find((each) =>
     !each.disabled && [each.textContent, each.getAttribute('aria-label')].includes(label)));
   return {
-    text: (wanted: string) => shown(window, wanted, () => document.body.textContent.includes(wanted)),
-    rows: (...wanted: readonly string[]) => shown(window, wanted.join(', '), () => {
+    text: (wanted: string) => waitFor(window, wanted, () => document.body.textContent.includes(wanted)),
+    rows: (...wanted: readonly string[]) => waitFor(window, wanted.join(', '), () => {
       const found = all('tbody tr').map((row) => row.querySelectorAll('td')[1]?.textContent);
       return JSON.stringify(found) === JSON.stringify(wanted);
     }),
-    row: async (title: string) => (await shown(window, title, () =>
+    row: async (title: string) => (await waitFor(window, title, () =>
       all('tbody td').find((cell) => cell.textContent === title))).click(),
     press: async (label: string) => (await labelled(label)).click(),
-    type: async (name: string, value: string) => type(window, await field(name), value),
-    select: async (title: string) => (await shown(window, title, () => all('tbody tr')
+    type: async (name: string, value: string) => typeText(window, await field(name), value),
+    select: async (title: string) => (await waitFor(window, title, () => all('tbody tr')
       .find((row) => row.textContent.includes(title))?.querySelector('input'))).click(),
   };
 }
@@ -93,7 +93,7 @@ async function work(page: Awaited<ReturnType<typeof visit>>): Promise<void> {
 
 test('a front end of react-admin runs', { skip }, async (t) => {
   const packages = { 'react-admin': '5.15.4', 'ra-data-json-server': '5.15.3', react: '18.3.1', 'react-dom': '18.3.1' };
-  const load = bring(t, { ...packages, jsdom: '26.1.0' });
+  const load = loadPackages(t, { ...packages, jsdom: '26.1.0' });
   if (load === undefined) return;
   const browser = { load, window: await openWindow(load) };
   t.after(() => browser.window.close());
@@ -102,7 +102,7 @@ test('a front end of react-admin runs', { skip }, async (t) => {
     const file = join(temporaryDirectory(t), 'db.json');
     const withIds = posts.map((post, index) => ({ id: index + 1, ...post }));
     writeFileSync(file, JSON.stringify({ posts: withIds, users: [{ id: 1, name: 'Ada' }] }));
-    const [, api = ''] = await cairn(t, [file, '--port', '0', '--log', 'none'], {}).find(/^Cairn serves (http:\S+)$/m);
+    const [, api = ''] = await startCairn(t, [file, '--port', '0', '--log', 'none'], {}).find(/^Cairn serves (http:\S+)$/m);
     const { default: provide } = await load('ra-data-json-server/dist/index.js');
     const page = await visit(t, browser, { dataProvider: provide(api) });
     await work(page);
@@ -110,8 +110,8 @@ test('a front end of react-admin runs', { skip }, async (t) => {
   });
 
   await t.test('with signing in, and the providers of the reference', async (t) => {
-    const { client, credentials } = await openBlog(t);
-    const { reactAdmin } = await fileOfReference(t, 'cairn-react-admin.js');
+    const { client, credentials } = await startBlog(t);
+    const { reactAdmin } = await loadReferenceFile(t, 'cairn-react-admin.js');
     await client.signIn(credentials.email, credentials.password);
     await client.call('PATCH', '/users/1', { name: 'Ada' });
     for (const post of posts) await client.call('POST', '/posts', post);
@@ -164,12 +164,12 @@ function refinedFrontEnd({ createElement: h, useState }: Loaded, core: Loaded, p
 
 test('a front end of refine runs with signing in, and the providers of the reference', { skip }, async (t) => {
   const packages = { '@refinedev/core': '5.0.12', '@tanstack/react-query': '5.108.4' };
-  const load = bring(t, { ...packages, react: '18.3.1', 'react-dom': '18.3.1', jsdom: '26.1.0' });
+  const load = loadPackages(t, { ...packages, react: '18.3.1', 'react-dom': '18.3.1', jsdom: '26.1.0' });
   if (load === undefined) return;
   const window = await openWindow(load);
   t.after(() => window.close());
-  const { client, credentials } = await openBlog(t);
-  const { refine } = await fileOfReference(t, 'cairn-refine.js');
+  const { client, credentials } = await startBlog(t);
+  const { refine } = await loadReferenceFile(t, 'cairn-refine.js');
   await client.signIn(credentials.email, credentials.password);
   for (const post of posts) await client.call('POST', '/posts', post);
   await client.signOut();
@@ -179,11 +179,11 @@ test('a front end of refine runs with signing in, and the providers of the refer
   const root = createRoot(document.getElementById('root'));
   root.render(refinedFrontEnd(react, await load('@refinedev/core/dist/index.mjs'), refine(client)));
   t.after(() => root.unmount());
-  const text = (wanted: string) => shown(window, wanted, () => document.body.textContent.includes(wanted));
-  const field = (name: string) => shown(window, name, () => document.querySelector(`[name="${name}"]`) ?? undefined);
-  const press = async (label: string) => (await shown(window, label, () =>
+  const text = (wanted: string) => waitFor(window, wanted, () => document.body.textContent.includes(wanted));
+  const field = (name: string) => waitFor(window, name, () => document.querySelector(`[name="${name}"]`) ?? undefined);
+  const press = async (label: string) => (await waitFor(window, label, () =>
     [...document.querySelectorAll('button')].find(({ textContent }) => textContent === label))).click();
-  for (const name of ['email', 'password'] as const) type(window, await field(name), credentials[name]);
+  for (const name of ['email', 'password'] as const) typeText(window, await field(name), credentials[name]);
   await press('Enter');
   await text('Third, Second of 3');
   await press('Next');

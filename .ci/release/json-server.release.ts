@@ -10,9 +10,9 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import { declareCollection } from '../../src/collections/define.ts';
-import { cairn, temporaryDirectory } from '../../test/support/cli/spawn.ts';
+import { startCairn, temporaryDirectory } from '../../test/support/cli/spawn.ts';
 import { projects } from './projects.ts';
-import { bring, type Load } from '../../test/support/handbook.ts';
+import { loadPackages, type Load } from '../../test/support/handbook.ts';
 import { createApp } from '../../test/support/inside.ts';
 
 const data = {
@@ -153,7 +153,7 @@ async function ask(port: number, request: string) {
 
 for (const [version, rows, serve] of [['0.17.4', old, serveOld], ['1.0.0-beta.15', now, serveNow]] as const) {
   test(`Cairn answers as json-server ${version} does, but for what is listed`, async (t) => {
-    const load = bring(t, { 'json-server': version });
+    const load = loadPackages(t, { 'json-server': version });
     if (load === undefined) return;
     const server = await serve(load);
     t.after(() => void server.close());
@@ -228,7 +228,7 @@ async function portOf(t: TestContext, server: Server): Promise<number> {
 
 for (const [version, differences] of [['0.17.4', fromOld], ['1.0.0-beta.3', fromNow]] as const) {
   test(`files and front ends of ${Object.keys(projects).length} projects move over from ${version}`, async (t) => {
-    const load = bring(t, { 'json-server': version });
+    const load = loadPackages(t, { 'json-server': version });
     if (load === undefined) return;
     const serve = version === '0.17.4' ? serveOld : serveNow;
     const used = new Set<string>();
@@ -237,7 +237,7 @@ for (const [version, differences] of [['0.17.4', fromOld], ['1.0.0-beta.3', from
       const theirs = await portOf(t, await serve(load, file));
       const path = join(temporaryDirectory(t), 'db.json');
       writeFileSync(path, JSON.stringify(file));
-      const running = cairn(t, [path, '--port', '0', '--log', 'none'], {});
+      const running = startCairn(t, [path, '--port', '0', '--log', 'none'], {});
       const [, port = ''] = await running.find(/^Cairn serves http:\S+:(\d+)$/m);
       for (const request of requests) {
         const [ours, expected] = [await ask(Number(port), request), await ask(theirs, request)];

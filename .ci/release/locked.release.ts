@@ -4,8 +4,8 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test, type TestContext } from 'node:test';
-import { lockedFlags, run, temporaryDirectory } from '../../test/support/cli/spawn.ts';
-import { filesBelow, projectDirectory } from '../../test/support/source.ts';
+import { lockedFlags, startProcess, temporaryDirectory } from '../../test/support/cli/spawn.ts';
+import { listFiles, projectDirectory } from '../../test/support/source.ts';
 import { signInAndWrite } from './caller.ts';
 
 /**
@@ -58,7 +58,7 @@ for (const path of ['package.json', 'README.md', 'src/docs', 'src/web']) {
   const isAsset = (name: string): boolean => !/\.(ts|json)$/.test(name) || name.endsWith('package.json');
   cpSync(join(projectDirectory, path), join(built, path), { recursive: true, filter: isAsset });
 }
-for (const path of filesBelow('test', '.json')) cpSync(join(projectDirectory, path), join(built, path));
+for (const path of listFiles('test', '.json')) cpSync(join(projectDirectory, path), join(built, path));
 const flags = lockedFlags(join(built, 'src'), data);
 const readable = ['test', 'README.md', 'package.json'];
 const suiteFlags = [...flags, ...readable.map((path) => `--allow-fs-read=${join(built, path)}`)];
@@ -102,7 +102,7 @@ test('a locked server keeps its data and reaches no other directory', async (t) 
 
 /** One life of a server: start, page, sign-in by token and cookie, write, end. Returns the number of items. */
 async function serveAndWrite(t: TestContext, words: readonly string[], signal: NodeJS.Signals): Promise<number> {
-  const server = run(t, words);
+  const server = startProcess(t, words);
   const [, base = ''] = await server.find(/Cairn serves (http:\/\/127\.0\.0\.1:\d+)/);
   assert.match(await (await fetch(`${base}/`)).text(), /^<!doctype html>/i);
   const items = await signInAndWrite(base, 'correct horse battery');
@@ -114,7 +114,7 @@ async function serveAndWrite(t: TestContext, words: readonly string[], signal: N
   return items;
 }
 
-const suites = filesBelow('test', '.test.ts');
+const suites = listFiles('test', '.test.ts');
 
 test('every suite that is left out exists and has a reason', () => {
   const named = [...startsServers, ...Object.keys(outside)];

@@ -4,24 +4,24 @@ import { once } from 'node:events';
 import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { freePorts } from '../torture/real-etcd.ts';
-import { source, temporaryDirectory } from '../../test/support/cli/spawn.ts';
-import { handbook, projectDirectory } from '../../test/support/source.ts';
+import { findFreePorts } from '../torture/real-etcd.ts';
+import { sourceArguments, temporaryDirectory } from '../../test/support/cli/spawn.ts';
+import { readHandbook, projectDirectory } from '../../test/support/source.ts';
 
 /** The shell blocks of a section of the manual, by the line of its heading. */
-export function blocksBelow(heading: string): string[] {
-  const [, section = ''] = new RegExp(`^${heading}\n(.*?)(?=^##|$(?![^]))`, 'ms').exec(handbook()) ?? [];
+export function readBlocks(heading: string): string[] {
+  const [, section = ''] = new RegExp(`^${heading}\n(.*?)(?=^##|$(?![^]))`, 'ms').exec(readHandbook()) ?? [];
   const blocks = Array.from(section.matchAll(/^```sh\n(.*?)^```$/gms), ([, block = '']) => block);
   assert.ok(blocks.length > 0, heading);
   return blocks;
 }
 
 /** The function `cairn`, which is typed first. */
-const [wherever = ''] = blocksBelow('## At night');
+const [wherever = ''] = readBlocks('## At night');
 
 export const administrator = { email: 'admin@localhost.localdomain', password: 'correct horse battery' };
 const json = { 'Content-Type': 'application/json' };
-export const program = [process.execPath, ...source.map((word) => (word === 'tsx' ? import.meta.resolve('tsx') : word))]
+export const program = [process.execPath, ...sourceArguments.map((word) => (word === 'tsx' ? import.meta.resolve('tsx') : word))]
   .map((word) => `'${word}'`).join(' ');
 
 export interface Typed {
@@ -42,7 +42,7 @@ export class Machine {
   }
 
   static async make(t: TestContext): Promise<Machine> {
-    const [freePort = 0] = await freePorts(1);
+    const [freePort = 0] = await findFreePorts(1);
     const machine = new Machine(temporaryDirectory(t), freePort);
     t.after(() => machine.type('systemctl stop cairn'));
     const { root, data } = machine;

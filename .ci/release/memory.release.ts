@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { limits } from '../../src/base/limits.ts';
-import { printed } from '../../test/support/cli/spawn.ts';
+import { runJson } from '../../test/support/cli/spawn.ts';
 
 test('96 MB of heap: after 100,000 records, writes are taken up to the bound, and after removals', async () => {
-  const found = await printed('.ci/programs/heap-filler', '--max-old-space-size=96');
+  const found = await runJson('.ci/programs/heap-filler', '--max-old-space-size=96');
   assert.deepEqual(found.imported, Array(5).fill('inserted'));
   assert.deepEqual(found.refusedAfterImport, []);
   const bytes = 'the records would take (\\d+) bytes of memory, and may take (\\d+)';
@@ -26,7 +26,7 @@ test('96 MB of heap: after 100,000 records, writes are taken up to the bound, an
 });
 
 test('records of any shape take at most the memory that is estimated, and at least a tenth of it', async () => {
-  const found: { shape: string; how: string; counted: number; used: number; mayTakeLess: boolean }[] = await printed(
+  const found: { shape: string; how: string; counted: number; used: number; mayTakeLess: boolean }[] = await runJson(
     '.ci/programs/memory-shapes', '--expose-gc');
   assert.ok(found.length >= 40);
   // The effect of other things on the process's memory.

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { administrator, blocksBelow, Machine } from './machine.ts';
+import { administrator, readBlocks, Machine } from './machine.ts';
 
 test('does not start, and damaged: "cairn check" says what the last line says, and a repair serves', async (t) => {
   const machine = await Machine.make(t);
@@ -15,13 +15,13 @@ test('does not start, and damaged: "cairn check" says what the last line says, a
   const file = join(machine.data, 'items.json');
   writeFileSync(file, readFileSync(file, 'utf8').replace('"Lamp"', '"Damp"'));
   await machine.type('systemctl start cairn');
-  const [why = ''] = blocksBelow('### Does not start');
+  const [why = ''] = readBlocks('### Does not start');
   const told = await machine.type(why);
   assert.equal(told.status, 78);
   const [, problem = ''] = /Cannot open the store: (.*? \[S2\]).*\(see src\/docs\/troubleshooting\.md#damaged\)"/.exec(told.out) ?? [];
   assert.ok(told.out.includes(`failure  ${problem}\n`), `${told.out} says ${problem} twice`);
 
-  const [look = '', replace = ''] = blocksBelow('### Damaged');
+  const [look = '', replace = ''] = readBlocks('### Damaged');
   assert.equal((await machine.type(look)).status, 0, 'an edit by hand loses nothing');
   assert.equal((await machine.type(replace)).status, 0);
   assert.deepEqual(await machine.itemNames(await machine.signIn()), ['Damp']);
@@ -33,7 +33,7 @@ test('does not start, and damaged: "cairn check" says what the last line says, a
 test('507 and slow: the figures, more memory, and the slowest routes', async (t) => {
   const machine = await Machine.make(t);
   await machine.use();
-  const [memory = ''] = blocksBelow('### 507');
+  const [memory = ''] = readBlocks('### 507');
   const { status, out } = await machine.type(memory);
   assert.equal(status, 0, out);
   for (const figure of ['store_state{state="writable"} 1', 'store_records', 'store_memory_bytes', 'data_free_bytes']) {
@@ -42,7 +42,7 @@ test('507 and slow: the figures, more memory, and the slowest routes', async (t)
   const pid = readFileSync(join(machine.root, 'pid'), 'utf8').trim();
   assert.match(readFileSync(`/proc/${pid}/environ`, 'utf8'), /NODE_OPTIONS=--max-old-space-size=1024/);
   await machine.use();
-  const [look = ''] = blocksBelow('### Slow');
+  const [look = ''] = readBlocks('### Slow');
   const slow = await machine.type(look);
   for (const figure of ['event_loop_delay', 'store_append_seconds', 'store_groups_total', 'heap_used_bytes']) {
     assert.ok(slow.out.includes(`cairn_${figure}`), `${figure}: ${slow.out}`);
@@ -59,19 +59,19 @@ test('503 and 429: who asks, and the counts are forgotten', async (t) => {
     statuses.push((await machine.request('POST', '/tokens', wrong)).status);
   }
   assert.deepEqual(statuses, [401, 401, 401, 401, 401, 429]);
-  const [throttled = ''] = blocksBelow('### 429');
+  const [throttled = ''] = readBlocks('### 429');
   assert.match((await machine.type(throttled)).out, /^ +6 "address":"127\.0\.0\.1"$/m);
   assert.equal((await machine.request('POST', '/tokens', wrong)).status, 401, 'after the restart');
 
   const line = machine.logged().split('\n').find((each) => each.includes('"status":429')) ?? '';
   writeFileSync(join(machine.root, 'log'), `${line.replace('"status":429', '"status":503')}\n`);
-  const [busy = ''] = blocksBelow('### 503');
+  const [busy = ''] = readBlocks('### 503');
   assert.match((await machine.type(busy)).out, /^{"status":"ready"}\n +1 "address":"127\.0\.0\.1"$/m);
 });
 
 test('disk is full: what there is, and what grew', async (t) => {
   const machine = await Machine.make(t);
-  const [look = ''] = blocksBelow('### Disk is full');
+  const [look = ''] = readBlocks('### Disk is full');
   const { status, out } = await machine.type(look);
   assert.equal(status, 0, out);
   assert.match(out, /%[^]*var\/lib\/cairn|var\/lib[^]*ready/);
@@ -79,13 +79,13 @@ test('disk is full: what there is, and what grew', async (t) => {
 
 test('lost password, and leaked key', async (t) => {
   const machine = await Machine.make(t);
-  const [reset = ''] = blocksBelow('### Lost password');
+  const [reset = ''] = readBlocks('### Lost password');
   const { out } = await machine.type(reset, 'a password that is new\n');
   assert.match(out, /^1\tadmin\tadmin@localhost\.localdomain\t.*\nadmin@localhost\.localdomain has a new password/m);
   const token = await machine.signIn('a password that is new');
   assert.deepEqual(await machine.itemNames(token), []);
 
-  const [renew = ''] = blocksBelow('### Leaked key');
+  const [renew = ''] = readBlocks('### Leaked key');
   assert.equal((await machine.type(renew)).status, 0);
   assert.equal((await machine.request('GET', '/items', undefined, token)).status, 401);
   await machine.signIn('a password that is new');
@@ -94,7 +94,7 @@ test('lost password, and leaked key', async (t) => {
 test('moved to another machine: the records are there, and everybody signs in again', async (t) => {
   const [former, next] = await Promise.all([Machine.make(t), Machine.make(t)]);
   const token = await former.use();
-  const [away = '', there = ''] = blocksBelow('### Moved to another machine');
+  const [away = '', there = ''] = readBlocks('### Moved to another machine');
   assert.equal((await former.type(away)).status, 0);
   await next.type('systemctl stop cairn');
   await next.type('rm /var/lib/cairn/*');

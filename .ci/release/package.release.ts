@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { install } from '../../test/support/handbook.ts';
 import { projectDirectory } from '../../test/support/source.ts';
-import { run as start } from '../../test/support/cli/spawn.ts';
+import { startProcess as start } from '../../test/support/cli/spawn.ts';
 import { clone, pack, run } from './clone.ts';
 
 const use = `

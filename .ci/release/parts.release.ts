@@ -3,16 +3,16 @@ import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { parts, tryWithout } from './parts.ts';
+import { parts, testWithout } from './parts.ts';
 
 test('without any of its parts, each removed with its one line, the rest compiles and serves', async (t) => {
-  const copy = await tryWithout(t, parts);
+  const copy = await testWithout(t, parts);
   const kept = ['features', 'options'].flatMap((floor) => readdirSync(join(copy, 'src', floor)));
   assert.deepEqual(kept, [], 'all parts are removed');
 });
 
 for (const part of parts) {
   test(`without ${part.paths[0]} alone, the rest compiles and serves`, async (t) => {
-    await tryWithout(t, [part]);
+    await testWithout(t, [part]);
   });
 }

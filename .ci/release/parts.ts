@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { cheap, run, temporaryDirectory } from '../../test/support/cli/spawn.ts';
+import { testEnvironment, startProcess, temporaryDirectory } from '../../test/support/cli/spawn.ts';
 import { projectDirectory } from '../../test/support/source.ts';
 
 interface Part {
@@ -30,7 +30,7 @@ const ofCommands = [
 export const parts: readonly Part[] = [...served, ...ofCommands];
 
 /** Makes a copy without `removed`, shows that the rest compiles and serves, and returns its directory. */
-export async function tryWithout(t: TestContext, removed: readonly Part[]): Promise<string> {
+export async function testWithout(t: TestContext, removed: readonly Part[]): Promise<string> {
   const copy = temporaryDirectory(t);
   for (const entry of ['src', 'package.json', 'tsconfig.json']) {
     cpSync(join(projectDirectory, entry), join(copy, entry), { recursive: true });
@@ -60,7 +60,7 @@ function compiled(copy: string): string {
 /** Sends requests to the server in a copy, from the first sign-in to the end. */
 async function serves(t: TestContext, copy: string, main: string): Promise<void> {
   const options = ['--port', '0', '--data', join(copy, 'data'), '--log', 'json'];
-  const server = run(t, [join(copy, main), 'serve', ...options]);
+  const server = startProcess(t, [join(copy, main), 'serve', ...options]);
   const [, url = ''] = await server.find(/Cairn serves (http:[^"]+)/);
   const send = async (method: string, path: string, expected: number, body?: object, headers = {}) => {
     const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
@@ -71,7 +71,7 @@ async function serves(t: TestContext, copy: string, main: string): Promise<void>
     assert.equal(response.status, expected, `${method} ${path}: ${text}`);
     return text === '' ? undefined : Object(JSON.parse(text));
   };
-  const signIn = { email: 'admin@localhost.localdomain', password: cheap.CAIRN_ADMIN_PASSWORD };
+  const signIn = { email: 'admin@localhost.localdomain', password: testEnvironment.CAIRN_ADMIN_PASSWORD };
   const own = { authorization: `Bearer ${(await send('POST', '/tokens', 201, signIn)).access_token}` };
   const lamp = { id: 1, name: 'Lamp', price: 1 };
   assert.deepEqual(await send('POST', '/items', 201, { name: 'Lamp', price: 1 }, own), lamp);

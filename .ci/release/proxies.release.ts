@@ -13,10 +13,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { limits } from '../../src/base/limits.ts';
 import { createLineLog } from '../../src/log/log.ts';
 import { makeCertificate } from '../../test/support/http/raw.ts';
-import { handbook } from '../../test/support/source.ts';
+import { readHandbook } from '../../test/support/source.ts';
 import { createApp, type App } from '../../test/support/inside.ts';
-import { smallDisk } from '../../test/support/small-disk.ts';
-import { until } from '../../test/support/basics.ts';
+import { mountSmallDisk } from '../../test/support/small-disk.ts';
+import { waitUntil } from '../../test/support/basics.ts';
 
 const administrator = { email: 'ada@example.org', password: 'correct horse battery staple' };
 
@@ -80,7 +80,7 @@ async function startProxied(
   assert.ok(tls !== undefined, 'openssl makes the certificate');
   writeFileSync(join(directory, 'localhost.pem'), tls.cert + tls.key);
   // The cluster's proxies name other addresses.
-  const blocks = handbook().matchAll(new RegExp(`\`\`\`${name}\n([^]*?)\`\`\``, 'g'));
+  const blocks = readHandbook().matchAll(new RegExp(`\`\`\`${name}\n([^]*?)\`\`\``, 'g'));
   const block = Array.from(blocks, ([, found = '']) => found).find((one) => one.includes('127.0.0.1:3000')) ?? '';
   assert.notEqual(block, '', `there is a recipe for ${name}`);
   const recipe = block.replace('127.0.0.1:3000', `127.0.0.1:${cairnPort}`).replace('443', String(port))
@@ -167,14 +167,14 @@ for (const [name, configure] of Object.entries(programs)) {
     assert.equal(failed.headers['strict-transport-security'], 'max-age=31536000');
     const id = failed.headers['x-request-id'];
     assert.match(String(id), name === 'nginx' ? /^[0-9a-f]{32}$/ : /^[0-9a-f]{8}-/);
-    await until(() => lines().some((line) => line['id'] === id));
+    await waitUntil(() => lines().some((line) => line['id'] === id));
     assert.equal(lines().find(({ event }) => event === 'login_failed')?.['address'], '127.0.0.5');
     assert.ok(lines().some((line) => line['id'] === id && line['status'] === 401), 'the log has the id of the answer');
   });
 
   test(`behind ${name}, reads and removals go on while the disk is full`, async (t) => {
     if (spawnSync(name, ['-v']).error !== undefined) return t.skip(`${name} is not installed here`);
-    const disk = smallDisk(t, '6m');
+    const disk = mountSmallDisk(t, '6m');
     if (disk === undefined) return t.skip('no file system can be mounted here');
     const { app, port, ask, lines } = await startProxied(t, name, configure, join(disk, 'data'));
     const json = { 'Content-Type': 'application/json', Origin: `https://localhost:${port}` };
@@ -189,7 +189,7 @@ for (const [name, configure] of Object.entries(programs)) {
     // haproxy takes a server away after three failed probes.
     const countProbes = () => lines().filter(({ route }) => route === '/readyz').length;
     const probes = countProbes();
-    if (name === 'haproxy') await until(() => countProbes() > probes + 3);
+    if (name === 'haproxy') await waitUntil(() => countProbes() > probes + 3);
     const ready = await ask('GET', '/api/readyz');
     assert.deepEqual([ready.status, JSON.parse(ready.body)], [200, { status: 'ready', writes: 'full' }]);
     assert.equal((await ask('GET', '/api/notes/1', signedIn)).status, 200);

@@ -4,8 +4,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { exampleOf, examples, install } from '../../test/support/handbook.ts';
-import { handbook, projectDirectory } from '../../test/support/source.ts';
+import { findExample, examples, install } from '../../test/support/handbook.ts';
+import { readHandbook, projectDirectory } from '../../test/support/source.ts';
 import { clone, pack, run } from './clone.ts';
 
 const work = mkdtempSync(join(tmpdir(), 'cairn-recipes-'));
@@ -28,7 +28,7 @@ test('every recipe that imports packages has a test here', () => {
 
 for (const [title, packages] of Object.entries(recipes).filter(([name]) => name !== 'Tests with Vitest')) {
   test(`a recipe prints what it promises: ${title}`, (t) => {
-    const { code, promised } = exampleOf(title);
+    const { code, promised } = findExample(title);
     const directory = install(t, { ...packages, 'cairn-api': `file:${packed.file}` });
     if (directory === undefined) return;
     writeFileSync(join(directory, 'recipe.mjs'), code);
@@ -47,25 +47,25 @@ function runsTests(directory: string, file: string, code: string, ...words: read
 test('the recipe of a test is run by Vitest', (t) => {
   const directory = install(t, { ...recipes['Tests with Vitest'], 'cairn-api': `file:${packed.file}` });
   if (directory === undefined) return;
-  runsTests(directory, 'items.test.mjs', exampleOf('Tests with Vitest').code, 'node_modules/vitest/vitest.mjs', 'run');
+  runsTests(directory, 'items.test.mjs', findExample('Tests with Vitest').code, 'node_modules/vitest/vitest.mjs', 'run');
 });
 
 test('the recipe of a test is run by Jest 29, as the text beside it says', (t) => {
   const directory = install(t, { jest: '29.7.0', 'cairn-api': `file:${packed.file}` });
   if (directory === undefined) return;
-  const told = /With Jest 29, import from `([^`]+)` instead, and run `node ([^`]+)`/.exec(handbook());
+  const told = /With Jest 29, import from `([^`]+)` instead, and run `node ([^`]+)`/.exec(readHandbook());
   const [, name = '', words = ''] = told ?? [];
-  const code = exampleOf('Tests with Vitest').code.replace("'vitest'", `'${name}'`);
+  const code = findExample('Tests with Vitest').code.replace("'vitest'", `'${name}'`);
   writeFileSync(join(directory, 'package.json'), '{"type":"module"}');
   runsTests(directory, 'items.test.js', code, ...words.split(' '));
 });
 
 test('esbuild makes one file of a program, as the text says, and it runs alone', () => {
-  const [, command = ''] = /^ +npx (esbuild .*)$/m.exec(handbook()) ?? [];
+  const [, command = ''] = /^ +npx (esbuild .*)$/m.exec(readHandbook()) ?? [];
   const [directory, alone] = [join(work, 'bundled'), join(work, 'alone')];
   for (const each of [directory, alone]) mkdirSync(each);
   run(directory, 'npm', 'install', '--offline', '--no-audit', '--no-fund', packed.file);
-  const { code, promised } = exampleOf('Beside pages');
+  const { code, promised } = findExample('Beside pages');
   assert.match(code, /page: false/);
   writeFileSync(join(directory, 'server.mjs'), code);
   const [, ...words] = command.replace('one.mjs', join(alone, 'one.mjs')).split(' ');

@@ -37,7 +37,7 @@ export async function openWindow(load: Load): Promise<Page> {
 }
 
 /** Resolves with the result of `find`, as soon as a change of the page provides it. */
-export function shown<T>(window: Page, what: string, find: () => T | undefined | false): Promise<T> {
+export function waitFor<T>(window: Page, what: string, find: () => T | undefined | false): Promise<T> {
   return new Promise((resolve, reject) => {
     const look = (): void => {
       const found = find();
@@ -57,7 +57,7 @@ export function shown<T>(window: Page, what: string, find: () => T | undefined |
 }
 
 /** Replaces a field's content, as a person does. */
-export function type(window: Page, field: Page, value: string): void {
+export function typeText(window: Page, field: Page, value: string): void {
   const { HTMLInputElement, HTMLTextAreaElement, Event } = window;
   const { prototype } = field.tagName === 'TEXTAREA' ? HTMLTextAreaElement : HTMLInputElement;
   Object.getOwnPropertyDescriptor(prototype, 'value')?.set?.call(field, value);

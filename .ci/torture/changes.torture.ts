@@ -10,7 +10,7 @@ import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 
 import { temporaryDirectory } from '../../test/support/cli/spawn.ts';
-import { generator, until } from '../../test/support/basics.ts';
+import { createGenerator, waitUntil } from '../../test/support/basics.ts';
 import { createApp, type App } from '../../test/support/inside.ts';
 
 const cutsWanted = Number(process.env['CAIRN_FEED_CUTS'] ?? 250);
@@ -120,7 +120,7 @@ async function itemsAt(port: number): Promise<{ id: number }[]> {
 }
 
 test(`${listeners} listeners, cut ${cutsWanted} times, end with the current list`, async (t) => {
-  const random = generator('changes');
+  const random = createGenerator('changes');
   const directory = join(temporaryDirectory(t), 'data');
   let port = 0;
   const start = async (): Promise<App> => {
@@ -181,7 +181,7 @@ test(`${listeners} listeners, cut ${cutsWanted} times, end with the current list
 
   await app.inject({ method: 'POST', target: '/items', fields, body: JSON.stringify({ name: 'The last', price: 0 }) });
   const { sequence } = app.store.status();
-  await until(() => all.every(({ lastId }) => placeOf(lastId)[0] >= sequence), 'not all is told');
+  await waitUntil(() => all.every(({ lastId }) => placeOf(lastId)[0] >= sequence), 'not all is told');
   await delay(500);
   const items = await itemsAt(port);
   for (const listener of all) {

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { cpSync, rmSync } from 'node:fs';
 import { test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { codeIs, conform, makeNode, refusedWith, sharedLog, startNode } from '../../test/support/cluster/nodes.ts';
+import { hasCode, checkConformance, makeNode, isRefusal, sharedLog, startNode } from '../../test/support/cluster/nodes.ts';
 import { Proxy } from './proxy.ts';
-import { healthy, noEtcd, RealEtcd, type RealEtcdOptions } from './real-etcd.ts';
+import { waitUntilHealthy, noEtcd, RealEtcd, type RealEtcdOptions } from './real-etcd.ts';
 import { makeBlog } from '../../test/support/store/crashes.ts';
-import { seeded } from '../../test/support/store/fixtures.ts';
+import { seedNumbers } from '../../test/support/store/fixtures.ts';
 import { askBlogs } from '../../test/support/store/histories.ts';
-import { until } from '../../test/support/basics.ts';
+import { waitUntil } from '../../test/support/basics.ts';
 
 /** The cases that depend on etcd itself. `cases.test.ts` has all cases, over the small etcd. */
 
@@ -30,7 +30,7 @@ const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
 test('a real etcd answers like the small one of the tests', { skip: noEtcd }, async (t) => {
   const etcd = await startEtcd(t);
-  await conform(t, etcd.addresses[0] ?? '');
+  await checkConformance(t, etcd.addresses[0] ?? '');
 });
 
 test('a full etcd refuses writes, and accepts them again once there is room', { skip: noEtcd }, async (t) => {
@@ -39,11 +39,11 @@ test('a full etcd refuses writes, and accepts them again once there is room', { 
   const fill = async (): Promise<void> => {
     for (let n = 0; ; n += 1) await node.add(`${n} ${'x'.repeat(300_000)}`);
   };
-  await assert.rejects(fill(), codeIs('storage_full'));
+  await assert.rejects(fill(), hasCode('storage_full'));
   await node.store.confirm();
   assert.equal(node.store.status().state, 'full');
   const idle = await startNode(t, etcd.addresses);
-  await until(() => idle.store.status().state === 'full');
+  await waitUntil(() => idle.store.status().state === 'full');
   const { header } = await post(etcd, '/v3/kv/range', { key: base64('none') });
   await etcd.kill(0);
   etcd.launch(0, '--quota-backend-bytes', '100000000');
@@ -52,7 +52,7 @@ test('a full etcd refuses writes, and accepts them again once there is room', { 
   await post(etcd, '/v3/maintenance/alarm', {
     action: 'DEACTIVATE', memberID: String(Object(header).member_id), alarm: 'NOSPACE',
   });
-  await until(() => [node, idle].every(({ store }) => store.status().state === 'writable'));
+  await waitUntil(() => [node, idle].every(({ store }) => store.status().state === 'writable'));
   await node.add('again');
   assert.deepEqual([...node.failures, ...idle.failures], []);
   const [full, again] = idle.notices;
@@ -67,14 +67,14 @@ test('a node notices that etcd was restored, and starts again', { skip: noEtcd }
   await etcd.kill(0);
   cpSync(etcd.dataOf(0), backup, { recursive: true });
   etcd.launch(0);
-  await healthy(etcd.addresses[0] ?? '');
+  await waitUntilHealthy(etcd.addresses[0] ?? '');
   await node.add('b');
   await etcd.kill(0);
   rmSync(etcd.dataOf(0), { recursive: true });
   cpSync(backup, etcd.dataOf(0), { recursive: true });
   etcd.launch(0);
-  await until(() => node.failures.length === 1);
-  assert.ok(refusedWith(75, /start the node again/)(node.failures[0]));
+  await waitUntil(() => node.failures.length === 1);
+  assert.ok(isRefusal(75, /start the node again/)(node.failures[0]));
   const next = await startNode(t, etcd.addresses);
   await next.add('c');
   assert.deepEqual(next.names(), ['a', 'c']);
@@ -98,9 +98,9 @@ test('a node goes on while its tokens of etcd expire again and again', { skip: n
   assert.equal(node.names().length, 6);
   await assert.rejects(
     makeNode(etcd.addresses, { etcd: { user: { ...user, password: 'wrong' } } }).store.start(),
-    refusedWith(78, /authentication failed/),
+    isRefusal(78, /authentication failed/),
   );
-  await assert.rejects(makeNode(etcd.addresses).store.start(), refusedWith(78, /user name is empty/));
+  await assert.rejects(makeNode(etcd.addresses).store.start(), isRefusal(78, /user name is empty/));
 });
 
 test('a node that slept while its groups were removed writes nothing more', { skip: noEtcd }, async (t) => {
@@ -109,9 +109,9 @@ test('a node that slept while its groups were removed writes nothing more', { sk
   t.after(() => proxy.stop());
   const [one, sleeper] = [await startNode(t, etcd.addresses), await startNode(t, [proxy.address])];
   await one.add('a');
-  await until(() => sleeper.names().length === 1);
+  await waitUntil(() => sleeper.names().length === 1);
   proxy.mode = 'hold';
-  const late = assert.rejects(sleeper.add('late'), codeIs('outcome_unknown'));
+  const late = assert.rejects(sleeper.add('late'), hasCode('outcome_unknown'));
   for (const name of ['b', 'c', 'd']) {
     await one.add(name);
     await one.store.checkpoint();
@@ -119,8 +119,8 @@ test('a node that slept while its groups were removed writes nothing more', { sk
   await one.add('e');
   proxy.mode = 'pass';
   await late;
-  await until(() => sleeper.failures.length === 1);
-  assert.ok(refusedWith(75, /start the node again/)(sleeper.failures[0]));
+  await waitUntil(() => sleeper.failures.length === 1);
+  assert.ok(isRefusal(75, /start the node again/)(sleeper.failures[0]));
   const fresh = await startNode(t, etcd.addresses);
   assert.deepEqual(fresh.names().filter((name) => name !== 'late'), ['a', 'b', 'c', 'd', 'e']);
 });
@@ -130,9 +130,9 @@ test('after a change of the format, running nodes write nothing more', { skip: n
   const node = await startNode(t, etcd.addresses);
   await node.add('a');
   await post(etcd, '/v3/kv/put', { key: base64('cairn/meta'), value: base64('{"format":3,"epoch":"x","kid":null}') });
-  await assert.rejects(node.add('b'), codeIs('outcome_unknown'));
-  assert.ok(refusedWith(75, /new epoch or format/)(node.failures[0]));
-  await assert.rejects(makeNode(etcd.addresses).store.start(), refusedWith(78, /all nodes need the same version/));
+  await assert.rejects(node.add('b'), hasCode('outcome_unknown'));
+  assert.ok(isRefusal(75, /new epoch or format/)(node.failures[0]));
+  await assert.rejects(makeNode(etcd.addresses).store.start(), isRefusal(78, /all nodes need the same version/));
 });
 
 test('references and unique values hold over five nodes and three members, one of which is killed', {
@@ -146,8 +146,8 @@ test('references and unique values hold over five nodes and three members, one o
   }
   const seed = Number(process.env['CAIRN_TEST_SEED'] ?? 1);
   // No checkpoints: a node of a member that is silent for seconds could miss two of them, which ends it (A4).
-  const asking = askBlogs(seeded(seed), [...nodes, ...nodes, ...nodes, ...nodes], 200, 0);
-  await until(() => (nodes[0]?.store.status().sequence ?? 0) > 300);
+  const asking = askBlogs(seedNumbers(seed), [...nodes, ...nodes, ...nodes, ...nodes], 200, 0);
+  await waitUntil(() => (nodes[0]?.store.status().sequence ?? 0) > 300);
   await etcd.kill(1);
   await delay(2000);
   etcd.launch(1);

@@ -198,7 +198,7 @@ function isThing(record: StoredRecord | undefined): record is Thing {
 }
 
 /** A short hash of all records of a node. */
-export function hashOf(things: Collection<Thing>): string {
+export function hashThings(things: Collection<Thing>): string {
   const hash = createHash('sha256');
   for (const block of things.view().blocks) for (const record of block) hash.update(JSON.stringify(record));
   return hash.digest('hex').slice(0, 16);

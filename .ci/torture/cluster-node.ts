@@ -11,9 +11,9 @@ import { CairnError } from '../../src/base/errors.ts';
 import { systemClock } from '../../src/base/system.ts';
 import { ClusterError } from '../../src/options/cluster/etcd.ts';
 import type { Transaction } from '../../src/store/store.ts';
-import { figure, makeNode } from '../../test/support/cluster/nodes.ts';
-import { type Generator, generator } from '../../test/support/basics.ts';
-import { hashOf, type Ended, type Kind, type Started } from './cluster-judge.ts';
+import { readFigure, makeNode } from '../../test/support/cluster/nodes.ts';
+import { type Generator, createGenerator } from '../../test/support/basics.ts';
+import { hashThings, type Ended, type Kind, type Started } from './cluster-judge.ts';
 
 export interface NodeOrder {
   readonly name: string;
@@ -93,17 +93,17 @@ function report(state: NodeReport['state']): void {
   const told: NodeReport = {
     state,
     sequence,
-    hash: hashOf(node.things),
-    reruns: figure(node.store, 'reruns_total'),
-    lost: figure(node.store, 'lost_appends_total'),
-    unanswered: figure(node.store, 'unknown_appends_total'),
+    hash: hashThings(node.things),
+    reruns: readFigure(node.store, 'reruns_total'),
+    lost: readFigure(node.store, 'lost_appends_total'),
+    unanswered: readFigure(node.store, 'unknown_appends_total'),
   };
   process.stdout.write(`${JSON.stringify(told)}\n`);
 }
 
 /** Runs one operation after another. */
 async function call(caller: number): Promise<void> {
-  const random = generator(`${order.name} ${caller}`, order.seed);
+  const random = createGenerator(`${order.name} ${caller}`, order.seed);
   for (let count = 0; going; count += 1) {
     const id = `${order.name}.${caller}.${count}`;
     const operation = choose(random, id);

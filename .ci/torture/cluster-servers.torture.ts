@@ -6,7 +6,7 @@ import { test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 
 import { noEtcd, RealEtcd } from './real-etcd.ts';
-import { cairn, loader, run, temporaryDirectory, type Running } from '../../test/support/cli/spawn.ts';
+import { startCairn, loaderFlags, startProcess, temporaryDirectory, type Running } from '../../test/support/cli/spawn.ts';
 import { projectDirectory } from '../../test/support/source.ts';
 
 /** Whole servers over a real etcd, as an operator runs them. */
@@ -21,7 +21,7 @@ interface Server {
 
 async function serve(t: TestContext, options: readonly string[]): Promise<Server> {
   const words = ['serve', '--port', '0', '--log', 'none', ...options];
-  const running = cairn(t, words, environment);
+  const running = startCairn(t, words, environment);
   const [, origin = ''] = await running.find(/serves (http:\S+)/);
   return { running, origin };
 }
@@ -101,7 +101,7 @@ async function restoreElsewhere(t: TestContext, etcd: RealEtcd, origin: string, 
   const cluster = ['--cluster', etcd.addresses.join(',')];
   const backup = join(temporaryDirectory(t), 'backup');
   for (const words of [['backup', backup, ...cluster], ['restore', backup, ...cluster, '--cluster-prefix', 'new/']]) {
-    const command = cairn(t, words, environment);
+    const command = startCairn(t, words, environment);
     assert.equal(await command.ended, 0, command.err);
   }
   const restored = await serve(t, [...cluster, '--cluster-prefix', 'new/']);
@@ -133,7 +133,7 @@ test('a field is added node by node under load, and no node loses it', { skip: n
   };
   assert.equal((await ask(0, 'POST', '/books', { title: 'Emma' }))[0], 201);
 
-  const refused = cairn(t, ['serve', '--port', '0', '--log', 'json', ...cluster, '--collections', unfit], environment);
+  const refused = startCairn(t, ['serve', '--port', '0', '--log', 'json', ...cluster, '--collections', unfit], environment);
   assert.equal(await refused.ended, 78);
   assert.match(refused.err, /books\.title .*\[D1\].*cairn cluster new-epoch/);
   assert.doesNotMatch(refused.err, /\n\s+at /);
@@ -184,7 +184,7 @@ test('most members of etcd are killed: a node says so once, and once that it is 
   const etcd = await RealEtcd.start({ members: 3 });
   t.after(() => etcd.stop());
   const options = ['serve', '--port', '0', '--log', 'json', '--cluster', etcd.addresses.join(',')];
-  const node = cairn(t, options, environment);
+  const node = startCairn(t, options, environment);
   const [, origin = ''] = await node.find(/Cairn serves (http:[^"]+)/);
   const authorization = await signIn(origin);
   const untilReadyIs = async (wanted: number): Promise<void> => {
@@ -212,7 +212,7 @@ test('most members of etcd are killed: a node says so once, and once that it is 
 
 test('the script of the README brings up a cluster to try out', { skip: noEtcd }, async (t) => {
   const script = join(projectDirectory, '.ci', 'programs', 'try-cluster.ts');
-  const trial = run(t, [...loader, script], {});
+  const trial = startProcess(t, [...loaderFlags, script], {});
   const [, secret = ''] = await trial.find(/with the password (\S+)\n/);
   await trial.find(/(?:npx tsx|node) src\/main.ts serve --cluster/);
   const origins = [...trial.out.matchAll(/Cairn: (http:\S+)\//g)].map(([, origin = '']) => origin);

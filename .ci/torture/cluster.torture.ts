@@ -18,8 +18,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Proxy, type ProxyMode } from './proxy.ts';
 import { makeNode, startNode, type Node } from '../../test/support/cluster/nodes.ts';
 import { noEtcd, RealEtcd } from './real-etcd.ts';
-import { type Generator, generator } from '../../test/support/basics.ts';
-import { hashOf, judge, Witness } from './cluster-judge.ts';
+import { type Generator, createGenerator } from '../../test/support/basics.ts';
+import { hashThings, judge, Witness } from './cluster-judge.ts';
 import type { NodeOrder, NodeReport } from './cluster-node.ts';
 
 const seed = process.env['CAIRN_TEST_SEED'] ?? '1';
@@ -246,7 +246,7 @@ async function settle(t: TestContext, { etcd, nodes, witness, undisturbed }: Clu
   const last = await Promise.all(nodes.map((node) => node.end()));
   await undisturbed.store.confirm();
   const fresh = await startNode(t, etcd.addresses);
-  const hashes = [...last.map(({ hash }) => hash), hashOf(undisturbed.things), hashOf(fresh.things)];
+  const hashes = [...last.map(({ hash }) => hash), hashThings(undisturbed.things), hashThings(fresh.things)];
   const { problems, ...counts } = judge(nodes.flatMap(({ histories }) => histories).filter(existsSync), witness);
   const sum = (of: (report: NodeReport) => number): number => last.reduce((total, report) => total + of(report), 0);
   const exits = nodes.map(({ exits }) => exits.join(' '));
@@ -262,7 +262,7 @@ async function settle(t: TestContext, { etcd, nodes, witness, undisturbed }: Clu
 
 test(`${operationsWanted} operations while everything fails (CAIRN_TEST_SEED=${seed})`, { skip: noEtcd }, async (t) => {
   const cluster = await startCluster(t, { members: 3, nodes: 3, callers: 32 });
-  const random = generator('cluster faults', seed);
+  const random = createGenerator('cluster faults', seed);
   const counts = new Map<string, number>();
   const begun = performance.now();
   const nodeKill = 'a node is killed';

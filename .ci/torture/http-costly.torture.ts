@@ -13,7 +13,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 import { RawClient } from '../../test/support/http/raw.ts';
 import type { CallersOrder } from './callers.ts';
-import { password, requestOf, serve, typescript, type Served } from './served.ts';
+import { password, formatRequest, startServer, typescript, type Served } from './served.ts';
 
 const title = { kind: 'text', min: 1 };
 
@@ -49,13 +49,13 @@ const shown = (figures: object): string =>
 async function createMany(server: Served, target: string, records: readonly object[]): Promise<void> {
   for (let start = 0; start < records.length; start += 1000) {
     const part = records.slice(start, start + 1000);
-    const { status, body } = await server.ask(requestOf(`POST ${target}/batch`, server.admin, part));
+    const { status, body } = await server.ask(formatRequest(`POST ${target}/batch`, server.admin, part));
     assert.equal(status, 201, body.slice(0, 300));
   }
 }
 
 test("300 connections that repeat a refused cascade leave another's writes their turns", async (context) => {
-  const server = await serve(context, [
+  const server = await startServer(context, [
     { name: 'parents', singular: 'parent', fields: { title } },
     {
       name: 'children', singular: 'child',
@@ -64,13 +64,13 @@ test("300 connections that repeat a refused cascade leave another's writes their
     { name: 'blockers', singular: 'blocker', fields: { childId: { kind: 'reference', to: 'children' } } },
   ]);
   const [attacker, other] = [await server.signUp('attacker'), await server.signUp('other')];
-  await server.ask(requestOf('POST /parents', attacker, { title: 'One' }));
+  await server.ask(formatRequest('POST /parents', attacker, { title: 'One' }));
   await createMany(server, '/children', Array.from({ length: 9900 }, () => ({ parentId: 1 })));
-  await server.ask(requestOf('POST /blockers', server.admin, { childId: 9900 }));
-  const removal = requestOf('DELETE /parents/1', attacker);
+  await server.ask(formatRequest('POST /blockers', server.admin, { childId: 9900 }));
+  const removal = formatRequest('DELETE /parents/1', attacker);
   assert.equal((await server.ask(removal)).status, 409);
   const refused = await timesOf(server, removal, 409, 20);
-  const write = requestOf('POST /items', other, { name: 'thing', price: 1 });
+  const write = formatRequest('POST /items', other, { name: 'thing', price: 1 });
   const alone = await timesOf(server, write, 201, 100);
   await crowd(context, server, 300, removal);
   const beside = await timesOf(server, write, 201, 100);
@@ -80,15 +80,15 @@ test("300 connections that repeat a refused cascade leave another's writes their
 });
 
 test("64 streams that catch up take bounded memory, and leave another's writes be", async (context) => {
-  const server = await serve(context);
+  const server = await startServer(context);
   const [attacker, other] = [await server.signUp('attacker'), await server.signUp('other')];
-  const first = new RawClient(server.port).send(requestOf('GET /changes', attacker));
+  const first = new RawClient(server.port).send(formatRequest('GET /changes', attacker));
   while (!/^id: .+$/m.test(first.unread)) await delay(5);
   const [, since = ''] = /^id: (.+)$/m.exec(first.unread) ?? [];
   first.socket.destroy();
   const name = 'a thing '.repeat(10);
   await createMany(server, '/items', Array.from({ length: 10_000 }, (_, price) => ({ name, price })));
-  const write = requestOf('POST /items', other, { name: 'thing', price: 1 });
+  const write = formatRequest('POST /items', other, { name: 'thing', price: 1 });
   await timesOf(server, write, 201, 300);
   const alone = await timesOf(server, write, 201, 300);
   const residentMiB = (line: string): number =>
@@ -96,7 +96,7 @@ test("64 streams that catch up take bounded memory, and leave another's writes b
   const before = residentMiB('VmRSS');
   // The last 9,000 events are remembered, whatever is written meanwhile.
   const [epoch = '', sequence] = since.split('-');
-  const request = requestOf(`GET /changes?since=${epoch}-${Number(sequence) + 1}`, attacker);
+  const request = formatRequest(`GET /changes?since=${epoch}-${Number(sequence) + 1}`, attacker);
   const isRead = (index: number): boolean => index % 2 === 0;
   let received = 0;
   const streams: Socket[] = Array.from({ length: 63 }, (_, index) => {
@@ -115,10 +115,10 @@ test("64 streams that catch up take bounded memory, and leave another's writes b
 });
 
 test("40 password changes at once delay another's sign-in by no more than three hashes", async (context) => {
-  const server = await serve(context);
+  const server = await startServer(context);
   const attacker = await server.signUp('attacker');
   await server.signUp('other');
-  const signIn = requestOf('POST /tokens', '', { email: 'other@example.org', password });
+  const signIn = formatRequest('POST /tokens', '', { email: 'other@example.org', password });
   const timed = async (): Promise<number> => {
     const askedMs = performance.now();
     assert.equal((await server.ask(signIn)).status, 201);
@@ -128,9 +128,9 @@ test("40 password changes at once delay another's sign-in by no more than three 
   const pair = await Promise.all([timed(), timed()]);
   const hashMs = Math.max(...pair);
   const change = { currentPassword: password, password: 'another password of the tests' };
-  const { body } = await server.ask(requestOf('GET /users?email=attacker@example.org', server.admin));
+  const { body } = await server.ask(formatRequest('GET /users?email=attacker@example.org', server.admin));
   const [, id = ''] = /"id":(\d+)/.exec(body) ?? [];
-  const request = requestOf(`PATCH /users/${id}`, attacker, change).replace('/json', '/merge-patch+json');
+  const request = formatRequest(`PATCH /users/${id}`, attacker, change).replace('/json', '/merge-patch+json');
   const crowded = Array.from({ length: 40 }, () => new RawClient(server.port).send(request));
   const statuses = new Map<number, number>();
   const all = Promise.all(crowded.map(async (client) => {
@@ -146,27 +146,27 @@ test("40 password changes at once delay another's sign-in by no more than three 
 });
 
 test("500 searches of one caller leave another's sorted page within three times", async (context) => {
-  const server = await serve(context);
+  const server = await startServer(context);
   const [attacker, other] = [await server.signUp('attacker'), await server.signUp('other')];
   const name = 'a thing to be sold '.repeat(4);
   const items = Array.from({ length: 8000 }, (_, index) => ({ name, price: (index * 7919) % 1000 }));
   await createMany(server, '/items', items);
-  const page = requestOf('GET /items?sort=-price&limit=1000', other);
+  const page = formatRequest('GET /items?sort=-price&limit=1000', other);
   await timesOf(server, page, 200, 50);
   const alone = await timesOf(server, page, 200, 100);
-  await crowd(context, server, 500, requestOf('GET /items?q=zzz&limit=1000', attacker));
+  await crowd(context, server, 500, formatRequest('GET /items?q=zzz&limit=1000', attacker));
   const beside = await timesOf(server, page, 200, 100);
   console.log(`# a sorted page alone ms: ${shown(alone)}; beside: ${shown(beside)}`);
   assert.ok(beside.middle < 3 * alone.middle + 20, 'a sorted page takes many times as long');
 });
 
 test('100 connections with 1,700 requests each behind an unread list leave a small heap be', async (context) => {
-  const server = await serve(context, undefined, ['--max-old-space-size=96', '--max-semi-space-size=16']);
+  const server = await startServer(context, undefined, ['--max-old-space-size=96', '--max-semi-space-size=16']);
   const attacker = await server.signUp('attacker');
   const name = 'a thing to be sold '.repeat(4);
   await createMany(server, '/items', Array.from({ length: 10_000 }, () => ({ name, price: 1 })));
-  const brief = requestOf('HEAD /livez', '').repeat(1700);
-  const slow = requestOf('GET /items', attacker) + brief;
+  const brief = formatRequest('HEAD /livez', '').repeat(1700);
+  const slow = formatRequest('GET /items', attacker) + brief;
   // Callers with many addresses, and with one.
   for (const [addresses, requests] of [[100, slow], [1, slow], [250, brief], [1, brief]] as const) {
     const sockets: Socket[] = Array.from({ length: Math.max(addresses, 100) }, (_, index) => {
@@ -175,7 +175,7 @@ test('100 connections with 1,700 requests each behind an unread list leave a sma
       socket.on('error', () => undefined).pause().write(requests);
       return socket;
     });
-    const { ninth } = await timesOf(server, requestOf('GET /livez', ''), 200, 200);
+    const { ninth } = await timesOf(server, formatRequest('GET /livez', ''), 200, 200);
     console.log(`# /livez beside ${addresses} addresses: ${ninth.toFixed(1)} ms`);
     for (const socket of sockets) socket.destroy();
     // A tenth of this on a busy machine; without bounds the process ends.
@@ -184,9 +184,9 @@ test('100 connections with 1,700 requests each behind an unread list leave a sma
 });
 
 test('connections of many addresses with the largest fields leave a small heap be', async (context) => {
-  const server = await serve(context, undefined, ['--max-old-space-size=96', '--max-semi-space-size=16']);
+  const server = await startServer(context, undefined, ['--max-old-space-size=96', '--max-semi-space-size=16']);
   const fields = Array.from({ length: 90 }, (_, index) => `X-${index}: ${'x'.repeat(165)}\r\n`).join('');
-  const head = requestOf('POST /login', '', {}).replace('\r\n\r\n{}', `\r\n${fields}`);
+  const head = formatRequest('POST /login', '', {}).replace('\r\n\r\n{}', `\r\n${fields}`);
   let open = 0;
   const sockets = await Promise.all(
     Array.from({ length: 1500 }, async (_, index) => {
@@ -202,5 +202,5 @@ test('connections of many addresses with the largest fields leave a small heap b
   while (open > 600) await delay(20);
   for (const socket of sockets) socket.destroy();
   await delay(100);
-  assert.equal((await server.ask(requestOf('GET /livez', ''))).status, 200);
+  assert.equal((await server.ask(formatRequest('GET /livez', ''))).status, 200);
 });

@@ -12,7 +12,7 @@ import { runInNewContext } from 'node:vm';
 import { problems } from '../../src/base/errors.ts';
 import { systemClock } from '../../src/base/system.ts';
 import { parseReply, RawClient } from '../../test/support/http/raw.ts';
-import { type Generator, generator, until } from '../../test/support/basics.ts';
+import { type Generator, createGenerator, waitUntil } from '../../test/support/basics.ts';
 import { createApp } from '../../test/support/inside.ts';
 
 const requestsCount = Number(process.env['CAIRN_FUZZ_REQUESTS'] ?? 25_000);
@@ -116,7 +116,7 @@ function heapMiB(): number {
 }
 
 test('mutated requests get well-formed replies and leak nothing', async (context) => {
-  const random = generator('http fuzz');
+  const random = createGenerator('http fuzz');
   const app = await createApp({ scryptCost: 1, clock: systemClock });
   context.after(() => app.close());
   const credentials = { email: 'admin@example.org', password: 'administrator of the tests' };
@@ -161,7 +161,7 @@ test('mutated requests get well-formed replies and leak nothing', async (context
   const run = async (): Promise<void> => {
     await Promise.all(Array.from({ length: workersCount }, worker));
     assert.equal(check(await new RawClient(port).send(good).rest(), good), 1);
-    await until(() => app.load().connections + app.load().inFlight === 0, 'connections stay open');
+    await waitUntil(() => app.load().connections + app.load().inFlight === 0, 'connections stay open');
     const refusals = { ownShare: 0, usedUp: 0, brokenOff: 0, memoryFull: 0, diskFull: 0 };
     assert.deepEqual(app.load(), { inFlight: 0, connections: 0, refused: 0, refusals, listeners: 0, dropped: 0 });
   };

@@ -12,7 +12,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 import { RawClient } from '../../test/support/http/raw.ts';
 import type { CallersOrder, Counts } from './callers.ts';
-import { requestOf, serve, typescript } from './served.ts';
+import { formatRequest, startServer, typescript } from './served.ts';
 
 const callersBy = [64, 256, 1024, 4096];
 const connectMs = 2000;
@@ -27,18 +27,18 @@ const bytesPerRecord = 512;
 /** Sends a liveness check; returns its duration in milliseconds. */
 async function isAlive(client: RawClient): Promise<number> {
   const askedMs = performance.now();
-  assert.equal((await client.send(requestOf('GET /livez', '')).reply()).status, 200);
+  assert.equal((await client.send(formatRequest('GET /livez', '')).reply()).status, 200);
   return performance.now() - askedMs;
 }
 
 test('under overload health checks are answered, requests are served and memory stays bounded', async (context) => {
-  const server = await serve(context);
+  const server = await startServer(context);
   const { port } = server;
   // One user has a share of the requests in flight, so the crowd has eight users, like its addresses.
   const requests: string[] = [];
   for (let member = 0; member < 8; member += 1) {
     const token = await server.signUp(`member${member}`);
-    requests.push(requestOf('POST /items', token, { name: 'thing', price: 12.5 }));
+    requests.push(formatRequest('POST /items', token, { name: 'thing', price: 12.5 }));
   }
 
   const done: number[] = [];

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 
-import { cairn, temporaryDirectory, type Running } from '../../test/support/cli/spawn.ts';
+import { startCairn, temporaryDirectory, type Running } from '../../test/support/cli/spawn.ts';
 import { RawClient } from '../../test/support/http/raw.ts';
 
 /** Fewer than one user may have in flight. */
@@ -23,7 +23,7 @@ interface Server {
 
 async function serve(t: TestContext, data: string): Promise<Server> {
   const words = ['serve', '--port', '0', '--data', data, '--log', 'none'];
-  const running = cairn(t, words);
+  const running = startCairn(t, words);
   const [, port = ''] = await running.find(/ serves http:\/\/127\.0\.0\.1:(\d+)/);
   const reply = await fetch(`http://localhost:${port}/tokens`, { method: 'POST', headers: json, body: credentials });
   const { access_token: token }: { access_token: string } = JSON.parse(await reply.text());

@@ -4,9 +4,9 @@ import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { cairn, temporaryDirectory } from '../../test/support/cli/spawn.ts';
-import { explored } from '../../test/support/basics.ts';
-import { seeded } from '../../test/support/store/fixtures.ts';
+import { startCairn, temporaryDirectory } from '../../test/support/cli/spawn.ts';
+import { runBeforeTests } from '../../test/support/basics.ts';
+import { seedNumbers } from '../../test/support/store/fixtures.ts';
 import { crashImports } from '../../test/support/store/crashes.ts';
 
 const kills = Number(process.env['CAIRN_IMPORT_KILLS'] ?? 40);
@@ -15,7 +15,7 @@ const perImport = 20_000;
 const rowsMax = 5 * perImport;
 
 /** As many imports as kills, each with many crashes. */
-const crashes = await explored(() => crashImports(kills));
+const crashes = await runBeforeTests(() => crashImports(kills));
 
 test(`an import is there as a whole or not at all after any crash of ${kills} seeds`, (t) => {
   const { states, none, whole } = crashes();
@@ -24,7 +24,7 @@ test(`an import is there as a whole or not at all after any crash of ${kills} se
 });
 
 test(`an import that is killed at any of ${kills} moments is there as a whole or not at all`, async (t) => {
-  const next = seeded(seed);
+  const next = seedNumbers(seed);
   const directory = temporaryDirectory(t);
   const first = join(directory, 'first');
   const [data, file, own] = ['data', 'db.json', 'own.json'].map((name) => join(directory, name));
@@ -37,7 +37,7 @@ test(`an import that is killed at any of ${kills} moments is there as a whole or
   let [there, round, tookMs] = [0, 0, 0];
   const seen = { nothing: 0, everything: 0 };
   const exported = async (): Promise<number> => {
-    const server = cairn(t, ['export', ...words]);
+    const server = startCairn(t, ['export', ...words]);
     assert.equal(await server.ended, 0, server.err);
     return JSON.parse(server.out).rows.length;
   };
@@ -49,7 +49,7 @@ test(`an import that is killed at any of ${kills} moments is there as a whole or
     }));
     writeFileSync(file, JSON.stringify({ rows }));
     const begun = performance.now();
-    const importing = cairn(t, ['import', file, ...words]);
+    const importing = startCairn(t, ['import', file, ...words]);
     // The first one shows how long it takes.
     if (kill > 0) await Promise.race([delay(next() * tookMs * 1.1), importing.ended]);
     if (kill > 0) importing.child.kill('SIGKILL');
@@ -63,7 +63,7 @@ test(`an import that is killed at any of ${kills} moments is there as a whole or
     there = found;
     if (kill === 0) cpSync(data, first, { recursive: true });
     if (kill % 10 === 0) {
-      const checking = cairn(t, ['check', ...words]);
+      const checking = startCairn(t, ['check', ...words]);
       assert.equal(await checking.ended, 0, checking.out);
     }
     // A store that only grows would make each kill slower, and this process too small to read it.
@@ -85,7 +85,7 @@ test('a file whose records do not fit into memory or a commit is refused, and ma
   const rows = Array.from({ length: 1_500_000 }, (_, n) => `{"id":${n + 1},"text":"${n}"}`);
   writeFileSync(file, `{"rows":[${rows.join()}]}`);
   const environment = { NODE_OPTIONS: '--max-old-space-size=200' };
-  const importing = cairn(t, ['import', file, '--data', data, '--collections', own], environment);
+  const importing = startCairn(t, ['import', file, '--data', data, '--collections', own], environment);
   assert.equal(await importing.ended, 65, importing.err);
   const problem = /^Cannot read .*: it may take [\d,]+ MiB of memory, and [\d,]+ MiB are left; split it, or give /m;
   assert.match(importing.err, problem);
@@ -96,7 +96,7 @@ test('a file whose records do not fit into memory or a commit is refused, and ma
   const collections = [{ name: 'rows', singular: 'row', fields: longFields }];
   writeFileSync(own, JSON.stringify({ items: false, collections }));
   writeFileSync(file, `{"rows":[${long.join()}]}`);
-  const tooLong = cairn(t, ['import', file, '--data', data, '--collections', own]);
+  const tooLong = startCairn(t, ['import', file, '--data', data, '--collections', own]);
   assert.equal(await tooLong.ended, 65, tooLong.err);
   const figures = /at most 256 MiB of records are written at once, and it has 258 MiB:/;
   assert.match(tooLong.err, figures);

@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { defineCollection } from '../../src/index.ts';
 import type { JsonObject, JsonValue } from '../../src/base/json.ts';
 import { createApp } from '../../test/support/inside.ts';
-import { type Generator, generator } from '../../test/support/basics.ts';
+import { type Generator, createGenerator } from '../../test/support/basics.ts';
 
 const count = Number(process.env['CAIRN_MERGE_PATCHES'] ?? 10_000);
 const names = ['a', 'b', 'c', '', '1', '10', 'é', '__proto__', 'constructor', 'toJSON'];
@@ -48,7 +48,7 @@ const loose = defineCollection({
 });
 
 test(`a record is what RFC 7396 says after each of ${count} patches`, async () => {
-  const random = generator('merge patches');
+  const random = createGenerator('merge patches');
   const app = await createApp({ auth: 'none', collections: [pieces, loose] });
   const ask = async (method: string, target: string, json: JsonValue) => {
     const fields = { 'content-type': method === 'PATCH' ? 'application/merge-patch+json' : 'application/json' };

@@ -10,7 +10,7 @@ import { NodeFiles } from '../../src/store/disk/node-files.ts';
 import { systemMachine, type Machine } from '../../src/store/disk/lock.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { LockedError } from '../../src/store/disk/lock.ts';
-import { people, person } from '../../test/support/store/fixtures.ts';
+import { people, createPerson } from '../../test/support/store/fixtures.ts';
 
 const [directory = '', place] = process.argv.slice(2);
 /** Makes 20 seconds pass in 0.4 s. */
@@ -39,7 +39,7 @@ const answers: { readonly [line: string]: () => Promise<string | number> } = {
   },
   async write() {
     try {
-      await store.write((tx) => tx.of(records).insert(person(`p${records.size + 1}`)));
+      await store.write((tx) => tx.of(records).insert(createPerson(`p${records.size + 1}`)));
       return records.size;
     } catch (error) {
       if (error instanceof CairnError) return error.code;

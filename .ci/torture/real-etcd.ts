@@ -47,13 +47,13 @@ export class RealEtcd {
 
   static async start({ members = 1, flags = [] }: RealEtcdOptions = {}): Promise<RealEtcd> {
     const etcd = new RealEtcd(flags);
-    const ports = await freePorts(2 * members);
+    const ports = await findFreePorts(2 * members);
     for (let member = 0; member < members; member += 1) {
       etcd.addresses.push(`http://127.0.0.1:${ports[2 * member]}`);
       etcd.#peers.push(`http://127.0.0.1:${ports[2 * member + 1]}`);
     }
     for (let member = 0; member < members; member += 1) etcd.launch(member);
-    for (const address of etcd.addresses) await healthy(address);
+    for (const address of etcd.addresses) await waitUntilHealthy(address);
     return etcd;
   }
 
@@ -109,7 +109,7 @@ export class RealEtcd {
 }
 
 /** Waits until a member serves a linearizable read. */
-export async function healthy(address: string, timeoutMs = 20_000): Promise<void> {
+export async function waitUntilHealthy(address: string, timeoutMs = 20_000): Promise<void> {
   const end = performance.now() + timeoutMs;
   for (;;) {
     const response = await fetch(`${address}/health`, { signal: AbortSignal.timeout(2000) }).catch(() => undefined);
@@ -119,7 +119,7 @@ export async function healthy(address: string, timeoutMs = 20_000): Promise<void
   }
 }
 
-export async function freePorts(count: number): Promise<number[]> {
+export async function findFreePorts(count: number): Promise<number[]> {
   const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));
   await Promise.all(servers.map((server) => once(server, 'listening')));
   const ports = servers.map((server) => (server.address() as AddressInfo).port);

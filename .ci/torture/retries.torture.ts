@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 
-import { run, temporaryDirectory, type Running } from '../../test/support/cli/spawn.ts';
-import { generator } from '../../test/support/basics.ts';
+import { startProcess, temporaryDirectory, type Running } from '../../test/support/cli/spawn.ts';
+import { createGenerator } from '../../test/support/basics.ts';
 import { projectDirectory } from '../../test/support/source.ts';
 
 const kills = Number(process.env['CAIRN_RETRY_KILLS'] ?? 60);
@@ -20,7 +20,7 @@ interface Sent {
 }
 
 test(`${kills} times kill -9 under ${callers} callers that retry: each request is done exactly once`, async (t) => {
-  const random = generator('retries');
+  const random = createGenerator('retries');
   const data = join(temporaryDirectory(t), 'data');
   const server = await start();
   /** The ids of the records in each response. */
@@ -30,7 +30,7 @@ test(`${kills} times kill -9 under ${callers} callers that retry: each request i
 
   async function start(): Promise<{ running: Running; origin: string }> {
     const words = ['serve', '--data', data, '--port', '0', '--auth', 'none', '--log', 'json'];
-    const running = run(t, [join(projectDirectory, 'dist', 'main.js'), ...words]);
+    const running = startProcess(t, [join(projectDirectory, 'dist', 'main.js'), ...words]);
     const [, origin = ''] = await running.find(/ serves (http:\/\/127\.0\.0\.1:\d+)/);
     return { running, origin };
   }

@@ -24,7 +24,7 @@ export interface Served {
   ask(request: string): Promise<RawReply>;
 }
 
-export function requestOf(line: string, token: string, content?: unknown): string {
+export function formatRequest(line: string, token: string, content?: unknown): string {
   const body = content === undefined ? '' : JSON.stringify(content);
   const bearer = token === '' ? '' : `Authorization: Bearer ${token}\r\n`;
   const typed = body === '' ? '' : `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n`;
@@ -32,7 +32,7 @@ export function requestOf(line: string, token: string, content?: unknown): strin
 }
 
 /** Starts a server with these collections and flags of Node.js, on data of its own. It has to end well. */
-export async function serve(
+export async function startServer(
   context: TestContext, collections?: readonly object[], flags: readonly string[] = [],
 ): Promise<Served> {
   const directory = mkdtempSync(join(tmpdir(), 'cairn-served-'));
@@ -65,7 +65,7 @@ export async function serve(
     return reply;
   };
   const signIn = async (email: string): Promise<string> => {
-    const { body } = await ask(requestOf('POST /tokens', '', { email, password }));
+    const { body } = await ask(formatRequest('POST /tokens', '', { email, password }));
     return /"access_token":"([^"]+)/.exec(body)?.[1] ?? '';
   };
   const admin = await signIn('admin@localhost.localdomain');
@@ -75,7 +75,7 @@ export async function serve(
     admin,
     async signUp(name) {
       const email = `${name}@example.org`;
-      const { status } = await ask(requestOf('POST /users', admin, { name, email, password, role: 'member' }));
+      const { status } = await ask(formatRequest('POST /users', admin, { name, email, password, role: 'member' }));
       assert.equal(status, 201);
       return signIn(email);
     },

@@ -7,22 +7,22 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { systemClock } from '../../src/base/system.ts';
-import { generator } from '../../test/support/basics.ts';
-import { openTestApp } from '../../test/support/app.ts';
+import { createGenerator } from '../../test/support/basics.ts';
+import { startApp } from '../../test/support/app.ts';
 
 const rounds = Number(process.env['CAIRN_TIMING_ROUNDS'] ?? 180);
 const scryptCost = Number(process.env['CAIRN_TIMING_COST'] ?? 10);
 
 test('a refused sign-in takes the same time for every account', async (t) => {
-  const { below } = generator('sign-in timing');
-  const { ask, token, credentials } = await openTestApp(t, { scryptCost });
-  const fields = { authorization: `Bearer ${await token('admin')}` };
+  const { below } = createGenerator('sign-in timing');
+  const { client, createToken, credentials } = await startApp(t, { scryptCost });
+  const fields = { authorization: `Bearer ${await createToken('admin')}` };
   const times: Record<string, number[]> = { unknown: [], 'wrong password': [], 'without a password': [] };
   // As many accounts as rounds, so that no account and no address is throttled.
   for (let index = 0; index < rounds; index += 1) {
-    await ask('POST', '/users', { fields, json: { name: 'x', email: `without-a-password-${index}@example.org` } });
+    await client.post('/users', { headers: fields, json: { name: 'x', email: `without-a-password-${index}@example.org` } });
     const json = { ...credentials('member'), name: 'x', email: `known-${index}@example.org` };
-    await ask('POST', '/users', { fields, json });
+    await client.post('/users', { headers: fields, json });
   }
   const emails: Record<string, (index: number) => string> = {
     unknown: (index) => `not-known-${index}@example.org`,
@@ -36,7 +36,7 @@ test('a refused sign-in takes the same time for every account', async (t) => {
       const json = { email: emails[kind]?.(index), password: 'a password that is wrong' };
       const address = `10.${below(256)}.${below(256)}.${below(256)}`;
       const start = systemClock.elapsed();
-      const { status } = await ask('POST', '/login', { json, address });
+      const { status } = await client.post('/login', { json, address });
       times[kind]?.push(systemClock.elapsed() - start);
       assert.equal(status, 401);
     }

@@ -16,13 +16,13 @@ import { promisify } from 'node:util';
 import { systemClock } from '../../src/base/system.ts';
 import { systemMachine } from '../../src/store/disk/lock.ts';
 import { NodeFiles } from '../../src/store/disk/node-files.ts';
-import { run } from '../../test/support/cli/spawn.ts';
+import { startProcess } from '../../test/support/cli/spawn.ts';
 import { projectDirectory } from '../../test/support/source.ts';
 import {
-  type Opened, all, damageAfterCrash, damageAfterStop, seeded, startStore,
+  type Opened, listRecords, damageAfterCrash, damageAfterStop, seedNumbers, startStore,
 } from '../../test/support/store/fixtures.ts';
 import {
-  blogs, crashWhileFull, deletingBlog, failEveryCall, faults, peopleAndNotes, writingPeople,
+  blogsWithModel, crashWhileFull, deletingBlog, failEveryCall, faults, peopleAndNotes, writingPeople,
 } from '../../test/support/store/crashes.ts';
 import { checkBlogHistory, checkHistory } from '../../test/support/store/histories.ts';
 
@@ -69,7 +69,7 @@ test('(b) each file operation fails with each code, once and permanently', async
 test('(b) crashes on a disk that is sometimes full', async (t) => {
   const seen = { refused: 0, states: 0 };
   for (let n = 0; seen.states < crashStates / 10; n += 1) {
-    const { refused, states } = await crashWhileFull(seed + n, 40, n % 2 === 0 ? blogs() : peopleAndNotes);
+    const { refused, states } = await crashWhileFull(seed + n, 40, n % 2 === 0 ? blogsWithModel() : peopleAndNotes);
     seen.refused += refused;
     seen.states += states;
   }
@@ -83,7 +83,7 @@ test('(c) each bit flipped, each file truncated at each byte', async (t) => {
 });
 
 test(`(d) ${killCycles} times kill -9 under 16 writers`, async (t) => {
-  const next = seeded(seed);
+  const next = seedNumbers(seed);
   const directory = join(root, 'killed');
   const acknowledged = new Map<number, string>();
   let lost = 0;
@@ -149,7 +149,7 @@ test('(e) a file system of 16 MiB: filled, freed, resumed', async (t) => {
     assert.equal(second.store.status().state, 'writable');
     await second.store.close();
     const third = await start();
-    assert.deepEqual(all(third.notes).length, found + 1);
+    assert.deepEqual(listRecords(third.notes).length, found + 1);
     await third.store.close();
     t.diagnostic(`full at ${filled} records; removals taken, started, writes resumed, nothing lost`);
   } finally {
@@ -202,7 +202,7 @@ test('(f) a process that is frozen, replaced and woken answers no further reques
 test(`(g) ${histories} histories of concurrent transactions`, async (t) => {
   const seen = { done: 0, failed: 0 };
   for (let n = 0; n < histories; n += 1) {
-    const next = seeded(seed + n);
+    const next = seedNumbers(seed + n);
     const size = { callers: 24, calls: 25, faults: n % 2 === 0 };
     const { done, failed } = await (n % 4 < 2 ? checkHistory : checkBlogHistory)(next, size);
     seen.done += done;
@@ -220,7 +220,7 @@ interface Server {
 async function serve(t: TestContext, directory: string): Promise<Server> {
   const main = join(projectDirectory, 'dist', 'main.js');
   const options = ['--port', '0', '--data', directory, '--auth', 'none', '--log', 'json'];
-  const server = run(t, [main, 'serve', ...options], { CAIRN_SCRYPT_COST: '14' });
+  const server = startProcess(t, [main, 'serve', ...options], { CAIRN_SCRYPT_COST: '14' });
   const [, url = ''] = await server.find(/ serves (http:\/\/127\.0\.0\.1:\d+)/);
   return { url, kill: () => server.child.kill('SIGKILL'), ended: server.ended };
 }

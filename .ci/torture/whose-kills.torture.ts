@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 
-import { cheap, run, temporaryDirectory, type Running } from '../../test/support/cli/spawn.ts';
-import { generator } from '../../test/support/basics.ts';
+import { testEnvironment, startProcess, temporaryDirectory, type Running } from '../../test/support/cli/spawn.ts';
+import { createGenerator } from '../../test/support/basics.ts';
 import { projectDirectory } from '../../test/support/source.ts';
 
 const kills = Number(process.env['CAIRN_KEY_KILLS'] ?? 20);
@@ -17,11 +17,11 @@ const boards = {
   fields: { title: { kind: 'text' }, memberIds: { kind: 'list', of: toUsers, default: [] } },
   access: { list: named, read: named, patch: named },
 };
-const password = cheap.CAIRN_ADMIN_PASSWORD;
+const password = testEnvironment.CAIRN_ADMIN_PASSWORD;
 const bob = 2;
 
 test(`${kills} times kill -9 while keys are made and removed, and boards change who may read them`, async (t) => {
-  const random = generator('whose-kills');
+  const random = createGenerator('whose-kills');
   const directory = temporaryDirectory(t);
   const file = join(directory, 'collections.json');
   writeFileSync(file, JSON.stringify({ collections: [boards] }));
@@ -30,7 +30,7 @@ test(`${kills} times kill -9 while keys are made and removed, and boards change 
 
   async function start(): Promise<void> {
     const words = ['serve', '--data', join(directory, 'data'), '--collections', file, '--port', '0', '--log', 'json'];
-    server = run(t, [join(projectDirectory, 'dist', 'main.js'), ...words]);
+    server = startProcess(t, [join(projectDirectory, 'dist', 'main.js'), ...words]);
     [, origin = ''] = await server.find(/ serves (http:\/\/127\.0\.0\.1:\d+)/);
   }
 

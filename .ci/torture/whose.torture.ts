@@ -1,8 +1,8 @@
 /** Random requests for records that their callers may not read; CAIRN_WHOSE_QUESTIONS sets how many. */
 import { test } from 'node:test';
-import { askByChance } from '../../test/support/whose.ts';
+import { sendRandomRequests } from '../../test/support/whose.ts';
 
 const count = Number(process.env['CAIRN_WHOSE_QUESTIONS'] ?? 100_000);
 
 test(`no answer tells of a record that its caller may not read: ${count} questions by chance`, () =>
-  askByChance('who reads what', count));
+  sendRandomRequests('who reads what', count));

@@ -10,45 +10,45 @@ import type { SessionRecord } from '../../src/accounts/records.ts';
 import { NodeFiles } from '../../src/store/disk/node-files.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
-import { openTestApp } from '../support/app.ts';
+import { startApp } from '../support/app.ts';
 import { createApp } from '../support/inside.ts';
 
 test('a change of an e-mail address is logged as a security event, without the address', async (t) => {
   const events: [SecurityEvent, unknown][] = [];
   const log = { ...silentLog, security: (...event: [SecurityEvent, unknown]) => void events.push(event) };
-  const { as } = await openTestApp(t, { log });
-  const admin = await as('admin');
+  const { signIn } = await startApp(t, { log });
+  const admin = await signIn('admin');
   const renamed = { name: 'Mia M.', email: 'member@example.org' };
   events.length = 0;
-  await admin('PUT', '/users/2', { json: renamed });
+  await admin.put('/users/2', { json: renamed });
   assert.deepEqual(events, []);
-  await admin('PATCH', '/users/2', { json: { email: 'mia@example.org' } });
+  await admin.patch('/users/2', { json: { email: 'mia@example.org' } });
   assert.deepEqual(events, [['email_changed', { userId: 2, by: 1, address: '127.0.0.1' }]]);
 });
 
 test('every security event caused by a request has the network address of the caller', async (t) => {
   const events: [SecurityEvent, LogDetails][] = [];
   const log = { ...silentLog, security: (...event: [SecurityEvent, LogDetails]) => void events.push(event) };
-  const { ask, as, browserOf, credentials } = await openTestApp(t, { log });
-  const [admin, session, member] = [await as('admin'), await browserOf('admin'), await browserOf('member')];
+  const { client, signIn, signInBrowser, credentials } = await startApp(t, { log });
+  const [admin, session, member] = [await signIn('admin'), await signInBrowser('admin'), await signInBrowser('member')];
   const json = credentials('member');
-  const refreshToken = async () => String(Object((await ask('POST', '/tokens', { json })).json).refresh_token);
+  const refreshToken = async () => String(Object((await client.post('/tokens', { json })).json).refresh_token);
   const [first, revoked] = [await refreshToken(), await refreshToken()];
   events.length = 0;
   const address = '192.0.2.7';
-  const refresh = (token: string) => ask('POST', '/tokens', { json: { refresh_token: token }, address });
+  const refresh = (token: string) => client.post('/tokens', { json: { refresh_token: token }, address });
   const { refresh_token: second } = Object((await refresh(first)).json);
   await refresh(second);
   await refresh(first);
-  await ask('POST', '/tokens/revoke', { json: { refresh_token: revoked }, address });
+  await client.post('/tokens/revoke', { json: { refresh_token: revoked }, address });
   const secret = { password: 'another good password', currentPassword: json.password };
-  await member('PATCH', '/users/2', { json: { ...secret, currentPassword: 'guessed' }, address });
-  await member('PATCH', '/users/2', { json: secret, address });
-  await admin('PATCH', '/users/2', { json: { role: 'admin', email: 'mia@example.org' }, address });
-  await admin('POST', '/users', { json: { name: 'Bob', email: 'bob@example.org' }, address });
-  await admin('DELETE', '/users/3', { address });
-  await admin('DELETE', '/sessions/1', { address });
-  await session('POST', '/logout', { address });
+  await member.patch('/users/2', { json: { ...secret, currentPassword: 'guessed' }, address });
+  await member.patch('/users/2', { json: secret, address });
+  await admin.patch('/users/2', { json: { role: 'admin', email: 'mia@example.org' }, address });
+  await admin.post('/users', { json: { name: 'Bob', email: 'bob@example.org' }, address });
+  await admin.delete('/users/3', { address });
+  await admin.delete('/sessions/1', { address });
+  await session.post('/logout', { address });
   assert.deepEqual(events.map(([event]) => event), [
     'refresh_token_reused', 'session_ended', 'login_failed', 'password_changed', 'email_changed', 'role_changed',
     'user_created', 'user_removed', 'session_ended', 'logout',
@@ -59,23 +59,23 @@ test('every security event caused by a request has the network address of the ca
 test('a session that makes room for another, and refused guesses of a password, are logged', async (t) => {
   const events: [SecurityEvent, LogDetails][] = [];
   const log = { ...silentLog, security: (...event: [SecurityEvent, LogDetails]) => void events.push(event) };
-  const { ask, as, credentials } = await openTestApp(t, { log });
-  const member = await as('member');
+  const { client, signIn, credentials } = await startApp(t, { log });
+  const member = await signIn('member');
   const address = '192.0.2.7';
-  const signIn = async (): Promise<void> => {
-    const { status } = await ask('POST', '/tokens', { json: credentials('member'), address });
+  const signInAgain = async (): Promise<void> => {
+    const { status } = await client.post('/tokens', { json: credentials('member'), address });
     assert.equal(status, 201);
   };
   const [, first] = events.find(([event, { userId }]) => event === 'login' && userId === 2) ?? [];
-  for (let more = 1; more < limits.sessionsPerUserMax; more += 1) await signIn();
+  for (let more = 1; more < limits.sessionsPerUserMax; more += 1) await signInAgain();
   events.length = 0;
-  await signIn();
+  await signInAgain();
   const { sessionId } = first ?? {};
   assert.deepEqual(events[0], ['session_ended', { userId: 2, sessionId, address }]);
   assert.deepEqual(events.map(([event]) => event), ['session_ended', 'login']);
   events.length = 0;
   const json = { password: 'another good password', currentPassword: 'guessed' };
-  for (let guesses = 0; guesses < 6; guesses += 1) await member('PATCH', '/users/2', { json, address });
+  for (let guesses = 0; guesses < 6; guesses += 1) await member.patch('/users/2', { json, address });
   const told = (event: SecurityEvent) => [event, { userId: 2, address }];
   assert.deepEqual(events, [...new Array(5).fill(told('login_failed')), told('login_throttled')]);
 });
@@ -90,7 +90,7 @@ test('of two first users that are added at once only one is made', async (t) => 
 });
 
 test('a change of a user is validated once, and again only if the user has changed meanwhile', async (t) => {
-  const { app } = await openTestApp(t);
+  const { app } = await startApp(t);
   const { users, store } = app;
   const validated: unknown[] = [];
   const draft = {
@@ -138,10 +138,10 @@ test('a session without a valid user id or time is refused at the start', async 
 });
 
 test('of two users that are created at once with one e-mail address, one is refused', async (t) => {
-  const { as } = await openTestApp(t);
-  const admin = await as('admin');
+  const { signIn } = await startApp(t);
+  const admin = await signIn('admin');
   const json = { name: 'Bob', email: 'bob@example.org', password: 'correct horse battery' };
-  const both = await Promise.all([admin('POST', '/users', { json }), admin('POST', '/users', { json })]);
+  const both = await Promise.all([admin.post('/users', { json }), admin.post('/users', { json })]);
   assert.deepEqual(both.map(({ status }) => status).sort(), [201, 409]);
   assert.deepEqual(both.flatMap(({ code }) => code ?? []), ['email_taken']);
 });
@@ -165,10 +165,10 @@ test('a sign-in hashes the password anew only if the configured cost has changed
 });
 
 test('a sign-in goes on if the server is too busy to hash the password anew', async (t) => {
-  const { ask, credentials } = await openTestApp(t);
+  const { client, credentials } = await startApp(t);
   t.mock.method(Passwords.prototype, 'needsRehash', () => true);
   t.mock.method(Passwords.prototype, 'hash', () => Promise.reject(new CairnError('overloaded', 'Busy')));
-  assert.equal((await ask('POST', '/tokens', { json: credentials('admin') })).status, 201);
+  assert.equal((await client.post('/tokens', { json: credentials('admin') })).status, 201);
 });
 
 test('the log has the user of a request who is signed in', async (t) => {

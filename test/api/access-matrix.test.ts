@@ -8,7 +8,7 @@ import type { App } from '../support/inside.ts';
 import { allRoutes } from '../support/contract.ts';
 import {
   type Asker, type Cells, type Operation, type Row, type Someone, holds, isByRecord, isListed, mayRead, maySet,
-  openWith, refusal, seenBy, statusOr, toUsers, told, verdict,
+  openWith, findRefusal, toAsker, orStatus, toUsers, expectEvent, findVerdict,
 } from '../support/whose.ts';
 
 /** Each access word by itself, and some combined. */
@@ -141,8 +141,8 @@ async function check(
 ): Promise<void> {
   const { access } = subject;
   const cell = operation === 'createMany' ? 'create' : operation;
-  const who = seenBy(access[cell], someone);
-  const refused = cell === 'list' || cell === 'create' ? refusal(access, cell, who) : verdict(access, cell, who, row);
+  const who = toAsker(access[cell], someone);
+  const refused = cell === 'list' || cell === 'create' ? findRefusal(access, cell, who) : findVerdict(access, cell, who, row);
   const typed = json === undefined ? {} : { 'content-type': 'application/json' };
   const body = json === undefined ? undefined : JSON.stringify(json);
   const { address } = someone;
@@ -164,17 +164,17 @@ test('every kind of caller sees embedded records that it may read or list', asyn
     const { name, access, ids, rows: [one, other] } = subject;
     assert.ok(one !== undefined && other !== undefined);
     for (const someone of someones) {
-      const who = seenBy(access.read, someone);
+      const who = toAsker(access.read, someone);
       const get = async (target: string) => {
         const { status, body } = await app.inject({ target, fields: someone.fields, address: someone.address });
         return { status, json: Object(JSON.parse(body)) };
       };
       const message = `${name} of ${access.read.join()} by ${someone.name}`;
       const { status, json } = await get(`/${name}/${ids[1]}?embed=nextId`);
-      assert.equal(status, verdict(access, 'read', who, other) ?? 200, message);
+      assert.equal(status, findVerdict(access, 'read', who, other) ?? 200, message);
       if (status === 200) assert.equal(json.next?.title, mayRead(access, who, one) ? first : undefined, message);
       const list = await get(`/${name}?embed=${name}`);
-      assert.equal(list.status, refusal(access, 'list', who) ?? 200, message);
+      assert.equal(list.status, findRefusal(access, 'list', who) ?? 200, message);
       if (list.status !== 200) continue;
       const [embedding] = list.json.filter(({ id }: { id: unknown }) => id === ids[0]);
       if (embedding !== undefined)
@@ -193,31 +193,31 @@ test('a program that acts for any kind of caller gets what the model says', asyn
       const whole = name === 'items' ? { name: 'Chair', price: 2 } : { title: 'none' };
       if (isSingle) {
         const single = app.program.single(name);
-        const got = await statusOr(() => single.get({ as }));
-        assert.deepEqual(got, refusal(access, 'read', who) ?? { title: first }, message);
+        const got = await orStatus(() => single.get({ as }));
+        assert.deepEqual(got, findRefusal(access, 'read', who) ?? { title: first }, message);
         for (const operation of ['replace', 'patch'] as const) {
           const change = operation === 'patch' ? single.change : single.replace;
-          assert.equal(await statusOr(() => change(whole, options)), refusal(access, operation, who) ?? 412, message);
+          assert.equal(await orStatus(() => change(whole, options)), findRefusal(access, operation, who) ?? 412, message);
         }
         continue;
       }
       const records = app.collection(name);
-      const listed = await statusOr(async () =>
+      const listed = await orStatus(async () =>
         idsIn((await records.list({ as })).records.map((each) => Object(each))));
       const subject = { name, access, ids, rows, isSingle };
-      assert.deepEqual(listed, refusal(access, 'list', who) ?? listedBy(subject, who), message);
-      assert.equal(await statusOr(() => records.create({}, { as })), refusal(access, 'create', who) ?? 422, message);
+      assert.deepEqual(listed, findRefusal(access, 'list', who) ?? listedBy(subject, who), message);
+      assert.equal(await orStatus(() => records.create({}, { as })), findRefusal(access, 'create', who) ?? 422, message);
       for (const [index, id] of [...ids, 99].entries()) {
         const row = rows[index];
-        const got = await statusOr(async () => Object(records.get(id, { as }) ?? { id: 404 }).id);
-        assert.equal(got, verdict(access, 'read', who, row) ?? id, message);
+        const got = await orStatus(async () => Object(records.get(id, { as }) ?? { id: 404 }).id);
+        assert.equal(got, findVerdict(access, 'read', who, row) ?? id, message);
         const answers = {
-          replace: await statusOr(() => records.replace(id, whole, options)),
-          patch: await statusOr(() => records.change(id, {}, options)),
-          remove: await statusOr(() => records.remove(id, options)),
+          replace: await orStatus(() => records.replace(id, whole, options)),
+          patch: await orStatus(() => records.change(id, {}, options)),
+          remove: await orStatus(() => records.remove(id, options)),
         };
         for (const operation of ['replace', 'patch', 'remove'] as const)
-          assert.equal(answers[operation], verdict(access, operation, who, row) ?? 412, `${operation} ${message}`);
+          assert.equal(answers[operation], findVerdict(access, operation, who, row) ?? 412, `${operation} ${message}`);
       }
     }
   }
@@ -240,7 +240,7 @@ test('the feed shows every kind of caller what it may list, and nothing else', a
       const id = isSingle ? null : ids[index] ?? 0;
       if (id !== null) await app.collection(name).change(id, change);
       for (const who of someones) {
-        const kind = holds(access.list, who) ? told(access, who, row, row) : undefined;
+        const kind = holds(access.list, who) ? expectEvent(access, who, row, row) : undefined;
         if (kind !== undefined) expected.get(who)?.push(`${kind} ${name} ${id}`);
       }
     }
@@ -311,18 +311,18 @@ test('every kind of caller may set a field by HTTP and programs if the model say
       };
       const message = `${set.join()} of ${name} by ${who.name}`;
       const expected = (operation: Operation, row?: Row) =>
-        refusal(access, operation, who) ?? (maySet(set, who, row) ? [] : pointers);
+        findRefusal(access, operation, who) ?? (maySet(set, who, row) ? [] : pointers);
       if (!single) {
         assert.deepEqual(await refusedIn('POST', `/${name}`, other), expected('create'), message);
         assert.deepEqual(await refusedIn('POST', `/${name}/batch`, other, '/0'), expected('create'), message);
-        const none = refusal(access, 'create', who) ?? [];
+        const none = findRefusal(access, 'create', who) ?? [];
         assert.deepEqual(await refusedIn('POST', `/${name}`, { state: 'new' }), none, `${message}: the default`);
       }
       for (const row of single ? [nobodys] : rows) {
         const target = single ? `/${name}` : `/${name}/${row.id}`;
         for (const [method, operation] of [['PUT', 'replace'], ['PATCH', 'patch']] as const) {
           assert.deepEqual(await refusedIn(method, target, other), expected(operation, row), `${method} ${message}`);
-          const none = refusal(access, operation, who) ?? [];
+          const none = findRefusal(access, operation, who) ?? [];
           assert.deepEqual(await refusedIn(method, target, stored), none, `${method} ${message}: as it is stored`);
           assert.deepEqual(await refusedIn(method, target, {}), none, `${method} ${message}: left out`);
         }
@@ -341,7 +341,7 @@ async function checkProgram(
   const change = (values: { price: number }, options = {}) =>
     isSingle ? app.program.single(name).change(values, options) : app.collection(name).change(row.id, values, options);
   const refused = who.isReadOnly ? 403 : isRefused ? 422 : undefined;
-  const got = await statusOr(async () => Object(await change({ price: 3 }, { as: who.as })).price);
+  const got = await orStatus(async () => Object(await change({ price: 3 }, { as: who.as })).price);
   assert.equal(got, refused ?? 3, `a program with ${name} for ${who.name}`);
   if (refused === undefined) await change({ price: 1 });
 }

@@ -6,8 +6,8 @@ import type { Route } from '../../src/api/call.ts';
 import { declareCollection } from '../../src/collections/define.ts';
 import { items } from '../../src/collections/items.ts';
 import { allRoutes } from '../support/contract.ts';
-import { handbook } from '../support/source.ts';
-import { cookieIn, openTestApp } from '../support/app.ts';
+import { readHandbook } from '../support/source.ts';
+import { readCookie, startApp } from '../support/app.ts';
 
 const secret = 'the secret that signs in these tests';
 const password = 'a password for everybody';
@@ -34,7 +34,7 @@ function sign(claims: object, key = secret): string {
   return `${header}.${payload}.${createHmac('sha256', key).update(`${header}.${payload}`).digest('base64url')}`;
 }
 
-type TestApp = Awaited<ReturnType<typeof openTestApp>>;
+type TestApp = Awaited<ReturnType<typeof startApp>>;
 
 interface Target {
   readonly userId: number;
@@ -49,27 +49,27 @@ interface Target {
 }
 
 /** A new user with an item, a session and an API key of their own. */
-async function makeTarget({ ask }: TestApp, admin: string, number: number): Promise<Target> {
+async function makeTarget({ client }: TestApp, admin: string, number: number): Promise<Target> {
   const email = `user${number}@example.org`;
   const address = `192.0.2.${number % 256}`;
-  const created = await ask('POST', '/users', {
-    fields: { authorization: admin },
+  const created = await client.post('/users', {
+    headers: { authorization: admin },
     json: { name: 'Somebody', email, password },
   });
   const userId = Number(Object(created.json).id);
-  const login = await ask('POST', '/login', { json: { email, password }, address });
-  const cookie = cookieIn(login);
-  const item = await ask('POST', '/items', { fields: { cookie }, json: { name: 'Lamp', price: 1 } });
-  const sessions = await ask('GET', '/sessions', { fields: { cookie } });
+  const login = await client.post('/login', { json: { email, password }, address });
+  const cookie = readCookie(login);
+  const item = await client.post('/items', { headers: { cookie }, json: { name: 'Lamp', price: 1 } });
+  const sessions = await client.get('/sessions', { headers: { cookie } });
   const json = { name: 'Backup', currentPassword: password };
-  const key = await ask('POST', '/keys', { fields: { cookie }, json });
+  const key = await client.post('/keys', { headers: { cookie }, json });
   const statuses = [created, login, item, sessions, key].map(({ status }) => status);
   assert.deepEqual(statuses, [201, 200, 201, 200, 201]);
   const keyId = Object(key.json).id;
   const fields = { authorization: admin };
-  const invited = await ask('POST', '/users', { fields, json: { name: 'Guest', email: `guest-${email}` } });
+  const invited = await client.post('/users', { headers: fields, json: { name: 'Guest', email: `guest-${email}` } });
   const invitedId = Number(Object(invited.json).id);
-  const { path } = Object((await ask('POST', `/users/${invitedId}/invitation`, { fields })).json);
+  const { path } = Object((await client.post(`/users/${invitedId}/invitation`, { headers: fields })).json);
   const invitation = String(path).replace('/#/invite/', '');
   const [itemId, sessionId] = [Number(Object(item.json).id), Object(sessions.json)[0].id];
   return { keyId, userId, itemId, sessionId, cookie, email, invitedId, invitation };
@@ -124,7 +124,7 @@ function bodyOf(operationId: string, { email, invitation }: Target, currentPassw
 
 /** One row of the table, each cell asked of a user, an item, a session and an API key that are new. */
 async function row(app: TestApp, operationId: string, route: Route, next: () => number): Promise<string[]> {
-  const admin = `Bearer ${await app.token('admin')}`;
+  const admin = `Bearer ${await app.createToken('admin')}`;
   const cells: string[] = [];
   for (const caller of callers) {
     const number = next();
@@ -138,8 +138,8 @@ async function row(app: TestApp, operationId: string, route: Route, next: () => 
     const path = route.path.replace('{id}', String(ids[route.path.split('/')[1] ?? '']));
     const own = caller === 'member' || caller === 'admin' ? app.credentials(caller).password : password;
     const json = bodyOf(operationId, target, own);
-    const answer = await app.ask(route.method, path, {
-      fields: fieldsOf(caller, target),
+    const answer = await app.client.send(route.method, path, {
+      headers: fieldsOf(caller, target),
       address: `198.51.100.${number % 256}`,
       ...(json !== undefined && { json }),
     });
@@ -151,7 +151,7 @@ async function row(app: TestApp, operationId: string, route: Route, next: () => 
 }
 
 async function rows(t: TestContext, registration: 'open' | 'closed', only?: string): Promise<string[]> {
-  const app = await openTestApp(t, { secret, registration });
+  const app = await startApp(t, { secret, registration });
   let number = 0;
   const lines: string[] = [];
   for (const route of await allRoutes([items], { registration })) {
@@ -165,7 +165,7 @@ async function rows(t: TestContext, registration: 'open' | 'closed', only?: stri
 }
 
 test('who may do what is as the manual says, cell by cell', async (t) => {
-  const shown = /<!-- access -->\n(.*?)\n<!-- \/access -->/s.exec(handbook())?.[1];
+  const shown = /<!-- access -->\n(.*?)\n<!-- \/access -->/s.exec(readHandbook())?.[1];
   const expected = [
     `| | ${callers.join(' | ')} |`,
     `|---|${callers.map(() => '--:').join('|')}|`,
@@ -180,12 +180,12 @@ test('a change shows no record to a caller who may not read it', async (t) => {
     name: 'secrets', singular: 'secret', fields: { name: { kind: 'text' } },
     access: { read: 'admin', replace: 'user', patch: 'user' },
   });
-  const { as } = await openTestApp(t, { collections: [secrets] });
-  const [admin, member] = [await as('admin'), await as('member')];
-  await admin('POST', '/secrets', { json: { name: 'hidden' } });
+  const { signIn } = await startApp(t, { collections: [secrets] });
+  const [admin, member] = [await signIn('admin'), await signIn('member')];
+  await admin.post('/secrets', { json: { name: 'hidden' } });
   for (const [method, json] of [['PATCH', {}], ['PUT', { name: 'seen' }]] as const) {
-    const answer = await member(method, '/secrets/1', { json });
+    const answer = await member.send(method, '/secrets/1', { json });
     assert.deepEqual([answer.status, answer.code], [403, 'insufficient_scope']);
-    assert.equal((await admin(method, '/secrets/1', { json })).status, 200);
+    assert.equal((await admin.send(method, '/secrets/1', { json })).status, 200);
   }
 });

@@ -8,7 +8,7 @@ import { newRecord } from '../../src/api/body.ts';
 import { withBody } from '../../src/api/call.ts';
 import { localAdministrator } from '../../src/auth/access.ts';
 import type { JsonValue } from '../../src/base/json.ts';
-import { openTestApp } from '../support/app.ts';
+import { startApp } from '../support/app.ts';
 import { allRoutes } from '../support/contract.ts';
 
 const deep = (depth: number): string => `{"name":"a","price":1,"x":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`;
@@ -66,40 +66,40 @@ const rows: readonly [body: string | Buffer, status: number, ...codes: string[]]
 ];
 
 test('a body that breaks rules is refused with all issues, and the next request is served', async (t) => {
-  const admin = await (await openTestApp(t)).as('admin', { 'content-type': 'application/json' });
+  const admin = await (await startApp(t)).signIn('admin', { 'content-type': 'application/json' });
   for (const [body, status, ...codes] of rows) {
     await t.test(`${status} ${codes.join(', ')}: ${JSON.stringify(body.toString()).slice(0, 70)}`, async () => {
       const target = body.toString().startsWith('[') ? '/items/batch' : '/items';
-      const answer = await admin('POST', target, { body });
+      const answer = await admin.post(target, { body });
       const { errors } = Object(answer.json);
       const found = errors === undefined ? [answer.code] : errors.map((issue: { code: string }) => issue.code);
       assert.deepEqual([answer.status, ...found], [status, ...codes]);
-      assert.equal((await admin('GET', '/items')).body, '[]');
+      assert.equal((await admin.get('/items')).body, '[]');
     });
   }
   const many = Object.fromEntries(Array.from({ length: 500 }, (_, index) => [`x${index}`, 1]));
-  const { json } = await admin('POST', '/items', { json: many });
+  const { json } = await admin.post('/items', { json: many });
   assert.match(Object(json).detail, /: over 100 fields break a rule$/);
   assert.equal(Object(json).errors.length, 100);
   const longest = { name: '😀'.repeat(200), price: 1e12 };
-  assert.equal((await admin('POST', '/items', { json: longest })).status, 201);
+  assert.equal((await admin.post('/items', { json: longest })).status, 201);
 });
 
 test('a password is validated even beside a name and an address that are not texts', async (t) => {
-  const { as } = await openTestApp(t);
-  const admin = await as('admin');
+  const { signIn } = await startApp(t);
+  const admin = await signIn('admin');
   const json = { name: { toString: 1, valueOf: 1 }, email: [{ toString: null }], password: 'a good and long password' };
   for (const [method, target] of [['POST', '/users'], ['PATCH', '/users/2']] as const) {
-    const answer = await admin(method, target, { json });
+    const answer = await admin.send(method, target, { json });
     const codes = Object(answer.json).errors.map((issue: { code: string }) => issue.code);
     assert.deepEqual([answer.status, ...codes], [422, 'wrong_type', 'wrong_type'], method);
   }
 });
 
 test('every body in the route table is validated', async (t) => {
-  const { as } = await openTestApp(t);
-  const admin = await as('admin');
-  await admin('POST', '/items', { json: { name: 'Lamp', price: 1 } });
+  const { signIn } = await startApp(t);
+  const admin = await signIn('admin');
+  await admin.post('/items', { json: { name: 'Lamp', price: 1 } });
   const rows = (await allRoutes()).filter((route) => 'body' in route && route.body !== undefined);
   assert.ok(rows.length >= 10);
   for (const { method, path } of rows) {
@@ -107,7 +107,7 @@ test('every body in the route table is validated', async (t) => {
       const isMany = path.endsWith('/batch');
       const one = { further: 1, ...more };
       const json = isMany ? [one] : one;
-      const { status, json: problem } = await admin(method, path.replace('{id}', '1'), { json });
+      const { status, json: problem } = await admin.send(method, path.replace('{id}', '1'), { json });
       assert.equal(status, 422, `${method} ${path}`);
       const pointers = Object(problem).errors.map(({ pointer }: { pointer: string }) => pointer);
       assert.ok(pointers.includes(isMany ? '/0/further' : '/further'), `${method} ${path}: ${pointers}`);

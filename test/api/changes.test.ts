@@ -8,9 +8,9 @@ import { pathToFileURL } from 'node:url';
 import { limits } from '../../src/base/limits.ts';
 import type { Change } from '../../src/programs/hooks.ts';
 import { defineCollection } from '../../src/index.ts';
-import { run, temporaryDirectory, testProgram } from '../support/cli/spawn.ts';
-import { openTestApp } from '../support/app.ts';
-import { fakeTimers, isLockedRun, patienceMs, until } from '../support/basics.ts';
+import { startProcess, temporaryDirectory, programArguments } from '../support/cli/spawn.ts';
+import { startApp } from '../support/app.ts';
+import { fakeTimers, isLockedRun, timeoutMs, waitUntil } from '../support/basics.ts';
 import { createApp, type App } from '../support/inside.ts';
 
 interface Event {
@@ -49,22 +49,22 @@ const seen = (listener: { text: string }): string[] =>
 const lamp = { name: 'Lamp', price: 1 };
 
 async function open(t: TestContext, options = {}) {
-  const fixture = await openTestApp(t, { withoutPort: true, ...options });
-  const [member, admin] = [await fixture.as('member'), await fixture.as('admin')];
-  const bearer = async (who: 'member' | 'admin') => ({ authorization: `Bearer ${await fixture.token(who)}` });
+  const fixture = await startApp(t, { withoutPort: true, ...options });
+  const [member, admin] = [await fixture.signIn('member'), await fixture.signIn('admin')];
+  const bearer = async (who: 'member' | 'admin') => ({ authorization: `Bearer ${await fixture.createToken(who)}` });
   return { ...fixture, member, admin, bearer };
 }
 
 test('changes are sent in the order of their commits, with the record as it is shown', async (t) => {
   const { app, member, bearer } = await open(t);
   const listener = follow(app, await bearer('member'));
-  await until(() => listener.text !== '', 'the stream begins');
+  await waitUntil(() => listener.text !== '', 'the stream begins');
   assert.match(listener.text, /^retry: \d+\nid: [0-9a-f]+-\d+\n\n$/);
-  await member('POST', '/items', { json: lamp });
-  await member('PATCH', '/items/1', { json: { price: 2 } });
-  await member('POST', '/items/batch', { json: [lamp, lamp] });
-  await member('DELETE', '/items/1');
-  await until(() => seen(listener).length === 5, 'five events');
+  await member.post('/items', { json: lamp });
+  await member.patch('/items/1', { json: { price: 2 } });
+  await member.post('/items/batch', { json: [lamp, lamp] });
+  await member.delete('/items/1');
+  await waitUntil(() => seen(listener).length === 5, 'five events');
   const { events } = parse(listener.text);
   assert.deepEqual(events.map(({ event, data }) => [event, data]), [
     ['created', { collection: 'items', id: 1, record: { id: 1, ...lamp } }],
@@ -74,7 +74,7 @@ test('changes are sent in the order of their commits, with the record as it is s
     ['removed', { collection: 'items', id: 1 }],
   ]);
   // The id of an event is what the record's entity tag is: the epoch and the commit. Only its last event has one.
-  const tag = (await member('GET', '/items/3')).field('etag');
+  const tag = (await member.get('/items/3')).header('etag');
   assert.equal(`"${events[3]?.id}"`, tag);
   assert.equal(events[2]?.id, events[1]?.id);
   listener.leave();
@@ -89,9 +89,9 @@ test('callers get changes they may list: no users for members, no sessions, keys
   const { app, admin, bearer } = await open(t);
   const listeners = { member: follow(app, await bearer('member')), admin: follow(app, await bearer('admin')) };
   const json = { name: 'Eve', email: 'eve@example.org', password: 'a good and long password' };
-  await admin('POST', '/users', { json });
-  await admin('POST', '/items', { json: lamp, fields: { 'idempotency-key': 'l' } });
-  await until(() => seen(listeners.member).length === 1 && seen(listeners.admin).length === 2, 'all is told');
+  await admin.post('/users', { json });
+  await admin.post('/items', { json: lamp, headers: { 'idempotency-key': 'l' } });
+  await waitUntil(() => seen(listeners.member).length === 1 && seen(listeners.admin).length === 2, 'all is told');
   assert.deepEqual(seen(listeners.member), ['created items 1']);
   assert.deepEqual(seen(listeners.admin), ['created users 3', 'created items 1']);
   assert.doesNotMatch(listeners.admin.text, /password|scrypt|hash/i);
@@ -107,9 +107,9 @@ test('changes of declared collections are sent to callers who may list them', as
   const secrets = defineCollection({ name: 'secrets', singular: 'secret', fields, access: { list: 'admin' } });
   const { app, admin, bearer } = await open(t, { collections: [notes, secrets] });
   const [member, all] = [follow(app, await bearer('member')), follow(app, await bearer('admin'))];
-  await admin('POST', '/secrets', { json: { text: 'x' } });
-  await admin('POST', '/notes', { json: { text: 'y' } });
-  await until(() => seen(member).length === 1 && seen(all).length === 2, 'all is told');
+  await admin.post('/secrets', { json: { text: 'x' } });
+  await admin.post('/notes', { json: { text: 'y' } });
+  await waitUntil(() => seen(member).length === 1 && seen(all).length === 2, 'all is told');
   assert.deepEqual([seen(member), seen(all)], [['created notes 1'], ['created secrets 1', 'created notes 1']]);
   member.leave();
   all.leave();
@@ -126,16 +126,16 @@ test('a stream follows the collections that it names, and resumes among them', a
   const two = follow(app, mine, '/changes?collection=notes,secrets');
   const again = follow(app, mine, '/changes?collection=notes&collection=secrets');
   for (let round = 0; round < 2; round += 1) {
-    await admin('POST', '/notes', { json: { text: 'x' } });
-    await admin('POST', '/secrets', { json: { text: 'x' } });
-    await admin('POST', '/items', { json: lamp });
+    await admin.post('/notes', { json: { text: 'x' } });
+    await admin.post('/secrets', { json: { text: 'x' } });
+    await admin.post('/items', { json: lamp });
   }
   const both = ['created notes 1', 'created secrets 1', 'created notes 2', 'created secrets 2'];
-  await until(() => seen(two).length === 4 && seen(again).length === 4 && seen(one).length === 2, 'all is told');
+  await waitUntil(() => seen(two).length === 4 && seen(again).length === 4 && seen(one).length === 2, 'all is told');
   assert.deepEqual([seen(two), seen(again), seen(one)], [both, both, [both[0], both[2]]]);
   // Events for others move its position with the next comment.
-  const itemTag = (await admin('GET', '/items/2')).field('etag');
-  await until(() => {
+  const itemTag = (await admin.get('/items/2')).header('etag');
+  await waitUntil(() => {
     time.tick(limits.heartbeatMs);
     return `"${parse(one.text).lastId}"` === itemTag;
   }, 'the id of the last change');
@@ -145,7 +145,7 @@ test('a stream follows the collections that it names, and resumes among them', a
   }
   const since = parse(one.text).events[0]?.id ?? '';
   const resumed = follow(app, { ...mine, 'last-event-id': since }, '/changes?collection=notes');
-  await until(() => seen(resumed).length === 1, 'it resumes');
+  await waitUntil(() => seen(resumed).length === 1, 'it resumes');
   assert.deepEqual(seen(resumed), ['created notes 2']);
   resumed.leave();
   // A node of a cluster started its timer before the fake one, so the real functions must clear it.
@@ -159,7 +159,7 @@ test('a stream follows the collections that it names, and resumes among them', a
     [member, 'collection=notes,secrets', 403, /Cannot follow secrets: this caller may not list them$/],
     [member, 'collection=users', 403, /Cannot follow users/],
   ] as const) {
-    const answer = await ask('GET', `/changes?${query}`);
+    const answer = await ask.get(`/changes?${query}`);
     assert.equal(answer.status, status, query);
     assert.match(Object(answer.json).detail, detail);
   }
@@ -183,15 +183,15 @@ test('a removal that takes records along is an event for each, in the order of t
     afterWrite: (change: Change) => void after.push(said(change)),
   };
   const { app, admin, bearer } = await open(t, { collections: [posts, comments, drafts], hooks });
-  await admin('POST', '/posts/batch', { json: [{ name: 'One' }, { name: 'Two' }] });
-  await admin('POST', '/comments/batch', { json: [{ postId: 1 }, { postId: 1 }, { postId: 2 }] });
-  await admin('POST', '/drafts/batch', { json: [{ postId: 1 }, { postId: 2 }, { postId: 1 }] });
+  await admin.post('/posts/batch', { json: [{ name: 'One' }, { name: 'Two' }] });
+  await admin.post('/comments/batch', { json: [{ postId: 1 }, { postId: 1 }, { postId: 2 }] });
+  await admin.post('/drafts/batch', { json: [{ postId: 1 }, { postId: 2 }, { postId: 1 }] });
   const [member, all] = [follow(app, await bearer('member')), follow(app, await bearer('admin'))];
-  await until(() => member.text !== '' && all.text !== '', 'the streams begin');
+  await waitUntil(() => member.text !== '' && all.text !== '', 'the streams begin');
   for (const seen of [before, after]) seen.length = 0;
-  assert.equal((await admin('DELETE', '/posts/1')).status, 204);
+  assert.equal((await admin.delete('/posts/1')).status, 204);
   const removed = ['removed comments 2', 'removed comments 1', 'removed posts 1'];
-  await until(() => seen(all).length === 5 && seen(member).length === 3, 'all is told');
+  await waitUntil(() => seen(all).length === 5 && seen(member).length === 3, 'all is told');
   assert.deepEqual(seen(all), ['replaced drafts 1', 'replaced drafts 3', ...removed]);
   assert.deepEqual(seen(member), removed);
   // It is one commit: the last event alone has its id, and a stream that was cut within gets all of it again.
@@ -210,11 +210,11 @@ test('a stream resumes after any commit, without a gap or a repetition', async (
   const { app, member, bearer } = await open(t);
   const fields = await bearer('member');
   const whole = follow(app, fields);
-  await until(() => whole.text !== '', 'the stream begins');
-  await member('POST', '/items/batch', { json: [lamp, lamp, lamp] });
-  await member('DELETE', '/items/2');
-  await member('POST', '/items', { json: lamp });
-  await until(() => seen(whole).length === 5, 'all is told');
+  await waitUntil(() => whole.text !== '', 'the stream begins');
+  await member.post('/items/batch', { json: [lamp, lamp, lamp] });
+  await member.delete('/items/2');
+  await member.post('/items', { json: lamp });
+  await waitUntil(() => seen(whole).length === 5, 'all is told');
   const ids = [...whole.text.matchAll(/^id: (.*)$/gm)].map(([, id = '']) => id);
   assert.equal(ids.length, 4, 'at the beginning, and one for each commit');
   for (const id of ids) {
@@ -226,7 +226,7 @@ test('a stream resumes after any commit, without a gap or a repetition', async (
     ];
     for (const listener of resumed) {
       const expected = `retry: 2000\n\n${rest}`;
-      await until(() => listener.text.length >= expected.length, 'all that came since is told');
+      await waitUntil(() => listener.text.length >= expected.length, 'all that came since is told');
       assert.equal(listener.text, expected);
       listener.leave();
       await listener.ended;
@@ -245,12 +245,12 @@ test('the last event of a commit that a caller may see has the id, whatever else
     }),
   ];
   const { app, admin, bearer } = await open(t, { collections });
-  await admin('POST', '/boxes', { json: { name: 'Red' } });
-  await admin('POST', '/notes/batch', { json: [{ boxId: 1 }, { boxId: 1 }] });
+  await admin.post('/boxes', { json: { name: 'Red' } });
+  await admin.post('/notes/batch', { json: [{ boxId: 1 }, { boxId: 1 }] });
   const [member, all] = [follow(app, await bearer('member')), follow(app, await bearer('admin'))];
-  await until(() => member.text !== '' && all.text !== '', 'the streams begin');
-  await admin('DELETE', '/boxes/1');
-  await until(() => seen(member).length === 2 && seen(all).length === 3, 'all is told');
+  await waitUntil(() => member.text !== '' && all.text !== '', 'the streams begin');
+  await admin.delete('/boxes/1');
+  await waitUntil(() => seen(member).length === 2 && seen(all).length === 3, 'all is told');
   const id = `${app.store.epoch}-${app.store.status().sequence}`;
   for (const { text, leave } of [member, all]) {
     assert.equal(parse(text).lastId, id);
@@ -262,27 +262,27 @@ test('the last event of a commit that a caller may see has the id, whatever else
 test('the stream begins with a reset if the event id is unknown, in the future or no longer remembered', async (t) => {
   const { app, member, bearer } = await open(t);
   const fields = await bearer('member');
-  await member('POST', '/items', { json: lamp });
+  await member.post('/items', { json: lamp });
   const { epoch } = app.store;
   const { sequence } = app.store.status();
   const places = ['x', '', '0', String(sequence), `${epoch}-${sequence + 1}`, `${epoch}-9999999999999999`, `${epoch}-0`,
     `0123456789abcdef-${sequence}`, `${epoch}--1`, 'x'.repeat(10_000)];
   for (const place of places) {
     const listener = follow(app, { ...fields, 'last-event-id': place });
-    await until(() => listener.text !== '', 'the stream begins');
+    await waitUntil(() => listener.text !== '', 'the stream begins');
     const { events: [first], lastId } = parse(listener.text);
     assert.equal(first?.event, place === `${epoch}-0` ? 'created' : 'reset', place.slice(0, 40));
     assert.match(lastId, new RegExp(`^${epoch}-${sequence}`));
     listener.leave();
   }
   for (let done = 0; done <= limits.eventsMax; done += 1000) {
-    await member('POST', '/items/batch', { json: Array.from({ length: 1000 }, () => lamp) });
+    await member.post('/items/batch', { json: Array.from({ length: 1000 }, () => lamp) });
   }
   const gone = follow(app, { ...fields, 'last-event-id': `${epoch}-${sequence}` });
-  await until(() => gone.text !== '', 'the stream begins');
+  await waitUntil(() => gone.text !== '', 'the stream begins');
   assert.equal(parse(gone.text).events[0]?.event, 'reset');
-  await member('DELETE', '/items/1');
-  await until(() => parse(gone.text).events.length === 2, 'it goes on');
+  await member.delete('/items/1');
+  await waitUntil(() => parse(gone.text).events.length === 2, 'it goes on');
   gone.leave();
 });
 
@@ -291,16 +291,16 @@ test('remembered changes are counted by their length as JSON', async (t) => {
   const { app, member, bearer } = await open(t, { collections: [docs] });
   const fields = await bearer('member');
   const listener = follow(app, fields);
-  await until(() => listener.text !== '', 'the stream begins');
+  await waitUntil(() => listener.text !== '', 'the stream begins');
   const { lastId: before } = parse(listener.text);
   // In memory 10,000 bytes, and in JSON six times as many.
   const written = '\u0001'.repeat(10_000);
-  await member('POST', '/docs', { json: { data: written } });
+  await member.post('/docs', { json: { data: written } });
   const count = Math.ceil(limits.eventsBytesMax / 60_000);
-  for (let at = 0; at < count; at += 1) await member('PATCH', '/docs/1', { json: { data: `${written}${at}` } });
-  await until(() => seen(listener).length === count + 1, 'all events');
+  for (let at = 0; at < count; at += 1) await member.patch('/docs/1', { json: { data: `${written}${at}` } });
+  await waitUntil(() => seen(listener).length === count + 1, 'all events');
   const again = follow(app, { ...fields, 'last-event-id': before });
-  await until(() => again.text !== '', 'the stream begins');
+  await waitUntil(() => again.text !== '', 'the stream begins');
   assert.equal(parse(again.text).events[0]?.event, 'reset');
   again.leave();
   listener.leave();
@@ -309,26 +309,26 @@ test('remembered changes are counted by their length as JSON', async (t) => {
 test('an unknown or repeated parameter is refused, and Accept does not matter', async (t) => {
   const { member } = await open(t);
   for (const query of ['x=1', 'since=a&since=b', 'since=a&x=1']) {
-    assert.equal((await member('GET', `/changes?${query}`)).code, 'invalid_query');
+    assert.equal((await member.get(`/changes?${query}`)).code, 'invalid_query');
   }
-  const other = await member('GET', '/changes', { fields: { accept: 'application/json' } });
-  assert.deepEqual([other.status, other.field('content-type')], [200, 'text/event-stream']);
-  assert.equal((await member('GET', '/changes', { fields: { accept: 'text/event-stream' } })).status, 200);
-  const head = await member('HEAD', '/changes');
-  assert.deepEqual([head.status, head.field('content-type'), head.body], [200, 'text/event-stream', '']);
+  const other = await member.get('/changes', { headers: { accept: 'application/json' } });
+  assert.deepEqual([other.status, other.header('content-type')], [200, 'text/event-stream']);
+  assert.equal((await member.get('/changes', { headers: { accept: 'text/event-stream' } })).status, 200);
+  const head = await member.send('HEAD', '/changes');
+  assert.deepEqual([head.status, head.header('content-type'), head.body], [200, 'text/event-stream', '']);
 });
 
 test('a stream ends when the session, the role or the user has ended', ends, async (t) => {
-  const { app, admin, ask, cookie, bearer } = await open(t);
-  const sid = await cookie('member');
+  const { app, admin, client, createCookie, bearer } = await open(t);
+  const sid = await createCookie('member');
   const session = follow(app, { cookie: sid });
-  await until(() => session.text !== '', 'the stream begins');
-  await ask('POST', '/logout', { fields: { cookie: sid } });
+  await waitUntil(() => session.text !== '', 'the stream begins');
+  await client.post('/logout', { headers: { cookie: sid } });
   await session.ended;
   for (const [method, json] of [['PATCH', { role: 'admin' }], ['DELETE', undefined]] as const) {
-    const listeners = [follow(app, { cookie: await cookie('member') }), follow(app, await bearer('member'))];
-    await until(() => listeners.every(({ text }) => text !== ''), 'the streams begin');
-    await admin(method, '/users/2', json === undefined ? {} : { json });
+    const listeners = [follow(app, { cookie: await createCookie('member') }), follow(app, await bearer('member'))];
+    await waitUntil(() => listeners.every(({ text }) => text !== ''), 'the streams begin');
+    await admin.send(method, '/users/2', json === undefined ? {} : { json });
     for (const { ended } of listeners) await ended;
   }
   assert.equal(app.load().listeners, 0);
@@ -336,14 +336,14 @@ test('a stream ends when the session, the role or the user has ended', ends, asy
 
 test('a token with a role that its user no longer has gets no feed', ends, async (t) => {
   const { app, admin, bearer } = await open(t);
-  await admin('PATCH', '/users/2', { json: { role: 'admin' } });
+  await admin.patch('/users/2', { json: { role: 'admin' } });
   const fields = await bearer('member');
   for (const [method, json] of [['PATCH', { role: 'member' }], ['DELETE', undefined]] as const) {
-    await admin(method, '/users/2', json === undefined ? {} : { json });
+    await admin.send(method, '/users/2', json === undefined ? {} : { json });
     const former = follow(app, fields);
-    await until(() => former.text !== '', 'the stream begins');
+    await waitUntil(() => former.text !== '', 'the stream begins');
     await app.program.users.create({ name: 'Eve', email: `eve-${method}@example.org`, role: 'member' });
-    await until(() => former.hasEnded || seen(former).length > 0, 'the stream ends, or shows a user');
+    await waitUntil(() => former.hasEnded || seen(former).length > 0, 'the stream ends, or shows a user');
     assert.deepEqual([former.hasEnded, seen(former)], [true, []]);
   }
 });
@@ -352,12 +352,12 @@ test('a stream ends when its API key is removed, at the next heartbeat', ends, a
   const time = fakeTimers(t, 'setInterval');
   const { app, member, credentials } = await open(t);
   const json = { name: 'Display', readOnly: true, currentPassword: credentials('member').password };
-  const { id, key } = Object((await member('POST', '/keys', { json })).json);
+  const { id, key } = Object((await member.post('/keys', { json })).json);
   const listener = follow(app, { authorization: `Bearer ${key}` });
-  await until(() => listener.text !== '', 'the stream begins');
-  await member('POST', '/items', { json: lamp });
-  await until(() => seen(listener).length === 1, 'an item');
-  assert.equal((await member('DELETE', `/keys/${id}`)).status, 204);
+  await waitUntil(() => listener.text !== '', 'the stream begins');
+  await member.post('/items', { json: lamp });
+  await waitUntil(() => seen(listener).length === 1, 'an item');
+  assert.equal((await member.delete(`/keys/${id}`)).status, 204);
   time.tick(limits.heartbeatMs);
   await listener.ended;
 });
@@ -365,11 +365,11 @@ test('a stream ends when its API key is removed, at the next heartbeat', ends, a
 test('a stream ends when its token expires, and does not keep a session alive', ends, async (t) => {
   let now = Date.UTC(2026, 0);
   const clock = { now: () => now, elapsed: () => performance.now() };
-  const { app, bearer, cookie } = await open(t, { clock });
-  const listeners = [follow(app, await bearer('member')), follow(app, { cookie: await cookie('member') })];
+  const { app, bearer, createCookie } = await open(t, { clock });
+  const listeners = [follow(app, await bearer('member')), follow(app, { cookie: await createCookie('member') })];
   const wake = (): Promise<unknown> =>
     app.program.users.create({ name: 'Eve', email: `eve${now}@example.org`, role: 'member' });
-  await until(() => listeners.every(({ text }) => text !== ''), 'the streams begin');
+  await waitUntil(() => listeners.every(({ text }) => text !== ''), 'the streams begin');
   now += 15 * 60 * 1000;
   await wake();
   await listeners[0]?.ended;
@@ -383,17 +383,17 @@ test('a stream ends when its token expires, and does not keep a session alive', 
 });
 
 test('a caller has a share of the listeners, and returns it by closing the connection', async (t) => {
-  const { app, ask, bearer } = await open(t);
+  const { app, client, bearer } = await open(t);
   const fields = await bearer('member');
   const listeners = Array.from({ length: limits.listenersPerCallerMax }, () => follow(app, fields));
-  await until(() => listeners.every(({ text }) => text !== ''), 'all streams begin');
-  const refused = await ask('GET', '/changes', { fields });
-  assert.deepEqual([refused.status, refused.code, refused.field('retry-after')], [503, 'overloaded', '10']);
+  await waitUntil(() => listeners.every(({ text }) => text !== ''), 'all streams begin');
+  const refused = await client.get('/changes', { headers: fields });
+  assert.deepEqual([refused.status, refused.code, refused.header('retry-after')], [503, 'overloaded', '10']);
   assert.equal(app.load().refusals.ownShare, 1);
-  assert.equal((await ask('GET', '/changes', { fields: await bearer('admin') })).status, 200);
+  assert.equal((await client.get('/changes', { headers: await bearer('admin') })).status, 200);
   for (const { leave } of listeners) leave();
   await Promise.all(listeners.map(({ ended }) => ended));
-  assert.equal((await ask('GET', '/changes', { fields })).status, 200);
+  assert.equal((await client.get('/changes', { headers: fields })).status, 200);
 });
 
 test('neither HEAD nor an abandoned app.fetch takes up a place for a listener', async (t) => {
@@ -410,7 +410,7 @@ test('neither HEAD nor an abandoned app.fetch takes up a place for a listener', 
     if (heads < times.length) socket.write(head);
   });
   socket.write(head);
-  await until(() => heads === times.length, 'each HEAD is answered 200');
+  await waitUntil(() => heads === times.length, 'each HEAD is answered 200');
   for (const _ of times) {
     assert.equal((await app.fetch(new Request('http://cairn/changes', { method: 'HEAD' }))).status, 200);
     const { body } = await app.fetch(new Request('http://cairn/changes'));
@@ -432,14 +432,14 @@ test('a closed connection frees its listener at once, even with a base path', as
   socket.write(head);
   await once(socket, 'data');
   socket.end();
-  await once(socket, 'close', { signal: AbortSignal.timeout(patienceMs) });
+  await once(socket, 'close', { signal: AbortSignal.timeout(timeoutMs) });
 
   // One that has closed its half before is still told where the stream begins.
   const half = connect(port, '127.0.0.1').setEncoding('utf8');
   let received = '';
   half.on('data', (text) => (received += String(text)));
   half.end(head);
-  await once(half, 'close', { signal: AbortSignal.timeout(patienceMs) });
+  await once(half, 'close', { signal: AbortSignal.timeout(timeoutMs) });
   assert.match(received, /^HTTP\/1\.1 200 [^]*\nid: /);
 });
 
@@ -472,9 +472,9 @@ test('listeners that never read cost bounded memory, and are cut off', async (t)
     await delay(20);
   }
   for (const socket of sockets) socket.resume();
-  await until(() => app.load().dropped > 0, 'those who did not read are cut off');
+  await waitUntil(() => app.load().dropped > 0, 'those who did not read are cut off');
   for (const socket of sockets) socket.destroy();
-  await until(() => app.load().listeners === 0, 'all have left');
+  await waitUntil(() => app.load().listeners === 0, 'all have left');
 });
 
 test('a listener that comes while the app closes leaves no timer behind', async (t) => {
@@ -489,7 +489,7 @@ test('a listener that comes while the app closes leaves no timer behind', async 
 
 const starts = { skip: isLockedRun && 'a locked process starts no other' };
 test('a process that only waits for a change is not ended before it is delivered', starts, async (t) => {
-  const [entrance = '', ...flags] = testProgram('src/index').reverse();
+  const [entrance = '', ...flags] = programArguments('src/index').reverse();
   const program = `
     import { createApp } from ${JSON.stringify(pathToFileURL(entrance).href)};
     const app = await createApp({ auth: 'none', page: false });
@@ -506,6 +506,6 @@ test('a process that only waits for a change is not ended before it is delivered
     await Promise.all(listeners);
     process.exit(0);
   `;
-  const waiting = run(t, [...flags.reverse(), '--input-type=module', '--eval', program]);
+  const waiting = startProcess(t, [...flags.reverse(), '--input-type=module', '--eval', program]);
   assert.equal(await waiting.ended, 0, waiting.err);
 });

@@ -13,9 +13,9 @@ import { readList, readRecord } from '../../src/lists/list.ts';
 import { representationWriter } from '../../src/schema/record.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { Collection } from '../../src/store/store.ts';
-import { openTestApp } from '../support/app.ts';
-import { restlessClock } from '../support/lists.ts';
-import { type Generator, generator } from '../support/basics.ts';
+import { startApp } from '../support/app.ts';
+import { createTickingClock } from '../support/lists.ts';
+import { type Generator, createGenerator } from '../support/basics.ts';
 
 const declare = (name: string, singular: string, fields: Shape, more = {}) =>
   defineCollection({ name, singular, fields, ...more });
@@ -46,10 +46,10 @@ const collections = [authors, posts, comments, tags, notes];
 
 /** Author 1 wrote the posts 1 and 2; author 2 edited the first, which has the tags 2 and 1 and the comments 1 to 3. */
 async function open(t: TestContext, options = {}) {
-  const fixture = await openTestApp(t, { withoutPort: true, collections, ...options });
-  const [admin, member] = [await fixture.as('admin'), await fixture.as('member')];
+  const fixture = await startApp(t, { withoutPort: true, collections, ...options });
+  const [admin, member] = [await fixture.signIn('admin'), await fixture.signIn('member')];
   const make = async (target: string, json: object): Promise<void> => {
-    const { status, body } = await admin('POST', target, { json });
+    const { status, body } = await admin.post(target, { json });
     assert.equal(status, 201, body);
   };
   await make('/authors/batch', [{ name: 'Ada' }, { name: 'Bo' }]);
@@ -60,7 +60,7 @@ async function open(t: TestContext, options = {}) {
   await make('/comments', { body: 'd', postId: 2, parentId: 1 });
   await make('/notes', { postId: 2 });
   const get = async (target: string): Promise<any> => {
-    const { status, json, body } = await admin('GET', target);
+    const { status, json, body } = await admin.get(target);
     assert.equal(status, 200, body);
     return json;
   };
@@ -104,22 +104,22 @@ test('lists, pages and counts embed, and a link keeps what is embedded', async (
   const all = await get('/posts?embed=comments');
   assert.deepEqual(all.map((post: any) => post.comments.map(({ id }: any) => id)), [[1, 2, 3], [4]]);
   const fields = { prefer: 'count=exact' };
-  const page = await admin('GET', '/posts?embed=authorId&sort=-title&limit=1', { fields });
-  assert.deepEqual([Object(page.json)[0].author.name, page.field('x-total-count')], ['Ada', '2']);
-  const [, next = ''] = /<(.*)>; rel="next"/.exec(page.field('link') ?? '') ?? [];
+  const page = await admin.get('/posts?embed=authorId&sort=-title&limit=1', { headers: fields });
+  assert.deepEqual([Object(page.json)[0].author.name, page.header('x-total-count')], ['Ada', '2']);
+  const [, next = ''] = /<(.*)>; rel="next"/.exec(page.header('link') ?? '') ?? [];
   assert.match(next, /embed=authorId/);
   assert.deepEqual((await get(next)).map(({ id, author }: any) => [id, author.id]), [[1, 1]]);
-  const last = await admin('GET', '/posts?embed=authorId&limit=1&offset=1');
-  assert.match(last.field('link') ?? '', /embed=authorId.*rel="prev"/);
-  const head = await admin('HEAD', '/posts?embed=comments');
-  const whole = await admin('GET', '/posts?embed=comments');
-  assert.deepEqual([head.status, head.body, head.field('etag')], [200, '', whole.field('etag')]);
+  const last = await admin.get('/posts?embed=authorId&limit=1&offset=1');
+  assert.match(last.header('link') ?? '', /embed=authorId.*rel="prev"/);
+  const head = await admin.send('HEAD', '/posts?embed=comments');
+  const whole = await admin.get('/posts?embed=comments');
+  assert.deepEqual([head.status, head.body, head.header('etag')], [200, '', whole.header('etag')]);
 });
 
 test('a name that cannot be embedded is refused, with the names that can', async (t) => {
   const { admin, member } = await open(t);
   const bad = async (target: string): Promise<string> => {
-    const { code, json } = await admin('GET', target);
+    const { code, json } = await admin.get(target);
     assert.equal(code, 'invalid_query', target);
     return Object(json).detail;
   };
@@ -137,7 +137,7 @@ test('a name that cannot be embedded is refused, with the names that can', async
   await bad('/items?embed=posts');
   await bad('/users?embed=posts');
   for (const target of ['/posts/2?embed=notes:postId', '/posts?embed=notes:postId']) {
-    const { status, code, json } = await member('GET', target);
+    const { status, code, json } = await member.get(target);
     assert.deepEqual([status, code], [403, 'insufficient_scope'], target);
     assert.match(Object(json).detail, /Cannot embed notes:postId: this caller may not list notes/);
   }
@@ -149,45 +149,45 @@ test('a public path embeds what is public', async (t) => {
   }, { access: { list: name === 'pages' ? 'public' : 'user' } }));
   const books = declare('books', 'book', { title }, { access: { list: 'public', read: 'public' } });
   assert.ok(open1 && closed);
-  const { ask, as } = await openTestApp(t, { withoutPort: true, collections: [books, open1, closed] });
-  await (await as('admin'))('POST', '/books', { json: { title: 'Emma' } });
-  assert.deepEqual((await ask('GET', '/books/1?embed=pages')).json, { id: 1, title: 'Emma', pages: [] });
-  assert.equal((await ask('GET', '/books/1?embed=drafts')).status, 403);
+  const { client, signIn } = await startApp(t, { withoutPort: true, collections: [books, open1, closed] });
+  await (await signIn('admin')).post('/books', { json: { title: 'Emma' } });
+  assert.deepEqual((await client.get('/books/1?embed=pages')).json, { id: 1, title: 'Emma', pages: [] });
+  assert.equal((await client.get('/books/1?embed=drafts')).status, 403);
 });
 
 test('an entity tag covers embedded records, and matches no write', async (t) => {
   const { admin, make } = await open(t);
-  const tagOf = async (target: string): Promise<string> => (await admin('GET', target)).field('etag') ?? '';
-  const [whole, page] = await Promise.all(['', '&limit=1'].map((more) => admin('GET', `/posts?embed=comments${more}`)));
-  assert.deepEqual([whole?.field('etag'), typeof page?.field('etag')], [undefined, 'string']);
+  const tagOf = async (target: string): Promise<string> => (await admin.get(target)).header('etag') ?? '';
+  const [whole, page] = await Promise.all(['', '&limit=1'].map((more) => admin.get(`/posts?embed=comments${more}`)));
+  assert.deepEqual([whole?.header('etag'), typeof page?.header('etag')], [undefined, 'string']);
   for (const target of ['/posts/1?embed=comments', '/posts?embed=comments&limit=1']) {
     const known = { 'if-none-match': await tagOf(target) };
-    assert.equal((await admin('GET', target, { fields: known })).status, 304, target);
+    assert.equal((await admin.get(target, { headers: known })).status, 304, target);
     await make('/tags', { name: 'other', parent: 'x' });
-    assert.equal((await admin('GET', target, { fields: known })).status, 304, 'tags are not embedded');
+    assert.equal((await admin.get(target, { headers: known })).status, 304, 'tags are not embedded');
     for (const [method, path, json] of [
       ['POST', '/comments', { body: 'new', postId: 1 }], ['PATCH', '/comments/1', { body: `${target} changed` }],
       ['PATCH', '/posts/1', { title: target }],
     ] as const) {
       const before = { 'if-none-match': await tagOf(target) };
-      assert.ok((await admin(method, path, { json })).status < 300, path);
-      assert.equal((await admin('GET', target, { fields: before })).status, 200, `${target} after ${method} ${path}`);
+      assert.ok((await admin.send(method, path, { json })).status < 300, path);
+      assert.equal((await admin.get(target, { headers: before })).status, 200, `${target} after ${method} ${path}`);
     }
     const before = { 'if-none-match': await tagOf(target) };
-    const [last] = Object((await admin('GET', '/comments?sort=-id&limit=1')).json);
-    await admin('DELETE', `/comments/${last.id}`);
-    assert.equal((await admin('GET', target, { fields: before })).status, 200, `${target} after a removal`);
+    const [last] = Object((await admin.get('/comments?sort=-id&limit=1')).json);
+    await admin.delete(`/comments/${last.id}`);
+    assert.equal((await admin.get(target, { headers: before })).status, 200, `${target} after a removal`);
   }
   const queries = ['', '?embed=comments', '?embed=authorId', '?fields=title', '?fields=title&embed=authorId'];
   const tags = await Promise.all(queries.map((query) => tagOf(`/posts/1${query}`)));
   assert.equal(new Set(tags).size, tags.length);
   // The tag of a post with embedded comments is not a tag of the post, so a change with it is refused.
   for (const tag of tags.slice(1)) {
-    const change = await admin('PATCH', '/posts/1', { json: { title: 'Mine' }, fields: { 'if-match': tag } });
-    assert.deepEqual([change.status, change.field('etag')], [412, tags[0]]);
+    const change = await admin.patch('/posts/1', { json: { title: 'Mine' }, headers: { 'if-match': tag } });
+    assert.deepEqual([change.status, change.header('etag')], [412, tags[0]]);
   }
-  const sent = { json: { title: 'Mine' }, fields: { 'if-match': tags[0] ?? '' } };
-  assert.equal((await admin('PATCH', '/posts/1', sent)).status, 200);
+  const sent = { json: { title: 'Mine' }, headers: { 'if-match': tags[0] ?? '' } };
+  assert.equal((await admin.patch('/posts/1', sent)).status, 200);
 });
 
 test('at most 100 records of a name are embedded, the first by id', async (t) => {
@@ -195,7 +195,7 @@ test('at most 100 records of a name are embedded, the first by id', async (t) =>
   const many = Array.from({ length: limits.embeddedMax }, (_, index) => ({ body: `${index}`, postId: 2 }));
   await make('/comments/batch', many);
   // It is added to the index last, and has the lowest id.
-  await admin('PATCH', '/comments/2', { json: { postId: 2 } });
+  await admin.patch('/comments/2', { json: { postId: 2 } });
   const { comments } = await get('/posts/2?embed=comments');
   assert.equal(comments.length, limits.embeddedMax);
   assert.deepEqual(comments.slice(0, 3).map(({ id }: any) => id), [2, 4, 5]);
@@ -242,7 +242,7 @@ async function blog(random: Generator) {
   };
   const names = ['authorId', 'alsoIds', 'comments'];
   const { writer } = references.embed(names, declaredPosts.embeddables, localAdministrator);
-  const pool = new ListPool(restlessClock());
+  const pool = new ListPool(createTickingClock());
   const caller = { caller: 'one', signal: new AbortController().signal };
   const read = (query: string, more = {}, of = pool) => readList({ fields: posts.fields, records: texts, pool: of }, {
     query: parseListQuery({ fields: posts.fields }, parseQuery(query)),
@@ -252,7 +252,7 @@ async function blog(random: Generator) {
 }
 
 test('a list is a snapshot, and embeds records as they are when it is sent', async () => {
-  const random = generator('embedding');
+  const random = createGenerator('embedding');
   const { store, change, allPosts, embeddedIn, read } = await blog(random);
   for (let round = 0; round < 12; round += 1) {
     // A page is found in several steps, and both are sent in several pieces.
@@ -286,7 +286,7 @@ test('a list is a snapshot, and embeds records as they are when it is sent', asy
 });
 
 test('a page that embeds pauses between records, even if it shows little of them', async () => {
-  const random = generator('embedding in steps');
+  const random = createGenerator('embedding in steps');
   const { store, read } = await blog(random);
   let steps = 0;
   const seen: number[] = [];
@@ -303,7 +303,7 @@ test('a page that embeds pauses between records, even if it shows little of them
 });
 
 test('a response gives its place back however it ends', async () => {
-  const random = generator('embedding that ends');
+  const random = createGenerator('embedding that ends');
   const { store, pool, read } = await blog(random);
   const long = 'x'.repeat(100_000);
   const answer = (text: string, signal = new AbortController().signal) => {

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { declareCollection } from '../../src/collections/define.ts';
 import type { Field } from '../../src/schema/field.ts';
 import { storedRecordParser } from '../../src/schema/stored.ts';
-import { openTestApp } from '../support/app.ts';
+import { startApp } from '../support/app.ts';
 
 const names = [
   'First Name', 'größe', '1st', '_id', 'a/b~c', 'a:b,c', '-x', '👍', 'constructor', 'toJSON', "'\"<&", 'ключ',
@@ -13,37 +13,37 @@ const rows = declareCollection({
 });
 
 test('a field has any name, and is written, read, patched and refused by it', async (t) => {
-  const { as } = await openTestApp(t, { collections: [rows] });
-  const ada = await as('admin');
+  const { signIn } = await startApp(t, { collections: [rows] });
+  const ada = await signIn('admin');
   const row = Object.fromEntries(names.map((name, at) => [name, `v${at}`]));
-  const made = await ada('POST', '/rows', { json: row });
+  const made = await ada.post('/rows', { json: row });
   assert.deepEqual(made.json, { id: 1, ...row });
-  assert.deepEqual((await ada('PUT', '/rows/1', { json: made.json })).json, made.json);
+  assert.deepEqual((await ada.put('/rows/1', { json: made.json })).json, made.json);
   for (const name of names) {
-    const wrong = await ada('PATCH', '/rows/1', { json: { [name]: 1 } });
+    const wrong = await ada.patch('/rows/1', { json: { [name]: 1 } });
     const pointer = `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
     assert.equal(Object(wrong.json).errors[0].pointer, pointer);
     const { [name]: _, ...others } = Object(made.json);
-    assert.deepEqual((await ada('PATCH', '/rows/1', { json: { [name]: null } })).json, others);
-    assert.equal((await ada('PATCH', '/rows/1', { json: { [name]: row[name] } })).status, 200);
+    assert.deepEqual((await ada.patch('/rows/1', { json: { [name]: null } })).json, others);
+    assert.equal((await ada.patch('/rows/1', { json: { [name]: row[name] } })).status, 200);
   }
 });
 
 test('fields are filtered and sorted by where a query can have their names', async (t) => {
-  const { as } = await openTestApp(t, { collections: [rows] });
-  const ada = await as('admin');
+  const { signIn } = await startApp(t, { collections: [rows] });
+  const ada = await signIn('admin');
   const rowOf = (value: string) => Object.fromEntries(names.map((name) => [name, value]));
-  await ada('POST', '/rows/batch', { json: ['b', 'a'].map(rowOf) });
-  const document = Object((await ada('GET', '/openapi.json')).json);
+  await ada.post('/rows/batch', { json: ['b', 'a'].map(rowOf) });
+  const document = Object((await ada.get('/openapi.json')).json);
   const described = document.paths['/rows'].get.parameters.map(({ name }: { name: string }) => name);
   for (const name of names) {
     const isQueryable = !['a:b,c', '-x', '👍', "'\"<&"].includes(name);
     assert.equal(described.includes(name), isQueryable, name);
     if (!isQueryable) continue;
     const named = encodeURIComponent(name);
-    const found = await ada('GET', `/rows?${named}=a`);
+    const found = await ada.get(`/rows?${named}=a`);
     assert.equal(Object(found.json)[0]?.id, 2, name + found.body);
-    assert.equal(Object((await ada('GET', `/rows?sort=${named}`)).json)[0].id, 2, name);
+    assert.equal(Object((await ada.get(`/rows?sort=${named}`)).json)[0].id, 2, name);
   }
 });
 

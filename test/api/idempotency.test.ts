@@ -11,63 +11,63 @@ import { estimateSize } from '../../src/store/memory/size.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { Collection, StoredRecord, TableDefinition, Transaction } from '../../src/store/store.ts';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
-import { openTestApp } from '../support/app.ts';
+import { startApp } from '../support/app.ts';
 
 const lamp = { name: 'Lamp', price: 1 };
-const keyed = (key: string, json: unknown = lamp) => ({ json, fields: { 'idempotency-key': key } });
+const keyed = (key: string, json: unknown = lamp) => ({ json, headers: { 'idempotency-key': key } });
 
 /** The number of keys that an app keeps. */
-const keysOf = ({ app }: Pick<Awaited<ReturnType<typeof openTestApp>>, 'app'>): number =>
+const keysOf = ({ app }: Pick<Awaited<ReturnType<typeof startApp>>, 'app'>): number =>
   app.store.status().collections.find(({ name }) => name === 'idempotency-keys')?.records ?? NaN;
 
 test('the same key and body get the same response again, and nothing is created', async (t) => {
-  const { app, as } = await openTestApp(t);
-  const member = await as('member');
-  const first = await member('POST', '/items', keyed('"a key"'));
+  const { app, signIn } = await startApp(t);
+  const member = await signIn('member');
+  const first = await member.post('/items', keyed('"a key"'));
   assert.deepEqual([first.status, first.json], [201, { id: 1, ...lamp }]);
-  assert.equal(first.field('idempotency-replayed'), undefined);
+  assert.equal(first.header('idempotency-replayed'), undefined);
   const { sequence } = app.store.status();
-  const again = await member('POST', '/items', keyed('"a key"'));
+  const again = await member.post('/items', keyed('"a key"'));
   assert.deepEqual([again.status, again.body], [201, first.body]);
-  for (const name of ['etag', 'location']) assert.equal(again.field(name), first.field(name), name);
-  assert.equal(again.field('idempotency-replayed'), 'true');
+  for (const name of ['etag', 'location']) assert.equal(again.header(name), first.header(name), name);
+  assert.equal(again.header('idempotency-replayed'), 'true');
   assert.equal(app.store.status().sequence, sequence);
 
   // Its bytes are compared: spelled otherwise, it is another request. Bare, the key is still the same key.
   const body = '{ "price": 1.0, "name": "\\u004camp" }';
   const fields = { 'idempotency-key': 'a key', 'content-type': 'application/json' };
-  assert.equal((await member('POST', '/items', { body, fields })).code, 'key_reused');
+  assert.equal((await member.post('/items', { body, headers: fields })).code, 'key_reused');
 
   // A record that was changed or removed meanwhile is told of as it was created.
-  await member('DELETE', '/items/1');
-  assert.equal((await member('POST', '/items', keyed('a key'))).body, first.body);
-  assert.equal((await member('GET', '/items')).body, '[]');
+  await member.delete('/items/1');
+  assert.equal((await member.post('/items', keyed('a key'))).body, first.body);
+  assert.equal((await member.get('/items')).body, '[]');
 });
 
 test('the same key with another body or collection is refused, and the key stays', async (t) => {
-  const { as } = await openTestApp(t);
-  const admin = await as('admin');
-  await admin('POST', '/items', keyed('k'));
+  const { signIn } = await startApp(t);
+  const admin = await signIn('admin');
+  await admin.post('/items', keyed('k'));
   for (const json of [{ name: 'Lamp', price: 2 }, [lamp], [lamp, lamp]]) {
     const target = Array.isArray(json) ? '/items/batch' : '/items';
-    const { status, code } = await admin('POST', target, keyed('k', json));
+    const { status, code } = await admin.post(target, keyed('k', json));
     assert.deepEqual([status, code], [422, 'key_reused']);
   }
   const eve = { name: 'Eve', email: 'eve@example.org' };
-  assert.equal((await admin('POST', '/users', keyed('k', eve))).code, 'key_reused');
-  assert.equal((await admin('POST', '/items', keyed('k'))).field('idempotency-replayed'), 'true');
-  assert.equal(Object((await admin('GET', '/items')).json).length, 1);
+  assert.equal((await admin.post('/users', keyed('k', eve))).code, 'key_reused');
+  assert.equal((await admin.post('/items', keyed('k'))).header('idempotency-replayed'), 'true');
+  assert.equal(Object((await admin.get('/items')).json).length, 1);
 });
 
 test('creating a user with a password refuses a key; without a password, the user is created once', async (t) => {
-  const fixture = await openTestApp(t);
-  const admin = await fixture.as('admin');
+  const fixture = await startApp(t);
+  const admin = await fixture.signIn('admin');
   const eve = { name: 'Eve', email: 'eve@example.org' };
-  const refused = await admin('POST', '/users', keyed('k', { ...eve, password: 'a good and long password' }));
+  const refused = await admin.post('/users', keyed('k', { ...eve, password: 'a good and long password' }));
   assert.deepEqual([refused.status, refused.code, keysOf(fixture)], [400, 'malformed_request', 0]);
-  const first = await admin('POST', '/users', keyed('k', eve));
-  const again = await admin('POST', '/users', keyed('k', eve));
-  assert.deepEqual([again.status, again.body, again.field('idempotency-replayed')], [201, first.body, 'true']);
+  const first = await admin.post('/users', keyed('k', eve));
+  const again = await admin.post('/users', keyed('k', eve));
+  assert.deepEqual([again.status, again.body, again.header('idempotency-replayed')], [201, first.body, 'true']);
 });
 
 test('a replayed record has the timestamps of the first reply', async (t) => {
@@ -75,31 +75,31 @@ test('a replayed record has the timestamps of the first reply', async (t) => {
   const clock = { now: () => (now += 1), elapsed: () => performance.now() };
   const fields = { text: { kind: 'text', min: 1, max: 20, example: 'a' } } as const;
   const notes = defineCollection({ name: 'notes', singular: 'note', fields, timestamps: true });
-  const member = await (await openTestApp(t, { clock, collections: [notes] })).as('member');
+  const member = await (await startApp(t, { clock, collections: [notes] })).signIn('member');
   for (const json of [{ text: 'a' }, [{ text: 'a' }, { text: 'b' }]]) {
     const asked = keyed(`k${JSON.stringify(json)}`, json);
     const target = Array.isArray(json) ? '/notes/batch' : '/notes';
-    const first = await member('POST', target, asked);
+    const first = await member.post(target, asked);
     assert.match(first.body, /"createdAt":"2026-01-01/);
-    assert.equal((await member('POST', target, asked)).body, first.body);
+    assert.equal((await member.post(target, asked)).body, first.body);
   }
 });
 
 test('a batch is also created only once, and replayed with the same ids', async (t) => {
-  const member = await (await openTestApp(t)).as('member');
+  const member = await (await startApp(t)).signIn('member');
   const many = [lamp, { name: 'Chair', price: 2 }, { name: 'Table', price: 3 }];
-  const first = await member('POST', '/items/batch', keyed('many', many));
-  await member('POST', '/items', { json: lamp });
-  const again = await member('POST', '/items/batch', keyed('many', many));
-  assert.deepEqual([again.body, again.field('idempotency-replayed')], [first.body, 'true']);
-  assert.equal(Object((await member('GET', '/items')).json).length, 4);
+  const first = await member.post('/items/batch', keyed('many', many));
+  await member.post('/items', { json: lamp });
+  const again = await member.post('/items/batch', keyed('many', many));
+  assert.deepEqual([again.body, again.header('idempotency-replayed')], [first.body, 'true']);
+  assert.equal(Object((await member.get('/items')).json).length, 4);
 });
 
 test('a repetition is not throttled, but a new key is', async (t) => {
-  const { ask, app } = await openTestApp(t, { registration: 'open' });
+  const { client, app } = await startApp(t, { registration: 'open' });
   const register = (name: string) => {
     const json = { name, email: `${name}@example.org` };
-    return ask('POST', '/users', { ...keyed(name, json), address: '192.0.2.1' });
+    return client.post('/users', { ...keyed(name, json), address: '192.0.2.1' });
   };
   const first = await register('eve');
   for (let count = 1; count <= 31; count += 1) assert.equal((await register('eve')).body, first.body);
@@ -111,44 +111,44 @@ test('a repetition is not throttled, but a new key is', async (t) => {
 });
 
 test('each caller has keys of their own', async (t) => {
-  const { as, ask } = await openTestApp(t, { registration: 'open' });
+  const { signIn, client } = await startApp(t, { registration: 'open' });
   const ids: number[] = [];
-  for (const asked of [await as('admin'), await as('member')]) {
-    ids.push(Object((await asked('POST', '/items', keyed('k'))).json).id);
+  for (const asked of [await signIn('admin'), await signIn('member')]) {
+    ids.push(Object((await asked.post('/items', keyed('k'))).json).id);
   }
   assert.deepEqual(ids, [1, 2]);
   const eve = { name: 'Eve', email: 'eve@example.org' };
-  const first = await ask('POST', '/users', { ...keyed('k', eve), address: '192.0.2.1' });
-  const again = await ask('POST', '/users', { ...keyed('k', eve), address: '192.0.2.1' });
+  const first = await client.post('/users', { ...keyed('k', eve), address: '192.0.2.1' });
+  const again = await client.post('/users', { ...keyed('k', eve), address: '192.0.2.1' });
   assert.deepEqual([again.status, again.body], [201, first.body]);
-  const elsewhere = await ask('POST', '/users', { ...keyed('k', eve), address: '192.0.2.2' });
+  const elsewhere = await client.post('/users', { ...keyed('k', eve), address: '192.0.2.2' });
   assert.equal(elsewhere.code, 'email_taken');
 });
 
 test('concurrent requests with one key create one record, and a user is audited once', async (t) => {
-  const { as, app } = await openTestApp(t);
-  const admin = await as('admin');
-  const answers = await Promise.all(Array.from({ length: 50 }, () => admin('POST', '/items', keyed('k'))));
+  const { signIn, app } = await startApp(t);
+  const admin = await signIn('admin');
+  const answers = await Promise.all(Array.from({ length: 50 }, () => admin.post('/items', keyed('k'))));
   assert.deepEqual(new Set(answers.map(({ body }) => body)).size, 1);
-  assert.equal(answers.filter((answer) => answer.field('idempotency-replayed') === undefined).length, 1);
+  assert.equal(answers.filter((answer) => answer.header('idempotency-replayed') === undefined).length, 1);
   const eve = { name: 'Eve', email: 'eve@example.org' };
-  const users = await Promise.all([1, 2, 3].map(() => admin('POST', '/users', keyed('eve', eve))));
+  const users = await Promise.all([1, 2, 3].map(() => admin.post('/users', keyed('eve', eve))));
   assert.deepEqual(users.map(({ status }) => status), [201, 201, 201]);
   assert.equal(app.users.records.size, 3);
 });
 
 test('a refused request does not use up its key', async (t) => {
-  const fixture = await openTestApp(t);
-  const member = await fixture.as('member');
-  assert.equal((await member('POST', '/items', keyed('k', { name: '' }))).status, 422);
+  const fixture = await startApp(t);
+  const member = await fixture.signIn('member');
+  assert.equal((await member.post('/items', keyed('k', { name: '' }))).status, 422);
   assert.equal(keysOf(fixture), 0);
-  assert.equal((await member('POST', '/items', keyed('k'))).status, 201);
+  assert.equal((await member.post('/items', keyed('k'))).status, 201);
 });
 
 for (const target of ['/login', '/logout', '/tokens', '/tokens/revoke']) {
   test(`POST ${target} refuses a key, so that no secret is kept`, async (t) => {
-    const fixture = await openTestApp(t);
-    const { status, code } = await fixture.ask('POST', target, keyed('k', {}));
+    const fixture = await startApp(t);
+    const { status, code } = await fixture.client.post(target, keyed('k', {}));
     assert.deepEqual([status, code, keysOf(fixture)], [400, 'malformed_request', 0]);
   });
 }
@@ -183,17 +183,17 @@ test('hooks do not run again', async (t) => {
     beforeWrite: ({ operation }: Change) => void seen.push(`before ${operation}`),
     afterWrite: ({ operation }: Change) => void seen.push(`after ${operation}`),
   };
-  const member = await (await openTestApp(t, { hooks })).as('member');
+  const member = await (await startApp(t, { hooks })).signIn('member');
   seen.length = 0;
-  for (const _ of [1, 2, 3]) await member('POST', '/items', keyed('k'));
+  for (const _ of [1, 2, 3]) await member.post('/items', keyed('k'));
   assert.deepEqual(seen, ['before create', 'after create']);
 });
 
 test('a key survives a restart', async (t) => {
   const directory = temporaryDirectory(t);
-  const first = await openTestApp(t, { directory, withoutPort: true });
-  const made = await (await first.as('member'))('POST', '/items', keyed('k'));
-  const token = await first.token('member');
+  const first = await startApp(t, { directory, withoutPort: true });
+  const made = await (await first.signIn('member')).post('/items', keyed('k'));
+  const token = await first.createToken('member');
   await first.app.close();
   const { createApp } = await import('../../src/index.ts');
   const app = await createApp({ directory });
@@ -209,8 +209,8 @@ for (const [key, status] of [
   ['"x"y', 400], ['"x", "y"', 400], ['"\\x"', 400], ['a\u0001', 400], ['a\u007f', 400], ['schlüssel', 400],
 ] as const) {
   test(`a key of ${key.length} characters, ${JSON.stringify(key).slice(0, 20)}, is answered ${status}`, async (t) => {
-    const { as } = await openTestApp(t, { withoutPort: true });
-    const answer = await (await as('member'))('POST', '/items', keyed(key));
+    const { signIn } = await startApp(t, { withoutPort: true });
+    const answer = await (await signIn('member')).post('/items', keyed(key));
     assert.equal(answer.status, status, answer.body);
     if (status === 400) assert.equal(answer.code, 'malformed_request');
   });
@@ -219,13 +219,13 @@ for (const [key, status] of [
 test('a key expires after 24 hours, and is removed when another one is added', async (t) => {
   let now = Date.UTC(2026, 0);
   const clock = { now: () => now, elapsed: () => performance.now() };
-  const fixture = await openTestApp(t, { clock });
-  const member = await fixture.as('member');
-  for (const key of ['a', 'b', 'c']) await member('POST', '/items', keyed(key));
+  const fixture = await startApp(t, { clock });
+  const member = await fixture.signIn('member');
+  for (const key of ['a', 'b', 'c']) await member.post('/items', keyed(key));
   now += 24 * 60 * 60 * 1000 + 1;
-  const later = await fixture.as('member');
-  assert.equal((await later('POST', '/items', keyed('c', { name: 'Chair', price: 2 }))).status, 201);
-  assert.equal((await later('POST', '/items', keyed('d'))).status, 201);
+  const later = await fixture.signIn('member');
+  assert.equal((await later.post('/items', keyed('c', { name: 'Chair', price: 2 }))).status, 201);
+  assert.equal((await later.post('/items', keyed('d'))).status, 201);
   assert.equal(keysOf(fixture), 2);
 });
 
@@ -233,18 +233,18 @@ for (const years of [10, -10]) {
   test(`setting the clock by ${years} years creates nothing twice`, async (t) => {
     let now = Date.UTC(2026, 0);
     const clock = { now: () => now, elapsed: () => performance.now() };
-    const fixture = await openTestApp(t, { clock });
-    const first = await (await fixture.as('member'))('POST', '/items', keyed('k'));
+    const fixture = await startApp(t, { clock });
+    const first = await (await fixture.signIn('member')).post('/items', keyed('k'));
     const step = years * 365 * 24 * 60 * 60 * 1000;
     now += step;
-    const member = await fixture.as('member');
-    const again = await member('POST', '/items', keyed('k'));
-    assert.deepEqual([again.body, again.field('idempotency-replayed')], [first.body, 'true']);
-    await member('POST', '/items', keyed('meanwhile'));
+    const member = await fixture.signIn('member');
+    const again = await member.post('/items', keyed('k'));
+    assert.deepEqual([again.body, again.header('idempotency-replayed')], [first.body, 'true']);
+    await member.post('/items', keyed('meanwhile'));
     now -= step;
-    const back = await (await fixture.as('member'))('POST', '/items', keyed('meanwhile'));
-    assert.equal(back.field('idempotency-replayed'), 'true');
-    assert.equal(Object((await (await fixture.as('member'))('GET', '/items')).json).length, 2);
+    const back = await (await fixture.signIn('member')).post('/items', keyed('meanwhile'));
+    assert.equal(back.header('idempotency-replayed'), 'true');
+    assert.equal(Object((await (await fixture.signIn('member')).get('/items')).json).length, 2);
   });
 }
 
@@ -297,12 +297,12 @@ test('a caller has a limited number of keys, and a further one replaces its olde
 test('stored responses leave the memory to records, even in a small store', async (t) => {
   const fields = { text: { kind: 'text', max: 100_000 } } as const;
   const notes = defineCollection({ name: 'notes', singular: 'note', fields });
-  const { app, as } = await openTestApp(t, { collections: [notes], memoryMax: 2 });
-  const member = await as('member');
+  const { app, signIn } = await startApp(t, { collections: [notes], memoryMax: 2 });
+  const member = await signIn('member');
   for (let index = 0; index < 40; index += 1) {
-    const made = await member('POST', '/notes', keyed(`k${index}`, { text: '中'.repeat(25_000) }));
+    const made = await member.post('/notes', keyed(`k${index}`, { text: '中'.repeat(25_000) }));
     assert.equal(made.status, 201, made.body);
-    await member('DELETE', made.field('location') ?? '');
+    await member.delete(made.header('location') ?? '');
   }
   const { memoryBytes, memoryMaxBytes } = app.store.status();
   assert.ok(memoryBytes < memoryMaxBytes / 4, `${memoryBytes}`);

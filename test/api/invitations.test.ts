@@ -6,7 +6,7 @@ import { Passwords } from '../../src/auth/passwords.ts';
 import { secretHash } from '../../src/auth/secrets.ts';
 import { declareCollection } from '../../src/collections/define.ts';
 import { silentLog } from '../../src/log/log.ts';
-import { openTestApp, type Answer, type AskOptions, type TestAppOptions } from '../support/app.ts';
+import { startApp, type ApiResponse, type RequestOptions, type TestAppOptions } from '../support/app.ts';
 import { TestClock } from '../support/basics.ts';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
 
@@ -18,21 +18,21 @@ async function setUp(t: TestContext, options: TestAppOptions = {}) {
   const clock = new TestClock();
   const events: [string, object][] = [];
   const log = { ...silentLog, security: (...event: [string, object]) => void events.push(event) };
-  const opened = await openTestApp(t, { clock, log, ...options });
-  const admin = await opened.as('admin');
-  assert.equal((await admin('POST', '/users', { json: eve })).status, 201);
-  const invite = (id = 3): Promise<Answer> => admin('POST', `/users/${id}/invitation`);
-  const tokenOf = (answer: Answer): string => String(Object(answer.json).path).replace('/#/invite/', '');
-  const accept = (token: string, more: object = {}, asked: AskOptions = {}): Promise<Answer> =>
-    opened.ask('POST', '/invitations', { json: { token, password, ...more }, ...asked });
-  const signIn = (secret = password): Promise<Answer> =>
-    opened.ask('POST', '/login', { json: { email: eve.email, password: secret } });
-  return { ...opened, clock, events, admin, invite, tokenOf, accept, signIn };
+  const opened = await startApp(t, { clock, log, ...options });
+  const admin = await opened.signIn('admin');
+  assert.equal((await admin.post('/users', { json: eve })).status, 201);
+  const invite = (id = 3): Promise<ApiResponse> => admin.post(`/users/${id}/invitation`);
+  const tokenOf = (answer: ApiResponse): string => String(Object(answer.json).path).replace('/#/invite/', '');
+  const accept = (token: string, more: object = {}, asked: RequestOptions = {}): Promise<ApiResponse> =>
+    opened.client.post('/invitations', { json: { token, password, ...more }, ...asked });
+  const logIn = (secret = password): Promise<ApiResponse> =>
+    opened.client.post('/login', { json: { email: eve.email, password: secret } });
+  return { ...opened, clock, events, admin, invite, tokenOf, accept, logIn };
 }
 
-const refusalOf = ({ json, field }: Answer): unknown => {
+const refusalOf = ({ json, header }: ApiResponse): unknown => {
   const { status, code, detail } = Object(json);
-  return [status, code, detail, field('cache-control')];
+  return [status, code, detail, header('cache-control')];
 };
 const refused = [
   401, 'invalid_credentials',
@@ -40,28 +40,28 @@ const refused = [
 ];
 
 test('an invitation lets a user choose a password, once', async (t) => {
-  const { invite, tokenOf, accept, signIn, events, ask } = await setUp(t);
+  const { invite, tokenOf, accept, logIn, events, client } = await setUp(t);
   const invited = await invite();
-  assert.deepEqual([invited.status, invited.field('cache-control')], [201, 'no-store']);
+  assert.deepEqual([invited.status, invited.header('cache-control')], [201, 'no-store']);
   assert.match(String(Object(invited.json).path), /^\/#\/invite\/[\w-]{43}$/);
   const token = tokenOf(invited);
   const accepted = await accept(token);
-  assert.deepEqual([accepted.status, accepted.body, accepted.field('cache-control')], [204, '', 'no-store']);
-  assert.equal((await signIn()).status, 200);
+  assert.deepEqual([accepted.status, accepted.body, accepted.header('cache-control')], [204, '', 'no-store']);
+  assert.equal((await logIn()).status, 200);
   assert.deepEqual(refusalOf(await accept(token)), refused);
   const seen = events.filter(([event]) => /invitation|password/.test(event));
   assert.deepEqual(seen, [
     ['invitation_made', { userId: 3, by: 1, address: '127.0.0.1' }],
     ['password_changed', { userId: 3, by: 3, address: '127.0.0.1' }],
   ]);
-  assert.equal((await ask('GET', '/readyz')).status, 200);
+  assert.equal((await client.get('/readyz')).status, 200);
 });
 
 test('every bad invitation gets the same refusal', async (t) => {
-  const { invite, tokenOf, accept, clock, token: tokenFor, cookie } = await setUp(t);
+  const { invite, tokenOf, accept, clock, createToken: tokenFor, createCookie } = await setUp(t);
   const former = tokenOf(await invite());
   const current = tokenOf(await invite());
-  const others = [former, 'x'.repeat(43), current.slice(1), await tokenFor('admin'), (await cookie('admin')).slice(4)];
+  const others = [former, 'x'.repeat(43), current.slice(1), await tokenFor('admin'), (await createCookie('admin')).slice(4)];
   for (const token of others) assert.deepEqual(refusalOf(await accept(token)), refused, token);
   clock.advance(24 * 3600 - 1);
   assert.equal((await accept(current, { password: 'short' })).status, 422, 'it is good until its last second');
@@ -80,22 +80,22 @@ test('an invitation ends with a password, another address or role, and the user;
   for (const [status, method, json] of changes) {
     const { admin, invite, tokenOf, accept } = await setUp(t);
     const token = tokenOf(await invite());
-    const { status: done } = await admin(method, '/users/3', json === undefined ? {} : { json });
+    const { status: done } = await admin.send(method, '/users/3', json === undefined ? {} : { json });
     assert.ok(done < 300);
     assert.equal((await accept(token)).status, status, `${method} ${JSON.stringify(json)}`);
   }
 });
 
 test('only administrators invite, not by an API key, and only users without a password', async (t) => {
-  const { ask, as, invite, admin, credentials } = await setUp(t);
+  const { client, signIn, invite, admin, credentials } = await setUp(t);
   const path = '/users/3/invitation';
-  assert.equal((await ask('POST', path)).status, 401);
-  assert.equal((await (await as('member'))('POST', path)).status, 403);
-  const made = await admin('POST', '/keys', {
+  assert.equal((await client.post(path)).status, 401);
+  assert.equal((await (await signIn('member')).post(path)).status, 403);
+  const made = await admin.post('/keys', {
     json: { name: 'x', currentPassword: credentials('admin').password },
   });
   const fields = { authorization: `Bearer ${Object(made.json).key}` };
-  assert.deepEqual([(await ask('POST', path, { fields })).status, (await invite(9)).status], [403, 404]);
+  assert.deepEqual([(await client.post(path, { headers: fields })).status, (await invite(9)).status], [403, 404]);
   const { status, code } = await invite(2);
   assert.deepEqual([status, code], [409, 'conflict']);
 });
@@ -103,7 +103,7 @@ test('only administrators invite, not by an API key, and only users without a pa
 test('a demoted administrator cannot invite with an old token', async (t) => {
   const { invite, admin, app } = await setUp(t);
   const boss = { name: 'Bo', email: 'bo@example.org', role: 'admin', password };
-  assert.equal((await admin('POST', '/users', { json: boss })).status, 201);
+  assert.equal((await admin.post('/users', { json: boss })).status, 201);
   await app.program.users.change(1, { role: 'member' });
   assert.equal((await invite()).code, 'actor_changed');
 });
@@ -126,37 +126,37 @@ test('an unknown invitation costs no hash, and guesses from a network are slowed
   for (let count = 0; count < 31; count += 1) statuses.push((await accept(`guess ${count}`)).status);
   assert.deepEqual(statuses, [...new Array<number>(30).fill(401), 429]);
   const waiting = await accept(token);
-  assert.deepEqual([waiting.status, waiting.field('retry-after')], [429, '10']);
+  assert.deepEqual([waiting.status, waiting.header('retry-after')], [429, '10']);
   assert.equal(hashed.mock.callCount(), 0);
   assert.equal((await accept(token, {}, { address: '192.0.2.1' })).status, 204, 'other networks go on');
 });
 
 test('of two simultaneous acceptances, one sets its password', async (t) => {
-  const { invite, tokenOf, accept, signIn } = await setUp(t);
+  const { invite, tokenOf, accept, logIn } = await setUp(t);
   const token = tokenOf(await invite());
   const answers = await Promise.all([accept(token), accept(token, { password: `${password}!` })]);
   assert.deepEqual(answers.map(({ status }) => status).sort(), [204, 401]);
-  const statuses = [(await signIn()).status, (await signIn(`${password}!`)).status];
+  const statuses = [(await logIn()).status, (await logIn(`${password}!`)).status];
   assert.deepEqual(statuses, answers.map(({ status }) => (status === 204 ? 200 : 401)));
 });
 
 test('pages of other sites accept no invitation, and no idempotency key is taken', async (t) => {
   const { invite, tokenOf, accept, admin } = await setUp(t, { corsOrigins: ['https://app.example'] });
   const token = tokenOf(await invite());
-  for (const fields of [{ 'sec-fetch-site': 'cross-site' }, { origin: 'https://app.example' }]) {
-    const { status, code } = await accept(token, {}, { fields });
+  for (const headers of [{ 'sec-fetch-site': 'cross-site' }, { origin: 'https://app.example' }]) {
+    const { status, code } = await accept(token, {}, { headers });
     assert.deepEqual([status, code], [403, 'cross_site']);
   }
-  const fields = { 'idempotency-key': 'k' };
-  assert.equal((await accept(token, {}, { fields })).status, 400);
-  assert.equal((await admin('POST', '/users/3/invitation', { fields })).status, 400);
+  const headers = { 'idempotency-key': 'k' };
+  assert.equal((await accept(token, {}, { headers })).status, 400);
+  assert.equal((await admin.post('/users/3/invitation', { headers })).status, 400);
 });
 
 test('an invitation is not a session, and only its hash is stored', async (t) => {
   const directory = temporaryDirectory(t);
   const { invite, tokenOf, admin, app } = await setUp(t, { directory });
   const token = tokenOf(await invite());
-  assert.deepEqual((await admin('GET', '/sessions?userId=3')).json, []);
+  assert.deepEqual((await admin.get('/sessions?userId=3')).json, []);
   await app.close();
   const stored = readFileSync(join(directory, 'sessions.json'), 'utf8');
   assert.ok(!stored.includes(token) && stored.includes(secretHash(token)));
@@ -165,8 +165,8 @@ test('an invitation is not a session, and only its hash is stored', async (t) =>
 });
 
 async function reopened(t: TestContext, directory: string) {
-  const { ask } = await openTestApp(t, { directory, clock: new TestClock() });
-  return { accept: (token: string) => ask('POST', '/invitations', { json: { token, password } }) };
+  const { client } = await startApp(t, { directory, clock: new TestClock() });
+  return { accept: (token: string) => client.post('/invitations', { json: { token, password } }) };
 }
 
 test('a base path is part of the path of an invitation', async (t) => {
@@ -178,9 +178,9 @@ test('a collection called invitations takes over the path, and the log says so',
   const told: string[] = [];
   const log = { ...silentLog, message: (_: string, text: string) => void told.push(text) };
   const invitations = declareCollection({ name: 'invitations', fields: { text: { kind: 'text' } } });
-  const { as } = await openTestApp(t, { collections: [invitations], log });
-  const admin = await as('admin');
-  assert.equal((await admin('POST', '/invitations', { json: { text: 'a party' } })).status, 201);
-  assert.equal((await admin('POST', '/users/2/invitation')).status, 404);
+  const { signIn } = await startApp(t, { collections: [invitations], log });
+  const admin = await signIn('admin');
+  assert.equal((await admin.post('/invitations', { json: { text: 'a party' } })).status, 201);
+  assert.equal((await admin.post('/users/2/invitation')).status, 404);
   assert.ok(told.includes('Nobody can be invited: a collection has the path /invitations'));
 });

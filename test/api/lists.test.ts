@@ -2,21 +2,21 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { declareCollection } from '../../src/collections/define.ts';
-import { openTestApp } from '../support/app.ts';
+import { startApp } from '../support/app.ts';
 
-async function withItems(t: Parameters<typeof openTestApp>[0], prices: readonly number[]) {
-  const opened = await openTestApp(t);
-  const fields = { authorization: `Bearer ${await opened.token('member')}` };
-  for (const price of prices) await opened.ask('POST', '/items', { fields, json: { name: `Item ${price}`, price } });
+async function withItems(t: Parameters<typeof startApp>[0], prices: readonly number[]) {
+  const opened = await startApp(t);
+  const fields = { authorization: `Bearer ${await opened.createToken('member')}` };
+  for (const price of prices) await opened.client.post('/items', { headers: fields, json: { name: `Item ${price}`, price } });
   const list = (query: string, more: Readonly<Record<string, string>> = {}) =>
-    opened.ask('GET', `/items${query}`, { fields: { ...fields, ...more } });
+    opened.client.get(`/items${query}`, { headers: { ...fields, ...more } });
   return { ...opened, fields, list };
 }
 
 test('a list without a limit has all records, as an array', async (t) => {
   const { list } = await withItems(t, []);
   const none = await list('');
-  assert.deepEqual([none.status, none.body, none.field('link')], [200, '[]', undefined]);
+  assert.deepEqual([none.status, none.body, none.header('link')], [200, '[]', undefined]);
 });
 
 test('pages lead from one to the next by their Link fields', async (t) => {
@@ -27,7 +27,7 @@ test('pages lead from one to the next by their Link fields', async (t) => {
     const page = await list(query);
     assert.equal(page.status, 200);
     seen.push(Object(page.json).map(({ id }: { id: number }) => id));
-    const next = /^<\/items(\?[^>]*)>; rel="next"$/.exec(page.field('link') ?? '')?.[1];
+    const next = /^<\/items(\?[^>]*)>; rel="next"$/.exec(page.header('link') ?? '')?.[1];
     if (next === undefined) break;
     query = next;
   }
@@ -41,7 +41,7 @@ test('the link to the next page differs from the request only in the cursor', as
   for (let next: string | undefined = query; next !== undefined; ) {
     const page = await list(next);
     assert.equal(page.status, 200);
-    next = /^<\/items(\?[^>]*)>; rel="next"$/.exec(page.field('link') ?? '')?.[1];
+    next = /^<\/items(\?[^>]*)>; rel="next"$/.exec(page.header('link') ?? '')?.[1];
     if (next !== undefined) links.push(next.replace(/&cursor=[\w-]+$/, '&cursor='));
   }
   assert.deepEqual(links, [1, 2].map(() => `${query.replace('>', '%3E')}&cursor=`));
@@ -50,51 +50,51 @@ test('the link to the next page differs from the request only in the cursor', as
 test('the link to the next page is hardly longer than the request', async (t) => {
   const { list } = await withItems(t, [1, 2]);
   const ids = Array.from({ length: 2900 }, (_, index) => index + 1).join(',');
-  const link = (await list(`?limit=1&id:in=${ids}`)).field('link') ?? '';
+  const link = (await list(`?limit=1&id:in=${ids}`)).header('link') ?? '';
   assert.ok(link.length < ids.length + 200);
 });
 
 test('a list has the same entity tag until something is written', async (t) => {
-  const { list, ask, fields } = await withItems(t, [3, 1, 2]);
+  const { list, client, fields } = await withItems(t, [3, 1, 2]);
   const query = '?limit=2&sort=-price';
   const first = await list(query);
   const again = await list(query);
-  assert.deepEqual([again.body, again.field('link'), again.field('etag')],
-    [first.body, first.field('link'), first.field('etag')]);
-  assert.equal((await list(query, { prefer: 'count=exact' })).field('x-total-count'), '3');
-  assert.equal((await list(query)).field('x-total-count'), undefined);
-  assert.equal((await list(query, { 'if-none-match': first.field('etag') ?? '' })).status, 304);
+  assert.deepEqual([again.body, again.header('link'), again.header('etag')],
+    [first.body, first.header('link'), first.header('etag')]);
+  assert.equal((await list(query, { prefer: 'count=exact' })).header('x-total-count'), '3');
+  assert.equal((await list(query)).header('x-total-count'), undefined);
+  assert.equal((await list(query, { 'if-none-match': first.header('etag') ?? '' })).status, 304);
   assert.equal((await list(query, { 'if-match': '"another"' })).status, 412);
-  await ask('PUT', '/items/2', { fields, json: { name: 'Item 2', price: 9 } });
+  await client.put('/items/2', { headers: fields, json: { name: 'Item 2', price: 9 } });
   const changed = await list(query);
   assert.deepEqual(Object(changed.json).map(({ id }: { id: number }) => id), [2, 1]);
-  assert.notEqual(changed.field('etag'), first.field('etag'));
+  assert.notEqual(changed.header('etag'), first.header('etag'));
 });
 
 test('the total of matching records is sent on request', async (t) => {
   const { list } = await withItems(t, [3, 1, 2]);
   const counted = await list('?limit=1&price:gte=2', { prefer: 'count=exact' });
-  assert.equal(counted.field('x-total-count'), '2');
-  assert.equal(counted.field('preference-applied'), 'count=exact');
+  assert.equal(counted.header('x-total-count'), '2');
+  assert.equal(counted.header('preference-applied'), 'count=exact');
   assert.equal(Object(counted.json).length, 1);
-  assert.equal((await list('?limit=1')).field('x-total-count'), undefined);
+  assert.equal((await list('?limit=1')).header('x-total-count'), undefined);
   for (const prefer of ['count=exact', 'Count=exact', 'respond-async , count=exact,x']) {
-    assert.equal((await list('', { prefer })).field('x-total-count'), '3', prefer);
+    assert.equal((await list('', { prefer })).header('x-total-count'), '3', prefer);
   }
   for (const prefer of ['', 'count', 'count=none', 'xcount=exact', 'count=exactly']) {
-    assert.equal((await list('', { prefer })).field('x-total-count'), undefined, prefer);
+    assert.equal((await list('', { prefer })).header('x-total-count'), undefined, prefer);
   }
 });
 
 test('HEAD is GET without the content', async (t) => {
-  const { ask, list, fields } = await withItems(t, [3, 1, 2]);
-  const [get, head] = [await list('?limit=1'), await ask('HEAD', '/items?limit=1', { fields })];
+  const { client, list, fields } = await withItems(t, [3, 1, 2]);
+  const [get, head] = [await list('?limit=1'), await client.send('HEAD', '/items?limit=1', { headers: fields })];
   assert.deepEqual([head.status, head.body], [200, '']);
-  assert.deepEqual([head.field('link'), head.field('etag')], [get.field('link'), get.field('etag')]);
+  assert.deepEqual([head.header('link'), head.header('etag')], [get.header('link'), get.header('etag')]);
 });
 
 test('unknown and repeated query parameters are refused on every route', async (t) => {
-  const { ask, list, fields, token, cookie } = await withItems(t, [1]);
+  const { client, list, fields, createToken, createCookie } = await withItems(t, [1]);
   const queries = [
     '?colour=red', '?limit=0', '?limit=1&limit=2', '?sort=owner', '?ownerId=1', '?cursor=x', '?price=%ff',
   ];
@@ -102,25 +102,25 @@ test('unknown and repeated query parameters are refused on every route', async (
     const answer = await list(query);
     assert.deepEqual([answer.status, answer.code], [400, 'invalid_query'], query);
   }
-  const admin = { authorization: `Bearer ${await token('admin')}` };
-  const session = { cookie: await cookie('member') };
+  const admin = { authorization: `Bearer ${await createToken('admin')}` };
+  const session = { cookie: await createCookie('member') };
   const targets: readonly [target: string, fields: Readonly<Record<string, string>>][] = [
     ['/items/1?limit=1', fields], ['/items/1?fields=id&fields=id', fields], ['/users?password=x', admin],
     ['/users?passwordHash=x', admin], ['/dashboard?x', session], ['/livez?x=1', {}], ['/sessions?limit=1', session],
   ];
   for (const [target, asker] of targets) {
-    const answer = await ask('GET', target, { fields: asker });
+    const answer = await client.get(target, { headers: asker });
     assert.deepEqual([answer.status, answer.code], [400, 'invalid_query'], target);
   }
-  assert.equal((await ask('POST', '/items?x=1', { fields, json: { name: 'x', price: 1 } })).code, 'invalid_query');
+  assert.equal((await client.post('/items?x=1', { headers: fields, json: { name: 'x', price: 1 } })).code, 'invalid_query');
 });
 
 test('users are found by e-mail address in any letter case', async (t) => {
-  const { ask, token } = await openTestApp(t);
-  const fields = { authorization: `Bearer ${await token('admin')}` };
-  const found = await ask('GET', '/users?email=ADMIN%40Example.ORG&fields=email', { fields });
+  const { client, createToken } = await startApp(t);
+  const fields = { authorization: `Bearer ${await createToken('admin')}` };
+  const found = await client.get('/users?email=ADMIN%40Example.ORG&fields=email', { headers: fields });
   assert.deepEqual(found.json, [{ email: 'admin@example.org' }]);
-  const byRole = await ask('GET', '/users?role=member&sort=-email', { fields });
+  const byRole = await client.get('/users?role=member&sort=-email', { headers: fields });
   assert.deepEqual(Object(byRole.json).map(({ id }: { id: number }) => id), [2]);
 });
 
@@ -137,24 +137,24 @@ const clients: { readonly [name: string]: readonly string[] } = {
 };
 
 test('in, sort and fields are accepted as ordinary clients encode them', async (t) => {
-  const member = await (await openTestApp(t)).as('member');
+  const member = await (await startApp(t)).signIn('member');
   for (const [name, price] of [['Lamp', 1], ['a,b', 2], ['c d', 2], ['a', 3], ['b', 3]] as const) {
-    await member('POST', '/items', { json: { name, price } });
+    await member.post('/items', { json: { name, price } });
   }
   for (const [client, pieces] of Object.entries(clients)) {
-    const { status, json } = await member('GET', `/items?${pieces.join('&')}`);
+    const { status, json } = await member.get(`/items?${pieces.join('&')}`);
     const expected = [{ name: 'a,b', price: 2 }, { name: 'c d', price: 2 }, { name: 'Lamp', price: 1 }];
     assert.deepEqual([status, json], [200, expected], client);
   }
 });
 
 test('q finds each word in any text field, and combines with the other list parameters', async (t) => {
-  const admin = await (await openTestApp(t)).as('admin');
+  const admin = await (await startApp(t)).signIn('admin');
   for (const name of ['Desk LAMP', 'Größe L', 'lamp shade', 'Cup', 'Straßenlampe']) {
-    await admin('POST', '/items', { json: { name, price: name.length } });
+    await admin.post('/items', { json: { name, price: name.length } });
   }
   const namesOf = async (query: string) => {
-    const { json } = await admin('GET', `/items?fields=name&${query}`);
+    const { json } = await admin.get(`/items?fields=name&${query}`);
     return Object(json).map(({ name }: { name: string }) => name);
   };
   assert.deepEqual(await namesOf('q=lamp'), ['Desk LAMP', 'lamp shade', 'Straßenlampe']);
@@ -164,14 +164,14 @@ test('q finds each word in any text field, and combines with the other list para
   assert.deepEqual(await namesOf('q=gro%C3%9F'), ['Größe L']);
   assert.deepEqual(await namesOf('q=%20SHADE++lamp%09'), ['lamp shade']);
   assert.deepEqual(await namesOf('q=lamp+cup'), []);
-  const page = await admin('GET', '/items?q=lamp&sort=name&limit=2', { fields: { prefer: 'count=exact' } });
-  assert.equal(page.field('x-total-count'), '3');
-  const [, next = ''] = /<\/items\?([^>]*)>/.exec(page.field('link') ?? '') ?? [];
+  const page = await admin.get('/items?q=lamp&sort=name&limit=2', { headers: { prefer: 'count=exact' } });
+  assert.equal(page.header('x-total-count'), '3');
+  const [, next = ''] = /<\/items\?([^>]*)>/.exec(page.header('link') ?? '') ?? [];
   assert.deepEqual(await namesOf(next), ['lamp shade']);
-  assert.equal((await admin('GET', `/items?${next.replace('lamp', 'lamps')}`)).code, 'invalid_query');
-  const people = await admin('GET', '/users?q=EXAMPLE.org&fields=id');
+  assert.equal((await admin.get(`/items?${next.replace('lamp', 'lamps')}`)).code, 'invalid_query');
+  const people = await admin.get('/users?q=EXAMPLE.org&fields=id');
   assert.deepEqual(people.json, [{ id: 1 }, { id: 2 }]);
-  const inTwoFields = await admin('GET', '/users?q=example.org+mia&fields=id');
+  const inTwoFields = await admin.get('/users?q=example.org+mia&fields=id');
   assert.deepEqual(inTwoFields.json, [{ id: 2 }]);
 });
 
@@ -181,29 +181,29 @@ test('owner=me lists what the caller created', async (t) => {
   const notes = declareCollection({ name: 'notes', singular: 'note', fields, access: optional });
   const open = { list: 'public', read: 'public' } as const;
   const news = declareCollection({ name: 'news', singular: 'message', fields, access: open });
-  const app = await openTestApp(t, { collections: [notes, news] });
-  const [admin, member] = [await app.as('admin'), await app.as('member')];
-  for (const ask of [admin, member, member]) await ask('POST', '/items', { json: { name: 'Lamp', price: 1 } });
-  const idsOf = async (ask: typeof admin, query: string) => (await ask('GET', `/items?fields=id&${query}`)).json;
+  const app = await startApp(t, { collections: [notes, news] });
+  const [admin, member] = [await app.signIn('admin'), await app.signIn('member')];
+  for (const ask of [admin, member, member]) await ask.post('/items', { json: { name: 'Lamp', price: 1 } });
+  const idsOf = async (ask: typeof admin, query: string) => (await ask.get(`/items?fields=id&${query}`)).json;
   assert.deepEqual(await idsOf(admin, 'owner=me'), [{ id: 1 }]);
   assert.deepEqual(await idsOf(member, 'owner=me&sort=-id'), [{ id: 3 }, { id: 2 }]);
-  const counted = await member('GET', '/items?owner=me&limit=1', { fields: { prefer: 'count=exact' } });
-  assert.equal(counted.field('x-total-count'), '2');
+  const counted = await member.get('/items?owner=me&limit=1', { headers: { prefer: 'count=exact' } });
+  assert.equal(counted.header('x-total-count'), '2');
   // A list that depends on the caller has no entity tag.
-  assert.equal(counted.field('etag'), undefined);
+  assert.equal(counted.header('etag'), undefined);
   // A cursor of one caller's list is of no use to another.
-  const link = (await member('GET', '/items?owner=me&limit=1')).field('link') ?? '';
+  const link = (await member.get('/items?owner=me&limit=1')).header('link') ?? '';
   const [, next = ''] = /<([^>]*)>/.exec(link) ?? [];
-  assert.deepEqual(Object((await member('GET', next)).json).map(({ id }: { id: number }) => id), [3]);
-  assert.equal((await admin('GET', next)).code, 'invalid_query');
+  assert.deepEqual(Object((await member.get(next)).json).map(({ id }: { id: number }) => id), [3]);
+  assert.equal((await admin.get(next)).code, 'invalid_query');
   // A caller who has not signed in has no records, and a list that looks at no credentials cannot know the caller.
-  await member('POST', '/notes', { json: { text: 'x' } });
-  assert.equal(Object((await member('GET', '/notes?owner=me')).json).length, 1);
-  const refused = await app.ask('GET', '/notes?owner=me');
+  await member.post('/notes', { json: { text: 'x' } });
+  assert.equal(Object((await member.get('/notes?owner=me')).json).length, 1);
+  const refused = await app.client.get('/notes?owner=me');
   assert.deepEqual([refused.status, refused.code], [401, 'authentication_required']);
-  assert.equal(refused.field('www-authenticate'), 'Bearer');
+  assert.equal(refused.header('www-authenticate'), 'Bearer');
   for (const target of ['/news?owner=me', '/users?owner=me', '/items/1?owner=me', '/items?owner=1']) {
-    assert.deepEqual([(await admin('GET', target)).code], ['invalid_query'], target);
+    assert.deepEqual([(await admin.get(target)).code], ['invalid_query'], target);
   }
 });
 
@@ -219,11 +219,11 @@ test('filters repeat, have alternatives, and ask whether a field exists', async 
     },
     access: { list: 'public', create: 'public' },
   });
-  const { ask } = await openTestApp(t, { collections: [boxes] });
+  const { client } = await startApp(t, { collections: [boxes] });
   const tags = [['red'], ['red', 'oak'], ['oak'], []];
-  for (const each of tags) await ask('POST', '/boxes', { json: { title: `Box ${each.join('-')}`, tags: each } });
+  for (const each of tags) await client.post('/boxes', { json: { title: `Box ${each.join('-')}`, tags: each } });
   const ids = async (query: string) => {
-    const { json } = await ask('GET', `/boxes?${query}`);
+    const { json } = await client.get(`/boxes?${query}`);
     return Object(json).map(({ id }: { id: number }) => id);
   };
   assert.deepEqual(await ids('id=3&id=1'), [1, 3]);
@@ -235,7 +235,7 @@ test('filters repeat, have alternatives, and ask whether a field exists', async 
   assert.deepEqual(await ids('or=(id:eq:4,tags:has:oak)'), [2, 3, 4]);
   assert.deepEqual(await ids('or=(id:eq:4,tags:has:oak)&id:ne=3'), [2, 4]);
   const due = { title: 'Due', tags: [], notes: ['x'], dueAt: '2026-01-31T12:00:00.000Z' };
-  await ask('POST', '/boxes', { json: due });
+  await client.post('/boxes', { json: due });
   assert.deepEqual(await ids('dueAt:exists=true'), [5]);
   assert.deepEqual(await ids('notes:exists=false&sort=-id'), [4, 3, 2, 1]);
   assert.deepEqual(await ids('or=(notes:exists:true,id:lte:1)'), [1, 5]);
@@ -244,7 +244,7 @@ test('filters repeat, have alternatives, and ask whether a field exists', async 
 test('a page by number has the total, and links to the first, previous, next and last page', async (t) => {
   const { list } = await withItems(t, [3, 1, 2, 5, 4, 2, 9]);
   const page = async (query: string) => {
-    const { status, json, field } = await list(query);
+    const { status, json, header: field } = await list(query);
     const links = (field('link') ?? '').matchAll(/<\/items\?[^>]*offset=(\d+)[^>]*>; rel="(\w+)"/g);
     return {
       status, total: field('x-total-count'), ids: Object(json).map(({ id }: { id: number }) => id),
@@ -271,15 +271,15 @@ test('a page by number has the total, and links to the first, previous, next and
     assert.equal((await list(`?${query}`)).status, 400, query);
   }
   const plain = await list('?limit=3&offset=3');
-  assert.equal(plain.field('preference-applied'), undefined);
-  const tag = plain.field('etag') ?? '';
+  assert.equal(plain.header('preference-applied'), undefined);
+  const tag = plain.header('etag') ?? '';
   assert.equal((await list('?limit=3&offset=3', { 'if-none-match': tag })).status, 304);
 });
 
 test('a next link contains its cursor once, however the request spelled it', async (t) => {
   const { list } = await withItems(t, [1, 2, 3, 4, 5]);
   for (const query of ['?limit=2&offset[]=0', '?limit=2&offset%5B%5D=0', '?limit[]=2']) {
-    const link = (await list(query)).field('link') ?? '';
+    const link = (await list(query)).header('link') ?? '';
     const next = /<\/items(\?[^>]*)>; rel="next"/.exec(link)?.[1] ?? '';
     const page = await list(next);
     assert.deepEqual([page.status, Object(page.json).map(({ id }: { id: number }) => id)], [200, [3, 4]], next);
@@ -321,8 +321,8 @@ const valuesOf: Readonly<Record<string, readonly unknown[]>> = {
 };
 
 test('pages lead to the next one with every sort field, present or absent', async (t) => {
-  const { ask } = await openTestApp(t, { collections: [ofAllKinds], auth: 'none' });
-  const create = (json: object) => ask('POST', '/all', { json: { json: 0, ...json } });
+  const { client } = await startApp(t, { collections: [ofAllKinds], auth: 'none' });
+  const create = (json: object) => client.post('/all', { json: { json: 0, ...json } });
   for (let count = 0; count < 3; count += 1) assert.equal((await create({})).status, 201);
   for (const [path, values] of Object.entries(valuesOf)) {
     const [name = '', below] = path.split('.');
@@ -332,16 +332,16 @@ test('pages lead to the next one with every sort field, present or absent', asyn
     }
     if (name in ofAllKinds.fields && !['json', 'like', 'place', 'id'].includes(name)) await create({ [name]: null });
   }
-  const all = Object((await ask('GET', '/all')).json).map(({ id }: { id: unknown }) => id);
+  const all = Object((await client.get('/all')).json).map(({ id }: { id: unknown }) => id);
   for (const path of Object.keys(valuesOf)) {
     const other = path === 'number' ? 'integer' : 'number';
     for (const sort of [path, `-${path}`, `${path},-${other}`, `-${other},${path}`]) {
       const seen: unknown[] = [];
       for (let next: string | undefined = `/all?sort=${sort}&limit=3&fields=id`; next !== undefined;) {
-        const page: Awaited<ReturnType<typeof ask>> = await ask('GET', next);
+        const page: Awaited<ReturnType<typeof client.get>> = await client.get(next);
         assert.equal(page.status, 200, `${next}: ${page.body}`);
         seen.push(...Object(page.json).map(({ id }: { id: unknown }) => id));
-        next = /<([^>]*)>; rel="next"/.exec(page.field('link') ?? '')?.[1];
+        next = /<([^>]*)>; rel="next"/.exec(page.header('link') ?? '')?.[1];
       }
       assert.deepEqual(new Set(seen), new Set(all), sort);
       assert.equal(seen.length, all.length, sort);

@@ -5,7 +5,7 @@ import { parseDeclarations } from '../../src/collections/declaration-file.ts';
 import { defineCollection } from '../../src/index.ts';
 import { takenNames } from '../../src/api/taken-names.ts';
 import { allRoutes } from '../support/contract.ts';
-import { openTestApp } from '../support/app.ts';
+import { startApp } from '../support/app.ts';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
 import { createApp } from '../support/inside.ts';
 
@@ -24,13 +24,13 @@ const skip = process.env['CAIRN_TEST_STORE'] === 'cluster' && 'a cluster always 
 
 /** Creates and reads a record of each collection. */
 async function exercise(t: TestContext, names: readonly string[], options: object): Promise<void> {
-  const { app, ask } = await openTestApp(t, { collections: collectionsOf(names), ...options });
+  const { app, client } = await startApp(t, { collections: collectionsOf(names), ...options });
   for (const name of names) {
-    const created = await ask('POST', `/${name}`, { json: { title: name } });
-    assert.deepEqual([created.status, created.field('location')], [201, `/${name}/1`], created.body);
-    assert.deepEqual((await ask('GET', `/${name}?title=${name}`)).json, [{ id: 1, title: name }]);
-    assert.equal((await ask('PATCH', `/${name}/1`, { json: { title: 'x' } })).status, 200);
-    assert.equal((await ask('GET', `/${name.toUpperCase()}_`)).status, 404);
+    const created = await client.post(`/${name}`, { json: { title: name } });
+    assert.deepEqual([created.status, created.header('location')], [201, `/${name}/1`], created.body);
+    assert.deepEqual((await client.get(`/${name}?title=${name}`)).json, [{ id: 1, title: name }]);
+    assert.equal((await client.patch(`/${name}/1`, { json: { title: 'x' } })).status, 200);
+    assert.equal((await client.get(`/${name.toUpperCase()}_`)).status, 404);
   }
   const { paths } = JSON.parse((await app.inject({ target: '/openapi.json' })).body);
   const operations = Object.values(paths).flatMap((path) => Object.values(Object(path)));
@@ -48,14 +48,14 @@ test('without users, collections have the names of their paths and tables', { sk
 });
 
 test('without users, nobody can or has to sign in', { skip }, async (t) => {
-  const { ask } = await openTestApp(t, { users: false, auth: 'none' });
+  const { client } = await startApp(t, { users: false, auth: 'none' });
   for (const path of [...free, 'users/1', 'sessions/1', 'tokens/revoke', 'keys'])
-    assert.equal((await ask('GET', `/${path}`)).status, 404, path);
-  assert.equal((await ask('POST', '/items', { json: { name: 'Lamp', price: 1 } })).status, 201);
-  assert.equal((await ask('GET', '/status')).status, 200);
-  const unknown = await ask('GET', '/changes?collection=users');
+    assert.equal((await client.get(`/${path}`)).status, 404, path);
+  assert.equal((await client.post('/items', { json: { name: 'Lamp', price: 1 } })).status, 201);
+  assert.equal((await client.get('/status')).status, 200);
+  const unknown = await client.get('/changes?collection=users');
   assert.match(String(Object(unknown.json).detail), /must be one or more of items$/);
-  const { paths } = Object((await ask('GET', '/openapi.json')).json);
+  const { paths } = Object((await client.get('/openapi.json')).json);
   assert.deepEqual(Object.keys(paths), [
     '/items', '/items/{id}', '/items/batch', '/livez', '/status', '/readyz', '/changes', '/metrics',
     '/openapi.json',
@@ -115,9 +115,9 @@ const accounts = ['status', 'changes', 'keys'];
 
 test('a collection may be called page, and the page loads its files', async (t) => {
   const page = defineCollection({ name: 'page', fields: { title: { kind: 'text' } } });
-  const { app, ask } = await openTestApp(t, { collections: [page], auth: 'none' });
-  assert.equal((await ask('POST', '/page', { json: { title: 'x' } })).status, 201);
-  assert.equal((await ask('GET', '/page/1')).status, 200);
+  const { app, client } = await startApp(t, { collections: [page], auth: 'none' });
+  assert.equal((await client.post('/page', { json: { title: 'x' } })).status, 201);
+  assert.equal((await client.get('/page/1')).status, 200);
   const { body } = await app.inject({ target: '/' });
   const files = [...body.matchAll(/(?:href|src)="(-\/page\/[^"]*)"/g)].map(([, path]) => path);
   assert.ok(files.length > 5);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { defineCollection, type CollectionDeclaration, type CollectionDefinition } from '../../src/index.ts';
-import { openTestApp } from '../support/app.ts';
+import { startApp } from '../support/app.ts';
 import { vectors } from '../support/contract.ts';
 
 const access = { list: 'public', create: 'public', read: 'public', replace: 'public', patch: 'public' } as const;
@@ -37,14 +37,14 @@ const places = defineCollection({
 });
 
 async function opened(t: TestContext, collection: CollectionDeclaration = places) {
-  const { ask, app } = await openTestApp(t, { collections: [collection] });
+  const { client, app } = await startApp(t, { collections: [collection] });
   const { name } = collection;
   const send = async (method: string, path: string, json: unknown) => {
-    const { status, json: answer } = await ask(method, path, { json: Object(json) });
+    const { status, json: answer } = await client.send(method, path, { json: Object(json) });
     const { errors } = Object(answer);
     return { status, answer, issues: errors?.map((each: any) => `${each.pointer} ${each.code}`) };
   };
-  return { ask, app, send, create: (json: unknown) => send('POST', `/${name}`, json) };
+  return { client, app, send, create: (json: unknown) => send('POST', `/${name}`, json) };
 }
 
 const rome = {
@@ -58,16 +58,16 @@ const rome = {
 };
 
 test('nested values are stored and read back as they were sent', async (t) => {
-  const { ask, create } = await opened(t);
+  const { client, create } = await opened(t);
   assert.equal((await create(rome)).status, 201);
-  const { json } = await ask('GET', '/places/1');
+  const { json } = await client.get('/places/1');
   assert.deepEqual(json, { id: 1, ...rome });
-  const { json: chosen } = await ask('GET', '/places?fields=address,extra');
+  const { json: chosen } = await client.get('/places?fields=address,extra');
   assert.deepEqual(chosen, [{ address: rome.address, extra: rome.extra }]);
   const text = '{"name":"x","extra":{"__proto__":{"admin":true},"hasOwnProperty":1}}';
   const fields = { 'content-type': 'application/json' };
-  assert.equal((await ask('POST', '/places', { fields, body: text })).status, 201);
-  assert.match((await ask('GET', '/places/2')).body, /"extra":\{"__proto__":\{"admin":true\},"hasOwnProperty":1\}/);
+  assert.equal((await client.post('/places', { headers: fields, body: text })).status, 201);
+  assert.match((await client.get('/places/2')).body, /"extra":\{"__proto__":\{"admin":true\},"hasOwnProperty":1\}/);
   assert.equal(Object(Object.prototype).admin, undefined);
 });
 
@@ -91,15 +91,15 @@ const refused: readonly [string, unknown, ...string[]][] = [
 ];
 for (const [what, members, ...issues] of refused) {
   test(`is refused with its place: ${what}`, async (t) => {
-    const { ask } = await opened(t);
+    const { client } = await opened(t);
     // Written by hand, because `JSON.stringify` cannot produce it.
     const body = JSON.stringify({ name: 'x', ...Object(members) }, (_, value) => (value === Infinity ? 'INF' : value))
       .replace('"INF"', '1e400');
-    const { status, json } = await ask('POST', '/places', { fields: { 'content-type': 'application/json' }, body });
+    const { status, json } = await client.post('/places', { headers: { 'content-type': 'application/json' }, body });
     assert.equal(status, 422);
     const found = Object(json).errors.map((each: any) => `${each.pointer} ${each.code}`);
     assert.deepEqual(found, issues);
-    assert.deepEqual((await ask('GET', '/places')).json, []);
+    assert.deepEqual((await client.get('/places')).json, []);
   });
 }
 
@@ -176,7 +176,7 @@ const ordered: readonly (readonly unknown[])[] = [
 ];
 
 test('mixed values have one order, forwards and backwards, with and without a kept order', async (t) => {
-  const { ask, create } = await opened(t, loose);
+  const { client, create } = await opened(t, loose);
   const flat = ordered.flatMap((equal, rank) => equal.map((value) => ({ value, rank })));
   // Shuffled: seven and the number of values have no common divisor.
   const shuffled = flat.map((_, n) => flat[(n * 7) % flat.length] ?? { value: undefined, rank: 0 });
@@ -185,9 +185,9 @@ test('mixed values have one order, forwards and backwards, with and without a ke
   const ids = async (query: string): Promise<number[]> => {
     const found: number[] = [];
     for (let target: string | undefined = `/loose?${query}`; target !== undefined;) {
-      const { json, field } = await ask('GET', target);
+      const { json, header } = await client.get(target);
       found.push(...Object(json).map(({ id }: { id: number }) => id));
-      target = /<([^>]*)>; rel="next"/.exec(field('link') ?? '')?.[1];
+      target = /<([^>]*)>; rel="next"/.exec(header('link') ?? '')?.[1];
     }
     return found;
   };
@@ -198,7 +198,7 @@ test('mixed values have one order, forwards and backwards, with and without a ke
       assert.deepEqual(ranks(await ids(`sort=-value&limit=${limit}`)), forwards.toReversed(), `by ${limit}`);
     }
   }
-  const last = await ask('GET', `/loose?sort=value&limit=4&offset=${forwards.length - 4}`);
+  const last = await client.get(`/loose?sort=value&limit=4&offset=${forwards.length - 4}`);
   assert.deepEqual(ranks(Object(last.json).map(({ id }: { id: number }) => id)), forwards.slice(-4));
 });
 
@@ -217,7 +217,7 @@ test('-0 is 0 at any depth, before and after a restart', async (t) => {
 });
 
 test('filters and sorting go into objects and JSON', async (t) => {
-  const { ask, create } = await opened(t, loose);
+  const { client, create } = await opened(t, loose);
   const records = [
     { value: 1, author: { name: 'Ada', born: 1815 }, views: 10, at: null },
     { value: '1', author: { name: 'Grace' }, views: 9, at: '2026-01-31T12:00:00.000Z', text: `${'x'.repeat(300)}b` },
@@ -242,12 +242,12 @@ test('filters and sorting go into objects and JSON', async (t) => {
     ['or=(value.city:eq:Rome,author.name:eq:Grace)', [2, 5]],
   ];
   for (const [query, ids] of cases) {
-    const { status, json } = await ask('GET', `/loose?${query}`);
+    const { status, json } = await client.get(`/loose?${query}`);
     assert.equal(status, 200, query);
     assert.deepEqual(Object(json).map(({ id }: { id: number }) => id), ids, query);
   }
   for (const query of ['author=x', 'author.age=1', 'sort=author', 'text.x=1', 'views=many', 'author.born=x']) {
-    assert.equal((await ask('GET', `/loose?${query}`)).status, 400, query);
+    assert.equal((await client.get(`/loose?${query}`)).status, 400, query);
   }
 });
 
@@ -260,21 +260,21 @@ const open = defineCollection({
 });
 
 test('additional members are data like any other', async (t) => {
-  const { ask, create, send } = await opened(t, open);
+  const { client, create, send } = await opened(t, open);
   const fields = { 'content-type': 'application/json' };
   const others = '"ownerId":1,"revision":9,"key":2,"more":3,".more":4,"__proto__":{"a":1},"constructor":5,"n":null}';
   const body = `{"title":"x",${others}`;
-  const made = await ask('POST', '/open', { fields, body });
+  const made = await client.post('/open', { headers: fields, body });
   assert.equal(made.status, 201);
   assert.equal(made.body, `{"id":1,"title":"x","state":"a",${others}`);
-  assert.equal((await ask('GET', '/open/1')).body, made.body);
-  assert.equal((await ask('GET', '/open?fields=title')).body, '[{"title":"x"}]');
+  assert.equal((await client.get('/open/1')).body, made.body);
+  assert.equal((await client.get('/open?fields=title')).body, '[{"title":"x"}]');
   const patched = Object((await send('PATCH', '/open/1', { more: null, added: { deep: [1] }, title: 'y' })).answer);
   assert.deepEqual([patched.more, patched.added, patched.title, patched.revision], [undefined, { deep: [1] }, 'y', 9]);
-  const tag = (await ask('GET', '/open/1')).field('etag');
+  const tag = (await client.get('/open/1')).header('etag');
   const again = Object((await send('PATCH', '/open/1', { added: { deep: [2] } })).answer);
   assert.deepEqual(again.added, { deep: [2] }, 'a change of further members alone is a change');
-  assert.notEqual((await ask('GET', '/open/1')).field('etag'), tag);
+  assert.notEqual((await client.get('/open/1')).header('etag'), tag);
   assert.deepEqual((await send('PUT', '/open/1', { title: 'z', only: true })).answer,
     { id: 1, title: 'z', state: 'a', only: true });
   assert.deepEqual((await create({ title: 'x', far: ['\ud800'] })).issues, ['/far/0 lone_surrogate']);
@@ -282,10 +282,10 @@ test('additional members are data like any other', async (t) => {
 });
 
 test('additional members can be filtered and sorted by, whatever their names are', async (t) => {
-  const { ask, create, app } = await opened(t, open);
+  const { client, create, app } = await opened(t, open);
   for (const views of [3, 1, '2', null]) await create({ title: 'x', views, author: { name: `A${views}` }, ownerId: 7 });
   const ids = async (query: string) =>
-    Object((await ask('GET', `/open?${query}`)).json).map(({ id }: { id: number }) => id);
+    Object((await client.get(`/open?${query}`)).json).map(({ id }: { id: number }) => id);
   assert.deepEqual(await ids('views:gt=1'), [1]);
   assert.deepEqual(await ids('sort=views'), [2, 1, 3, 4]);
   assert.deepEqual(await ids('sort=-views&limit=4'), [4, 3, 1, 2]);
@@ -295,10 +295,10 @@ test('additional members can be filtered and sorted by, whatever their names are
   assert.deepEqual(await ids('ownerId=7&limit=2'), [1, 2], 'the member, not the owner that is stored');
   assert.deepEqual(await ids('revision:exists=true'), [], 'no record has the member');
   for (const hidden of ['.number=1', '.owner=0', '.more.views=1', 'sort=.number', 'sort=.owner', 'sort=.more.views'])
-    assert.equal((await ask('GET', `/open?${hidden}`)).status, 400, hidden);
-  const link = (await ask('GET', '/open?sort=views&limit=2')).field('link');
+    assert.equal((await client.get(`/open?${hidden}`)).status, 400, hidden);
+  const link = (await client.get('/open?sort=views&limit=2')).header('link');
   const target = /<([^>]*)>/.exec(link ?? '')?.[1] ?? '';
-  assert.deepEqual(Object((await ask('GET', target)).json).map(({ id }: { id: number }) => id), [3, 4]);
+  assert.deepEqual(Object((await client.get(target)).json).map(({ id }: { id: number }) => id), [3, 4]);
   const first = { id: 1, title: 'x', state: 'a', views: 3, author: { name: 'A3' }, ownerId: 7 };
   assert.deepEqual(app.collection('open').get(1), first);
 });

@@ -10,8 +10,8 @@ import { addSingulars } from '../../src/collections/nouns.ts';
 import { settings, valuesOf } from '../../src/config/options.ts';
 import { defineCollection } from '../../src/index.ts';
 import { runCommand } from '../support/cli/terminal.ts';
-import { openTestApp } from '../support/app.ts';
-import { allRoutes, resolve, violations } from '../support/contract.ts';
+import { startApp } from '../support/app.ts';
+import { allRoutes, resolve, findViolations } from '../support/contract.ts';
 
 const table = await allRoutes(undefined, valuesOf(settings, (option) => option.default));
 const document = openApi(table, '');
@@ -27,14 +27,14 @@ function* objects(value: JsonValue, way: string): Generator<[way: string, object
 const all = [...objects(document, '#')];
 
 test('the served document equals the one that the command prints', async (t) => {
-  const { ask } = await openTestApp(t);
-  const served = (await ask('GET', '/openapi.json')).json;
+  const { client } = await startApp(t);
+  const served = (await client.get('/openapi.json')).json;
   assert.deepEqual(served, JSON.parse(JSON.stringify(document)));
   assert.deepEqual(served, JSON.parse((await runCommand(await allCommands(), ['openapi'])).out));
-  const strict = await openTestApp(t, { requireIfMatch: true, registration: 'open', passwordLengthMin: 9 });
+  const strict = await startApp(t, { requireIfMatch: true, registration: 'open', passwordLengthMin: 9 });
   const words = ['openapi', '--require-if-match', '--registration', 'open', '--password-min', '9'];
   const printed = JSON.parse((await runCommand(await allCommands(), words)).out);
-  assert.deepEqual((await strict.ask('GET', '/openapi.json')).json, printed);
+  assert.deepEqual((await strict.client.get('/openapi.json')).json, printed);
 });
 
 test('every row of the route table is an operation with its own id', () => {
@@ -80,9 +80,9 @@ test('every operation has its successes and one response for all problems', () =
 });
 
 test('without the page, /status is as the document says', async (t) => {
-  const { ask, as } = await openTestApp(t, { page: false });
-  assert.equal((await (await as('admin'))('GET', '/status')).status, 200);
-  assert.equal((await ask('GET', '/livez')).status, 200);
+  const { client, signIn } = await startApp(t, { page: false });
+  assert.equal((await (await signIn('admin')).get('/status')).status, 200);
+  assert.equal((await client.get('/livez')).status, 200);
 });
 
 /** For tests of an app without users. */
@@ -93,15 +93,15 @@ const withoutUsers = {
 test('with the dialect, a removal is described as it is answered', withoutUsers, async (t) => {
   const notes = defineCollection({ name: 'notes', fields: {} });
   const options = { auth: 'none', users: false, dialect: 'json-server', collections: [notes] } as const;
-  const { ask } = await openTestApp(t, options);
-  assert.equal((await ask('POST', '/notes', { json: {} })).status, 201);
-  const removed = await ask('DELETE', '/notes/1');
+  const { client } = await startApp(t, options);
+  assert.equal((await client.post('/notes', { json: {} })).status, 201);
+  const removed = await client.delete('/notes/1');
   assert.deepEqual([removed.status, removed.body], [200, '{}']);
 });
 
 test('the document has the syntax of `or`, which the server enforces', async (t) => {
-  const { as } = await openTestApp(t);
-  const admin = await as('admin');
+  const { signIn } = await startApp(t);
+  const admin = await signIn('admin');
   const { parameters } = Object(resolve(document, '#/paths/~1items/get'));
   const { schema } = parameters.find(({ name }: { name: string }) => name === 'or');
   const good = ['(price:lt:10)', '(price:lt:10,name:eq:a)', '(name:eq:a\\,b)', '(name:eq:)', '(name:eq:a:b)'];
@@ -109,9 +109,9 @@ test('the document has the syntax of `or`, which the server enforces', async (t)
   const bad = ['', '()', 'price:lt:10', '(price:lt)', '(price)', '(name:eq:a(b)', '((price:lt:1))', many(21)];
   for (const [values, status] of [[[...good, many(20)], 200], [bad, 400]] as const) {
     for (const value of values) {
-      const answer = await admin('GET', `/items?or=${encodeURIComponent(value)}`);
+      const answer = await admin.get(`/items?or=${encodeURIComponent(value)}`);
       assert.equal(answer.status, status, value);
-      assert.equal(violations(document, schema, value).length === 0, status === 200, value);
+      assert.equal(findViolations(document, schema, value).length === 0, status === 200, value);
     }
   }
 });
@@ -136,7 +136,7 @@ test('x-collections has exactly what a list takes', async (t) => {
     address: { kind: 'object', fields: { city: { kind: 'text' } } },
     tags: { kind: 'list', of: { kind: 'text' } },
   } });
-  const { app, ask } = await openTestApp(t, { collections: [notes] });
+  const { app, client } = await startApp(t, { collections: [notes] });
   const { 'x-collections': described } = JSON.parse((await app.inject({ target: '/openapi.json' })).body);
   const { lists } = described.find(({ name }: { name: string }) => name === 'notes');
   assert.deepEqual(lists.filters['address.city'].at(-1), 'exists');
@@ -144,7 +144,7 @@ test('x-collections has exactly what a list takes', async (t) => {
   const filters = Object.entries<string[]>(lists.filters).flatMap(([name, operators]) =>
     operators.map((operator) => `${name}:${operator}=${operator === 'exists' ? 'true' : '1'}`));
   for (const query of [...filters, `sort=${lists.sort}`, `fields=${lists.fields}`])
-    assert.equal((await ask('GET', `/notes?${query}`)).status, 200, query);
+    assert.equal((await client.get(`/notes?${query}`)).status, 200, query);
 });
 
 test('the document has the declarations of all collections, as a file has them', withoutUsers, async (t) => {
@@ -161,7 +161,7 @@ test('the document has the declarations of all collections, as a file has them',
     }),
     defineCollection({ name: 'theme', single: true, value: { kind: 'json', like: 'text' } }),
   ];
-  const { app } = await openTestApp(t, { collections, users: false, auth: 'none', withoutPort: true });
+  const { app } = await startApp(t, { collections, users: false, auth: 'none', withoutPort: true });
   const { 'x-collections': declared } = JSON.parse((await app.inject({ target: '/openapi.json' })).body);
   const parsed = parseDeclarations({ users: false, collections: declarationsIn(declared) }, []);
   assert.deepEqual(parsed.collections, addSingulars({ users: false, collections }));
@@ -172,7 +172,7 @@ test('a reference to users is described as it was declared', async (t) => {
   const notes = defineCollection({
     name: 'notes', fields: { authorId }, ownerRemoved: 'remove', access: { read: 'authorId' },
   });
-  const { app } = await openTestApp(t, { collections: [notes], withoutPort: true });
+  const { app } = await startApp(t, { collections: [notes], withoutPort: true });
   const { 'x-collections': declared, components } = JSON.parse((await app.inject({ target: '/openapi.json' })).body);
   const { collections: parsed } = parseDeclarations({ collections: declarationsIn(declared) }, []);
   assert.deepEqual(parsed, addSingulars({ collections: [notes] }));
@@ -199,7 +199,7 @@ test('every example matches its schema', () => {
   for (const [way, schema] of all) {
     const { examples = [] } = schema;
     for (const example of [examples].flat()) {
-      assert.deepEqual(violations(document, schema, example), [], way);
+      assert.deepEqual(findViolations(document, schema, example), [], way);
       count += 1;
     }
   }
@@ -207,8 +207,8 @@ test('every example matches its schema', () => {
 });
 
 test('the document follows the options for If-Match and the password length', async (t) => {
-  const { ask } = await openTestApp(t, { requireIfMatch: true, passwordLengthMin: 9 });
-  const strict: JsonValue = Object((await ask('GET', '/openapi.json')).json);
+  const { client } = await startApp(t, { requireIfMatch: true, passwordLengthMin: 9 });
+  const strict: JsonValue = Object((await client.get('/openapi.json')).json);
   for (const [served, required] of [[strict, true], [document, false]] as const) {
     const found = [...objects(served, '#')].map(([, object]) => object);
     const writes = found.filter(({ operationId }) => /^(replace|patch|remove)(Item|User)$/.test(String(operationId)));
@@ -220,7 +220,7 @@ test('the document follows the options for If-Match and the password length', as
     const { NewUser, UserPatch } = Object(resolve(Object(served), '#/components/schemas'));
     assert.equal(NewUser.properties.password.minLength, required ? 9 : 15);
     const local = { name: 'Ada', email: 'a@localhost' };
-    assert.deepEqual(violations(Object(served), NewUser, local), []);
+    assert.deepEqual(findViolations(Object(served), NewUser, local), []);
     assert.equal(UserPatch.properties.currentPassword.minLength, 1);
   }
 });
@@ -229,10 +229,10 @@ test('a request for tokens has credentials or a refresh token, not both', () => 
   const body = Object(resolve(document, '#/paths/~1tokens/post/requestBody/content')) ['application/json'];
   const credentials = { email: 'a', password: 'b' };
   for (const good of [credentials, { refresh_token: 'c' }]) {
-    assert.deepEqual(violations(document, body.schema, good), []);
+    assert.deepEqual(findViolations(document, body.schema, good), []);
   }
   for (const bad of [{}, { email: 'a' }, { ...credentials, refresh_token: 'c' }]) {
-    assert.equal(violations(document, body.schema, bad).length, 1);
+    assert.equal(findViolations(document, body.schema, bad).length, 1);
   }
 });
 
@@ -253,7 +253,7 @@ test('a field with a default may be left out, and generated clients need not sen
 });
 
 test('the document has the syntax of an Idempotency-Key, which the server enforces', async (t) => {
-  const admin = await (await openTestApp(t)).as('admin');
+  const admin = await (await startApp(t)).signIn('admin');
   const { parameters } = Object(resolve(document, '#/paths/~1items/post'));
   const { schema } = parameters.find(({ name }: { name: string }) => name === 'Idempotency-Key');
   const good = ['a', 'a key', '"a \\" key"', 'x'.repeat(255), `"${'x'.repeat(255)}"`, `"${'\\"'.repeat(255)}"`, 'a"'];
@@ -261,9 +261,9 @@ test('the document has the syntax of an Idempotency-Key, which the server enforc
   for (const [keys, status] of [[good, 201], [bad, 400]] as const) {
     for (const key of keys) {
       const json = { name: 'Lamp', price: 1 };
-      const answer = await admin('POST', '/items', { json, fields: { 'idempotency-key': key } });
+      const answer = await admin.post('/items', { json, headers: { 'idempotency-key': key } });
       assert.equal(answer.status, status, key);
-      assert.deepEqual(violations(document, schema, key).length === 0, status === 201, key);
+      assert.deepEqual(findViolations(document, schema, key).length === 0, status === 201, key);
     }
   }
 });
@@ -275,9 +275,9 @@ test('the document says that a new user with a password takes no Idempotency-Key
     return /password.* 400/.test(key.description);
   });
   assert.deepEqual(described, [true, false]);
-  const admin = await (await openTestApp(t)).as('admin');
+  const admin = await (await startApp(t)).signIn('admin');
   const json = { name: 'Eve', email: 'eve@example.org', password: 'a new password of some length' };
-  assert.equal((await admin('POST', '/users', { json, fields: { 'idempotency-key': 'a' } })).status, 400);
+  assert.equal((await admin.post('/users', { json, headers: { 'idempotency-key': 'a' } })).status, 400);
 });
 
 test('every response has the id of its request', () => {

@@ -1,12 +1,12 @@
 /** The providers of the reference, without the packages that they are for: a release test has these. */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
-import { fileOfReference, openBlog } from '../support/handbook.ts';
+import { loadReferenceFile, startBlog } from '../support/handbook.ts';
 
 async function opened(t: TestContext, of: 'reactAdmin' | 'refine') {
-  const blog = await openBlog(t);
+  const blog = await startBlog(t);
   const file = { reactAdmin: 'cairn-react-admin.js', refine: 'cairn-refine.js' }[of];
-  const { [of]: provide } = await fileOfReference(t, file);
+  const { [of]: provide } = await loadReferenceFile(t, file);
   const { dataProvider, authProvider } = provide(blog.client);
   const { email, password } = blog.credentials;
   await authProvider.login({ username: email, email, password });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { parseDeclarations } from '../../src/collections/declaration-file.ts';
 import { createApp, defineCollection } from '../../src/index.ts';
-import { openTestApp, type Ask, type TestAppOptions } from '../support/app.ts';
+import { startApp, type Client, type TestAppOptions } from '../support/app.ts';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
 
 const fields = { title: { kind: 'text', min: 1 } } as const;
@@ -16,43 +16,43 @@ const declared = {
 };
 
 async function setUp(t: TestContext, options: TestAppOptions = parseDeclarations(declared, [])) {
-  const opened = await openTestApp(t, options);
-  const { ask, as, credentials } = opened;
-  const admin = await as('admin');
-  const asMember = async (): Promise<Ask> => {
-    const { json } = await ask('POST', '/tokens', { json: credentials('member') });
+  const opened = await startApp(t, options);
+  const { client, signIn, withHeaders, credentials } = opened;
+  const admin = await signIn('admin');
+  const asMember = async (): Promise<Client> => {
+    const { json } = await client.post('/tokens', { json: credentials('member') });
     const authorization = `Bearer ${Object(json).access_token}`;
-    return (method, target, asked) => ask(method, target, { ...asked, fields: { authorization } });
+    return withHeaders({ authorization });
   };
-  const give = async (role: string) => (await admin('PATCH', '/users/2', { json: { role } })).status;
+  const give = async (role: string) => (await admin.patch('/users/2', { json: { role } })).status;
   return { ...opened, admin, asMember, give };
 }
 
 const json = { title: 'One' };
 
 test('a declared role allows exactly what access rules name it for', async (t) => {
-  const { admin, asMember, give, ask } = await setUp(t);
-  assert.equal((await admin('POST', '/plans', { json })).status, 201);
-  assert.equal((await admin('POST', '/pages', { json })).status, 201);
+  const { admin, asMember, give, client } = await setUp(t);
+  assert.equal((await admin.post('/plans', { json })).status, 201);
+  assert.equal((await admin.post('/pages', { json })).status, 201);
   /** The statuses for a role: create, read and remove a page, list, read and create plans, create an item. */
-  const statuses = async (who: Ask): Promise<number[]> => {
-    const made = await who('POST', '/pages', { json });
+  const statuses = async (who: Client): Promise<number[]> => {
+    const made = await who.post('/pages', { json });
     const answers = [
-      made, await who('GET', '/pages/1'), await who('DELETE', '/pages/1', {}), await who('GET', '/plans'),
-      await who('GET', '/plans/1'), await who('POST', '/plans', { json }),
-      await who('POST', '/items', { json: { name: 'Lamp', price: 1 } }), await who('GET', '/users'),
+      made, await who.get('/pages/1'), await who.delete('/pages/1', {}), await who.get('/plans'),
+      await who.get('/plans/1'), await who.post('/plans', { json }),
+      await who.post('/items', { json: { name: 'Lamp', price: 1 } }), await who.get('/users'),
     ];
     return answers.map(({ status }) => status);
   };
   const refused = 403;
-  assert.deepEqual(await statuses(ask), [401, 200, 401, 401, 401, 401, 401, 401]);
+  assert.deepEqual(await statuses(client), [401, 200, 401, 401, 401, 401, 401, 401]);
   assert.deepEqual(await statuses(await asMember()), [refused, 200, refused, refused, refused, 201, 201, refused]);
   assert.equal(await give('viewer'), 200);
   assert.deepEqual(await statuses(await asMember()), [refused, 200, refused, 200, 200, refused, 201, refused]);
   assert.equal(await give('editor'), 200);
   assert.deepEqual(await statuses(await asMember()), [201, 200, 204, refused, refused, refused, 201, refused]);
-  const denied = await (await asMember())('GET', '/plans');
-  assert.deepEqual([denied.code, denied.field('www-authenticate')], [
+  const denied = await (await asMember()).get('/plans');
+  assert.deepEqual([denied.code, denied.header('www-authenticate')], [
     'insufficient_scope', 'Bearer error="insufficient_scope"',
   ]);
   assert.equal(Object(denied.json).detail, 'Cannot authorize the request: another role is required: viewer');
@@ -62,13 +62,13 @@ test('only administrators give roles, and only declared ones', async (t) => {
   const { admin, asMember, give } = await setUp(t);
   for (const role of ['king', 'Editor', 'owner', 'user', '']) assert.equal(await give(role), 422, role);
   const member = await asMember();
-  assert.equal((await member('PATCH', '/users/2', { json: { role: 'editor' } })).status, 422);
+  assert.equal((await member.patch('/users/2', { json: { role: 'editor' } })).status, 422);
   assert.equal(await give('editor'), 200);
-  assert.equal(Object((await admin('GET', '/users/2')).json).role, 'editor');
-  assert.equal(Object((await admin('GET', '/users?role=editor')).json).length, 1);
+  assert.equal(Object((await admin.get('/users/2')).json).role, 'editor');
+  assert.equal(Object((await admin.get('/users?role=editor')).json).length, 1);
   // A token with the earlier role cannot write users, and its stream has ended.
-  assert.equal((await member('PATCH', '/users/2', { json: { name: 'Eve' } })).code, 'actor_changed');
-  const made = await admin('POST', '/users', { json: { name: 'Eve', email: 'eve@example.org', role: 'viewer' } });
+  assert.equal((await member.patch('/users/2', { json: { name: 'Eve' } })).code, 'actor_changed');
+  const made = await admin.post('/users', { json: { name: 'Eve', email: 'eve@example.org', role: 'viewer' } });
   assert.deepEqual([made.status, Object(made.json).role], [201, 'viewer']);
 });
 
@@ -80,13 +80,13 @@ test('a user with a role that is no longer declared counts as signed in', async 
 
   const collections = [{ name: 'plans', fields, access: { list: 'member', create: 'user' } }];
   const fewer = parseDeclarations({ roles: ['viewer'], collections }, []);
-  const { asMember, give, as } = await setUp(t, { ...fewer, directory });
+  const { asMember, give, signIn } = await setUp(t, { ...fewer, directory });
   const former = await asMember();
-  assert.equal((await former('GET', '/plans')).status, 403, 'it is no member either');
-  assert.equal((await former('POST', '/plans', { json })).status, 201);
+  assert.equal((await former.get('/plans')).status, 403, 'it is no member either');
+  assert.equal((await former.post('/plans', { json })).status, 201);
   // Each response is checked against the OpenAPI document.
-  for (const target of ['/me', '/users/2']) assert.equal(Object((await former('GET', target)).json).role, 'editor');
-  const listed = await (await as('admin'))('GET', '/users?fields=role');
+  for (const target of ['/me', '/users/2']) assert.equal(Object((await former.get(target)).json).role, 'editor');
+  const listed = await (await signIn('admin')).get('/users?fields=role');
   assert.deepEqual(Object(listed.json), [{ role: 'admin' }, { role: 'editor' }]);
   assert.equal(await give('member'), 200);
   assert.equal(await give('editor'), 422);
@@ -99,13 +99,13 @@ test('if only roles may read, only they see lists and embedded records', async (
     { name: 'steps', fields: { planId: { kind: 'reference', to: 'plans' } } },
   ];
   const { admin, asMember, give } = await setUp(t, parseDeclarations({ roles: ['editor'], collections }, []));
-  assert.equal((await admin('POST', '/plans', { json })).status, 201);
-  assert.equal((await admin('POST', '/steps', { json: { planId: 1 } })).status, 201);
+  assert.equal((await admin.post('/plans', { json })).status, 201);
+  assert.equal((await admin.post('/steps', { json: { planId: 1 } })).status, 201);
   const seen = async () => {
     const who = await asMember();
-    assert.equal((await who('POST', '/drafts', { json })).status, 201);
-    const answers = [await who('GET', '/plans'), await who('GET', '/plans/1'), await who('GET', '/steps?embed=planId')];
-    const { json: drafts } = await who('GET', '/drafts');
+    assert.equal((await who.post('/drafts', { json })).status, 201);
+    const answers = [await who.get('/plans'), await who.get('/plans/1'), await who.get('/steps?embed=planId')];
+    const { json: drafts } = await who.get('/drafts');
     return [...answers.map(({ status }) => status), Object(drafts).length];
   };
   assert.deepEqual(await seen(), [403, 403, 403, 0]);

@@ -6,7 +6,7 @@ import { Writable } from 'node:stream';
 import { test } from 'node:test';
 import { systemClock } from '../../src/base/system.ts';
 import { createLineLog } from '../../src/log/log.ts';
-import { cookieIn, openTestApp, type Answer, type AskOptions } from '../support/app.ts';
+import { readCookie, startApp, type ApiResponse, type RequestOptions } from '../support/app.ts';
 
 /**
  * Plants a canary for every secret, uses and misuses each of them, and looks for them in all the wrong places: the log,
@@ -24,13 +24,13 @@ test('no secret is logged, stored in the clear or answered to anybody', async (t
   });
   const log = createLineLog({ level: 'info', clock: systemClock, sink });
   const secret = 'canary of the signing secret, 32 bytes';
-  const { app, ask, credentials } = await openTestApp(t, { directory, log, secret });
+  const { app, client, credentials } = await startApp(t, { directory, log, secret });
 
   const canaries = new Map([['signing secret', secret]]);
-  const answers: { what: string; answer: Answer; mayHold: readonly string[] }[] = [];
-  const keep = async (what: string, request: string, asked: AskOptions, mayHold: readonly string[] = []) => {
+  const answers: { what: string; answer: ApiResponse; mayHold: readonly string[] }[] = [];
+  const keep = async (what: string, request: string, asked: RequestOptions, mayHold: readonly string[] = []) => {
     const [method = '', target = ''] = request.split(' ');
-    const answer = await ask(method, target, asked);
+    const answer = await client.send(method, target, asked);
     answers.push({ what, answer, mayHold });
     return answer;
   };
@@ -41,7 +41,7 @@ test('no secret is logged, stored in the clear or answered to anybody', async (t
   }
 
   const login = await keep('login', 'POST /login', { json: credentials('member') }, ['cookie']);
-  let cookie = cookieIn(login);
+  let cookie = readCookie(login);
   canaries.set('cookie', cookie.slice('sid='.length));
   const grant = await keep('tokens', 'POST /tokens', { json: credentials('member') }, ['access', 'refresh']);
   const { access_token: access, refresh_token: refresh } = Object(grant.json);
@@ -54,13 +54,13 @@ test('no secret is logged, stored in the clear or answered to anybody', async (t
 
   const bearer = { authorization: `Bearer ${access}` };
   const json = { password, currentPassword: credentials('member').password };
-  await keep('short password', 'PATCH /users/2', { fields: { cookie }, json: { password: wrong.slice(0, 9) } });
+  await keep('short password', 'PATCH /users/2', { headers: { cookie }, json: { password: wrong.slice(0, 9) } });
   await keep(
     'wrong current password', 'PATCH /users/2',
-    { fields: { cookie }, json: { ...json, currentPassword: wrong } },
+    { headers: { cookie }, json: { ...json, currentPassword: wrong } },
   );
-  const changed = await keep('password', 'PATCH /users/2', { fields: { cookie }, json }, ['cookie 2']);
-  cookie = cookieIn(changed);
+  const changed = await keep('password', 'PATCH /users/2', { headers: { cookie }, json }, ['cookie 2']);
+  cookie = readCookie(changed);
   canaries.set('cookie 2', cookie.slice('sid='.length));
   await keep('wrong password', 'POST /login', { json: { ...credentials('member'), password: wrong } });
   await keep('password as e-mail', 'POST /login', { json: { email: wrong, password: next } });
@@ -68,37 +68,37 @@ test('no secret is logged, stored in the clear or answered to anybody', async (t
   await keep('password under a wrong name', 'POST /login', { json: { email: 'a', passwort: next } });
   await keep(
     'broken JSON', 'POST /login',
-    { fields: { 'content-type': 'application/json' }, body: `{"password":"${next}"` },
+    { headers: { 'content-type': 'application/json' }, body: `{"password":"${next}"` },
   );
-  await keep('another type', 'POST /login', { fields: { 'content-type': 'text/plain' }, body: next });
+  await keep('another type', 'POST /login', { headers: { 'content-type': 'text/plain' }, body: next });
   await keep(
     'refresh of an ended family', 'POST /tokens',
     { json: { refresh_token: Object(rotated.json).refresh_token } },
   );
   await keep('revoke', 'POST /tokens/revoke', { json: { refresh_token: refresh } });
-  await keep('cut token', 'GET /items', { fields: { authorization: `Bearer ${String(access).slice(0, -1)}` } });
-  await keep('Basic', 'GET /items', { fields: { authorization: `Basic ${Buffer.from(next).toString('base64')}` } });
-  await keep('ended cookie', 'GET /items', { fields: { cookie: `sid=${canaries.get('cookie')}` } });
-  await keep('token in the query', `GET /items?access_token=${access}`, { fields: bearer });
-  await keep('token in the path', `GET /${access}`, { fields: bearer });
-  await keep('cookie as an id', `GET /sessions/${canaries.get('cookie')}`, { fields: bearer });
-  await keep('sessions', 'GET /sessions', { fields: { cookie } });
+  await keep('cut token', 'GET /items', { headers: { authorization: `Bearer ${String(access).slice(0, -1)}` } });
+  await keep('Basic', 'GET /items', { headers: { authorization: `Basic ${Buffer.from(next).toString('base64')}` } });
+  await keep('ended cookie', 'GET /items', { headers: { cookie: `sid=${canaries.get('cookie')}` } });
+  await keep('token in the query', `GET /items?access_token=${access}`, { headers: bearer });
+  await keep('token in the path', `GET /${access}`, { headers: bearer });
+  await keep('cookie as an id', `GET /sessions/${canaries.get('cookie')}`, { headers: bearer });
+  await keep('sessions', 'GET /sessions', { headers: { cookie } });
   const named = { name: 'Backup', currentPassword: password };
   const newToken = await keep('new tokens', 'POST /tokens', { json: { ...credentials('member'), password } }, ['own']);
   canaries.set('own', Object(newToken.json).access_token);
   const owner = { authorization: `Bearer ${canaries.get('own')}` };
-  const made = await keep('key', 'POST /keys', { fields: owner, json: named }, ['API key']);
+  const made = await keep('key', 'POST /keys', { headers: owner, json: named }, ['API key']);
   canaries.set('API key', Object(made.json).key);
   const script = { authorization: `Bearer ${canaries.get('API key')}` };
-  await keep('use of a key', 'GET /items', { fields: script });
-  await keep('keys by a key', 'GET /keys', { fields: script });
-  await keep('keys', 'GET /keys', { fields: owner });
-  await keep('a key in the query', `GET /items?key=${canaries.get('API key')}`, { fields: owner });
-  await keep('a key as an id', `DELETE /keys/${canaries.get('API key')}`, { fields: owner });
-  await keep('dashboard', 'GET /dashboard', { fields: { cookie } });
-  await keep('user', 'GET /users/2', { fields: bearer });
-  await keep('user with password hash', 'GET /users/2?fields=passwordHash', { fields: bearer });
-  await keep('logout', 'POST /logout', { fields: { cookie }, json: { everywhere: true } });
+  await keep('use of a key', 'GET /items', { headers: script });
+  await keep('keys by a key', 'GET /keys', { headers: script });
+  await keep('keys', 'GET /keys', { headers: owner });
+  await keep('a key in the query', `GET /items?key=${canaries.get('API key')}`, { headers: owner });
+  await keep('a key as an id', `DELETE /keys/${canaries.get('API key')}`, { headers: owner });
+  await keep('dashboard', 'GET /dashboard', { headers: { cookie } });
+  await keep('user', 'GET /users/2', { headers: bearer });
+  await keep('user with password hash', 'GET /users/2?fields=passwordHash', { headers: bearer });
+  await keep('logout', 'POST /logout', { headers: { cookie }, json: { everywhere: true } });
 
   await app.store.checkpoint();
   await log.close(1000);
@@ -116,7 +116,7 @@ test('no secret is logged, stored in the clear or answered to anybody', async (t
       if (logged.includes(shape)) found.push(`${name} in the log`);
       for (const [file, content] of files) if (content.includes(shape)) found.push(`${name} in ${file}`);
       for (const { what, answer, mayHold } of answers) {
-        const fields = ['set-cookie', 'location', 'www-authenticate'].map((field) => answer.field(field));
+        const fields = ['set-cookie', 'location', 'www-authenticate'].map((field) => answer.header(field));
         const shown = `${answer.body} ${fields}`;
         if (!mayHold.includes(name) && shown.includes(shape)) found.push(`${name} in the answer to: ${what}`);
       }

@@ -6,48 +6,48 @@ import { test, type TestContext } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { parseKeyRing, serialiseKeyRing } from '../../src/auth/keys.ts';
 import { rotateKeyRing } from '../../src/cli/keys.ts';
-import { generator, TestClock, testRandom } from '../support/basics.ts';
+import { createGenerator, TestClock, createRandom } from '../support/basics.ts';
 import { RawClient } from '../support/http/raw.ts';
-import { cookieIn, openTestApp, type Answer, type TestAppOptions } from '../support/app.ts';
+import { readCookie, startApp, type ApiResponse, type TestAppOptions } from '../support/app.ts';
 import { createApp } from '../support/inside.ts';
 
 const day = 24 * 3600;
 
 async function setUp(t: TestContext, options: TestAppOptions = {}) {
   const clock = new TestClock();
-  const opened = await openTestApp(t, { clock, ...options });
-  const { ask, credentials } = opened;
-  const refresh = (token: string) => ask('POST', '/tokens', { json: { refresh_token: token } });
+  const opened = await startApp(t, { clock, ...options });
+  const { client, credentials } = opened;
+  const refresh = (token: string) => client.post('/tokens', { json: { refresh_token: token } });
   const family = async (who: 'admin' | 'member' = 'member') =>
-    refreshTokenIn(await ask('POST', '/tokens', { json: credentials(who) }));
+    refreshTokenIn(await client.post('/tokens', { json: credentials(who) }));
   return { ...opened, clock, refresh, family };
 }
 
-const refreshTokenIn = ({ json }: Answer): string => String(Object(json).refresh_token);
-const bearerIn = ({ json }: Answer) => ({ authorization: `Bearer ${String(Object(json).access_token)}` });
-const sessionsIn = ({ json }: Answer): { id: number; kind: string; current: boolean }[] =>
+const refreshTokenIn = ({ json }: ApiResponse): string => String(Object(json).refresh_token);
+const bearerIn = ({ json }: ApiResponse) => ({ authorization: `Bearer ${String(Object(json).access_token)}` });
+const sessionsIn = ({ json }: ApiResponse): { id: number; kind: string; current: boolean }[] =>
   Array.isArray(json) ? json : [];
 
 test('RFC 6749 section 5.1: the response of POST /tokens, for a password and for a refresh token', async (t) => {
-  const { ask, credentials, refresh } = await setUp(t);
-  const first = await ask('POST', '/tokens', { json: credentials('member') });
+  const { client, credentials, refresh } = await setUp(t);
+  const first = await client.post('/tokens', { json: credentials('member') });
   const second = await refresh(refreshTokenIn(first));
   for (const answer of [first, second]) {
     assert.equal(answer.status, 201);
-    assert.equal(answer.field('cache-control'), 'no-store');
+    assert.equal(answer.header('cache-control'), 'no-store');
     assert.deepEqual(Object.keys(Object(answer.json)), ['access_token', 'token_type', 'expires_in', 'refresh_token']);
     assert.deepEqual([Object(answer.json).token_type, Object(answer.json).expires_in], ['Bearer', 900]);
-    assert.equal((await ask('GET', '/users/2', { fields: bearerIn(answer) })).status, 200);
+    assert.equal((await client.get('/users/2', { headers: bearerIn(answer) })).status, 200);
   }
   assert.notEqual(refreshTokenIn(first), refreshTokenIn(second));
 });
 
 test('a refresh token replaces e-mail and password, and is refused together with them', async (t) => {
-  const { ask, credentials, family } = await setUp(t);
+  const { client, credentials, family } = await setUp(t);
   const token = await family();
   for (const json of [{}, { refresh_token: token, ...credentials('member') }, { refresh_token: '' },
     { refresh_token: 1 }, { refresh_token: null }, { email: 'member@example.org' }]) {
-    assert.equal((await ask('POST', '/tokens', { json })).status, 422, JSON.stringify(json));
+    assert.equal((await client.post('/tokens', { json })).status, 422, JSON.stringify(json));
   }
 });
 
@@ -92,7 +92,7 @@ test('50 concurrent refreshes get the same valid successor', async (t) => {
 });
 
 test('a client that loses responses, retries in time and works in parallel is never logged out', async (t) => {
-  const { below } = generator('lost answers');
+  const { below } = createGenerator('lost answers');
   const { clock, refresh, family } = await setUp(t);
   let token = await family();
   for (let step = 0; step < 200; step += 1) {
@@ -109,10 +109,10 @@ test('a client that loses responses, retries in time and works in parallel is ne
 });
 
 test('the refreshes of one network do not delay another network', async (t) => {
-  const { ask } = await setUp(t, { withoutPort: true });
+  const { client } = await setUp(t, { withoutPort: true });
   const order: string[] = [];
   const refuse = async (address: string): Promise<void> => {
-    const { status } = await ask('POST', '/tokens', { json: { refresh_token: 'x'.repeat(67) }, address });
+    const { status } = await client.post('/tokens', { json: { refresh_token: 'x'.repeat(67) }, address });
     assert.equal(status, 401);
     order.push(address);
   };
@@ -137,8 +137,8 @@ test('a family ends after 14 idle days, and after 30 in any case', async (t) => 
 });
 
 test('RFC 7009 section 2.2: revoking ends the family, and reveals nothing about the token', async (t) => {
-  const { ask, refresh, family } = await setUp(t);
-  const revoke = (token: string) => ask('POST', '/tokens/revoke', { json: { refresh_token: token } });
+  const { client, refresh, family } = await setUp(t);
+  const revoke = (token: string) => client.post('/tokens/revoke', { json: { refresh_token: token } });
   const first = await family();
   const second = refreshTokenIn(await refresh(first));
   for (const token of [first, first, 'x', 'x'.repeat(67)]) {
@@ -166,7 +166,7 @@ test('refresh tokens and sessions survive a restart and a rotation of the keys',
   await first.close();
 
   const file = join(directory, 'keys.json');
-  const ring = rotateKeyRing(parseKeyRing(readFileSync(file)), testRandom('rotate'), Date.now());
+  const ring = rotateKeyRing(parseKeyRing(readFileSync(file)), createRandom('rotate'), Date.now());
   writeFileSync(file, serialiseKeyRing(ring));
   const second = await createApp(options);
   t.after(() => second.close());
@@ -179,8 +179,8 @@ test('a successor that was sent survives a crash, and a lost one can be requeste
   const directory = mkdtempSync(join(tmpdir(), 'cairn-'));
   const copy = mkdtempSync(join(tmpdir(), 'cairn-'));
   for (const made of [directory, copy]) t.after(() => rmSync(made, { recursive: true }));
-  const { ask, credentials } = await openTestApp(t, { directory });
-  const grant = (json: object) => ask('POST', '/tokens', { json });
+  const { client, credentials } = await startApp(t, { directory });
+  const grant = (json: object) => client.post('/tokens', { json });
   const first = refreshTokenIn(await grant(credentials('member')));
   const second = refreshTokenIn(await grant({ refresh_token: first }));
   // A crash would leave the disk as it is now.
@@ -200,49 +200,49 @@ test('a successor that was sent survives a crash, and a lost one can be requeste
 });
 
 test('an app in memory has no keys to reload, and logs nobody out', async (t) => {
-  const { app, ask, token } = await openTestApp(t);
-  const fields = { authorization: `Bearer ${await token('admin')}` };
+  const { app, client, createToken } = await startApp(t);
+  const fields = { authorization: `Bearer ${await createToken('admin')}` };
   await app.reloadKeys();
-  assert.equal((await ask('GET', '/users/1', { fields })).status, 200);
+  assert.equal((await client.get('/users/1', { headers: fields })).status, 200);
 });
 
 test('reloaded keys take effect at once, and log nobody out', async (t) => {
   const directory = mkdtempSync(join(tmpdir(), 'cairn-'));
   t.after(() => rmSync(directory, { recursive: true }));
-  const { app, ask, credentials, token } = await openTestApp(t, { directory });
-  const before = await token('admin');
+  const { app, client, credentials, createToken } = await startApp(t, { directory });
+  const before = await createToken('admin');
   const file = join(directory, 'keys.json');
   const old = parseKeyRing(readFileSync(file));
-  const ring = rotateKeyRing(old, testRandom('rotate'), Date.now());
+  const ring = rotateKeyRing(old, createRandom('rotate'), Date.now());
   writeFileSync(file, serialiseKeyRing(ring));
   await app.reloadKeys();
-  const after = await token('admin');
+  const after = await createToken('admin');
   const kidOf = (jwt: string): unknown => JSON.parse(Buffer.from(jwt.split('.')[0] ?? '', 'base64url').toString()).kid;
   assert.deepEqual([kidOf(before), kidOf(after)], [old.keys[0].kid, ring.keys[0].kid]);
   for (const jwt of [before, after]) {
-    assert.equal((await ask('GET', '/users/1', { fields: { authorization: `Bearer ${jwt}` } })).status, 200);
+    assert.equal((await client.get('/users/1', { headers: { authorization: `Bearer ${jwt}` } })).status, 200);
   }
   writeFileSync(file, '{}');
   await assert.rejects(app.reloadKeys(), { name: 'KeyRingError' });
-  assert.equal((await ask('GET', '/users/1', { fields: { authorization: `Bearer ${after}` } })).status, 200);
+  assert.equal((await client.get('/users/1', { headers: { authorization: `Bearer ${after}` } })).status, 200);
 
-  const kept = refreshTokenIn(await ask('POST', '/tokens', { json: credentials('admin') }));
+  const kept = refreshTokenIn(await client.post('/tokens', { json: credentials('admin') }));
   rmSync(file);
   await app.reloadKeys();
   for (const jwt of [before, after]) {
-    assert.equal((await ask('GET', '/users/1', { fields: { authorization: `Bearer ${jwt}` } })).status, 401);
+    assert.equal((await client.get('/users/1', { headers: { authorization: `Bearer ${jwt}` } })).status, 401);
   }
-  assert.equal((await ask('POST', '/tokens', { json: { refresh_token: kept } })).status, 201);
+  assert.equal((await client.post('/tokens', { json: { refresh_token: kept } })).status, 201);
 });
 
 test('a user sees and ends their own sessions, and no others', async (t) => {
-  const { ask, cookie, family, refresh, browserOf } = await setUp(t);
-  const browser = await browserOf('member');
-  await cookie('admin');
+  const { client, createCookie, family, refresh, signInBrowser } = await setUp(t);
+  const browser = await signInBrowser('member');
+  await createCookie('admin');
   const token = await family();
-  const listed = await browser('GET', '/sessions', { fields: { 'user-agent': 'test' } });
+  const listed = await browser.get('/sessions', { headers: { 'user-agent': 'test' } });
   assert.equal(listed.status, 200);
-  assert.equal(listed.field('etag'), undefined);
+  assert.equal(listed.header('etag'), undefined);
   const [own, program] = sessionsIn(listed);
   assert.deepEqual(own, {
     id: own?.id,
@@ -258,143 +258,143 @@ test('a user sees and ends their own sessions, and no others', async (t) => {
   assert.deepEqual([program?.kind, program?.current, sessionsIn(listed).length], ['refresh', false, 2]);
   assert.doesNotMatch(listed.body, /hash/i);
 
-  const administrators = sessionsIn(await ask('GET', '/sessions', { fields: { cookie: await cookie('admin') } }));
+  const administrators = sessionsIn(await client.get('/sessions', { headers: { cookie: await createCookie('admin') } }));
   for (const id of [administrators[0]?.id ?? 0, 999, 0]) {
-    const refused = await browser('DELETE', `/sessions/${id}`);
+    const refused = await browser.delete(`/sessions/${id}`);
     assert.deepEqual([refused.status, refused.code], [404, 'not_found']);
   }
-  assert.equal((await browser('GET', '/sessions?userId=1')).code, 'insufficient_scope');
-  assert.equal((await browser('DELETE', `/sessions/${program?.id}`)).status, 204);
+  assert.equal((await browser.get('/sessions?userId=1')).code, 'insufficient_scope');
+  assert.equal((await browser.delete(`/sessions/${program?.id}`)).status, 204);
   assert.equal((await refresh(token)).status, 401);
-  assert.equal((await browser('DELETE', `/sessions/${own?.id}`)).status, 204);
-  assert.equal((await browser('GET', '/sessions')).code, 'invalid_session');
+  assert.equal((await browser.delete(`/sessions/${own?.id}`)).status, 204);
+  assert.equal((await browser.get('/sessions')).code, 'invalid_session');
 });
 
 test("an administrator sees and ends anyone's sessions", async (t) => {
-  const { ask, cookie, as } = await setUp(t);
-  const admin = await as('admin');
-  const theirs = await cookie('member');
-  const [session] = sessionsIn(await admin('GET', '/sessions?userId=2'));
+  const { client, createCookie, signIn } = await setUp(t);
+  const admin = await signIn('admin');
+  const theirs = await createCookie('member');
+  const [session] = sessionsIn(await admin.get('/sessions?userId=2'));
   assert.equal(session?.kind, 'cookie');
-  assert.equal((await admin('DELETE', `/sessions/${session?.id}`)).status, 204);
-  assert.equal((await ask('GET', '/dashboard', { fields: { cookie: theirs } })).code, 'invalid_session');
+  assert.equal((await admin.delete(`/sessions/${session?.id}`)).status, 204);
+  assert.equal((await client.get('/dashboard', { headers: { cookie: theirs } })).code, 'invalid_session');
   for (const id of [99, 1e15, Number.MAX_SAFE_INTEGER]) {
-    assert.deepEqual((await admin('GET', `/sessions?userId=${id}`)).json, []);
+    assert.deepEqual((await admin.get(`/sessions?userId=${id}`)).json, []);
   }
   for (const query of ['userId=x', 'userId=0', 'userId=1&userId=2', 'limit=1', 'userId=', 'userId=9007199254740992']) {
-    assert.equal((await admin('GET', `/sessions?${query}`)).code, 'invalid_query', query);
+    assert.equal((await admin.get(`/sessions?${query}`)).code, 'invalid_query', query);
   }
 });
 
 test('the actor of a removal is checked again inside the transaction', async (t) => {
-  const { ask, token, cookie } = await setUp(t);
-  const [former, other] = [{ authorization: `Bearer ${await token('member')}` }, await token('admin')];
-  await cookie('member');
-  const [session] = sessionsIn(await ask('GET', '/sessions', { fields: former }));
-  await ask('PATCH', '/users/2', { fields: { authorization: `Bearer ${other}` }, json: { role: 'admin' } });
-  const refused = await ask('DELETE', `/sessions/${session?.id}`, { fields: former });
+  const { client, createToken, createCookie } = await setUp(t);
+  const [former, other] = [{ authorization: `Bearer ${await createToken('member')}` }, await createToken('admin')];
+  await createCookie('member');
+  const [session] = sessionsIn(await client.get('/sessions', { headers: former }));
+  await client.patch('/users/2', { headers: { authorization: `Bearer ${other}` }, json: { role: 'admin' } });
+  const refused = await client.delete(`/sessions/${session?.id}`, { headers: former });
   assert.deepEqual([refused.status, refused.code], [403, 'actor_changed']);
 });
 
 test('signing out everywhere ends the sessions of browsers and of programs', async (t) => {
-  const { ask, cookie, family, refresh } = await setUp(t);
-  const [one, two, other] = [await cookie('member'), await cookie('member'), await cookie('admin')];
+  const { client, createCookie, family, refresh } = await setUp(t);
+  const [one, two, other] = [await createCookie('member'), await createCookie('member'), await createCookie('admin')];
   const token = await family();
-  assert.equal((await ask('POST', '/logout', { fields: { cookie: one }, json: { everywhere: true } })).status, 204);
-  for (const cookie of [one, two]) assert.equal((await ask('GET', '/dashboard', { fields: { cookie } })).status, 401);
+  assert.equal((await client.post('/logout', { headers: { cookie: one }, json: { everywhere: true } })).status, 204);
+  for (const cookie of [one, two]) assert.equal((await client.get('/dashboard', { headers: { cookie } })).status, 401);
   assert.equal((await refresh(token)).status, 401);
-  assert.equal((await ask('GET', '/dashboard', { fields: { cookie: other } })).status, 200);
+  assert.equal((await client.get('/dashboard', { headers: { cookie: other } })).status, 200);
 });
 
 test('a new password renews the session that changes it and ends all others', async (t) => {
-  const { ask, cookie, family, refresh, credentials } = await setUp(t);
-  const [mine, other, token] = [await cookie('member'), await cookie('member'), await family()];
+  const { client, createCookie, family, refresh, credentials } = await setUp(t);
+  const [mine, other, token] = [await createCookie('member'), await createCookie('member'), await family()];
   const change = { password: 'quite another password', currentPassword: credentials('member').password };
-  const changed = await ask('PATCH', '/users/2', { fields: { cookie: mine }, json: change });
-  assert.deepEqual([changed.status, changed.field('cache-control')], [200, 'no-store']);
+  const changed = await client.patch('/users/2', { headers: { cookie: mine }, json: change });
+  assert.deepEqual([changed.status, changed.header('cache-control')], [200, 'no-store']);
   assert.doesNotMatch(changed.body, /password/i);
-  const renewed = cookieIn(changed);
+  const renewed = readCookie(changed);
   for (const ended of [mine, other]) {
-    assert.equal((await ask('GET', '/dashboard', { fields: { cookie: ended } })).status, 401);
+    assert.equal((await client.get('/dashboard', { headers: { cookie: ended } })).status, 401);
   }
   assert.equal((await refresh(token)).status, 401);
-  assert.equal((await ask('GET', '/dashboard', { fields: { cookie: renewed } })).status, 200);
+  assert.equal((await client.get('/dashboard', { headers: { cookie: renewed } })).status, 200);
   const { email } = credentials('member');
-  assert.equal((await ask('POST', '/login', { json: credentials('member') })).status, 401);
-  assert.equal((await ask('POST', '/login', { json: { email, password: change.password } })).status, 200);
+  assert.equal((await client.post('/login', { json: credentials('member') })).status, 401);
+  assert.equal((await client.post('/login', { json: { email, password: change.password } })).status, 200);
 });
 
 test('a session that ends while its request is being read writes nothing more', async (t) => {
-  const { as, browserOf } = await setUp(t, { withoutPort: true, scryptCost: 10 });
-  const browser = await browserOf('admin');
+  const { signIn, signInBrowser } = await setUp(t, { withoutPort: true, scryptCost: 10 });
+  const browser = await signInBrowser('admin');
   // The password is hashed on another thread: the session has ended before that is done.
   const json = { name: 'Eve', email: 'eve@example.org', role: 'admin', password: 'correct horse battery staple' };
   const [made, left] = await Promise.all([
-    browser('POST', '/users', { json }),
-    browser('POST', '/logout'),
+    browser.post('/users', { json }),
+    browser.post('/logout'),
   ]);
   assert.deepEqual([left.status, made.status, made.code], [204, 403, 'actor_changed']);
-  const admin = await as('admin');
-  assert.equal(Object((await admin('GET', '/users')).json).length, 2);
+  const admin = await signIn('admin');
+  assert.equal(Object((await admin.get('/users')).json).length, 2);
 });
 
 test('a new password requires the current one, and guesses at it are slowed down', async (t) => {
-  const { credentials, browserOf } = await setUp(t);
-  const browser = await browserOf('member');
+  const { credentials, signInBrowser } = await setUp(t);
+  const browser = await signInBrowser('member');
   const password = 'quite another password';
-  const without = await browser('PATCH', '/users/2', { json: { password } });
+  const without = await browser.patch('/users/2', { json: { password } });
   assert.deepEqual([without.status, Object(without.json).errors[0].pointer], [422, '/currentPassword']);
-  const all = await browser('PATCH', '/users/2', { json: { password: 'short', name: '' } });
+  const all = await browser.patch('/users/2', { json: { password: 'short', name: '' } });
   const pointers = Object(all.json).errors.map(({ pointer }: { pointer: string }) => pointer);
   assert.deepEqual(pointers, ['/name', '/password', '/currentPassword']);
-  const removed = await browser('PATCH', '/users/2', { json: { password: null } });
+  const removed = await browser.patch('/users/2', { json: { password: null } });
   assert.deepEqual([removed.status, Object(removed.json).errors[0].code], [422, 'wrong_type']);
   for (let guess = 0; guess < 5; guess += 1) {
-    const wrong = await browser('PATCH', '/users/2', { json: { password, currentPassword: `guess ${guess}` } });
+    const wrong = await browser.patch('/users/2', { json: { password, currentPassword: `guess ${guess}` } });
     assert.deepEqual([wrong.status, Object(wrong.json).errors[0].code], [422, 'wrong_password']);
   }
   const currentPassword = credentials('member').password;
-  const throttled = await browser('PATCH', '/users/2', { json: { password, currentPassword } });
-  assert.deepEqual([throttled.status, throttled.field('retry-after')], [429, '60']);
-  assert.equal((await browser('PATCH', '/users/2', { json: { name: 'Maria' } })).status, 200);
+  const throttled = await browser.patch('/users/2', { json: { password, currentPassword } });
+  assert.deepEqual([throttled.status, throttled.header('retry-after')], [429, '60']);
+  assert.equal((await browser.patch('/users/2', { json: { name: 'Maria' } })).status, 200);
 });
 
 test("other people's failures do not keep a signed-in user from changing the password", async (t) => {
-  const { ask, credentials, browserOf } = await setUp(t, { withoutPort: true });
-  const browser = await browserOf('member');
+  const { client, credentials, signInBrowser } = await setUp(t, { withoutPort: true });
+  const browser = await signInBrowser('member');
   const { email: address, password: currentPassword } = credentials('member');
   // The guessed name need not be an address: it may also be the server's own name for the account.
   for (const email of [address, 'user 2']) {
     for (let guess = 0; guess < 30; guess += 1) {
       const json = { email, password: 'a guess of somebody' };
-      assert.equal((await ask('POST', '/login', { json, address: `192.0.2.${guess}` })).status, 401);
+      assert.equal((await client.post('/login', { json, address: `192.0.2.${guess}` })).status, 401);
     }
   }
-  assert.equal((await ask('POST', '/login', { json: credentials('member'), address: '192.0.2.99' })).status, 429);
+  assert.equal((await client.post('/login', { json: credentials('member'), address: '192.0.2.99' })).status, 429);
   const json = { password: 'quite another password', currentPassword };
-  assert.equal((await browser('PATCH', '/users/2', { json })).status, 200);
+  assert.equal((await browser.patch('/users/2', { json })).status, 200);
 });
 
 test("two administrators may set a user's password at the same time", async (t) => {
-  const { ask, credentials, as } = await setUp(t, { withoutPort: true });
-  const admin = await as('admin');
+  const { client, credentials, signIn } = await setUp(t, { withoutPort: true });
+  const admin = await signIn('admin');
   const passwords = ['quite another password', 'quite a third password'];
   const answers = await Promise.all(
-    passwords.map((password) => admin('PATCH', '/users/2', { json: { password } })),
+    passwords.map((password) => admin.patch('/users/2', { json: { password } })),
   );
   assert.deepEqual(answers.map(({ status }) => status), [200, 200]);
   const { email } = credentials('member');
-  const logins = await Promise.all(passwords.map((password) => ask('POST', '/login', { json: { email, password } })));
+  const logins = await Promise.all(passwords.map((password) => client.post('/login', { json: { email, password } })));
   assert.deepEqual(logins.map(({ status }) => status).sort(), [200, 401]);
 });
 
 test('of two password changes with the same current password, only the first succeeds', async (t) => {
-  const { credentials, as } = await setUp(t, { withoutPort: true });
-  const member = await as('member');
+  const { credentials, signIn } = await setUp(t, { withoutPort: true });
+  const member = await signIn('member');
   const currentPassword = credentials('member').password;
   const passwords = ['quite another password', 'quite a third password'];
   const answers = await Promise.all(
-    passwords.map((password) => member('PATCH', '/users/2', { json: { password, currentPassword } })),
+    passwords.map((password) => member.patch('/users/2', { json: { password, currentPassword } })),
   );
   // The token of the second one is older than the new password.
   const outcomes = answers.map(({ status, code }) => String(code ?? status));
@@ -402,10 +402,10 @@ test('of two password changes with the same current password, only the first suc
 });
 
 test("changing your own e-mail address requires the current password, like a new password", async (t) => {
-  const { as, credentials } = await setUp(t);
-  const [member, admin] = [await as('member'), await as('admin')];
-  const change = (json: object): Promise<Answer> => member('PATCH', '/users/2', { json });
-  const issueOf = ({ json }: Answer) => Object(json).errors?.[0];
+  const { signIn, credentials } = await setUp(t);
+  const [member, admin] = [await signIn('member'), await signIn('admin')];
+  const change = (json: object): Promise<ApiResponse> => member.patch('/users/2', { json });
+  const issueOf = ({ json }: ApiResponse) => Object(json).errors?.[0];
   const without = await change({ email: 'mia@example.org' });
   assert.deepEqual([without.status, issueOf(without).pointer, issueOf(without).code],
     [422, '/currentPassword', 'required']);
@@ -414,73 +414,73 @@ test("changing your own e-mail address requires the current password, like a new
   assert.equal((await change({ email: 'MEMBER@example.org' })).status, 200, 'capitals make no other address');
   const currentPassword = credentials('member').password;
   assert.equal((await change({ email: 'mia@example.org', currentPassword })).status, 200);
-  assert.equal((await admin('PATCH', '/users/2', { json: { email: 'mia.m@example.org' } })).status, 200);
+  assert.equal((await admin.patch('/users/2', { json: { email: 'mia.m@example.org' } })).status, 200);
 });
 
 /** Changes that end all of the member's sessions at once. */
-const signOuts: Readonly<Record<string, (opened: Awaited<ReturnType<typeof setUp>>) => Promise<Answer>>> = {
-  'a new password': async ({ browserOf, credentials }) => {
+const signOuts: Readonly<Record<string, (opened: Awaited<ReturnType<typeof setUp>>) => Promise<ApiResponse>>> = {
+  'a new password': async ({ signInBrowser, credentials }) => {
     const json = { password: 'quite another password', currentPassword: credentials('member').password };
-    return (await browserOf('member'))('PATCH', '/users/2', { json });
+    return (await signInBrowser('member')).patch('/users/2', { json });
   },
-  "an administrator's reset": async ({ as }) =>
-    (await as('admin'))('PATCH', '/users/2', { json: { password: 'quite another password' } }),
-  'a sign-out everywhere': async ({ browserOf }) =>
-    (await browserOf('member'))('POST', '/logout', { json: { everywhere: true } }),
+  "an administrator's reset": async ({ signIn }) =>
+    (await signIn('admin')).patch('/users/2', { json: { password: 'quite another password' } }),
+  'a sign-out everywhere': async ({ signInBrowser }) =>
+    (await signInBrowser('member')).post('/logout', { json: { everywhere: true } }),
 };
 for (const [what, signOut] of Object.entries(signOuts)) {
   test(`after ${what} an older token writes no users or sessions, but a new one does`, async (t) => {
     const opened = await setUp(t);
-    const { ask, as, clock, credentials } = opened;
-    const stolen = await as('member');
+    const { client, signIn, clock, credentials } = opened;
+    const stolen = await signIn('member');
     assert.ok((await signOut(opened)).status < 300);
     // The thief could not start a session, but may know of one.
     const password = what.includes('everywhere') ? credentials('member').password : 'quite another password';
-    const granted = await ask('POST', '/tokens', { json: { email: credentials('member').email, password } });
-    const [session] = sessionsIn(await stolen('GET', '/sessions'));
+    const granted = await client.post('/tokens', { json: { email: credentials('member').email, password } });
+    const [session] = sessionsIn(await stolen.get('/sessions'));
     const writes: readonly [method: string, target: string, json?: object][] = [
       ['PATCH', '/users/2', { name: 'Mallory' }], ['DELETE', '/users/2'], ['DELETE', `/sessions/${session?.id}`],
     ];
     for (const [method, target, json] of writes) {
-      const answer = await stolen(method, target, json && { json });
+      const answer = await stolen.send(method, target, json && { json });
       assert.deepEqual([answer.status, answer.code], [403, 'actor_changed'], `${method} ${target}`);
     }
-    assert.equal((await stolen('GET', '/users/2')).status, 200, 'until it ends, it reads');
+    assert.equal((await stolen.get('/users/2')).status, 200, 'until it ends, it reads');
     const fields = bearerIn(granted);
-    assert.equal((await ask('PATCH', '/users/2', { fields, json: { name: 'Mia M.' } })).status, 200);
+    assert.equal((await client.patch('/users/2', { headers: fields, json: { name: 'Mia M.' } })).status, 200);
     clock.advance(900);
-    assert.equal((await stolen('GET', '/users/2')).status, 401);
+    assert.equal((await stolen.get('/users/2')).status, 401);
   });
 }
 
 test("a token from before a sign-out cannot guess the password or use up its user's attempts", async (t) => {
   const opened = await setUp(t);
-  const { as, ask, credentials } = opened;
-  const stolen = await as('member');
+  const { signIn, client, credentials } = opened;
+  const stolen = await signIn('member');
   await signOuts['a sign-out everywhere']?.(opened);
   const change = (currentPassword: string) => ({ json: { currentPassword, password: 'quite another password' } });
   for (let guess = 0; guess < 8; guess += 1) {
-    const { status, code } = await stolen('PATCH', '/users/2', change(`guess number ${guess}`));
+    const { status, code } = await stolen.patch('/users/2', change(`guess number ${guess}`));
     assert.deepEqual([status, code], [403, 'actor_changed']);
   }
-  const refused = await stolen('PUT', '/users/2', { json: { name: '' } });
+  const refused = await stolen.put('/users/2', { json: { name: '' } });
   assert.equal(refused.code, 'actor_changed', 'whether it may comes before what is wrong with the body');
-  const fields = bearerIn(await ask('POST', '/tokens', { json: credentials('member') }));
-  const own = await ask('PATCH', '/users/2', { fields, ...change(credentials('member').password) });
+  const fields = bearerIn(await client.post('/tokens', { json: credentials('member') }));
+  const own = await client.patch('/users/2', { headers: fields, ...change(credentials('member').password) });
   assert.equal(own.status, 200);
 });
 
 test('a refresh just before a sign-out everywhere gets no token that survives it', async (t) => {
-  const { app, ask, clock, cookie, family, refresh } = await setUp(t, { withoutPort: true });
-  const [mine, token] = [await cookie('member'), await family()];
+  const { app, client, clock, createCookie, family, refresh } = await setUp(t, { withoutPort: true });
+  const [mine, token] = [await createCookie('member'), await family()];
   const [, refreshed, , signedOut] = await Promise.all([
     app.store.write(() => undefined),
     refresh(token),
     app.store.write(() => clock.advance(1)),
-    ask('POST', '/logout', { fields: { cookie: mine }, json: { everywhere: true } }),
+    client.post('/logout', { headers: { cookie: mine }, json: { everywhere: true } }),
   ]);
   assert.deepEqual([refreshed.status, signedOut.status], [201, 204]);
-  const refused = await ask('PATCH', '/users/2', { fields: bearerIn(refreshed), json: { name: 'Mallory' } });
+  const refused = await client.patch('/users/2', { headers: bearerIn(refreshed), json: { name: 'Mallory' } });
   assert.deepEqual([refused.status, refused.code], [403, 'actor_changed']);
 });
 
@@ -488,116 +488,116 @@ test('a token of the same second does not survive another sign-out everywhere', 
   const opened = await setUp(t);
   for (let round = 0; round < 3; round += 1) {
     await signOuts['a sign-out everywhere']?.(opened);
-    const stolen = await opened.as('member');
+    const stolen = await opened.signIn('member');
     await signOuts['a sign-out everywhere']?.(opened);
-    assert.equal((await stolen('PATCH', '/users/2', { json: { name: 'Mallory' } })).code, 'actor_changed');
+    assert.equal((await stolen.patch('/users/2', { json: { name: 'Mallory' } })).code, 'actor_changed');
   }
 });
 
 test('old tokens stay refused when a demoted administrator is promoted again', async (t) => {
-  const { as } = await setUp(t);
-  const admin = await as('admin');
+  const { signIn } = await setUp(t);
+  const admin = await signIn('admin');
   const setRole = async (role: string) => {
-    assert.equal((await admin('PATCH', '/users/2', { json: { role } })).status, 200);
+    assert.equal((await admin.patch('/users/2', { json: { role } })).status, 200);
   };
   await setRole('admin');
-  const former = await as('member');
-  assert.equal((await former('PATCH', '/users/2', { json: { name: 'Mia M.' } })).status, 200);
+  const former = await signIn('member');
+  assert.equal((await former.patch('/users/2', { json: { name: 'Mia M.' } })).status, 200);
   await setRole('member');
   await setRole('admin');
-  assert.equal((await former('PATCH', '/users/1', { json: { name: 'Mallory' } })).code, 'actor_changed');
-  assert.equal((await (await as('member'))('PATCH', '/users/2', { json: { name: 'Mia' } })).status, 200);
+  assert.equal((await former.patch('/users/1', { json: { name: 'Mallory' } })).code, 'actor_changed');
+  assert.equal((await (await signIn('member')).patch('/users/2', { json: { name: 'Mia' } })).status, 200);
 });
 
 test('a sign-in while the clock is half a minute behind revives no token', async (t) => {
   const opened = await setUp(t);
-  const { as, clock } = opened;
+  const { signIn, clock } = opened;
   clock.step(20);
-  const stolen = await as('member');
+  const stolen = await signIn('member');
   clock.step(10);
   await signOuts['a sign-out everywhere']?.(opened);
   clock.step(-30);
-  const own = await as('member');
-  assert.equal((await stolen('PATCH', '/users/2', { json: { name: 'Mallory' } })).code, 'actor_changed');
-  assert.equal((await own('PATCH', '/users/2', { json: { name: 'Mia M.' } })).status, 200);
+  const own = await signIn('member');
+  assert.equal((await stolen.patch('/users/2', { json: { name: 'Mallory' } })).code, 'actor_changed');
+  assert.equal((await own.patch('/users/2', { json: { name: 'Mia M.' } })).status, 200);
 });
 
 test('a sign-out everywhere while the clock was ahead does not refuse later tokens', async (t) => {
   const opened = await setUp(t);
-  const { ask, clock, credentials } = opened;
+  const { client, clock, credentials } = opened;
   clock.step(10 * 365 * day);
   await signOuts['a sign-out everywhere']?.(opened);
   clock.step(-10 * 365 * day);
-  const fields = bearerIn(await ask('POST', '/tokens', { json: credentials('member') }));
-  assert.equal((await ask('PATCH', '/users/2', { fields, json: { name: 'Mia M.' } })).status, 200);
+  const fields = bearerIn(await client.post('/tokens', { json: credentials('member') }));
+  assert.equal((await client.patch('/users/2', { headers: fields, json: { name: 'Mia M.' } })).status, 200);
 });
 
 test('a sign-in gets no session if the password changes while it is compared', async (t) => {
-  const { ask, credentials, as } = await setUp(t, { withoutPort: true, scryptCost: 10 });
-  const admin = await as('admin');
-  const login = (email: string) => ask('POST', '/login', { json: { ...credentials('member'), email } });
+  const { client, credentials, signIn } = await setUp(t, { withoutPort: true, scryptCost: 10 });
+  const admin = await signIn('admin');
+  const login = (email: string) => client.post('/login', { json: { ...credentials('member'), email } });
   // Two passwords are hashed at a time, so the last sign-in's turn comes when the new password is there.
   const [changed] = await Promise.all([
-    admin('PATCH', '/users/2', { json: { password: 'quite another password' } }),
+    admin.patch('/users/2', { json: { password: 'quite another password' } }),
     ...['x@example.org', 'y@example.org', 'z@example.org', credentials('member').email].map(login),
   ]);
   assert.equal(changed.status, 200);
-  assert.deepEqual((await admin('GET', '/sessions?userId=2')).json, []);
+  assert.deepEqual((await admin.get('/sessions?userId=2')).json, []);
 });
 
 test("an administrator who sets a user's password ends only that user's sessions", async (t) => {
-  const { ask, cookie } = await setUp(t);
-  const [admin, member] = [await cookie('admin'), await cookie('member')];
+  const { client, createCookie } = await setUp(t);
+  const [admin, member] = [await createCookie('admin'), await createCookie('member')];
   const json = { password: 'quite another password' };
-  const changed = await ask('PATCH', '/users/2', { fields: { cookie: admin }, json });
-  assert.deepEqual([changed.status, changed.field('set-cookie')], [200, undefined]);
-  assert.equal((await ask('GET', '/dashboard', { fields: { cookie: member } })).status, 401);
-  assert.equal((await ask('GET', '/dashboard', { fields: { cookie: admin } })).status, 200);
+  const changed = await client.patch('/users/2', { headers: { cookie: admin }, json });
+  assert.deepEqual([changed.status, changed.header('set-cookie')], [200, undefined]);
+  assert.equal((await client.get('/dashboard', { headers: { cookie: member } })).status, 401);
+  assert.equal((await client.get('/dashboard', { headers: { cookie: admin } })).status, 200);
 });
 
 test("changing a user's role or removing the user ends their sessions in the same commit", async (t) => {
-  const { app, ask, cookie, family, refresh, as } = await setUp(t);
-  const admin = await as('admin');
+  const { app, client, createCookie, family, refresh, signIn } = await setUp(t);
+  const admin = await signIn('admin');
   for (const [method, json] of [['PATCH', { role: 'admin' }], ['DELETE', undefined]] as const) {
-    const [session, program] = [await cookie('member'), await family()];
+    const [session, program] = [await createCookie('member'), await family()];
     const { sequence } = app.store.status();
-    const answer = await admin(method, '/users/2', { ...(json && { json }) });
+    const answer = await admin.send(method, '/users/2', { ...(json && { json }) });
     assert.ok(answer.status < 300);
     assert.equal(app.store.status().sequence, sequence + 1);
-    assert.equal((await ask('GET', '/dashboard', { fields: { cookie: session } })).status, 401);
+    assert.equal((await client.get('/dashboard', { headers: { cookie: session } })).status, 401);
     assert.equal((await refresh(program)).status, 401);
   }
 });
 
 test('changing the name or e-mail address ends no session', async (t) => {
-  const { browserOf, credentials } = await setUp(t);
-  const browser = await browserOf('member');
+  const { signInBrowser, credentials } = await setUp(t);
+  const browser = await signInBrowser('member');
   const currentPassword = credentials('member').password;
   const json = { name: 'Maria', email: 'maria@example.org', currentPassword };
-  assert.equal((await browser('PATCH', '/users/2', { json })).status, 200);
-  assert.equal((await browser('GET', '/dashboard')).status, 200);
+  assert.equal((await browser.patch('/users/2', { json })).status, 200);
+  assert.equal((await browser.get('/dashboard')).status, 200);
 });
 
 test('a user has at most 50 sessions, and another one ends the oldest', async (t) => {
-  const { ask, cookie } = await setUp(t);
+  const { client, createCookie } = await setUp(t);
   const cookies = [];
-  for (let index = 0; index < 52; index += 1) cookies.push(await cookie('member'));
-  const answers = await Promise.all(cookies.map((cookie) => ask('GET', '/dashboard', { fields: { cookie } })));
+  for (let index = 0; index < 52; index += 1) cookies.push(await createCookie('member'));
+  const answers = await Promise.all(cookies.map((cookie) => client.get('/dashboard', { headers: { cookie } })));
   assert.deepEqual(answers.map(({ status }) => status), [401, 401, ...new Array<number>(50).fill(200)]);
 });
 
 test('an ended session does not count, and cannot be ended again', async (t) => {
-  const { ask, clock, cookie, family, refresh, browserOf } = await setUp(t);
+  const { client, clock, createCookie, family, refresh, signInBrowser } = await setUp(t);
   const token = await family();
-  for (let index = 0; index < 48; index += 1) await cookie('member');
-  const browser = await browserOf('member');
-  const idle = sessionsIn(await browser('GET', '/sessions')).at(-1);
+  for (let index = 0; index < 48; index += 1) await createCookie('member');
+  const browser = await signInBrowser('member');
+  const idle = sessionsIn(await browser.get('/sessions')).at(-1);
   clock.advance(13 * 3600);
   const refreshed = await refresh(token);
-  const refused = await ask('DELETE', `/sessions/${idle?.id}`, { fields: bearerIn(refreshed) });
+  const refused = await client.delete(`/sessions/${idle?.id}`, { headers: bearerIn(refreshed) });
   assert.deepEqual([idle?.current, refused.status], [true, 404]);
-  await cookie('member');
-  assert.deepEqual(sessionsIn(await ask('GET', '/sessions', { fields: bearerIn(refreshed) })).map(({ kind }) => kind), [
+  await createCookie('member');
+  assert.deepEqual(sessionsIn(await client.get('/sessions', { headers: bearerIn(refreshed) })).map(({ kind }) => kind), [
     'refresh',
     'cookie',
   ]);
@@ -605,39 +605,39 @@ test('an ended session does not count, and cannot be ended again', async (t) => 
 });
 
 test('ended sessions are not shown, and are removed when new ones start', async (t) => {
-  const { app, clock, cookie, browserOf } = await setUp(t);
-  for (let index = 0; index < 10; index += 1) await cookie('member');
+  const { app, clock, createCookie, signInBrowser } = await setUp(t);
+  for (let index = 0; index < 10; index += 1) await createCookie('member');
   clock.advance(12 * 3600);
-  const browser = await browserOf('admin');
-  assert.deepEqual((await browser('GET', '/sessions?userId=2')).json, []);
+  const browser = await signInBrowser('admin');
+  assert.deepEqual((await browser.get('/sessions?userId=2')).json, []);
   const records = app.store.status().collections.find(({ name }) => name === 'sessions')?.records;
   // The cookie of just now, and the refresh tokens of the set-up.
   assert.equal(records, 2);
 });
 
 test('a session in use lives until its absolute limit, and its use is rarely written', async (t) => {
-  const { app, clock, browserOf } = await setUp(t, { withoutPort: true });
-  const browser = await browserOf('member');
+  const { app, clock, signInBrowser } = await setUp(t, { withoutPort: true });
+  const browser = await signInBrowser('member');
   const { commits } = app.store.status();
   for (let hour = 1; hour < 7 * 24; hour += 1) {
     clock.advance(3600);
-    for (let use = 0; use < 3; use += 1) assert.equal((await browser('GET', '/items')).status, 200);
+    for (let use = 0; use < 3; use += 1) assert.equal((await browser.get('/items')).status, 200);
     // Nobody waits for the writes, so let them come to their turn.
     await turn();
   }
   const written = app.store.status().commits - commits;
   assert.ok(written <= 7 * 24, `${written} commits`);
   clock.advance(3600);
-  assert.equal((await browser('GET', '/items')).code, 'invalid_session');
+  assert.equal((await browser.get('/items')).code, 'invalid_session');
 });
 
 test('a session that is not used ends after the idle time', async (t) => {
-  const { clock, browserOf } = await setUp(t);
-  const browser = await browserOf('member');
+  const { clock, signInBrowser } = await setUp(t);
+  const browser = await signInBrowser('member');
   clock.advance(12 * 3600 - 1);
-  assert.equal((await browser('GET', '/items')).status, 200);
+  assert.equal((await browser.get('/items')).status, 200);
   clock.advance(12 * 3600);
-  assert.equal((await browser('GET', '/items')).code, 'invalid_session');
+  assert.equal((await browser.get('/items')).code, 'invalid_session');
 });
 
 test('a login rehashes the password if the cost has changed, even with many logins at once', async (t) => {
@@ -663,19 +663,19 @@ test('a login rehashes the password if the cost has changed, even with many logi
 
 /** Each begins a write of the member's whose body is not all there yet when their stay comes to its end. */
 const ends: Readonly<Record<string, (asked: Awaited<ReturnType<typeof setUp>>, cookie: string) => Promise<unknown>>> = {
-  'a sign-out': ({ ask }, cookie) => ask('POST', '/logout', { fields: { cookie } }),
-  'a sign-out everywhere': async ({ ask, cookie }) =>
-    ask('POST', '/logout', { fields: { cookie: await cookie('member') }, json: { everywhere: true } }),
-  'the removal of the user': async ({ ask, token }) =>
-    ask('DELETE', '/users/2', { fields: { authorization: `Bearer ${await token('admin')}` } }),
+  'a sign-out': ({ client }, cookie) => client.post('/logout', { headers: { cookie } }),
+  'a sign-out everywhere': async ({ client, createCookie }) =>
+    client.post('/logout', { headers: { cookie: await createCookie('member') }, json: { everywhere: true } }),
+  'the removal of the user': async ({ client, createToken }) =>
+    client.delete('/users/2', { headers: { authorization: `Bearer ${await createToken('admin')}` } }),
 };
 for (const [what, end] of Object.entries(ends)) {
   test(`after ${what} a request whose body is still arriving writes nothing`, async (t) => {
     const opened = await setUp(t, { withoutPort: true });
-    const { app, ask, cookie } = opened;
-    const sid = await cookie('member');
+    const { app, client, createCookie } = opened;
+    const sid = await createCookie('member');
     const item = { name: 'Lamp', price: 1 };
-    await ask('POST', '/items', { fields: { cookie: sid }, json: item });
+    await client.post('/items', { headers: { cookie: sid }, json: item });
     const port = await app.listen({ port: 0, host: '127.0.0.1' });
     const body = '{"name":"Lamp","price":2}';
     const clients = ['POST /items', 'PUT /items/1', 'PATCH /items/1', 'PATCH /users/2'].map((line) =>
@@ -687,38 +687,38 @@ for (const [what, end] of Object.entries(ends)) {
       assert.equal((await client.send(body.slice(5)).reply()).status, 401);
       client.socket.destroy();
     }
-    const fields = { authorization: `Bearer ${await opened.token('admin')}` };
-    assert.deepEqual((await ask('GET', '/items', { fields })).json, [{ id: 1, ...item }]);
+    const fields = { authorization: `Bearer ${await opened.createToken('admin')}` };
+    assert.deepEqual((await client.get('/items', { headers: fields })).json, [{ id: 1, ...item }]);
   });
 }
 
 const decade = 10 * 365 * day;
 
 test('sessions from a clock that was ahead count as new', async (t) => {
-  const { clock, cookie, family, refresh, ask } = await setUp(t);
+  const { clock, createCookie, family, refresh, client } = await setUp(t);
   clock.step(decade);
-  const [sid, token] = [await cookie('member'), await family()];
+  const [sid, token] = [await createCookie('member'), await family()];
   clock.step(-decade);
-  assert.equal((await ask('GET', '/dashboard', { fields: { cookie: sid } })).status, 200);
+  assert.equal((await client.get('/dashboard', { headers: { cookie: sid } })).status, 200);
   assert.equal((await refresh(token)).status, 201);
 });
 
 test('a clock that starts in 1970 ends no earlier session', async (t) => {
-  const { clock, cookie, family, refresh, ask } = await setUp(t);
-  const [sid, token] = [await cookie('member'), await family()];
+  const { clock, createCookie, family, refresh, client } = await setUp(t);
+  const [sid, token] = [await createCookie('member'), await family()];
   const sinceEpoch = Math.floor(clock.now() / 1000) - 60;
   clock.step(-sinceEpoch);
-  for (let count = 0; count < 3; count += 1) await cookie('admin');
+  for (let count = 0; count < 3; count += 1) await createCookie('admin');
   clock.advance(60);
   clock.step(sinceEpoch);
-  assert.equal((await ask('GET', '/dashboard', { fields: { cookie: sid } })).status, 200);
+  assert.equal((await client.get('/dashboard', { headers: { cookie: sid } })).status, 200);
   assert.equal((await refresh(token)).status, 201);
 });
 
 test('setting the clock back ends no session that was used meanwhile', async (t) => {
-  const { clock, cookie, family, refresh, ask } = await setUp(t);
-  const [sid, token] = [await cookie('member'), await family()];
-  const dashboard = () => ask('GET', '/dashboard', { fields: { cookie: sid } });
+  const { clock, createCookie, family, refresh, client } = await setUp(t);
+  const [sid, token] = [await createCookie('member'), await family()];
+  const dashboard = () => client.get('/dashboard', { headers: { cookie: sid } });
   const lastSeenAt = async () => Date.parse(Object((await dashboard()).json).session.lastSeenAt);
   clock.step(day / 12);
   while ((await lastSeenAt()) < clock.now()) await turn();
@@ -731,18 +731,18 @@ test('setting the clock back ends no session that was used meanwhile', async (t)
 });
 
 test('access tokens and the throttle work after the clock steps ten years forward and back', async (t) => {
-  const { ask, as, clock, credentials } = await setUp(t);
+  const { client, signIn, clock, credentials } = await setUp(t);
   for (const step of [decade, -decade]) {
-    const member = await as('member');
+    const member = await signIn('member');
     const wrong = { ...credentials('member'), password: 'a guess at a password' };
     const address = `192.0.2.${step > 0 ? 1 : 2}`;
-    const guess = async () => (await ask('POST', '/login', { json: wrong, address })).status;
+    const guess = async () => (await client.post('/login', { json: wrong, address })).status;
     for (let count = 0; count < 5; count += 1) assert.equal(await guess(), 401);
     assert.equal(await guess(), 429);
     clock.step(step);
-    assert.equal((await member('GET', '/items')).code, 'invalid_token', 'it has expired, or is from the future');
+    assert.equal((await member.get('/items')).code, 'invalid_token', 'it has expired, or is from the future');
     assert.equal(await guess(), 429, 'to set the clock buys no further guess');
-    assert.equal((await (await as('member'))('GET', '/items')).status, 200, 'signing in goes on');
+    assert.equal((await (await signIn('member')).get('/items')).status, 200, 'signing in goes on');
     clock.advance(60);
     assert.equal(await guess(), 401);
     clock.step(-step);
@@ -750,19 +750,19 @@ test('access tokens and the throttle work after the clock steps ten years forwar
 });
 
 test('Session-User names the owner of the cookie; a request with the cookie of another user is refused', async (t) => {
-  const { browserOf, as } = await setUp(t);
-  const [mia, program] = [await browserOf('member'), await as('member')];
+  const { signInBrowser, signIn } = await setUp(t);
+  const [mia, program] = [await signInBrowser('member'), await signIn('member')];
   const item = { name: 'Lamp', price: 1 };
-  const named = (user: string) => ({ fields: { 'session-user': user } });
-  assert.equal((await mia('POST', '/items', { json: item, ...named('2') })).status, 201);
+  const named = (user: string) => ({ headers: { 'session-user': user } });
+  assert.equal((await mia.post('/items', { json: item, ...named('2') })).status, 201);
   for (const user of ['1', '02', '2, 2', 'Mia', '']) {
-    const refused = await mia('POST', '/items', { json: item, ...named(user) });
+    const refused = await mia.post('/items', { json: item, ...named(user) });
     assert.deepEqual([refused.status, refused.code], [409, 'other_user'], user);
   }
-  assert.equal((await mia('GET', '/items', named('1'))).code, 'other_user');
-  assert.equal((await mia('POST', '/logout', { json: {}, ...named('1') })).code, 'other_user');
-  assert.deepEqual(Object((await mia('GET', '/items')).json).length, 1);
+  assert.equal((await mia.get('/items', named('1'))).code, 'other_user');
+  assert.equal((await mia.post('/logout', { json: {}, ...named('1') })).code, 'other_user');
+  assert.deepEqual(Object((await mia.get('/items')).json).length, 1);
   // A bearer token names its user by itself.
-  assert.equal((await program('GET', '/items', named('1'))).status, 200);
-  assert.equal((await mia('POST', '/logout', { json: {}, ...named('2') })).status, 204);
+  assert.equal((await program.get('/items', named('1'))).status, 200);
+  assert.equal((await mia.post('/logout', { json: {}, ...named('2') })).status, 204);
 });

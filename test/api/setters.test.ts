@@ -5,7 +5,7 @@ import { parseDeclarations } from '../../src/collections/declaration-file.ts';
 import { declareCollection } from '../../src/collections/define.ts';
 import { toNewRecord } from '../../src/collections/file-records.ts';
 import type { Hooks } from '../../src/index.ts';
-import { openTestApp } from '../support/app.ts';
+import { startApp } from '../support/app.ts';
 
 const admins = { set: ['admin'] } as const;
 const orders = declareCollection({
@@ -29,16 +29,16 @@ const orders = declareCollection({
 
 /** Opens an app, in which `mia` owns order 1, and an administrator has set all that she may not. */
 async function open(t: TestContext) {
-  const opened = await openTestApp(t, { collections: [orders], roles: ['clerk'] });
-  const [mia, admin] = [await opened.as('member'), await opened.as('admin')];
-  const made = await mia('POST', '/orders', { json: { note: 'Hi', shipping: { city: 'Rome' } } });
+  const opened = await startApp(t, { collections: [orders], roles: ['clerk'] });
+  const [mia, admin] = [await opened.signIn('member'), await opened.signIn('admin')];
+  const made = await mia.post('/orders', { json: { note: 'Hi', shipping: { city: 'Rome' } } });
   assert.deepEqual(made.json, { id: 1, note: 'Hi', price: 0, state: 'new', shipping: { city: 'Rome' } });
   const shipping = { cost: 5, to: { code: 'x' } };
-  const changed = await admin('PATCH', '/orders/1', { json: { price: 9, state: 'paid', mark: { a: 1 }, shipping } });
+  const changed = await admin.patch('/orders/1', { json: { price: 9, state: 'paid', mark: { a: 1 }, shipping } });
   const stored = Object(changed.json);
   assert.deepEqual([changed.status, stored.price, stored.shipping], [200, 9, { city: 'Rome', ...shipping }]);
   const issuesOf = async (method: string, path: string, json: unknown) => {
-    const { status, json: answer } = await mia(method, path, { json: Object(json) });
+    const { status, json: answer } = await mia.send(method, path, { json: Object(json) });
     return status === 422 ? Object(answer).errors.map((each: any) => `${each.pointer} ${each.code}`) : status;
   };
   return { ...opened, mia, admin, stored, issuesOf };
@@ -57,14 +57,14 @@ test('a new record may have the default of a field that its creator may not set,
   for (const [json, ...pointers] of refused)
     assert.deepEqual(await issuesOf('POST', '/orders', json), pointers.map((pointer) => `${pointer} read_only`));
   assert.deepEqual(await issuesOf('POST', '/orders/batch', [{}, { price: 1 }]), ['/1/price read_only']);
-  assert.equal((await admin('POST', '/orders', { json: { price: 1, wish: 'b', state: 'paid' } })).status, 201);
+  assert.equal((await admin.post('/orders', { json: { price: 1, wish: 'b', state: 'paid' } })).status, 201);
 });
 
 test('a replacement keeps what its caller may not set, also within objects, and may repeat it', async (t) => {
   const { issuesOf, admin, mia, stored } = await open(t);
   const { price, state, mark } = stored;
   const kept = { id: 1, price, state, mark };
-  const put = async (json: object) => (await mia('PUT', '/orders/1', { json })).json;
+  const put = async (json: object) => (await mia.put('/orders/1', { json })).json;
   assert.deepEqual(await put(stored), stored);
   const own = { cost: 5, to: { code: 'x' } };
   const moved = { ...kept, note: 'B', shipping: { city: 'Oslo', ...own } };
@@ -80,13 +80,13 @@ test('a replacement keeps what its caller may not set, also within objects, and 
     assert.deepEqual(found, pointers.map((one) => `${one} read_only`));
   }
   // An administrator resets a field with a default only by naming it.
-  assert.deepEqual((await admin('PUT', '/orders/1', { json: {} })).json, { id: 1, price, state });
+  assert.deepEqual((await admin.put('/orders/1', { json: {} })).json, { id: 1, price, state });
 });
 
 test('a patch may not change or remove what its caller may not set', async (t) => {
   const { issuesOf, mia, stored } = await open(t);
   const same = [{}, { price: 9, mark: { a: 1 } }, { shipping: { cost: 5 } }, { shipping: { to: { code: 'x' } } }];
-  for (const json of same) assert.deepEqual((await mia('PATCH', '/orders/1', { json })).json, stored);
+  for (const json of same) assert.deepEqual((await mia.patch('/orders/1', { json })).json, stored);
   const refused: readonly (readonly [object, ...string[]])[] = [
     [{ price: null }, '/price'], [{ mark: null }, '/mark'], [{ mark: { b: 1 } }, '/mark'],
     [{ shipping: null }, '/shipping/cost', '/shipping/to/code'], [{ shipping: { to: null } }, '/shipping/to/code'],
@@ -94,32 +94,32 @@ test('a patch may not change or remove what its caller may not set', async (t) =
   for (const [json, ...pointers] of refused)
     assert.deepEqual(await issuesOf('PATCH', '/orders/1', json), pointers.map((pointer) => `${pointer} read_only`));
   assert.equal(await issuesOf('POST', '/orders', {}), 201);
-  const absent = await mia('PATCH', '/orders/2', { json: { mark: null, shipping: { cost: null } } });
+  const absent = await mia.patch('/orders/2', { json: { mark: null, shipping: { cost: null } } });
   assert.deepEqual(absent.json, { id: 2, price: 0, state: 'new', shipping: {} });
 });
 
 test('an owner may set fields for owners, but another user who may change the record may not', async (t) => {
   const { issuesOf, admin, mia } = await open(t);
-  assert.equal(Object((await mia('PATCH', '/orders/1', { json: { wish: 'red' } })).json).wish, 'red');
-  await admin('POST', '/orders', { json: { wish: 'blue' } });
+  assert.equal(Object((await mia.patch('/orders/1', { json: { wish: 'red' } })).json).wish, 'red');
+  await admin.post('/orders', { json: { wish: 'blue' } });
   assert.equal(await issuesOf('PATCH', '/orders/2', { note: 'Seen' }), 200);
   assert.deepEqual(await issuesOf('PATCH', '/orders/2', { wish: 'red' }), ['/wish read_only']);
 });
 
 test('a change with an old version is 412, before field rules are checked', async (t) => {
   const { mia } = await open(t);
-  const { status } = await mia('PATCH', '/orders/1', { json: { price: 1 }, fields: { 'if-match': '"old"' } });
+  const { status } = await mia.patch('/orders/1', { json: { price: 1 }, headers: { 'if-match': '"old"' } });
   assert.equal(status, 412);
 });
 
 test('a program without `as`, a hook and an import may set every field, a program with `as` may not', async (t) => {
   const hooks: Hooks = { beforeWrite: ({ collection }) => (collection === 'orders' ? { price: 3 } : undefined) };
-  const { app, as } = await openTestApp(t, { collections: [orders], roles: ['clerk'], hooks });
-  const mia = await as('member');
-  assert.equal(Object((await mia('POST', '/orders', { json: {} })).json).price, 3);
+  const { app, signIn } = await startApp(t, { collections: [orders], roles: ['clerk'], hooks });
+  const mia = await signIn('member');
+  assert.equal(Object((await mia.post('/orders', { json: {} })).json).price, 3);
   const records = app.collection(orders);
   assert.equal((await records.create({ state: 'paid' })).state, 'paid');
-  const userId: number = Object((await mia('GET', '/me')).json).id;
+  const userId: number = Object((await mia.get('/me')).json).id;
   await assert.rejects(records.create({ state: 'paid' }, { as: userId }), { code: 'validation_failed' });
   assert.equal(toNewRecord(orders, { price: 7 }).fields['price'], 7);
   await assert.rejects(app.write((tx) => tx.collection(orders).change(1, { state: 'paid' }), { as: userId }),
@@ -127,8 +127,8 @@ test('a program without `as`, a hook and an import may set every field, a progra
 });
 
 test('who may set fields is checked at the start, and is in the OpenAPI document', async (t) => {
-  const { ask } = await open(t);
-  const document = Object((await ask('GET', '/openapi.json')).json);
+  const { client } = await open(t);
+  const document = Object((await client.get('/openapi.json')).json);
   const { price, shipping } = document.components.schemas.Order.properties;
   const { cost } = shipping.properties;
   assert.deepEqual([price['x-set'], price.readOnly, cost['x-set']], [['admin'], undefined, ['admin']]);
@@ -171,16 +171,16 @@ const plans = declareCollection({
 });
 
 test('a replacement without an object that has a default keeps all of its members', async (t) => {
-  const { as } = await openTestApp(t, { collections: [plans] });
-  const mia = await as('member');
+  const { signIn } = await startApp(t, { collections: [plans] });
+  const mia = await signIn('member');
   const terms = { city: 'Oslo', days: 1 };
-  assert.equal((await mia('POST', '/plans', { json: { terms } })).status, 201);
-  const { status, json } = await mia('PUT', '/plans/1', { json: { note: 'x' } });
+  assert.equal((await mia.post('/plans', { json: { terms } })).status, 201);
+  const { status, json } = await mia.put('/plans/1', { json: { note: 'x' } });
   assert.deepEqual([status, json], [200, { id: 1, note: 'x', terms, look: { color: 'red' } }]);
 });
 
 test('a creator may send null for a nullable object with members that owners may set', async (t) => {
-  const { as } = await openTestApp(t, { collections: [plans] });
-  const made = await (await as('member'))('POST', '/plans', { json: { look: null } });
+  const { signIn } = await startApp(t, { collections: [plans] });
+  const made = await (await signIn('member')).post('/plans', { json: { look: null } });
   assert.deepEqual([made.status, Object(made.json).look], [201, null]);
 });

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { test } from 'node:test';
 import { declareCollection } from '../../src/collections/define.ts';
-import { openTestApp } from '../support/app.ts';
+import { startApp } from '../support/app.ts';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
 import { createApp } from '../support/inside.ts';
 
@@ -26,28 +26,28 @@ const address = declareCollection({
 });
 
 test('the first PUT creates a single resource, and later ones change it', async (t) => {
-  const { ask, as } = await openTestApp(t, { collections: [settings] });
-  const [ada, mia] = [await as('admin'), await as('member')];
-  assert.equal((await ada('GET', '/settings')).status, 404);
-  assert.equal((await ada('PATCH', '/settings', { json: {} })).status, 404);
-  assert.equal((await ask('GET', '/settings')).status, 401);
-  assert.equal((await mia('PUT', '/settings', { json: {} })).status, 403);
+  const { client, signIn } = await startApp(t, { collections: [settings] });
+  const [ada, mia] = [await signIn('admin'), await signIn('member')];
+  assert.equal((await ada.get('/settings')).status, 404);
+  assert.equal((await ada.patch('/settings', { json: {} })).status, 404);
+  assert.equal((await client.get('/settings')).status, 401);
+  assert.equal((await mia.put('/settings', { json: {} })).status, 403);
   const onlyNew = { 'if-none-match': '*' };
   const ifMatch = { 'if-match': '"x"' };
-  assert.equal((await ada('PUT', '/settings', { json: {}, fields: ifMatch })).status, 412);
-  const made = await ada('PUT', '/settings', { json: { motto: 'Ad astra', revision: 7 }, fields: onlyNew });
+  assert.equal((await ada.put('/settings', { json: {}, headers: ifMatch })).status, 412);
+  const made = await ada.put('/settings', { json: { motto: 'Ad astra', revision: 7 }, headers: onlyNew });
   assert.equal(made.status, 201);
   assert.deepEqual({ ...Object(made.json), createdAt: 0, updatedAt: 0 }, {
     theme: 'light', motto: 'Ad astra', createdAt: 0, updatedAt: 0, revision: 7,
   });
-  assert.equal((await ada('PUT', '/settings', { json: {}, fields: onlyNew })).status, 412);
-  const changed = await ada('PATCH', '/settings', { json: { theme: 'dark', motto: null } });
+  assert.equal((await ada.put('/settings', { json: {}, headers: onlyNew })).status, 412);
+  const changed = await ada.patch('/settings', { json: { theme: 'dark', motto: null } });
   assert.equal(changed.status, 200);
   assert.deepEqual([Object(changed.json).theme, Object(changed.json).motto], ['dark', undefined]);
-  const read = await mia('GET', '/settings', { fields: { 'if-none-match': String(changed.field('etag')) } });
+  const read = await mia.get('/settings', { headers: { 'if-none-match': String(changed.header('etag')) } });
   assert.equal(read.status, 304);
-  assert.equal((await ada('DELETE', '/settings')).field('allow'), 'GET, HEAD, OPTIONS, PATCH, PUT');
-  const refused = await ada('PUT', '/settings', { json: { theme: 'red' } });
+  assert.equal((await ada.delete('/settings')).header('allow'), 'GET, HEAD, OPTIONS, PATCH, PUT');
+  const refused = await ada.put('/settings', { json: { theme: 'red' } });
   assert.deepEqual(Object(refused.json).errors[0].pointer, '/theme');
 });
 
@@ -69,25 +69,25 @@ test('a single resource keeps the values of undeclared fields, even when it is w
 });
 
 test('a single resource can be any value', async (t) => {
-  const { as } = await openTestApp(t, { collections: [motd, address] });
-  const mia = await as('member');
+  const { signIn } = await startApp(t, { collections: [motd, address] });
+  const mia = await signIn('member');
   for (const value of [null, 0, '', 'Hello', [1, [null]], { a: { b: 1 } }]) {
-    assert.ok((await mia('PUT', '/motd', { json: value })).status < 202);
-    assert.deepEqual((await mia('GET', '/motd')).json, value);
+    assert.ok((await mia.put('/motd', { json: value })).status < 202);
+    assert.deepEqual((await mia.get('/motd')).json, value);
   }
-  assert.deepEqual((await mia('PATCH', '/motd', { json: { a: { c: 2 } } })).json, { a: { b: 1, c: 2 } });
-  assert.deepEqual((await mia('PATCH', '/motd', { json: null })).json, null);
-  const ada = await as('admin');
-  const wrong = await ada('PUT', '/address', { json: { zip: 1 } });
+  assert.deepEqual((await mia.patch('/motd', { json: { a: { c: 2 } } })).json, { a: { b: 1, c: 2 } });
+  assert.deepEqual((await mia.patch('/motd', { json: null })).json, null);
+  const ada = await signIn('admin');
+  const wrong = await ada.put('/address', { json: { zip: 1 } });
   assert.deepEqual(Object(wrong.json).errors.map(({ pointer }: { pointer: string }) => pointer), ['/city', '/zip']);
-  assert.equal(Object((await ada('PUT', '/address', { json: 1 })).json).errors[0].pointer, '');
-  assert.equal((await ada('PUT', '/address', { json: { city: 'Ur', zip: '1' } })).status, 201);
-  assert.deepEqual((await ada('PATCH', '/address', { json: { zip: null } })).json, { city: 'Ur' });
+  assert.equal(Object((await ada.put('/address', { json: 1 })).json).errors[0].pointer, '');
+  assert.equal((await ada.put('/address', { json: { city: 'Ur', zip: '1' } })).status, 201);
+  assert.deepEqual((await ada.patch('/address', { json: { zip: null } })).json, { city: 'Ur' });
 });
 
 test('a change of a single resource is an event without an id', async (t) => {
-  const { app, as, token } = await openTestApp(t, { collections: [motd] });
-  const authorization = `Bearer ${await token('member')}`;
+  const { app, signIn, createToken } = await startApp(t, { collections: [motd] });
+  const authorization = `Bearer ${await createToken('member')}`;
   const stop = new AbortController();
   const { body } = await app.inject({ target: '/openapi.json' });
   assert.ok(body.includes('"replaceMotd"'));
@@ -96,7 +96,7 @@ test('a change of a single resource is an event without an id', async (t) => {
   t.after(() => server.close());
   const { port } = Object(server.address());
   const feed = await fetch(`http://127.0.0.1:${port}/changes`, { headers: { authorization }, signal: stop.signal });
-  await (await as('member'))('PUT', '/motd', { json: 'one' });
+  await (await signIn('member')).put('/motd', { json: 'one' });
   let text = '';
   for await (const piece of feed.body ?? []) {
     text += Buffer.from(piece).toString();

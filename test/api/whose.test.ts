@@ -9,7 +9,7 @@ import { makeReader } from '../../src/collections/reader.ts';
 import { createApp } from '../../src/index.ts';
 import { Tables } from '../../src/store/memory/table.ts';
 import type { StoredRecord } from '../../src/store/store.ts';
-import { openTestApp } from '../support/app.ts';
+import { startApp } from '../support/app.ts';
 import type { App } from '../support/inside.ts';
 
 const text = { kind: 'text' } as const;
@@ -25,45 +25,44 @@ const steps = declareCollection({
 
 /** Two members and an administrator, each as a function that sends requests. */
 async function open(
-  t: Parameters<typeof openTestApp>[0],
+  t: Parameters<typeof startApp>[0],
   collections: readonly CollectionDeclaration[] = [tasks, steps],
 ) {
-  const opened = await openTestApp(t, { collections });
-  const { ask, as } = opened;
-  const [mia, admin] = [await as('member'), await as('admin')];
+  const opened = await startApp(t, { collections });
+  const { client, signIn, withHeaders } = opened;
+  const [mia, admin] = [await signIn('member'), await signIn('admin')];
   const credentials = { email: 'eve@example.org', password: 'a password for eve alone' };
-  await admin('POST', '/users', { json: { name: 'Eve', ...credentials } });
-  const tokens = await ask('POST', '/tokens', { json: credentials });
+  await admin.post('/users', { json: { name: 'Eve', ...credentials } });
+  const tokens = await client.post('/tokens', { json: credentials });
   const authorization = `Bearer ${Object(tokens.json).access_token}`;
-  const eve: typeof ask = (method, target, asked = {}) =>
-    ask(method, target, { ...asked, fields: { authorization, ...asked.fields } });
+  const eve = withHeaders({ authorization });
   return { ...opened, mia, eve, admin, authorization };
 }
 
 test('nobody can tell that a record exists that only its owner may read', async (t) => {
-  const { ask, mia, eve, admin, browserOf } = await open(t);
-  const hidden = await mia('POST', '/tasks', { json: { title: 'Secret', rank: 5 } });
+  const { client, mia, eve, admin, signInBrowser } = await open(t);
+  const hidden = await mia.post('/tasks', { json: { title: 'Secret', rank: 5 } });
   assert.deepEqual([hidden.status, Object(hidden.json).title], [201, 'Secret']);
-  const own = await eve('POST', '/tasks', { json: { title: 'Public', rank: 3 } });
+  const own = await eve.post('/tasks', { json: { title: 'Public', rank: 3 } });
   const step = { title: 'First', taskId: 2 };
-  assert.equal((await eve('POST', '/steps', { json: step })).status, 201);
-  assert.equal((await mia('POST', '/steps', { json: { ...step, taskId: 1 } })).status, 201);
+  assert.equal((await eve.post('/steps', { json: step })).status, 201);
+  assert.equal((await mia.post('/steps', { json: { ...step, taskId: 1 } })).status, 201);
 
   // As for a record that is not there, whatever the request asks for.
   for (const id of [1, 99]) {
-    const if1 = { 'if-match': hidden.field('etag') ?? '' };
+    const if1 = { 'if-match': hidden.header('etag') ?? '' };
     const answers = [
-      await eve('GET', `/tasks/${id}`),
-      await eve('GET', `/tasks/${id}`, { fields: { 'if-none-match': hidden.field('etag') ?? '' } }),
-      await eve('GET', `/tasks/${id}?embed=steps`),
-      await eve('PATCH', `/tasks/${id}`, { json: { rank: 1 } }),
-      await eve('PATCH', `/tasks/${id}`, { json: { rank: 1 }, fields: if1 }),
-      await eve('PUT', `/tasks/${id}`, { json: { title: 'X' } }),
-      await eve('DELETE', `/tasks/${id}`),
-      await eve('DELETE', `/tasks/${id}`, { fields: { 'if-match': '"x"' } }),
+      await eve.get(`/tasks/${id}`),
+      await eve.get(`/tasks/${id}`, { headers: { 'if-none-match': hidden.header('etag') ?? '' } }),
+      await eve.get(`/tasks/${id}?embed=steps`),
+      await eve.patch(`/tasks/${id}`, { json: { rank: 1 } }),
+      await eve.patch(`/tasks/${id}`, { json: { rank: 1 }, headers: if1 }),
+      await eve.put(`/tasks/${id}`, { json: { title: 'X' } }),
+      await eve.delete(`/tasks/${id}`),
+      await eve.delete(`/tasks/${id}`, { headers: { 'if-match': '"x"' } }),
     ];
     for (const { status, code } of answers) assert.deepEqual([status, code], [404, 'not_found']);
-    const refers = await eve('POST', '/steps', { json: { title: 'Mine', taskId: id } });
+    const refers = await eve.post('/steps', { json: { title: 'Mine', taskId: id } });
     assert.deepEqual([refers.status, Object(refers.json).errors[0].code], [422, 'no_such_record']);
   }
   const queries = [
@@ -72,47 +71,47 @@ test('nobody can tell that a record exists that only its owner may read', async 
     '?embed=steps', '?limit=2&embed=steps',
   ];
   for (const query of queries) {
-    const list = await eve('GET', `/tasks${query}`, { fields: { prefer: 'count=exact' } });
+    const list = await eve.get(`/tasks${query}`, { headers: { prefer: 'count=exact' } });
     assert.equal(list.status === 400 ? 200 : list.status, 200, query);
     assert.doesNotMatch(list.body, /Secret/, query);
-    assert.ok(!(Number(list.field('x-total-count')) > 1), query);
+    assert.ok(!(Number(list.header('x-total-count')) > 1), query);
   }
-  assert.deepEqual((await eve('GET', '/tasks?sort=-rank')).json, [own.json]);
-  assert.deepEqual((await admin('GET', '/tasks')).json, [hidden.json, own.json]);
-  assert.equal((await ask('GET', '/tasks')).status, 401);
+  assert.deepEqual((await eve.get('/tasks?sort=-rank')).json, [own.json]);
+  assert.deepEqual((await admin.get('/tasks')).json, [hidden.json, own.json]);
+  assert.equal((await client.get('/tasks')).status, 401);
 
   // Embedded arrays and references.
-  const embedded = await eve('GET', '/steps?embed=taskId&limit=9');
+  const embedded = await eve.get('/steps?embed=taskId&limit=9');
   assert.doesNotMatch(embedded.body, /Secret/);
   assert.equal(Object(embedded.json).length, 1);
-  const browser = await browserOf('member');
-  assert.equal(Object((await browser('GET', '/steps?embed=taskId')).json).length, 2);
-  assert.equal(Object((await browser('GET', '/tasks/1?embed=steps')).json).steps.length, 1);
-  assert.deepEqual(Object((await browser('GET', '/steps/1?embed=taskId')).json).task, undefined);
+  const browser = await signInBrowser('member');
+  assert.equal(Object((await browser.get('/steps?embed=taskId')).json).length, 2);
+  assert.equal(Object((await browser.get('/tasks/1?embed=steps')).json).steps.length, 1);
+  assert.deepEqual(Object((await browser.get('/steps/1?embed=taskId')).json).task, undefined);
   // A caller who may read the record but not change it gets 403.
-  assert.equal((await browser('PATCH', '/steps/1', { json: { title: 'X' } })).code, 'not_owner');
-  assert.equal((await mia('PATCH', '/steps/1', { json: { title: 'X' } })).code, 'not_found');
+  assert.equal((await browser.patch('/steps/1', { json: { title: 'X' } })).code, 'not_owner');
+  assert.equal((await mia.patch('/steps/1', { json: { title: 'X' } })).code, 'not_found');
 });
 
 test('users cannot remove a record that they may not read, even their own', async (t) => {
   const letters = declareCollection({
     name: 'letters', singular: 'letter', fields: { title: text }, access: { list: 'admin', read: 'admin' },
   });
-  const { as } = await openTestApp(t, { collections: [letters] });
-  const [mia, admin] = [await as('member'), await as('admin')];
-  await admin('POST', '/letters', { json: { title: 'Of others' } });
-  await mia('POST', '/letters', { json: { title: 'Own' } });
-  for (const id of [1, 2, 99]) assert.equal((await mia('DELETE', `/letters/${id}`)).code, 'not_found', String(id));
-  assert.equal((await admin('GET', '/letters/2')).status, 200);
+  const { signIn } = await startApp(t, { collections: [letters] });
+  const [mia, admin] = [await signIn('member'), await signIn('admin')];
+  await admin.post('/letters', { json: { title: 'Of others' } });
+  await mia.post('/letters', { json: { title: 'Own' } });
+  for (const id of [1, 2, 99]) assert.equal((await mia.delete(`/letters/${id}`)).code, 'not_found', String(id));
+  assert.equal((await admin.get('/letters/2')).status, 200);
 });
 
 test('a removal that hidden records prevent does not reveal their number', async (t) => {
   const { mia, admin } = await open(t);
-  await mia('POST', '/tasks', { json: { title: 'Mine' } });
-  await mia('POST', '/steps', { json: { title: 'Seen', taskId: 1 } });
-  const detailOf = async (): Promise<string> => String(Object((await mia('DELETE', '/tasks/1')).json).detail);
+  await mia.post('/tasks', { json: { title: 'Mine' } });
+  await mia.post('/steps', { json: { title: 'Seen', taskId: 1 } });
+  const detailOf = async (): Promise<string> => String(Object((await mia.delete('/tasks/1')).json).detail);
   assert.match(await detailOf(), /1 record refers to it in steps$/);
-  await admin('POST', '/steps', { json: { title: 'Hidden', taskId: 1 } });
+  await admin.post('/steps', { json: { title: 'Hidden', taskId: 1 } });
   assert.match(await detailOf(), /: records refer to it in steps$/);
 });
 
@@ -146,39 +145,39 @@ test('embedded records are found by the shorter index, however many other record
   assert.deepEqual(found(3, 6), { found: 1, taskId: 0, ownerId: 1001 });
 
   const { mia, eve } = await open(t);
-  for (const ask of [mia, mia, eve]) await ask('POST', '/tasks', { json: { title: 'Task' } });
-  await mia('POST', '/steps', { json: { title: 'Step', taskId: 1 } });
+  for (const ask of [mia, mia, eve]) await ask.post('/tasks', { json: { title: 'Task' } });
+  await mia.post('/steps', { json: { title: 'Step', taskId: 1 } });
   const steps = async (): Promise<number[]> =>
-    Object((await mia('GET', '/tasks?embed=steps&limit=5')).json).map((task: object) => Object(task).steps.length);
+    Object((await mia.get('/tasks?embed=steps&limit=5')).json).map((task: object) => Object(task).steps.length);
   assert.deepEqual(await steps(), [1, 0]);
-  await mia('PATCH', '/steps/1', { json: { taskId: 2 } });
+  await mia.patch('/steps/1', { json: { taskId: 2 } });
   assert.deepEqual(await steps(), [0, 1]);
-  await mia('DELETE', '/steps/1');
+  await mia.delete('/steps/1');
   assert.deepEqual(await steps(), [0, 0]);
 });
 
 test('entity tags reveal nothing about hidden records', async (t) => {
   const { mia, eve } = await open(t);
-  await eve('POST', '/tasks', { json: { title: 'Own' } });
-  await eve('POST', '/steps', { json: { title: 'Own', taskId: 1 } });
+  await eve.post('/tasks', { json: { title: 'Own' } });
+  await eve.post('/steps', { json: { title: 'Own', taskId: 1 } });
   const targets = ['/tasks/1', '/tasks/1?embed=steps', '/steps/1?embed=taskId'];
   const tags = async (ask: typeof eve): Promise<(string | undefined)[]> => {
     const found: (string | undefined)[] = [];
-    for (const target of targets) found.push((await ask('GET', target)).field('etag'));
+    for (const target of targets) found.push((await ask.get(target)).header('etag'));
     return found;
   };
   const before = await tags(eve);
   for (const [index, target] of targets.entries()) {
     const tag = before[index] ?? '';
     assert.notEqual(tag, '', target);
-    assert.equal((await eve('GET', target, { fields: { 'if-none-match': tag } })).status, 304, target);
+    assert.equal((await eve.get(target, { headers: { 'if-none-match': tag } })).status, 304, target);
   }
-  await mia('POST', '/tasks', { json: { title: 'Other' } });
-  await mia('POST', '/steps', { json: { title: 'Other', taskId: 2 } });
+  await mia.post('/tasks', { json: { title: 'Other' } });
+  await mia.post('/steps', { json: { title: 'Other', taskId: 2 } });
   assert.deepEqual(await tags(eve), before);
   for (const query of ['', '?limit=5', '?limit=5&embed=steps', '?limit=5&offset=0'])
-    assert.equal((await eve('GET', `/tasks${query}`)).field('etag'), undefined, 'it would depend on the caller');
-  await eve('PATCH', '/steps/1', { json: { title: 'Changed' } });
+    assert.equal((await eve.get(`/tasks${query}`)).header('etag'), undefined, 'it would depend on the caller');
+  await eve.patch('/steps/1', { json: { title: 'Changed' } });
   const after = await tags(eve);
   assert.ok(after.every((tag, index) => index === 0 ? tag === before[0] : tag !== before[index]), String(after));
 });
@@ -202,13 +201,13 @@ function follow(app: App, authorization: string, since: string): () => Promise<s
 test('the feed shows what a caller may read, before and after', async (t) => {
   const { app, mia, eve, authorization } = await open(t);
   const mine = follow(app, authorization, 'x');
-  await mia('POST', '/tasks', { json: { title: 'Secret' } });
-  await mia('PATCH', '/tasks/1', { json: { title: 'Secret, too' } });
-  await eve('POST', '/tasks', { json: { title: 'Own' } });
-  await eve('PATCH', '/tasks/2', { json: { title: 'Changed' } });
-  await mia('DELETE', '/tasks/1');
-  await eve('DELETE', '/tasks/2');
-  await eve('POST', '/items', { json: { name: 'The end', price: 1 } });
+  await mia.post('/tasks', { json: { title: 'Secret' } });
+  await mia.patch('/tasks/1', { json: { title: 'Secret, too' } });
+  await eve.post('/tasks', { json: { title: 'Own' } });
+  await eve.patch('/tasks/2', { json: { title: 'Changed' } });
+  await mia.delete('/tasks/1');
+  await eve.delete('/tasks/2');
+  await eve.post('/items', { json: { name: 'The end', price: 1 } });
   const own = { title: 'Own', rank: 0 };
   const of = (id: number, record?: object) => JSON.stringify({ collection: 'tasks', id, ...(record && { record }) });
   assert.deepEqual(await mine(), [
@@ -226,16 +225,16 @@ test('the feed follows the users that a record names, change by change', async (
   const boards = declareCollection({ name: 'boards', fields: { title: text, memberIds }, access });
   const { app, mia, eve, admin, authorization } = await open(t, [boards]);
   const mine = follow(app, authorization, 'x');
-  await mia('POST', '/boards', { json: { title: 'Hers' } });
-  await mia('PATCH', '/boards/1', { json: { memberIds: [3] } });
-  await eve('PATCH', '/boards/1', { json: { title: 'Theirs' } });
-  await eve('PATCH', '/boards/1', { json: { memberIds: [] } });
-  await mia('PATCH', '/boards/1', { json: { title: 'Hers again' } });
-  await mia('POST', '/boards/batch', { json: [{ title: 'A', memberIds: [3] }, { title: 'B', memberIds: [2] }] });
-  await mia('DELETE', '/boards/2');
-  await eve('POST', '/boards', { json: { title: 'Own', memberIds: [2] } });
-  await admin('DELETE', '/users/2');
-  await eve('POST', '/items', { json: { name: 'The end', price: 1 } });
+  await mia.post('/boards', { json: { title: 'Hers' } });
+  await mia.patch('/boards/1', { json: { memberIds: [3] } });
+  await eve.patch('/boards/1', { json: { title: 'Theirs' } });
+  await eve.patch('/boards/1', { json: { memberIds: [] } });
+  await mia.patch('/boards/1', { json: { title: 'Hers again' } });
+  await mia.post('/boards/batch', { json: [{ title: 'A', memberIds: [3] }, { title: 'B', memberIds: [2] }] });
+  await mia.delete('/boards/2');
+  await eve.post('/boards', { json: { title: 'Own', memberIds: [2] } });
+  await admin.delete('/users/2');
+  await eve.post('/items', { json: { name: 'The end', price: 1 } });
   const events = (await mine()).map((event) => event.replace('"collection":"boards",', ''));
   assert.deepEqual(events, [
     'reset {}',

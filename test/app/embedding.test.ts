@@ -16,11 +16,11 @@ import { limits } from '../../src/base/limits.ts';
 import { silentLog } from '../../src/log/log.ts';
 import { inject } from '../../src/programs/inject.ts';
 import { completeOptions } from '../../src/programs/options.ts';
-import { cairn, temporaryDirectory } from '../support/cli/spawn.ts';
+import { startCairn, temporaryDirectory } from '../support/cli/spawn.ts';
 import { fakeTimers, isLockedRun } from '../support/basics.ts';
-import { handbook } from '../support/source.ts';
+import { readHandbook } from '../support/source.ts';
 import { RawClient } from '../support/http/raw.ts';
-import { checkAnswer } from '../support/contract.ts';
+import { checkResponse } from '../support/contract.ts';
 import { createApp, type App } from '../support/inside.ts';
 
 const json = { 'Content-Type': 'application/json' };
@@ -115,8 +115,8 @@ test('an app that serves an existing server closes in the documented order while
   const { body } = await fetch(`http://127.0.0.1:${port}/changes`);
   const reader = body?.getReader();
   assert.equal((await reader?.read())?.done, false);
-  const order = handbook().indexOf('new Promise((resolve) => server.close(resolve))');
-  const steps = ['await app.close();', 'await closed;'].map((step) => handbook().indexOf(step, order));
+  const order = readHandbook().indexOf('new Promise((resolve) => server.close(resolve))');
+  const steps = ['await app.close();', 'await closed;'].map((step) => readHandbook().indexOf(step, order));
   assert.ok(order > 0 && Number(steps[0]) < Number(steps[1]));
   const closed = new Promise((resolve) => server.close(resolve));
   await app.close();
@@ -254,7 +254,7 @@ test('records of your own collections are listed, changed and described, and sur
     const reply = await fetch(origin + path, options);
     const content = await reply.text();
     const answer = { status: reply.status, fields: new Map(reply.headers), body: content };
-    checkAnswer(document, { method, target: path }, answer);
+    checkResponse(document, { method, target: path }, answer);
     return [reply.status, content === '' ? undefined : JSON.parse(content), reply.headers];
   };
   const [created, first, headers] = await send('POST', '/books', { title: 'Emma', pages: 474 });
@@ -380,7 +380,7 @@ test('items can be left out', async (t) => {
   assert.ok(isJsonObject(document));
   assert.equal(Object(document['paths'])['/items'], undefined);
   const answered = new Map([['content-type', 'application/json'], ['x-request-id', 'one']]);
-  checkAnswer(document, { method: 'GET', target: '/dashboard' }, {
+  checkResponse(document, { method: 'GET', target: '/dashboard' }, {
     status: dashboard.status, fields: answered, body: dashboard.body,
   });
 });
@@ -441,7 +441,7 @@ test('a store that does not fit its declaration can be mended by hand, as the ma
   await first.close();
   const file = join(directory, 'books.json');
   writeFileSync(file, readFileSync(file, 'utf8').replace('"title":"Emma"', '"name":"Emma","pages":474'));
-  const { ended } = cairn(t, ['repair', '--data', directory, `${directory}-new`], {});
+  const { ended } = startCairn(t, ['repair', '--data', directory, `${directory}-new`], {});
   assert.equal(await ended, 0);
   const second = await open(`${directory}-new`, { name: { kind: 'text' }, pages: { kind: 'integer' } });
   t.after(() => second.close());

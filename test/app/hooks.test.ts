@@ -4,7 +4,7 @@ import { test, type TestContext } from 'node:test';
 import { CairnError, defineCollection, type AppOptions, type Change, type Hooks, type Read } from '../../src/index.ts';
 import { silentLog } from '../../src/log/log.ts';
 import { createApp, type App } from '../support/inside.ts';
-import { until } from '../support/basics.ts';
+import { waitUntil } from '../support/basics.ts';
 
 const fields = { 'Content-Type': 'application/json' };
 const lamp = { method: 'POST', target: '/items', fields, body: '{"name":"Lamp","price":24.5}' };
@@ -128,7 +128,7 @@ test('an afterWrite that fails is logged, and does not change the response', asy
     const { app, logged } = await open(t, { hooks: { afterWrite } });
     const answer = await app.inject(lamp);
     assert.equal(answer.status, 201);
-    await until(() => /after boom/.test(faults(logged).join()));
+    await waitUntil(() => /after boom/.test(faults(logged).join()));
   }
 });
 

@@ -8,7 +8,7 @@ import { exposition, Metrics } from '../../src/features/metrics/exposition.ts';
 import { parseExposition, sampleValue } from '../support/contract.ts';
 import { isLockedRun } from '../support/basics.ts';
 import { createApp } from '../support/inside.ts';
-import { openTestApp } from '../support/app.ts';
+import { startApp } from '../support/app.ts';
 import { limits } from '../../src/base/limits.ts';
 import { defineCollection, defineRoute } from '../../src/index.ts';
 
@@ -67,20 +67,20 @@ test('the delay of the event loop is a histogram that only grows', async () => {
 });
 
 test('/metrics is for administrators and their read-only API keys', async (t) => {
-  const { ask, as, token, credentials } = await openTestApp(t, { withoutPort: true });
+  const { client, signIn, createToken, credentials } = await startApp(t, { withoutPort: true });
   const statusFor = async (authorization: string, method = 'GET'): Promise<number> =>
-    (await ask(method, '/metrics', { fields: { authorization } })).status;
-  const [admin, member] = [await token('admin'), await token('member')];
-  assert.equal((await ask('GET', '/metrics')).status, 401);
+    (await client.send(method, '/metrics', { headers: { authorization } })).status;
+  const [admin, member] = [await createToken('admin'), await createToken('member')];
+  assert.equal((await client.get('/metrics')).status, 401);
   assert.equal(await statusFor(`Bearer ${member}`), 403);
   assert.equal(await statusFor(`Bearer ${admin}`, 'POST'), 405);
-  const page = await ask('GET', '/metrics', { fields: { authorization: `Bearer ${admin}` } });
+  const page = await client.get('/metrics', { headers: { authorization: `Bearer ${admin}` } });
   assert.equal(page.status, 200);
-  assert.equal(page.field('content-type'), 'text/plain; version=0.0.4; charset=utf-8');
+  assert.equal(page.header('content-type'), 'text/plain; version=0.0.4; charset=utf-8');
   for (const [who, status] of [['admin', 200], ['member', 403]] as const) {
     const { password: currentPassword } = credentials(who);
     const json = { name: 'Prometheus', readOnly: true, currentPassword };
-    const made = await (await as(who))('POST', '/keys', { json });
+    const made = await (await signIn(who)).post('/keys', { json });
     assert.equal(await statusFor(`Bearer ${String(Object(made.json).key)}`), status, who);
   }
 });

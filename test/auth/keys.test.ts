@@ -3,11 +3,11 @@ import { test } from 'node:test';
 import { inspect } from 'node:util';
 import { keyRingOfSecret, newKeyRing, parseKeyRing, serialiseKeyRing } from '../../src/auth/keys.ts';
 import { rotateKeyRing } from '../../src/cli/keys.ts';
-import { testRandom } from '../support/basics.ts';
+import { createRandom } from '../support/basics.ts';
 
 const created = Date.UTC(2026, 0, 2);
 const hour = 3_600_000;
-const ringOf = (seed: string) => newKeyRing(testRandom(seed), created);
+const ringOf = (seed: string) => newKeyRing(createRandom(seed), created);
 
 test('a configured secret is used as UTF-8, and has at least 32 bytes', () => {
   const secret = 'ä'.repeat(16);
@@ -30,8 +30,8 @@ test('the key id is derived from the secret, and the second key differs from it'
 });
 
 test('a ring is unchanged after writing and parsing its file', () => {
-  const second = rotateKeyRing(ringOf('a'), testRandom('b'), created + hour);
-  const ring = rotateKeyRing(second, testRandom('c'), created + 2 * hour);
+  const second = rotateKeyRing(ringOf('a'), createRandom('b'), created + hour);
+  const ring = rotateKeyRing(second, createRandom('c'), created + 2 * hour);
   const read = parseKeyRing(Buffer.from(serialiseKeyRing(ring)));
   const plain = ({ kid, createdAt, retiredAt, secret }: (typeof ring.keys)[number]) =>
     ({ kid, createdAt, retiredAt, secret: secret.export().toString('hex') });

@@ -3,11 +3,11 @@ import { createHook } from 'node:async_hooks';
 import { test } from 'node:test';
 import { passwordIssues } from '../../src/auth/password-rules.ts';
 import { parsePhc, Passwords, scrypt } from '../../src/auth/passwords.ts';
-import { testRandom } from '../support/basics.ts';
+import { createRandom } from '../support/basics.ts';
 
 const owner = 'a.sorglos@meadowlark.example';
 const setUp = (scryptCost = 1) =>
-  new Passwords({ random: testRandom('passwords'), scryptCost });
+  new Passwords({ random: createRandom('passwords'), scryptCost });
 const turn = 'user 1';
 const codesOf = (password: string, lengthMin = 15, user = owner) =>
   passwordIssues(password, user, lengthMin).map(({ code }) => code);
@@ -138,7 +138,7 @@ test('in a full queue the caller with the most hashes loses one to the others', 
 });
 
 test('the next hash starts when one fails', async () => {
-  const passwords = new Passwords({ random: testRandom('x'), scryptCost: 60 });
+  const passwords = new Passwords({ random: createRandom('x'), scryptCost: 60 });
   for (let round = 0; round < 40; round += 1) await assert.rejects(passwords.hash('x', turn));
 });
 

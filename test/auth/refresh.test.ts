@@ -5,7 +5,7 @@ import { rotateKeyRing } from '../../src/cli/keys.ts';
 import {
   decideRefresh, familyHash, newRefreshToken, secretHash, successorAgain, deriveSuccessor,
 } from '../../src/auth/secrets.ts';
-import { testRandom } from '../support/basics.ts';
+import { createRandom } from '../support/basics.ts';
 
 const rotatedAt = 1_000_000_000;
 const endsAfter = 14 * 24 * 3600_000;
@@ -37,7 +37,7 @@ for (const [name, family, presented, after, expected] of table) {
 }
 
 test('a token has 67 characters, and its successors have the same family', () => {
-  const random = testRandom('refresh');
+  const random = createRandom('refresh');
   const ring = newKeyRing(random, 0);
   const first = newRefreshToken(random);
   const second = deriveSuccessor(first, ring);
@@ -51,13 +51,13 @@ test('a token has 67 characters, and its successors have the same family', () =>
 });
 
 test('a text that is not a refresh token has no family', () => {
-  const token = newRefreshToken(testRandom('form'));
+  const token = newRefreshToken(createRandom('form'));
   for (const text of ['', token.slice(1), `${token}A`]) assert.equal(familyHash(text), undefined);
   for (const last of ['=', 'é', '\n', '+', ' ']) assert.equal(familyHash(token.slice(1) + last), undefined);
 });
 
 test('the same successor is derived again, even after a rotation, until the key leaves the ring', () => {
-  const random = testRandom('again');
+  const random = createRandom('again');
   const ring = newKeyRing(random, 0);
   const token = newRefreshToken(random);
   const successor = deriveSuccessor(token, ring);

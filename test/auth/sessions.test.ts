@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isLive, lastSeenIsDue, newSessionId, secretHash, sessionEndsAt } from '../../src/auth/secrets.ts';
-import { testRandom } from '../support/basics.ts';
+import { createRandom } from '../support/basics.ts';
 
 const kind = 'cookie';
 const hour = 3600_000;
@@ -12,7 +12,7 @@ test('FIPS 180-4 example "abc": a secret is stored as its SHA-256', () => {
 });
 
 test('a session id has 256 random bits', () => {
-  const random = testRandom('sid');
+  const random = createRandom('sid');
   const [one, two] = [newSessionId(random), newSessionId(random)];
   assert.match(one, /^[\w-]{43}$/);
   assert.notEqual(one, two);

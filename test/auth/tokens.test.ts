@@ -5,7 +5,7 @@ import { keyRingOfSecret, newKeyRing, type KeyRing } from '../../src/auth/keys.t
 import { nextSignOut, Tokens } from '../../src/auth/tokens.ts';
 import { CairnError } from '../../src/base/errors.ts';
 import { rotateKeyRing } from '../../src/cli/keys.ts';
-import { base64url, TestClock, testRandom } from '../support/basics.ts';
+import { base64url, TestClock, createRandom } from '../support/basics.ts';
 
 const secret = 'a secret of thirty-two bytes, 1!';
 const now = Math.floor(new TestClock().time / 1000);
@@ -14,7 +14,7 @@ const goodHeader = { alg: 'HS256', typ: 'JWT' };
 
 function setUp(ring = keyRingOfSecret(secret, 0)) {
   const clock = new TestClock();
-  return { clock, ring, tokens: new Tokens({ ring, clock, random: testRandom('tokens') }) };
+  return { clock, ring, tokens: new Tokens({ ring, clock, random: createRandom('tokens') }) };
 }
 
 /** Signs any header and payload with the right key: text as it is, other values as JSON. */
@@ -192,15 +192,15 @@ const messages = new Set<string>();
  * configured.
  */
 const configured = keyRingOfSecret(secret, 0);
-const randomRing = newKeyRing(testRandom('other key'), 0);
+const randomRing = newKeyRing(createRandom('other key'), 0);
 const rings: Readonly<Record<string, () => KeyRing>> = {
   'with one key': () => configured,
   'with two retired keys beside it': () => ({
-    keys: [configured.keys[0], ...[randomRing, newKeyRing(testRandom('third key'), 0)].map(({ keys: [key] }) => ({
+    keys: [configured.keys[0], ...[randomRing, newKeyRing(createRandom('third key'), 0)].map(({ keys: [key] }) => ({
       ...key, retiredAt: now * 1000,
     }))],
   }),
-  'with the key rotated': () => rotateKeyRing(configured, testRandom('rotated'), now * 1000),
+  'with the key rotated': () => rotateKeyRing(configured, createRandom('rotated'), now * 1000),
 };
 
 /** Changes the last letter in a way that a lenient decoder ignores. */
@@ -245,7 +245,7 @@ test('the malformed tokens in the table have valid claims', () => {
 });
 
 test('refused: each bit of a good signature flipped', () => {
-  const { tokens } = setUp(rotateKeyRing(configured, testRandom('rotated'), now * 1000));
+  const { tokens } = setUp(rotateKeyRing(configured, createRandom('rotated'), now * 1000));
   const signature = Buffer.from(signaturePart, 'base64url');
   for (let bit = 0; bit < 256; bit += 1) {
     const flipped = Buffer.from(signature);
@@ -289,7 +289,7 @@ test('a token that is not yet valid becomes valid', () => {
 });
 
 test('a retired key verifies for 24 hours, and then not even cached tokens', () => {
-  const random = testRandom('rotation');
+  const random = createRandom('rotation');
   const clock = new TestClock();
   const first = newKeyRing(random, clock.now());
   const tokens = new Tokens({ ring: first, clock, random });
@@ -310,7 +310,7 @@ test('a retired key verifies for 24 hours, and then not even cached tokens', () 
 });
 
 test('tokens signed by a server that learns late of a rotation stay valid', () => {
-  const random = testRandom('late');
+  const random = createRandom('late');
   const clock = new TestClock();
   const first = newKeyRing(random, clock.now());
   const tokens = new Tokens({ ring: first, clock, random });

@@ -6,7 +6,7 @@ import {
 } from '../../src/base/json.ts';
 import { vectors } from '../support/contract.ts';
 import { limits } from '../../src/base/limits.ts';
-import { generator } from '../support/basics.ts';
+import { createGenerator } from '../support/basics.ts';
 
 /** Returns why a text is refused, or "accepted". */
 function refusalOf(text: string): string {
@@ -133,7 +133,7 @@ describe('a number in JSON text', () => {
   });
 
   test('that was printed from a double comes back as it was', () => {
-    const random = generator('doubles');
+    const random = createGenerator('doubles');
     const bits = new DataView(new ArrayBuffer(8));
     for (let round = 0; round < 5000; round += 1) {
       bits.setUint32(0, random.below(2 ** 32));
@@ -168,7 +168,7 @@ describe('JSON bytes', () => {
 });
 
 test('the parser agrees with JSON.parse on random and on damaged texts', () => {
-  const random = generator('JSON texts');
+  const random = createGenerator('JSON texts');
   const names = ['a', 'b', 'name', '__proto__', 'é', '', '\\u0061'];
   const scalars = ['0', '-1', '1.5', '1e3', 'true', 'null', '""', '"x"', '"\\n"', '"a longer string, é"', '-0.0'];
   const make = (depth: number): string => {

@@ -9,7 +9,7 @@ import { passwordFile, readPassword } from '../../src/cli/user.ts';
 import { flagOnly, options, toggle } from '../../src/config/options.ts';
 import type { Environment } from '../../src/config/read.ts';
 import { version } from '../../src/base/version.ts';
-import { run, temporaryDirectory, testProgram } from '../support/cli/spawn.ts';
+import { startProcess, temporaryDirectory, programArguments } from '../support/cli/spawn.ts';
 import { runCommand, type Outcome } from '../support/cli/terminal.ts';
 import { isLockedRun } from '../support/basics.ts';
 
@@ -152,8 +152,8 @@ test('versions of Node.js whose parser lets through what is refused are told fro
   const versions = { ...refused, '20.19.2': 0, '20.20.0': 0, '22.12.0': 0, '26.0.0': 0 };
   await Promise.all(Object.entries(versions).map(async ([node, code]) => {
     const other = `Object.defineProperty(process.versions, 'node', { value: '${node}' })`;
-    const program = [...testProgram('src/main'), '--version'];
-    const cairn = run(t, ['--import', `data:text/javascript,${encodeURIComponent(other)}`, ...program], {});
+    const program = [...programArguments('src/main'), '--version'];
+    const cairn = startProcess(t, ['--import', `data:text/javascript,${encodeURIComponent(other)}`, ...program], {});
     assert.equal(await cairn.ended, code, node);
     assert.match(code === 0 ? cairn.out : cairn.err, code === 0 ? /^cairn / : /^Cannot run on Node.js .*: Cairn needs/);
   }));

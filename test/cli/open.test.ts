@@ -11,7 +11,7 @@ import { allCommands } from '../../src/cli/commands.ts';
 import { commands as transferCommands } from '../../src/cli/transfer.ts';
 import { readDeclarations } from '../../src/cli/declarations.ts';
 import { changed, corpus } from '../support/corpus.ts';
-import { cairn, run, source, temporaryDirectory } from '../support/cli/spawn.ts';
+import { startCairn, startProcess, sourceArguments, temporaryDirectory } from '../support/cli/spawn.ts';
 import { runCommand, type Outcome } from '../support/cli/terminal.ts';
 import { isLockedRun } from '../support/basics.ts';
 import { createApp } from '../support/inside.ts';
@@ -87,7 +87,7 @@ test('a file is served by its name alone, and what was written is there the next
   const file = join(directory, 'db.json');
   writeFileSync(file, JSON.stringify({ posts: [{ id: 'a', title: 'Hello', author: { name: 'Ada' } }], users: [] }));
   const start = async (...words: string[]) => {
-    const running = cairn(t, [file, '--port', '0', '--log', 'none', ...words], {});
+    const running = startCairn(t, [file, '--port', '0', '--log', 'none', ...words], {});
     const [, url = ''] = await running.find(/^(http:\/\/127\.0\.0\.1:\d+)\/users$/m);
     return { ...running, url, ended: running.ended, stop: () => running.child.kill('SIGTERM'), get: () => running };
   };
@@ -134,7 +134,7 @@ test('of two that open a file for the first time, one serves all of it, and the 
   const directory = temporaryDirectory(t);
   const file = join(directory, 'db.json');
   writeFileSync(file, JSON.stringify({ posts: Array.from({ length: 2000 }, (_, id) => ({ id: id + 1 })) }));
-  const both = [1, 2].map(() => cairn(t, [file, '--port', '0', '--log', 'none'], {}));
+  const both = [1, 2].map(() => startCairn(t, [file, '--port', '0', '--log', 'none'], {}));
   const served = await Promise.any(both.map(async (one) => {
     const [, url = ''] = await one.find(/^(http:\S+)\/posts$/m);
     return { one, url };
@@ -155,7 +155,7 @@ test('what imports left that were killed is removed an hour later', { skip }, as
   for (const name of [left, running]) mkdirSync(join(directory, name));
   const longAgo = new Date(Date.now() - 2 * 3_600_000);
   utimesSync(join(directory, left), longAgo, longAgo);
-  const served = cairn(t, [file, '--port', '0', '--log', 'none'], {});
+  const served = startCairn(t, [file, '--port', '0', '--log', 'none'], {});
   await served.find(/\/posts$/m);
   const names = readdirSync(directory).filter((name) => name.startsWith('db.data'));
   assert.deepEqual(names.sort(), ['db.data', running]);
@@ -169,7 +169,7 @@ test('the declaration has the mode of any file, and what lies with the data is f
   writeFileSync(file, '{"posts":[]}');
   const former = process.umask(0o002);
   t.after(() => process.umask(former));
-  const served = cairn(t, [file, '--port', '0', '--log', 'none'], {});
+  const served = startCairn(t, [file, '--port', '0', '--log', 'none'], {});
   await served.find(/\/posts$/m);
   const modeOf = (...path: string[]): string => (statSync(join(directory, ...path)).mode & 0o777).toString(8);
   assert.equal(modeOf('db.collections.json'), '664');
@@ -187,7 +187,7 @@ test('a file has what json-server takes: a picture of 3 MiB, 6,000 members, 160,
   const pictures = [{ id: 1, data: 'x'.repeat(3 * 2 ** 20) }];
   const content = { pictures, words, board, status: [{ id: 1, done: true }], changes: { last: 'now' } };
   writeFileSync(file, JSON.stringify(content));
-  const served = cairn(t, [file, '--port', '0', '--log', 'none'], {});
+  const served = startCairn(t, [file, '--port', '0', '--log', 'none'], {});
   const [, url = ''] = await served.find(/^(http:\S+)\/status$/m);
   for (const [name, value] of Object.entries(content))
     assert.deepEqual(await (await fetch(`${url}/${name}`)).json(), value, name);
@@ -202,11 +202,11 @@ test('a file that was refused is declared anew when it has been mended', { skip 
   const directory = temporaryDirectory(t);
   const file = join(directory, 'db.json');
   writeFileSync(file, '{"posts":[{"id":1,"title":"\\ud800"}]}');
-  const refused = cairn(t, [file, '--port', '0', '--log', 'none'], {});
+  const refused = startCairn(t, [file, '--port', '0', '--log', 'none'], {});
   assert.equal(await refused.ended, 65);
   assert.match(refused.err, /title must not contain unpaired surrogates \(\/posts\/0\/title\)/);
   writeFileSync(file, '{"posts":[{"id":1,"title":"x"}],"tags":[{"id":1}]}');
-  const served = cairn(t, [file, '--port', '0', '--log', 'none'], {});
+  const served = startCairn(t, [file, '--port', '0', '--log', 'none'], {});
   await served.find(/\/tags$/m);
 });
 
@@ -244,7 +244,7 @@ test('--watch does nothing but say so, and other devices are told what to type w
   const directory = temporaryDirectory(t);
   const file = join(directory, 'db.json');
   writeFileSync(file, '{"posts":[]}');
-  const served = cairn(t, [file, '--watch', '--share', '--port', '0', '--log', 'none'], {});
+  const served = startCairn(t, [file, '--watch', '--share', '--port', '0', '--log', 'none'], {});
   const [, url = ''] = await served.find(/^(http:\/\/localhost:\d+)\/posts$/m);
   const { port } = new URL(url);
   await served.find(new RegExp(`^In an Android emulator: http://10\\.0\\.2\\.2:${port}$`, 'm'));
@@ -262,8 +262,8 @@ test('closing its terminal stops a server', { skip: skip || (!hasScript && 'ther
   const directory = temporaryDirectory(t);
   const file = join(directory, 'db.json');
   writeFileSync(file, '{"posts":[]}');
-  const words = [process.execPath, ...source, file, '--port', '0', '--log', 'none'].map((word) => `'${word}'`);
-  const terminal = run(t, ['-qefc', words.join(' '), '/dev/null'], process.env, 'script');
+  const words = [process.execPath, ...sourceArguments, file, '--port', '0', '--log', 'none'].map((word) => `'${word}'`);
+  const terminal = startProcess(t, ['-qefc', words.join(' '), '/dev/null'], process.env, 'script');
   await terminal.find(/\/posts\r?$/m);
   const lock = join(directory, 'db.data', 'lock');
   const { pid } = JSON.parse(readFileSync(lock, 'utf8'));

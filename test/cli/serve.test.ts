@@ -9,17 +9,17 @@ import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { greetedBy, makeCertificate } from '../support/http/raw.ts';
+import { readGreeting, makeCertificate } from '../support/http/raw.ts';
 import { parseExposition, sampleValue } from '../support/contract.ts';
-import { isLockedRun, until } from '../support/basics.ts';
-import { cairn, cheap, run, source, temporaryDirectory } from '../support/cli/spawn.ts';
-import { serveHere } from '../support/cli/terminal.ts';
+import { isLockedRun, waitUntil } from '../support/basics.ts';
+import { startCairn, testEnvironment, startProcess, sourceArguments, temporaryDirectory } from '../support/cli/spawn.ts';
+import { startServer } from '../support/cli/terminal.ts';
 
 const url = /Cairn serves (http:\/\/127\.0\.0\.1:\d+)/;
 
 /** Runs a server that does not start. */
-async function refused(t: TestContext, words: readonly string[], environment: NodeJS.ProcessEnv = cheap) {
-  const server = serveHere(t, words, environment);
+async function refused(t: TestContext, words: readonly string[], environment: NodeJS.ProcessEnv = testEnvironment) {
+  const server = startServer(t, words, environment);
   return { code: await server.ended, err: server.err };
 }
 
@@ -42,7 +42,7 @@ async function takenPort(t: TestContext): Promise<string> {
 test('a server: from its first line to its last, with figures for operators', async (t) => {
   const directory = temporaryDirectory(t);
   const data = join(directory, 'data');
-  const server = cairn(t, ['--data', data, '--port', '0', '--log', 'json']);
+  const server = startCairn(t, ['--data', data, '--port', '0', '--log', 'json']);
   const [, base = ''] = await server.find(url);
 
   assert.equal((await fetch(`${base}/readyz`)).status, 200);
@@ -98,7 +98,7 @@ test('a server: from its first line to its last, with figures for operators', as
 });
 
 test('the source runs as it stands', { skip: isLockedRun && 'there is only what was built' }, async (t) => {
-  const running = run(t, [...source, '--version']);
+  const running = startProcess(t, [...sourceArguments, '--version']);
   assert.equal(await running.ended, 0, running.err);
   assert.match(running.out, /^cairn \S+ on Node\.js v\d+/);
 });
@@ -106,7 +106,7 @@ test('the source runs as it stands', { skip: isLockedRun && 'there is only what 
 test('without a terminal, the generated password is in a file that only its owner reads', async (t) => {
   const data = join(temporaryDirectory(t), 'data');
   mkdirSync(data);
-  const server = cairn(t, ['--data', data, '--port', '0'], { CAIRN_SCRYPT_COST: '14', CAIRN_PROT: '80' });
+  const server = startCairn(t, ['--data', data, '--port', '0'], { CAIRN_SCRYPT_COST: '14', CAIRN_PROT: '80' });
   const [, base = ''] = await server.find(url);
   const file = join(data, 'admin-password');
   assert.equal(statSync(file).mode & 0o777, 0o600);
@@ -123,7 +123,7 @@ test('without a terminal, the generated password is in a file that only its owne
     body: JSON.stringify({ currentPassword: password, password: 'a password of my own' }),
   });
   assert.equal(changed.status, 200);
-  await until(() => !existsSync(file), 'the file goes when the password is changed');
+  await waitUntil(() => !existsSync(file), 'the file goes when the password is changed');
   server.child.kill('SIGINT');
   server.child.kill('SIGINT');
   assert.equal(await server.ended, 0, 'a signal that comes twice is one');
@@ -136,7 +136,7 @@ test('a password that cannot be kept is nobody\'s, and the next start makes anot
   const words = ['--data', data, '--port', '0', '--scrypt-cost', '14', '--password-min', '40'];
   assert.equal((await refused(t, words, {})).code, 74);
   rmSync(join(data, 'admin-password.tmp'), { recursive: true });
-  const next = serveHere(t, words, {});
+  const next = startServer(t, words, {});
   await next.find(url);
   assert.match(readFileSync(join(data, 'admin-password'), 'utf8'), /^[\w-]{40}\n$/);
   await next.stop();
@@ -149,7 +149,7 @@ test('a first start whose port is taken makes no administrator, so no password i
   assert.equal(code, 75);
   assert.match(err, /^Cannot go on: listen EADDRINUSE.*\n$/, 'and no password is shown');
   assert.ok(!existsSync(join(data, 'admin-password')));
-  const next = serveHere(t, [...words, '0'], {});
+  const next = startServer(t, [...words, '0'], {});
   await next.find(url);
   assert.ok(existsSync(join(data, 'admin-password')), 'the next start makes it');
   await next.stop();
@@ -158,11 +158,11 @@ test('a first start whose port is taken makes no administrator, so no password i
 test('where nobody signs in, no password is made before it is needed', async (t) => {
   const data = join(temporaryDirectory(t), 'data');
   const words = ['--data', data, '--port', '0', '--scrypt-cost', '14'];
-  const open = serveHere(t, [...words, '--auth', 'none'], {});
+  const open = startServer(t, [...words, '--auth', 'none'], {});
   await open.find(url);
   assert.equal(await open.stop(), 0);
   assert.ok(!existsSync(join(data, 'admin-password')));
-  const closed = serveHere(t, words, {});
+  const closed = startServer(t, words, {});
   await closed.find(url);
   assert.ok(existsSync(join(data, 'admin-password')));
   await closed.stop();
@@ -174,44 +174,44 @@ test('SIGHUP: a new certificate is taken up, and one that does not fit its key i
   for (const name of ['second', 'third']) makeCertificate(directory, name);
   const [certFile, keyFile] = [join(directory, 'first.crt'), join(directory, 'first.key')];
   const words = ['--data', join(directory, 'data'), '--port', '0', '--log', 'pretty'];
-  const server = cairn(t, [...words, '--tls-cert', certFile, '--tls-key', keyFile, '--auth', 'none']);
+  const server = startCairn(t, [...words, '--tls-cert', certFile, '--tls-key', keyFile, '--auth', 'none']);
   const [, port = ''] = await server.find(/Cairn serves https:\/\/127\.0\.0\.1:(\d+)/);
   const certificateEnd = async (): Promise<number> => {
     const samples = parseExposition(await readSecurely(`https://127.0.0.1:${port}/metrics`));
     return (sampleValue(samples, 'cairn_tls_certificate_end_timestamp_seconds') ?? NaN) * 1000;
   };
   const endOf = (file: string): number => Date.parse(new X509Certificate(readFileSync(file)).validTo);
-  assert.equal(await greetedBy(Number(port)), 'first');
+  assert.equal(await readGreeting(Number(port)), 'first');
   assert.equal(await certificateEnd(), endOf(join(directory, 'first.crt')));
   copyFileSync(join(directory, 'second.crt'), certFile);
   server.child.kill('SIGHUP');
   await server.find(/ERROR The previous certificate and keys stay in use: /);
-  assert.equal(await greetedBy(Number(port)), 'first');
+  assert.equal(await readGreeting(Number(port)), 'first');
   copyFileSync(join(directory, 'second.key'), keyFile);
   server.child.kill('SIGHUP');
   await server.find(/Certificate and keys were read again/);
-  assert.equal(await greetedBy(Number(port)), 'second');
+  assert.equal(await readGreeting(Number(port)), 'second');
   assert.equal(await certificateEnd(), endOf(join(directory, 'second.crt')));
 
   for (const end of ['crt', 'key']) copyFileSync(join(directory, `third.${end}`), join(directory, `first.${end}`));
   writeFileSync(join(directory, 'data', 'keys.json'), '{}');
   server.child.kill('SIGHUP');
   await server.find(/ERROR The previous certificate and keys stay in use: Cannot read the key ring/);
-  assert.equal(await greetedBy(Number(port)), 'second', 'both or none');
+  assert.equal(await readGreeting(Number(port)), 'second', 'both or none');
 });
 
 test('SIGHUP: what comes during the start waits for its end, and a secret of the environment stays', async (t) => {
   const data = join(temporaryDirectory(t), 'data');
   const CAIRN_SECRET = 'a secret of the tests, 32 bytes long';
   const secrets = { CAIRN_ADMIN_PASSWORD: 'correct horse battery', CAIRN_SECRET };
-  const server = cairn(t, ['--data', data, '--port', '0', '--log', 'pretty', '--scrypt-cost', '16'], secrets);
+  const server = startCairn(t, ['--data', data, '--port', '0', '--log', 'pretty', '--scrypt-cost', '16'], secrets);
   while (!existsSync(join(data, 'lock'))) await sleep(5);
   server.child.kill('SIGHUP');
   await server.find(/Cairn serves [^]*Nothing was read again; CAIRN_SECRET is read only at the start/);
 });
 
 test('SIGUSR1 opens no inspector', async (t) => {
-  const server = cairn(t, ['--data', join(temporaryDirectory(t), 'data'), '--port', '0', '--log', 'pretty']);
+  const server = startCairn(t, ['--data', join(temporaryDirectory(t), 'data'), '--port', '0', '--log', 'pretty']);
   await server.find(/Cairn serves/);
   server.child.kill('SIGUSR1');
   server.child.kill('SIGHUP');
@@ -294,7 +294,7 @@ test('a file of collections: a mistake is one line with its place, and a misfit 
   assert.ok(!existsSync(data), 'nothing was done');
 
   declare({ line: { kind: 'text' } });
-  const first = serveHere(t, words);
+  const first = startServer(t, words);
   const [, base = ''] = await first.find(/^Cairn serves (.*)\n$/);
   const headers = { 'Content-Type': 'application/json' };
   const body = JSON.stringify({ email: 'admin@localhost.localdomain', password: 'correct horse battery' });
@@ -312,7 +312,7 @@ test('a file of collections: a mistake is one line with its place, and a misfit 
   assert.equal(misfit.code, 78);
   assert.match(misfit.err, /record 1 has no "more".* \[D1\]; go back to the earlier declaration, and correct the/);
   declare({ line: { kind: 'text' }, more: { kind: 'text', default: '' } });
-  const last = serveHere(t, words);
+  const last = startServer(t, words);
   await last.find(/^Cairn serves/);
   await last.stop();
 });
@@ -336,7 +336,7 @@ test('a signal ends a start that waits for a lock', async (t) => {
   const data = join(temporaryDirectory(t), 'data');
   mkdirSync(data);
   writeFileSync(join(data, 'lock'), '{"host":"elsewhere","place":null,"pid":1,"started":null,"since":"then"}\n');
-  const server = cairn(t, ['--data', data, '--port', '0', '--log', 'json']);
+  const server = startCairn(t, ['--data', data, '--port', '0', '--log', 'json']);
   await server.find(/waiting 20 seconds/);
   server.child.kill('SIGTERM');
   assert.equal(await server.ended, 0, server.err);

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { errorLog } from '../../src/log/log.ts';
 import { writeError } from '../../src/log/standard-streams.ts';
-import { cairn, temporaryDirectory } from '../support/cli/spawn.ts';
+import { startCairn, temporaryDirectory } from '../support/cli/spawn.ts';
 
 test('a server whose reader of both outputs has gone goes on, and stops cleanly', async (t) => {
-  const server = cairn(t, ['serve', '--port', '0', '--data', temporaryDirectory(t)]);
+  const server = startCairn(t, ['serve', '--port', '0', '--data', temporaryDirectory(t)]);
   const [, url] = await server.find(/(http:[^"\s]+)/);
   server.child.stdout?.destroy();
   server.child.stderr?.destroy();

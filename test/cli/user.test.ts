@@ -13,14 +13,14 @@ import { completeOptions } from '../../src/programs/options.ts';
 import { Fence } from '../../src/store/disk/fence.ts';
 import { systemMachine } from '../../src/store/disk/lock.ts';
 import { NodeFiles } from '../../src/store/disk/node-files.ts';
-import { noticesOfDeniedSyncs } from '../support/basics.ts';
+import { deniedSyncNotices } from '../support/basics.ts';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
 import { runCommand, type Outcome } from '../support/cli/terminal.ts';
 import { createApp } from '../support/inside.ts';
 
 const password = 'correct horse battery';
 
-const toldWhenLocked = noticesOfDeniedSyncs.map((notice) => `The store says: ${notice}\n`).join('');
+const toldWhenLocked = deniedSyncNotices.map((notice) => `The store says: ${notice}\n`).join('');
 
 /** The outcome of a command, without the lines that opening a store adds in a locked-down run. */
 async function cairn(directory: string, words: string, input = ''): Promise<Outcome> {

@@ -7,8 +7,8 @@ import { test } from 'node:test';
 import { silentLog } from '../../src/log/log.ts';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
 import { noLeader, SetClock, startEtcd } from '../support/cluster/nodes.ts';
-import { isLockedRun, until } from '../support/basics.ts';
-import { handbook } from '../support/source.ts';
+import { isLockedRun, waitUntil } from '../support/basics.ts';
+import { readHandbook } from '../support/source.ts';
 import { createApp, type App } from '../support/inside.ts';
 
 /** The series of a time in which a node is in trouble, and of one in which it is not. */
@@ -32,7 +32,7 @@ function seriesOf(before: ReadonlyMap<string, number>, after: ReadonlyMap<string
 }
 
 test('the alerts of the reference fire while etcd has no room, or no majority, and no longer', async (t) => {
-  const rules = /^```yaml\n(groups:\n.*?)^```$/ms.exec(handbook())?.[1] ?? '';
+  const rules = /^```yaml\n(groups:\n.*?)^```$/ms.exec(readHandbook())?.[1] ?? '';
   if (isLockedRun || spawnSync('promtool', ['--version']).error !== undefined) {
     return t.skip('promtool is not to be had here');
   }
@@ -44,18 +44,18 @@ test('the alerts of the reference fire while etcd has no room, or no majority, a
   t.after(() => app.close());
   const well = await figuresOf(app);
   etcd.quota = 0;
-  await until(() => app.store.state === 'full');
+  await waitUntil(() => app.store.state === 'full');
   const full = await figuresOf(app);
   etcd.quota = Number.POSITIVE_INFINITY;
   etcd.disarm();
-  await until(() => app.unready() === undefined);
+  await waitUntil(() => app.unready() === undefined);
   etcd.onRequest = () => noLeader;
   clock.offsetMs += 3600_000;
-  await until(() => app.unready() === 'store_unavailable');
+  await waitUntil(() => app.unready() === 'store_unavailable');
   const cut = new Map(await figuresOf(app));
   assert.ok((cut.get('cairn_cluster_age_seconds') ?? 0) >= 3600);
   etcd.onRequest = () => undefined;
-  await until(() => app.unready() === undefined);
+  await waitUntil(() => app.unready() === undefined);
 
   const growing = { series: 'cairn_cluster_age_seconds', values: '0+10x30 0.1x30' };
   const isAge = ({ series }: Series): boolean => series.startsWith('cairn_cluster_age');

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 
 import {
-  assertEqual, assertWatched, codeIs, fail, figure, groupsIn, isAppend, makeNode, type Node, noLeader, putsPointer,
-  readsPart, refusedWith, SetClock, sharedLog, startEtcd, startNode, startTwo,
+  assertEqual, assertWatched, hasCode, injectFaults, readFigure, readGroups, isAppend, makeNode, type Node, noLeader, putsPointer,
+  readsPart, isRefusal, SetClock, sharedLog, startEtcd, startNode, startTwo,
 } from '../support/cluster/nodes.ts';
 import type { SmallEtcd } from '../support/cluster/small-etcd.ts';
 import { makeBlog } from '../support/store/crashes.ts';
-import { seeded } from '../support/store/fixtures.ts';
+import { seedNumbers } from '../support/store/fixtures.ts';
 import { askBlogs } from '../support/store/histories.ts';
-import { until } from '../support/basics.ts';
+import { waitUntil } from '../support/basics.ts';
 
 /** The cases of the table in `shared-log.ts` by their labels. `slow-cases.test.ts` has the others. */
 
@@ -24,7 +24,7 @@ test('M1: nodes that start at the same time make the log once', async (t) => {
 test('M1: a node without permission to make a log does not make one', async (t) => {
   const etcd = await startEtcd(t);
   const node = makeNode(etcd.addresses, { creates: false });
-  await assert.rejects(node.store.start(), refusedWith(78, /no cluster is there/));
+  await assert.rejects(node.store.start(), isRefusal(78, /no cluster is there/));
   assert.deepEqual(etcd.list(''), []);
 });
 
@@ -39,7 +39,7 @@ for (const [what, key, value, message] of [
     const etcd = await startEtcd(t);
     etcd.put(key, value);
     const { revision } = etcd;
-    await assert.rejects(makeNode(etcd.addresses).store.start(), refusedWith(78, message));
+    await assert.rejects(makeNode(etcd.addresses).store.start(), isRefusal(78, message));
     assert.equal(etcd.revision, revision);
   });
 }
@@ -47,7 +47,7 @@ for (const [what, key, value, message] of [
 test('M2: a node with a secret is refused where the keys are in etcd', async (t) => {
   const etcd = await startEtcd(t);
   await startNode(t, etcd.addresses);
-  await assert.rejects(makeNode(etcd.addresses, { kid: 'k' }).store.start(), refusedWith(78, /the same CAIRN_SECRET/));
+  await assert.rejects(makeNode(etcd.addresses, { kid: 'k' }).store.start(), isRefusal(78, /the same CAIRN_SECRET/));
 });
 
 const stateOf = ({ store }: Node): string => store.status().state;
@@ -80,7 +80,7 @@ for (const [what, damage] of [
     const { etcd, node } = await startWithSnapshot(t);
     await node.close();
     damage(etcd);
-    await assert.rejects(makeNode(etcd.addresses).store.start(), refusedWith(78, /restore a backup/));
+    await assert.rejects(makeNode(etcd.addresses).store.start(), isRefusal(78, /restore a backup/));
   });
 }
 
@@ -90,7 +90,7 @@ test('M3: a snapshot with a changed record is refused', async (t) => {
   const { gunzipSync, gzipSync } = await import('node:zlib');
   const part = etcd.bytesOf(partKey(etcd));
   etcd.put(partKey(etcd), gzipSync(gunzipSync(part).toString().replace('"b"', '"z"')));
-  await assert.rejects(makeNode(etcd.addresses).store.start(), refusedWith(78, /part of its snapshot was changed/));
+  await assert.rejects(makeNode(etcd.addresses).store.start(), isRefusal(78, /part of its snapshot was changed/));
 });
 
 test('M4: a snapshot that is replaced while it is read is read again', async (t) => {
@@ -115,7 +115,7 @@ test('A1, A3: the loser of a race applies the other group, and decides again', a
   const etcd = await startEtcd(t);
   const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
   await one.add('a');
-  await until(() => two.names().length === 1);
+  await waitUntil(() => two.names().length === 1);
   etcd.losesEvents = true;
   await one.add('b');
   const seen: string[][] = [];
@@ -125,8 +125,8 @@ test('A1, A3: the loser of a race applies the other group, and decides again', a
   });
   assert.deepEqual([await added, seen], [{ id: 3, revision: 3, name: 'c' }, [['a'], ['a', 'b']]]);
   assert.deepEqual(two.names(), ['a', 'b', 'c']);
-  assert.deepEqual(figure(two.store, 'lost_appends_total'), 1);
-  assert.deepEqual(figure(two.store, 'reruns_total'), 1);
+  assert.deepEqual(readFigure(two.store, 'lost_appends_total'), 1);
+  assert.deepEqual(readFigure(two.store, 'reruns_total'), 1);
   await assertEqual(t, etcd, one, two);
 });
 
@@ -147,10 +147,10 @@ test('A3: a refusal takes into account what all nodes have acknowledged', async 
 test('A2: an append that succeeded without an answer has won', async (t) => {
   const etcd = await startEtcd(t, 2);
   const node = await startNode(t, etcd.addresses);
-  fail(etcd, isAppend, 'apply-unanswered', 'lose');
+  injectFaults(etcd, isAppend, 'apply-unanswered', 'lose');
   assert.deepEqual(await node.add('a'), { id: 1, revision: 1, name: 'a' });
   await node.add('b');
-  assert.deepEqual([node.names(), groupsIn(etcd).length], [['a', 'b'], 2]);
+  assert.deepEqual([node.names(), readGroups(etcd).length], [['a', 'b'], 2]);
   await assertEqual(t, etcd, node);
 });
 
@@ -164,10 +164,10 @@ test('A2: the same where another node has appended after it', async (t) => {
     // The first attempt succeeds. Before the third, the other node appends.
     return attempts === 1 ? 'apply-unanswered' : attempts === 2 ? undefined : 'lose';
   };
-  const [first] = await Promise.all([one.add('a'), until(() => two.names().length === 1).then(() => two.add('b'))]);
+  const [first] = await Promise.all([one.add('a'), waitUntil(() => two.names().length === 1).then(() => two.add('b'))]);
   assert.equal(first.id, 1);
   await assertEqual(t, etcd, one, two);
-  assert.equal(groupsIn(etcd).length, 2);
+  assert.equal(readGroups(etcd).length, 2);
 });
 
 for (const [what, key, value] of [
@@ -179,9 +179,9 @@ for (const [what, key, value] of [
     const node = await startNode(t, etcd.addresses);
     await node.add('a');
     etcd.put(key, value);
-    await assert.rejects(node.add('b'), codeIs('outcome_unknown'));
-    assert.ok(refusedWith(75, /new epoch or format/)(node.failures[0]));
-    assert.equal(groupsIn(etcd).length, 1);
+    await assert.rejects(node.add('b'), hasCode('outcome_unknown'));
+    assert.ok(isRefusal(75, /new epoch or format/)(node.failures[0]));
+    assert.equal(readGroups(etcd).length, 1);
   });
 }
 
@@ -189,17 +189,17 @@ test('A4: after a restore of etcd, a node notices a different group in the place
   const etcd = await startEtcd(t);
   const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
   await one.add('a');
-  await until(() => two.names().length === 1);
+  await waitUntil(() => two.names().length === 1);
   const before = etcd.save();
   await one.add('b');
-  await until(() => two.names().length === 2);
+  await waitUntil(() => two.names().length === 2);
   etcd.restore(before);
   // etcd's revisions continue from the backup, so the new group gets the revision of the lost one.
   const fresh = await startNode(t, etcd.addresses);
   await fresh.add('x');
   // The write finds it out, or the node has found it out before by reading.
-  await assert.rejects(two.add('c'), (error) => codeIs('outcome_unknown')(error) || codeIs('store_failed')(error));
-  assert.ok(refusedWith(75, /does not follow/)(two.failures[0]));
+  await assert.rejects(two.add('c'), (error) => hasCode('outcome_unknown')(error) || hasCode('store_failed')(error));
+  assert.ok(isRefusal(75, /does not follow/)(two.failures[0]));
   await assertEqual(t, etcd, fresh);
 });
 
@@ -208,12 +208,12 @@ test('A6: where the quota is used up, writes fail until there is room, and reads
   const node = await startNode(t, etcd.addresses);
   await node.add('a');
   etcd.quota = 0;
-  await assert.rejects(node.add('b'), codeIs('storage_full'));
+  await assert.rejects(node.add('b'), hasCode('storage_full'));
   await node.store.confirm();
   assert.equal(stateOf(node), 'full');
   etcd.quota = Number.POSITIVE_INFINITY;
   etcd.disarm();
-  await until(() => stateOf(node) === 'writable');
+  await waitUntil(() => stateOf(node) === 'writable');
   await node.add('b');
   const notices = node.notices.join('\n');
   assert.match(notices, /^the quota of etcd is used up.*"etcdctl alarm disarm"\netcd accepts writes again$/);
@@ -227,9 +227,9 @@ test('A6: a node that writes nothing finds out that the quota is used up, and wr
   const node = await startNode(t, etcd.addresses);
   const { revision } = etcd;
   etcd.quota = 0;
-  await until(() => stateOf(node) === 'full');
-  assert.equal(figure(node.store, 'age_seconds') < 1, true, 'reads go on');
-  await assert.rejects(node.add('a'), codeIs('storage_full'));
+  await waitUntil(() => stateOf(node) === 'full');
+  assert.equal(readFigure(node.store, 'age_seconds') < 1, true, 'reads go on');
+  await assert.rejects(node.add('a'), hasCode('storage_full'));
   assert.equal(etcd.revision, revision);
   assert.equal(node.notices.length, 1);
 });
@@ -237,9 +237,9 @@ test('A6: a node that writes nothing finds out that the quota is used up, and wr
 test('A7: after too many requests, the same request is sent again', async (t) => {
   const etcd = await startEtcd(t);
   const node = await startNode(t, etcd.addresses);
-  fail(etcd, isAppend, { status: 429, code: 8, message: 'etcdserver: too many requests' });
+  injectFaults(etcd, isAppend, { status: 429, code: 8, message: 'etcdserver: too many requests' });
   await node.add('a');
-  assert.equal(groupsIn(etcd).length, 1);
+  assert.equal(readGroups(etcd).length, 1);
 });
 
 test('A8: an expired token is renewed', async (t) => {
@@ -258,7 +258,7 @@ test('A9: a transaction that is too large is refused, and no other', async (t) =
   const large = node.store.write((transaction) => {
     transaction.of(node.things).insert({ name: 'x'.repeat(1_600_000) });
   });
-  const [small] = await Promise.all([node.add('a'), assert.rejects(large, codeIs('content_too_large')), node.add('b')]);
+  const [small] = await Promise.all([node.add('a'), assert.rejects(large, hasCode('content_too_large')), node.add('b')]);
   assert.equal(small.name, 'a');
   assert.deepEqual(node.names(), ['a', 'b']);
   await node.store.write((transaction) => transaction.of(node.things).insert({ name: 'y'.repeat(1_400_000) }));
@@ -275,12 +275,12 @@ test('W2: known groups are ignored', async (t) => {
   const etcd = await startEtcd(t);
   const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
   for (const name of ['a', 'b', 'c']) await one.add(name);
-  await until(() => two.names().length === 3);
+  await waitUntil(() => two.names().length === 3);
   // As if another client wrote the same again: the watch brings all of it once more.
   for (const key of etcd.list('cairn/log/')) etcd.put(key, etcd.bytesOf(key));
   etcd.put('cairn/log/0000000000000002', 'not even a group');
   await one.add('d');
-  await until(() => two.names().length === 4);
+  await waitUntil(() => two.names().length === 4);
   assert.deepEqual(two.names(), ['a', 'b', 'c', 'd']);
   assert.deepEqual([one.failures, two.failures], [[], []]);
 });
@@ -293,10 +293,10 @@ test('W3: groups that the watch has lost are read', async (t) => {
   for (let n = 0; n < 20; n += 1) await one.add(`n${n}`);
   etcd.losesEvents = false;
   await one.add('last');
-  await until(() => two.names().length === 21);
+  await waitUntil(() => two.names().length === 21);
   etcd.losesEvents = true;
   await one.add('silently');
-  await until(() => two.names().length === 22);
+  await waitUntil(() => two.names().length === 22);
 });
 
 test('W3: a group of the watch that does not match the chain is not applied', async (t) => {
@@ -315,7 +315,7 @@ test('W4: a watch begins again where its revision was compacted', async (t) => {
   etcd.endWatches();
   await one.add('a');
   etcd.compact();
-  await until(() => two.names().length === 6);
+  await waitUntil(() => two.names().length === 6);
   await assertWatched(started);
 });
 
@@ -325,8 +325,8 @@ test('F1: an idle node notices that etcd was restored', async (t) => {
   const before = etcd.save();
   await node.add('a');
   etcd.restore(before);
-  await until(() => node.failures.length === 1);
-  assert.ok(refusedWith(75, /start the node again/)(node.failures[0]));
+  await waitUntil(() => node.failures.length === 1);
+  assert.ok(isRefusal(75, /start the node again/)(node.failures[0]));
 });
 
 test('F2: a node that is cut off is not current until it confirms', async (t) => {
@@ -340,7 +340,7 @@ test('F2: a node that is cut off is not current until it confirms', async (t) =>
   clock.offsetMs += 60_000;
   assert.equal(stateOf(node), 'unavailable');
   etcd.onRequest = () => undefined;
-  await until(() => stateOf(node) === 'writable');
+  await waitUntil(() => stateOf(node) === 'writable');
 });
 
 test('F2: a wrong time of day changes nothing; a node that slept is not current', async (t) => {
@@ -395,7 +395,7 @@ test('S2: an unanswered swap of the pointer has succeeded', async (t) => {
   const etcd = await startEtcd(t);
   const node = await startNode(t, etcd.addresses);
   await node.add('a');
-  fail(etcd, putsPointer, 'apply-unanswered');
+  injectFaults(etcd, putsPointer, 'apply-unanswered');
   await node.store.checkpoint();
   assert.equal(etcd.list('cairn/snapshot/').length, 1);
   await node.add('b');
@@ -423,22 +423,22 @@ test('P1: groups remain until the second snapshot after them; a node that slept 
   const [first = '', second = ''] = etcd.addresses;
   const [one, sleeper] = [await startNode(t, [first]), await startNode(t, [second])];
   for (const name of ['a', 'b', 'c']) await one.add(name);
-  await until(() => sleeper.names().length === 3);
+  await waitUntil(() => sleeper.names().length === 3);
   etcd.silent.add(1);
   let asleep = true;
   etcd.onRequest = ({ member }) => (asleep && member === 1 ? noLeader : undefined);
   // It has decided, and sleeps now.
-  const late = assert.rejects(sleeper.add('late'), codeIs('outcome_unknown'));
+  const late = assert.rejects(sleeper.add('late'), hasCode('outcome_unknown'));
   await one.store.checkpoint();
   for (const name of ['d', 'e']) await one.add(name);
-  assert.equal(groupsIn(etcd).length, 5, 'the groups since the former snapshot remain');
+  assert.equal(readGroups(etcd).length, 5, 'the groups since the former snapshot remain');
   await one.store.checkpoint();
   assert.deepEqual(etcd.list('cairn/log/'), ['cairn/log/0000000000000004', 'cairn/log/0000000000000005']);
   await one.store.checkpoint();
   assert.deepEqual(etcd.list('cairn/log/'), []);
   asleep = false;
   await late;
-  assert.ok(refusedWith(75, /does not follow/)(sleeper.failures[0]));
+  assert.ok(isRefusal(75, /does not follow/)(sleeper.failures[0]));
   await one.add('f');
   await assertEqual(t, etcd, one);
   assert.deepEqual(one.names(), ['a', 'b', 'c', 'd', 'e', 'f']);
@@ -458,7 +458,7 @@ test('P2: nodes that write at the same time take turns', async (t) => {
     }
   })));
   const total = sum();
-  const reruns = nodes.reduce((all, { store }) => all + figure(store, 'reruns_total'), 0);
+  const reruns = nodes.reduce((all, { store }) => all + readFigure(store, 'reruns_total'), 0);
   assert.ok(reruns / total < 0.5, `${reruns} of ${total} were run again`);
   assert.ok(Math.min(...counts) > total / 6, `shares: ${counts}`);
   await assertEqual(t, etcd, ...nodes);
@@ -479,7 +479,7 @@ test('a node notices a change of the key ring', async (t) => {
   const etcd = await startEtcd(t);
   const node = await startNode(t, etcd.addresses);
   etcd.put('cairn/keys', '1');
-  await until(() => node.keysSeen === '1');
+  await waitUntil(() => node.keysSeen === '1');
   etcd.put('cairn/keys', '2');
   await node.store.confirm();
   assert.equal(node.keysSeen, '2');
@@ -489,13 +489,13 @@ test('a node that only writes learns of a new key ring, and of a snapshot of ano
   const etcd = await startEtcd(t);
   const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
   await one.add('a');
-  await until(() => two.names().length === 1);
+  await waitUntil(() => two.names().length === 1);
   await one.store.checkpoint();
   etcd.put('cairn/keys', '1');
   // A confirmation that shares its batch with a write is an append.
   await Promise.all([two.add('b'), two.store.confirm()]);
   assert.equal(two.keysSeen, '1');
-  const [, last = ''] = groupsIn(etcd);
+  const [, last = ''] = readGroups(etcd);
   assert.equal(two.store.status().journalBytes, last.length);
 });
 
@@ -520,7 +520,7 @@ test('references and unique values hold over all nodes, whatever they write at t
     await store.start();
     t.after(() => store.close());
   }
-  const { done, failed, model } = await askBlogs(seeded(1), [...nodes, ...nodes, ...nodes], 12);
+  const { done, failed, model } = await askBlogs(seedNumbers(1), [...nodes, ...nodes, ...nodes], 12);
   assert.deepEqual([done, failed], [108, 0]);
   const late = makeBlog({ log: sharedLog(etcd.addresses) });
   await late.store.start();

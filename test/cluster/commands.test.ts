@@ -5,9 +5,9 @@ import { test, type TestContext } from 'node:test';
 
 import { allCommands } from '../../src/cli/commands.ts';
 import { declareCollection } from '../../src/collections/define.ts';
-import { cairn, temporaryDirectory } from '../support/cli/spawn.ts';
+import { startCairn, temporaryDirectory } from '../support/cli/spawn.ts';
 import { runCommand, type Outcome } from '../support/cli/terminal.ts';
-import { fail, putsOf, startEtcd } from '../support/cluster/nodes.ts';
+import { injectFaults, listPuts, startEtcd } from '../support/cluster/nodes.ts';
 import type { SmallEtcd, SmallRequest } from '../support/cluster/small-etcd.ts';
 import { createApp } from '../support/inside.ts';
 
@@ -121,10 +121,10 @@ test('the generated password is kept in etcd before the user is made, until it i
   const etcd = await startEtcd(t);
   const data = join(temporaryDirectory(t), 'none');
   const words = ['--cluster', etcd.addresses.join(), '--port', '0', '--log', 'none'];
-  const servers = [1, 2].map(() => cairn(t, words, { CAIRN_SCRYPT_COST: '14', CAIRN_DATA: data }));
+  const servers = [1, 2].map(() => startCairn(t, words, { CAIRN_SCRYPT_COST: '14', CAIRN_DATA: data }));
   const [[, one = ''] = []] = await Promise.all(servers.map((server) => server.find(/serves (http:\S+)/)));
   const kept = etcd.get('cairn/admin-password') ?? '';
-  const puts = etcd.requests.map(putsOf);
+  const puts = etcd.requests.map(listPuts);
   const keptAt = puts.findIndex((keys) => keys.includes('cairn/admin-password'));
   const madeAt = puts.findIndex((keys) => keys.some((key) => key.startsWith('cairn/log/')));
   assert.ok(keptAt >= 0 && keptAt < madeAt, `${keptAt}, ${madeAt}`);
@@ -196,7 +196,7 @@ test('a new epoch ends running nodes', async (t) => {
 test('keys are rotated once, also where the first answer is lost', async (t) => {
   const etcd = await startEtcd(t);
   await startServer(t, etcd);
-  fail(etcd, (request) => putsOf(request).includes('cairn/keys'), 'apply-unanswered');
+  injectFaults(etcd, (request) => listPuts(request).includes('cairn/keys'), 'apply-unanswered');
   const { out } = await cairnWith(etcd)('keys rotate');
   const { keys } = JSON.parse(etcd.get('cairn/keys') ?? '');
   assert.equal(keys.length, 2);
@@ -208,7 +208,7 @@ test('a new epoch is written once, also where the first answer is lost', async (
   await (await startServer(t, etcd)).close();
   const former = etcd.get('cairn/meta');
   const written = new Set<string | undefined>();
-  const putsMeta = (request: SmallRequest): boolean => putsOf(request).includes('cairn/meta');
+  const putsMeta = (request: SmallRequest): boolean => listPuts(request).includes('cairn/meta');
   etcd.onRequest = (request) => {
     written.add(etcd.get('cairn/meta'));
     return putsMeta(request) && written.size === 1 ? 'apply-unanswered' : undefined;

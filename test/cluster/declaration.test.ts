@@ -7,10 +7,10 @@ import type { CollectionDefinition } from '../../src/collections/declaration.ts'
 import { declareCollection } from '../../src/collections/define.ts';
 import type { Field, Shape } from '../../src/schema/field.ts';
 import { runCommand } from '../support/cli/terminal.ts';
-import { isAppend, refusedWith, startEtcd, startNode } from '../support/cluster/nodes.ts';
+import { isAppend, isRefusal, startEtcd, startNode } from '../support/cluster/nodes.ts';
 import type { SmallEtcd } from '../support/cluster/small-etcd.ts';
 import { createApp, type App } from '../support/inside.ts';
-import { until } from '../support/basics.ts';
+import { waitUntil } from '../support/basics.ts';
 
 type Collections = Readonly<Record<string, Shape>>;
 
@@ -109,15 +109,15 @@ test('records that go with their owner are so on all nodes', async (t) => {
   };
   const node = await start('remove');
   t.after(() => node.close());
-  await assert.rejects(start('keep'), refusedWith(78, /books\.ownerId is nothing to this node/));
+  await assert.rejects(start('keep'), isRefusal(78, /books\.ownerId is nothing to this node/));
 });
 
 test('D1: a field of one node is refused that is an additional member to others, of any type', async (t) => {
   const etcd = await startEtcd(t);
   const node = await startServer(t, etcd, { books: { title: text, pages } }, true);
   const start = (fields: Shape) => startServer(t, etcd, { books: fields }, true);
-  await assert.rejects(start({ title: text, pages, note: optional }), refusedWith(78, /books\.note .*\[D1\]/));
-  await assert.rejects(start({ title: text }), refusedWith(78, /books\.pages .*\[D1\]/));
+  await assert.rejects(start({ title: text, pages, note: optional }), isRefusal(78, /books\.note .*\[D1\]/));
+  await assert.rejects(start({ title: text }), isRefusal(78, /books\.pages .*\[D1\]/));
   const sent = { title: 'Emma', pages: 474, note: 5 };
   assert.equal((await ask(node, 'POST', '/books', sent)).status, 201);
   assert.deepEqual((await ask(await start({ title: text, pages }), 'GET', '/books/1')).body, { id: 1, ...sent });
@@ -140,7 +140,7 @@ test('a single resource is the same on all nodes: neither a collection, nor anot
     [{ single: true, fields: { ...fields, size: { kind: 'integer' } } }, /settings\.size/],
     [{ single: true, fields: { ...fields, note: { ...optional, nullable: true } } }, /settings\.note/],
   ] satisfies [Omit<CollectionDefinition, 'name'>, RegExp][])
-    await assert.rejects(start(other), refusedWith(78, place));
+    await assert.rejects(start(other), isRefusal(78, place));
 });
 
 test('what a former version declared is completed by the first node that starts', async (t) => {
@@ -159,7 +159,7 @@ test('what a former version declared is completed by the first node that starts'
   etcd.put('cairn/declaration', former);
   etcd.put('cairn/meta', (etcd.get('cairn/meta') ?? '').replace(/\w+"}$/, `${digest}"}`));
   const other = { shelves: { ...shapes.shelves, names: { kind: 'list', of: integer } } } as const;
-  await assert.rejects(startServer(t, etcd, other), refusedWith(78, /shelves\.names/));
+  await assert.rejects(startServer(t, etcd, other), isRefusal(78, /shelves\.names/));
   await startServer(t, etcd, shapes);
   assert.equal(etcd.get('cairn/declaration'), complete);
 });
@@ -224,7 +224,7 @@ for (const [what, collections, place] of [
     const node = await startServer(t, etcd, running);
     const { revision } = etcd;
     await assert.rejects(startServer(t, etcd, collections), (error) =>
-      refusedWith(78, place)(error) && refusedWith(78, /\[D1\]; .*"cairn cluster new-epoch"/)(error));
+      isRefusal(78, place)(error) && isRefusal(78, /\[D1\]; .*"cairn cluster new-epoch"/)(error));
     assert.equal(etcd.revision, revision, 'nothing was written');
     assert.equal((await ask(node, 'POST', '/books', { title: 'Emma' })).status, 201);
     assert.deepEqual(node.failures, []);
@@ -258,13 +258,13 @@ test('a change that needs a pause is made after it, where all records fit', asyn
   await newEpoch(etcd);
   const required = { books: { title: text, pages: { kind: 'integer' } } } as const;
   const { revision } = etcd;
-  const refused = refusedWith(78,
+  const refused = isRefusal(78,
     /declared collections: record 2 of books has no "pages".*\[D1\]; .*change the records that do not fit, stop all/);
   await assert.rejects(startServer(t, etcd, required), refused);
   assert.equal(etcd.revision, revision, 'nothing was written');
   const again = await startServer(t, etcd, { books: { title: text, pages } });
   await ask(again, 'PATCH', '/books/2', { pages: 90 });
-  await assert.rejects(startServer(t, etcd, required), refusedWith(78, /books\.pages/));
+  await assert.rejects(startServer(t, etcd, required), isRefusal(78, /books\.pages/));
   await again.close();
   await newEpoch(etcd);
   const fresh = await startServer(t, etcd, required);
@@ -303,13 +303,13 @@ test('a record that does not fit, however it came there, ends a node with one li
   const node = await startServer(t, etcd, { things: { size: { kind: 'integer' } } });
   const stranger = await startNode(t, etcd.addresses, { creates: false });
   await stranger.add('a');
-  await until(() => node.failures.length === 1);
-  assert.ok(refusedWith(78, /record 1 of things has no "size".*\[D1\]/)(node.failures[0]));
+  await waitUntil(() => node.failures.length === 1);
+  assert.ok(isRefusal(78, /record 1 of things has no "size".*\[D1\]/)(node.failures[0]));
 });
 
 test('a declaration that was changed by hand is refused', async (t) => {
   const etcd = await startEtcd(t);
   await startServer(t, etcd, running);
   etcd.put('cairn/declaration', '{}');
-  await assert.rejects(startServer(t, etcd, running), refusedWith(78, /declaration was changed.*restore a backup/));
+  await assert.rejects(startServer(t, etcd, running), isRefusal(78, /declaration was changed.*restore a backup/));
 });

@@ -9,10 +9,10 @@ import { rotateKeyRing } from '../../src/cli/keys.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { declareCollection } from '../../src/collections/define.ts';
 import { silentLog } from '../../src/log/log.ts';
-import { noLeader, refusedWith, SetClock, startEtcd } from '../support/cluster/nodes.ts';
+import { noLeader, isRefusal, SetClock, startEtcd } from '../support/cluster/nodes.ts';
 import type { SmallEtcd } from '../support/cluster/small-etcd.ts';
 import { createApp, type App, type PlainReply } from '../support/inside.ts';
-import { until } from '../support/basics.ts';
+import { waitUntil } from '../support/basics.ts';
 
 const credentials = { email: 'admin@example.org', password: 'administrator of the cluster' };
 
@@ -76,8 +76,8 @@ test('servers with the same CAIRN_SECRET need no ring in etcd; one with another 
   assert.equal((await ask(two, 'GET', '/items', await signIn(one))).status, 200);
   assert.equal(etcd.get('cairn/keys'), undefined);
   const other = startServer(t, etcd, { secret: 'another secret, which is just as long as that' });
-  await assert.rejects(other, refusedWith(78, /the same CAIRN_SECRET/));
-  await assert.rejects(startServer(t, etcd), refusedWith(78, /the same CAIRN_SECRET/));
+  await assert.rejects(other, isRefusal(78, /the same CAIRN_SECRET/));
+  await assert.rejects(startServer(t, etcd), isRefusal(78, /the same CAIRN_SECRET/));
 });
 
 test('entity tags are equal on all servers, and If-Match takes the writes of all into account', async (t) => {
@@ -147,29 +147,29 @@ test('a listener hears of writes on every node, and resumes on another node with
   const add = async (app: App, name: string) =>
     assert.equal((await ask(app, 'POST', '/items', token, { name, price: 1 })).status, 201);
   const first = follow(t, one, token);
-  await until(first.isOpen);
+  await waitUntil(first.isOpen);
   await add(two, 'a');
   await add(one, 'b');
-  await until(() => first.events().length === 2);
+  await waitUntil(() => first.events().length === 2);
   assert.deepEqual(first.events(), ['created items 1', 'created items 2']);
 
   // The other node has not heard of the last change that the listener knows of.
   etcd.losesEvents = true;
   await add(one, 'c');
-  await until(() => first.events().length === 3);
+  await waitUntil(() => first.events().length === 3);
   await first.leave();
   const second = follow(t, two, { ...token, 'last-event-id': first.lastId() });
-  await until(second.isOpen);
+  await waitUntil(second.isOpen);
   assert.deepEqual([second.isReset(), second.events()], [false, []]);
   etcd.losesEvents = false;
   await add(one, 'd');
   await add(two, 'e');
-  await until(() => second.events().length === 2);
+  await waitUntil(() => second.events().length === 2);
   assert.deepEqual(second.events(), ['created items 4', 'created items 5']);
 
   // A listener that comes back also gets the changes that it has missed.
   const third = follow(t, one, { ...token, 'last-event-id': first.lastId() });
-  await until(() => third.events().length === 2);
+  await waitUntil(() => third.events().length === 2);
   assert.deepEqual([third.isReset(), third.events()], [false, second.events()]);
 });
 
@@ -268,7 +268,7 @@ test('a malformed key ring in etcd ends no node that runs, and the log names it'
   for (const content of ['', '{}', 'no JSON', good.replace('createdAt', 'madeAt')]) {
     etcd.put('cairn/keys', content);
     await app.store.confirm();
-    await until(() => lines.length > 0);
+    await waitUntil(() => lines.length > 0);
     const remedy = /Cannot read the key ring: .*; it is cairn\/keys in etcd\. The previous keys stay/;
     assert.match(lines.splice(0).join(), remedy);
     assert.equal((await ask(app, 'POST', '/items', token, { name: 'Lamp', price: 1 })).status, 201, content);
@@ -315,7 +315,7 @@ test('a server that is cut off serves reads for a while, and then only /livez', 
   assert.equal((await ask(app, 'GET', '/livez')).status, 200);
   assert.match((await ask(app, 'GET', '/metrics', token)).body, /^cairn_store_state\{state="unavailable"\} 1$/m);
   etcd.onRequest = () => undefined;
-  await until(() => app.unready() === undefined);
+  await waitUntil(() => app.unready() === undefined);
   assert.equal((await ask(app, 'GET', '/items', token)).status, 200);
 });
 
@@ -344,8 +344,8 @@ test('an embedder is told that a server has to be started again', async (t) => {
   const failures: unknown[] = [];
   const app = await startServer(t, etcd, { onFailure: (error) => void failures.push(error), log: silentLog });
   etcd.put('cairn/meta', '{"format":3}');
-  await until(() => failures.length === 1);
-  assert.ok(refusedWith(75, /start the node again/)(failures[0]));
+  await waitUntil(() => failures.length === 1);
+  assert.ok(isRefusal(75, /start the node again/)(failures[0]));
   assert.equal(app.unready(), 'store_failed');
 });
 
@@ -369,7 +369,7 @@ test('a server whose references or unique values do not hold in the cluster is r
   for (const postId of [1, 7, 1]) await first.collection('posts').create({ postId });
   for (const more of [{ kind: 'reference', to: 'posts' }, { unique: true }]) {
     const starting = startServer(t, etcd, { collections: [declare(more)] });
-    await assert.rejects(starting, refusedWith(78, /posts.*postId.* \[D1\]/));
+    await assert.rejects(starting, isRefusal(78, /posts.*postId.* \[D1\]/));
   }
   await first.collection('posts').create({ postId: 9 });
 });

@@ -6,11 +6,11 @@ import { commands as userCommands } from '../../src/cli/user.ts';
 import { Etcd, isAt, put } from '../../src/options/cluster/etcd.ts';
 import { runCommand } from '../support/cli/terminal.ts';
 import {
-  assertEqual, assertWatched, codeIs, fail, figure, groupsIn, isAppend, noLeader, refusedWith, spaceExceeded,
+  assertEqual, assertWatched, hasCode, injectFaults, readFigure, readGroups, isAppend, noLeader, isRefusal, spaceExceeded,
   startEtcd, startNode, startTwo,
 } from '../support/cluster/nodes.ts';
 import type { SmallEtcd } from '../support/cluster/small-etcd.ts';
-import { patienceMs, until } from '../support/basics.ts';
+import { timeoutMs, waitUntil } from '../support/basics.ts';
 
 function openClient(t: TestContext, etcd: SmallEtcd): Etcd {
   const client = new Etcd({ members: etcd.addresses }, 0);
@@ -25,7 +25,7 @@ suite('slow cases', { concurrency: true }, () => {
       const etcd = await startEtcd(t, 2);
       const [node, other] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
       await node.add('a');
-      await until(() => other.names().length === 1);
+      await waitUntil(() => other.names().length === 1);
       let away = true;
       let attempts = 0;
       etcd.onRequest = (request) => {
@@ -34,25 +34,25 @@ suite('slow cases', { concurrency: true }, () => {
         return applied === 'first' && attempts === 1 ? 'apply-unanswered' : noLeader;
       };
       const begun = performance.now();
-      const written = assert.rejects(node.add('b'), codeIs('outcome_unknown'));
+      const written = assert.rejects(node.add('b'), hasCode('outcome_unknown'));
       await delay(100);
-      const waiting = assert.rejects(node.add('c'), codeIs('store_unavailable'));
+      const waiting = assert.rejects(node.add('c'), hasCode('store_unavailable'));
       await Promise.all([written, waiting]);
       const took = performance.now() - begun;
       assert.ok(took > 4500, `told after ${took} ms`);
-      await assert.rejects(node.add('d'), codeIs('store_unavailable'));
+      await assert.rejects(node.add('d'), hasCode('store_unavailable'));
       assert.equal(node.store.status().state, 'unavailable');
-      assert.equal(figure(node.store, 'unknown_appends_total'), 1);
+      assert.equal(readFigure(node.store, 'unknown_appends_total'), 1);
       if (applied === 'never') {
         etcd.onRequest = (request) => (isAppend(request) && request.member === 0 && away ? noLeader : undefined);
         // Another node comes first, so the append loses. Its caller was answered, so it is not run again.
         etcd.put('cairn/other', 'x');
       }
       away = false;
-      await until(() => node.names().length === 2);
+      await waitUntil(() => node.names().length === 2);
       assert.deepEqual(node.names(), ['a', 'b']);
       await node.add('e');
-      assert.deepEqual(groupsIn(etcd).length, 3);
+      assert.deepEqual(readGroups(etcd).length, 3);
       assert.deepEqual(node.failures, []);
       assert.equal(node.store.status().state, 'writable');
       const notices = node.notices.join('\n');
@@ -73,10 +73,10 @@ suite('slow cases', { concurrency: true }, () => {
       ours ||= text;
       return away && text === ours ? noLeader : undefined;
     };
-    await assert.rejects(node.add('a'), codeIs('outcome_unknown'));
+    await assert.rejects(node.add('a'), hasCode('outcome_unknown'));
     await other.add('b');
     away = false;
-    await until(() => node.names().length === 1);
+    await waitUntil(() => node.names().length === 1);
     await node.add('c');
     assert.deepEqual(node.names(), ['b', 'c']);
     await assertEqual(t, etcd, node, other);
@@ -104,10 +104,10 @@ suite('slow cases', { concurrency: true }, () => {
         return undefined;
       };
       const waiting = node.add('b');
-      await assert.rejects(waiting, codeIs('outcome_unknown'));
+      await assert.rejects(waiting, hasCode('outcome_unknown'));
       assert.equal(node.failures.length, 1);
-      assert.ok(refusedWith(75, /start the node again/)(node.failures[0]));
-      await assert.rejects(node.add('c'), codeIs('store_failed'));
+      assert.ok(isRefusal(75, /start the node again/)(node.failures[0]));
+      await assert.rejects(node.add('c'), hasCode('store_failed'));
       assert.deepEqual(node.names(), ['a']);
     });
   }
@@ -118,7 +118,7 @@ suite('slow cases', { concurrency: true }, () => {
     const node = await startNode(t, etcd.addresses, { etcd: { user: { name: 'cairn', password: 'secret' } } });
     etcd.users.set('cairn', 'another');
     etcd.endTokens();
-    await until(() => node.notices.length > 0);
+    await waitUntil(() => node.notices.length > 0);
     assert.match(node.notices.join('\n'), /no write succeeds.*http:\S+ answers 400: .*authentication failed/);
   });
 
@@ -126,7 +126,7 @@ suite('slow cases', { concurrency: true }, () => {
     const etcd = await startEtcd(t);
     const node = await startNode(t, etcd.addresses);
     etcd.onRequest = () => noLeader;
-    const lost = assert.rejects(node.add('a'), codeIs('outcome_unknown'));
+    const lost = assert.rejects(node.add('a'), hasCode('outcome_unknown'));
     await delay(50);
     await node.close();
     await lost;
@@ -135,9 +135,9 @@ suite('slow cases', { concurrency: true }, () => {
   test('A6: a refusal for the quota leaves open whether an earlier attempt succeeded', async (t) => {
     const etcd = await startEtcd(t);
     const node = await startNode(t, etcd.addresses);
-    fail(etcd, isAppend, 'apply-unanswered', spaceExceeded, spaceExceeded);
+    injectFaults(etcd, isAppend, 'apply-unanswered', spaceExceeded, spaceExceeded);
     await node.add('a');
-    assert.deepEqual([node.names(), groupsIn(etcd).length], [['a'], 1]);
+    assert.deepEqual([node.names(), readGroups(etcd).length], [['a'], 1]);
   });
 
   test('W4: a watch that is silent for 5 s is replaced', async (t) => {
@@ -147,11 +147,11 @@ suite('slow cases', { concurrency: true }, () => {
     const begun = performance.now();
     for (let n = 0; n < 4; n += 1) {
       await one.add(`n${n}`);
-      await until(() => two.names().length === n + 1);
+      await waitUntil(() => two.names().length === n + 1);
     }
     etcd.silent.clear();
     const watches = () => etcd.requests.filter(({ path }) => path === '/v3/watch').length;
-    await until(() => watches() >= 4);
+    await waitUntil(() => watches() >= 4);
     assert.ok(performance.now() - begun > 4500);
     await assertWatched(started);
   });
@@ -167,7 +167,7 @@ suite('slow cases', { concurrency: true }, () => {
   test('after 1.5 s of silence the same request goes to the next member', async (t) => {
     const etcd = await startEtcd(t, 2);
     const client = openClient(t, etcd);
-    fail(etcd, () => true, { heldMs: 7000, then: 'apply' });
+    injectFaults(etcd, () => true, { heldMs: 7000, then: 'apply' });
     const begun = performance.now();
     assert.equal((await client.txn({ compare: [isAt('k', 0)], success: [put('k', 'v')] })).succeeded, true);
     const took = performance.now() - begun;
@@ -187,7 +187,7 @@ suite('slow cases', { concurrency: true }, () => {
       isRenewed ||= path.endsWith('authenticate');
       return isRenewed ? undefined : { heldMs: 60_000, then: 'apply' };
     };
-    await client.txn({ success: [put('k', '2')] }, AbortSignal.timeout(patienceMs));
+    await client.txn({ success: [put('k', '2')] }, AbortSignal.timeout(timeoutMs));
     assert.equal(etcd.get('k'), '2');
   });
 

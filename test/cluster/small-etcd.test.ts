@@ -1,9 +1,9 @@
 import { test } from 'node:test';
-import { conform } from '../support/cluster/nodes.ts';
+import { checkConformance } from '../support/cluster/nodes.ts';
 import { SmallEtcd } from '../support/cluster/small-etcd.ts';
 
 test('the small etcd answers as etcd does', async (t) => {
   const etcd = await SmallEtcd.start();
   t.after(() => etcd.stop());
-  await conform(t, etcd.addresses[0] ?? '');
+  await checkConformance(t, etcd.addresses[0] ?? '');
 });

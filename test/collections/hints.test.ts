@@ -4,7 +4,7 @@ import type { JsonObject } from '../../src/base/json.ts';
 import { parseDeclarations } from '../../src/collections/declaration-file.ts';
 import { makeShapeTag } from '../../src/collections/declaration.ts';
 import { declareCollection } from '../../src/collections/define.ts';
-import { openTestApp } from '../support/app.ts';
+import { startApp } from '../support/app.ts';
 
 const orders = {
   name: 'orders', display: '{{{quantity} × {note}}', group: 'Sales', hidden: true,
@@ -20,8 +20,8 @@ const orders = {
 } as const;
 
 test('hints are in the OpenAPI document, as they were declared', async (t) => {
-  const { ask } = await openTestApp(t, { collections: [declareCollection(orders)] });
-  const document = Object((await ask('GET', '/openapi.json')).json);
+  const { client } = await startApp(t, { collections: [declareCollection(orders)] });
+  const document = Object((await client.get('/openapi.json')).json);
   const described = document['x-collections'].find(({ name }: JsonObject) => name === 'orders');
   const { display, group, hidden, fields } = described;
   assert.deepEqual({ name: 'orders', display, group, hidden, fields }, orders);

@@ -3,8 +3,8 @@ import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 
 import type { Handle } from '../../src/http/message.ts';
-import { createHandle, RawClient, startListener, text } from '../support/http/raw.ts';
-import { generator, until } from '../support/basics.ts';
+import { createHandle, RawClient, startServer, textResponse } from '../support/http/raw.ts';
+import { createGenerator, waitUntil } from '../support/basics.ts';
 
 /** The number of broken connections; CAIRN_BROKEN_CONNECTIONS sets a larger one. */
 const connectionsCount = Number(process.env['CAIRN_BROKEN_CONNECTIONS'] ?? 400);
@@ -23,14 +23,14 @@ const later = (body: string): Handle => async (request) => {
   if (request.method === 'POST') await request.receiveBody(200_000);
   request.hold(100_000);
   await delay(2);
-  return text(body);
+  return textResponse(body);
 };
 
 const routes: Readonly<Record<string, Handle>> = {
-  'GET /long': () => text(long),
+  'GET /long': () => textResponse(long),
   'GET /later': later('later'),
   'GET /long-later': later(long),
-  'GET /stream': () => ({ ...text(''), body: pieces() }),
+  'GET /stream': () => ({ ...textResponse(''), body: pieces() }),
   'POST /body': later('received'),
   'POST /body-long': later(long),
 };
@@ -56,8 +56,8 @@ const exchanges = [
 ];
 
 test('connections that break at any point leave all budgets as they were', async (t) => {
-  const random = generator('broken connections');
-  const { server, port } = await startListener({
+  const random = createGenerator('broken connections');
+  const { server, port } = await startServer({
     limits: { lingerTimeoutMs: 20, gatheringConnectionsMin: 4 }, handle: createHandle(routes), memoryMax: 64 * 2 ** 20,
   });
   t.after(() => server.drain(0));
@@ -77,7 +77,7 @@ test('connections that break at any point leave all budgets as they were', async
     }
   };
   await Promise.all(Array.from({ length: 16 }, breakOne));
-  await until(isQuiet, 'connections or exchanges stay open');
+  await waitUntil(isQuiet, 'connections or exchanges stay open');
   assert.deepEqual([server.memory.sum, server.exchanges.sum, server.gathered.length], [0, 0, 0]);
   assert.equal(server.reading.size, 0);
 
@@ -85,28 +85,28 @@ test('connections that break at any point leave all budgets as they were', async
   const client = new RawClient(port).send(`GET /long ${host}\r\n`);
   assert.equal((await client.reply()).status, 200);
   client.socket.destroy();
-  await until(isQuiet);
+  await waitUntil(isQuiet);
 });
 
 test('no memory is held for a response if its connection has already broken', async (t) => {
   const made: (() => void)[] = [];
   const wait: Handle = async () => {
     await new Promise<void>((resolve) => made.push(resolve));
-    return text(long);
+    return textResponse(long);
   };
-  const { server, port } = await startListener({ handle: createHandle({ 'GET /wait': wait }), memoryMax: 8 * 2 ** 20 });
+  const { server, port } = await startServer({ handle: createHandle({ 'GET /wait': wait }), memoryMax: 8 * 2 ** 20 });
   t.after(() => server.drain(0));
   for (let count = 0; count < 50; count += 1) {
     const client = new RawClient(port).send(`GET /wait ${host}\r\n`);
-    await until(() => made.length === count + 1);
+    await waitUntil(() => made.length === count + 1);
     client.socket.resetAndDestroy();
-    await until(() => server.connections === 0);
+    await waitUntil(() => server.connections === 0);
     made.at(-1)?.();
-    await until(() => server.unanswered === 0);
+    await waitUntil(() => server.unanswered === 0);
   }
   assert.equal(server.memory.sum, 0);
   const client = new RawClient(port).send(`GET /wait ${host}\r\n`);
-  await until(() => made.length === 51);
+  await waitUntil(() => made.length === 51);
   made.at(-1)?.();
   assert.equal((await client.reply()).status, 200, 'the caller is served afterwards');
   client.socket.destroy();

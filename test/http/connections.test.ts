@@ -19,8 +19,8 @@ import { createProxies } from '../../src/options/proxies/proxies.ts';
 import { inject } from '../../src/programs/inject.ts';
 import type { Handle, Reply, Request } from '../../src/http/message.ts';
 import { problemReply } from '../../src/api/replies.ts';
-import { isLockedRun, until, within } from '../support/basics.ts';
-import { type Listener, RawClient, createHandle, makeCertificate, startListener, text } from '../support/http/raw.ts';
+import { isLockedRun, waitUntil, withTimeout } from '../support/basics.ts';
+import { type Listener, RawClient, createHandle, makeCertificate, startServer, textResponse } from '../support/http/raw.ts';
 
 const host = 'HTTP/1.1\r\nHost: a\r\n';
 const get = `GET /items/1 ${host}\r\n`;
@@ -32,7 +32,7 @@ async function start(
   routes: Readonly<Record<string, Handle>> = {},
   more: Partial<HttpServerOptions> = {},
 ): Promise<Listener> {
-  const listener = await startListener({ limits, handle: createHandle(routes), ...more });
+  const listener = await startServer({ limits, handle: createHandle(routes), ...more });
   context.after(() => listener.server.drain(0));
   return listener;
 }
@@ -58,7 +58,7 @@ function gatedHandler(): { readonly wait: Handle; open: () => void } {
   const { passed, open } = gate();
   const wait: Handle = async () => {
     await passed;
-    return text('waited');
+    return textResponse('waited');
   };
   return { wait, open };
 }
@@ -85,7 +85,7 @@ async function assertLast(
 
 /** Waits until every connection of a listener is closed. */
 async function allClosed({ server }: Listener): Promise<void> {
-  await until(() => server.connections === 0, 'a connection stays open');
+  await waitUntil(() => server.connections === 0, 'a connection stays open');
 }
 
 test('a caller that sends nothing, or fields or content too slowly, gets 408 in time', async (context) => {
@@ -121,7 +121,7 @@ test('a caller that leaves while it sends a body changes nothing; one that half-
       await request.receiveBody(10);
       stored += 1;
       await delay(20);
-      return text('stored');
+      return textResponse('stored');
     },
   });
   const left = new RawClient(listener.port).send(`POST /store ${host}Content-Length: 3\r\n\r\nab`);
@@ -150,15 +150,15 @@ test('a client that reads nothing is cut off, and a slow one is not', async (con
     }
   }
   const listener = await start(context, { slowReaderTimeoutMs: 100 }, {
-    'GET /endless': () => ({ ...text(''), body: endless() }),
+    'GET /endless': () => ({ ...textResponse(''), body: endless() }),
   });
   const lazy = new RawClient(listener.port).send(`GET /endless ${host}\r\n`);
   lazy.socket.pause();
-  await until(() => returned > 0, 'the stream was not ended');
+  await waitUntil(() => returned > 0, 'the stream was not ended');
   lazy.socket.destroy();
   // On a busy machine, a pause may take many times as long.
   const patient = await start(context, { slowReaderTimeoutMs: 10_000 }, {
-    'GET /long': () => ({ ...text(''), body: chunks(100, 16 * 1024) }),
+    'GET /long': () => ({ ...textResponse(''), body: chunks(100, 16 * 1024) }),
   });
   const slow = new RawClient(patient.port).send(`GET /long ${host}\r\n`);
   for (let pauses = 0; pauses < 5; pauses += 1) {
@@ -175,12 +175,12 @@ test('a client that reads nothing is cut off, and a slow one is not', async (con
 });
 
 test('a client that does not read a large response is cut off', async (context) => {
-  const big = text('y'.repeat(8 * 1024 * 1024));
+  const big = textResponse('y'.repeat(8 * 1024 * 1024));
   const listener = await start(context, { slowReaderTimeoutMs: 100 }, { 'GET /big': () => big });
   const lazy = new RawClient(listener.port).send(`GET /big ${host}\r\n`);
   lazy.socket.pause();
   const sentAt = performance.now();
-  await until(() => listener.answered.length > 0, 'it is not answered');
+  await waitUntil(() => listener.answered.length > 0, 'it is not answered');
   await allClosed(listener);
   assert.ok(performance.now() - sentAt > 95, 'it is given its time');
   lazy.socket.resume();
@@ -193,7 +193,7 @@ test('a caller that leaves ends its stream', async (context) => {
   const ended = gate();
   const listener = await start(context, {}, {
     'GET /endless': () => ({
-      ...text(''),
+      ...textResponse(''),
       body: (async function* () {
         try {
           for (;;) yield 'x'.repeat(1024);
@@ -205,7 +205,7 @@ test('a caller that leaves ends its stream', async (context) => {
   });
   const client = new RawClient(listener.port).send(`GET /endless ${host}\r\n`);
   client.socket.once('data', () => client.socket.destroy());
-  await within(ended.passed, 'the stream was not ended');
+  await withTimeout(ended.passed, 'the stream was not ended');
   await assertServes(listener);
 });
 
@@ -215,12 +215,12 @@ test("a handler learns that its caller has left, and the key of the caller's sha
     'GET /wait': async (request) => {
       requests.push(request);
       await once(request.signal, 'abort');
-      return text('nobody reads this');
+      return textResponse('nobody reads this');
     },
     'GET /kept': async (request) => {
       requests.push(request);
       await delay(1, undefined, { signal: request.signal });
-      return text('kept');
+      return textResponse('kept');
     },
   });
   const kept = new RawClient(listener.port);
@@ -235,7 +235,7 @@ test("a handler learns that its caller has left, and the key of the caller's sha
   assert.equal(first?.caller, 'user 7');
   assert.equal(last?.signal.aborted, false);
   client.socket.resetAndDestroy();
-  await until(() => last?.signal.aborted === true, 'the handler is not told');
+  await waitUntil(() => last?.signal.aborted === true, 'the handler is not told');
   assert.deepEqual(requests.map(({ signal }) => signal.aborted), [false, false, false, true]);
   const { server } = listener;
   const stopped = new RawClient(listener.port).send(`GET /wait ${host}\r\n`);
@@ -243,7 +243,7 @@ test("a handler learns that its caller has left, and the key of the caller's sha
   kept.socket.destroy();
   await server.drain(1);
   await stopped.closed;
-  await until(() => requests[4]?.signal.aborted === true, 'a stop that cuts off a handler does not tell it');
+  await waitUntil(() => requests[4]?.signal.aborted === true, 'a stop that cuts off a handler does not tell it');
 });
 
 test('a stream that fails never looks complete, and errors are not shown to the caller', async (context) => {
@@ -255,7 +255,7 @@ test('a stream that fails never looks complete, and errors are not shown to the 
   const routes: Record<string, Handle> = {
     'GET /bug': broken,
     'GET /broken': () => ({
-      ...text(''),
+      ...textResponse(''),
       body: (async function* () {
         yield 'half';
         await delay(1);
@@ -317,14 +317,14 @@ for (const name of ['http', 'https']) {
     const tls = name === 'http' ? undefined : makeCertificate(directory, 'only');
     if (name === 'https' && tls === undefined) return context.skip('there is no openssl here');
     const { wait, open } = gatedHandler();
-    const listener = await startListener(
+    const listener = await startServer(
       { handle: createHandle({ 'GET /wait': wait }), memoryMax: 2 ** 30 }, tls);
     context.after(() => listener.server.drain(0));
     const to = { port: listener.port, host: '127.0.0.1' };
     const sockets = Array.from({ length: 8 }, () =>
       tls === undefined ? connect(to) : connectTls({ ...to, rejectUnauthorized: false }));
     await Promise.all(sockets.map((socket) => once(socket, tls === undefined ? 'connect' : 'secureConnect')));
-    await until(() => listener.server.connections === 8, 'they do not connect');
+    await waitUntil(() => listener.server.connections === 8, 'they do not connect');
     await delay(20);
     const { memory } = listener.server;
     for (const socket of sockets) socket.write(`GET /wait ${host}\r\n${get.repeat(400)}`);
@@ -344,17 +344,17 @@ test('bodies in tiny chunks are read from one connection per turn, and an endles
   };
   const counted: Handle = async (request) => {
     count(request);
-    return text(String((await request.receiveBody(100_000)).length));
+    return textResponse(String((await request.receiveBody(100_000)).length));
   };
   const ignored: Handle = (request) => {
     count(request);
-    return text('ignored');
+    return textResponse('ignored');
   };
   const listener = await start(t, {}, { 'POST /counted': counted, 'POST /ignored': ignored });
   const chunked = (path: string, chunks: number): string =>
     `POST ${path} ${host}Transfer-Encoding: chunked\r\n\r\n${'1\r\nx\r\n'.repeat(chunks)}0\r\n\r\n`;
   const clients = Array.from({ length: 8 }, () => new RawClient(listener.port));
-  await until(() => listener.server.connections === 8, 'they do not connect');
+  await waitUntil(() => listener.server.connections === 8, 'they do not connect');
   for (const path of ['/counted', '/missing']) {
     for (const client of clients) client.send(chunked(path, 100));
     const { answered } = listener;
@@ -378,7 +378,7 @@ test('bodies in tiny chunks are read from one connection per turn, and an endles
 });
 
 test('a response without a body counts in memory while an earlier one is unread', async (context) => {
-  const big = text('y'.repeat(8 * 1024 * 1024));
+  const big = textResponse('y'.repeat(8 * 1024 * 1024));
   const listener = await start(context, {}, { 'GET /big': () => big }, { memoryMax: 256 * 1024 * 1024 });
   const { memory } = listener.server;
   const heldWith = async (more: string): Promise<number> => {
@@ -386,10 +386,10 @@ test('a response without a body counts in memory while an earlier one is unread'
     client.socket.pause();
     const before = listener.answered.length;
     client.send(`GET /big ${host}\r\n${more}`);
-    await until(() => listener.answered.length === before + (more === '' ? 1 : 11), 'not all are answered');
+    await waitUntil(() => listener.answered.length === before + (more === '' ? 1 : 11), 'not all are answered');
     const held = memory.sum;
     client.socket.destroy();
-    await until(() => memory.sum === 0, 'memory is not given back');
+    await waitUntil(() => memory.sum === 0, 'memory is not given back');
     return held;
   };
   const one = await heldWith('');
@@ -402,9 +402,9 @@ test('a request that arrives behind an unfinished reply ends the connection with
   const later: Handle = async () => {
     handled += 1;
     await delay(20);
-    return text('later');
+    return textResponse('later');
   };
-  const stream: Handle = () => ({ ...text(''), body: slowChunks() });
+  const stream: Handle = () => ({ ...textResponse(''), body: slowChunks() });
   async function* slowChunks(): AsyncGenerator<string> {
     for (const chunk of ['one', 'two', 'three']) {
       yield chunk;
@@ -445,7 +445,7 @@ test('endless pipelined requests behind an unfinished reply are discarded unpars
       assert.ok(request instanceof Exchange);
       ({ socket } = request.incoming);
       await waits.passed;
-      return text('waited');
+      return textResponse('waited');
     },
   });
   const before = heapBytes();
@@ -453,7 +453,7 @@ test('endless pipelined requests behind an unfinished reply are discarded unpars
   const tiny = `GET / HTTP/1.1\r\n\r\n`;
   const megabyte = tiny.repeat(Math.ceil((1024 * 1024) / tiny.length));
   for (let count = 0; count < 12; count += 1) client.send(megabyte);
-  await until(() => (socket?.bytesRead ?? 0) > 12 * 1024 * 1024, 'it is not discarded');
+  await waitUntil(() => (socket?.bytesRead ?? 0) > 12 * 1024 * 1024, 'it is not discarded');
   assert.ok(heapBytes() - before < 16 * 1024 * 1024, 'what follows is not parsed');
   waits.open();
   const reply = await client.reply();
@@ -466,7 +466,7 @@ test('responses do not pile up for a caller that reads nothing', async (context)
   let handled = 0;
   const big: Handle = () => {
     handled += 1;
-    return text(String(handled % 10).repeat(1024 * 1024));
+    return textResponse(String(handled % 10).repeat(1024 * 1024));
   };
   for (const gatheringConnectionsMin of [0, 8]) {
     handled = 0;
@@ -475,7 +475,7 @@ test('responses do not pile up for a caller that reads nothing', async (context)
     const client = new RawClient(listener.port);
     client.socket.pause();
     client.send(`GET /big ${host}\r\n`.repeat(60));
-    await until(() => handled > 0, 'nothing is handled');
+    await waitUntil(() => handled > 0, 'nothing is handled');
     await delay(50);
     assert.ok(handled < 16, `${handled} replies wait in memory`);
     await allClosed(listener);
@@ -487,7 +487,7 @@ test('responses do not pile up for a caller that reads nothing', async (context)
 });
 
 test('a caller that pipelines small requests and reads nothing is cut off in time', async (context) => {
-  const small = text('x'.repeat(20_000));
+  const small = textResponse('x'.repeat(20_000));
   const listener = await start(context, { slowReaderTimeoutMs: 100 }, { 'GET /small': () => small });
   const client = new RawClient(listener.port);
   client.socket.pause();
@@ -509,16 +509,16 @@ test('a connection with too many requests behind an unfinished response is cut',
   const pipeline = (count: number): RawClient =>
     new RawClient(listener.port).send(`GET /wait ${host}\r\n${get.repeat(count)}`);
   const first = pipeline(120);
-  await until(() => listener.server.unanswered === 1, 'it does not arrive');
+  await waitUntil(() => listener.server.unanswered === 1, 'it does not arrive');
   assert.equal(await pipeline(220).rest(), '');
-  await until(() => listener.server.connections === 1, 'it stays');
+  await waitUntil(() => listener.server.connections === 1, 'it stays');
   const modest = pipeline(2);
-  await until(() => listener.server.unanswered === 3, 'it does not arrive');
+  await waitUntil(() => listener.server.unanswered === 3, 'it does not arrive');
   open();
   for (const client of [first, modest]) {
     await assertLast(client, { body: 'waited' });
   }
-  await until(() => listener.server.unanswered + listener.server.connections === 0, 'they stay');
+  await waitUntil(() => listener.server.unanswered + listener.server.connections === 0, 'they stay');
 });
 
 test('a read that is pipelined behind a write never sees the old value', async (context) => {
@@ -528,9 +528,9 @@ test('a read that is pipelined behind a write never sees the old value', async (
       const sent = (await request.receiveBody(100)).toString();
       await delay(5);
       value = sent;
-      return text('written');
+      return textResponse('written');
     },
-    'GET /value': () => text(value),
+    'GET /value': () => textResponse(value),
   });
   const client = new RawClient(listener.port);
   const write = `POST /value ${host}Content-Length: 3\r\n\r\n`;
@@ -556,14 +556,14 @@ test('CONNECT on a connection that breaks harms no other caller', async (context
 
 test('CONNECT behind a streamed reply leaves the reply complete', async (context) => {
   const listener = await start(context, {}, {
-    'GET /long': () => ({ ...text(''), body: chunks(200, 64 * 1024) }),
+    'GET /long': () => ({ ...textResponse(''), body: chunks(200, 64 * 1024) }),
   });
   // A request between the two is ignored, and has the connection end already.
   for (const between of ['', get]) {
     const client = new RawClient(listener.port);
     client.send(`GET /long ${host}\r\n${between}CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n`);
     // Read when it is all there: the client parses anew whenever something arrives.
-    await within(client.closed, `the reply does not end with ${between.length} bytes between`);
+    await withTimeout(client.closed, `the reply does not end with ${between.length} bytes between`);
     await assertLast(client, { length: 200 * 64 * 1024 });
   }
   await assertServes(listener);
@@ -581,7 +581,7 @@ test('a caller that leaves before its reply is ready leaves no state behind', as
   await allClosed(listener);
   open();
   const { server } = listener;
-  await until(() => server.unanswered + server.memory.sum === 0, 'something is left');
+  await waitUntil(() => server.unanswered + server.memory.sum === 0, 'something is left');
 });
 
 test('after "Connection: close" from either side nothing more is handled', async (context) => {
@@ -589,7 +589,7 @@ test('after "Connection: close" from either side nothing more is handled', async
     let handled = 0;
     const count: Handle = () => {
       handled += 1;
-      return text('counted');
+      return textResponse('counted');
     };
     const routes: Record<string, Handle> = { 'GET /count': count, 'GET /later': async (request) => count(request) };
     const listener = await start(context, { gatheringConnectionsMin, lingerTimeoutMs: 20 }, routes);
@@ -618,7 +618,7 @@ test("no request is handled after a reply that ends its connection by Node's own
     return reply();
   };
   const listener = await start(context, {}, {
-    'GET /stream': count(() => ({ ...text(''), body: chunks(3, 10) })),
+    'GET /stream': count(() => ({ ...textResponse(''), body: chunks(3, 10) })),
   });
   const client = new RawClient(listener.port);
   client.send('GET /stream HTTP/1.0\r\nConnection: keep-alive\r\n\r\n'.repeat(3));
@@ -630,7 +630,7 @@ test("no request is handled after a reply that ends its connection by Node's own
 
 test('a reply with a malformed field breaks its connection, and no other', async (context) => {
   const failures: unknown[] = [];
-  const split: Handle = () => ({ ...text(''), fields: ['Location', '/a\r\nSet-Cookie: b'] });
+  const split: Handle = () => ({ ...textResponse(''), fields: ['Location', '/a\r\nSet-Cookie: b'] });
   const onError = (error: unknown): number => failures.push(error);
   const listener = await start(context, {}, { 'GET /split': split }, { onError });
   const client = new RawClient(listener.port).send(`GET /split ${host}\r\n`);
@@ -677,7 +677,7 @@ test('content over the limit is refused before it is read, or as soon as it is t
 });
 
 test('a body in tiny chunks takes no more memory than its size', async (context) => {
-  const big: Handle = async (request) => text((await request.receiveBody(1024 * 1024)).toString('latin1'));
+  const big: Handle = async (request) => textResponse((await request.receiveBody(1024 * 1024)).toString('latin1'));
   const listener = await start(context, {}, { 'POST /big': big });
   const parts = Array.from({ length: 50_000 }, (_, index) => String(index % 10).repeat(17));
   const content = parts.join('');
@@ -686,7 +686,7 @@ test('a body in tiny chunks takes no more memory than its size', async (context)
   const before = heapBytes();
   client.send(parts.map((part) => `11\r\n${part}\r\n`).join(''));
   const { memory } = listener.server;
-  await until(() => memory.sum >= content.length, 'the chunks do not arrive');
+  await waitUntil(() => memory.sum >= content.length, 'the chunks do not arrive');
   assert.ok(heapBytes() - before < 5 * 1024 * 1024, 'each chunk used to take 200 bytes more');
   client.send('5\r\nabcde\r\n0\r\n\r\n');
   assert.equal((await client.reply()).body, `${content}abcde`);
@@ -698,7 +698,7 @@ test('a flood is refused at the cap of its address, and at the cap of all', asyn
   const inAll = await start(context, { connectionsMax: 5 });
   for (const listener of [perAddress, inAll]) {
     const clients = Array.from({ length: 5 }, () => new RawClient(listener.port).send(`POST /echo ${host}`));
-    await until(() => listener.server.connections === 5, 'they do not connect');
+    await waitUntil(() => listener.server.connections === 5, 'they do not connect');
     for (let flood = 0; flood < 15; flood += 1) clients.push(new RawClient(listener.port));
     for (const client of clients.slice(5)) await client.closed;
     assert.equal(listener.server.connections, 5);
@@ -757,7 +757,7 @@ test('beyond the limit of requests in flight callers get 503, but probes are alw
     request.authenticated(Number(request.target.split('?')[1]));
     return wait(request);
   };
-  const routes = { 'GET /wait': ofUser, 'GET /livez': () => text('alive') };
+  const routes = { 'GET /wait': ofUser, 'GET /livez': () => textResponse('alive') };
   const always = { alwaysServedTargets: new Set(['/livez']) };
   const listener = await start(context, { requestsInFlightMax: 3 }, routes, always);
   const waiting = Array.from({ length: 3 }, (_, user) =>
@@ -793,23 +793,23 @@ test('a caller has a share of the requests in flight, and the rest stays for oth
     new RawClient(listener.port).send(`POST /wait?${user} ${host}Content-Length: 2\r\n\r\na`);
   // Two of them wait for their content, and do not count.
   const slow = [begin(1), begin(1)];
-  await until(() => listener.server.unanswered === 2, 'they do not arrive');
+  await waitUntil(() => listener.server.unanswered === 2, 'they do not arrive');
   assert.equal(inFlight.sum, 0);
   const first = [ask(1), ask(1), ask(1)];
-  await until(() => inFlight.sum === 3, 'they are not in flight');
+  await waitUntil(() => inFlight.sum === 3, 'they are not in flight');
   for (const client of [ask(1), ...slow.map((client) => client.send('b'))]) {
     const reply = await client.reply();
     assert.deepEqual([reply.status, reply.fields.get('retry-after')], [503, '1']);
     client.socket.destroy();
   }
   const others = [ask(2), ask(3)];
-  await until(() => inFlight.sum === 5, 'others are refused');
+  await waitUntil(() => inFlight.sum === 5, 'others are refused');
   open();
   for (const client of [...first, ...others]) {
     assert.equal((await client.reply()).body, 'waited');
     client.socket.destroy();
   }
-  await until(() => inFlight.sum === 0, 'places are not given back');
+  await waitUntil(() => inFlight.sum === 0, 'places are not given back');
   const again = ask(1);
   assert.equal((await again.reply()).body, 'waited');
   again.socket.destroy();
@@ -828,13 +828,13 @@ test('replies that wait for slow readers count in the share of their caller', as
   }
   const big: Handle = (request) => {
     request.authenticated(Number(request.target.split('?')[1]));
-    return text('y'.repeat(size));
+    return textResponse('y'.repeat(size));
   };
   const stream: Handle = async (request) => {
     request.authenticated(Number(request.target.split('?')[1]));
     const body = endless();
     await body.next();
-    return { ...text(''), body };
+    return { ...textResponse(''), body };
   };
   // Each reply is there as a text and as its bytes, and a caller's share is a quarter.
   const routes = { 'GET /big': big, 'GET /stream': stream };
@@ -846,7 +846,7 @@ test('replies that wait for slow readers count in the share of their caller', as
     return client.send(`GET ${target} ${host}\r\n`);
   };
   const held = [slow('/big?1'), slow('/big?1')];
-  await until(() => waiting.sum === 4 * size, 'they are not counted');
+  await waitUntil(() => waiting.sum === 4 * size, 'they are not counted');
   for (const target of ['/big?1', '/stream?1']) {
     const client = new RawClient(listener.port).send(`GET ${target} ${host}\r\n`);
     const reply = await client.reply();
@@ -856,12 +856,12 @@ test('replies that wait for slow readers count in the share of their caller', as
   assert.deepEqual(ended, ['stream'], 'a stream that is not sent gives back what it holds');
   await assertServes(listener);
   const other = slow('/stream?2');
-  await until(() => waiting.sum > 4 * size, 'others are refused');
+  await waitUntil(() => waiting.sum > 4 * size, 'others are refused');
   for (const client of [...held, other]) client.socket.destroy();
-  await until(() => waiting.sum === 0, 'memory is not given back');
+  await waitUntil(() => waiting.sum === 0, 'memory is not given back');
   const again = new RawClient(listener.port).send(`GET /big?1 ${host}\r\n`);
   assert.equal((await again.reply()).body.length, size);
-  await until(() => waiting.sum === 0, 'memory is not given back after a reply');
+  await waitUntil(() => waiting.sum === 0, 'memory is not given back after a reply');
   again.socket.destroy();
 });
 
@@ -876,7 +876,7 @@ test('the pieces of a stream count before the next one is made, with the record 
   }
   const page: Handle = (request) => {
     request.authenticated(Number(request.target.split('?')[1]));
-    return { ...text(''), body: pages() };
+    return { ...textResponse(''), body: pages() };
   };
   // A caller has a share of four streams: each piece, the record in it, and a slice of 64 KiB.
   const more = { memoryMax: 4 * 4 * (2 * size + 65_536) };
@@ -887,13 +887,13 @@ test('the pieces of a stream count before the next one is made, with the record 
     client.socket.pause();
     return client.send(`GET /page?1 ${host}\r\n`);
   });
-  await until(() => listener.answered.length === 36, 'they are not refused');
+  await waitUntil(() => listener.answered.length === 36, 'they are not refused');
   assert.equal(memory.sum, 4 * (2 * size + 65_536));
   assert.ok(made < 40 + 4 * 11, `${made} pieces`);
   for (const { socket } of clients) socket.destroy();
-  await until(() => memory.sum === 0, 'memory is not given back');
+  await waitUntil(() => memory.sum === 0, 'memory is not given back');
   const other = new RawClient(listener.port).send(`GET /page?1 ${host}\r\n`);
-  await until(() => other.unread.startsWith('HTTP/1.1 200'), 'its caller is refused');
+  await waitUntil(() => other.unread.startsWith('HTTP/1.1 200'), 'its caller is refused');
   other.socket.destroy();
 });
 
@@ -907,8 +907,8 @@ test('a stream that fails before its first piece gets an answer, and pairs are n
     yield pairs;
   }
   const routes: Record<string, Handle> = {
-    'GET /failing': () => ({ ...text(''), body: failing() }),
-    'GET /pairs': () => ({ ...text(''), body: whole() }),
+    'GET /failing': () => ({ ...textResponse(''), body: failing() }),
+    'GET /pairs': () => ({ ...textResponse(''), body: whole() }),
   };
   const listener = await start(context, {}, routes);
   const client = new RawClient(listener.port).send(`GET /failing ${host}\r\n`);
@@ -923,7 +923,7 @@ test('if all memory for responses is taken, the caller with the most loses its o
   const size = 8 * 1024 * 1024;
   const big: Handle = (request) => {
     request.authenticated(Number(request.target.split('?')[1]));
-    return text('y'.repeat(size));
+    return textResponse('y'.repeat(size));
   };
   // Each reply is there as a text and as its bytes.
   const [bounds, more] = [{ waitingPerCallerShareMax: 1 / 2 }, { memoryMax: 8 * size }];
@@ -934,7 +934,7 @@ test('if all memory for responses is taken, the caller with the most loses its o
     const client = new RawClient(listener.port);
     client.socket.pause();
     held.push(client.send(`GET /big?${user} ${host}\r\n`));
-    await until(() => waiting.sum === held.length * 2 * size, 'it is not counted');
+    await waitUntil(() => waiting.sum === held.length * 2 * size, 'it is not counted');
   }
   const ask = (user: number): RawClient => new RawClient(listener.port).send(`GET /big?${user} ${host}\r\n`);
   const [again, other] = [ask(2), ask(4)];
@@ -945,7 +945,7 @@ test('if all memory for responses is taken, the caller with the most loses its o
   await held[0]?.closed;
   assert.ok((held[0]?.unread.length ?? size) < size, 'the oldest is broken off');
   for (const client of [...held, again, other]) client.socket.destroy();
-  await until(() => waiting.sum === 0, 'memory is not given back');
+  await waitUntil(() => waiting.sum === 0, 'memory is not given back');
 });
 
 // A shorter one arrives in one go.
@@ -961,7 +961,7 @@ for (const length of [5000, 100_000]) {
       // To read it takes 5 ms.
       nowMs += 5;
       turns.push(turn);
-      return text('read');
+      return textResponse('read');
     };
     const { passed: allArrived, open } = gate();
     const clock = { ...systemClock, elapsed: () => nowMs };
@@ -1003,15 +1003,15 @@ test('a slow body does not count as in flight even if the request waited before 
   const { wait, open } = gatedHandler();
   const confirmed: Handle = async (request) => {
     await wait(request);
-    return text(String(await request.receiveBody(1000)));
+    return textResponse(String(await request.receiveBody(1000)));
   };
   const { server, port } = await start(context, {}, { 'POST /confirmed': confirmed });
   const { exchanges: inFlight } = server;
   const client = new RawClient(port).send(`POST /confirmed ${host}Content-Length: 2\r\nExpect: 100-continue\r\n\r\n`);
   assert.equal((await client.reply()).status, 100);
-  await until(() => inFlight.sum === 1, 'it waits for the gate');
+  await waitUntil(() => inFlight.sum === 1, 'it waits for the gate');
   open();
-  await until(() => inFlight.sum === 0, 'it still counts');
+  await waitUntil(() => inFlight.sum === 0, 'it still counts');
   assert.equal((await client.send('ab').reply()).body, 'ab');
   assert.equal(inFlight.sum, 0);
 });
@@ -1020,7 +1020,7 @@ test('a slow body does not count as in flight even if the request waited before 
 const upload: Handle = async (request) => {
   const [, user] = request.target.split('?');
   if (user !== undefined) request.authenticated(Number(user));
-  return text(String((await request.receiveBody(100_000)).length));
+  return textResponse(String((await request.receiveBody(100_000)).length));
 };
 
 /** Begins bodies of 64 KiB, and leaves the last byte of each out. */
@@ -1042,7 +1042,7 @@ test('a caller has a share of the memory for bodies, and the one with the most m
     ...beginUploads(listener, 6, '/items?7'),
     ...beginUploads(listener, 3, '/items?8'),
   ];
-  await until(() => server.unanswered === 15, 'six of the bodies are not refused');
+  await waitUntil(() => server.unanswered === 15, 'six of the bodies are not refused');
   for (const caller of ['192.0.2.1', '192.0.2.2', 'user 7']) assert.ok(memory.heldBy(caller) <= 4 * unit, caller);
 
   const [refused] = beginUploads(listener, 1, '/login', from('192.0.2.2'));
@@ -1051,7 +1051,7 @@ test('a caller has a share of the memory for bodies, and the one with the most m
     ...beginUploads(listener, 1, '/login', from('192.0.2.3')),
     ...beginUploads(listener, 1, '/items?9'),
   ];
-  await until(() => server.unanswered === 16, 'nobody has made room');
+  await waitUntil(() => server.unanswered === 16, 'nobody has made room');
   for (const client of served) assert.equal((await client.send('x').reply()).body, '65536');
   assert.equal(memory.refusals.brokenOff, 1);
   const small = `POST /login ${host}${from('192.0.2.1')}Content-Length: 4096\r\n\r\n${'x'.repeat(4096)}`;
@@ -1060,7 +1060,7 @@ test('a caller has a share of the memory for bodies, and the one with the most m
 
   for (const client of [...held, refused, ...served, signIn]) client?.socket.destroy();
   const left = (): number => server.unanswered + memory.sum;
-  await until(() => left() === 0, 'memory is not given back');
+  await waitUntil(() => left() === 0, 'memory is not given back');
 });
 
 test('draining finishes all of 1,000 requests in flight', async (context) => {
@@ -1068,7 +1068,7 @@ test('draining finishes all of 1,000 requests in flight', async (context) => {
   const wait: Handle = async (request) => {
     await request.receiveBody(10);
     await waits.passed;
-    return text('waited');
+    return textResponse('waited');
   };
   const limits = { headersTimeoutMs: 60_000, requestsInFlightPerCallerMax: 2000 };
   const listener = await start(context, limits, { 'POST /wait': wait });
@@ -1097,35 +1097,35 @@ test('draining finishes all of 1,000 requests in flight', async (context) => {
 });
 
 test('draining lets a slow reader have the rest of its reply', async (context) => {
-  const big = text('y'.repeat(8 * 1024 * 1024));
+  const big = textResponse('y'.repeat(8 * 1024 * 1024));
   const listener = await start(context, {}, { 'GET /big': () => big });
   const client = new RawClient(listener.port);
   await once(client.socket, 'connect');
   client.socket.pause();
   client.send(`GET /big ${host}\r\n`);
-  await until(() => listener.server.openExchanges === 1, 'the reply is not begun');
+  await waitUntil(() => listener.server.openExchanges === 1, 'the reply is not begun');
   const drained = listener.server.drain(20_000);
   await delay(50);
   client.socket.resume();
   // Read when it is all there: the client parses anew whenever something arrives.
-  await within(client.closed, 'the connection does not end');
+  await withTimeout(client.closed, 'the connection does not end');
   await assertLast(client, { length: 8 * 1024 * 1024 });
   assert.equal(await drained, 0);
 });
 
 test('a closed port does not end the wait for a response on another', async (context) => {
-  const big = text('y'.repeat(8 * 1024 * 1024));
+  const big = textResponse('y'.repeat(8 * 1024 * 1024));
   const { server, port } = await start(context, {}, { 'GET /big': () => big });
   await server.listen({ port: 0, host: '127.0.0.1' });
   const client = new RawClient(port);
   await once(client.socket, 'connect');
   client.socket.pause();
   client.send(`GET /big ${host}\r\n`);
-  await until(() => server.openExchanges === 1, 'the reply is not begun');
+  await waitUntil(() => server.openExchanges === 1, 'the reply is not begun');
   const drained = server.drain(20_000);
   await delay(50);
   client.socket.resume();
-  await within(client.closed, 'the connection does not end');
+  await withTimeout(client.closed, 'the connection does not end');
   await assertLast(client, { length: 8 * 1024 * 1024 });
   assert.equal(await drained, 0);
 });
@@ -1134,7 +1134,7 @@ test('a port that is bound during a stop cuts nothing, and serves nobody', async
   const { wait, open } = gatedHandler();
   const { server, port } = await start(context, {}, { 'GET /wait': wait });
   const client = new RawClient(port).send(`GET /wait ${host}\r\n`);
-  await until(() => server.unanswered === 1, 'it does not arrive');
+  await waitUntil(() => server.unanswered === 1, 'it does not arrive');
   const bound = server.listen({ port: 0, host: '127.0.0.1' });
   const drained = server.drain(20_000);
   const late = new RawClient(await bound);
@@ -1153,7 +1153,7 @@ test('draining ends at its deadline and returns the number of connections that i
 });
 
 test('a trusted proxy names the caller, and HSTS is sent over TLS only', async (context) => {
-  const show: Handle = (request) => text(request.address);
+  const show: Handle = (request) => textResponse(request.address);
   const trusted = { proxies: createProxies(['127.0.0.1']), hstsSeconds: 31_536_000 };
   const listener = await start(context, {}, { 'GET /who': show }, trusted);
   const client = new RawClient(listener.port);
@@ -1170,7 +1170,7 @@ test('a trusted proxy names the caller, and HSTS is sent over TLS only', async (
 
 test('an untrusted proxy is reported once, and is itself the caller', async (context) => {
   const reported: string[] = [];
-  const show: Handle = (request) => text(request.address);
+  const show: Handle = (request) => textResponse(request.address);
   const onUntrustedProxy = (address: string): number => reported.push(address);
   const listener = await start(context, {}, { 'GET /who': show }, { onUntrustedProxy });
   for (let count = 0; count < 3; count += 1) {
@@ -1184,7 +1184,7 @@ test('an untrusted proxy is reported once, and is itself the caller', async (con
 test('every reply has a request id, and a valid one from a trusted proxy is used', async (context) => {
   const trusted = { proxies: createProxies(['127.0.0.1']) };
   const routes: Record<string, Handle> = {
-    'GET /stream': () => ({ ...text(''), body: chunks(2, 3) }),
+    'GET /stream': () => ({ ...textResponse(''), body: chunks(2, 3) }),
     'GET /empty': () => ({ status: 204, fields: [], body: undefined }),
   };
   const listener = await start(context, {}, routes, trusted);

@@ -7,7 +7,7 @@ import { connect as connectTls } from 'node:tls';
 import { Fields } from '../../src/http/fields.ts';
 import { checkHead } from '../../src/http/head.ts';
 import { createProxies } from '../../src/options/proxies/proxies.ts';
-import { type Listener, RawClient, makeCertificate, startListener } from '../support/http/raw.ts';
+import { type Listener, RawClient, makeCertificate, startServer } from '../support/http/raw.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'cairn-hostile-'));
 const tls = makeCertificate(directory, 'localhost');
@@ -23,10 +23,10 @@ let slow: RawClient;
 
 before(async () => {
   const limits = { lingerTimeoutMs: 50, gatheringConnectionsMin: 100, requestTimeoutMs: 600_000 };
-  listener = await startListener({ limits: { ...limits, gatheringConnectionsMin: 0 } });
-  const proxied = await startListener({ limits, proxies: createProxies(['127.0.0.1']) });
+  listener = await startServer({ limits: { ...limits, gatheringConnectionsMin: 0 } });
+  const proxied = await startServer({ limits, proxies: createProxies(['127.0.0.1']) });
   slow = new RawClient(proxied.port).send(`${post}Content-Length: 8\r\n\r\nhalf`);
-  const encrypted = await startListener({ limits }, tls);
+  const encrypted = await startServer({ limits }, tls);
   [listener, proxied, encrypted].forEach((one, index) => listeners.set(configurations[index] ?? '', one));
 });
 after(async () => {
@@ -220,7 +220,7 @@ for (const gatheringConnectionsMin of [0, 100]) {
   for (const [what, bytes] of upgrades) {
     const name = `Upgrade to ${what} is ignored and ends the connection: content behind it is no request`;
     test(`${name} (${gatheringConnectionsMin})`, async () => {
-      const { server, port } = await startListener({ limits: { gatheringConnectionsMin } });
+      const { server, port } = await startServer({ limits: { gatheringConnectionsMin } });
       const client = new RawClient(port).send(`${bytes}POST /echo ${host}Content-Length: ${get.length + 2}\r\n\r\n`);
       const reply = await client.reply();
       assert.deepEqual([reply.status, reply.fields.get('connection')], [200, 'close']);

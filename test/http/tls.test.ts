@@ -9,11 +9,11 @@ import { text as readAll } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { connect, type TLSSocket } from 'node:tls';
-import { RawClient, createHandle, greetedBy, makeCertificate, startListener, text } from '../support/http/raw.ts';
+import { RawClient, createHandle, readGreeting, makeCertificate, startServer, textResponse } from '../support/http/raw.ts';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
 import type { Handle } from '../../src/http/message.ts';
 import { createApp } from '../support/inside.ts';
-import { until } from '../support/basics.ts';
+import { waitUntil } from '../support/basics.ts';
 
 function statusOf(port: number, agent: Agent): Promise<number> {
   return new Promise((resolve, reject) => {
@@ -28,7 +28,7 @@ test('TLS: a new certificate is used for new connections, and open ones continue
   t.after(() => rmSync(directory, { recursive: true }));
   const [first, second] = ['first', 'second'].map((name) => makeCertificate(directory, name));
   if (first === undefined || second === undefined) return t.skip('there is no openssl here');
-  const { server, port } = await startListener({}, first);
+  const { server, port } = await startServer({}, first);
   const agent = new Agent({ keepAlive: true, maxSockets: 1, rejectUnauthorized: false });
   const connections = new Set<TLSSocket>();
   agent.on('free', (socket: TLSSocket) => connections.add(socket));
@@ -36,12 +36,12 @@ test('TLS: a new certificate is used for new connections, and open ones continue
     agent.destroy();
     await server.drain();
   });
-  assert.equal(await greetedBy(port), 'first');
+  assert.equal(await readGreeting(port), 'first');
   assert.equal(await statusOf(port, agent), 200);
   assert.throws(() => server.renewTls({ cert: second.cert, key: first.key }));
-  assert.equal(await greetedBy(port), 'first', 'a pair that does not fit changes nothing');
+  assert.equal(await readGreeting(port), 'first', 'a pair that does not fit changes nothing');
   server.renewTls(second);
-  assert.equal(await greetedBy(port), 'second');
+  assert.equal(await readGreeting(port), 'second');
   assert.equal(await statusOf(port, agent), 200);
   assert.equal(connections.size, 1);
 });
@@ -51,7 +51,7 @@ test('TLS: versions before 1.2 are refused (RFC 8996)', async (t) => {
   t.after(() => rmSync(directory, { recursive: true }));
   const tls = makeCertificate(directory, 'only');
   if (tls === undefined) return t.skip('there is no openssl here');
-  const { server, port } = await startListener({}, tls);
+  const { server, port } = await startServer({}, tls);
   t.after(() => server.drain());
   const handshake = async (version: 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3'): Promise<string> => {
     const ciphers = 'DEFAULT@SECLEVEL=0';
@@ -80,9 +80,9 @@ test('TLS: draining answers what is in flight, and sends HSTS', async (t) => {
   const waits = new Promise<void>((resolve) => (answer = resolve));
   const wait: Handle = async () => {
     await waits;
-    return text('waited');
+    return textResponse('waited');
   };
-  const { server, port } = await startListener({ handle: createHandle({ 'GET /wait': wait }), hstsSeconds: 60 }, tls);
+  const { server, port } = await startServer({ handle: createHandle({ 'GET /wait': wait }), hstsSeconds: 60 }, tls);
   const broken = connect({ port, host: '127.0.0.1', rejectUnauthorized: false });
   broken.write('FOO\r\n\r\n');
   assert.match(await readAll(broken), /^HTTP\/1\.1 400 /);
@@ -104,7 +104,7 @@ test('TLS: Strict-Transport-Security is not sent for names of this machine, nor 
   const tls = makeCertificate(directory, 'only');
   if (tls === undefined) return t.skip('there is no openssl here');
   const replies = async (hstsSeconds: number | undefined): Promise<[host: string, isSent: boolean][]> => {
-    const { server, port } = await startListener({ hstsSeconds }, tls);
+    const { server, port } = await startServer({ hstsSeconds }, tls);
     t.after(() => server.drain());
     const found: [string, boolean][] = [];
     for (const host of ['app.example', 'localhost', 'LOCALHOST:8443', 'app.localhost', '127.0.0.1', '[::1]:1']) {
@@ -123,7 +123,7 @@ test('TLS: a caller that speaks plain HTTP or nonsense is cut off, and others ar
   t.after(() => rmSync(directory, { recursive: true }));
   const tls = makeCertificate(directory, 'only');
   if (tls === undefined) return t.skip('there is no openssl here');
-  const { server, port, answered } = await startListener({ limits: { lingerTimeoutMs: 20 } }, tls);
+  const { server, port, answered } = await startServer({ limits: { lingerTimeoutMs: 20 } }, tls);
   t.after(() => server.drain());
   for (const bytes of ['GET / HTTP/1.1\r\nHost: a\r\n\r\n', '\x16\x03\x01\x00\x05hello', '\0'.repeat(1000)]) {
     const client = new RawClient(port).send(bytes);
@@ -148,7 +148,7 @@ test('TLS: an app renews the certificate of all its TLS listeners', async (t) =>
   await app.listen({ port: 0, host });
   await assert.rejects(app.listen({ port: plain, host, tls: first }), { code: 'EADDRINUSE' });
   app.renewTls(second);
-  assert.equal(await greetedBy(secure), 'second');
+  assert.equal(await readGreeting(secure), 'second');
 });
 
 function connectFrom(localAddress: string, port: number): TLSSocket {
@@ -159,10 +159,10 @@ test('TLS: handshakes of one network wait for each other, and those of others do
   const tls = makeCertificate(temporaryDirectory(t), 'only');
   if (tls === undefined) return t.skip('there is no openssl here');
   const limits = { handshakesMax: 4, handshakesPerNetworkMax: 2 };
-  const { server, port } = await startListener({ limits }, tls);
+  const { server, port } = await startServer({ limits }, tls);
   t.after(() => server.drain(0));
   const silent = Array.from({ length: 4 }, () => new RawClient(port));
-  await until(() => server.connections === 4, 'they do not connect');
+  await waitUntil(() => server.connections === 4, 'they do not connect');
   const greet = (localAddress: string) => connectFrom(localAddress, port);
   const waiting = greet('127.0.0.1');
   let isGreeted = false;
@@ -171,7 +171,7 @@ test('TLS: handshakes of one network wait for each other, and those of others do
   await once(other, 'secureConnect');
   assert.equal(isGreeted, false);
   for (const client of silent) client.socket.destroy();
-  await until(() => isGreeted, 'it waits for ever');
+  await waitUntil(() => isGreeted, 'it waits for ever');
   waiting.write('GET /items/1 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
   assert.match(await readAll(waiting), /^HTTP\/1\.1 200 /);
   other.destroy();
@@ -180,13 +180,13 @@ test('TLS: handshakes of one network wait for each other, and those of others do
 test('TLS: if too many handshakes are open, the network with the most loses its oldest', async (t) => {
   const tls = makeCertificate(temporaryDirectory(t), 'only');
   if (tls === undefined) return t.skip('there is no openssl here');
-  const { server, port } = await startListener({ limits: { handshakesMax: 2, handshakesPerNetworkMax: 2 } }, tls);
+  const { server, port } = await startServer({ limits: { handshakesMax: 2, handshakesPerNetworkMax: 2 } }, tls);
   t.after(() => server.drain(0));
   const silent = Array.from({ length: 2 }, () => new RawClient(port));
-  await until(() => server.connections === 2, 'they do not connect');
+  await waitUntil(() => server.connections === 2, 'they do not connect');
   const other = connectFrom('127.0.0.2', port);
   await once(other, 'secureConnect');
-  await until(() => server.connections === 2, 'nobody has lost its place');
+  await waitUntil(() => server.connections === 2, 'nobody has lost its place');
   for (const client of silent) client.socket.destroy();
   other.destroy();
 });
@@ -198,7 +198,7 @@ for (const [what, start] of [
   test(`TLS: ${what} in thousands of records of one byte lets others go first, and ends its connection`, async (t) => {
     const tls = makeCertificate(temporaryDirectory(t), 'only');
     if (tls === undefined) return t.skip('there is no openssl here');
-    const { server, port } = await startListener({}, tls);
+    const { server, port } = await startServer({}, tls);
     t.after(() => server.drain(0));
     const pauses = t.mock.method(server.reading, 'pauseNetwork');
     const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false }).on('error', () => undefined);
@@ -210,6 +210,6 @@ for (const [what, start] of [
       await new Promise((resolve) => socket.write(sent % 2 === 0 ? 'x' : 'y', resolve));
     assert.ok(sent < 10_000, 'it is not ended');
     assert.ok(pauses.mock.callCount() > 10);
-    await until(() => server.connections === 0, 'it stays open');
+    await waitUntil(() => server.connections === 0, 'it stays open');
   });
 }

@@ -11,27 +11,27 @@ import { readList, type List } from '../../src/lists/list.ts';
 import { idField, type Shape } from '../../src/schema/field.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { StoredRecord } from '../../src/store/store.ts';
-import { generator } from '../support/basics.ts';
+import { createGenerator } from '../support/basics.ts';
 import {
   assertList,
   bounds,
-  change,
-  expected,
+  changeThings,
+  listExpected,
   filters,
-  recordsIn,
-  recordsOf,
-  restlessClock,
+  sortRecords,
+  readRecords,
+  createTickingClock,
   runHistory,
   shape,
   sorts,
-  sparedIn,
-  textOf,
-  world,
+  chooseSpared,
+  readText,
+  createWorld,
 } from '../support/lists.ts';
 
 for (const size of [0, 1, 900, 2500]) {
   test(`lists of ${size} records agree with a simple model while records are written`, async () => {
-    const all = await world(`lists of ${size}`, size);
+    const all = await createWorld(`lists of ${size}`, size);
     const { things, read, random, store } = all;
     const reads: Promise<void>[] = [];
     for (let round = 0; round < (size < 900 ? 20 : 40); round += 1) {
@@ -39,16 +39,16 @@ for (const size of [0, 1, 900, 2500]) {
       const start = random.pick([-1, 0, 3, 1200, 2400]);
       const offset = parts[2]?.startsWith('limit') && start >= 0 ? start : undefined;
       const query = [...parts, offset !== undefined && `offset=${offset}`].filter(Boolean).join('&');
-      const records = recordsIn(things);
+      const records = sortRecords(things);
       const withTotal = random.below(2) === 0;
       const reading = read(query, withTotal).then(async (listing) => {
-        const matching = expected(records, query.replace(/&?limit=\d+(?:&offset=\d+)?/, ''));
+        const matching = listExpected(records, query.replace(/&?limit=\d+(?:&offset=\d+)?/, ''));
         const limit = Number(/limit=(\d+)/.exec(query)?.[1] ?? Infinity);
         await assertList(listing, matching.slice(offset, (offset ?? 0) + limit), query);
         assert.equal(listing.total, withTotal ? matching.length : undefined, query);
       });
       reads.push(reading);
-      if (size > 0) await change(all, random.pick([1, 20, 400]), new Set());
+      if (size > 0) await changeThings(all, random.pick([1, 20, 400]), new Set());
       if (round % 6 === 0) await Promise.all(reads.splice(0));
     }
     await Promise.all(reads);
@@ -56,18 +56,18 @@ for (const size of [0, 1, 900, 2500]) {
   });
 
   test(`pages of ${size} records contain each unchanged record once while others change`, async () => {
-    const all = await world(`pages of ${size}`, size);
+    const all = await createWorld(`pages of ${size}`, size);
     const { read, random, store } = all;
     for (const sort of sorts) {
-      const { ids, query: first, check } = sparedIn(all, sort);
+      const { ids, query: first, check } = chooseSpared(all, sort);
       const seen: unknown[] = [];
       let cursor: string | undefined;
       do {
         const query = [first, `limit=${1 + random.below(400)}`, ...(cursor === undefined ? [] : [`cursor=${cursor}`])];
         const page = await read(query.filter(Boolean).join('&'));
-        seen.push(...(await recordsOf(page)));
+        seen.push(...(await readRecords(page)));
         cursor = page.next;
-        if (size > 0) await change(all, 20, ids);
+        if (size > 0) await changeThings(all, 20, ids);
       } while (cursor !== undefined);
       check(seen);
     }
@@ -76,18 +76,18 @@ for (const size of [0, 1, 900, 2500]) {
 }
 
 test('pages of what one user owns are found by an index, by their numbers', async () => {
-  const all = await world('pages of owners', 2500);
+  const all = await createWorld('pages of owners', 2500);
   const { read, things, random, store } = all;
   for (const userId of [1, 2, 3, 4]) {
     for (const sort of ['', '&sort=-id']) {
-      await change(all, 60, new Set());
-      const records = recordsIn(things).filter(({ ownerId }) => ownerId === userId);
-      const wanted = expected(records, sort.slice(1));
+      await changeThings(all, 60, new Set());
+      const records = sortRecords(things).filter(({ ownerId }) => ownerId === userId);
+      const wanted = listExpected(records, sort.slice(1));
       const seen: unknown[] = [];
       let place: string | undefined = '';
       do {
         const page: List = await read(`limit=${1 + random.below(400)}${sort}${place}`, false, undefined, userId);
-        seen.push(...(await recordsOf(page)));
+        seen.push(...(await readRecords(page)));
         place = page.next && `&cursor=${page.next}`;
       } while (place !== undefined);
       assert.deepEqual(seen, wanted, `${userId}${sort}`);
@@ -114,21 +114,21 @@ test('a page in a kept order passes over blocks that have nothing of its reader'
 
 describe('a kept order', () => {
   test('gives the same lists as the model in random histories', async () => {
-    const random = generator('histories of orders');
+    const random = createGenerator('histories of orders');
     for (let count = 0; count < 3; count += 1) await runHistory(random);
   });
 
   test('gives the same lists and pages as the model, before, while and after it is made', async () => {
-    const all = await world('kept orders', 1300);
+    const all = await createWorld('kept orders', 1300);
     const { read, things, random, store, pool } = all;
     for (const sort of sorts) {
       for (const filter of ['', 'price:gte=20', 'q=a']) {
         const query = [sort, filter].filter(Boolean).join('&');
         for (const time of ['first', 'second', 'third']) {
-          const wanted = expected(recordsIn(things), query);
+          const wanted = listExpected(sortRecords(things), query);
           await assertList(await read(query), wanted, `${query}, ${time}`);
           for (const userId of filter === 'q=a' ? [] : [1, 2]) {
-            const own = expected(recordsIn(things).filter(({ ownerId }) => ownerId === userId), query);
+            const own = listExpected(sortRecords(things).filter(({ ownerId }) => ownerId === userId), query);
             const page = await read(`${query}&limit=30`.replace(/^&/, ''), true, undefined, userId);
             await assertList(page, own.slice(0, 30), `${query} of ${userId}, ${time}`);
             assert.equal(page.total, own.length);
@@ -146,7 +146,7 @@ describe('a kept order', () => {
           const place = Math.max(0, wanted.length - size);
           const last = await read(`${query}&limit=${size}&offset=${place}`.replace(/^&/, ''));
           await assertList(last, wanted.slice(place), `${query}, ${time}`);
-          await change(all, 30, new Set());
+          await changeThings(all, 30, new Set());
           if (time === 'second') await pool.orders.settled();
         }
       }
@@ -155,7 +155,7 @@ describe('a kept order', () => {
   });
 
   test('is made after the second list in it or in its reverse, and serves all that follow', async () => {
-    const { things, store } = await world('kept', 2500);
+    const { things, store } = await createWorld('kept', 2500);
     const pool = new ListPool({ now: () => 0, elapsed: () => 0 });
     const source = { fields: shape, records: things, pool };
     const caller = { caller: 'one', signal: new AbortController().signal };
@@ -177,14 +177,14 @@ describe('a kept order', () => {
   });
 
   test('finds the records of a range by search', async () => {
-    const { things, store, pool, read } = await world('ranges', 400);
+    const { things, store, pool, read } = await createWorld('ranges', 400);
     for (const sort of ['sort=size,price', 'sort=-size']) {
       for (let time = 0; time < 2; time += 1) await read(`${sort}&limit=1`);
       await pool.orders.settled();
       for (const operator of ['eq', 'ne', 'lt', 'lte', 'gt', 'gte', 'in']) {
         for (const size of [0, 1, 3, 5, 6]) {
           const query = `${sort}&size:${operator}=${size}&price:lte=10`;
-          const wanted = expected(recordsIn(things), query);
+          const wanted = listExpected(sortRecords(things), query);
           await assertList(await read(query), wanted, query);
           assert.equal((await read(`${query}&limit=3`, true)).total, wanted.length, query);
         }
@@ -196,20 +196,20 @@ describe('a kept order', () => {
 
 describe('a list without a limit', () => {
   test('continues after a cursor', async () => {
-    const { read, things, store } = await world('the rest', 3000);
+    const { read, things, store } = await createWorld('the rest', 3000);
     for (const sort of ['sort=price', 'sort=-id', '']) {
       const page = await read(`${sort}&limit=7`);
       const rest = await read(`${sort}&cursor=${page.next}`);
-      const records = recordsIn(things);
-      assert.deepEqual([...(await recordsOf(page)), ...(await recordsOf(rest))], expected(records, sort));
+      const records = sortRecords(things);
+      assert.deepEqual([...(await readRecords(page)), ...(await readRecords(rest))], listExpected(records, sort));
     }
     await store.close();
   });
 
   test('comes in pieces of bounded length, as a snapshot of one point in time', async () => {
     for (const query of ['', 'sort=-price']) {
-      const all = await world('pieces', 6000);
-      const before = expected(recordsIn(all.things), query);
+      const all = await createWorld('pieces', 6000);
+      const before = listExpected(sortRecords(all.things), query);
       const { body } = await all.read(query);
       assert.ok(typeof body !== 'string');
       let text = '';
@@ -219,7 +219,7 @@ describe('a list without a limit', () => {
         text += piece;
         longest = Math.max(longest, piece.length);
         pieces += 1;
-        await change(all, 50, new Set());
+        await changeThings(all, 50, new Set());
       }
       assert.deepEqual(JSON.parse(text), before);
       assert.ok(pieces > 4 && longest < 66_000, `${pieces} pieces, the longest of ${longest}`);
@@ -228,7 +228,7 @@ describe('a list without a limit', () => {
   });
 
   test('is a single string when it is short', async () => {
-    const { read, store } = await world('short', 500);
+    const { read, store } = await createWorld('short', 500);
     const list = await read('fields=id', true);
     assert.equal(typeof list.body, 'string');
     assert.equal(list.total, 500);
@@ -244,22 +244,22 @@ describe('a long list', () => {
     Promise.all(Array.from({ length: count }, (_, index) => make(index)));
 
   test('holds a place until it is sent or abandoned, and each caller has a share of the places', async () => {
-    const { read, store } = await world('shares', 3000);
+    const { read, store } = await createWorld('shares', 3000);
     const own = await times(limits.listsPerCallerMax, (index) => read(index % 2 === 0 ? '' : 'sort=price'));
     for (const query of ['', 'sort=name', 'price:lt=0']) await assert.rejects(read(query), refused, query);
     for (const query of ['price:lt=0&limit=1', 'limit=1&sort=price']) await read(query);
-    assert.equal((await recordsOf(await read('limit=20'))).length, 20, 'a page that is found at once');
-    assert.equal((await recordsOf(await read('price:lt=0&limit=1', false, '192.0.2.2'))).length, 0, 'another caller');
+    assert.equal((await readRecords(await read('limit=20'))).length, 20, 'a page that is found at once');
+    assert.equal((await readRecords(await read('price:lt=0&limit=1', false, '192.0.2.2'))).length, 0, 'another caller');
     for (const list of own.slice(0, 2)) await leave(list);
-    assert.equal((await recordsOf(await read('sort=-name'))).length, 3000);
-    for (const list of own.slice(2, 4)) assert.equal((await recordsOf(list)).length, 3000);
+    assert.equal((await readRecords(await read('sort=-name'))).length, 3000);
+    for (const list of own.slice(2, 4)) assert.equal((await readRecords(list)).length, 3000);
     await times(4, () => read(''));
     await assert.rejects(read(''), refused);
     await store.close();
   });
 
   test('of a page is made for a newcomer, however many others have their shares of the places', async () => {
-    const { read, store } = await world('all pages', 1100);
+    const { read, store } = await createWorld('all pages', 1100);
     const share = 100;
     const address = (index: number): string => `192.0.2.${10 + Math.floor(index / share)}`;
     const made = times(8 * share, (index) => read('limit=1&price:lt=0', false, address(index)));
@@ -271,7 +271,7 @@ describe('a long list', () => {
   });
 
   test('of a page that is long is streamed', async () => {
-    const { things, read, store } = await world('long pages', 0);
+    const { things, read, store } = await createWorld('long pages', 0);
     const name = 'long'.repeat(50_000);
     await store.write((transaction) => {
       for (let count = 0; count < 20; count += 1) {
@@ -283,12 +283,12 @@ describe('a long list', () => {
     const lengths: number[] = [];
     for await (const piece of body) lengths.push(piece.length);
     assert.ok(lengths.length >= 20 && Math.max(...lengths) < 2 * name.length);
-    assert.equal((await recordsOf(await read('limit=20'))).length, 20);
+    assert.equal((await readRecords(await read('limit=20'))).length, 20);
     await store.close();
   });
 
   test('is refused when other callers hold all places', async () => {
-    const { read, store } = await world('all places', 1100);
+    const { read, store } = await createWorld('all places', 1100);
     const lists = await times(limits.listsMax, (index) => read('', false, `user ${index}`));
     await assert.rejects(read('', false, 'user 99'), refused);
     await Promise.all(lists.map(leave));
@@ -297,7 +297,7 @@ describe('a long list', () => {
   });
 
   test('needs a place in a collection of two thousand records, too', async () => {
-    const { read, store } = await world('few', 2000);
+    const { read, store } = await createWorld('few', 2000);
     for (const query of ['', 'sort=price', 'price:lt=1']) {
       const lists = await Promise.allSettled(Array.from({ length: 20 }, () => read(query)));
       const made = lists.flatMap((list) => (list.status === 'fulfilled' ? [list.value] : []));
@@ -305,7 +305,7 @@ describe('a long list', () => {
       for (const list of lists) {
         if (list.status === 'rejected') await assert.rejects(Promise.reject(list.reason), refused);
       }
-      for (const list of made) await textOf(list);
+      for (const list of made) await readText(list);
     }
     for (const query of ['limit=1000', 'limit=1000&sort=-id', 'limit=20&id:gt=1500']) {
       await times(100, () => read(query));
@@ -314,7 +314,7 @@ describe('a long list', () => {
   });
 
   test('takes a place from the caller with the most, where slow readers have all of them', async () => {
-    const pool = new ListPool(restlessClock());
+    const pool = new ListPool(createTickingClock());
     const left: string[] = [];
     const begin = (caller: string, name: string): void => {
       const controller = new AbortController();
@@ -337,13 +337,13 @@ describe('a long list', () => {
   });
 
   test('stops within a slice when its caller has disconnected', async () => {
-    const { things, store } = await world('left', 3000);
-    const pool = new ListPool(restlessClock());
+    const { things, store } = await createWorld('left', 3000);
+    const pool = new ListPool(createTickingClock());
     for (const query of ['sort=price', 'price:lt=0', 'limit=5&sort=price', '']) {
       const leaving = new AbortController();
       const caller = { caller: 'one', signal: leaving.signal };
       const asked = { query: parseListQuery({ fields: shape }, parseQuery(query)), withTotal: false, caller };
-      const list = Promise.resolve(readList({ fields: shape, records: things, pool }, asked)).then(textOf);
+      const list = Promise.resolve(readList({ fields: shape, records: things, pool }, asked)).then(readText);
       setImmediate(() => leaving.abort());
       await assert.rejects(list, { code: 'draining' }, query);
     }
@@ -359,7 +359,7 @@ test('a list that is sent is broken off where it keeps too many former records, 
   type Long = StoredRecord & { text: string };
   const long = store.collection<Long>({ name: 'long', parse: () => 'is none' });
   await store.start();
-  const pool = new ListPool(restlessClock());
+  const pool = new ListPool(createTickingClock());
   store.onPublished(pool.follow);
   const writeAll = (letter: string) => store.write((tx) => {
     for (let id = 1; id <= 10; id += 1) {

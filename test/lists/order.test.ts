@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { comparator, firstInOrder, sorted, type Block } from '../../src/lists/order.ts';
 import { idField, type Shape } from '../../src/schema/field.ts';
 import type { StoredRecord } from '../../src/store/store.ts';
-import { generator } from '../support/basics.ts';
+import { createGenerator } from '../support/basics.ts';
 
 const shape: Shape = {
   id: idField,
@@ -34,7 +34,7 @@ test('absent values are sorted last, and e-mail addresses in lower case', () => 
   assert.deepEqual(addresses.toSorted(by('email')).map(({ id }) => id), [2, 3, 1, 4]);
 });
 
-const random = generator('sorting');
+const random = createGenerator('sorting');
 const ways: readonly [what: string, price: (index: number) => number | undefined][] = [
   ['ascending', (index) => index],
   ['descending', (index) => -index],

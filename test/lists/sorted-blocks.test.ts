@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { findPosition, SortedBlocks, stepsThrough, toStretch } from '../../src/lists/sorted-blocks.ts';
-import { generator } from '../support/basics.ts';
+import { createGenerator } from '../support/basics.ts';
 import { compare, runSortedHistory, type Priced } from '../support/lists.ts';
 
 test('sorted blocks agree with a sorted array in random histories, and views stay as they are', () => {
-  const random = generator('sorted blocks');
+  const random = createGenerator('sorted blocks');
   for (let count = 0; count < 15; count += 1) runSortedHistory(random);
 });
 
@@ -25,7 +25,7 @@ test('blocks that get small are joined, wherever records go', () => {
 });
 
 test('a stretch is read in steps, forwards and backwards', () => {
-  const random = generator('stretches');
+  const random = createGenerator('stretches');
   for (let count = 0; count < 200; count += 1) {
     const blocks = Array.from({ length: random.below(5) }, () => 1 + random.below(20)).reduce<Priced[][]>(
       (all, length) => {

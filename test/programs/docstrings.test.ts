@@ -4,7 +4,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
-import { filesBelow, projectDirectory, readSource } from '../support/source.ts';
+import { listFiles, projectDirectory, readSource } from '../support/source.ts';
 
 const compiler = join(projectDirectory, 'node_modules', 'typescript', 'bin', 'tsc');
 const skip = !existsSync(compiler) && 'needs the compiler';
@@ -31,7 +31,7 @@ const readExamples = (text: string): string[] =>
     lines.replaceAll(/^ *\* ?/gm, ''));
 
 test('the examples of what programs use compile', { skip }, (t) => {
-  const examples = filesBelow('src/programs', '.ts').flatMap((path) => readExamples(readSource(path).text));
+  const examples = listFiles('src/programs', '.ts').flatMap((path) => readExamples(readSource(path).text));
   assert.ok(examples.length >= 10, `${examples.length} examples`);
   const directory = temporaryDirectory(t);
   const functions = examples.map((example) => `export const _ = async () => {\n${example}};\n`);

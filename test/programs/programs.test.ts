@@ -7,7 +7,7 @@ import { test, type TestContext } from 'node:test';
 import {
   createApp, defineCollection, defineRoute, type App, type AppOptions, type TransactionCollection,
 } from '../../src/index.ts';
-import { counters, incremented, increments } from '../support/store/histories.ts';
+import { counters, runIncrements, increments } from '../support/store/histories.ts';
 
 const tasks = defineCollection({
   name: 'tasks',
@@ -242,7 +242,7 @@ test('a write within a transaction is a fault, which is logged', async (t) => {
 for (const [name, increment] of Object.entries(increments)) {
   test(`the increments of 64 callers add up: ${name}`, async (t) => {
     const app = await open(t, { auth: 'none' });
-    assert.equal(await incremented(app, 320, increment), 320);
+    assert.equal(await runIncrements(app, 320, increment), 320);
   });
 }
 

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { version } from '../../src/base/version.ts';
 import {
-  filesBelow, floorOf, handbook, ownImports, parts, projectDirectory, readSource, resolveImport, roomOf,
-  withoutLiterals,
+  listFiles, findFloor, readHandbook, listImports, parts, projectDirectory, readSource, resolveImport, toRoom,
+  removeLiterals,
 } from '../support/source.ts';
 
 const lineWidthMax = 120;
@@ -95,20 +95,20 @@ function tableReads(code: string): number {
 /** Has no values, which could be cast: its members are renamed by `as`. */
 const onlyTypes = 'src/programs/types.ts';
 
-const source = filesBelow('src', '.ts').map(readSource);
+const source = listFiles('src', '.ts').map(readSource);
 const byPath = new Map(source.map((file) => [file.path, file]));
 
 test('every source file stands on a floor', () => {
-  const homeless = source.map((file) => roomOf(file.path)).filter((room) => floorOf(room) === undefined);
+  const homeless = source.map((file) => toRoom(file.path)).filter((room) => findFloor(room) === undefined);
   assert.deepEqual(homeless, []);
 });
 
 test('imports go to a lower floor, or stay in the folder', () => {
   const wrong: string[] = [];
   for (const file of source) {
-    for (const target of ownImports(file)) {
-      const [from, to] = [roomOf(file.path), roomOf(target)];
-      const [floorFrom, floorTo] = [floorOf(from) ?? 0, floorOf(to) ?? 0];
+    for (const target of listImports(file)) {
+      const [from, to] = [toRoom(file.path), toRoom(target)];
+      const [floorFrom, floorTo] = [findFloor(from) ?? 0, findFloor(to) ?? 0];
       if (from !== to && floorTo >= floorFrom) wrong.push(`${file.path} → ${target}`);
     }
   }
@@ -129,19 +129,19 @@ test('imports name a file that exists, a part of Node.js with "node:", and no pa
 });
 
 test('no import cycles, those of types included', () => {
-  assert.deepEqual(findCycle(new Map(source.map((file) => [file.path, ownImports(file)]))), []);
+  assert.deepEqual(findCycle(new Map(source.map((file) => [file.path, listImports(file)]))), []);
   assert.deepEqual(findCycle(new Map([['a', ['b']], ['b', ['c']], ['c', ['b']]])), ['b', 'c', 'b']);
 });
 
 test('a part of the options or features is named in one place alone, types included', () => {
   const named = new Set<string>();
   for (const file of source) {
-    for (const target of ownImports(file)) {
-      const room = roomOf(target);
-      if (parts.test(room) && room !== roomOf(file.path)) named.add(`${file.path} → ${room}`);
+    for (const target of listImports(file)) {
+      const room = toRoom(target);
+      if (parts.test(room) && room !== toRoom(file.path)) named.add(`${file.path} → ${room}`);
     }
   }
-  const rooms = new Set(source.map(({ path }) => roomOf(path)).filter((room) => parts.test(room)));
+  const rooms = new Set(source.map(({ path }) => toRoom(path)).filter((room) => parts.test(room)));
   // Work that only commands do is imported only by the file of these commands.
   const ofCommands = new Map([['src/options/transfer', 'cli/transfer'], ['src/options/offline', 'cli/place']]);
   const wanted = Array.from(rooms, (room) => `src/${ofCommands.get(room) ?? 'app/parts'}.ts → ${room}`);
@@ -159,7 +159,7 @@ test('every file is reached from main.ts or index.ts', () => {
   const roots = ['src/main.ts', 'src/index.ts'];
   const reached = new Set(roots);
   for (const path of reached) {
-    for (const target of ownImports(byPath.get(path))) reached.add(target);
+    for (const target of listImports(byPath.get(path))) reached.add(target);
   }
   assert.deepEqual(source.map((file) => file.path).filter((path) => !reached.has(path)), []);
 });
@@ -233,7 +233,7 @@ test('the rules themselves catch what they name, and let pass what is fine', () 
     ['a barrel', "export { a } from './a.ts';"], ['an enum', 'export const enum A {}'],
   ];
   for (const [what, text] of caught) {
-    const code = withoutRenames(withoutLiterals(text));
+    const code = withoutRenames(removeLiterals(text));
     assert.ok(banned.some((rule) => rule.what === what && rule.pattern.test(rule.in === 'text' ? text : code)), text);
   }
   const fine = [
@@ -242,7 +242,7 @@ test('the rules themselves catch what they name, and let pass what is fine', () 
     'a != null',
   ];
   for (const text of fine) {
-    const code = withoutRenames(withoutLiterals(text));
+    const code = withoutRenames(removeLiterals(text));
     const trips = banned.filter((rule) => rule.pattern.test(rule.in === 'text' ? text : code));
     assert.deepEqual(trips.map((rule) => rule.what), [], text);
   }
@@ -253,7 +253,7 @@ test('the rules themselves catch what they name, and let pass what is fine', () 
 });
 
 test('no line is wider than a screen', () => {
-  const files = [...source, ...filesBelow('test', '.ts').map(readSource)];
+  const files = [...source, ...listFiles('test', '.ts').map(readSource)];
   const wide = files.flatMap((file) => file.text.split('\n')
     .flatMap((line, index) => (line.length > lineWidthMax ? [`${file.path}:${index + 1}`] : [])));
   assert.deepEqual(wide, []);
@@ -276,8 +276,8 @@ test('no packages at run time, and three to develop with', () => {
 test('the version in the code is the one of the package, of the README and of the newest changes', () => {
   const manifest: unknown = JSON.parse(readFileSync(join(projectDirectory, 'package.json'), 'utf8'));
   assert.equal(Object(manifest).version, version);
-  assert.ok(handbook().includes(`npm install ./cairn-api-${version}.tgz`));
-  assert.ok(handbook().includes(`\n## ${version}\n`));
+  assert.ok(readHandbook().includes(`npm install ./cairn-api-${version}.tgz`));
+  assert.ok(readHandbook().includes(`\n## ${version}\n`));
 });
 
 test('the top of the project holds what was agreed, and nothing else', (t) => {

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
-import { testProgram } from '../support/cli/spawn.ts';
+import { programArguments } from '../support/cli/spawn.ts';
 import { projectDirectory } from '../support/source.ts';
-import { problemOf, readArguments } from '../../.ci/bench/arguments.ts';
+import { explainError, readArguments } from '../../.ci/bench/arguments.ts';
 
 function bench(...words: readonly string[]) {
-  const all = [...testProgram('.ci/bench/main'), ...words];
+  const all = [...programArguments('.ci/bench/main'), ...words];
   return spawnSync(process.execPath, all, { cwd: projectDirectory, encoding: 'utf8' });
 }
 
@@ -21,7 +21,7 @@ test('the bench shows its usage, and reports a wrong argument in one line', () =
   assert.deepEqual([status, stdout], [64, '']);
   assert.match(stderr, oneLine);
   for (const words of ['--round 1', '--rounds', '--rounds x', '--seconds 0', '--records 1,', 'stores', 'store now']) {
-    const isOneLine = (error: unknown): boolean => oneLine.test(problemOf(error));
+    const isOneLine = (error: unknown): boolean => oneLine.test(explainError(error));
     assert.throws(() => readArguments(words.split(' ')), isOneLine, words);
   }
 });

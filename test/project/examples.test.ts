@@ -5,7 +5,7 @@ import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import { cairn, cheap, loader, run, temporaryDirectory } from '../support/cli/spawn.ts';
+import { startCairn, testEnvironment, loaderFlags, startProcess, temporaryDirectory } from '../support/cli/spawn.ts';
 import { projectDirectory } from '../support/source.ts';
 
 const examples = join(projectDirectory, 'src', 'docs', 'examples');
@@ -17,20 +17,20 @@ const entrance = pathToFileURL(join(import.meta.dirname, '..', '..', 'src', `ind
 
 async function serve(t: TestContext, file: string): Promise<string> {
   const words = ['serve', '--collections', join(examples, file), '--data', join(temporaryDirectory(t), 'data')];
-  const server = cairn(t, [...words, '--registration', 'open', '--port', '0', '--log', 'none']);
+  const server = startCairn(t, [...words, '--registration', 'open', '--port', '0', '--log', 'none']);
   const [, origin = ''] = await server.find(/^Cairn serves (http:\S+)$/m);
   return origin;
 }
 
 /** Runs a script to its end, and returns its lines. */
 async function linesOf(t: TestContext, script: string, environment: NodeJS.ProcessEnv): Promise<string[]> {
-  const shell = run(t, [script], environment, 'sh');
+  const shell = startProcess(t, [script], environment, 'sh');
   assert.equal(await shell.ended, 0, shell.err);
   return shell.out.trim().split('\n');
 }
 
 test('the requests of the shop show who may do what with an order', async (t) => {
-  const environment = { ORIGIN: await serve(t, 'shop.json'), PASSWORD: cheap.CAIRN_ADMIN_PASSWORD };
+  const environment = { ORIGIN: await serve(t, 'shop.json'), PASSWORD: testEnvironment.CAIRN_ADMIN_PASSWORD };
   const lines = await linesOf(t, join(examples, 'shop.sh'), environment);
   assert.deepEqual(lines.map((line) => line.slice(0, 3)), [
     '201', '200', '201', '201', // accounts, and a clerk
@@ -76,7 +76,7 @@ test('the tests of the checkout pass, and notice when stock is not taken', (t) =
   };
   const runTests = (): number | null => {
     const { NODE_TEST_CONTEXT: _, ...env } = process.env;
-    const translator = ending === '.ts' && loader.length > 0 ? ['--import', import.meta.resolve('tsx')] : [];
+    const translator = ending === '.ts' && loaderFlags.length > 0 ? ['--import', import.meta.resolve('tsx')] : [];
     const words = [...translator, '--test', join(directory, `checkout-test.example${ending}`)];
     return spawnSync(process.execPath, words, { cwd: directory, env, encoding: 'utf8' }).status;
   };
@@ -91,7 +91,7 @@ test('the tests of the checkout pass, and notice when stock is not taken', (t) =
 test('the front end of json-server reads and writes a db.json that Cairn serves', async (t) => {
   const directory = temporaryDirectory(t);
   cpSync(join(examples, 'front-end'), directory, { recursive: true });
-  const server = cairn(t, [join(directory, 'db.json'), '--port', '0', '--log', 'none'], {});
+  const server = startCairn(t, [join(directory, 'db.json'), '--port', '0', '--log', 'none'], {});
   const [, origin = ''] = await server.find(/^Cairn serves (http:\S+)$/m);
   writeFileSync(join(directory, 'package.json'), '{"type":"module"}');
   const script = join(directory, 'posts.js');

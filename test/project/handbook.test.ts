@@ -9,18 +9,18 @@ import { CairnError, FatalError } from '../../src/base/errors.ts';
 import { toFailure } from '../../src/cli/failure.ts';
 import { refusals, type RefusalLabel } from '../../src/store/recovery/cases.ts';
 import { StoreDamageError } from '../../src/store/recovery/damage-error.ts';
-import { loader, temporaryDirectory } from '../support/cli/spawn.ts';
-import { drawFloors, filesBelow, pages, projectDirectory } from '../support/source.ts';
-import { examples, pageWith, partsOf, projectText, wantedBlocks } from '../support/handbook.ts';
+import { loaderFlags, temporaryDirectory } from '../support/cli/spawn.ts';
+import { drawFloors, listFiles, listPages, projectDirectory } from '../support/source.ts';
+import { examples, readPage, splitBlock, readProjectFile, generateBlocks } from '../support/handbook.ts';
 
 /** Compares README.md and the pages of the manual with the code. */
-const all = pages().map(projectText).join('\n');
+const all = listPages().map(readProjectFile).join('\n');
 
 test('the table of what slows down attempts says what the code says', () => {
   const table = /\| Counted .*\n\|-.*\n((?:\|.*\n)+)/.exec(all)?.[1] ?? '';
   const told = [...table.matchAll(/\| (\d+) \| ([\d.]+) (s|min) \|$/gm)].map(([, burst, every, unit]) =>
     [Number(burst), Number(every) * (unit === 'min' ? 60 : 1)]);
-  const code = projectText('src/auth/throttle.ts').matchAll(/^  \w+: \[(\d+), ([\d.]+)\],$/gm);
+  const code = readProjectFile('src/auth/throttle.ts').matchAll(/^  \w+: \[(\d+), ([\d.]+)\],$/gm);
   assert.deepEqual(told, Array.from(code, ([, burst, every]) => [Number(burst), Number(every)]));
   assert.equal(told.length, 4);
 });
@@ -28,22 +28,22 @@ test('the table of what slows down attempts says what the code says', () => {
 /** The sizes of files change with every commit: the test of the trusted path asks whether they are about right. */
 const withoutSizes = (block = ''): string => block.replace(/^(\| (?:`src\/[^`]+`|together) \|) [\d,]+ \|/gm, '$1 n |');
 
-for (const [name, block] of await wantedBlocks()) {
+for (const [name, block] of await generateBlocks()) {
   test(`the block "${name}" says what the code says`, () => {
-    const [, found] = partsOf(pageWith(name), name) ?? [];
+    const [, found] = splitBlock(readPage(name), name) ?? [];
     assert.equal(withoutSizes(found), withoutSizes(block), 'renew it by "node .ci/programs/manual.ts"');
   });
 }
 
 test('the picture of the floors is made from the imports', () => {
-  assert.equal(projectText('src/docs/architecture.svg'), drawFloors(), 'renew it by "node .ci/programs/manual.ts"');
+  assert.equal(readProjectFile('src/docs/architecture.svg'), drawFloors(), 'renew it by "node .ci/programs/manual.ts"');
 });
 
 /** Includes the pages outside the manual. */
-const linked = [...pages(), 'src/README.md', 'test/README.md', '.github/CONTRIBUTING.md', '.github/SECURITY.md'];
+const linked = [...listPages(), 'src/README.md', 'test/README.md', '.github/CONTRIBUTING.md', '.github/SECURITY.md'];
 
 test('no line of a page is wider than 140 columns, but for rows of tables and answers of the server', () => {
-  const wide = linked.flatMap((page) => projectText(page).split('\n').flatMap((line, index) =>
+  const wide = linked.flatMap((page) => readProjectFile(page).split('\n').flatMap((line, index) =>
     line.length > 140 && !/^ *\||^\[\{"/.test(line) ? [`${page}:${index + 1}`] : []));
   assert.deepEqual(wide, []);
 });
@@ -51,7 +51,7 @@ test('no line of a page is wider than 140 columns, but for rows of tables and an
 test('every file, test and link that the pages name is there', () => {
   const wrong: string[] = [];
   for (const page of linked) {
-    const text = projectText(page);
+    const text = readProjectFile(page);
     for (const [, path = ''] of text.matchAll(/`((?:src|test|\.ci)\/[\w./-]+)`/g)) {
       if (!existsSync(join(projectDirectory, path))) wrong.push(`${page}: ${path}`);
     }
@@ -62,7 +62,7 @@ test('every file, test and link that the pages name is there', () => {
     for (const [, path = '', title = ''] of text.matchAll(/`((?:test|\.ci)\/[\w./-]+\.ts)` "([^"]+)"/g)) {
       const escaped = title.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
       const titled = new RegExp(`(?:\\b(?:test|it|refuses|answers)\\(|[[{]\\s*)['"\`]${escaped}`);
-      if (!titled.test(projectText(path))) wrong.push(`${page}: ${path} has no "${title}"`);
+      if (!titled.test(readProjectFile(path))) wrong.push(`${page}: ${path} has no "${title}"`);
     }
   }
   assert.deepEqual(wrong, []);
@@ -70,13 +70,13 @@ test('every file, test and link that the pages name is there', () => {
 
 /** The anchors of a page, as GitHub makes them of its headings. */
 const anchorsOf = (page: string): string[] => Array.from(
-  projectText(page).replace(/^```.*?^```$/gms, '').matchAll(/^#+ (.*)$/gm),
+  readProjectFile(page).replace(/^```.*?^```$/gms, '').matchAll(/^#+ (.*)$/gm),
   ([, heading = '']) => heading.toLowerCase().replace(/[^\w -]/g, '').replaceAll(' ', '-'),
 );
 
 test('every place of a page that a link names is there', () => {
   const wrong = linked.flatMap((page) =>
-    Array.from(projectText(page).matchAll(/\]\(([^)#]*)#([^)]*)\)/g), ([, path = '', anchor = '']) =>
+    Array.from(readProjectFile(page).matchAll(/\]\(([^)#]*)#([^)]*)\)/g), ([, path = '', anchor = '']) =>
       ({ page, path, anchor })))
     .filter(({ page, path, anchor }) =>
       !path.startsWith('http') && !anchorsOf(path === '' ? page : posix.join(page, '..', path)).includes(anchor));
@@ -109,13 +109,13 @@ test('every line that ends a process ends in the address of its screen, but for 
     assert.ok(anchorsOf('src/docs/troubleshooting.md').includes(screen), screen);
   }
   for (const path of ['src/main.ts', 'src/cli/serve.ts']) {
-    assert.ok(/troubleshooting\.md#does-not-start/.test(projectText(path)), path);
+    assert.ok(/troubleshooting\.md#does-not-start/.test(readProjectFile(path)), path);
   }
   for (const code of [64, 65] as const) assert.deepEqual(toFailure(new FatalError(code, 'Cannot')), [code, 'Cannot']);
 });
 
 /** True if tsx has to translate the source. */
-const isTranslated = loader.length > 0 && extname(import.meta.filename) === '.ts';
+const isTranslated = loaderFlags.length > 0 && extname(import.meta.filename) === '.ts';
 
 /** Recipes with packages of others are run by the release suite. */
 const alone = examples.filter(({ packages }) => packages.length === 0);
@@ -148,7 +148,7 @@ test('the systemd unit is one', (t) => {
 test('the alert rules are rules, and ask for figures that there are', async (t) => {
   const rules = /^```yaml\n(groups:\n.*?)^```$/ms.exec(all)?.[1] ?? '';
   assert.equal(rules.match(/- alert:/g)?.length, 10);
-  const figures = filesBelow('src', '.ts').map(projectText).join();
+  const figures = listFiles('src', '.ts').map(readProjectFile).join();
   for (const [name] of rules.matchAll(/cairn_\w+/g)) assert.ok(figures.includes(`'${name}'`), name);
   const file = join(temporaryDirectory(t), 'rules.yml');
   writeFileSync(file, rules);
@@ -158,7 +158,7 @@ test('the alert rules are rules, and ask for figures that there are', async (t) 
 });
 
 test('every test that is named stands in a file that the test script runs', () => {
-  const run = filesBelow('test', '.test.ts');
+  const run = listFiles('test', '.test.ts');
   const named = [...all.matchAll(/`(test\/[\w./-]+\.test\.ts)`/g)].map(([, path = '']) => path);
   assert.deepEqual(named.filter((path) => !run.includes(path)), []);
 });

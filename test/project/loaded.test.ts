@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import { cairn, cheap, temporaryDirectory } from '../support/cli/spawn.ts';
+import { startCairn, testEnvironment, temporaryDirectory } from '../support/cli/spawn.ts';
 import { isLockedRun } from '../support/basics.ts';
 
 const json = { 'content-type': 'application/json' };
-const administrator = { email: 'admin@localhost.localdomain', password: cheap.CAIRN_ADMIN_PASSWORD };
+const administrator = { email: 'admin@localhost.localdomain', password: testEnvironment.CAIRN_ADMIN_PASSWORD };
 
 /** The modules that a server has loaded when it has stopped. Before, `use` is called with its address. */
 async function loadedBy(
@@ -15,7 +15,7 @@ async function loadedBy(
   const directory = temporaryDirectory(t);
   const coverage = join(directory, 'coverage');
   const words = ['serve', '--port', '0', '--data', join(directory, 'data'), '--log', 'json', ...options];
-  const server = cairn(t, words, { ...cheap, NODE_V8_COVERAGE: coverage });
+  const server = startCairn(t, words, { ...testEnvironment, NODE_V8_COVERAGE: coverage });
   const [, url = ''] = await server.find(/Cairn serves (http:[^"]+)/);
   await use(url);
   server.child.kill('SIGTERM');

@@ -4,13 +4,13 @@ import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import { cairn, temporaryDirectory, testProgram, type Running } from '../support/cli/spawn.ts';
+import { startCairn, temporaryDirectory, programArguments, type Running } from '../support/cli/spawn.ts';
 import { projectDirectory } from '../support/source.ts';
 
 const { scripts } = JSON.parse(readFileSync(join(projectDirectory, 'package.json'), 'utf8'));
 
 /** The command `cairn` in a shell, in any directory. */
-const program = [process.execPath, ...testProgram('src/main')]
+const program = [process.execPath, ...programArguments('src/main')]
   .map((word) => `'${word === 'tsx' ? import.meta.resolve('tsx') : word}'`)
   .join(' ');
 
@@ -78,7 +78,7 @@ class Newcomer {
     // `npm start -- db.json` keeps its data next to the file.
     const data = words[0]?.endsWith('.json') ? [] : ['--data', join(this.directory, 'data')];
     const serve = data.length === 0 ? [] : ['serve'];
-    this.#server = cairn(this.#t, [...serve, ...files, ...own, ...data], { CAIRN_SCRYPT_COST: '14' });
+    this.#server = startCairn(this.#t, [...serve, ...files, ...own, ...data], { CAIRN_SCRYPT_COST: '14' });
     [, this.#origin = ''] = await this.#server.find(/^Cairn serves (http:\S+)$/m);
     const file = join(this.directory, 'data', 'admin-password');
     if (existsSync(file)) this.pasted.set('PASSWORD', readFileSync(file, 'utf8').trim());
@@ -132,7 +132,7 @@ test('the to-do list of the manual is there for its maker alone, and the board f
   const blocks = blocksBelow('Private and shared records', 'src/docs/access.md');
   writeFileSync(file, blocks.find(({ text }) => text.includes('"boards"'))?.text ?? '');
   const words = ['--collections', file, '--data', join(directory, 'data'), '--registration', 'open', '--port', '0'];
-  const server = cairn(t, ['serve', ...words, '--log', 'none'], { CAIRN_SCRYPT_COST: '14' });
+  const server = startCairn(t, ['serve', ...words, '--log', 'none'], { CAIRN_SCRYPT_COST: '14' });
   const [, origin = ''] = await server.find(/^Cairn serves (http:\S+)$/m);
   const ask = async (method: string, path: string, json?: object, token?: string): Promise<any> => {
     const signed = token && { Authorization: `Bearer ${token}` };

@@ -4,11 +4,11 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import { loader, temporaryDirectory } from '../support/cli/spawn.ts';
-import { filesBelow, projectDirectory } from '../support/source.ts';
+import { loaderFlags, temporaryDirectory } from '../support/cli/spawn.ts';
+import { listFiles, projectDirectory } from '../support/source.ts';
 
-const tests = filesBelow('test', '.ts');
-const programs = filesBelow('.ci', '.ts');
+const tests = listFiles('test', '.ts');
+const programs = listFiles('.ci', '.ts');
 
 test('a folder of tests is a folder of the source, the project or support, and none is hidden', () => {
   const foldersIn = (path: string): string[] =>
@@ -27,7 +27,7 @@ test('every file that registers tests is of a kind that is run', () => {
 });
 
 test('node --test finds the tests below "test", and nothing elsewhere', () => {
-  const others = ['src', '.ci'].flatMap((folder) => filesBelow(folder, 's'));
+  const others = ['src', '.ci'].flatMap((folder) => listFiles(folder, 's'));
   const looksLikeTest = /(^|\/)(test\/|test[-.]|[^/]+[-._]test\.)/;
   assert.deepEqual(others.filter((path) => !path.includes('node_modules') && looksLikeTest.test(path)), []);
 });
@@ -66,7 +66,7 @@ test('what npm test prints into a pipe ends in the names of the tests that faile
   assert.match(stdout, /duration_ms [\d.]+\n# Failed: inner \(fails\.test\.mjs\)\n$/);
 });
 
-if (loader.length > 0) test('where Node.js reads no TypeScript, it says at once how the tests are run', () => {
+if (loaderFlags.length > 0) test('where Node.js reads no TypeScript, it says at once how the tests are run', () => {
   const words = ['--test', join(projectDirectory, 'test', 'typescript.test.js')];
   const { stdout, status } = spawnSync(process.execPath, words, {
     encoding: 'utf8', env: { PATH: process.env['PATH'] },

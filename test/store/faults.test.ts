@@ -1,34 +1,34 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { explored } from '../support/basics.ts';
+import { runBeforeTests } from '../support/basics.ts';
 import {
-  blogs, crashWhileFull, deletingBlog, failEveryCall, faults, type Faults, peopleAndNotes, writingPeople,
+  blogsWithModel, crashWhileFull, deletingBlog, failEveryCall, faults, type Faults, peopleAndNotes, writingPeople,
 } from '../support/store/crashes.ts';
 import type { OpenFile } from '../../src/store/disk/files.ts';
 import {
-  all, machineWith, makeStore, notes, person, SimulatedDisk, startStore, thisProcess, turns,
+  listRecords, createMachine, createStore, notes, createPerson, SimulatedDisk, startStore, thisProcess, waitTurns,
 } from '../support/store/fixtures.ts';
 
 const failures: { title: string; outcomes: () => Faults }[] = [];
 for (const [at, [name, fault]] of Object.entries(faults).entries()) {
   const code = at % 2 === 0 ? 'ENOSPC' : 'EIO';
   const title = `${name} with ${code}`;
-  failures.push({ title, outcomes: await explored(() => failEveryCall(writingPeople, fault(code), title)) });
+  failures.push({ title, outcomes: await runBeforeTests(() => failEveryCall(writingPeople, fault(code), title)) });
 }
 // The torture suite has every combination.
 const title = `fails once with EIO while ${deletingBlog.name}`;
 const failsOnce = faults['fails once'] ?? assert.fail();
-failures.push({ title, outcomes: await explored(() => failEveryCall(deletingBlog, failsOnce('EIO'), title)) });
-const shortWrites = await explored(() =>
+failures.push({ title, outcomes: await runBeforeTests(() => failEveryCall(deletingBlog, failsOnce('EIO'), title)) });
+const shortWrites = await runBeforeTests(() =>
   failEveryCall(
     writingPeople,
     (call, at, n) => (call.operation === 'write' && at >= n ? { written: 1 + (at % 7) } : undefined),
     'short writes',
   ),
 );
-const crashesWhileFull = await explored(async () => [
+const crashesWhileFull = await runBeforeTests(async () => [
   await crashWhileFull(1, 20, peopleAndNotes),
-  await crashWhileFull(4, 20, blogs()),
+  await crashWhileFull(4, 20, blogsWithModel()),
 ]);
 
 describe('a store whose n-th call fails, for every n', () => {
@@ -52,7 +52,7 @@ describe('a store on a full disk', () => {
     const disk = new SimulatedDisk();
     const opened = await startStore({ files: disk, spareBytes: 2000 });
     const { store, people, notices } = opened;
-    const insert = (name: string): Promise<unknown> => store.write((tx) => tx.of(people).insert(person(name)));
+    const insert = (name: string): Promise<unknown> => store.write((tx) => tx.of(people).insert(createPerson(name)));
     for (let n = 1; n <= 10; n += 1) await insert(`p${n}`);
     disk.capacity = 0;
     await assert.rejects(Promise.all([insert('a'), insert('b')]), { code: 'storage_full' });
@@ -86,7 +86,7 @@ describe('a store on a full disk', () => {
     const disk = new SimulatedDisk();
     const { store, people, clock } = await startStore({ ...small, files: disk });
     let count = 0;
-    const insert = (): Promise<unknown> => store.write((tx) => tx.of(people).insert(person(`p${(count += 1)}`)));
+    const insert = (): Promise<unknown> => store.write((tx) => tx.of(people).insert(createPerson(`p${(count += 1)}`)));
     for (let n = 0; n < 10; n += 1) await insert();
     await store.checkpoint();
     await insert();
@@ -99,7 +99,7 @@ describe('a store on a full disk', () => {
     assert.deepEqual([store.status().state, store.status().checkpoints], ['full', 1]);
     clock.advance(30_000);
     await store.write((tx) => tx.of(people).remove(1));
-    await turns(50);
+    await waitTurns(50);
     assert.equal(store.status().checkpoints, 2, 'what is removed leaves the files by a checkpoint');
     disk.unused = 1000;
     await assert.rejects(insert(), { code: 'storage_full' });
@@ -111,13 +111,13 @@ describe('a store on a full disk', () => {
   it('tries a checkpoint when it becomes full, and no other for half a minute', async () => {
     const disk = new SimulatedDisk();
     const { store, people, clock } = await startStore({ ...small, files: disk });
-    for (let n = 0; n < 10; n += 1) await store.write((tx) => tx.of(people).insert(person(`p${n}`)));
+    for (let n = 0; n < 10; n += 1) await store.write((tx) => tx.of(people).insert(createPerson(`p${n}`)));
     disk.fault = ({ operation, name }) =>
       operation === 'write' && (disk.unused === 0 || name.startsWith('people.json')) ? { code: 'ENOSPC' } : undefined;
     const attempts = async (unused: number): Promise<number[]> => {
       disk.unused = unused;
       await store.write((tx) => tx.of(people).remove(2)).catch(() => undefined);
-      await turns(50);
+      await waitTurns(50);
       return [store.status().checkpoints, store.status().checkpointFailures];
     };
     for (const unused of [0, 0, 1000]) assert.deepEqual(await attempts(unused), [0, 1]);
@@ -127,7 +127,7 @@ describe('a store on a full disk', () => {
 
   it('takes what removes, and commits to collections that are open to them alone', async () => {
     const disk = new SimulatedDisk();
-    const { store } = makeStore({ ...small, files: disk });
+    const { store } = createStore({ ...small, files: disk });
     const visits = store.collection({ ...notes, name: 'visits', whenFull: 'written' });
     const others = store.collection({ ...notes, name: 'others' });
     await store.start();
@@ -151,7 +151,7 @@ describe('a store on a full disk', () => {
   it('makes room for one snapshot after the other, and leaves no journals behind where there is none', async () => {
     const disk = new SimulatedDisk();
     const { store, people, notes } = await startStore({ ...small, files: disk });
-    await store.write((tx) => [tx.of(people).insert(person('ann')), tx.of(notes).insert({ person: 1, text: 'x' })]);
+    await store.write((tx) => [tx.of(people).insert(createPerson('ann')), tx.of(notes).insert({ person: 1, text: 'x' })]);
     disk.fault = ({ operation, name }) =>
       operation === 'write' && name.startsWith('notes.json') ? { code: 'ENOSPC' } : undefined;
     for (let n = 0; n < 5; n += 1) await store.checkpoint();
@@ -167,7 +167,7 @@ describe('a store on a full disk', () => {
   it('counts as room what a checkpoint has written and not yet published', async () => {
     const disk = new SimulatedDisk();
     const { store, people } = await startStore({ ...small, files: disk });
-    for (let n = 0; n < 10; n += 1) await store.write((tx) => tx.of(people).insert(person(`p${n}`)));
+    for (let n = 0; n < 10; n += 1) await store.write((tx) => tx.of(people).insert(createPerson(`p${n}`)));
     const { journalBytes } = store.status();
     let during: Promise<unknown> | undefined;
     disk.pause = (at, name) => {
@@ -175,7 +175,7 @@ describe('a store on a full disk', () => {
       if (at === 'written' || !name.startsWith('people.json') || written === 0) return undefined;
       disk.unused = journalBytes + 800 - written;
       assert.ok(disk.unused < journalBytes + small.spareBytes);
-      during = store.write((tx) => tx.of(people).insert(person('new')));
+      during = store.write((tx) => tx.of(people).insert(createPerson('new')));
       return during.then(() => undefined);
     };
     await store.checkpoint();
@@ -194,23 +194,23 @@ describe('a store on a full disk', () => {
     it(`starts without a free byte (${stop}), is read, and goes on when there is room`, async () => {
       const former = new SimulatedDisk();
       const first = await startStore({ ...small, files: former });
-      await first.store.write((tx) => tx.of(first.people).insert(person('ann')));
+      await first.store.write((tx) => tx.of(first.people).insert(createPerson('ann')));
       await first.store.checkpoint();
-      await first.store.write((tx) => tx.of(first.people).insert(person('bob')));
+      await first.store.write((tx) => tx.of(first.people).insert(createPerson('bob')));
       if (stop === 'clean') await first.store.close();
       const content = former.content();
       if (stop === 'killed') content.delete('lock');
       const disk = new SimulatedDisk(content);
       disk.capacity = [...content.values()].reduce((sum, { length }) => sum + length, 0);
       disk.unused = 0;
-      const machine = machineWith({ ...thisProcess, pid: 8 }, [8]);
+      const machine = createMachine({ ...thisProcess, pid: 8 }, [8]);
       const opened = await startStore({ ...small, files: disk, machine });
       const { store, people, notices, failures } = opened;
-      assert.deepEqual(all(people).map(({ name }) => name), ['ann', 'bob']);
+      assert.deepEqual(listRecords(people).map(({ name }) => name), ['ann', 'bob']);
       assert.equal(store.status().state, 'full');
       const message = /^Cannot write: the disk has no room left: \d+ bytes have to be free$/;
       const refused = { code: 'storage_full', message };
-      await assert.rejects(store.write((tx) => tx.of(people).insert(person('cy'))), refused);
+      await assert.rejects(store.write((tx) => tx.of(people).insert(createPerson('cy'))), refused);
       await assert.rejects(store.write((tx) => tx.of(people).remove(1)), refused);
       const notice = /^the disk is full: nothing is written until \d+ bytes are free in simulated$/;
       assert.match(notices.at(-1) ?? '', notice);
@@ -218,19 +218,19 @@ describe('a store on a full disk', () => {
         if (name !== 'lock') assert.deepEqual(disk.content().get(name), bytes, `${name} is as it was`);
       }
       machine.renew();
-      await turns(20);
+      await waitTurns(20);
       assert.equal(store.status().state, 'full');
 
       disk.unused = disk.capacity = Infinity;
-      await store.write((tx) => tx.of(people).insert(person('cy')));
+      await store.write((tx) => tx.of(people).insert(createPerson('cy')));
       assert.deepEqual([store.status().state, failures], ['writable', []]);
       machine.renew();
-      await turns(5);
+      await waitTurns(5);
       assert.match(disk.content().get('lock')?.toString() ?? '', /"pid":8,.*\n2\n$/);
       await store.close();
       assert.deepEqual(failures, []);
       const last = await startStore({ ...small, files: new SimulatedDisk(disk.content()) });
-      assert.deepEqual(all(last.people).map(({ name }) => name), ['ann', 'bob', 'cy']);
+      assert.deepEqual(listRecords(last.people).map(({ name }) => name), ['ann', 'bob', 'cy']);
     });
   }
 
@@ -238,7 +238,7 @@ describe('a store on a full disk', () => {
     const disk = new SimulatedDisk();
     disk.free = () => Promise.reject(new Error('no such call'));
     const { store, people, failures } = await startStore({ ...small, files: disk });
-    await store.write((tx) => tx.of(people).insert(person('ann')));
+    await store.write((tx) => tx.of(people).insert(createPerson('ann')));
     await store.close();
     assert.deepEqual([people.size, failures], [1, []]);
   });
@@ -246,10 +246,10 @@ describe('a store on a full disk', () => {
   it('cuts off what was taken of a refused write', async () => {
     const disk = new SimulatedDisk();
     const { store, people } = await startStore({ files: disk, spareBytes: 16 });
-    await store.write((tx) => tx.of(people).insert(person('ann')));
+    await store.write((tx) => tx.of(people).insert(createPerson('ann')));
     const content = disk.content().get('journal-1.jsonl');
     disk.fault = ({ operation }) => (operation === 'write' ? { code: 'ENOSPC', written: 60 } : undefined);
-    const long = store.write((tx) => tx.of(people).insert(person('x'.repeat(100))));
+    const long = store.write((tx) => tx.of(people).insert(createPerson('x'.repeat(100))));
     await assert.rejects(long, { code: 'storage_full' });
     assert.deepEqual(disk.content().get('journal-1.jsonl'), content);
   });
@@ -257,7 +257,7 @@ describe('a store on a full disk', () => {
   it('starts where a checkpoint that was cut short, and a write, have left no room but what they took', async () => {
     const disk = new SimulatedDisk();
     const first = await startStore({ files: disk, spareBytes: 2000 });
-    await first.store.write((tx) => tx.of(first.people).insert(person('ann')));
+    await first.store.write((tx) => tx.of(first.people).insert(createPerson('ann')));
     const torn = `{"sequ${'x'.repeat(200)}`;
     const content = disk.content().set('people.json.0a.tmp', Buffer.alloc(2000));
     content.delete('lock');
@@ -276,7 +276,7 @@ describe('a store whose sync fails', () => {
   it('publishes nothing of a group whose callers were told that its outcome is unknown', async () => {
     const disk = new SimulatedDisk(new Map(), false);
     const { store, people } = await startStore({ files: disk, spareBytes: 16 });
-    await store.write((tx) => tx.of(people).insert(person('ann')));
+    await store.write((tx) => tx.of(people).insert(createPerson('ann')));
     let wake: () => void = () => undefined;
     const frozen = new Promise<void>((resolve) => {
       wake = resolve;
@@ -287,9 +287,9 @@ describe('a store whose sync fails', () => {
       if (at !== 'write') return undefined;
       if (temporarySnapshot.test(name)) {
         // The new journal is there: a write goes to it, and waits there while the checkpoint fails.
-        writing ??= store.write((tx) => tx.of(people).insert(person('bob')));
+        writing ??= store.write((tx) => tx.of(people).insert(createPerson('bob')));
         writing.catch(() => undefined);
-        return turns(4);
+        return waitTurns(4);
       }
       if (writing === undefined || !name.startsWith('journal')) return undefined;
       waits = true;
@@ -310,7 +310,7 @@ describe('a store whose sync fails', () => {
   it('answers what waits with outcome_unknown, then refuses, and goes on reading', async () => {
     const disk = new SimulatedDisk(new Map(), false);
     const { store, people, failures } = await startStore({ files: disk, spareBytes: 16 });
-    const insert = (name: string): Promise<unknown> => store.write((tx) => tx.of(people).insert(person(name)));
+    const insert = (name: string): Promise<unknown> => store.write((tx) => tx.of(people).insert(createPerson(name)));
     await insert('ann');
     let syncs = 0;
     disk.fault = ({ operation }) => (operation === 'sync' ? { code: (syncs += 1) > 0 ? 'EIO' : '' } : undefined);
@@ -330,7 +330,7 @@ describe('a store whose sync fails', () => {
   it('stops, too, when it is a checkpoint that fails while a group is being written', async () => {
     const disk = new SimulatedDisk();
     const { store, people, failures } = await startStore({ files: disk, spareBytes: 16 });
-    await store.write((tx) => tx.of(people).insert(person('ann')));
+    await store.write((tx) => tx.of(people).insert(createPerson('ann')));
     const groupBegun = deferred();
     const checkpointFailed = deferred();
     let bob: Promise<unknown> | undefined;
@@ -346,7 +346,7 @@ describe('a store whose sync fails', () => {
         return checkpointFailed.promise;
       }
       if (!written.startsWith('people.json')) return undefined;
-      bob ??= assert.rejects(store.write((tx) => tx.of(people).insert(person('bob'))), { code: 'outcome_unknown' });
+      bob ??= assert.rejects(store.write((tx) => tx.of(people).insert(createPerson('bob'))), { code: 'outcome_unknown' });
       return groupBegun.promise;
     };
     await assert.rejects(store.checkpoint(), { code: 'EIO' });
@@ -368,7 +368,7 @@ function deferred(): { readonly promise: Promise<void>; readonly resolve: () => 
 it('a start that fails closes every file that it has opened, wherever it fails', async () => {
   const former = new SimulatedDisk();
   const { store, people } = await startStore({ files: former });
-  await store.write((tx) => tx.of(people).insert(person('ann')));
+  await store.write((tx) => tx.of(people).insert(createPerson('ann')));
   const content = former.content();
   content.delete('lock');
   let failures = 0;

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { projectDirectory } from '../support/source.ts';
-import { all, machineWith, makeStore, person, SimulatedDisk, startStore } from '../support/store/fixtures.ts';
+import { listRecords, createMachine, createStore, createPerson, SimulatedDisk, startStore } from '../support/store/fixtures.ts';
 
 const left: { readonly [what: string]: { readonly [file: string]: string } } =
   JSON.parse(readFileSync(join(projectDirectory, 'test', 'store', 'first-edition.json'), 'utf8'));
@@ -21,24 +21,24 @@ describe('a directory of the first edition', () => {
     it(`is taken up where its server was ${what}`, async () => {
       const content = new Map(Object.entries(left[what] ?? {}).map(([file, text]) => [file, Buffer.from(text)]));
       const disk = new SimulatedDisk(content);
-      assert.deepEqual((await makeStore({ files: disk }).check()).damage, []);
-      const machine = machineWith();
+      assert.deepEqual((await createStore({ files: disk }).check()).damage, []);
+      const machine = createMachine();
       const options = { files: disk, machine, spareBytes: 64 };
       const first = await startStore(options);
       // Its lock does not say where its process numbers count.
       assert.equal(machine.waitedMs, content.has('lock') ? 20_000 : 0);
-      assert.equal(all(first.people).map(({ name }) => name).join(' '), names);
-      assert.equal(all(first.notes).map(({ text }) => text).join(' '), notes);
+      assert.equal(listRecords(first.people).map(({ name }) => name).join(' '), names);
+      assert.equal(listRecords(first.notes).map(({ text }) => text).join(' '), notes);
       assert.equal(first.store.epoch, '7d1165c449300a6d');
       assert.equal(first.store.status().sequence, sequence);
       assert.equal(first.notices.some((notice) => notice.includes('cut short')), what.includes('torn'));
-      const next = await first.store.write((tx) => tx.of(first.people).insert(person('new')));
+      const next = await first.store.write((tx) => tx.of(first.people).insert(createPerson('new')));
       assert.deepEqual([next.id, next.revision], [nextId, sequence + 1]);
       await first.store.close();
       const files = [...disk.content().keys()].filter((name) => !name.endsWith('.torn'));
       assert.match(files.sort().join(' '), /^journal-\d\.jsonl notes\.json people\.json$/);
       const second = await startStore(options);
-      assert.equal(all(second.people).map(({ name }) => name).join(' '), `${names} new`);
+      assert.equal(listRecords(second.people).map(({ name }) => name).join(' '), `${names} new`);
       assert.deepEqual(second.notices, []);
     });
   }

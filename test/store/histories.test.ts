@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { seeded } from '../support/store/fixtures.ts';
+import { seedNumbers } from '../support/store/fixtures.ts';
 import { checkBlogHistory, checkHistory } from '../support/store/histories.ts';
 
 for (const faults of [false, true]) {
   const disk = faults ? 'a disk that is full now and then' : 'a good disk';
   it(`shows concurrent callers one order of transactions, on ${disk}`, async () => {
     for (const seed of [1, 2, 3]) {
-      const { done, failed } = await checkHistory(seeded(seed), { callers: 12, calls: 20, faults });
+      const { done, failed } = await checkHistory(seedNumbers(seed), { callers: 12, calls: 20, faults });
       assert.ok(done > 60 && failed > 0 === faults, `seed ${seed}: ${done} done, ${failed} failed`);
     }
   });
@@ -15,7 +15,7 @@ for (const faults of [false, true]) {
 
 it('shows concurrent callers one order of removals that take others along, and of what refers to them', async () => {
   for (const faults of [false, true]) {
-    const { done, failed } = await checkBlogHistory(seeded(1), { callers: 12, calls: 20, faults });
+    const { done, failed } = await checkBlogHistory(seedNumbers(1), { callers: 12, calls: 20, faults });
     assert.ok(done > 60 && failed > 0 === faults, `${done} done, ${failed} failed`);
   }
 });

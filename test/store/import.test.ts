@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { explored } from '../support/basics.ts';
+import { runBeforeTests } from '../support/basics.ts';
 import { crashImports } from '../support/store/crashes.ts';
 
-const crashes = await explored(() => crashImports(2));
+const crashes = await runBeforeTests(() => crashImports(2));
 
 test('an import is there as a whole or not at all after any crash, and what is written later stays', (t) => {
   const { states, none, whole } = crashes();

@@ -7,8 +7,8 @@ import { systemMachine, type ProcessIdentity } from '../../src/store/disk/lock.t
 import { LockedError } from '../../src/store/disk/lock.ts';
 import { isLockedRun } from '../support/basics.ts';
 import {
-  all, machineWith, makeStore, type Opened, person, seeded, seededRandom, SimulatedDisk, startStore, type
-  TestMachine, thisProcess, turns,
+  listRecords, createMachine, createStore, type Opened, createPerson, seedNumbers, seedRandom, SimulatedDisk, startStore, type
+  TestMachine, thisProcess, waitTurns,
 } from '../support/store/fixtures.ts';
 
 const options = { spareBytes: 4000 };
@@ -18,19 +18,19 @@ const other: ProcessIdentity = { ...thisProcess, pid: 8 };
 /** A disk on which `holder` has a store open. */
 async function heldBy(holder: ProcessIdentity): Promise<Opened & { disk: SimulatedDisk; machine: TestMachine }> {
   const disk = new SimulatedDisk();
-  const machine = machineWith(holder);
+  const machine = createMachine(holder);
   const opened = await startStore({ ...options, files: disk, machine });
-  await opened.store.write((tx) => tx.of(opened.people).insert(person('ann')));
+  await opened.store.write((tx) => tx.of(opened.people).insert(createPerson('ann')));
   return { ...opened, disk, machine };
 }
 
-const gone = machineWith(thisProcess, [7]);
-const alive = machineWith(thisProcess, [7, 8]);
+const gone = createMachine(thisProcess, [7]);
+const alive = createMachine(thisProcess, [7, 8]);
 
 describe('the lock', () => {
   it('is taken over at once from a process that is known to be gone', async () => {
     const { disk } = await heldBy(other);
-    const machine = machineWith(thisProcess, [7]);
+    const machine = createMachine(thisProcess, [7]);
     const { store, people, notices } = await startStore({ ...options, files: disk, machine });
     assert.deepEqual([people.size, machine.waitedMs], [1, 0]);
     assert.ok(!notices.join().includes('waiting'));
@@ -40,18 +40,18 @@ describe('the lock', () => {
 
   it('is taken over at once from an earlier process that had our number, as in a container', async () => {
     const lock = Buffer.from(`${JSON.stringify({ ...thisProcess, since: '', token: 'an earlier one' })}\n`);
-    const machine = machineWith();
+    const machine = createMachine();
     await startStore({ ...options, files: new SimulatedDisk(new Map([['lock', lock]])), machine });
     assert.equal(machine.waitedMs, 0);
   });
 
   it('is not taken over from a store of this very process, which is named', async () => {
     const first = await heldBy(thisProcess);
-    const { store } = makeStore({ ...options, files: first.disk, machine: alive, random: seededRandom(2) });
+    const { store } = createStore({ ...options, files: first.disk, machine: alive, random: seedRandom(2) });
     const message = /^Cannot open the store: process 7 on box since 2025-\S+ holds it: stop/;
     await assert.rejects(store.start(), (error) => error instanceof LockedError && message.test(error.message));
     assert.equal(alive.waitedMs, 0);
-    await first.store.write((tx) => tx.of(first.people).insert(person('bob')));
+    await first.store.write((tx) => tx.of(first.people).insert(createPerson('bob')));
     await first.store.close();
     await startStore({ ...options, files: first.disk, machine: alive });
   });
@@ -60,12 +60,12 @@ describe('the lock', () => {
     ['in another container, or on another machine', { ...other, host: 'far', place: 'b2 n2' }, alive],
     ['with our number, in another container of that name', { ...thisProcess, place: 'b1 n2' }, gone],
     ['that could not tell where it is', { ...other, place: null }, gone],
-    ['that we cannot look up', other, machineWith({ ...thisProcess, place: null }, [])],
+    ['that we cannot look up', other, createMachine({ ...thisProcess, place: null }, [])],
     ['whose number a process has', other, alive],
     ['in another thread of our process', { ...thisProcess, place: 'b1 n1 2' }, gone],
   ];
   for (const [what, holder, { self, isRunning }] of unknown) {
-    const machine = (): TestMachine => ({ ...machineWith(), self, isRunning });
+    const machine = (): TestMachine => ({ ...createMachine(), self, isRunning });
 
     it(`is taken over from a process ${what}, once it was not renewed for 20 seconds`, async () => {
       const first = await heldBy(holder);
@@ -75,7 +75,7 @@ describe('the lock', () => {
       assert.equal(people.size, 1);
       assert.equal(second.waitedMs, 20_000);
       assert.match(notices[0] ?? '', /^process \d on \w+ since \S+ holds simulated: waiting 20 seconds/);
-      const late = first.store.write((tx) => tx.of(first.people).insert(person('bob')));
+      const late = first.store.write((tx) => tx.of(first.people).insert(createPerson('bob')));
       await assert.rejects(late, { code: 'outcome_unknown' });
     });
 
@@ -83,16 +83,16 @@ describe('the lock', () => {
       const first = await heldBy(holder);
       const second = machine();
       second.whileWaiting = () => second.waitedMs === 5000 && first.machine.renew();
-      const { store } = makeStore({ ...options, files: first.disk, machine: second });
+      const { store } = createStore({ ...options, files: first.disk, machine: second });
       await assert.rejects(store.start(), LockedError);
       assert.ok(second.waitedMs < 8000);
-      await first.store.write((tx) => tx.of(first.people).insert(person('bob')));
+      await first.store.write((tx) => tx.of(first.people).insert(createPerson('bob')));
     });
   }
 
   it('is taken by a start that waits, when the holder releases it', async () => {
     const first = await heldBy({ ...other, place: 'b2' });
-    const machine = machineWith();
+    const machine = createMachine();
     machine.whileWaiting = () => machine.waitedMs === 3000 && void first.store.close();
     const { people } = await startStore({ ...options, files: first.disk, machine });
     assert.equal(people.size, 1);
@@ -101,21 +101,21 @@ describe('the lock', () => {
 
   it('is taken by one of two starts that wait for the same one, though the other looks later', async () => {
     const { disk } = await heldBy({ ...other, place: 'b2' });
-    const later = machineWith();
+    const later = createMachine();
     let first: Opened | undefined;
     later.whileWaiting = () => {
       if (later.waitedMs < 20_000) return undefined;
-      first = makeStore({ ...options, files: disk, machine: machineWith({ ...thisProcess, place: 'b3' }) });
+      first = createStore({ ...options, files: disk, machine: createMachine({ ...thisProcess, place: 'b3' }) });
       return first.store.start();
     };
-    const { store } = makeStore({ ...options, files: disk, machine: later, random: seededRandom(2) });
+    const { store } = createStore({ ...options, files: disk, machine: later, random: seedRandom(2) });
     await assert.rejects(store.start(), /process 7 on box since \S+ holds it/);
-    await first?.store.write((tx) => first !== undefined && tx.of(first.people).insert(person('bob')));
+    await first?.store.write((tx) => first !== undefined && tx.of(first.people).insert(createPerson('bob')));
     assert.deepEqual(first?.failures, []);
   });
 
   it('that was cut short is taken over after the same time', async () => {
-    const machine = machineWith();
+    const machine = createMachine();
     const disk = new SimulatedDisk(new Map([['lock', Buffer.from('{"host":"bo')]]));
     await startStore({ ...options, files: disk, machine });
     assert.equal(machine.waitedMs, 20_000);
@@ -136,16 +136,16 @@ describe('the lock', () => {
 
   it('is taken over by one of several starts', async () => {
     for (let seed = 1; seed <= 200; seed += 1) {
-      const next = seeded(seed);
+      const next = seedNumbers(seed);
       const { disk } = await heldBy(other);
-      disk.pause = () => turns(Math.floor(next() * 4));
+      disk.pause = () => waitTurns(Math.floor(next() * 4));
       const holders: TestMachine[] = [];
       const starts = [1, 2, 3].map(async (pid) => {
-        const machine = machineWith({ ...thisProcess, pid }, [1, 2, 3]);
+        const machine = createMachine({ ...thisProcess, pid }, [1, 2, 3]);
         machine.whileWaiting = () => holders.forEach((each) => each.renew());
         holders.push(machine);
-        await turns(Math.floor(next() * 9));
-        return startStore({ ...options, files: disk, machine, random: seededRandom(seed * 10 + pid) });
+        await waitTurns(Math.floor(next() * 9));
+        return startStore({ ...options, files: disk, machine, random: seedRandom(seed * 10 + pid) });
       });
       const outcomes = await Promise.allSettled(starts);
       const refusals = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason] : []));
@@ -160,9 +160,9 @@ describe('the lock', () => {
     class Disk extends SimulatedDisk {
       override async open(name: string, mode: OpenMode): Promise<OpenFile> {
         if (name.startsWith('lock.') && faster === undefined) {
-          const machine = machineWith({ ...thisProcess, pid: 9 }, [9]);
+          const machine = createMachine({ ...thisProcess, pid: 9 }, [9]);
           holder = machine;
-          faster = makeStore({ ...options, files: this, machine, random: seededRandom(2) });
+          faster = createStore({ ...options, files: this, machine, random: seedRandom(2) });
           await faster.store.start();
         }
         return super.open(name, mode);
@@ -171,11 +171,11 @@ describe('the lock', () => {
     let faster: Opened | undefined;
     let holder: TestMachine | undefined;
     const disk = new Disk(new Map([['lock', Buffer.from(JSON.stringify(other))]]));
-    const machine = machineWith(thisProcess, [7, 9]);
+    const machine = createMachine(thisProcess, [7, 9]);
     machine.whileWaiting = () => holder?.renew();
     await assert.rejects(startStore({ ...options, files: disk, machine }), /process 9 on box since \S+ holds it/);
     assert.ok(!disk.content().has('lock.1'));
-    await faster?.store.write((tx) => faster !== undefined && tx.of(faster.people).insert(person('ann')));
+    await faster?.store.write((tx) => faster !== undefined && tx.of(faster.people).insert(createPerson('ann')));
     assert.deepEqual(faster?.failures, []);
   });
 
@@ -221,13 +221,13 @@ describe('the fence', () => {
     const works: ((opened: Opened, machine: TestMachine) => unknown)[] = [
       (_, machine) => machine.renew(),
       ({ store, people }) =>
-        assert.rejects(store.write((tx) => tx.of(people).insert(person('ann'))), { code: 'outcome_unknown' }),
+        assert.rejects(store.write((tx) => tx.of(people).insert(createPerson('ann'))), { code: 'outcome_unknown' }),
       ({ store }) => assert.rejects(store.checkpoint(), { code: 'EIO' }),
     ];
     for (const work of works) {
-      const [disk, machine] = [new Disk(), machineWith(other)];
+      const [disk, machine] = [new Disk(), createMachine(other)];
       const opened = await startStore({ ...options, files: disk, machine });
-      await opened.store.write((tx) => tx.of(opened.people).insert(person('bob')));
+      await opened.store.write((tx) => tx.of(opened.people).insert(createPerson('bob')));
       disk.isDead = true;
       await work(opened, machine);
       assert.equal(opened.store.status().state, 'failed');
@@ -247,18 +247,18 @@ describe('the fence', () => {
     let waking: Promise<void> = Promise.resolve();
     disk.pause = (call) => {
       if (second !== undefined || !at(call)) return undefined;
-      second = makeStore({ ...options, files: disk, machine: gone });
+      second = createStore({ ...options, files: disk, machine: gone });
       waking = second.store.start();
       return waking;
     };
-    const [outcome] = await Promise.allSettled([first.store.write((tx) => tx.of(first.people).insert(person('bob')))]);
+    const [outcome] = await Promise.allSettled([first.store.write((tx) => tx.of(first.people).insert(createPerson('bob')))]);
     await waking;
     assert.ok(second !== undefined && outcome !== undefined);
-    const late = first.store.write((tx) => tx.of(first.people).insert(person('cat')));
+    const late = first.store.write((tx) => tx.of(first.people).insert(createPerson('cat')));
     await assert.rejects(late, { code: 'store_failed' });
     assert.equal(first.failures.length, 1);
     await first.store.close();
-    await second.store.write((tx) => second?.people !== undefined && tx.of(second.people).insert(person('dan')));
+    await second.store.write((tx) => second?.people !== undefined && tx.of(second.people).insert(createPerson('dan')));
     await second.store.close();
     const third = await startStore({ ...options, files: disk });
     const found = third.people.view().blocks.flat().map(({ name }) => name);
@@ -286,29 +286,29 @@ describe('the fence', () => {
       override async open(name: string, mode: OpenMode): Promise<OpenFile> {
         if (name === 'journal-2.jsonl' && mode === 'journal' && !begun) {
           begun = true;
-          second = makeStore({ ...options, files: this, machine: gone, random: seededRandom(2) });
+          second = createStore({ ...options, files: this, machine: gone, random: seedRandom(2) });
           await second.store.start();
         }
         return super.open(name, mode);
       }
     }
     const disk = new Disk();
-    const first = await startStore({ ...options, files: disk, machine: machineWith(other) });
-    await first.store.write((tx) => tx.of(first.people).insert(person('ann')));
+    const first = await startStore({ ...options, files: disk, machine: createMachine(other) });
+    await first.store.write((tx) => tx.of(first.people).insert(createPerson('ann')));
     await assert.rejects(first.store.checkpoint());
     assert.ok(second !== undefined);
     const { store, people } = second;
-    await store.write((tx) => tx.of(people).insert(person('bob')));
-    const late = first.store.write((tx) => tx.of(first.people).insert(person('cat')));
+    await store.write((tx) => tx.of(people).insert(createPerson('bob')));
+    const late = first.store.write((tx) => tx.of(first.people).insert(createPerson('cat')));
     await assert.rejects(late, { code: 'store_failed' });
-    await store.write((tx) => tx.of(people).insert(person('dan')));
+    await store.write((tx) => tx.of(people).insert(createPerson('dan')));
     await disk.remove('lock');
     const third = await startStore({ ...options, files: disk });
-    assert.deepEqual(all(third.people).map(({ name }) => name), ['ann', 'bob', 'dan']);
+    assert.deepEqual(listRecords(third.people).map(({ name }) => name), ['ann', 'bob', 'dan']);
   });
 
   const works: [string, (opened: Opened) => Promise<unknown>][] = [
-    ['writes', ({ store, people }) => store.write((tx) => tx.of(people).insert(person('bob')))],
+    ['writes', ({ store, people }) => store.write((tx) => tx.of(people).insert(createPerson('bob')))],
     ['checkpoints', ({ store }) => store.checkpoint()],
   ];
   for (const [what, work] of works) {

@@ -4,8 +4,8 @@ import { FileLog } from '../../src/store/disk/file-log.ts';
 import type { Group } from '../../src/store/log.ts';
 import { Tables } from '../../src/store/memory/table.ts';
 import {
-  all, machineWith, names, type Opened, people, person, seededRandom, SimulatedDisk, small, startStore,
-  steppingClock, turns, write,
+  listRecords, createMachine, joinNames, type Opened, people, createPerson, seedRandom, SimulatedDisk, small, startStore,
+  createSteppingClock, waitTurns, writePeople,
 } from '../support/store/fixtures.ts';
 
 const client = {
@@ -14,7 +14,7 @@ const client = {
 
 /** A group of one commit, which adds a record. */
 function group(first: number, sequence = first): Group {
-  const record = { id: sequence, revision: sequence, ...person(`p${sequence}`) };
+  const record = { id: sequence, revision: sequence, ...createPerson(`p${sequence}`) };
   const change = { collection: people, id: sequence, record, before: undefined, sequence };
   return { first, commits: [`[["people",${JSON.stringify(record)}]]`], changes: [change] };
 }
@@ -24,7 +24,7 @@ it('refuses a group that does not follow, or whose commits are not its changes, 
   const tables = new Tables();
   const table = tables.add(people);
   const options = {
-    files: disk, clock: steppingClock(), random: seededRandom(1), machine: machineWith(),
+    files: disk, clock: createSteppingClock(), random: seedRandom(1), machine: createMachine(),
     onNotice() {}, ...small,
   };
   const log = new FileLog(options, tables);
@@ -48,18 +48,18 @@ it('refuses a group that does not follow, or whose commits are not its changes, 
   }
   assert.equal((await log.append({ first: 2, commits: [], changes: [] })).outcome, 'won');
   assert.equal((await log.append(good)).outcome, 'won');
-  table.load({ id: 1, revision: 1, ...person('p1') });
-  table.load({ id: 2, revision: 2, ...person('p2') });
+  table.load({ id: 1, revision: 1, ...createPerson('p1') });
+  table.load({ id: 2, revision: 2, ...createPerson('p2') });
   await log.close(Promise.resolve());
   const again = await startStore({ files: disk });
-  assert.deepEqual(all(again.people).map(({ name }) => name), ['p1', 'p2']);
+  assert.deepEqual(listRecords(again.people).map(({ name }) => name), ['p1', 'p2']);
 });
 
 /** Writes a few records and makes a snapshot of them, so that a further checkpoint has something to do. */
 async function writing(spareBytes = 400): Promise<Opened & { readonly disk: SimulatedDisk }> {
   const disk = new SimulatedDisk();
   const opened = await startStore({ files: disk, spareBytes });
-  await write('a', 'b')(opened);
+  await writePeople('a', 'b')(opened);
   return { ...opened, disk };
 }
 
@@ -74,8 +74,8 @@ it('syncs the directory after a journal that could not be made is removed, befor
     await store.checkpoint();
     const removed = disk.operations.findLastIndex(({ kind }) => kind === 'remove');
     assert.deepEqual(kinds(disk, removed), ['remove', 'syncDirectory'], failing);
-    await write('c')(opened);
-    assert.equal(names(await startStore({ files: new SimulatedDisk(unlocked(disk)) })), 'abc');
+    await writePeople('c')(opened);
+    assert.equal(joinNames(await startStore({ files: new SimulatedDisk(unlocked(disk)) })), 'abc');
     assert.deepEqual([store.state, people.size], ['writable', 3]);
   }
 });
@@ -96,7 +96,7 @@ it('writes no group to a new journal before its name is durable', async () => {
   disk.pause = (at, name) => {
     if (at !== 'write' || !name.startsWith('people.json')) return undefined;
     disk.pause = () => undefined;
-    return write('c')(opened);
+    return writePeople('c')(opened);
   };
   await store.checkpoint();
   const made = kinds(disk, before).filter((kind) => kind !== 'failedSync');
@@ -112,19 +112,19 @@ it('looks for room again after a line met a full disk, though room was written a
     looks += 1;
     return Infinity;
   };
-  await store.write((tx) => tx.of(people).insert(person('c')));
+  await store.write((tx) => tx.of(people).insert(createPerson('c')));
   assert.equal(looks, 0, 'what was written ahead holds the line');
   disk.fault = ({ operation }) => (operation === 'write' ? { code: 'EDQUOT', written: 9 } : undefined);
-  await assert.rejects(store.write((tx) => tx.of(people).insert(person('d'))), { code: 'storage_full' });
+  await assert.rejects(store.write((tx) => tx.of(people).insert(createPerson('d'))), { code: 'storage_full' });
   disk.fault = () => undefined;
-  await store.write((tx) => tx.of(people).insert(person('e')));
+  await store.write((tx) => tx.of(people).insert(createPerson('e')));
   assert.equal(looks, 1);
-  assert.equal(names(await startStore({ files: new SimulatedDisk(unlocked(disk)) })), 'abce');
+  assert.equal(joinNames(await startStore({ files: new SimulatedDisk(unlocked(disk)) })), 'abce');
 });
 
 it('is full after a line met a full disk, and writable once there is room', async () => {
   const { disk, store, people } = await writing(64 * 1024);
-  const insert = (name: string) => store.write((tx) => tx.of(people).insert(person(name)));
+  const insert = (name: string) => store.write((tx) => tx.of(people).insert(createPerson(name)));
   await insert('c');
   disk.fault = ({ operation }) => (operation === 'write' ? { code: 'ENOSPC' } : undefined);
   await assert.rejects(insert('d'), { code: 'storage_full' });
@@ -136,7 +136,7 @@ it('is full after a line met a full disk, and writable once there is room', asyn
 
 it('tells of a quota once, and of room once, however many writes it refuses', async () => {
   const { disk, store, people, notices } = await writing();
-  const insert = (name: string) => store.write((tx) => tx.of(people).insert(person(name)));
+  const insert = (name: string) => store.write((tx) => tx.of(people).insert(createPerson(name)));
   disk.fault = ({ operation }) => (operation === 'write' ? { code: 'EDQUOT' } : undefined);
   for (let n = 0; n < 5; n += 1) await assert.rejects(insert(`p${n}`), { code: 'storage_full' });
   assert.equal(store.state, 'full');
@@ -155,7 +155,7 @@ it('waits in a stop for the checkpoint that is under way, and leaves one journal
   disk.pause = (at, name) => {
     if (at === 'written' || !name.startsWith('people.json') || closing !== undefined) return undefined;
     closing = store.close().then(() => ended.push('stop'));
-    return turns(30);
+    return waitTurns(30);
   };
   await store.checkpoint().then(() => ended.push('checkpoint'));
   await closing;
@@ -165,7 +165,7 @@ it('waits in a stop for the checkpoint that is under way, and leaves one journal
   assert.match(String(disk.content().get(files[0] ?? '')), /"closed":true/);
   assert.deepEqual(notices, []);
   const again = await startStore({ files: disk });
-  assert.deepEqual([names(again), again.notices], ['ab', []]);
+  assert.deepEqual([joinNames(again), again.notices], ['ab', []]);
 });
 
 function unlocked(disk: SimulatedDisk): Map<string, Buffer> {

@@ -5,11 +5,11 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { limits } from '../../src/base/limits.ts';
 import { Blocks } from '../../src/store/memory/blocks.ts';
-import { printed } from '../support/cli/spawn.ts';
+import { runJson } from '../support/cli/spawn.ts';
 
 const isStripped = extname(import.meta.filename) === '.ts' && 'what strips the types takes memory of the process, too';
 test('a server without records has in use of the heap what is set aside for it', { skip: isStripped }, async () => {
-  const used = await printed('.ci/programs/empty-server', '--expose-gc');
+  const used = await runJson('.ci/programs/empty-server', '--expose-gc');
   assert.ok(used <= limits.emptyServerBytes && used > limits.emptyServerBytes / 3, `${used} bytes`);
 });
 

@@ -24,7 +24,7 @@ import { test } from 'node:test';
 import { readLines, replaceFile } from '../../src/store/disk/files.ts';
 import { NodeFiles } from '../../src/store/disk/node-files.ts';
 import { isLockedRun } from '../support/basics.ts';
-import { person, SimulatedDisk, startStore } from '../support/store/fixtures.ts';
+import { createPerson, SimulatedDisk, startStore } from '../support/store/fixtures.ts';
 import { createApp } from '../support/inside.ts';
 
 test('a data directory is made for its owner alone, and nothing above it', async (t) => {
@@ -162,7 +162,7 @@ test('a store goes on when its lock is touched, and when the process goes to ano
   const { store, people } = await startStore({ files: new NodeFiles('data') });
   process.chdir(before);
   utimesSync(join(directory, 'data', 'lock'), 1, 1);
-  await store.write((tx) => tx.of(people).insert(person('ann')));
+  await store.write((tx) => tx.of(people).insert(createPerson('ann')));
   await store.close();
 });
 

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { RecordIndex } from '../../src/store/memory/record-index.ts';
-import { generator } from '../support/basics.ts';
+import { createGenerator } from '../support/basics.ts';
 
 interface Holder {
   readonly keys: number | readonly number[] | undefined;
 }
 
 test('an index has the ids of a key in ascending order, or from one on, however they came and went', () => {
-  const random = generator('index');
+  const random = createGenerator('index');
   const index = new RecordIndex<Holder>(({ keys }) => keys, { bytes: 0 });
   const model = new Map<number, Set<number>>([1, 2, 3].map((key) => [key, new Set<number>()]));
   const check = (): void => {
@@ -62,7 +62,7 @@ test('keys of a record that are many on both sides of a change take one pass', (
 });
 
 test('of long lists that differ, an index changes what differs alone', () => {
-  const random = generator('differences');
+  const random = createGenerator('differences');
   const index = new RecordIndex<Holder>(() => undefined, { bytes: 0 });
   for (let round = 0; round < 3000; round += 1) {
     // A number and its text are two ids.

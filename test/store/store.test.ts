@@ -12,9 +12,9 @@ import { openStore, type StoreOptions } from '../../src/store/open-store.ts';
 import { UniqueKeyError, type Transaction } from '../../src/store/store.ts';
 import { sharedLog } from '../support/cluster/nodes.ts';
 import { SmallEtcd } from '../support/cluster/small-etcd.ts';
-import { noticesOfDeniedSyncs } from '../support/basics.ts';
+import { deniedSyncNotices } from '../support/basics.ts';
 import {
-  all, machineWith, makeStore, notes, people, person, seededRandom, SimulatedDisk, startStore, steppingClock, turns,
+  listRecords, createMachine, createStore, notes, people, createPerson, seedRandom, SimulatedDisk, startStore, createSteppingClock, waitTurns,
 } from '../support/store/fixtures.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'cairn-store-'));
@@ -40,10 +40,10 @@ for (const [kind, options] of kinds) {
   describe(`a store ${kind}`, () => {
     it('shows a record once its write resolves, with id and revision first', async () => {
       const { store, people } = await startStore(options());
-      const writing = store.write((tx) => tx.of(people).insert(person('ann')));
+      const writing = store.write((tx) => tx.of(people).insert(createPerson('ann')));
       assert.equal(people.get(1), undefined);
       const ann = await writing;
-      assert.equal(JSON.stringify(ann), JSON.stringify({ id: 1, revision: 1, ...person('ann') }));
+      assert.equal(JSON.stringify(ann), JSON.stringify({ id: 1, revision: 1, ...createPerson('ann') }));
       assert.equal(people.get(1), ann);
       assert.equal(people.find('email', 'ann@example.org'), ann);
       assert.equal(people.revision, 1);
@@ -52,21 +52,21 @@ for (const [kind, options] of kinds) {
 
     it('sees pending state in a transaction and decides uniqueness by it', async () => {
       const { store, people } = await startStore(options());
-      const first = store.write((tx) => tx.of(people).insert(person('ann')));
+      const first = store.write((tx) => tx.of(people).insert(createPerson('ann')));
       const second = store.write((tx) => {
         assert.equal(tx.of(people).find('email', 'ann@example.org')?.id, 1);
         assert.deepEqual([...tx.of(people).referring('role', 'member')].map(({ id }) => id), [1]);
-        tx.of(people).insert({ ...person('bob'), email: 'ANN@example.org' });
+        tx.of(people).insert({ ...createPerson('bob'), email: 'ANN@example.org' });
       });
       await assert.rejects(second, UniqueKeyError);
       await first;
       assert.equal(people.size, 1);
-      const freed = store.write((tx) => tx.of(people).replace(1, person('eve')));
-      const taken = store.write((tx) => tx.of(people).insert(person('ann')));
-      const again = store.write((tx) => tx.of(people).replace(2, person('abe')));
-      const third = store.write((tx) => tx.of(people).insert(person('ann')));
+      const freed = store.write((tx) => tx.of(people).replace(1, createPerson('eve')));
+      const taken = store.write((tx) => tx.of(people).insert(createPerson('ann')));
+      const again = store.write((tx) => tx.of(people).replace(2, createPerson('abe')));
+      const third = store.write((tx) => tx.of(people).insert(createPerson('ann')));
       await Promise.all([freed, taken, again, third]);
-      assert.deepEqual(all(people).map(({ name }) => name), ['eve', 'abe', 'ann']);
+      assert.deepEqual(listRecords(people).map(({ name }) => name), ['eve', 'abe', 'ann']);
       assert.equal(people.find('email', 'ann@example.org')?.id, 3);
       await store.close();
     });
@@ -80,10 +80,10 @@ for (const [kind, options] of kinds) {
 
     it('takes every change back when the work throws', async () => {
       const { store, people, notes } = await startStore(options());
-      await store.write((tx) => tx.of(people).insert(person('ann')));
+      await store.write((tx) => tx.of(people).insert(createPerson('ann')));
       const failing = store.write((tx) => {
-        tx.of(people).replace(1, person('bob'));
-        tx.of(people).insert(person('cat'));
+        tx.of(people).replace(1, createPerson('bob'));
+        tx.of(people).insert(createPerson('cat'));
         tx.of(notes).insert({ person: 1, text: 'x' });
         tx.of(people).remove(1);
         throw new TypeError('no');
@@ -94,7 +94,7 @@ for (const [kind, options] of kinds) {
         assert.equal(tx.of(people).find('email', 'cat@example.org'), undefined);
         assert.deepEqual([...tx.of(people).referring('role', 'member')].map(({ id }) => id), [1]);
         assert.deepEqual([...tx.of(notes).referring('person', 1)], []);
-        return tx.of(people).insert(person('dan'));
+        return tx.of(people).insert(createPerson('dan'));
       });
       assert.equal(next.id, 2);
       assert.equal(next.revision, 2);
@@ -104,7 +104,7 @@ for (const [kind, options] of kinds) {
     it('changes several collections at once and keeps groups in order', async () => {
       const { store, people, notes } = await startStore(options());
       await store.write((tx) => {
-        const { id } = tx.of(people).insert(person('ann', 'admin'));
+        const { id } = tx.of(people).insert(createPerson('ann', 'admin'));
         for (const text of ['a', 'b', 'c']) tx.of(notes).insert({ person: id, text });
       });
       const removing = store.write((tx) => {
@@ -154,32 +154,32 @@ for (const [kind, options] of kinds) {
         kept = tx;
       });
       assert.throws(() => kept?.of(people).get(1), InvariantError);
-      const asynchronous = store.write(async (tx) => Promise.resolve(tx.of(people).insert(person('x'))));
+      const asynchronous = store.write(async (tx) => Promise.resolve(tx.of(people).insert(createPerson('x'))));
       await assert.rejects(asynchronous, InvariantError);
-      await assert.rejects(store.write((tx) => tx.of(people).replace(1, person('x'))), InvariantError);
+      await assert.rejects(store.write((tx) => tx.of(people).replace(1, createPerson('x'))), InvariantError);
       assert.throws(() => store.collection(notes), InvariantError);
       await store.close();
-      await assert.rejects(store.write((tx) => tx.of(people).insert(person('x'))), { code: 'draining' });
+      await assert.rejects(store.write((tx) => tx.of(people).insert(createPerson('x'))), { code: 'draining' });
     });
 
     it("refuses a write inside another's work, which goes on unharmed", async () => {
       const { store, people } = await startStore(options());
       let inner: Promise<unknown> | undefined;
       await store.write((tx) => {
-        inner = assert.rejects(store.write((nested) => nested.of(people).insert(person('bob'))), InvariantError);
-        tx.of(people).insert(person('ann'));
+        inner = assert.rejects(store.write((nested) => nested.of(people).insert(createPerson('bob'))), InvariantError);
+        tx.of(people).insert(createPerson('ann'));
       });
       await inner;
       await assert.rejects(store.write(() => assert.fail('no')), /no/);
-      await store.write((tx) => tx.of(people).insert(person('cat')));
-      const found = all(people).map(({ id, revision, name }) => `${id} ${revision} ${name}`);
+      await store.write((tx) => tx.of(people).insert(createPerson('cat')));
+      const found = listRecords(people).map(({ id, revision, name }) => `${id} ${revision} ${name}`);
       assert.deepEqual(found, ['1 1 ann', '2 2 cat']);
       await store.close();
     });
 
     it('answers what waits before it closes', async () => {
       const { store, people } = await startStore(options());
-      const writes = Array.from({ length: 50 }, (_, n) => store.write((tx) => tx.of(people).insert(person(`p${n}`))));
+      const writes = Array.from({ length: 50 }, (_, n) => store.write((tx) => tx.of(people).insert(createPerson(`p${n}`))));
       const closing = store.close();
       assert.equal((await Promise.all(writes)).length, 50);
       await closing;
@@ -194,7 +194,7 @@ describe('a store under load', () => {
     const text = '€'.repeat(limits.groupBytesMax / 6);
     await Promise.all([1, 2, 3].map((n) => store.write((tx) => tx.of(notes).insert({ person: n, text }))));
     assert.equal(store.status().groups, 3);
-    const insert = (n: number): Promise<unknown> => store.write((tx) => tx.of(people).insert(person(`p${n}`)));
+    const insert = (n: number): Promise<unknown> => store.write((tx) => tx.of(people).insert(createPerson(`p${n}`)));
     const writes = Array.from({ length: limits.waitingTransactionsMax }, (_, n) => insert(n));
     await assert.rejects(insert(-1), { code: 'overloaded', retryAfterSeconds: 1 });
     await Promise.all(writes);
@@ -205,7 +205,7 @@ describe('a store under load', () => {
   it('forgets what was pending', async () => {
     const { store, people } = await startStore();
     const insertAndRemove = async (n: number): Promise<void> => {
-      const { id } = await store.write((tx) => tx.of(people).insert(person(`p${n}`)));
+      const { id } = await store.write((tx) => tx.of(people).insert(createPerson(`p${n}`)));
       await store.write((tx) => tx.of(people).remove(id));
     };
     const leftAfter = async (rounds: number): Promise<[objects: number, bytes: number]> => {
@@ -232,26 +232,26 @@ describe('a store at rest', () => {
     const rest = async (ms: number): Promise<number> => {
       clock.advance(ms);
       await tick();
-      await turns(100);
+      await waitTurns(100);
       return store.status().checkpoints;
     };
     const names = (): unknown => JSON.parse(String(disk.content().get('people.json'))).records;
-    await store.write((tx) => tx.of(people).insert(person('ann')));
+    await store.write((tx) => tx.of(people).insert(createPerson('ann')));
     assert.equal(await rest(4000), 0);
     assert.equal(await rest(2000), 1);
-    assert.deepEqual(names(), all(people));
-    await store.write((tx) => tx.of(people).insert(person('bob')));
+    assert.deepEqual(names(), listRecords(people));
+    await store.write((tx) => tx.of(people).insert(createPerson('bob')));
     assert.equal(await rest(20_000), 1);
     assert.equal(await rest(10_000), 2);
-    assert.deepEqual(names(), all(people));
+    assert.deepEqual(names(), listRecords(people));
     assert.equal(await rest(60_000), 2, 'nothing was written since');
     await store.write((tx) => tx.of(notes).insert({ person: 1, text: 'x'.repeat(256 * 1024) }));
     assert.equal(await rest(60_000), 3, 'the files were small');
-    await store.write((tx) => tx.of(people).insert(person('cat')));
+    await store.write((tx) => tx.of(people).insert(createPerson('cat')));
     assert.equal(await rest(60_000), 3, 'the files take over 256 KiB');
     await store.write((tx) => tx.of(notes).remove(1));
     await store.checkpoint();
-    await store.write((tx) => tx.of(people).insert(person('dan')));
+    await store.write((tx) => tx.of(people).insert(createPerson('dan')));
     assert.equal(await rest(60_000), 5, 'and now they do not');
   });
 
@@ -259,7 +259,7 @@ describe('a store at rest', () => {
     const disk = new SimulatedDisk();
     const { store, people, notes } = await startStore({ files: disk, spareBytes: 1024 * 1024 });
     const length = (): number => disk.content().get('journal-1.jsonl')?.length ?? 0;
-    await store.write((tx) => tx.of(people).insert(person('ann')));
+    await store.write((tx) => tx.of(people).insert(createPerson('ann')));
     assert.ok(length() > 16 * 1024 && length() < 17 * 1024, `${length()} bytes`);
     const text = 'x'.repeat(1000);
     for (let n = 0; n < 300; n += 1) await store.write((tx) => tx.of(notes).insert({ person: 1, text }));
@@ -274,13 +274,13 @@ describe('a store in a directory', () => {
     const directory = newDirectory();
     const first = await startStore({ files: new NodeFiles(directory) });
     await first.store.write((tx) => {
-      tx.of(first.people).insert(person('ann'));
-      tx.of(first.people).insert(person('bob'));
+      tx.of(first.people).insert(createPerson('ann'));
+      tx.of(first.people).insert(createPerson('bob'));
       tx.of(first.notes).insert({ person: 1, text: 'käse\n' });
     });
     await first.store.write((tx) => tx.of(first.people).remove(2));
     await first.store.close();
-    const barrier = noticesOfDeniedSyncs.length > 0 ? ['.sync'] : [];
+    const barrier = deniedSyncNotices.length > 0 ? ['.sync'] : [];
     const files = [...barrier, 'journal-3.jsonl', 'notes.json', 'people.json'];
     assert.deepEqual(readdirSync(directory).sort(), files);
     const file = readFileSync(join(directory, 'people.json'), 'utf8');
@@ -291,12 +291,12 @@ describe('a store in a directory', () => {
 
     const second = await startStore({ files: new NodeFiles(directory), clock: systemClock });
     assert.equal(second.store.epoch, first.store.epoch);
-    assert.deepEqual(second.notices, noticesOfDeniedSyncs);
-    assert.deepEqual(all(second.people), all(first.people));
-    assert.deepEqual(all(second.notes), all(first.notes));
+    assert.deepEqual(second.notices, deniedSyncNotices);
+    assert.deepEqual(listRecords(second.people), listRecords(first.people));
+    assert.deepEqual(listRecords(second.notes), listRecords(first.notes));
     assert.equal(second.people.revision, 2);
     assert.equal(second.people.find('email', 'ann@example.org')?.id, 1);
-    const cat = await second.store.write((tx) => tx.of(second.people).insert(person('cat')));
+    const cat = await second.store.write((tx) => tx.of(second.people).insert(createPerson('cat')));
     assert.deepEqual([cat.id, cat.revision], [3, 3]);
     await second.store.close();
   });
@@ -304,13 +304,13 @@ describe('a store in a directory', () => {
   it('takes a new collection, and carries one that is not registered', async () => {
     const directory = newDirectory();
     const only = async (definition: 'people' | 'notes'): Promise<void> => {
-      const clock = steppingClock();
+      const clock = createSteppingClock();
       const files = new NodeFiles(directory);
-      const store = openStore({ files, clock, random: seededRandom(2), machine: machineWith() });
+      const store = openStore({ files, clock, random: seedRandom(2), machine: createMachine() });
       if (definition === 'people') {
         const collection = store.collection(people);
         await store.start();
-        await store.write((tx) => tx.of(collection).insert(person(`p${collection.size}`)));
+        await store.write((tx) => tx.of(collection).insert(createPerson(`p${collection.size}`)));
       } else {
         const collection = store.collection(notes);
         await store.start();
@@ -321,7 +321,7 @@ describe('a store in a directory', () => {
     await only('people');
     await only('notes');
     await only('people');
-    const both = makeStore({ files: new NodeFiles(directory) });
+    const both = createStore({ files: new NodeFiles(directory) });
     await both.store.start();
     assert.equal(both.people.size, 2);
     assert.equal(both.notes.size, 1);
@@ -331,12 +331,12 @@ describe('a store in a directory', () => {
   it('goes on from the journal when it was not closed', async () => {
     const directory = newDirectory();
     const first = await startStore({ files: new NodeFiles(directory) });
-    await first.store.write((tx) => tx.of(first.people).insert(person('ann')));
+    await first.store.write((tx) => tx.of(first.people).insert(createPerson('ann')));
     rmSync(join(directory, 'lock'));
     const second = await startStore({ files: new NodeFiles(directory), clock: systemClock });
-    assert.deepEqual(second.notices, [...noticesOfDeniedSyncs, 'the last stop was not clean: 1 commits were replayed']);
-    assert.deepEqual(all(second.people), all(first.people));
-    const late = (): Promise<unknown> => first.store.write((tx) => tx.of(first.people).insert(person('bob')));
+    assert.deepEqual(second.notices, [...deniedSyncNotices, 'the last stop was not clean: 1 commits were replayed']);
+    assert.deepEqual(listRecords(second.people), listRecords(first.people));
+    const late = (): Promise<unknown> => first.store.write((tx) => tx.of(first.people).insert(createPerson('bob')));
     await assert.rejects(late(), { code: 'outcome_unknown' });
     await assert.rejects(late(), { code: 'store_failed' });
     assert.equal(first.failures.length, 1);

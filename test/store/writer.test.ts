@@ -11,7 +11,7 @@ import { applyChange, listChanges } from '../../src/store/memory/transaction.ts'
 import { UniqueKeyError, type RecordChange } from '../../src/store/store.ts';
 import { Writer } from '../../src/store/writer.ts';
 import {
-  all, notes, people, person, seededRandom, startStore, turns, type Note, type Person,
+  listRecords, notes, people, createPerson, seedRandom, startStore, waitTurns, type Note, type Person,
 } from '../support/store/fixtures.ts';
 
 /** A log's answer; `lost` has the groups of other writers that came first. */
@@ -67,7 +67,7 @@ async function fakeLog(bytesMax = Infinity): Promise<Fake> {
     },
   };
   let client: LogClient | undefined;
-  const memory = memoryLog(seededRandom(1));
+  const memory = memoryLog(seedRandom(1));
   const log: CommitLog = {
     ...memory,
     open(given) {
@@ -96,7 +96,7 @@ async function fakeLog(bytesMax = Infinity): Promise<Fake> {
 
 const foreign = (first: number, ...names: string[]): ReadGroup => ({
   first,
-  commits: names.map((name, at) => [['people', { id: first + at, revision: first + at, ...person(name) }]]),
+  commits: names.map((name, at) => [['people', { id: first + at, revision: first + at, ...createPerson(name) }]]),
 });
 
 const lost = (...groups: ReadGroup[]): FakeAnswer => ({ ...notFirst, groups });
@@ -109,12 +109,12 @@ describe('a writer whose log is shared with other processes', () => {
     const insert = (name: string): Promise<Person> =>
       writer.write((tx) => {
         seen.push([...tx.of(people).referring('role', 'member')].length);
-        return tx.of(people).insert(person(name));
+        return tx.of(people).insert(createPerson(name));
       });
     const written = await Promise.all([insert('ann'), insert('bob')]);
     assert.deepEqual(seen, [0, 1, 2, 3, 3, 4]);
     assert.deepEqual(written.map(({ id, revision }) => [id, revision]), [[4, 4], [5, 5]]);
-    assert.deepEqual(all(people).map(({ name }) => name), ['far', 'away', 'again', 'ann', 'bob']);
+    assert.deepEqual(listRecords(people).map(({ name }) => name), ['far', 'away', 'again', 'ann', 'bob']);
     assert.deepEqual(groups.map(({ first, commits }) => [first, commits.length]), [[4, 2]]);
     const { sequence, commits } = writer.status();
     assert.deepEqual([sequence, commits], [5, 5]);
@@ -126,10 +126,10 @@ describe('a writer whose log is shared with other processes', () => {
     const insert = (name: string): Promise<Person> =>
       writer.write((tx) => {
         ran.push(name);
-        return tx.of(people).insert(person(name));
+        return tx.of(people).insert(createPerson(name));
       });
     let later: Promise<Person>[] = [];
-    const inFlight = turns(3).then(() => {
+    const inFlight = waitTurns(3).then(() => {
       later = [insert('dan')];
       return lost(foreign(1, 'far'));
     });
@@ -137,7 +137,7 @@ describe('a writer whose log is shared with other processes', () => {
     await Promise.all(['ann', 'bob', 'cy'].map(insert));
     await Promise.all(later);
     assert.deepEqual(ran, ['ann', 'bob', 'cy', 'ann', 'bob', 'cy', 'dan']);
-    assert.deepEqual(all(people).map(({ name }) => name), ['far', 'ann', 'bob', 'cy', 'dan']);
+    assert.deepEqual(listRecords(people).map(({ name }) => name), ['far', 'ann', 'bob', 'cy', 'dan']);
   });
 
   it('decides refusals anew, too', async () => {
@@ -145,10 +145,10 @@ describe('a writer whose log is shared with other processes', () => {
     answers.push(lost(foreign(1, 'far')));
     const first = writer.write((tx) => {
       if (tx.of(people).get(1) !== undefined) throw new TypeError('too late');
-      return tx.of(people).insert(person('ann'));
+      return tx.of(people).insert(createPerson('ann'));
     });
     // Refused where the first one succeeds.
-    const second = writer.write((tx) => tx.of(people).insert(person('ann')));
+    const second = writer.write((tx) => tx.of(people).insert(createPerson('ann')));
     await assert.rejects(first, TypeError);
     assert.equal((await second).id, 2);
   });
@@ -164,7 +164,7 @@ describe('a writer whose log is shared with other processes', () => {
       tx.of(people).remove(1);
       tx.of(notes).insert({ person: 2, text: 'x' });
     }).then(() => told.push('answered'));
-    const refused = assert.rejects(writer.write((tx) => tx.of(people).replace(9, person('x'))));
+    const refused = assert.rejects(writer.write((tx) => tx.of(people).replace(9, createPerson('x'))));
     await Promise.all([writing, refused, writer.write((tx) => tx.of(people).remove(2))]);
     assert.deepEqual(told, [
       '1 people  1, 2 people  2',
@@ -179,15 +179,15 @@ describe('a writer whose log is shared with other processes', () => {
     answers.push(new Promise((resolve) => (confirm = resolve)));
     const settled: string[] = [];
     const works = [
-      writer.write((tx) => tx.of(people).insert(person('ann'))),
-      writer.write((tx) => tx.of(people).insert(person('ann'))),
-      writer.write((tx) => tx.of(people).find('email', person('ann').email)),
+      writer.write((tx) => tx.of(people).insert(createPerson('ann'))),
+      writer.write((tx) => tx.of(people).insert(createPerson('ann'))),
+      writer.write((tx) => tx.of(people).find('email', createPerson('ann').email)),
     ];
     const outcomes = works.map((work) => work.then(
       (record) => void settled.push(`${record?.id}`),
       (error: unknown) => void settled.push(error instanceof UniqueKeyError ? 'taken' : String(error)),
     ));
-    await turns(5);
+    await waitTurns(5);
     assert.deepEqual([settled, people.size], [[], 0]);
     confirm(won);
     await Promise.all(outcomes);
@@ -206,7 +206,7 @@ describe('a writer whose log is shared with other processes', () => {
     const { writer, people, answers, failures } = await fakeLog();
     answers.push(lost({ first: 1, commits: [[['strangers', 1]]] }));
     // Nothing of this was written, since another group was first.
-    await assert.rejects(writer.write((tx) => tx.of(people).insert(person('ann'))), { code: 'store_failed' });
+    await assert.rejects(writer.write((tx) => tx.of(people).insert(createPerson('ann'))), { code: 'store_failed' });
     assert.match(String(failures), /it names a collection that the manifest does not list/);
   });
 });
@@ -220,14 +220,14 @@ describe('a writer whose log does not answer', () => {
   }
 
   const insert = ({ writer, people }: Fake, name: string): Promise<Person> =>
-    writer.write((tx) => tx.of(people).insert(person(name)));
+    writer.write((tx) => tx.of(people).insert(createPerson(name)));
 
   const unavailable = new CairnError('store_unavailable', 'Cannot reach the log', { retryAfterSeconds: 2 });
 
   async function stall(fake: Fake): Promise<void> {
     const inFlight = assert.rejects(insert(fake, 'ann'), { code: 'outcome_unknown' });
     const reading = assert.rejects(fake.writer.write(() => undefined), { code: 'store_unavailable' });
-    await turns(3);
+    await waitTurns(3);
     const waiting = assert.rejects(insert(fake, 'bob'), { code: 'store_unavailable', retryAfterSeconds: 2 });
     fake.client.unavailable(unavailable);
     await Promise.all([inFlight, reading, waiting]);
@@ -239,10 +239,10 @@ describe('a writer whose log does not answer', () => {
     const answer = later(fake);
     await stall(fake);
     answer(won);
-    await turns(2);
+    await waitTurns(2);
     await assert.rejects(insert(fake, 'cat'), { code: 'store_unavailable' });
     fake.client.unavailable(undefined);
-    assert.deepEqual(all(fake.people).map(({ name }) => name), ['ann']);
+    assert.deepEqual(listRecords(fake.people).map(({ name }) => name), ['ann']);
     assert.equal((await insert(fake, 'dan')).id, 2);
     assert.deepEqual(fake.failures, []);
   });
@@ -253,23 +253,23 @@ describe('a writer whose log does not answer', () => {
     await stall(fake);
     answer(lost(foreign(1, 'far')));
     fake.client.unavailable(undefined);
-    await turns(2);
+    await waitTurns(2);
     assert.equal((await insert(fake, 'dan')).id, 2);
-    assert.deepEqual(all(fake.people).map(({ name }) => name), ['far', 'dan']);
+    assert.deepEqual(listRecords(fake.people).map(({ name }) => name), ['far', 'dan']);
   });
 
   it('gives the batch up when it is closed', async () => {
     const fake = await fakeLog();
     const answer = later(fake);
     const written = assert.rejects(insert(fake, 'ann'), { code: 'outcome_unknown' });
-    await turns(3);
+    await waitTurns(3);
     const closed = fake.writer.close();
-    await turns(3);
+    await waitTurns(3);
     fake.client.unavailable(unavailable);
     fake.giveUp();
     await Promise.all([written, closed]);
     answer({ outcome: 'refused', error: unavailable });
-    await turns(3);
+    await waitTurns(3);
     assert.deepEqual([fake.failures, fake.people.size], [[], 0]);
   });
 });
@@ -279,14 +279,14 @@ describe('a writer whose log receives groups by itself', () => {
     const fake = await fakeLog();
     let answer: (answer: Answer) => void = () => undefined;
     fake.answers.push(new Promise((resolve) => (answer = resolve)));
-    const writing = fake.writer.write((tx) => tx.of(fake.people).insert(person('ann')));
-    await turns(3);
+    const writing = fake.writer.write((tx) => tx.of(fake.people).insert(createPerson('ann')));
+    await waitTurns(3);
     const followed = fake.client.between(async () => fake.follow([foreign(2, 'far')]));
-    await turns(5);
+    await waitTurns(5);
     assert.equal(fake.people.size, 0);
     answer(won);
     await Promise.all([writing, followed]);
-    assert.deepEqual(all(fake.people).map(({ name }) => name), ['ann', 'far']);
+    assert.deepEqual(listRecords(fake.people).map(({ name }) => name), ['ann', 'far']);
     assert.equal(fake.writer.status().sequence, 2);
   });
 
@@ -296,9 +296,9 @@ describe('a writer whose log receives groups by itself', () => {
     const turn = new Promise<void>((resolve) => (begin = resolve));
     const followed = fake.client.between(() => turn.then(() => fake.follow([foreign(1, 'far')])));
     const insert = (name: string): Promise<Person> =>
-      fake.writer.write((tx) => tx.of(fake.people).insert(person(name)));
+      fake.writer.write((tx) => tx.of(fake.people).insert(createPerson(name)));
     const first = insert('ann');
-    await turns(3);
+    await waitTurns(3);
     const second = insert('bob');
     begin();
     await followed;
@@ -318,9 +318,9 @@ describe('a writer', () => {
     const { writer, people, answers } = await fakeLog();
     answers.push({ outcome: 'refused', error: storageFull('no room') });
     const works = [
-      writer.write((tx) => tx.of(people).insert(person('ann'))),
-      writer.write((tx) => tx.of(people).insert(person('bob'))),
-      writer.write((tx) => tx.of(people).insert(person('ann'))),
+      writer.write((tx) => tx.of(people).insert(createPerson('ann'))),
+      writer.write((tx) => tx.of(people).insert(createPerson('bob'))),
+      writer.write((tx) => tx.of(people).insert(createPerson('ann'))),
       writer.write((tx) => tx.of(people).get(1)?.name),
     ];
     for (const work of works.slice(0, 2)) await assert.rejects(work, { code: 'storage_full' });
@@ -341,12 +341,12 @@ describe('a writer', () => {
 
   it('refuses what grows while the memory is full, says so, and goes on with removals', async () => {
     const { writer, people, notes, notices, memory } = await fakeLog(24_400);
-    const insert = (name: string): Promise<Person> => writer.write((tx) => tx.of(people).insert(person(name)));
+    const insert = (name: string): Promise<Person> => writer.write((tx) => tx.of(people).insert(createPerson(name)));
     for (const name of ['ann', 'bob', 'cat']) await insert(name);
     assert.deepEqual([writer.state, writer.isMemoryFull], ['writable', false]);
     const text = 'x'.repeat(20_000);
     const full = { code: 'storage_full', message: /would take \d{5} bytes of memory, and may take 24400: / };
-    const grow = (name: string): Promise<unknown> => writer.write((tx) => tx.of(people).replace(1, person(name)));
+    const grow = (name: string): Promise<unknown> => writer.write((tx) => tx.of(people).replace(1, createPerson(name)));
     await assert.rejects(grow(text), full);
     assert.deepEqual([writer.state, writer.isMemoryFull, notices], ['writable', false, []], 'half of it is free');
     await grow('x'.repeat(4600));
@@ -364,10 +364,10 @@ describe('a writer', () => {
     await writer.write((tx) => tx.of(people).remove(1));
     const replaceAndRemove = writer.write((tx) => {
       tx.of(people).remove(2);
-      tx.of(people).replace(3, { ...person('cat'), name: text });
+      tx.of(people).replace(3, { ...createPerson('cat'), name: text });
     });
     await replaceAndRemove;
-    assert.deepEqual(all(people).map(({ id }) => id), [3]);
+    assert.deepEqual(listRecords(people).map(({ id }) => id), [3]);
     assert.equal(writer.state, 'full');
     await assert.rejects(insert('dan'), full);
     // A removal makes room in the batch in which it is decided.
@@ -385,9 +385,9 @@ describe('a writer', () => {
     const { writer, people, answers, failures } = await fakeLog();
     let fail: (answer: Answer) => void = () => undefined;
     answers.push(new Promise((resolve) => (fail = resolve)));
-    const insert = (name: string): Promise<unknown> => writer.write((tx) => tx.of(people).insert(person(name)));
+    const insert = (name: string): Promise<unknown> => writer.write((tx) => tx.of(people).insert(createPerson(name)));
     const inFlight = assert.rejects(insert('ann'), { code: 'outcome_unknown' });
-    await turns(3);
+    await waitTurns(3);
     const waiting = assert.rejects(insert('bob'), { code: 'store_failed' });
     fail({ outcome: 'unknown', error: new Error('gone') });
     await Promise.all([inFlight, waiting]);
@@ -403,23 +403,23 @@ describe('a writer', () => {
     store.onPublished(() => {
       throw bug;
     });
-    const written = store.write((tx) => tx.of(people).insert(person('ann')));
+    const written = store.write((tx) => tx.of(people).insert(createPerson('ann')));
     await assert.rejects(written, { code: 'outcome_unknown', cause: bug });
     assert.deepEqual([failures, store.state], [[bug], 'failed']);
   });
 
   it('leaves nothing of a transaction that throws, and all of those around it', async () => {
     const { writer, people, groups } = await fakeLog();
-    const insert = (name: string): Promise<Person> => writer.write((tx) => tx.of(people).insert(person(name)));
+    const insert = (name: string): Promise<Person> => writer.write((tx) => tx.of(people).insert(createPerson(name)));
     const failing = (name: string): Promise<unknown> => writer.write((tx) => {
       tx.of(people).remove(1);
-      for (let n = 0; n < 1000; n += 1) tx.of(people).insert(person(`${name}${n}`));
+      for (let n = 0; n < 1000; n += 1) tx.of(people).insert(createPerson(`${name}${n}`));
       throw new TypeError(name);
     });
     const works = [insert('ann'), failing('x'), insert('bob'), failing('y'), insert('x1')];
     const outcomes = await Promise.allSettled(works);
     assert.deepEqual(outcomes.map(({ status }) => status[0]).join(''), 'frfrf');
-    assert.deepEqual(all(people).map(({ id, revision, name }) => `${id} ${revision} ${name}`), [
+    assert.deepEqual(listRecords(people).map(({ id, revision, name }) => `${id} ${revision} ${name}`), [
       '1 1 ann', '2 2 bob', '3 3 x1',
     ]);
     assert.equal(groups.length, 1);
@@ -444,7 +444,7 @@ describe('a writer', () => {
 
   it('undoes of a refused transaction what it did itself, however much came before it', async () => {
     const { writer, people, notes } = await fakeLog();
-    for (const name of ['ann', 'bob', 'cat']) await writer.write((tx) => tx.of(people).insert(person(name)));
+    for (const name of ['ann', 'bob', 'cat']) await writer.write((tx) => tx.of(people).insert(createPerson(name)));
     let puts = 0;
     const { putPending } = people;
     people.putPending = (id, record) => {
@@ -452,66 +452,66 @@ describe('a writer', () => {
       putPending.call(people, id, record);
     };
     const bulk = writer.write((tx) => {
-      for (let n = 0; n < 1000; n += 1) tx.of(people).insert(person(`p${n}`));
+      for (let n = 0; n < 1000; n += 1) tx.of(people).insert(createPerson(`p${n}`));
     });
     const refused = Array.from({ length: 100 }, () => writer.write((tx) => {
-      tx.of(people).replace(1, person('Ann'));
+      tx.of(people).replace(1, createPerson('Ann'));
       tx.of(people).remove(2);
       tx.of(notes).insert({ person: 1, text: 'x' });
-      tx.of(people).insert(person('cat'));
+      tx.of(people).insert(createPerson('cat'));
     }));
     const outcomes = await Promise.allSettled([bulk, ...refused]);
     assert.equal(outcomes.filter(({ status }) => status === 'rejected').length, 100);
     assert.equal(puts, 1000 + 100 * 2 * 2, 'each of its two changes was made and undone');
     assert.equal((await writer.write((tx) => tx.of(notes).insert({ person: 1, text: 'y' }))).id, 1);
-    assert.equal((await writer.write((tx) => tx.of(people).insert(person('bob2')))).id, 1004);
+    assert.equal((await writer.write((tx) => tx.of(people).insert(createPerson('bob2')))).id, 1004);
     assert.deepEqual(people.members('role', 'member').slice(0, 2).map(({ name }) => name), ['ann', 'bob']);
-    assert.equal(people.find('email', person('p999').email)?.id, 1003);
+    assert.equal(people.find('email', createPerson('p999').email)?.id, 1003);
   });
 
   it('refuses a replacement that takes the key of another record, and none that keeps its own', async () => {
     const { writer, people } = await fakeLog();
-    await writer.write((tx) => [tx.of(people).insert(person('ann')), tx.of(people).insert(person('bob'))]);
+    await writer.write((tx) => [tx.of(people).insert(createPerson('ann')), tx.of(people).insert(createPerson('bob'))]);
     const replace = (id: number, values: Omit<Person, 'id' | 'revision'>) =>
       writer.write((tx) => tx.of(people).replace(id, values));
-    await assert.rejects(replace(2, person('ann')), UniqueKeyError);
-    await assert.rejects(replace(2, { ...person('bob'), email: 'ANN@example.org' }), UniqueKeyError);
-    await replace(2, { ...person('bob'), name: 'Bob' });
+    await assert.rejects(replace(2, createPerson('ann')), UniqueKeyError);
+    await assert.rejects(replace(2, { ...createPerson('bob'), email: 'ANN@example.org' }), UniqueKeyError);
+    await replace(2, { ...createPerson('bob'), name: 'Bob' });
     // A key is free as soon as the same transaction has given it up.
-    await writer.write((tx) => [tx.of(people).replace(1, person('cy')), tx.of(people).replace(2, person('ann'))]);
-    assert.deepEqual(all(people).map(({ email }) => email), ['cy@example.org', 'ann@example.org']);
+    await writer.write((tx) => [tx.of(people).replace(1, createPerson('cy')), tx.of(people).replace(2, createPerson('ann'))]);
+    assert.deepEqual(listRecords(people).map(({ email }) => email), ['cy@example.org', 'ann@example.org']);
   });
 
   it('shows others only what is published, and a transaction what it and those before it did', async () => {
     const { writer, people, answers } = await fakeLog();
-    await writer.write((tx) => tx.of(people).insert(person('ann')));
+    await writer.write((tx) => tx.of(people).insert(createPerson('ann')));
     let answer: (answer: Answer) => void = () => undefined;
     answers.push(new Promise((resolve) => (answer = resolve)));
-    const find = (name: string): number | undefined => people.find('email', person(name).email)?.id;
+    const find = (name: string): number | undefined => people.find('email', createPerson(name).email)?.id;
     const moving = writer.write((tx) => {
-      tx.of(people).replace(1, { ...person('bob'), role: 'admin' });
-      assert.equal(tx.of(people).find('email', person('ann').email), undefined);
-      tx.of(people).replace(1, { ...person('cat'), role: 'guest' });
-      assert.equal(tx.of(people).find('email', person('bob').email), undefined);
+      tx.of(people).replace(1, { ...createPerson('bob'), role: 'admin' });
+      assert.equal(tx.of(people).find('email', createPerson('ann').email), undefined);
+      tx.of(people).replace(1, { ...createPerson('cat'), role: 'guest' });
+      assert.equal(tx.of(people).find('email', createPerson('bob').email), undefined);
       assert.deepEqual([...tx.of(people).referring('role', 'member')], []);
-      assert.equal(tx.of(people).find('email', person('cat').email)?.id, 1);
-      assert.equal(tx.of(people).insert(person('ann')).id, 2, 'the key is free');
+      assert.equal(tx.of(people).find('email', createPerson('cat').email)?.id, 1);
+      assert.equal(tx.of(people).insert(createPerson('ann')).id, 2, 'the key is free');
       tx.of(people).remove(2);
     });
-    await turns(3);
+    await waitTurns(3);
     assert.deepEqual([find('ann'), find('bob'), find('cat')], [1, undefined, undefined]);
     assert.deepEqual([people.members('role', 'member').length, people.members('role', 'guest').length], [1, 0]);
     answer(won);
     await moving;
     assert.deepEqual([find('ann'), find('bob'), find('cat')], [undefined, undefined, 1]);
     assert.deepEqual([people.members('role', 'member').length, people.members('role', 'guest').length], [0, 1]);
-    assert.equal((await writer.write((tx) => tx.of(people).insert(person('ann')))).id, 3);
+    assert.equal((await writer.write((tx) => tx.of(people).insert(createPerson('ann')))).id, 3);
   });
 
   it('in memory leaves timers their turn, however many writes follow each other', async () => {
     const tables = new Tables();
     const table = tables.add(people);
-    const log = memoryLog(seededRandom(1));
+    const log = memoryLog(seedRandom(1));
     const memory = new Memory(tables, Infinity, () => assert.fail());
     const writer = new Writer({ log, tables, memory, clock: systemClock, onFailure: () => assert.fail() });
     await writer.start();
@@ -519,7 +519,7 @@ describe('a writer', () => {
     setTimeout(() => (isOver = true), 1);
     let writes = 0;
     while (!isOver && writes < 100_000) {
-      await writer.write((tx) => tx.of(table).insert(person(`p${writes}`)));
+      await writer.write((tx) => tx.of(table).insert(createPerson(`p${writes}`)));
       writes += 1;
     }
     assert.ok(isOver, `${writes} writes kept a timer waiting`);
@@ -535,7 +535,7 @@ describe('a writer', () => {
         nowMs += 4;
         ran.push(name);
         if (name === 'no') throw new Error(name);
-        tx.of(people).insert(person(name));
+        tx.of(people).insert(createPerson(name));
       });
     const turns = new Set<number>();
     const watch = (): void => {
@@ -557,7 +557,7 @@ describe('a writer', () => {
       tx.onCommit(() => {
         if (name === 'bob') throw new Error('the listener fails');
       });
-      return tx.of(people).insert(person(name));
+      return tx.of(people).insert(createPerson(name));
     })));
     assert.deepEqual(outcomes.map(({ status }) => status), ['fulfilled', 'rejected', 'rejected']);
     assert.match(String(failures), /the listener fails/);
@@ -566,7 +566,7 @@ describe('a writer', () => {
   it('takes 1,000 records in one transaction as one commit', async () => {
     const { writer, people, groups } = await fakeLog();
     await writer.write((tx) => {
-      for (let n = 0; n < 1000; n += 1) tx.of(people).insert(person(`p${n}`));
+      for (let n = 0; n < 1000; n += 1) tx.of(people).insert(createPerson(`p${n}`));
     });
     assert.deepEqual([people.size, people.revision, groups.length, groups[0]?.commits.length], [1000, 1, 1, 1]);
   });

@@ -11,38 +11,76 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../../src/base/js
 import { systemClock } from '../../src/base/system.ts';
 import { Fields } from '../../src/http/fields.ts';
 import { SmallEtcd } from './cluster/small-etcd.ts';
-import { checkAnswer } from './contract.ts';
+import { checkResponse } from './contract.ts';
 import { isLockedRun } from './basics.ts';
 import { createApp, type App, type PlainReply, type PlainRequest } from './inside.ts';
 
 const passwords = { admin: 'administrator of the tests', member: 'member of the house' };
-export type Who = keyof typeof passwords;
+export type TestUser = keyof typeof passwords;
 
-export interface AskOptions {
-  readonly fields?: Readonly<Record<string, string>>;
+export interface RequestOptions {
+  readonly headers?: Readonly<Record<string, string>>;
   readonly json?: unknown;
   readonly body?: string | Buffer;
   readonly address?: string;
 }
 
-export interface Answer {
+export interface ApiResponse {
   readonly status: number;
   readonly body: string;
   /** The parsed body; `undefined` where there is none. */
   readonly json: unknown;
   /** The `code` of problem details. */
   readonly code: unknown;
-  field(name: string): string | undefined;
+  header(name: string): string | undefined;
 }
 
 type Fixed = Readonly<Record<string, string>>;
 
-/** Asks, and fails unless the OpenAPI document declares the answer. */
-export type Ask = (method: string, target: string, asked?: AskOptions) => Promise<Answer>;
+type Send = (method: string, target: string, asked?: RequestOptions) => Promise<ApiResponse>;
+type SendWith = (target: string, asked?: RequestOptions) => Promise<ApiResponse>;
+
+/** Sends requests, and fails unless the OpenAPI document declares the response. */
+export interface Client {
+  readonly send: Send;
+  readonly get: SendWith;
+  readonly post: SendWith;
+  readonly put: SendWith;
+  readonly patch: SendWith;
+  readonly delete: SendWith;
+}
+
+export function createClient(send: Send): Client {
+  const sendWith = (method: string): SendWith => (target, asked) => send(method, target, asked);
+  return {
+    send,
+    get: sendWith('GET'),
+    post: sendWith('POST'),
+    put: sendWith('PUT'),
+    patch: sendWith('PATCH'),
+    delete: sendWith('DELETE'),
+  };
+}
 
 export interface TestAppOptions extends AppOptions {
   /** For a test of what happens in one turn: also a locked-down run asks it without a port and a disk in between. */
   readonly withoutPort?: boolean;
+}
+
+export interface TestApp {
+  readonly app: App;
+  /** Sends requests without credentials. */
+  readonly client: Client;
+  /** Sends these headers with each request. */
+  readonly withHeaders: (headers: Fixed) => Client;
+  /** Signs in as a program does, with a bearer token. */
+  readonly signIn: (who: TestUser, more?: Fixed) => Promise<Client>;
+  /** Signs in as a browser does, with a session cookie. */
+  readonly signInBrowser: (who: TestUser, more?: Fixed) => Promise<Client>;
+  readonly createToken: (who: TestUser) => Promise<string>;
+  /** Returns the `Cookie` header of a new session. */
+  readonly createCookie: (who: TestUser) => Promise<string>;
+  readonly credentials: (who: TestUser) => { readonly email: string; readonly password: string };
 }
 
 /**
@@ -50,23 +88,26 @@ export interface TestAppOptions extends AppOptions {
  * in memory and asked without a port; in a locked-down run it keeps its data in files, and is asked over loopback. With
  * CAIRN_TEST_STORE=cluster its data are in a small etcd.
  */
-export async function openTestApp(t: TestContext, { withoutPort = !isLockedRun, ...options }: TestAppOptions = {}) {
+export async function startApp(
+  t: TestContext,
+  { withoutPort = !isLockedRun, ...options }: TestAppOptions = {},
+): Promise<TestApp> {
   const given = { scryptCost: 1, clock: systemClock, ...options };
-  const { app, send } = withoutPort ? await openInMemory(t, given) : await openOnLoopback(t, given);
+  const { app, send } = withoutPort ? await startInMemory(t, given) : await startOnLoopback(t, given);
   const administrator = { name: 'Ada', role: 'admin', email: 'admin@example.org', password: passwords.admin };
   const isNew = options.users !== false && app.users.records.size === 0;
   if (isNew) await app.program.users.create(administrator);
 
-  const document = await descriptionOf(options, send);
+  const document = await readDescription(options, send);
 
-  const ask: Ask = async (method, target, asked = {}) => {
-    const { fields = {}, json, body, address = '127.0.0.1' } = asked;
+  const client = createClient(async (method, target, asked = {}) => {
+    const { headers = {}, json, body, address = '127.0.0.1' } = asked;
     const content = json === undefined ? body : JSON.stringify(json);
-    const typed = json === undefined ? fields : { 'content-type': 'application/json', ...fields };
+    const typed = json === undefined ? headers : { 'content-type': 'application/json', ...headers };
     const sent = content === undefined ? {} : { body: content };
     const reply = await send({ method, target, fields: typed, address, ...sent });
     const named = new Map(pairs(reply.fields.raw));
-    checkAnswer(document, { method, target }, { status: reply.status, fields: named, body: reply.body });
+    checkResponse(document, { method, target }, { status: reply.status, fields: named, body: reply.body });
     const parsed: unknown =
       /json/.test(reply.fields.get('content-type') ?? '') && reply.body !== '' ? JSON.parse(reply.body) : undefined;
     return {
@@ -74,34 +115,32 @@ export async function openTestApp(t: TestContext, { withoutPort = !isLockedRun, 
       body: reply.body,
       json: parsed,
       code: Object(parsed).code,
-      field: (name) => reply.fields.get(name) ?? Object.fromEntries(pairs(reply.fields.raw))[name],
+      header: (name) => reply.fields.get(name) ?? Object.fromEntries(pairs(reply.fields.raw))[name],
     };
-  };
-  const credentials = (who: Who) => ({ email: `${who}@example.org`, password: passwords[who] });
-  const token = async (who: Who): Promise<string> => {
-    const answer = await ask('POST', '/tokens', { json: credentials(who) });
+  });
+  const credentials = (who: TestUser) => ({ email: `${who}@example.org`, password: passwords[who] });
+  const createToken = async (who: TestUser): Promise<string> => {
+    const answer = await client.post('/tokens', { json: credentials(who) });
     return String(Object(answer.json).access_token);
   };
-  /** The `Cookie` field of a new session. */
-  const cookie = async (who: Who): Promise<string> => cookieIn(await ask('POST', '/login', { json: credentials(who) }));
-  /** Asks with these fields in each request. */
-  const withFields = (own: Fixed): Ask => (method, target, asked = {}) =>
-    ask(method, target, { ...asked, fields: { ...own, ...asked.fields } });
-  /** Asks as a program of this user, with a bearer token. */
-  const as = async (who: Who, more: Fixed = {}): Promise<Ask> =>
-    withFields({ authorization: `Bearer ${await token(who)}`, ...more });
-  /** Asks as a browser of this user, with a session cookie. */
-  const browserOf = async (who: Who, more: Fixed = {}): Promise<Ask> =>
-    withFields({ cookie: await cookie(who), ...more });
+  const createCookie = async (who: TestUser): Promise<string> => readCookie(await client.post('/login', { json: credentials(who) }));
+  const withHeaders = (own: Fixed): Client =>
+    createClient((method, target, asked = {}) =>
+      client.send(method, target, { ...asked, headers: { ...own, ...asked.headers } }),
+    );
+  const signIn = async (who: TestUser, more: Fixed = {}): Promise<Client> =>
+    withHeaders({ authorization: `Bearer ${await createToken(who)}`, ...more });
+  const signInBrowser = async (who: TestUser, more: Fixed = {}): Promise<Client> =>
+    withHeaders({ cookie: await createCookie(who), ...more });
   const member = { name: 'Mia', role: 'member', ...credentials('member') };
-  if (isNew) await (await as('admin'))('POST', '/users', { json: member });
-  return { app, ask, as, browserOf, token, cookie, credentials };
+  if (isNew) await (await signIn('admin')).post('/users', { json: member });
+  return { app, client, withHeaders, signIn, signInBrowser, createToken, createCookie, credentials };
 }
 
 const descriptions = new Map<string, JsonObject>();
 
 /** The OpenAPI document of an app, which those with the same options share: to make it is most of an app's start. */
-async function descriptionOf(options: AppOptions, send: Opened['send']): Promise<JsonObject> {
+async function readDescription(options: AppOptions, send: Opened['send']): Promise<JsonObject> {
   const key = JSON.stringify(options);
   const known = descriptions.get(key);
   if (known !== undefined) return known;
@@ -117,7 +156,7 @@ interface Opened {
   readonly send: (asked: PlainRequest) => Promise<PlainReply>;
 }
 
-async function openInMemory(t: TestContext, options: AppOptions): Promise<Opened> {
+async function startInMemory(t: TestContext, options: AppOptions): Promise<Opened> {
   const isShared = process.env['CAIRN_TEST_STORE'] === 'cluster' && options.directory === undefined;
   const etcd = isShared ? await SmallEtcd.start() : undefined;
   // The clocks of tests leap.
@@ -138,7 +177,7 @@ async function openInMemory(t: TestContext, options: AppOptions): Promise<Opened
 }
 
 /** The test stands in for a proxy, so that it can ask from any address. */
-async function openOnLoopback(t: TestContext, options: AppOptions): Promise<Opened> {
+async function startOnLoopback(t: TestContext, options: AppOptions): Promise<Opened> {
   const directory = options.directory ?? mkdtempSync(join(tmpdir(), 'cairn-app-'));
   const app = await createApp({ trustedProxies: ['127.0.0.1'], ...options, directory });
   const agent = new Agent({ keepAlive: true });
@@ -156,7 +195,7 @@ async function openOnLoopback(t: TestContext, options: AppOptions): Promise<Open
         // A request that is refused need not be sent to its end.
         asking.off('error', reject).on('error', () => undefined);
         const { statusCode: status = 0, rawHeaders } = reply;
-        const read = reply.headers['content-type'] === 'text/event-stream' ? firstOf : text;
+        const read = reply.headers['content-type'] === 'text/event-stream' ? readFirstPiece : text;
         read(reply).then((body) => resolve({ status, fields: new Fields(rawHeaders), body }), reject);
       });
       asking.on('error', reject).end(body);
@@ -165,14 +204,14 @@ async function openOnLoopback(t: TestContext, options: AppOptions): Promise<Open
 }
 
 /** The first piece of a reply that has no end. */
-async function firstOf(reply: IncomingMessage): Promise<string> {
+async function readFirstPiece(reply: IncomingMessage): Promise<string> {
   for await (const piece of reply) return String(piece);
   return '';
 }
 
 /** The session cookie of a response, as a browser sends it back. */
-export function cookieIn(answer: Answer): string {
-  return /^sid=[\w-]*/.exec(answer.field('set-cookie') ?? '')?.[0] ?? '';
+export function readCookie(answer: ApiResponse): string {
+  return /^sid=[\w-]*/.exec(answer.header('set-cookie') ?? '')?.[0] ?? '';
 }
 
 function pairs(raw: readonly string[]): [string, string][] {

@@ -13,13 +13,13 @@ export interface Generator {
 }
 
 /** A generator of its own for each `use`, so that one test does not change what another one draws. */
-export function generator(use: string, seed = process.env['CAIRN_TEST_SEED'] ?? '1'): Generator {
+export function createGenerator(use: string, seed = process.env['CAIRN_TEST_SEED'] ?? '1'): Generator {
   console.log(`# ${use}: CAIRN_TEST_SEED=${seed}`);
-  return numbersOf(`${use} ${seed}`);
+  return generateFrom(`${use} ${seed}`);
 }
 
 /** The numbers that follow from a text. */
-export function numbersOf(text: string): Generator {
+export function generateFrom(text: string): Generator {
   let state = 2166136261;
   for (const character of text) state = Math.imul(state ^ (character.codePointAt(0) ?? 0), 16777619);
   const below = (bound: number): number => {
@@ -43,7 +43,7 @@ export function numbersOf(text: string): Generator {
  * Does work with very many promises, and returns what gives its result or throws its error. It is called before a file
  * defines its first test: from then on the test runner watches each promise, which makes them several times as dear.
  */
-export async function explored<Result>(work: () => Promise<Result>): Promise<() => Result> {
+export async function runBeforeTests<Result>(work: () => Promise<Result>): Promise<() => Result> {
   const [outcome] = await Promise.allSettled([work()]);
   return () => {
     if (outcome.status === 'rejected') throw outcome.reason;
@@ -55,25 +55,25 @@ export async function explored<Result>(work: () => Promise<Result>): Promise<() 
 export const isLockedRun = process.env['CAIRN_TEST_LOCKED'] === 'true';
 
 /** The store's message if a locked-down Node.js denies syncs. */
-export const noticesOfDeniedSyncs =
+export const deniedSyncNotices =
   isLockedRun && Number.parseInt(process.versions.node, 10) >= 26
     ? ['this Node denies syncs of directories: files are written through']
     : [];
 
 /** The longest wait for something that must happen. Only a failure takes this long, even on a busy machine. */
-export const patienceMs = 60_000;
+export const timeoutMs = 60_000;
 
 /** Waits until something holds in this process, or on its disk. */
-export async function until(holds: () => boolean, what = `never held: ${holds}`): Promise<void> {
-  for (const end = performance.now() + patienceMs; !holds(); await delay(2)) assert.ok(performance.now() < end, what);
+export async function waitUntil(holds: () => boolean, what = `never held: ${holds}`): Promise<void> {
+  for (const end = performance.now() + timeoutMs; !holds(); await delay(2)) assert.ok(performance.now() < end, what);
 }
 
 /** Rejects with `what` when the promise never settles. */
-export async function within<T>(promise: Promise<T>, what: string | (() => string)): Promise<T> {
+export async function withTimeout<T>(promise: Promise<T>, what: string | (() => string)): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    const tell = (): string => `${typeof what === 'string' ? what : what()} within ${patienceMs} ms`;
-    timer = setTimeout(() => reject(new Error(tell())), patienceMs);
+    const tell = (): string => `${typeof what === 'string' ? what : what()} within ${timeoutMs} ms`;
+    timer = setTimeout(() => reject(new Error(tell())), timeoutMs);
   });
   try {
     return await Promise.race([promise, late]);
@@ -120,7 +120,7 @@ export class TestClock implements Clock {
 }
 
 /** Returns reproducible random bytes. */
-export function testRandom(seed: string): Random {
+export function createRandom(seed: string): Random {
   let counter = 0;
   return (size) => {
     const blocks: Buffer[] = [];

@@ -28,7 +28,7 @@ const everywhere = new Set([
 ]);
 
 /** Fails unless the OpenAPI document declares this answer to this request: status, type, fields and body. */
-export function checkAnswer(document: JsonObject, asked: Asked, answer: Answered): void {
+export function checkResponse(document: JsonObject, asked: Asked, answer: Answered): void {
   const [path = '', query = ''] = asked.target.split('?');
   const item = pathItem(document, path);
   const method = asked.method === 'HEAD' ? 'get' : asked.method.toLowerCase();
@@ -101,7 +101,7 @@ function checkContent(
   const media = content[String(type).replace(/;.*/, '')];
   assert.ok(isJsonObject(media), `${at}: the type ${type} is not declared`);
   const isJson = /json/.test(String(type));
-  const found = violations(document, media['schema'], isJson ? parseJson(body) : body);
+  const found = findViolations(document, media['schema'], isJson ? parseJson(body) : body);
   if (/problem/.test(String(type))) checkCode(document, body, at);
   // The query parameter `fields` leaves out others.
   const isPart = /(^|&)fields=/.test(query);
@@ -120,7 +120,7 @@ function problemViolations(document: JsonObject, { fields, body }: Answered): st
   if (body === '') return [];
   if (fields.get('content-type') !== 'application/problem+json') return ['it is no problem+json'];
   const problem: JsonValue = parseJson(body);
-  return violations(document, { $ref: '#/components/schemas/Problem' }, problem);
+  return findViolations(document, { $ref: '#/components/schemas/Problem' }, problem);
 }
 
 const annotations = new Set([
@@ -132,7 +132,7 @@ const annotations = new Set([
  * Returns every violation of a JSON Schema by `value`, each with its place. It knows the keywords that Cairn's
  * documents use, and throws for any other so that none is overlooked.
  */
-export function violations(
+export function findViolations(
   document: JsonObject,
   schema: JsonValue | undefined,
   value: JsonValue,
@@ -144,7 +144,7 @@ export function violations(
     if (!holds) found.push(`${place} breaks "${keyword}"`);
   };
   const inner = (part: JsonValue | undefined, member: JsonValue, at = place): void => {
-    found.push(...violations(document, part, member, at));
+    found.push(...findViolations(document, part, member, at));
   };
   if (typeof schema['$ref'] === 'string') inner(resolve(document, schema['$ref']), value);
   const object = isJsonObject(value) ? value : undefined;
@@ -167,7 +167,7 @@ export function violations(
     } else if (keyword === 'items') {
       if (Array.isArray(value)) value.forEach((element, index) => inner(rule, element, `${place}/${index}`));
     } else if ((keyword === 'anyOf' || keyword === 'oneOf') && Array.isArray(rule)) {
-      const fitting = rule.filter((part) => violations(document, part, value, place).length === 0).length;
+      const fitting = rule.filter((part) => findViolations(document, part, value, place).length === 0).length;
       check(keyword === 'anyOf' ? fitting > 0 : fitting === 1, keyword);
     } else if (keyword === 'allOf' && Array.isArray(rule)) rule.forEach((part) => inner(part, value));
     else if (keyword === 'enum' && Array.isArray(rule)) check(rule.some((choice) => choice === value), keyword);

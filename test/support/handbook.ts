@@ -20,14 +20,14 @@ import { refusals } from '../../src/store/recovery/cases.ts';
 import { temporaryDirectory } from './cli/spawn.ts';
 import { allRoutes } from './contract.ts';
 import { createApp } from './inside.ts';
-import { filesBelow, handbook, pages, projectDirectory, readSource, tokensOf } from './source.ts';
+import { listFiles, readHandbook, listPages, projectDirectory, readSource, countTokens } from './source.ts';
 
-export const projectText = (path: string): string => readFileSync(join(projectDirectory, path), 'utf8');
+export const readProjectFile = (path: string): string => readFileSync(join(projectDirectory, path), 'utf8');
 
 /** A page in three parts: up to a block, the block, and the rest. */
-export function partsOf(page: string, name: string): readonly [string, block: string, string] | undefined {
+export function splitBlock(page: string, name: string): readonly [string, block: string, string] | undefined {
   const [open, close] = [`<!-- ${name} -->\n`, `<!-- /${name} -->`];
-  const [text, start] = [projectText(page), projectText(page).indexOf(open)];
+  const [text, start] = [readProjectFile(page), readProjectFile(page).indexOf(open)];
   const end = text.indexOf(close, start);
   if (start === -1 || end === -1) return undefined;
   const begin = start + open.length;
@@ -35,8 +35,8 @@ export function partsOf(page: string, name: string): readonly [string, block: st
 }
 
 /** The only page with a block. */
-export function pageWith(name: string): string {
-  const [page, ...others] = pages().filter((each) => partsOf(each, name) !== undefined);
+export function readPage(name: string): string {
+  const [page, ...others] = listPages().filter((each) => splitBlock(each, name) !== undefined);
   assert.ok(page !== undefined && others.length === 0, `one page has the block "${name}"`);
   return page;
 }
@@ -126,15 +126,15 @@ function reading(files: Reading): string[] {
   return [
     '| File | Tokens, about | What to look for |',
     '|---|--:|---|',
-    ...Object.entries(files).map(([path, what]) => row(`\`${path}\``, about(sizeOf(path)), what)),
-    row('together', about(sizeOfAll(files)), ''),
+    ...Object.entries(files).map(([path, what]) => row(`\`${path}\``, about(measureFile(path)), what)),
+    row('together', about(measureFiles(files)), ''),
   ];
 }
 
 const about = (size: number): string => (Math.ceil(size / 100) * 100).toLocaleString('en');
 
 /** Returns the text that each block should have. */
-export async function wantedBlocks(): Promise<ReadonlyMap<string, string>> {
+export async function generateBlocks(): Promise<ReadonlyMap<string, string>> {
   const made = { commands: await allCommands(), routes: await allRoutes() };
   const text = (lines: readonly string[]): string => lines.map((line) => `${line}\n`).join('');
   return new Map(Object.entries(blocks).map(([name, make]) => [name, text(make(made))]));
@@ -142,7 +142,7 @@ export async function wantedBlocks(): Promise<ReadonlyMap<string, string>> {
 
 /** Each limit with the comment before it, which no program can ask for. */
 function limitRows(): string[] {
-  const text = projectText('src/base/limits.ts');
+  const text = readProjectFile('src/base/limits.ts');
   return Object.entries(limits).map(([name, value]) => {
     const [before = ''] = text.split(`\n  ${name}:`);
     const comment = before.endsWith('*/') ? before.slice(before.lastIndexOf('/**')) : '';
@@ -171,7 +171,7 @@ export interface Example {
 }
 
 /** The files of the guide are compiled and run together, by the release suite. */
-const fences = handbook().matchAll(/^```[tj]s\n(\/\/ (?![\w.]+\.ts\n).*?)^```$/gms);
+const fences = readHandbook().matchAll(/^```[tj]s\n(\/\/ (?![\w.]+\.ts\n).*?)^```$/gms);
 
 export const examples: readonly Example[] = Array.from(fences, ([, code = '']) => ({
   title: code.split('\n')[0]?.replace('// ', '') ?? '',
@@ -181,7 +181,7 @@ export const examples: readonly Example[] = Array.from(fences, ([, code = '']) =
 }));
 
 /** The example whose title begins so. */
-export function exampleOf(title: string): Example {
+export function findExample(title: string): Example {
   const found = examples.find((example) => example.title.startsWith(title));
   if (found === undefined) throw new Error(`no example is titled "${title}"`);
   return found;
@@ -385,7 +385,7 @@ export const harmlessParts: Reading = {
 };
 
 /** The values that a file imports from other files, now and later by `import()`. */
-export function importsOf(path: string): { readonly values: readonly string[]; readonly later: readonly string[] } {
+export function readImports(path: string): { readonly values: readonly string[]; readonly later: readonly string[] } {
   const { text } = readSource(path);
   const at = (specifier: string): string => posix.join(path, '..', specifier);
   const clauses = text.matchAll(/^(?:import|export)\b([^;']*?)\bfrom '(\.[^']+)'|^import '(\.[^']+)'/gm);
@@ -402,18 +402,18 @@ function isOfTypes(names: string): boolean {
 }
 
 /** The tokens of a file, or of all files of a part. */
-export function sizeOf(path: string): number {
-  const files = filesBelow('src', '.ts').filter((file) => (path.endsWith('/') ? file.startsWith(path) : file === path));
-  return files.map((file) => tokensOf(readSource(file).text)).reduce((sum, size) => sum + size, 0);
+export function measureFile(path: string): number {
+  const files = listFiles('src', '.ts').filter((file) => (path.endsWith('/') ? file.startsWith(path) : file === path));
+  return files.map((file) => countTokens(readSource(file).text)).reduce((sum, size) => sum + size, 0);
 }
 
-export const sizeOfAll = (files: Reading): number =>
-  Object.keys(files).map(sizeOf).reduce((sum, size) => sum + size, 0);
+export const measureFiles = (files: Reading): number =>
+  Object.keys(files).map(measureFile).reduce((sum, size) => sum + size, 0);
 
 /** Every file that is loaded by `import()`, or by a program that embeds the package. */
-export function loadedLater(): string[] {
-  const later = filesBelow('src', '.ts').flatMap((path) => importsOf(path).later);
-  return [...new Set([...later, ...importsOf('src/index.ts').values])].sort();
+export function listLazyModules(): string[] {
+  const later = listFiles('src', '.ts').flatMap((path) => readImports(path).later);
+  return [...new Set([...later, ...readImports('src/index.ts').values])].sort();
 }
 
 /** Loads a file of packages. */
@@ -436,7 +436,7 @@ export function install(t: TestContext, packages: Packages): string | undefined 
 }
 
 /** Installs packages, and returns what loads their files. */
-export function bring(t: TestContext, packages: Packages): Load | undefined {
+export function loadPackages(t: TestContext, packages: Packages): Load | undefined {
   const directory = install(t, packages);
   if (directory === undefined) return undefined;
   return (path) => import(pathToFileURL(join(directory, 'node_modules', path)).href);
@@ -446,8 +446,8 @@ export function bring(t: TestContext, packages: Packages): Load | undefined {
 export type Loaded = ReturnType<typeof Object>;
 
 /** Loads a file of the reference, which its first line names. */
-export async function fileOfReference(t: TestContext, name: string): Promise<Loaded> {
-  const blocks = Array.from(handbook().matchAll(/^```ts\n(.*?)^```$/gms), ([, block = '']) => block);
+export async function loadReferenceFile(t: TestContext, name: string): Promise<Loaded> {
+  const blocks = Array.from(readHandbook().matchAll(/^```ts\n(.*?)^```$/gms), ([, block = '']) => block);
   const found = blocks.find((block) => block.startsWith(`// ${name}: `));
   assert.ok(found, name);
   const file = join(temporaryDirectory(t), name.replace(/js$/, 'mjs'));
@@ -458,7 +458,7 @@ export async function fileOfReference(t: TestContext, name: string): Promise<Loa
 const credentials = { email: 'ada@example.org', password: 'correct horse battery' };
 
 /** A blog on a port with an administrator, whose clock can be put forward, and what the reference's client needs. */
-export async function openBlog(t: TestContext) {
+export async function startBlog(t: TestContext) {
   const posts = declareCollection({
     name: 'posts',
     additional: true,
@@ -483,7 +483,7 @@ export async function openBlog(t: TestContext) {
     setItem: (name: string, value: string) => void kept.set(name, value),
     removeItem: (name: string) => void kept.delete(name),
   };
-  const { cairnClient } = await fileOfReference(t, 'cairn-client.js');
+  const { cairnClient } = await loadReferenceFile(t, 'cairn-client.js');
   const client = cairnClient(`http://127.0.0.1:${port}`, storage);
   return { client, kept, credentials, later: (milliseconds: number) => void (ahead += milliseconds) };
 }

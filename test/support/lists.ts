@@ -13,7 +13,7 @@ import { SortedBlocks } from '../../src/lists/sorted-blocks.ts';
 import { type Shape, idField } from '../../src/schema/field.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { Collection, Store, StoredRecord } from '../../src/store/store.ts';
-import { type Generator, generator } from './basics.ts';
+import { type Generator, createGenerator } from './basics.ts';
 
 export const shape = {
   id: idField,
@@ -33,7 +33,7 @@ export interface Thing extends StoredRecord {
 }
 
 /** Returns a clock that advances by a slice at each call, so that work is interrupted wherever possible. */
-export function restlessClock(): Clock {
+export function createTickingClock(): Clock {
   let now = 0;
   return { now: () => now, elapsed: () => (now += limits.sliceMs) };
 }
@@ -42,7 +42,7 @@ export function restlessClock(): Clock {
 const bytes = (random: Generator) => (size: number) =>
   Buffer.from(Array.from({ length: size }, () => random.below(256)));
 
-export function thing(random: Generator): Omit<Thing, 'id' | 'revision'> {
+export function createThing(random: Generator): Omit<Thing, 'id' | 'revision'> {
   const size = random.below(6);
   const price = random.below(500) / 10;
   return {
@@ -65,15 +65,15 @@ export interface World {
   readonly random: Generator;
 }
 
-export async function world(use: string, size: number, random = generator(use)): Promise<World> {
+export async function createWorld(use: string, size: number, random = createGenerator(use)): Promise<World> {
   const store = openStore({ clock: { now: () => 0, elapsed: () => 0 }, random: bytes(random) });
   const groups = { ownerId: ({ ownerId }: Thing) => ownerId };
   const things = store.collection<Thing>({ name: 'things', parse: () => 'is none', groups });
   await store.start();
   await store.write((transaction) => {
-    for (let count = 0; count < size; count += 1) transaction.of(things).insert(thing(random));
+    for (let count = 0; count < size; count += 1) transaction.of(things).insert(createThing(random));
   });
-  const pool = new ListPool(restlessClock());
+  const pool = new ListPool(createTickingClock());
   const source = { fields: shape, records: things, pool };
   const access = { list: 'owner', read: 'owner' };
   const read: World['read'] = async (query, withTotal = false, address = '192.0.2.1', userId = 0) => {
@@ -86,26 +86,26 @@ export async function world(use: string, size: number, random = generator(use)):
   return { store, things, read, random, pool };
 }
 
-export function recordsIn(things: Collection<Thing>): Thing[] {
+export function sortRecords(things: Collection<Thing>): Thing[] {
   return things.view().blocks.flat();
 }
 
 /** Inserts, replaces and removes some records, except those in `spared`. */
-export async function change(world: World, count: number, spared: ReadonlySet<number>): Promise<void> {
+export async function changeThings(world: World, count: number, spared: ReadonlySet<number>): Promise<void> {
   const { store, things, random } = world;
   await store.write((transaction) => {
     for (let step = 0; step < count; step += 1) {
       const id = 1 + random.below(things.size);
-      if (random.below(4) === 0) transaction.of(things).insert(thing(random));
+      if (random.below(4) === 0) transaction.of(things).insert(createThing(random));
       else if (spared.has(id) || transaction.of(things).get(id) === undefined) continue;
       else if (random.below(4) === 0) transaction.of(things).remove(id);
-      else transaction.of(things).replace(id, thing(random));
+      else transaction.of(things).replace(id, createThing(random));
     }
   });
 }
 
 /** Returns the expected list, computed in the simplest way. */
-export function expected(records: readonly Thing[], query: string): unknown[] {
+export function listExpected(records: readonly Thing[], query: string): unknown[] {
   const { sort, limit, filters } = parseListQuery({ fields: shape }, parseQuery(query));
   const keyOf = (record: Thing, name: string): string | number | undefined => {
     if (name === 'email') return record.email.toLowerCase();
@@ -148,22 +148,22 @@ function shown({ id, name, price, size, email }: Thing): unknown {
   return { id, name, price, ...(size !== undefined && { size }), email };
 }
 
-export async function textOf({ body }: List): Promise<string> {
+export async function readText({ body }: List): Promise<string> {
   if (typeof body === 'string') return body;
   const pieces: string[] = [];
   for await (const piece of body) pieces.push(piece);
   return pieces.join('');
 }
 
-export async function recordsOf(list: List): Promise<unknown[]> {
-  const records: unknown = JSON.parse(await textOf(list));
+export async function readRecords(list: List): Promise<unknown[]> {
+  const records: unknown = JSON.parse(await readText(list));
   assert.ok(Array.isArray(records));
   return records;
 }
 
 /** Holds a list to the text of these records: a deep comparison takes much longer, and says less of the order. */
 export async function assertList(list: List, wanted: readonly unknown[], message: string): Promise<void> {
-  const text = await textOf(list);
+  const text = await readText(list);
   if (text !== JSON.stringify(wanted)) assert.deepEqual(JSON.parse(text), wanted, message);
   assert.equal(text, JSON.stringify(wanted), message);
 }
@@ -180,13 +180,13 @@ export const filters = [
 export const bounds = ['', 'limit=1', 'limit=20', 'limit=1000'];
 
 /** Chooses records that stay unchanged, and a query. `check` verifies that pages contain them once. */
-export function sparedIn({ things, random }: World, sort: string) {
-  const records = recordsIn(things).filter(() => random.below(2) === 0);
+export function chooseSpared({ things, random }: World, sort: string) {
+  const records = sortRecords(things).filter(() => random.below(2) === 0);
   const ids = new Set(records.map(({ id }) => id));
   const query = [sort, random.pick(filters)].filter(Boolean).join('&');
   const check = (seen: readonly unknown[]): void => {
     const kept = seen.filter((record) => ids.has(Number(Object(record).id)));
-    assert.equal(JSON.stringify(kept), JSON.stringify(expected(records, query)), query);
+    assert.equal(JSON.stringify(kept), JSON.stringify(listExpected(records, query)), query);
   };
   return { ids, query, check };
 }
@@ -196,7 +196,7 @@ export function sparedIn({ things, random }: World, sort: string) {
  * writes are made. Each list must agree with the records as they were when it started.
  */
 export async function runHistory(random: Generator): Promise<void> {
-  const all = await world('history', random.pick([0, 3, 100, 1200, 3000]), random);
+  const all = await createWorld('history', random.pick([0, 3, 100, 1200, 3000]), random);
   const { read, things, store, pool } = all;
   const queries = Array.from({ length: 1 + random.below(6) }, () => random.pick(sorts));
   const reads: Promise<void>[] = [];
@@ -204,11 +204,11 @@ export async function runHistory(random: Generator): Promise<void> {
     const parts = [random.pick(queries), random.pick([...filters, 'price:gte=10&price:lt=20']), random.pick(bounds)];
     const query = parts.filter(Boolean).join('&');
     const userId = random.pick([0, 0, 1, 2, 3, 4]);
-    const seen = recordsIn(things).filter(({ ownerId }) => userId === 0 || userId === ownerId);
-    const wanted = expected(seen, query);
+    const seen = sortRecords(things).filter(({ ownerId }) => userId === 0 || userId === ownerId);
+    const wanted = listExpected(seen, query);
     const step = Promise.resolve(read(query, false, undefined, userId)).then((list) => assertList(list, wanted, query));
     reads.push(step);
-    await change(all, random.pick([0, 1, 5, 60]), new Set());
+    await changeThings(all, random.pick([0, 1, 5, 60]), new Set());
     if (random.below(5) === 0) await pool.orders.settled();
     if (reads.length > 5) await Promise.all(reads.splice(0));
   }

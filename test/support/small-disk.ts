@@ -6,7 +6,7 @@ import type { TestContext } from 'node:test';
 import { isLockedRun } from './basics.ts';
 
 /** Mounts a file system of this size; `undefined` if that is not allowed here. */
-export function smallDisk(t: TestContext, size: string): string | undefined {
+export function mountSmallDisk(t: TestContext, size: string): string | undefined {
   const disk = mkdtempSync(join(tmpdir(), 'cairn-disk-'));
   const mounted = isLockedRun ? undefined : spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'none', disk]);
   t.after(() => {

@@ -5,12 +5,12 @@ import { dirname, join, posix } from 'node:path';
 export const projectDirectory = topOf(import.meta.dirname);
 
 /** The README and the pages of the manual. */
-export const pages = (): string[] => ['README.md', ...filesBelow('src/docs', '.md')];
+export const listPages = (): string[] => ['README.md', ...listFiles('src/docs', '.md')];
 
 let read: string | undefined;
 /** Their text, which is read once it is needed. */
-export function handbook(): string {
-  read ??= pages().map((page) => readFileSync(join(projectDirectory, page), 'utf8')).join('\n');
+export function readHandbook(): string {
+  read ??= listPages().map((page) => readFileSync(join(projectDirectory, page), 'utf8')).join('\n');
   return read;
 }
 
@@ -29,7 +29,7 @@ export interface SourceFile {
 }
 
 /** The files below `directory` whose names end in `extension`, in order; of `src`, without the examples. */
-export function filesBelow(directory: string, extension: string): string[] {
+export function listFiles(directory: string, extension: string): string[] {
   if (!existsSync(join(projectDirectory, directory))) return [];
   return readdirSync(join(projectDirectory, directory), { recursive: true, encoding: 'utf8' })
     .map((name) => posix.join(directory, name.replaceAll('\\', '/')))
@@ -41,7 +41,7 @@ export function readSource(path: string): SourceFile {
   const text = readFileSync(join(projectDirectory, path), 'utf8');
   const found = text.matchAll(/^(?:import|export)\b[^;]*?\bfrom '([^']+)'|(?:^import |\bimport\()'([^']+)'/gm);
   const imports = Array.from(found, ([, from, loaded = '']) => from ?? loaded);
-  return { path, text, code: withoutLiterals(text), imports };
+  return { path, text, code: removeLiterals(text), imports };
 }
 
 const either = (...patterns: readonly RegExp[]): RegExp =>
@@ -60,12 +60,12 @@ const literal = either(comment, string, regularExpression, template);
  * `text` with spaces in the place of comments, strings, templates and regular expressions, so that a rule about code
  * never trips over prose. Code in `${…}` stays. Offsets and line numbers stay the same.
  */
-export function withoutLiterals(text: string): string {
+export function removeLiterals(text: string): string {
   return text.replace(literal, (found) => {
     if (!found.startsWith('`')) return blank(found);
     let code = '';
     for (const { index, 1: inner = '' } of found.matchAll(either(interpolation))) {
-      code += blank(found.slice(code.length, index + '${'.length)) + withoutLiterals(inner);
+      code += blank(found.slice(code.length, index + '${'.length)) + removeLiterals(inner);
     }
     return code + blank(found.slice(code.length));
   });
@@ -81,7 +81,7 @@ const token = either(
 );
 
 /** The size of code in tokens, which neither its format nor its comments change. */
-export function tokensOf(text: string): number {
+export function countTokens(text: string): number {
   const code = text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/(^|\s)\/\/[^\n]*/g, '');
   return code.match(token)?.length ?? 0;
 }
@@ -118,11 +118,11 @@ const floors: Readonly<Record<string, number>> = {
 export const parts = /^src\/(options|features)\/./;
 
 /** `src/store` for `src/store/disk/files.ts`, and `src/options/cluster` for what is below it. */
-export function roomOf(path: string): string {
+export function toRoom(path: string): string {
   return posix.dirname(path).split('/').slice(0, parts.test(path) ? 3 : 2).join('/');
 }
 
-export function floorOf(room: string): number | undefined {
+export function findFloor(room: string): number | undefined {
   return floors[parts.test(room) ? posix.dirname(room) : room];
 }
 
@@ -130,7 +130,7 @@ export function resolveImport(file: SourceFile, specifier: string): string {
   return posix.join(posix.dirname(file.path), specifier);
 }
 
-export function ownImports(file: SourceFile | undefined): string[] {
+export function listImports(file: SourceFile | undefined): string[] {
   if (file === undefined) return [];
   return file.imports.flatMap((specifier) => (specifier.startsWith('.') ? [resolveImport(file, specifier)] : []));
 }
@@ -168,8 +168,8 @@ export function drawFloors(): string {
     return [folder, { x, y: gap + (highest - floor) * rowHeight, width: Math.round(boxWidth) }];
   }));
   const lines = new Set<string>();
-  for (const file of filesBelow('src', '.ts').map(readSource)) {
-    for (const target of ownImports(file)) {
+  for (const file of listFiles('src', '.ts').map(readSource)) {
+    for (const target of listImports(file)) {
       const boxOf = (path: string) => boxes.get(posix.dirname(path).split('/').slice(0, 2).join('/'));
       const [from, to] = [boxOf(file.path), boxOf(target)];
       if (!from || !to || from.y >= to.y) continue;

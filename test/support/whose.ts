@@ -6,7 +6,7 @@ import type { CollectionDefinition } from '../../src/collections/declaration.ts'
 import { declareCollection } from '../../src/collections/define.ts';
 import type { Caller } from '../../src/programs/callers.ts';
 import { type App, type PlainReply, createApp } from './inside.ts';
-import { type Generator, generator, numbersOf } from './basics.ts';
+import { type Generator, createGenerator, generateFrom } from './basics.ts';
 
 /** A model of access, written from the manual and independent of the source. Responses are compared with it. */
 
@@ -23,7 +23,7 @@ export interface Asker {
 export const stranger: Asker = { kind: 'anonymous' };
 
 /** The caller as a route with this rule sees it: a public route ignores credentials. */
-export const seenBy = (cell: readonly string[], who: Asker): Asker => (cell.includes('public') ? stranger : who);
+export const toAsker = (cell: readonly string[], who: Asker): Asker => (cell.includes('public') ? stranger : who);
 
 export interface Row {
   readonly id: number;
@@ -57,7 +57,7 @@ export const maySet = (words: readonly string[], who: Asker, row?: Row): boolean
 const isOpen = (word: string): boolean => ['public', 'optional', 'user', 'session'].includes(word);
 
 /** The rules in effect: if only roles may read, only these roles are shown lists. */
-export function served(cells: Cells): Cells {
+export function toServed(cells: Cells): Cells {
   const { list, read } = cells;
   if (read.some((word) => isOpen(word) || isByRecord(word))) return cells;
   const both = list.filter((word) => isByRecord(word) || read.includes(word));
@@ -72,7 +72,7 @@ export const isListed = (cells: Cells, who: Asker, row: Row): boolean =>
   (cells.read.some(isOpen) && !cells.read.some(isByRecord) || holds(cells.read, who, row));
 
 /** The status of a refusal before a record is looked up; `undefined` where there is none. */
-export function refusal(cells: Cells, operation: Operation, who: Asker): number | undefined {
+export function findRefusal(cells: Cells, operation: Operation, who: Asker): number | undefined {
   const needed = operation === 'replace' || operation === 'patch' ? [cells[operation], cells.read] : [cells[operation]];
   const refusing = needed.find((cell) => !holds(cell, who));
   if (refusing !== undefined) return who.userId === undefined ? 401 : 403;
@@ -80,15 +80,15 @@ export function refusal(cells: Cells, operation: Operation, who: Asker): number 
 }
 
 /** The status of a request for a record that may not be there; `undefined` where it is answered. */
-export function verdict(cells: Cells, operation: Operation, who: Asker, row: Row | undefined): number | undefined {
-  const refused = refusal(cells, operation, who);
+export function findVerdict(cells: Cells, operation: Operation, who: Asker, row: Row | undefined): number | undefined {
+  const refused = findRefusal(cells, operation, who);
   if (refused !== undefined) return refused;
   if (row === undefined || !holds(cells.read, who, row)) return 404;
   return holds(cells[operation], who, row) ? undefined : 403;
 }
 
 /** The kind of the event that a listener of the change feed gets for a change, if any. */
-export function told(cells: Cells, who: Asker, before?: Row, after?: Row): string | undefined {
+export function expectEvent(cells: Cells, who: Asker, before?: Row, after?: Row): string | undefined {
   const [saw, sees] = [before, after].map((row) => row !== undefined && isListed(cells, who, row));
   return sees ? (saw ? 'replaced' : 'created') : saw ? 'removed' : undefined;
 }
@@ -97,8 +97,8 @@ export function told(cells: Cells, who: Asker, before?: Row, after?: Row): strin
 const questionsPerWorld = 300;
 
 /** Sends `count` random requests, and fails at the first response that the model forbids. */
-export async function askByChance(use: string, count: number): Promise<void> {
-  const random = generator(use);
+export async function sendRandomRequests(use: string, count: number): Promise<void> {
+  const random = createGenerator(use);
   for (let asked = 0, number = 0; asked < count; number += 1) {
     const world = await openWorld(random);
     const questions = new Questions(world);
@@ -184,7 +184,7 @@ class Questions {
     // Recent requests, to be repeated now that something may have changed.
     const isAgain = random.below(3) === 0;
     const number = isAgain ? Math.max(0, this.#questions - 1 - random.below(12)) : this.#questions++;
-    this.#random = numbersOf(`${this.#salt} ${number}`);
+    this.#random = generateFrom(`${this.#salt} ${number}`);
     const [of, who] = [this.#random.pick(collections), this.#random.pick(someones)];
     const looks = [() => this.#read(of, who), () => this.#list(of, who), () => this.#list(of, who)];
     const writes = [
@@ -273,7 +273,7 @@ class Questions {
 
   async #read(of: Modelled, someone: Someone): Promise<void> {
     const { cells, name } = of;
-    const who = seenBy(cells.read, someone);
+    const who = toAsker(cells.read, someone);
     const id = this.#someId(of);
     const row = of.rows.get(id);
     const { embed, isRefused, isPersonal: isOthers, isAny } = this.#someEmbedding(of, who);
@@ -284,7 +284,7 @@ class Questions {
     const fields = tag === undefined ? {} : { 'if-none-match': tag };
     const answer = await this.#send(someone, 'GET', target, { fields });
     const { told } = answer;
-    const refused = verdict(cells, 'read', who, row) ?? (isRefused ? 403 : undefined);
+    const refused = findVerdict(cells, 'read', who, row) ?? (isRefused ? 403 : undefined);
     if (refused !== undefined || row === undefined) return assert.equal(answer.status, refused, told);
     const { shown, marks } = this.#embedded(of, row, embed, who);
     if (answer.status === 304) {
@@ -321,7 +321,7 @@ class Questions {
   /** The whole of a list, in any way: at once, page by page from either end, or by number. */
   async #list(of: Modelled, someone: Someone): Promise<void> {
     const { cells, name } = of;
-    const who = seenBy(cells.list, someone);
+    const who = toAsker(cells.list, someone);
     const { embed, isRefused, isPersonal: isOthers } = this.#someEmbedding(of, who);
     const [filter, passes] = this.#someFilter(of, who);
     const [sort, compare] = this.#random.pick(orders);
@@ -334,7 +334,7 @@ class Questions {
     const query = [filter, sort, embed && `embed=${embed}`, place].filter((each) => each !== '').join('&');
     const withTotal = this.#random.below(2) === 0;
     const fields = withTotal ? { prefer: 'count=exact' } : {};
-    const refused = refusal(cells, 'list', who) ?? (isRefused ? 403 : undefined);
+    const refused = findRefusal(cells, 'list', who) ?? (isRefused ? 403 : undefined);
     const dependsOnCaller = isPersonal(cells, who, 'list') || isOthers || filter === 'owner=me';
     const expected = rows.slice(way === 'offset' ? offset : 0);
     let target: string | undefined = `/${name}${query && `?${query}`}`;
@@ -421,7 +421,7 @@ class Questions {
   }
 
   async #create(of: Modelled, someone: Someone): Promise<void> {
-    const who = seenBy(of.cells.create, someone);
+    const who = toAsker(of.cells.create, someone);
     const isBatch = this.#random.below(4) === 0;
     const keyed = this.#random.below(3) > 0 ? undefined : `k${this.#random.below(4)}`;
     const [former, values] = (keyed !== undefined && this.#random.below(2) === 0 && this.#repeatable.get(keyed)) ||
@@ -432,7 +432,7 @@ class Questions {
     const fields = keyed === undefined ? {} : { 'idempotency-key': keyed };
     const answer = await this.#send(someone, 'POST', target, { json: isBatch ? [values] : values, fields });
     const { told } = answer;
-    const refused = refusal(of.cells, 'create', who);
+    const refused = findRefusal(of.cells, 'create', who);
     if (refused !== undefined) return assert.equal(answer.status, refused, told);
     if ('price' in values && !maySet(of.setters, who))
       return this.#checkRefused(answer, { status: 422, pointers: ['/price'] });
@@ -455,7 +455,7 @@ class Questions {
 
   async #change(of: Modelled, someone: Someone): Promise<void> {
     const operation: Operation = this.#random.pick(['patch', 'replace']);
-    const who = seenBy(of.cells[operation], someone);
+    const who = toAsker(of.cells[operation], someone);
     const id = this.#someId(of);
     const before = of.rows.get(id);
     const whole = this.#someValues(of);
@@ -467,7 +467,7 @@ class Questions {
     const method = operation === 'patch' ? 'PATCH' : 'PUT';
     const answer = await this.#send(someone, method, `/${of.name}/${id}`, { json: sent, fields });
     const { told } = answer;
-    const refused = verdict(of.cells, operation, who, before) ?? (isStale ? 412 : undefined);
+    const refused = findVerdict(of.cells, operation, who, before) ?? (isStale ? 412 : undefined);
     if (refused !== undefined || before === undefined) return assert.equal(answer.status, refused, told);
     const { price } = before.values;
     const mayPrice = maySet(of.setters, who, before);
@@ -484,14 +484,14 @@ class Questions {
   }
 
   async #remove(of: Modelled, someone: Someone): Promise<void> {
-    const who = seenBy(of.cells.remove, someone);
+    const who = toAsker(of.cells.remove, someone);
     const id = this.#someId(of);
     const row = of.rows.get(id);
     const isStale = this.#random.below(6) === 0;
     const fields = isStale ? { 'if-match': '"of-no-version"' } : {};
     const answer = await this.#send(someone, 'DELETE', `/${of.name}/${id}`, { fields });
     const { told } = answer;
-    const refused = verdict(of.cells, 'remove', who, row) ?? (isStale ? 412 : undefined);
+    const refused = findVerdict(of.cells, 'remove', who, row) ?? (isStale ? 412 : undefined);
     if (refused !== undefined || row === undefined) return assert.equal(answer.status, refused, told);
     const removal = this.#removalOf(of, row);
     const [first] = removal.refusing;
@@ -552,32 +552,32 @@ class Questions {
     const listed = [...of.rows.values()].filter((each) => isListed(of.cells, who, each));
     switch (this.#random.pick(['get', 'list', 'count', 'write', 'change', 'remove'] as const)) {
       case 'get': {
-        const got = await statusOr(async () => program.get(id, { as }) ?? 404);
-        return assert.deepEqual(got, verdict(of.cells, 'read', who, row) ?? (row && shownOf(row)), told);
+        const got = await orStatus(async () => program.get(id, { as }) ?? 404);
+        return assert.deepEqual(got, findVerdict(of.cells, 'read', who, row) ?? (row && shownOf(row)), told);
       }
       case 'list': {
-        const got = await statusOr(() => program.list({ as, sort: '-rank', total: true, limit: 3 }));
+        const got = await orStatus(() => program.list({ as, sort: '-rank', total: true, limit: 3 }));
         const [, compare = () => 0] = orders.find(([sort]) => sort === 'sort=-rank') ?? [];
         const records = [...listed].sort(compare).slice(0, 3).map(shownOf);
-        const refused = refusal(of.cells, 'list', who);
+        const refused = findRefusal(of.cells, 'list', who);
         if (refused !== undefined) return assert.equal(got, refused, told);
         return assert.deepEqual([Object(got).records, Object(got).total], [records, listed.length], told);
       }
       case 'count': {
-        const got = await statusOr(async () => program.count({ as }));
-        return assert.equal(got, refusal(of.cells, 'list', who) ?? listed.length, told);
+        const got = await orStatus(async () => program.count({ as }));
+        return assert.equal(got, findRefusal(of.cells, 'list', who) ?? listed.length, told);
       }
       case 'write': {
-        const got = await statusOr(() => app.write((tx) => tx.collection(of.name).get(id) ?? 404, { as }));
-        return assert.deepEqual(got, verdict(of.cells, 'read', who, row) ?? (row && shownOf(row)), told);
+        const got = await orStatus(() => app.write((tx) => tx.collection(of.name).get(id) ?? 404, { as }));
+        return assert.deepEqual(got, findVerdict(of.cells, 'read', who, row) ?? (row && shownOf(row)), told);
       }
       case 'change': {
-        const got = await statusOr(() => program.change(id, {}, { as }));
-        return assert.deepEqual(got, verdict(of.cells, 'patch', who, row) ?? (row && shownOf(row)), told);
+        const got = await orStatus(() => program.change(id, {}, { as }));
+        return assert.deepEqual(got, findVerdict(of.cells, 'patch', who, row) ?? (row && shownOf(row)), told);
       }
       case 'remove': {
-        const got = await statusOr(() => program.remove(id, { as }));
-        const refused = verdict(of.cells, 'remove', who, row);
+        const got = await orStatus(() => program.remove(id, { as }));
+        const refused = findVerdict(of.cells, 'remove', who, row);
         if (refused !== undefined || row === undefined) return assert.equal(got, refused, told);
         const removal = this.#removalOf(of, row);
         const isRefused = removal.refusing.length > 0;
@@ -618,7 +618,7 @@ class Questions {
 
   #checkTold(who: Someone, text: string, when: string): void {
     const expected = this.#changes.flatMap(([{ name, cells }, before, after]) => {
-      const kind = told(cells, who, before, after);
+      const kind = expectEvent(cells, who, before, after);
       if (kind === undefined || !holds(cells.list, who)) return [];
       const { id = 0 } = after ?? before ?? {};
       const record = kind === 'removed' || after === undefined ? {} : { record: shownOf(after) };
@@ -764,7 +764,7 @@ function collectionsBy(random: Generator): Modelled[] {
   return references.map(([name, reference]) => {
     const declared = cellsBy(random);
     const setters = wordsBy(random, ['admin', 'member', 'owner', 'owner', ...ownRoles]);
-    return { name, reference, declared, cells: served(declared), setters, rows: new Map() };
+    return { name, reference, declared, cells: toServed(declared), setters, rows: new Map() };
   });
 }
 
@@ -833,7 +833,7 @@ export async function openWith(definitions: readonly CollectionDefinition[], ite
 }
 
 /** Returns the result of `work`, or the status of its error. */
-export async function statusOr<T>(work: () => T | Promise<T>): Promise<T | number> {
+export async function orStatus<T>(work: () => T | Promise<T>): Promise<T | number> {
   try {
     return await work();
   } catch (error) {

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { extname, join, resolve } from 'node:path';
 import type { TestContext } from 'node:test';
 import { promisify } from 'node:util';
-import { handbook, projectDirectory } from '../source.ts';
+import { readHandbook, projectDirectory } from '../source.ts';
 import { isLockedRun } from '../basics.ts';
 
 /** A `cairn` process and what it wrote so far. */
@@ -24,32 +24,32 @@ export interface Running {
 const typeStripping: unknown = Reflect.get(process.features, 'typescript');
 
 /** The flags with which this Node.js runs TypeScript. */
-export const loader = typeStripping ? [] : ['--import', 'tsx'];
+export const loaderFlags = typeStripping ? [] : ['--import', 'tsx'];
 
 /** The arguments of `node` that start Cairn from its source. */
-export const source = [...loader, join(projectDirectory, 'src', 'main.ts')];
+export const sourceArguments = [...loaderFlags, join(projectDirectory, 'src', 'main.ts')];
 
 /** The arguments of `node` that start a program, such as `.ci/bench/main`: the built one if the tests are built. */
-export function testProgram(path: string): string[] {
+export function programArguments(path: string): string[] {
   const ending = extname(import.meta.filename);
-  return [...(ending === '.ts' ? loader : []), join(import.meta.dirname, '..', '..', '..', path + ending)];
+  return [...(ending === '.ts' ? loaderFlags : []), join(import.meta.dirname, '..', '..', '..', path + ending)];
 }
 
 /** Runs a program of the tests with these flags of Node.js and parses the JSON that it prints. */
-export async function printed(path: string, ...flags: string[]) {
-  const words = [...flags, ...testProgram(path)];
+export async function runJson(path: string, ...flags: string[]) {
+  const words = [...flags, ...programArguments(path)];
   const { stdout } = await promisify(execFile)(process.execPath, words, { cwd: projectDirectory });
   return JSON.parse(stdout);
 }
 
 /** Starts Cairn from its source, or from the build if the tests are built. */
-const program = testProgram('src/main');
+const program = programArguments('src/main');
 
 /** Cheap hashes and an administrator with a known password, for a quick start. */
-export const cheap = { CAIRN_SCRYPT_COST: '14', CAIRN_ADMIN_PASSWORD: 'correct horse battery' };
+export const testEnvironment = { CAIRN_SCRYPT_COST: '14', CAIRN_ADMIN_PASSWORD: 'correct horse battery' };
 
 /** Starts `cairn` with these words; it is killed when the test ends. */
-export function cairn(t: TestContext, words: readonly string[], environment: NodeJS.ProcessEnv = cheap): Running {
+export function startCairn(t: TestContext, words: readonly string[], environment: NodeJS.ProcessEnv = testEnvironment): Running {
   const valuesOf = (flag: RegExp): string[] =>
     words.flatMap((word, index) => (flag.test(word) ? words.slice(index + 1, index + 2) : []));
   const [directory = 'data'] = valuesOf(/^--data$/);
@@ -60,13 +60,13 @@ export function cairn(t: TestContext, words: readonly string[], environment: Nod
   const flags = isLocked ? [...lockedFlags(join(projectDirectory, 'src'), directory), ...reads] : [];
   // Each start reuses the code compiled by an earlier one. A locked-down run may not write there.
   const cache = isLocked ? {} : { NODE_COMPILE_CACHE: join(projectDirectory, '.cache') };
-  return run(t, [...flags, ...program, ...words], { ...cache, ...environment });
+  return startProcess(t, [...flags, ...program, ...words], { ...cache, ...environment });
 }
 
 /** The flags of the reference's line for this Node.js, for a program and its data in these directories. */
 export function lockedFlags(programDirectory: string, dataDirectory: string): string[] {
-  const [, common = ''] = /^FLAGS="(.*?)"$/ms.exec(handbook()) ?? [];
-  const lines = [...handbook().matchAll(/^node (.*) \$FLAGS dist\/main\.js serve # Node\.js ([\d and]+)$/gm)];
+  const [, common = ''] = /^FLAGS="(.*?)"$/ms.exec(readHandbook()) ?? [];
+  const lines = [...readHandbook().matchAll(/^node (.*) \$FLAGS dist\/main\.js serve # Node\.js ([\d and]+)$/gm)];
   const major = String(Number.parseInt(process.versions.node, 10));
   const [, own = ''] = lines.find(([, , versions = '']) => versions.split(' and ').includes(major)) ?? [];
   assert.ok(common !== '' && own !== '' && lines.length === 3, 'the reference has the four lines');
@@ -75,10 +75,10 @@ export function lockedFlags(programDirectory: string, dataDirectory: string): st
 }
 
 /** Starts Node.js, or another command, with these words; it is killed when the test ends. */
-export function run(
+export function startProcess(
   t: TestContext,
   words: readonly string[],
-  environment: NodeJS.ProcessEnv = cheap,
+  environment: NodeJS.ProcessEnv = testEnvironment,
   command = process.execPath,
 ): Running {
   const child = spawn(command, words, {
@@ -103,12 +103,12 @@ export function run(
     get err() {
       return written.err;
     },
-    find: findIn(written, (look) => child.stdout.on('data', look), ended),
+    find: createFind(written, (look) => child.stdout.on('data', look), ended),
   };
 }
 
 /** Returns the `find` of a process: `onOut` has a function called whenever `written.out` has grown. */
-export function findIn(
+export function createFind(
   written: Pick<Running, 'out' | 'err'>,
   onOut: (look: () => void) => void,
   ended: Running['ended'],

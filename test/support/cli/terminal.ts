@@ -6,7 +6,7 @@ import { run } from '../../../src/cli/commands.ts';
 import { serve } from '../../../src/cli/serve.ts';
 import type { Environment } from '../../../src/config/read.ts';
 import { isLockedRun } from '../basics.ts';
-import { type Running, cairn, cheap, findIn } from './spawn.ts';
+import { type Running, startCairn, testEnvironment, createFind } from './spawn.ts';
 
 export interface Outcome {
   readonly code: ExitCode;
@@ -47,9 +47,9 @@ process.setMaxListeners(100);
  * Runs `cairn serve` without a log in this process, which is cheaper than another one, or in a locked-down one. It is
  * stopped when the test ends.
  */
-export function serveHere(t: TestContext, words: readonly string[], environment: NodeJS.ProcessEnv = cheap): Server {
+export function startServer(t: TestContext, words: readonly string[], environment: NodeJS.ProcessEnv = testEnvironment): Server {
   const all = ['serve', '--log=none', ...words];
-  const server = isLockedRun ? stoppable(cairn(t, all, environment)) : serveInProcess(all, environment);
+  const server = isLockedRun ? stoppable(startCairn(t, all, environment)) : serveInProcess(all, environment);
   t.after(() => server.stop());
   return server;
 }
@@ -100,7 +100,7 @@ function serveInProcess(words: readonly string[], environment: NodeJS.ProcessEnv
     get err() {
       return written.err;
     },
-    find: findIn(written, (look) => looks.add(look), ended),
+    find: createFind(written, (look) => looks.add(look), ended),
     stop() {
       for (const { signal, listener } of own) if (signal === 'SIGTERM') listener(signal);
       return ended;

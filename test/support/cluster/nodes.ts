@@ -11,7 +11,7 @@ import type { Tables } from '../../../src/store/memory/table.ts';
 import { openStore } from '../../../src/store/open-store.ts';
 import type { Collection, StoredRecord } from '../../../src/store/store.ts';
 import type { Writer } from '../../../src/store/writer.ts';
-import { until } from '../basics.ts';
+import { waitUntil } from '../basics.ts';
 import { type Fault, SmallEtcd, type SmallRequest } from './small-etcd.ts';
 
 export interface Thing extends StoredRecord {
@@ -110,7 +110,7 @@ export class SetClock implements Clock {
 }
 
 /** A figure of a node's log, which the metrics show as `cairn_cluster_…`. */
-export function figure(store: Pick<Writer, 'status'>, name: string): number {
+export function readFigure(store: Pick<Writer, 'status'>, name: string): number {
   const found = store.status().figures?.find(([, each]) => each === `cairn_cluster_${name}`);
   assert.ok(found !== undefined, name);
   return found[3];
@@ -128,13 +128,13 @@ interface Operation {
 }
 
 /** The keys that `success` of a transaction puts. */
-export function putsOf({ body }: SmallRequest): string[] {
+export function listPuts({ body }: SmallRequest): string[] {
   const { success = [] } = body as { success?: Operation[] };
   return success.flatMap(({ request_put: put }) => (put ? [Buffer.from(put.key, 'base64').toString()] : []));
 }
 
-export const isAppend = (request: SmallRequest): boolean => putsOf(request).some((key) => key.startsWith('cairn/log/'));
-export const putsPointer = (request: SmallRequest): boolean => putsOf(request).includes('cairn/snapshot');
+export const isAppend = (request: SmallRequest): boolean => listPuts(request).some((key) => key.startsWith('cairn/log/'));
+export const putsPointer = (request: SmallRequest): boolean => listPuts(request).includes('cairn/snapshot');
 
 export function readsPart({ body }: SmallRequest): boolean {
   const { success = [] } = body as { success?: Operation[] };
@@ -143,7 +143,7 @@ export function readsPart({ body }: SmallRequest): boolean {
 }
 
 /** Answers the first matching requests with these faults. */
-export function fail(etcd: SmallEtcd, which: (request: SmallRequest) => boolean, ...faults: readonly Fault[]): void {
+export function injectFaults(etcd: SmallEtcd, which: (request: SmallRequest) => boolean, ...faults: readonly Fault[]): void {
   const rest = [...faults];
   etcd.onRequest = (request) => (which(request) ? rest.shift() : undefined);
 }
@@ -151,15 +151,15 @@ export function fail(etcd: SmallEtcd, which: (request: SmallRequest) => boolean,
 export const noLeader: Fault = { status: 503, code: 14, message: 'etcdserver: no leader' };
 export const spaceExceeded: Fault = { status: 429, code: 8, message: 'etcdserver: mvcc: database space exceeded' };
 
-export const refusedWith = (exitCode: number, message: RegExp) => (error: unknown): boolean => {
+export const isRefusal = (exitCode: number, message: RegExp) => (error: unknown): boolean => {
   assert.ok(error instanceof ClusterError, String(error));
   assert.match(error.message, message);
   return error.exitCode === exitCode;
 };
 
-export const codeIs = (code: string) => (error: unknown): boolean => error instanceof CairnError && error.code === code;
+export const hasCode = (code: string) => (error: unknown): boolean => error instanceof CairnError && error.code === code;
 
-export const groupsIn = (etcd: SmallEtcd): string[] => etcd.list('cairn/log/').map((key) => etcd.get(key) ?? '');
+export const readGroups = (etcd: SmallEtcd): string[] => etcd.list('cairn/log/').map((key) => etcd.get(key) ?? '');
 
 /** Asserts that all nodes have the same records as a node that starts now. */
 export async function assertEqual(t: TestContext, etcd: SmallEtcd, ...nodes: readonly Node[]): Promise<void> {
@@ -187,7 +187,7 @@ export async function assertWatched({ one, two, clock }: Awaited<ReturnType<type
   for (let n = 0; n < 5; n += 1) {
     const count = two.names().length;
     await one.add(`watched ${n}`);
-    await until(() => two.names().length > count);
+    await waitUntil(() => two.names().length > count);
   }
   clock.elapsed = systemClock.elapsed;
 }
@@ -196,7 +196,7 @@ export async function assertWatched({ one, two, clock }: Awaited<ReturnType<type
  * Checks what Cairn relies on in the JSON gateway of the etcd at `address`: the small one of the
  * tests, or a real one. Its database must be empty.
  */
-export async function conform(t: TestContext, address: string): Promise<void> {
+export async function checkConformance(t: TestContext, address: string): Promise<void> {
   const etcd = new Etcd({ members: [address] }, 0);
   t.after(() => etcd.close());
   const base64 = (text: string): string => Buffer.from(text).toString('base64');

@@ -13,7 +13,7 @@ import { createRequestIds } from '../../../src/http/request-ids.ts';
 import { Router } from '../../../src/http/router.ts';
 import type { HttpServerOptions } from '../../../src/http/server-options.ts';
 import { HttpServer, type TlsTexts } from '../../../src/http/server.ts';
-import { isLockedRun, within } from '../basics.ts';
+import { isLockedRun, withTimeout } from '../basics.ts';
 
 /** One reply as it came over a socket. */
 export interface RawReply {
@@ -78,14 +78,14 @@ export class RawClient {
 
   /** Waits for the server to end the connection, and returns what came after the replies that were read. */
   async rest(): Promise<string> {
-    await within(this.closed, 'the server did not end the connection');
+    await withTimeout(this.closed, 'the server did not end the connection');
     this.socket.destroy();
     return this.#received;
   }
 
   #more(): Promise<void> {
     const woken = new Promise<void>((resolve) => (this.#wake = resolve));
-    return within(woken, () => `no reply; so far: ${JSON.stringify(this.#received)}`);
+    return withTimeout(woken, () => `no reply; so far: ${JSON.stringify(this.#received)}`);
   }
 }
 
@@ -161,7 +161,7 @@ export function makeCertificate(
 }
 
 /** The common name of the certificate that a new connection is met with. */
-export async function greetedBy(port: number): Promise<string> {
+export async function readGreeting(port: number): Promise<string> {
   const socket = connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false });
   await once(socket, 'secureConnect');
   const { CN } = socket.getPeerCertificate().subject;
@@ -169,16 +169,16 @@ export async function greetedBy(port: number): Promise<string> {
   return String(CN);
 }
 
-export function text(body: string): Reply {
+export function textResponse(body: string): Reply {
   return { status: 200, fields: ['Content-Type', 'text/plain', ...apiFields], body };
 }
 
 /** Enough of an application to ask a listener everything; `/echo` takes 1,000 bytes of content. */
 export function createHandle(routes: Readonly<Record<string, Handle>> = {}): Handle {
   const all: Readonly<Record<string, Handle>> = {
-    'GET /items/{id}': (request) => text(`item ${request.target}`),
-    'POST /echo': async (request) => text((await request.receiveBody(1000)).toString('latin1')),
-    'POST /ignore': () => text('ignored'),
+    'GET /items/{id}': (request) => textResponse(`item ${request.target}`),
+    'POST /echo': async (request) => textResponse((await request.receiveBody(1000)).toString('latin1')),
+    'POST /ignore': () => textResponse('ignored'),
     ...routes,
   };
   const router = new Router(
@@ -204,7 +204,7 @@ export interface Listener {
 }
 
 /** Starts a listener on a free port. */
-export async function startListener(options: Partial<HttpServerOptions> = {}, tls?: TlsTexts): Promise<Listener> {
+export async function startServer(options: Partial<HttpServerOptions> = {}, tls?: TlsTexts): Promise<Listener> {
   const answered: RequestEntry[] = [];
   let drawn = 0;
   const server = new HttpServer({

@@ -17,8 +17,8 @@ import { TableTransaction } from '../../../src/store/memory/transaction.ts';
 import { openStore, type StoreOptions } from '../../../src/store/open-store.ts';
 import type { Collection, Store, StoredRecord, Transaction } from '../../../src/store/store.ts';
 import {
-  afterCrash, all, type Call, type DiskOperation, type Fault, machineWith, makeStore, type Opened, type Person,
-  person, seeded, seededRandom, SimulatedDisk, small, startStore, steppingClock, type Tear, tick, turns, unsynced,
+  crash, listRecords, type Call, type DiskOperation, type Fault, createMachine, createStore, type Opened, type Person,
+  createPerson, seedNumbers, seedRandom, SimulatedDisk, small, startStore, createSteppingClock, type Tear, tick, waitTurns, listUnsynced,
 } from './fixtures.ts';
 
 /**
@@ -129,8 +129,8 @@ export interface Blog {
 
 /** Makes a blog that has not started. */
 export function makeBlog(options: Partial<StoreOptions>): Blog {
-  const [clock, machine] = [steppingClock(), machineWith()];
-  const store = openStore({ random: seededRandom(1), machine, clock, ...options });
+  const [clock, machine] = [createSteppingClock(), createMachine()];
+  const store = openStore({ random: seedRandom(1), machine, clock, ...options });
   const write = store.write.bind(store);
   let watch: (transaction: TableTransaction) => void = () => undefined;
   store.write = (work) => {
@@ -141,7 +141,7 @@ export function makeBlog(options: Partial<StoreOptions>): Blog {
       return work(transaction);
     });
   };
-  const idempotencyKeys = keysOn(store, clock);
+  const idempotencyKeys = createKeys(store, clock);
   const registry = makeRegistry(store, served, undefined, references);
   const writes = new Writes({ store, idempotencyKeys });
   const resources = new Map(Array.from(registry.values(), (each) =>
@@ -183,13 +183,13 @@ export function makeBlog(options: Partial<StoreOptions>): Blog {
       clock.advance(ms);
       return tick(machine);
     },
-    ids: (name) => all(of(name).records).map(({ id }) => id),
-    content: () => JSON.stringify(names.map((name) => all(of(name).records).map((entry) => {
+    ids: (name) => listRecords(of(name).records).map(({ id }) => id),
+    content: () => JSON.stringify(names.map((name) => listRecords(of(name).records).map((entry) => {
       const { id, revision: _, ownerId: __, '.key': key = id, '.more': more, ...values } = entry;
       assert.equal(key, idOf[name](id));
       return [id, sorted({ ...asModelled(name, values), ...Object(more) })];
     }))),
-    state: () => JSON.stringify(names.map((name) => [of(name).records.revision, all(of(name).records)])),
+    state: () => JSON.stringify(names.map((name) => [of(name).records.revision, listRecords(of(name).records)])),
   };
 }
 
@@ -309,7 +309,7 @@ const idsOf = (values: Values, field: string): readonly number[] => [values[fiel
  * Returns what runs an operation on a blog, and on a model in the order of the calls: the outcomes must be the same,
  * apart from failures of the store. The answers to calls of one turn come in no order.
  */
-export function modelled(blog: Blog, model: BlogModel): (operation: Operation) => Promise<string> {
+export function runOnModel(blog: Blog, model: BlogModel): (operation: Operation) => Promise<string> {
   const called: { readonly operation: Operation; outcome?: string }[] = [];
   return async (operation) => {
     const entry: (typeof called)[number] = { operation };
@@ -328,18 +328,18 @@ export function modelled(blog: Blog, model: BlogModel): (operation: Operation) =
 export const isFailure = (outcome: string): boolean => /^(storage_full|store_failed|outcome_unknown)$/.test(outcome);
 
 /** Idempotency keys on a store that has not started. */
-export function keysOn(store: Store, clock: Clock): IdempotencyKeys {
+export function createKeys(store: Store, clock: Clock): IdempotencyKeys {
   return new IdempotencyKeys({ store, clock });
 }
 
 /** Everything that a restart must give back, as text. */
-export function stateOf({ people, notes }: Pick<Opened, 'people' | 'notes'>): string {
+export function serializeState({ people, notes }: Pick<Opened, 'people' | 'notes'>): string {
   return JSON.stringify([contentOf(people), contentOf(notes)]);
 }
 
 function contentOf<R extends StoredRecord>(collection: Collection<R>): unknown {
   const nextId = collection instanceof Table ? collection.nextId : 0;
-  return [nextId, collection.revision, all(collection)];
+  return [nextId, collection.revision, listRecords(collection)];
 }
 
 /** A store whose crashes are explored. */
@@ -360,23 +360,23 @@ export type MakeSubject = (options: Partial<StoreOptions>) => Subject;
 
 /** People and notes about them, which the transactions themselves keep together. */
 export const peopleAndNotes: MakeSubject = (options) => {
-  const opened = makeStore(options);
+  const opened = createStore(options);
   return {
     store: opened.store,
-    state: () => stateOf(opened),
+    state: () => serializeState(opened),
     write: (next) => randomWrite(opened, next),
-    append: () => opened.store.write((tx) => tx.of(opened.people).insert(person('after'))),
+    append: () => opened.store.write((tx) => tx.of(opened.people).insert(createPerson('after'))),
     pass: opened.pass,
   };
 };
 
 /** Declared collections that refer to each other, and a model of them that all subjects of one workload share. */
-export function blogs(model = new BlogModel()): MakeSubject {
+export function blogsWithModel(model = new BlogModel()): MakeSubject {
   return (options) => {
     const blog = makeBlog(options);
     // After a crash the store may be in an earlier state than the model.
     let isModelled = false;
-    const run = modelled(blog, model);
+    const run = runOnModel(blog, model);
     return {
       store: blog.store,
       state() {
@@ -403,7 +403,7 @@ export interface History {
 }
 
 /** The highest sequence that was acknowledged within the first `operations` operations. */
-export function promised(history: History, operations: number): number {
+export function lastAcknowledged(history: History, operations: number): number {
   const acknowledged = history.acknowledged.filter((ack) => ack.operations <= operations);
   return Math.max(0, ...acknowledged.map(({ sequence }) => sequence));
 }
@@ -419,10 +419,10 @@ export async function randomWrite(opened: Opened, next: () => number): Promise<n
   const name = `p${Math.floor(next() * 1e9)}`;
   const text = (next() < 0.1 ? 'long äöü '.repeat(200) : 'short ') + name;
   return store.write((tx) => {
-    if (choice < 0.4) return tx.of(people).insert(person(name)).revision;
+    if (choice < 0.4) return tx.of(people).insert(createPerson(name)).revision;
     if (choice < 0.6) return tx.of(notes).insert({ person: pick, text }).revision;
     const isThere = tx.of(people).get(pick) !== undefined;
-    if (choice < 0.7 && isThere) return tx.of(people).replace(pick, person(name)).revision;
+    if (choice < 0.7 && isThere) return tx.of(people).replace(pick, createPerson(name)).revision;
     if (choice < 0.9 && isThere) {
       tx.of(people).remove(pick);
       for (const note of [...tx.of(notes).referring('person', pick)]) tx.of(notes).remove(note.id);
@@ -449,7 +449,7 @@ export async function runWorkload(
   make: MakeSubject,
   options: Partial<StoreOptions> = small,
 ): Promise<Workload> {
-  const next = seeded(seed);
+  const next = seedNumbers(seed);
   const disk = new SimulatedDisk(new Map(), seed % 2 === 0, seed % 3 > 0);
   const history: History = { states: [], acknowledged: [] };
   let subject = await open(make, disk, options);
@@ -516,7 +516,7 @@ export function* crashStates(
   next: () => number,
 ): Generator<CrashState, void, undefined> {
   const prefix = operations.slice(0, length);
-  const open = unsynced(prefix);
+  const open = listUnsynced(prefix);
   const subsets: ReadonlySet<number>[] = [];
   if (open.length <= 6) {
     for (let bits = 0; bits < 2 ** open.length; bits += 1) {
@@ -568,7 +568,7 @@ export async function exploreCrashes(workload: Workload, next: () => number, cou
   let owed = 0;
   for (const length of lengths) {
     owed += share;
-    const least = promised(workload.history, length);
+    const least = lastAcknowledged(workload.history, length);
     const found = [...crashStates(disk.operations, length, next)];
     for (let n = 0; n < found.length && owed >= 1; n += 1) {
       const at = n + Math.floor(next() * (found.length - n));
@@ -612,7 +612,7 @@ async function check(
   least: number,
   next: () => number,
 ): Promise<SimulatedDisk | undefined> {
-  const content = afterCrash(operations.slice(0, state.length), state.dropped, state.tear);
+  const content = crash(operations.slice(0, state.length), state.dropped, state.tear);
   content.delete('lock');
   const disk = new SimulatedDisk(content, next() < 0.5);
   const dropped = [...state.dropped].join();
@@ -654,7 +654,7 @@ export async function crashWhileFull(
   steps: number,
   make: MakeSubject,
 ): Promise<{ refused: number; states: number }> {
-  const next = seeded(seed);
+  const next = seedNumbers(seed);
   const disk = new SimulatedDisk(new Map(), seed % 2 === 0);
   const subject = make({ ...small, files: disk });
   const { store } = subject;
@@ -681,14 +681,14 @@ export async function crashWhileFull(
       outcomes.push({ began, answered: disk.operations.length, sequence });
       known.set(store.status().sequence, subject.state());
     }
-    await turns(10);
+    await waitTurns(10);
     await subject.pass(1500);
   }
   let states = 0;
   for (let length = started; length <= disk.operations.length; length += 1) {
     const found = [...crashStates(disk.operations, length, next)];
     const state = found[Math.floor(next() * found.length)];
-    const content = afterCrash(disk.operations.slice(0, length), state?.dropped ?? new Set(), state?.tear);
+    const content = crash(disk.operations.slice(0, length), state?.dropped ?? new Set(), state?.tear);
     content.delete('lock');
     const where = `seed ${seed}, crash after ${length} operations, dropped [${[...(state?.dropped ?? [])].join()}]`;
     const again = make({ ...small, files: new SimulatedDisk(content) });
@@ -738,10 +738,10 @@ function count(outcomes: Outcomes, code: string): void {
 export const writingPeople: Trial = {
   name: 'people are written',
   make(disk) {
-    const opened = makeStore({ ...small, files: disk });
+    const opened = createStore({ ...small, files: disk });
     const { store, people } = opened;
     const [written, refused] = [['first'], [] as string[]];
-    const insert = (name: string): Promise<Person> => store.write((tx) => tx.of(people).insert(person(name)));
+    const insert = (name: string): Promise<Person> => store.write((tx) => tx.of(people).insert(createPerson(name)));
     let last = 0;
     const write = async (outcomes: Outcomes): Promise<void> => {
       const name = `w${(last += 1)}`;
@@ -767,12 +767,12 @@ export const writingPeople: Trial = {
         await write(outcomes);
         await write(outcomes);
         // Reads go on, whatever happened, and show what was acknowledged.
-        assert.deepEqual(all(people).map(({ name }) => name).sort(), [...written].sort());
+        assert.deepEqual(listRecords(people).map(({ name }) => name).sort(), [...written].sort());
         await store.close();
       },
       async judge(disk, where) {
         const after = await startStore({ ...small, files: disk });
-        const names = new Set(all(after.people).map(({ name }) => name));
+        const names = new Set(listRecords(after.people).map(({ name }) => name));
         for (const name of written) assert.ok(names.has(name), `${where}: ${name} was acknowledged and is lost`);
         for (const name of refused) assert.ok(!names.has(name), `${where}: ${name} was refused and is there`);
         await after.store.close();
@@ -798,7 +798,7 @@ export const deletingBlog: Trial = {
       create('posts', { title: '1' }, { title: '2', relatedId: 1 }, { title: '3', relatedId: 2 }),
       create('comments', comment(1), comment(1, { parentId: 1 }), comment(2), comment(3)),
     ];
-    const runModelled = modelled(blog, model);
+    const runModelled = runOnModel(blog, model);
     const run = async (outcomes: Outcomes, operation: Operation): Promise<void> => {
       const code = await runModelled(operation);
       count(outcomes, code);
@@ -922,15 +922,15 @@ const importedCount = 12;
 
 /** Imports, checkpoints, and crashes after each operation of the disk. */
 async function crashImport(seed: number) {
-  const next = seeded(seed);
+  const next = seedNumbers(seed);
   const disk = new SimulatedDisk(new Map(), seed % 2 === 0);
-  const opened = makeStore({ ...small, files: disk });
+  const opened = createStore({ ...small, files: disk });
   const { store, people } = opened;
   await store.start();
-  for (const name of ['a', 'b']) await store.write((tx) => tx.of(people).insert(person(name)));
+  for (const name of ['a', 'b']) await store.write((tx) => tx.of(people).insert(createPerson(name)));
   const begun = disk.operations.length;
   await store.write((tx) => {
-    for (let n = 0; n < importedCount; n += 1) tx.of(people).insert(person(`i${n}`));
+    for (let n = 0; n < importedCount; n += 1) tx.of(people).insert(createPerson(`i${n}`));
   });
   const ended = disk.operations.length;
   await store.checkpoint();
@@ -939,7 +939,7 @@ async function crashImport(seed: number) {
   for (let length = begun; length <= disk.operations.length; length += 1) {
     const found = [...crashStates(disk.operations, length, next)];
     for (const state of [found[0], found[Math.floor(next() * found.length)]]) {
-      const content = afterCrash(disk.operations.slice(0, length), state?.dropped ?? new Set(), state?.tear);
+      const content = crash(disk.operations.slice(0, length), state?.dropped ?? new Set(), state?.tear);
       content.delete('lock');
       const where = `seed ${seed}, crash after ${length} operations, dropped [${[...(state?.dropped ?? [])].join()}]`;
       const left = new SimulatedDisk(content);
@@ -951,7 +951,7 @@ async function crashImport(seed: number) {
       const given = left.operations.findIndex(({ kind }) => kind === 'syncDirectory') + 1;
       const again = given + Math.floor(next() * (recovered - given));
       const [second] = crashStates(left.operations, again, next);
-      const twice = afterCrash(left.operations.slice(0, again), second?.dropped ?? new Set());
+      const twice = crash(left.operations.slice(0, again), second?.dropped ?? new Set());
       twice.delete('lock');
       await judge(new SimulatedDisk(twice), `${where}, then after ${again}`);
     }
@@ -964,18 +964,18 @@ async function crashImport(seed: number) {
  * records there are, and how many operations the start took.
  */
 async function judge(disk: SimulatedDisk, where: string) {
-  const opened = makeStore({ ...small, files: disk });
+  const opened = createStore({ ...small, files: disk });
   await opened.store.start().catch((error: unknown) => assert.fail(`${where}: ${String(error)}`));
   const { size } = opened.people;
   const recovered = disk.operations.length;
   assert.ok(size === 2 || size === importedCount + 2, `${where}: ${size} records`);
-  await opened.store.write((tx) => tx.of(opened.people).insert(person('later')));
+  await opened.store.write((tx) => tx.of(opened.people).insert(createPerson('later')));
   // A crash that leaves only what was synced.
-  const left = afterCrash(disk.operations, new Set(unsynced(disk.operations)));
+  const left = crash(disk.operations, new Set(listUnsynced(disk.operations)));
   left.delete('lock');
-  const reopened = makeStore({ ...small, files: new SimulatedDisk(left) });
+  const reopened = createStore({ ...small, files: new SimulatedDisk(left) });
   await reopened.store.start();
-  assert.equal(all(reopened.people).length, size + 1, where);
+  assert.equal(listRecords(reopened.people).length, size + 1, where);
   return { size, recovered };
 }
 

@@ -210,7 +210,7 @@ export class SimulatedDisk implements Files {
 }
 
 /** Returns which operations of a prefix a crash may lose: all that no sync covers. */
-export function unsynced(operations: readonly DiskOperation[]): number[] {
+export function listUnsynced(operations: readonly DiskOperation[]): number[] {
   const open: number[] = [];
   const syncedFiles = new Set<number>();
   let directorySynced = false;
@@ -235,7 +235,7 @@ export interface Tear {
 }
 
 /** The disk after a crash: `operations` without the `dropped` ones, and with one write torn. */
-export function afterCrash(
+export function crash(
   operations: readonly DiskOperation[],
   dropped: ReadonlySet<number>,
   tear?: Tear,
@@ -332,7 +332,7 @@ export const notes: TableDefinition<Note> = {
 };
 
 /** A generator of pseudo-random numbers in [0, 1): mulberry32. */
-export function seeded(seed: number): () => number {
+export function seedNumbers(seed: number): () => number {
   let state = seed;
   return () => {
     state = (state + 0x6d2b79f5) | 0;
@@ -342,15 +342,15 @@ export function seeded(seed: number): () => number {
   };
 }
 
-export function seededRandom(seed: number): Random {
-  const next = seeded(seed);
+export function seedRandom(seed: number): Random {
+  const next = seedNumbers(seed);
   // Large pieces repeat themselves.
   return (size) =>
     Buffer.alloc(size, Buffer.from(Array.from({ length: Math.min(size, 256) }, () => Math.floor(next() * 256))));
 }
 
 /** Each look at the clock takes a tenth of a millisecond. */
-export function steppingClock(): Clock & { advance: (ms: number) => void } {
+export function createSteppingClock(): Clock & { advance: (ms: number) => void } {
   let at = 1_750_000_000_000;
   return {
     now: () => at,
@@ -376,7 +376,7 @@ export interface TestMachine extends Machine {
 }
 
 /** A machine on which only the `running` processes exist, and whose waits return at once. */
-export function machineWith(
+export function createMachine(
   self: ProcessIdentity = thisProcess,
   running: readonly number[] = [7],
 ): TestMachine {
@@ -390,7 +390,7 @@ export function machineWith(
     async wait(ms) {
       this.waitedMs += ms;
       await this.whileWaiting();
-      await turns(1);
+      await waitTurns(1);
     },
     every(_, work) {
       works.add(work);
@@ -407,7 +407,7 @@ export interface Opened {
   readonly notes: Collection<Note>;
   readonly notices: string[];
   readonly failures: unknown[];
-  readonly clock: ReturnType<typeof steppingClock>;
+  readonly clock: ReturnType<typeof createSteppingClock>;
   /** Does what happens periodically, such as asking for room on the disk. */
   readonly tick: () => Promise<void>;
   /** Lets so much time pass, and does what happens periodically. */
@@ -415,14 +415,14 @@ export interface Opened {
 }
 
 /** A store with the two collections of these tests, not yet started. */
-export function makeStore(given: Partial<StoreOptions> = {}): Opened {
+export function createStore(given: Partial<StoreOptions> = {}): Opened {
   const notices: string[] = [];
   const failures: unknown[] = [];
-  const clock = steppingClock();
-  const machine = machineWith();
+  const clock = createSteppingClock();
+  const machine = createMachine();
   const options = {
     clock,
-    random: seededRandom(1),
+    random: seedRandom(1),
     machine,
     onNotice: (notice: string) => void notices.push(notice),
     onFailure: (error: unknown) => void failures.push(error),
@@ -451,25 +451,25 @@ export function makeStore(given: Partial<StoreOptions> = {}): Opened {
 
 export async function tick(machine: TestMachine): Promise<void> {
   machine.renew();
-  await turns(5);
+  await waitTurns(5);
 }
 
 export async function startStore(options: Partial<StoreOptions> = {}): Promise<Opened> {
-  const opened = makeStore(options);
+  const opened = createStore(options);
   await opened.store.start();
   return opened;
 }
 
-export function person(name: string, role = 'member'): Omit<Person, 'id' | 'revision'> {
+export function createPerson(name: string, role = 'member'): Omit<Person, 'id' | 'revision'> {
   return { name, email: `${name}@example.org`, role };
 }
 
-export function all<R extends StoredRecord>(collection: Collection<R>): R[] {
+export function listRecords<R extends StoredRecord>(collection: Collection<R>): R[] {
   return collection.view().blocks.flat();
 }
 
 /** Lets the event loop turn this many times. */
-export async function turns(count: number): Promise<void> {
+export async function waitTurns(count: number): Promise<void> {
   for (let n = 0; n < count; n += 1) await new Promise(setImmediate);
 }
 
@@ -478,7 +478,7 @@ export const options = { ...small, spareBytes: 16 };
 /** Files by name. */
 export type Content = Map<string, Buffer>;
 
-export async function start(content: Content): Promise<Opened & { disk: SimulatedDisk }> {
+export async function startWith(content: Content): Promise<Opened & { disk: SimulatedDisk }> {
   const disk = new SimulatedDisk(content);
   return { ...(await startStore({ ...options, files: disk })), disk };
 }
@@ -486,49 +486,49 @@ export async function start(content: Content): Promise<Opened & { disk: Simulate
 export type Work = (opened: Opened) => Promise<unknown>;
 
 /** The files left by a process that is killed after `work`. */
-export async function killedAfter(work: Work, before: Content = new Map()): Promise<Content> {
-  const opened = await start(before);
+export async function killAfter(work: Work, before: Content = new Map()): Promise<Content> {
+  const opened = await startWith(before);
   await work(opened);
   const content = opened.disk.content();
   content.delete('lock');
   return content;
 }
 
-export async function stoppedAfter(work: Work, before: Content = new Map()): Promise<Content> {
-  const opened = await start(before);
+export async function stopAfter(work: Work, before: Content = new Map()): Promise<Content> {
+  const opened = await startWith(before);
   await work(opened);
   await opened.store.close();
   return opened.disk.content();
 }
 
-export const write = (...names: string[]) => async ({ store, people }: Opened): Promise<void> => {
-  for (const name of names) await store.write((tx) => tx.of(people).insert(person(name)));
+export const writePeople = (...names: string[]) => async ({ store, people }: Opened): Promise<void> => {
+  for (const name of names) await store.write((tx) => tx.of(people).insert(createPerson(name)));
 };
 
 /** Five commits: two in the snapshots, three in the journal. */
-export const inBoth = (): Promise<Content> =>
-  killedAfter(async (opened) => {
-    await write('a', 'b')(opened);
+export const createSnapshotAndJournal = (): Promise<Content> =>
+  killAfter(async (opened) => {
+    await writePeople('a', 'b')(opened);
     await opened.store.checkpoint();
-    await write('c', 'd', 'e')(opened);
+    await writePeople('c', 'd', 'e')(opened);
   });
 
-export const journalOf = (content: Content): string =>
+export const findJournal = (content: Content): string =>
   [...content.keys()].filter((name) => name.startsWith('journal-')).sort().at(-1) ?? '';
 
-export const textOf = (content: Content, name: string): string => content.get(name)?.toString() ?? '';
+export const readText = (content: Content, name: string): string => content.get(name)?.toString() ?? '';
 
-export function edit(content: Content, name: string, change: (text: string) => string): Content {
-  return new Map(content).set(name, Buffer.from(change(textOf(content, name))));
+export function editFile(content: Content, name: string, change: (text: string) => string): Content {
+  return new Map(content).set(name, Buffer.from(change(readText(content, name))));
 }
 
 export const dropLine = (index: number) => (text: string): string => text.split('\n').toSpliced(index, 1).join('\n');
 
-export const names = ({ people }: Opened): string => all(people).map(({ name }) => name).join('');
+export const joinNames = ({ people }: Opened): string => listRecords(people).map(({ name }) => name).join('');
 
 /** Gives a snapshot the digest that fits it. */
-export function rehash(content: Content, name: string): Content {
-  return edit(content, name, (text) => {
+export function fixDigest(content: Content, name: string): Content {
+  return editFile(content, name, (text) => {
     const end = text.lastIndexOf('],"count"');
     const digest = createHash('sha256').update(text.slice(0, end)).digest('hex');
     return text.slice(0, end) + text.slice(end).replace(/[0-9a-f]{64}/, digest);
@@ -549,14 +549,14 @@ function* changes(bytes: Buffer, step: number): Generator<Buffer, void, undefine
 
 /** Damages each file of a store that was stopped, in every way: each time the start is refused. Returns how often. */
 export async function damageAfterStop(step: number): Promise<number> {
-  const content = await stoppedAfter(async (opened) => {
-    await write('a', 'b')(opened);
+  const content = await stopAfter(async (opened) => {
+    await writePeople('a', 'b')(opened);
     await opened.store.write((tx) => tx.of(opened.notes).insert({ person: 1, text: 'x' }));
   });
   let refusals = 0;
   for (const [name, bytes] of content) {
     for (const changed of changes(bytes, step)) {
-      const { store } = makeStore({ ...options, files: new SimulatedDisk(new Map(content).set(name, changed)) });
+      const { store } = createStore({ ...options, files: new SimulatedDisk(new Map(content).set(name, changed)) });
       await assert.rejects(store.start(), StoreDamageError);
       refusals += 1;
     }
@@ -570,8 +570,8 @@ export async function damageAfterStop(step: number): Promise<number> {
  * earlier journal, with a notice.
  */
 export async function damageAfterCrash(step: number): Promise<{ refused: number; prefixes: number }> {
-  const once = await inBoth();
-  const twice = await killedAfter(write('f', 'g'), once);
+  const once = await createSnapshotAndJournal();
+  const twice = await killAfter(writePeople('f', 'g'), once);
   const results = [await damaged(once, 'ab', 'cde', step), await damaged(twice, 'abcde', 'fg', step)];
   const sum = (of: 'refused' | 'prefixes'): number => results.reduce((total, each) => total + each[of], 0);
   return { refused: sum('refused'), prefixes: sum('prefixes') };
@@ -582,7 +582,7 @@ async function damaged(content: Content, certain: string, last: string, step: nu
   for (const [name, bytes] of content) {
     for (const changed of changes(bytes, step)) {
       const disk = new SimulatedDisk(new Map(content).set(name, changed));
-      const opened = makeStore({ ...options, files: disk });
+      const opened = createStore({ ...options, files: disk });
       try {
         await opened.store.start();
       } catch (error) {
@@ -591,8 +591,8 @@ async function damaged(content: Content, certain: string, last: string, step: nu
         continue;
       }
       result.prefixes += 1;
-      assert.equal(name, journalOf(content), `${name} is damaged and was accepted`);
-      const found = names(opened);
+      assert.equal(name, findJournal(content), `${name} is damaged and was accepted`);
+      const found = joinNames(opened);
       assert.ok(found.startsWith(certain) && `${certain}${last}`.startsWith(found), found);
       assert.ok(opened.notices.some((notice) => notice.includes('not clean')));
       const wholeLines = changed.length < bytes.length && changed.at(-1) === 0x0a;

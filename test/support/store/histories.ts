@@ -6,7 +6,7 @@ import type { TableTransaction } from '../../../src/store/memory/transaction.ts'
 import { type RecordChange, type StoredRecord, type Transaction, UniqueKeyError } from '../../../src/store/store.ts';
 import { type Blog, BlogModel, isFailure, makeBlog, type Operation, randomOperation } from './crashes.ts';
 import {
-  all, type Fault, type Opened, type Person, person, seeded, SimulatedDisk, small, startStore, turns,
+  listRecords, type Fault, type Opened, type Person, createPerson, seedNumbers, SimulatedDisk, small, startStore, waitTurns,
 } from './fixtures.ts';
 
 /** One transaction as its caller saw it. */
@@ -36,7 +36,7 @@ export async function checkHistory(
   if (faults) disk.fault = ({ operation }) => sometimesFull(operation, next);
   const history: Observed[] = [];
   // Slow enough for a group to gather while another is in flight.
-  disk.pause = (at) => (at === 'write' && next() < 0.7 ? turns(Math.floor(next() * 4)) : undefined);
+  disk.pause = (at) => (at === 'write' && next() < 0.7 ? waitTurns(Math.floor(next() * 4)) : undefined);
   let now = 0;
   await Promise.all(
     Array.from({ length: callers }, async () => {
@@ -46,7 +46,7 @@ export async function checkHistory(
         observed.entry.answered = now += 1;
         history.push(observed.entry);
         checkReads(opened);
-        if (next() < 0.3) await turns(1 + Math.floor(next() * 3));
+        if (next() < 0.3) await waitTurns(1 + Math.floor(next() * 3));
         if (next() < 0.02) await opened.store.checkpoint();
         opened.clock.advance(100);
       }
@@ -60,11 +60,11 @@ export async function checkHistory(
     assert.ok(entry.answered > latestCall, 'a transaction was answered before one that precedes it was called');
     latestCall = Math.max(latestCall, entry.called);
   }
-  assert.deepEqual(all(opened.people), [...model.records.values()]);
+  assert.deepEqual(listRecords(opened.people), [...model.records.values()]);
   disk.fault = () => undefined;
   await opened.store.close();
   const again = await startStore({ files: disk, spareBytes: 16 });
-  assert.deepEqual(all(again.people), [...model.records.values()]);
+  assert.deepEqual(listRecords(again.people), [...model.records.values()]);
   return { done: done.length, failed: history.length - done.length };
 }
 
@@ -78,7 +78,7 @@ export async function checkBlogHistory(
   const blog = makeBlog(options);
   await blog.store.start();
   if (faults) disk.fault = ({ operation }) => sometimesFull(operation, next);
-  disk.pause = (at) => (at === 'write' && next() < 0.7 ? turns(Math.floor(next() * 4)) : undefined);
+  disk.pause = (at) => (at === 'write' && next() < 0.7 ? waitTurns(Math.floor(next() * 4)) : undefined);
   const { model, ...counts } = await askBlogs(next, Array.from({ length: callers }, () => blog), calls);
   disk.fault = () => undefined;
   await blog.store.close();
@@ -105,7 +105,7 @@ export async function askBlogs(next: () => number, blogs: readonly Blog[], calls
       const hasWritten = outcome === 'done' && last !== undefined && last.changes.length > 0;
       const rank = (last?.sequence ?? 0) + (hasWritten ? 0.5 : 0);
       history.push({ called, answered: (now += 1), rank, operation, outcome });
-      if (next() < 0.3) await turns(1 + Math.floor(next() * 3));
+      if (next() < 0.3) await waitTurns(1 + Math.floor(next() * 3));
       if (next() < checkpointShare) await blog.store.checkpoint();
       await blog.pass(100);
     }
@@ -135,7 +135,7 @@ let orders = 0;
 
 /** Published records agree with their own indexes at every moment. */
 function checkReads({ people }: Opened): void {
-  const records = all(people);
+  const records = listRecords(people);
   assert.equal(records.length, people.size);
   for (const record of records.slice(-3)) {
     assert.equal(people.get(record.id), record);
@@ -152,10 +152,10 @@ function step(opened: Opened, next: () => number, called: number): { entry: Obse
   const revision = people.get(id)?.revision;
   const work = (tx: Shown): unknown => {
     const found = tx.get(id);
-    const taken = tx.find(person(name).email)?.id;
-    if (choice < 0.4) return [found?.name, taken, outcome(() => tx.insert(person(name)).revision)];
+    const taken = tx.find(createPerson(name).email)?.id;
+    if (choice < 0.4) return [found?.name, taken, outcome(() => tx.insert(createPerson(name)).revision)];
     if (found === undefined) return [undefined, taken];
-    if (choice < 0.6) return [found.name, taken, outcome(() => tx.replace(id, person(name)).revision)];
+    if (choice < 0.6) return [found.name, taken, outcome(() => tx.replace(id, createPerson(name)).revision)];
     if (choice < 0.8 && found.revision !== revision) return ['precondition failed', found.revision];
     tx.remove(id);
     return [found.name, taken];
@@ -276,7 +276,7 @@ export const increments: Readonly<Record<string, (app: App) => Promise<void>>> =
 };
 
 /** Lets 64 callers increment together, `count` times in all, and returns what the counter says. */
-export async function incremented(app: App, count: number, increment: (app: App) => Promise<void>): Promise<number> {
+export async function runIncrements(app: App, count: number, increment: (app: App) => Promise<void>): Promise<number> {
   await app.collection(counters).create({});
   let left = count;
   const caller = async (): Promise<void> => {
@@ -311,7 +311,7 @@ interface Plan {
 const seen = { transactions: 0, done: 0, refused: 0, failed: 0, caught: 0, kills: 0 };
 
 export async function throwAtRandom(seed: number, transactions: number): Promise<typeof seen> {
-  const next = seeded(seed);
+  const next = seedNumbers(seed);
   const disk = new SimulatedDisk();
   const blog = makeBlog({ files: disk, ...small });
   await blog.store.start();
