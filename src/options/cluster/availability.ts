@@ -13,7 +13,7 @@ export interface AvailabilityOptions extends LogPlace {
 
 /** The silence after which callers are told that the outcome is unknown. */
 const stalledMs = 5000;
-/** The time between tests of etcd's room while it has some, and for which a test waits. */
+/** The interval of room tests while etcd has room, and the longest wait for one. */
 const roomTestMs = 10_000;
 const roomTestPatienceMs = 500;
 
@@ -30,11 +30,10 @@ const findLeader = 'most of its members have to run: see "etcdctl endpoint statu
 
 export const noAnswer: LogProblem = { state: 'unavailable', reason: 'etcd does not answer' };
 
-/** Knows whether etcd takes groups, and tells callers and operators: cases A5, A6 and A9. */
+/** Tracks if etcd accepts groups, and tells callers and operators: cases A5, A6 and A9. */
 export class Availability {
-  /** The last problem reported to an operator, until it is over. */
+  /** The last problem reported to an operator, while it lasts. */
   problem: LogProblem | undefined;
-  /** The number of appends without a timely answer. */
   stalledAppends = 0;
   readonly #options: AvailabilityOptions;
   #isStalled = false;
@@ -81,7 +80,7 @@ export class Availability {
     }
   }
 
-  /** Waits for what is in flight, but abandons a request that has stalled, or stalls now. */
+  /** Waits for requests in flight, but abandons stalled ones. */
   async close(finished: Promise<unknown>): Promise<void> {
     this.#isClosing = true;
     if (this.#isStalled) this.#options.etcd.close();

@@ -61,7 +61,7 @@ import { Tail } from './tail.ts';
 import { WriterTurns } from './turns.ts';
 
 export interface SharedLogOptions extends FoundingOptions, CheckpointOptions {
-  /** How long after a confirmation the node serves reads. */
+  /** The longest time after a confirmation in which the node serves reads. */
   readonly maxAgeMs: number;
   /** Receives the key ring, first and after each change. */
   readonly onKeys: (content: Buffer) => void;
@@ -73,8 +73,8 @@ const watchPauseMs = 20;
 const groupsPerRead = { least: 8, most: 128, smallBytes: 256 * 1024 };
 
 /**
- * A node's access to the log in etcd. `tail.ts` has what is applied here, and `availability.ts` what
- * happens while etcd takes no groups.
+ * A node's access to the log in etcd. `tail.ts` tracks the applied groups, and `availability.ts`
+ * handles an etcd that accepts none.
  */
 export class SharedLog implements CommitLog {
   readonly #options: SharedLogOptions;
@@ -84,12 +84,12 @@ export class SharedLog implements CommitLog {
   readonly #turns: WriterTurns;
   readonly #checkpoints: Checkpoints;
   readonly #counts = { appendMs: 0, lostAppends: 0, reruns: 0 };
-  /** Set when the log opens, before anything is asked. */
+  /** Set when the log opens. */
   #client!: LogClient;
   #timer: NodeJS.Timeout | undefined;
   /** The epoch, and the revisions of etcd that last wrote the keys `meta` and `keys`. */
   #known = { epoch: '', meta: 0, keys: 0 };
-  /** When the last request that confirmed the head was sent. */
+  /** The start of the last request that confirmed the head. */
   #confirmedAt = -Infinity;
   #readLimit = groupsPerRead.least;
   #isKeepingUp = false;
@@ -190,7 +190,7 @@ export class SharedLog implements CommitLog {
     return this.#options.clock.elapsed() - time;
   }
 
-  /** Makes sure that all groups of the log have been applied. No group may be in flight. */
+  /** Makes sure that all groups of the log are applied here. */
   async #confirm(): Promise<void> {
     while (!(await this.#ask())) this.#tail.apply(this.#client);
   }
@@ -227,7 +227,7 @@ export class SharedLog implements CommitLog {
         await this.#turns.wait(() => this.#tail.isBehind);
         isBehind = this.#tail.isBehind;
       } while (this.#tail.apply(this.#client));
-      // A group that does not follow is after one that the watch has lost.
+      // If a group does not follow, the watch has lost an earlier one.
       if (isBehind || this.#isDue) await this.#confirm();
       const { creates } = this.#options;
       if (creates && this.#checkpoints.isDue(this.#tail.head)) void this.checkpoint();

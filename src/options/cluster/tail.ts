@@ -6,7 +6,7 @@ import { decodeGroup, firstHead, groupKey, type GroupHead } from './group-format
 import { unreadable } from './shared-snapshot.ts';
 import type { WriterTurns } from './turns.ts';
 
-/** The end of the log as this node knows it, and the groups that wait to be applied. */
+/** The end of the log as this node knows it, and the groups waiting to be applied. */
 export class Tail {
   /** The last group applied here. */
   head = firstHead;
@@ -23,31 +23,31 @@ export class Tail {
     this.#turns = turns;
   }
 
-  /** The key of the group that follows. */
   get nextKey(): string {
     return groupKey(this.#prefix, this.head.sequence + 1);
   }
 
-  /** True if the next group waits, or one after it. */
+  /** True if the next group or a later one waits. */
   get isBehind(): boolean {
     return this.#waiting.size > 0;
   }
 
-  /** Keeps groups that are not known until they are applied. */
+  /** Stores unknown groups until they are applied. */
   add(groups: readonly KeyValue[]): void {
     for (const group of groups) {
       if (group.key >= this.nextKey) this.#waiting.set(group.key, group);
     }
   }
 
-  /** Notes that the next group is applied. */
   advance(head: GroupHead): void {
     this.#waiting.delete(this.nextKey);
     this.head = head;
     this.#turns.advance(head.id);
   }
 
-  /** Applies the groups that follow the last one here, and forgets others. Returns false if none does. */
+  /**
+   * Applies groups that follow the last one here, and drops others. Returns false if none follows.
+   */
   apply(client: LogClient): boolean {
     const before = this.head;
     for (;;) {
