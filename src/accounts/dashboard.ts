@@ -1,6 +1,6 @@
 import type { SessionPrincipal } from '../auth/access.ts';
 import { representationWriter } from '../schema/record.ts';
-import type { Declared } from '../collections/registry.ts';
+import type { Declared } from '../collections/declared.ts';
 import { found } from '../collections/resource.ts';
 import type { AccountRecords } from './records.ts';
 import type { Sessions } from './sessions.ts';

@@ -3,7 +3,7 @@ import type { KeyRing } from '../auth/keys.ts';
 import type { Passwords } from '../auth/passwords.ts';
 import type { Throttle } from '../auth/throttle.ts';
 import type { Clock, Random } from '../base/system.ts';
-import type { ReferenceRules, ReferenceTarget } from '../collections/registry.ts';
+import type { ReferenceRules, ReferenceTarget } from '../collections/declared.ts';
 import type { Writes } from '../collections/writes.ts';
 import type { Store } from '../store/store.ts';
 import type { Audit } from './events.ts';

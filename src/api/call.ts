@@ -2,7 +2,7 @@ import type { Cell, Principal } from '../auth/access.ts';
 import { recordId, type RecordId } from '../base/record-id.ts';
 import type { Reply, Request } from '../http/message.ts';
 import type { CollectionAccess } from '../collections/declaration.ts';
-import type { Declared, Embedded } from '../collections/registry.ts';
+import type { Declared, Embedded } from '../collections/declared.ts';
 import type { ListQuery } from '../lists/query.ts';
 import type { IdKind, Shape } from '../schema/field.ts';
 import type { Body } from './body.ts';

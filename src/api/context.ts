@@ -6,7 +6,7 @@ import type { SignIn } from '../accounts/sign-in.ts';
 import type { Users } from '../accounts/users.ts';
 import type { Tokens } from '../auth/tokens.ts';
 import type { Clock } from '../base/system.ts';
-import type { Registry } from '../collections/registry.ts';
+import type { Registry } from '../collections/declared.ts';
 import type { Writes } from '../collections/writes.ts';
 import type { ListPool } from '../lists/list-pool.ts';
 import type { Store } from '../store/store.ts';

@@ -1,6 +1,6 @@
 import type { Role } from '../auth/access.ts';
 import { limits } from '../base/limits.ts';
-import type { Declared } from '../collections/registry.ts';
+import type { Declared } from '../collections/declared.ts';
 import type { EntryDraft, NewEntry } from '../collections/resource.ts';
 import { newUserRules, userChangeRules, userFields, withRoles } from '../accounts/user-fields.ts';
 import type { NewUser, UserDraft } from '../accounts/users.ts';
@@ -60,7 +60,7 @@ export function usersCollection({
 
 export function declaredCollection(declared: Declared): RoutedCollection<NewEntry, EntryDraft> {
   const { fields, isBuiltIn } = declared;
-  const rules = { shape: fields };
+  const rules = { shape: fields, keepUnsettable: declared.rules?.keepUnsettable };
   const { create, replace, patch } = bodiesFor(rules, rules);
   // Bodies of `items` are small.
   const size = isBuiltIn ? {} : { bytesMax: limits.recordBytesMax };

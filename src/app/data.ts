@@ -10,7 +10,8 @@ import { Throttle } from '../auth/throttle.ts';
 import { readReason } from '../base/errors.ts';
 import { servedCollections } from '../collections/served.ts';
 import { IdempotencyKeys } from '../collections/idempotency.ts';
-import { makeRegistry, usersAsTarget, type TableRules } from '../collections/registry.ts';
+import { makeRegistry, usersAsTarget } from '../collections/registry.ts';
+import type { TableRules } from '../collections/declared.ts';
 import { Writes } from '../collections/writes.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
 import { Tables } from '../store/memory/table.ts';
@@ -67,14 +68,16 @@ export function openData(
   const records = accountRecords(hasUsers ? store : emptyTables);
   const asTarget = usersAsTarget(records.users);
   const { references } = options;
-  const registry = makeRegistry(
+  const { recordsPerOwner } = settings;
+  const users = hasUsers ? asTarget : undefined;
+  const registry = makeRegistry({
     store,
     declarations,
-    hasUsers ? asTarget : undefined,
+    users,
     references,
-    settings.recordsPerOwner,
+    recordsPerOwner,
     rules,
-  );
+  });
   const writes = new Writes({ store, idempotencyKeys, observe: options.observer?.(registry) });
   const parts: AccountParts = {
     ...records,

@@ -2,7 +2,7 @@ import type { SharedPlace } from '../api/shared-place.ts';
 import type { Role } from '../auth/access.ts';
 import { systemClock, systemRandom, type Clock, type Random } from '../base/system.ts';
 import type { CollectionDeclaration } from '../collections/declaration.ts';
-import type { ReferenceRules, Registry } from '../collections/registry.ts';
+import type { ReferenceRules, Registry } from '../collections/declared.ts';
 import type { Observe } from '../collections/writes.ts';
 import { settings, valuesOf, type ClusterOptions, type Settings } from '../config/options.ts';
 import { errorLog, type Log } from '../log/log.ts';

@@ -6,13 +6,14 @@ import type { Operations as CollectionOperations } from '../api/operations.ts';
 import type { Context } from '../api/context.ts';
 import type { SharedPlace, SharedPurpose, SharedTools } from '../api/shared-place.ts';
 import type { CollectionDeclaration } from '../collections/declaration.ts';
-import type { Declared, ReferenceRules, Registry, TableRules } from '../collections/registry.ts';
 import type {
-  CollectionResource,
+  Declared,
+  ReferenceRules,
+  Registry,
+  TableRules,
   CollectionTools,
-  EntryDraft,
-  NewEntry,
-} from '../collections/resource.ts';
+} from '../collections/declared.ts';
+import type { CollectionResource, EntryDraft, NewEntry } from '../collections/resource.ts';
 import { OptionError, type ClusterOptions, type Settings } from '../config/options.ts';
 import { parseOrigins, type Origins } from '../http/cross-site.ts';
 import type { Handle } from '../http/message.ts';

@@ -18,7 +18,7 @@ import {
   toggle,
 } from '../config/options.ts';
 import { namesDirectory } from '../config/read.ts';
-import type { TableRules } from '../collections/registry.ts';
+import type { TableRules } from '../collections/declared.ts';
 import { silentLog } from '../log/log.ts';
 import { emailKey } from '../schema/field.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';

@@ -1,7 +1,8 @@
 import { isJsonObject } from '../base/json.ts';
 import { anything, asJson, flag, mistakesIn, word } from '../schema/declaration.ts';
 import type { Shape } from '../schema/field.ts';
-import { declare, type CollectionDeclaration, type CollectionDefinition } from './declaration.ts';
+import { declare } from './declare.ts';
+import type { CollectionDeclaration, CollectionDefinition } from './declaration.ts';
 import { collectionMistakes, refuseMistakes, roleMistakes, servedMistakes } from './define.ts';
 import type { Served } from './served.ts';
 

@@ -1,14 +1,5 @@
-import { crc32 } from 'node:zlib';
-import { isByRecord, isOpen, listWords, type Cell } from '../auth/access.ts';
-import {
-  givenIdField,
-  idField,
-  joinShape,
-  type Field,
-  type IdKind,
-  type Shape,
-  type Value,
-} from '../schema/field.ts';
+import type { Cell } from '../auth/access.ts';
+import type { Field, IdKind, Shape } from '../schema/field.ts';
 
 /**
  * The access rule of each operation. Changing and removing a record also requires `read`. Lists,
@@ -24,16 +15,6 @@ export interface CollectionAccess {
   readonly patch: Cell;
   readonly remove: Cell;
 }
-
-/** The words that every rule accepts. `self` is only for users. */
-export const anyAccess: readonly string[] = [
-  'public',
-  'optional',
-  'user',
-  'admin',
-  'member',
-  'session',
-];
 
 /** How the page shows a collection. Nothing else reads these members. */
 export interface CollectionHints {
@@ -95,115 +76,4 @@ export interface CollectionDefinition extends Pick<CollectionDeclaration, 'name'
 export interface IdDefinition {
   readonly kind: IdKind;
   readonly given?: boolean | undefined;
-}
-
-/** Returns the declaration of a checked definition, which it also contains. */
-export function declare(definition: CollectionDefinition): CollectionDeclaration {
-  const { name, singular, id, access, timestamps = false, additional = false } = definition;
-  const { display, group, hidden } = definition;
-  const isSingle = definition.single === true;
-  const isGiven = id !== undefined && (id.kind !== 'integer' || id.given === true);
-  const fields = {
-    ...(!isSingle && { id: isGiven ? givenIdField(id.kind) : idField }),
-    ...definition.fields,
-    ...(timestamps && timestampFields),
-  };
-  const declaration = {
-    name,
-    ...(singular !== undefined && { singular }),
-    fields: joinShape(fields, additional, definition.value),
-    access: simplifyAccess(isSingle ? accessOfSingle(access) : { ...standardAccess, ...access }),
-    timestamps,
-    ...(definition.ownerRemoved === 'remove' && { ownerRemoved: definition.ownerRemoved }),
-    ...(isSingle && { isSingle }),
-    ...(display !== undefined && { display }),
-    ...(group !== undefined && { group }),
-    ...(hidden && { hidden }),
-  };
-  // Not enumerable, because it repeats the rest.
-  return Object.defineProperty(declaration, 'definition', { value: definition });
-}
-
-/** Returns the access rules of a single resource. Reading includes following its changes. */
-function accessOfSingle({
-  read = 'user',
-  replace = 'admin',
-  patch = 'admin',
-}: Partial<CollectionAccess> = {}): CollectionAccess {
-  return { list: read, create: 'admin', read, replace, patch, remove: 'admin' };
-}
-
-/** Reduces lists of one word to that word, and limits `list`. */
-const simplifyAccess = (access: CollectionAccess): CollectionAccess => ({
-  list: simplifyCell(listCell(access)),
-  create: simplifyCell(access.create),
-  read: simplifyCell(access.read),
-  replace: simplifyCell(access.replace),
-  patch: simplifyCell(access.patch),
-  remove: simplifyCell(access.remove),
-});
-
-/** Returns the effective `list` access, which is never wider than a roles-only `read`. */
-function listCell({ list, read }: CollectionAccess): Cell {
-  const roles = listWords(read);
-  if (roles.some((word) => isOpen(word) || isByRecord(word))) return list;
-  if (listWords(list).some(isOpen)) return read;
-  const words = listWords(list).filter((word) => isByRecord(word) || roles.includes(word));
-  return words.length > 0 ? words : 'admin';
-}
-
-function simplifyCell(cell: Cell): Cell {
-  const words = listWords(cell);
-  const [word] = words;
-  return word !== undefined && words.length === 1 ? word : words;
-}
-
-export const standardAccess: CollectionAccess = {
-  list: 'user',
-  create: 'user',
-  read: 'user',
-  replace: 'owner',
-  patch: 'owner',
-  remove: 'owner',
-};
-
-/** A record from before its collection had timestamps shows the start of the Unix epoch. */
-const serverTime = (description: string): Field => ({
-  kind: 'timestamp',
-  readOnly: true,
-  default: new Date(0).toISOString(),
-  description,
-});
-export const timestampFields = {
-  createdAt: serverTime('When the record was created; set by the server.'),
-  updatedAt: serverTime('When the record was last changed; set by the server.'),
-};
-
-/**
- * Adds the timestamps to a record written now, in milliseconds, if its collection has any.
- * `createdAt` is absent for a new record.
- */
-export function addTimes<R extends { readonly [field: string]: Value }>(
-  { timestamps }: CollectionDeclaration,
-  record: R,
-  now: number,
-  createdAt?: Value,
-): R {
-  if (!timestamps) return record;
-  const updatedAt = new Date(now).toISOString();
-  return { ...record, createdAt: createdAt ?? updatedAt, updatedAt };
-}
-
-/** `items` → `Items`, `spare-parts` → `SpareParts`. */
-export function capitalized(name: string): string {
-  return name.replaceAll(/(?:^|-)([A-Za-z0-9])/g, (_, letter: string) => letter.toUpperCase());
-}
-
-export function makeShapeTag(fields: Shape): string {
-  const shape = Object.entries(fields).map(([name, { kind, default: fallback }]) => [
-    name,
-    kind,
-    fallback,
-  ]);
-  return crc32(JSON.stringify(shape)).toString(36);
 }

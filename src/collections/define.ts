@@ -15,14 +15,10 @@ import {
   type Mistake,
 } from '../schema/declaration.ts';
 import { referenceIn, type Field, type Shape } from '../schema/field.ts';
-import {
-  anyAccess,
-  declare,
-  standardAccess,
-  timestampFields,
-  type CollectionDeclaration,
-  type CollectionDefinition,
-} from './declaration.ts';
+import { anyAccess, declare, timestampFields } from './declare.ts';
+import { standardAccess } from './items.ts';
+import type { CollectionDeclaration, CollectionDefinition } from './declaration.ts';
+import './declared-rules.ts';
 import './indexed-reader.ts';
 import { items as itemsCollection } from './items.ts';
 import type { Served } from './served.ts';

@@ -8,7 +8,7 @@ import { toShown } from '../schema/record.ts';
 import { creation, validateBody } from '../schema/validate.ts';
 import type { AnyTable } from '../store/memory/table.ts';
 import type { CollectionDeclaration } from './declaration.ts';
-import type { Registry } from './registry.ts';
+import type { Registry } from './declared.ts';
 
 /** Records from a file or table, checked against their declaration. */
 

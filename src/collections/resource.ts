@@ -1,18 +1,13 @@
 import { localAdministrator, notFound, type Principal } from '../auth/access.ts';
 import { CairnError } from '../base/errors.ts';
-import { pointerTo } from '../base/json.ts';
-import { recordId, storedKey, type RecordId } from '../base/record-id.ts';
-import type { Clock, Random } from '../base/system.ts';
-import { uuid7 } from '../base/uuid.ts';
+import { recordId, type RecordId } from '../base/record-id.ts';
 import { atElement, type Draft } from '../schema/validate.ts';
 import type { CompleteInput, Shape, Value } from '../schema/field.ts';
 import { looksSame } from '../schema/record.ts';
 import type { Collection, StoredRecord, Transaction, Unstored } from '../store/store.ts';
-import { addTimes } from './declaration.ts';
+import type { CollectionTools, Declared, Entry } from './declared.ts';
 import { includes, findPermission } from './permissions.ts';
 import { readIfAllowed } from './reader.ts';
-import { makesTexts, type Declared, type Entry } from './registry.ts';
-import { checkSize } from './size.ts';
 
 /** A validated new entry and a change of an entry, as the pipeline makes them from a body. */
 export type NewEntry = CompleteInput<Shape>;
@@ -49,22 +44,15 @@ export function found<R extends StoredRecord>(record: R | undefined): R {
   return record;
 }
 
-export interface CollectionTools {
-  readonly clock: Clock;
-  readonly random: Random;
-}
-
 export class CollectionResource {
   readonly collection: Declared;
   readonly records: Collection<Entry>;
-  readonly #clock: Clock;
-  readonly #random: Random;
+  readonly #tools: CollectionTools;
 
-  constructor(collection: Declared, { clock, random }: CollectionTools) {
+  constructor(collection: Declared, tools: CollectionTools) {
     this.collection = collection;
     this.records = collection.records;
-    this.#clock = clock;
-    this.#random = random;
+    this.#tools = tools;
   }
 
   /** @throws CairnError `validation_failed`, `not_unique`, and as `checkOwner` */
@@ -74,18 +62,13 @@ export class CollectionResource {
 
   /** Creates the entry with this number, which is not in use. @throws CairnError as `create` */
   insert(tx: Transaction, principal: Principal, input: NewEntry, number: number): Entry {
-    checkEntry(tx, principal, this.collection, input);
-    this.collection.checkOwner(tx, principal);
-    const now = this.#clock.now();
+    const { collection, records } = this;
+    const { rules } = collection;
+    rules?.check(tx, principal, collection, input);
+    collection.checkOwner(tx, principal);
     const ownerId = principal.userId ?? 0;
-    const records = tx.of(this.records);
-    // An imported file may have the times.
-    const timed = input['createdAt'] === undefined ? addTimes(this.collection, input, now) : input;
-    if (this.collection.ids === undefined) return records.insert({ ownerId, ...timed }, number);
-    const { id: given, ...fields } = timed;
-    const id = given ?? (makesTexts(this.collection) ? uuid7(now, this.#random) : number);
-    const key = storedKey(recordId(id), number);
-    return records.insert({ ownerId, ...key, ...fields }, number);
+    const added = rules?.toStored(collection, input, number, ownerId, this.#tools);
+    return tx.of(records).insert(added ?? { ownerId, ...input }, number);
   }
 
   /** Creates an entry for each element. @throws CairnError as `create` */
@@ -102,14 +85,16 @@ export class CollectionResource {
     { principal, id, precondition }: Target,
     draft: EntryDraft,
   ): { readonly record: Entry } {
-    const { fields } = this.collection;
+    const { collection } = this;
+    const { fields, rules } = collection;
     const before = this.#changeable(tx, principal, draft.kind, id);
     precondition(before.revision);
     const input = draft.against(before);
     if (looksSame(fields, before, input)) return { record: before };
-    checkEntry(tx, principal, this.collection, input, before);
+    rules?.check(tx, principal, collection, input, before);
     const after = { ...this.undeclared(before), ...input };
-    const timed = addTimes(this.collection, after, this.#clock.now(), before['createdAt']);
+    const now = this.#tools.clock.now();
+    const timed = rules?.addTimes(collection, after, now, before['createdAt']) ?? after;
     return { record: tx.of(this.records).replace(before.id, timed) };
   }
 
@@ -119,7 +104,7 @@ export class CollectionResource {
     precondition(before.revision);
     const { references } = this.collection;
     if (references === undefined) tx.of(this.records).remove(before.id);
-    else references.remove(tx, principal, this.collection, before, this.#clock.now());
+    else references.remove(tx, principal, this.collection, before, this.#tools.clock.now());
   }
 
   /**
@@ -149,37 +134,4 @@ export class CollectionResource {
     if (includes(findPermission(this.collection.access, principal, operation), entry)) return entry;
     throw new CairnError('not_owner', 'Cannot change the record: it belongs to another user');
   }
-}
-
-/**
- * Checks what depends on other records.
- * @throws CairnError `validation_failed` for a missing record; `not_unique`
- */
-export function checkEntry(
-  tx: Transaction,
-  principal: Principal,
-  collection: Declared,
-  input: NewEntry,
-  before?: Entry,
-): void {
-  const { fields, ids, references, singular, unique, isBuiltIn, recordBytesMax } = collection;
-  if (!isBuiltIn) checkSize(fields, input, recordBytesMax);
-  references?.check(tx, principal, collection, input, before);
-  const records = tx.of(collection.records);
-  const taken: string[] = [];
-  const { id: given } = input;
-  if (ids && given !== undefined && records.withId(recordId(given)) !== undefined) taken.push('id');
-  for (const [field, keyOf] of unique) {
-    const key = keyOf(input);
-    const holder = key === undefined ? undefined : records.find(field, key);
-    if (holder !== undefined && holder.id !== before?.id) taken.push(field);
-  }
-  if (taken.length === 0) return;
-  const issues = taken.map((field) => ({
-    pointer: pointerTo(field),
-    code: 'not_unique',
-    detail: `must be unique: another ${singular} has this value`,
-  }));
-  const message = `Cannot write the ${singular}: a value is not unique`;
-  throw new CairnError('not_unique', message, { issues });
 }

@@ -7,11 +7,10 @@ import type { JsonObject, JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import { readId } from '../base/record-id.ts';
 import { timers } from '../base/system.ts';
-import { checkEntry } from '../collections/resource.ts';
+import type { Declared, Registry } from '../collections/declared.ts';
 import { isObject } from '../schema/declaration.ts';
 import { draft } from '../schema/validate.ts';
 import { checkMembers, toId, isPlain, toJson, toName } from './given.ts';
-import type { Declared, Registry } from '../collections/registry.ts';
 import type { Observe } from '../collections/writes.ts';
 import type { Shape } from '../schema/field.ts';
 import { toShown } from '../schema/record.ts';
@@ -210,7 +209,7 @@ function amend(
   const { fields } = declared;
   const change = draft('patch', { shape: fields }, toJson(set), localAdministrator);
   const { id: _, ...values } = change.against(record);
-  checkEntry(tx, principal, declared, values, record);
+  declared.rules?.check(tx, principal, declared, values, record);
   const kept = Object.entries(record).filter(
     ([name]) => name === 'id' || !Object.hasOwn(fields, name) || fields[name]?.readOnly === true,
   );

@@ -7,9 +7,10 @@ import { readIdempotencyKey } from '../http/idempotency-key.ts';
 import { isScalar, type JsonObject, type Scalar } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import { didYouMean } from '../base/search.ts';
-import type { Registry } from '../collections/registry.ts';
-import { anyAccess } from '../collections/declaration.ts';
+import type { Registry } from '../collections/declared.ts';
+import { anyAccess } from '../collections/declare.ts';
 import { OptionError } from '../config/options.ts';
+import { keepUnsettable } from '../schema/setters.ts';
 import { apiFields, type Reply, type Request } from '../http/message.ts';
 import { parseQuery } from '../http/query.ts';
 import { invalidParameter, repeated } from '../lists/filters.ts';
@@ -203,7 +204,9 @@ export function toRows(routes: readonly OwnRoute<never>[], tools: RouteTools): R
       path,
       access,
       ids: idsIn(path, tools.registry),
-      ...(body && { body: body === 'bytes' ? rawBody : newRecord({ shape: body }) }),
+      ...(body && {
+        body: body === 'bytes' ? rawBody : newRecord({ shape: body, keepUnsettable }),
+      }),
       query,
       handle: (call) => answer(own, call, tools),
     };

@@ -3,7 +3,7 @@ import { OptionError } from '../config/options.ts';
 import { invariant } from '../base/errors.ts';
 import { isScalar, type JsonObject, type JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
-import type { Declared } from '../collections/registry.ts';
+import type { Declared } from '../collections/declared.ts';
 import type { StoredRecord, Transaction } from '../store/store.ts';
 import { planWrites, toSingle, type Found, type Program, type WriteOptions } from './collection.ts';
 import { toId } from './given.ts';
@@ -97,7 +97,7 @@ function transactionCollection(
     },
     find(field, value) {
       operations.admit('find', {}, undefined, principal);
-      const [, keyOf] = declared.unique.find(([name]) => name === field) ?? [];
+      const [, keyOf] = declared.rules?.unique.find(([name]) => name === field) ?? [];
       if (keyOf === undefined)
         throw new OptionError(
           `Cannot find by "${field}": it is not unique in ${declared.name}`,

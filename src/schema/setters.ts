@@ -72,3 +72,5 @@ export function keepUnsettable(
 
 const valueIn = (object: JsonObject, name: string): JsonValue | undefined =>
   Object.hasOwn(object, name) ? object[name] : undefined;
+
+export type KeepUnsettable = typeof keepUnsettable;

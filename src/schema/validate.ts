@@ -18,10 +18,12 @@ import {
 } from './field.ts';
 import { required, unknownField, findViolations, type Placed } from './kinds.ts';
 import { fieldValue, isSameValue, toRepresentation } from './record.ts';
-import { hasSetters, keepUnsettable, type Sender } from './setters.ts';
+import type { KeepUnsettable, Sender } from './setters.ts';
 
 export interface BodyRules<S extends Shape> {
   readonly shape: S;
+  /** Keeps the values of fields that the sender may not set. If absent, everyone may set all. */
+  readonly keepUnsettable?: KeepUnsettable | undefined;
   /**
    * Finds issues beyond the rules of fields. `stored` is the current record, or an empty object for
    * a new one.
@@ -97,7 +99,7 @@ export function validateBody<S extends Shape>(
 }
 
 function validateMembers<S extends Shape>(
-  { shape, furtherIssues }: BodyRules<S>,
+  { shape, keepUnsettable, furtherIssues }: BodyRules<S>,
   body: JsonValue,
   mode: Mode,
   sender: Sender,
@@ -110,7 +112,7 @@ function validateMembers<S extends Shape>(
   }
   const issues: Issue[] = [];
   let document = sentDocument;
-  if (hasSetters(shape)) {
+  if (keepUnsettable !== undefined) {
     const detail = 'must not be changed by this caller';
     const refuse = (pointer: string) => void issues.push({ pointer, code: 'read_only', detail });
     const ownerId = kind === 'create' ? sender.userId : Number(fieldValue(mode.stored, 'ownerId'));

@@ -3,7 +3,8 @@ import { test, type TestContext } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import { localAdministrator } from '../../src/auth/access.ts';
 import { limits } from '../../src/base/limits.ts';
-import { makeRegistry, type Entry } from '../../src/collections/registry.ts';
+import { makeRegistry } from '../../src/collections/registry.ts';
+import type { Entry } from '../../src/collections/declared.ts';
 import { parseQuery } from '../../src/http/query.ts';
 import { defineCollection, type Shape } from '../../src/index.ts';
 import { ListPool } from '../../src/lists/list-pool.ts';
@@ -204,7 +205,7 @@ test('at most 100 records of a name are embedded, the first by id', async (t) =>
 /** A store of posts and comments, whose lists are read while it is changed. */
 async function blog(random: Generator) {
   const store = openStore({ clock: { now: () => 0, elapsed: () => 0 }, random: (size) => Buffer.alloc(size, 1) });
-  const registry = makeRegistry(store, collections, undefined, references);
+  const registry = makeRegistry({ store, declarations: collections, references });
   const declaredPosts = registry.get('posts') ?? assert.fail();
   const [writers, texts, answers] = [authors, posts, comments].map(({ name }) => registry.get(name)?.records);
   assert.ok(writers && texts && answers);

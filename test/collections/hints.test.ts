@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JsonObject } from '../../src/base/json.ts';
 import { parseDeclarations } from '../../src/collections/declaration-file.ts';
-import { makeShapeTag } from '../../src/collections/declaration.ts';
+import { makeShapeTag } from '../../src/collections/declared-rules.ts';
 import { declareCollection } from '../../src/collections/define.ts';
 import { startApp } from '../support/app.ts';
 

@@ -8,6 +8,10 @@ import { isLockedRun } from '../support/basics.ts';
 const json = { 'content-type': 'application/json' };
 const administrator = { email: 'admin@localhost.localdomain', password: testEnvironment.CAIRN_ADMIN_PASSWORD };
 
+/** What only declared collections need: kinds, checks, storage, access by record, sizes, rules for single fields. */
+const declaredOnly = new RegExp('/(collections/(declar|define|nouns|indexed-reader|named-users|embedded|file-records)' +
+  '|schema/(declar|further-kinds|setters))[\\w-]*[.][jt]s$');
+
 /** The modules that a server has loaded when it has stopped. Before, `use` is called with its address. */
 async function loadedBy(
   t: TestContext, use: (url: string) => Promise<void>, options: readonly string[] = [],
@@ -59,8 +63,7 @@ test('no request loads a module: what a server is made of, it has when it says t
   assert.deepEqual(start.filter((url) => url.includes('undici')), [], 'the client that `fetch` of Node.js has');
   assert.deepEqual(all, start);
   assert.deepEqual(start.filter((url) => url.includes('/src/programs/')), [], 'what programs alone have');
-  const declared = /(define|declaration-file|nouns|indexed-reader|named-users|declaration|further-kinds)[.][jt]s$/;
-  const found = start.filter((url) => declared.test(url) && !url.includes('collections/declaration.'));
+  const found = start.filter((url) => declaredOnly.test(url));
   assert.deepEqual(found, [], 'what only declared collections need');
 });
 

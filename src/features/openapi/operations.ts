@@ -1,7 +1,7 @@
 import type { Operation, Route, RoutedCollection, Success } from '../../api/call.ts';
 import type { JsonObject } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
-import { capitalized } from '../../collections/declaration.ts';
+import { capitalized } from '../../collections/registry.ts';
 import { fieldSchema, isRequired, manySchema, resourceSchema } from './json-schema.ts';
 import { describeList, describeRecord, type QueryParameter } from './parameters.ts';
 import { contentSchemas, userSchema } from './schemas.ts';

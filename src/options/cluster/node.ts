@@ -11,7 +11,7 @@ import {
 import { CairnError, readReason } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import type { Clock, Random } from '../../base/system.ts';
-import { ownerField } from '../../collections/registry.ts';
+import { ownerField } from '../../collections/declared-rules.ts';
 import { servedCollections, type Served } from '../../collections/served.ts';
 import { OptionError, type ClusterOptions } from '../../config/options.ts';
 import type { Handle, Reply, Request } from '../../http/message.ts';

@@ -11,12 +11,17 @@ import { isJsonObject, isScalar } from '../../base/json.ts';
 import type { JsonValue } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
 import { readId, type RecordId } from '../../base/record-id.ts';
-import type { Declared, Entry, Registry, TableRules } from '../../collections/registry.ts';
+import type {
+  Declared,
+  Entry,
+  Registry,
+  TableRules,
+  CollectionTools,
+} from '../../collections/declared.ts';
 import {
   CollectionResource,
   localTarget,
   type Target,
-  type CollectionTools,
   type EntryDraft,
   type NewEntry,
 } from '../../collections/resource.ts';

@@ -13,7 +13,7 @@ import { isScalar, type Scalar } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
 import { readId } from '../../base/record-id.ts';
 import { embeddingWriter } from '../../collections/embedded.ts';
-import type { Declared, Embedded, Registry } from '../../collections/registry.ts';
+import type { Declared, Embedded, Registry } from '../../collections/declared.ts';
 import type { Request } from '../../http/message.ts';
 import type { Query } from '../../http/query.ts';
 import {

@@ -8,7 +8,7 @@ import type { Scalar } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
 import { recordId } from '../../base/record-id.ts';
 import { referenceNames, singularize } from '../../collections/nouns.ts';
-import type { Declared, Registry } from '../../collections/registry.ts';
+import type { Declared, Registry } from '../../collections/declared.ts';
 import { makeReader, type Reader } from '../../collections/reader.ts';
 import { splitShape } from '../../schema/field.ts';
 import { readMore } from '../../schema/record.ts';

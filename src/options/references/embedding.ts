@@ -4,15 +4,13 @@ import { limits } from '../../base/limits.ts';
 import { readId } from '../../base/record-id.ts';
 import { embeddingWriter } from '../../collections/embedded.ts';
 import { makeReader, type Purpose, type Reader } from '../../collections/reader.ts';
-import { idsIn, type Embeddable, type ReferenceRules } from '../../collections/registry.ts';
+import { idsIn } from '../../collections/declared-rules.ts';
+import type { Declared, Embeddable, ReferenceRules } from '../../collections/declared.ts';
 import { representationWriter } from '../../schema/record.ts';
 import type { StoredRecord } from '../../store/store.ts';
 
-export const listEmbeddables: ReferenceRules['listEmbeddables'] = ({
-  fields,
-  outgoing,
-  incoming,
-}) => {
+/** Returns what can be embedded in the records of a collection. */
+export function listEmbeddables({ fields, outgoing, incoming }: Declared): Embeddable[] {
   const taken = new Set(Object.keys(fields));
   const own = outgoing.flatMap(({ name, field: { show }, to: of }): Embeddable[] => {
     if (of.isUsers && show === undefined) return [];
@@ -29,7 +27,7 @@ export const listEmbeddables: ReferenceRules['listEmbeddables'] = ({
     return { name: member, member, of, field, kind: 'referring' };
   });
   return [...own, ...others];
-};
+}
 
 export const embed: ReferenceRules['embed'] = (names, embeddables, principal) => {
   const chosen = embeddables.filter(({ name }) => names.includes(name));

@@ -6,20 +6,20 @@ import { limits } from '../../base/limits.ts';
 import { readId, recordId, type RecordId } from '../../base/record-id.ts';
 import { fieldValue, isSameValue, looksSame } from '../../schema/record.ts';
 import { isTooMany, validationFailed } from '../../schema/validate.ts';
-import type { Value } from '../../schema/field.ts';
+import type { Shape, Value } from '../../schema/field.ts';
 import type { StoredRecord, Transaction } from '../../store/store.ts';
 import { embed, listEmbeddables } from './embedding.ts';
 import { includes, findPermission } from '../../collections/permissions.ts';
 import { readIfAllowed } from '../../collections/reader.ts';
-import { addTimes } from '../../collections/declaration.ts';
-import {
-  without,
-  type Declared,
-  type Entry,
-  type Reference,
-  type ReferenceRules,
-  type ReferenceTarget,
-} from '../../collections/registry.ts';
+import { addTimes, ownerField, listReferences } from '../../collections/declared-rules.ts';
+import type {
+  Declared,
+  Entry,
+  Reference,
+  ReferenceRules,
+  ReferenceTarget,
+  Registry,
+} from '../../collections/declared.ts';
 
 /** Ids that the record had before are not checked again. */
 const check: ReferenceRules['check'] = (tx, principal, { outgoing }, input, before) => {
@@ -58,7 +58,23 @@ const remove: ReferenceRules['remove'] = (tx, principal, of, record, now, most) 
   tx.whole(() => removal.write(tx, principal, now));
 };
 
-export const references: ReferenceRules = { listEmbeddables, embed, check, remove };
+/** The rules of references, which are loaded if a declared field refers to records. */
+export const references: ReferenceRules = { link, embed, check, remove };
+
+function link(registry: Registry, users: ReferenceTarget | undefined): void {
+  for (const from of registry.values()) {
+    for (const [name, field] of listReferences(from.fields)) {
+      const to = registry.get(field.to) ?? users;
+      invariant(to?.name === field.to, `${field.to} is declared, to which ${name} refers`);
+      const reference = { from, name, field, to };
+      from.outgoing.push(reference);
+      to.incoming.push(reference);
+    }
+    if (from.ownerRemoved)
+      users?.incoming.push({ from, name: 'ownerId', field: ownerField, to: users });
+  }
+  for (const each of registry.values()) each.embeddables.push(...listEmbeddables(each));
+}
 
 class Removal {
   /** Grows during iteration. */
@@ -156,3 +172,22 @@ class Removal {
 }
 
 const referenceKey = ({ name }: ReferenceTarget, { id }: StoredRecord): string => `${name}/${id}`;
+
+/**
+ * Returns a stored record without some values of a field; `undefined` if the field is required and
+ * not a list.
+ */
+function without(
+  record: Entry,
+  fields: Shape,
+  name: string,
+  some: ReadonlySet<Value>,
+): Entry | undefined {
+  const values = fieldValue(record, name);
+  if (Array.isArray(values))
+    return { ...record, [name]: values.filter((each: Value) => !some.has(each)) };
+  if (fields[name]?.optional !== true) return undefined;
+  const changed = { ...record };
+  Reflect.deleteProperty(changed, name);
+  return changed;
+}

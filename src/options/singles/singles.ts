@@ -4,16 +4,14 @@ import type { Operations } from '../../api/operations.ts';
 import { notFound } from '../../auth/access.ts';
 import type { Clock } from '../../base/system.ts';
 import { recordId } from '../../base/record-id.ts';
-import { addTimes } from '../../collections/declaration.ts';
-import { singleNumber, type Declared, type Entry } from '../../collections/registry.ts';
+import { addTimes, singleNumber, checkSize } from '../../collections/declared-rules.ts';
+import type { Declared, Entry, CollectionTools } from '../../collections/declared.ts';
 import {
   CollectionResource,
-  type CollectionTools,
   type EntryDraft,
   type NewEntry,
   type Target,
 } from '../../collections/resource.ts';
-import { checkSize } from '../../collections/size.ts';
 import { fieldValue, looksSame } from '../../schema/record.ts';
 import { collectDefaults } from '../../schema/validate.ts';
 import type { Transaction } from '../../store/store.ts';

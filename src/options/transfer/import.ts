@@ -10,12 +10,8 @@ import {
   toNewRecord,
   type NewRecord,
 } from '../../collections/file-records.ts';
-import {
-  singleNumber,
-  type Declared,
-  type Entry,
-  type Registry,
-} from '../../collections/registry.ts';
+import { singleNumber } from '../../collections/declared-rules.ts';
+import type { Declared, Entry, Registry } from '../../collections/declared.ts';
 import { CollectionResource } from '../../collections/resource.ts';
 import { looksSame, toRepresentation } from '../../schema/record.ts';
 import { estimateSize } from '../../store/memory/size.ts';

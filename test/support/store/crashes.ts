@@ -142,7 +142,7 @@ export function makeBlog(options: Partial<StoreOptions>): Blog {
     });
   };
   const idempotencyKeys = createKeys(store, clock);
-  const registry = makeRegistry(store, served, undefined, references);
+  const registry = makeRegistry({ store, declarations: served, references });
   const writes = new Writes({ store, idempotencyKeys });
   const resources = new Map(Array.from(registry.values(), (each) =>
     [each.name, new CollectionResource(each, { clock, random: systemRandom })]));
