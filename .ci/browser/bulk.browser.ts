@@ -187,7 +187,7 @@ testPage('an import sends many records at once, and again without refused lines'
   await importFile(visit, 'many.csv', `name,price\n${lines.join('\n')}\n`);
   await visit.shows('1,200 new, 0 refused', '#preview');
   await browser.click('#import-all');
-  await visit.shows('Imported 1198 of 1200 items', '#refused');
+  await visit.shows('Imported 1,198 of 1,200 items', '#refused');
   assert.equal(await visit.text('#refused-list'), 'Line 5, line 1102: It must be at least 0.');
   const path = await folder(visit);
   await browser.click('#refused-save');
@@ -266,7 +266,7 @@ testPage('changes by others appear in the open list', { things: 3 }, async (visi
   await shows('Show changes: 2', '.toolbar');
   assert.equal(await browser.run('return document.body.innerText.includes("Nobody")'), false);
   await browser.click('#show-changes');
-  await browser.until('return document.querySelector("#show-changes").hidden');
+  await browser.until('return !document.querySelector("#show-changes")');
   send('reset', {});
   const before = visit.server.requests.length;
   while (!visit.server.requests.slice(before).some((line) => line.startsWith('GET /items?'))) await sleep(10);

@@ -47,7 +47,7 @@ testPage('searching, filtering, sorting, paging and refreshing keep the input', 
   await idle();
   assert.equal(await value('name'), 'Half a na');
   await browser.click('#page-next');
-  await browser.until('return document.querySelector("#range").innerText === "51–60 of 60"');
+  await browser.until('return document.querySelector("#range")?.innerText === "51–60 of 60"');
   assert.equal(await value('name'), 'Half a na');
   await browser.type('#search', 'Thing 1');
   await browser.until('return location.hash.includes("q=Thing+1")');
@@ -123,7 +123,7 @@ testPage('leaving a changed form asks first, whichever way it is left', { things
   await browser.click('#views a[href="#users"]');
   await browser.until(question);
   await browser.click('#leave [value=discard]');
-  await browser.until('return location.hash === "#users" && document.querySelector("#title").innerText === "Users"');
+  await browser.until('return location.hash === "#users" && document.querySelector("#title")?.innerText === "Users"');
   assert.equal((await stored(visit, 2)).name, 'Thing 2');
 
   await visit.visit('#items/3');

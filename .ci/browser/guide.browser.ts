@@ -92,7 +92,7 @@ testPage('the documentation is read, searched and linked by people who may not s
   await shows('For administrators.', '#createBook');
   const unfold = 'for (const at of document.querySelectorAll("details")) at.open = true; ';
   const words = 'Only records in which title contains this text';
-  await browser.until(`${unfold} return document.querySelector("#home").innerText.includes(arguments[0])`, words);
+  await browser.until(`${unfold} return document.querySelector("#home")?.innerText.includes(arguments[0])`, words);
   await shows('required', '#home');
   await shows('new | used', '#home');
   await shows('1 to 200 characters', '#home');

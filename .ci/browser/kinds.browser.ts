@@ -354,7 +354,7 @@ testPage('a record shows what refers to it, and makes another with the reference
   await browser.click('.record .primary');
   await says('Created comment 15.');
   assert.equal((await server.as('ada', 'GET', '/comments/15')).data.placeId, 2);
-  await browser.until('return document.querySelector("#range").innerText === "1–15 of 15"');
+  await browser.until('return document.querySelector("#range")?.innerText === "1–15 of 15"');
   await visit.visit('#tours/new?placeIds%3Ahas=1');
   await shows('Bar', '.record .chip');
 });

@@ -60,7 +60,7 @@ testPage('the schema is a picture of collections, with lines that say what remov
   await visit.visit('#/schema');
   const permissions = ['clipboardReadWrite', 'clipboardSanitizedWrite'];
   await browser.devtools('Browser.grantPermissions', { origin: server.url, permissions });
-  await browser.click('.guide button');
+  await browser.click('#home button');
   await visit.says('Copied.');
   const { collections, ...others } = JSON.parse(await browser.run('return navigator.clipboard.readText()'));
   assert.deepEqual(others, { roles: ['clerk'] });
@@ -77,10 +77,10 @@ testPage('what is copied leaves items and users out where the server has none', 
 }, async (visit) => {
   const { browser, server } = visit;
   await browser.open(`${server.url}/#/schema`);
-  await browser.until('return document.querySelector(".guide button")');
+  await browser.until('return document.querySelector("#home button")');
   const permissions = ['clipboardReadWrite', 'clipboardSanitizedWrite'];
   await browser.devtools('Browser.grantPermissions', { origin: server.url, permissions });
-  await browser.click('.guide button');
+  await browser.click('#home button');
   await visit.says('Copied.');
   const { collections, ...others } = JSON.parse(await browser.run('return navigator.clipboard.readText()'));
   assert.deepEqual(others, { items: false, users: false });

@@ -50,7 +50,7 @@ testPage('5,000 writes a second by others leave a list of 250 rows and its form 
     ]);
   }
   const count = (perSecond * seconds * (group - 10)) / group;
-  await browser.until('return document.querySelector("#show-changes").innerText.includes(arguments[0])',
+  await browser.until('return document.querySelector("#show-changes")?.innerText.includes(arguments[0])',
     `${count}`);
   await typing;
   const used = (await measureThreadMs(browser)) - before;

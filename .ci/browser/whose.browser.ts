@@ -34,7 +34,7 @@ testPage('a record of one’s own says who sees it, and its list is one’s own 
   await shows('Only you and administrators see this.', '#drawer');
   // Nothing is said if everybody can see the record.
   await visit.visit('#items/new');
-  await browser.until('return !document.querySelector("#drawer").innerText.includes("see this")');
+  await browser.until('return document.querySelector("#drawer")?.innerText.includes("see this") === false');
 });
 
 testPage('roles of one’s own are in forms, lists and filters, and give what they may do and no more', {

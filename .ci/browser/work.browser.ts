@@ -12,7 +12,7 @@ testPage('each removal can be undone in every view until its time is over', { th
   await visit.signIn('#items/2');
   const remove = async (id: number): Promise<void> => {
     await visit.visit(`#items/${id}`);
-    await browser.until('return document.querySelector("#record-kind").innerText === `Item ${arguments[0]}`', id);
+    await browser.until('return document.querySelector("#record-kind")?.innerText === `Item ${arguments[0]}`', id);
     await browser.click('.record .danger');
   };
   await remove(2);
@@ -65,7 +65,7 @@ testPage('after closing, the focus is on the row, and it can be seen', { things:
     await browser.click('#open-2');
     await browser.until('return document.querySelector("#field-name")');
     await leave();
-    await browser.until('return !document.querySelector("#drawer").checkVisibility()');
+    await browser.until('return !document.querySelector("#drawer")');
     await focusReaches(visit, 'open-2');
   }
   await browser.press('j');
@@ -101,7 +101,7 @@ testPage('a search keeps its spaces, and never reaches another collection', { th
   await browser.until('return location.hash === "#items?q=Thing+1"');
   await browser.press('99');
   await browser.run('document.querySelector("#views a[href=\'#users\']").click()');
-  await browser.until('return document.querySelector("#title").innerText === "Users"');
+  await browser.until('return document.querySelector("#title")?.innerText === "Users"');
   await visit.idle();
   // Longer than the pause after which a search begins.
   await new Promise((resolve) => setTimeout(resolve, 500));
@@ -126,7 +126,7 @@ testPage('the next page starts at its top, under a head that stays', { things: 1
   await visit.signIn('#items?limit=50');
   await browser.run('document.querySelector("#list").scrollTop = 900');
   await browser.click('#page-next');
-  await browser.until('return document.querySelector("#range").innerText.startsWith("51")');
+  await browser.until('return document.querySelector("#range")?.innerText.startsWith("51")');
   await visit.idle();
   assert.equal(await browser.run('return document.querySelector("#list").scrollTop'), 0);
 });

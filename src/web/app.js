@@ -1,50 +1,83 @@
 // @ts-check
 import { call, session } from './api/call.js';
 import { readCollections } from './api/model.js';
-import { draw, events, onClick, set } from './lib/dom.js';
-import { isChanged, mayLeaveForm, openDraft } from './state/draft.js';
+import { draw, events, h, onClick, set } from './lib/dom.js';
+import { isChanged, mayLeaveForm } from './state/draft.js';
 import { collectionNow, loadList } from './state/list.js';
-import { channelName, findCollection, ownPath, state } from './state/me.js';
+import { channelName, ownPath, state } from './state/me.js';
 import { explain, say } from './state/news.js';
 import { loadTotals } from './state/places.js';
 import { followChanges } from './state/changes.js';
 import { resetAll } from './state/reset.js';
-import {
-  address,
-  isAccount,
-  isGuide,
-  readRoute,
-  route,
-  router,
-  rowOrTitle,
-} from './state/route.js';
+import { address, isGuide, readRoute, route, router, rowOrTitle } from './state/route.js';
 import { drawFrame, hideMenu } from './views/frame.js';
-import { close as closeList, drawRecords } from './views/list.js';
+import * as listView from './views/list.js';
 
-/** @typedef {{ open(): unknown, view(): import('./types.js').Description, close?(): void }} View */
+/** @import { Child } from './types.js' */
 
 /**
- * The page's own views by the name in their address.
- * @type {{ [name: string]: () => Promise<View> }}
+ * A part of the page. `open` is called on arrival at each of its addresses and loads what it shows, `view` describes
+ * that, and `close` forgets what was typed there.
+ * @typedef {{ open(): unknown, view(): Child, close(): unknown }} View
+ * @typedef {() => View | Promise<View>} Load
  */
-const routes = {
+
+/** @type {Load} */ const list = () => listView;
+const record = () => import('./views/record.js');
+/** @type {Load} */ const nowhere = () => ({ open() {}, view: nowhereView, close() {} });
+
+/** The page's own views by the name in their address: `#/api`. @type {{ [name: string]: Load }} */
+const ownViews = {
   '': () => import('./views/home.js'),
+  ...(!state.isOpen && { account: record }),
   api: () => import('./views/guide.js'),
   keys: () => import('./views/account.js'),
   schema: () => import('./views/schema.js'),
   server: () => import('./views/server.js'),
 };
-/** @type {Map<string, View>} */ const views = new Map();
-/**
- * Shows records. Loaded with the first one.
- * @type {typeof import('./views/record.js') | undefined}
- */
-let record;
+
+/** The route table: returns the views of the address, a record next to its list. @returns {readonly Load[]} */
+function chooseViews() {
+  const { view, id, isPage } = route;
+  const collection = collectionNow();
+  // `#/constructor` is not a view, although every object has one.
+  if (!view) return [(Object.hasOwn(ownViews, id) && ownViews[id]) || nowhere];
+  if (!collection) return [nowhere];
+  if (isPage || collection.single) return [record];
+  return id ? [list, record] : [list];
+}
+
+/** The views of the address. @type {readonly Load[]} */ let chosen = [];
+/** The views that are loaded. @type {Map<Load, View>} */ const loaded = new Map([
+  [list, listView],
+]);
+
+/** Loads and opens a view. @param {Load} load */
+async function openView(load) {
+  if (!loaded.has(load)) loaded.set(load, await load());
+  draw();
+  // The person may have gone on meanwhile.
+  if (chosen.includes(load)) await loaded.get(load)?.open();
+}
+
+/** Closes all views but those of the address. @param {readonly Load[]} next */
+function choose(next) {
+  for (const each of chosen) if (!next.includes(each)) loaded.get(each)?.close();
+  chosen = next;
+}
+
+const nowhereView = () =>
+  h(
+    'section.grow empty stack',
+    { id: 'nowhere', key: 'nowhere' },
+    h('h1', { tabindex: -1 }, 'There is nothing at this address'),
+    h('p', h('a', { href: '#/' }, 'Go to the overview')),
+  );
 
 const retryMs = 3000;
 const signing = () => import('./views/sign-in.js');
 /** Why the page does not start. */ let failure = '';
-/** The address of the current view. */ let shown = '';
+/** The current address. */ let shown = '';
 
 events.run = async (work) => {
   try {
@@ -58,26 +91,9 @@ events.run = async (work) => {
 };
 
 events.paint = () => {
-  const { view, id, isPage } = route;
-  const collection = collectionNow();
-  const isList = !!collection && !collection.single && !isPage;
-  const isAlone = isPage || !!collection?.single || isAccount();
-  const isForm = !!id && (!!collection || isAccount());
-  const own = view ? undefined : views.get(id);
-  const isOwn = !view && Object.hasOwn(routes, id);
-  drawFrame(failure, {
-    records: { hidden: !isList },
-    drawer: { hidden: !isForm, class: isAlone ? 'scroll alone' : 'scroll' },
-    home: { hidden: !isOwn },
-    nowhere: { hidden: isOwn || !!collection || isAccount() || !state.description },
-  });
-  if (isOwn) drawHome(own);
-  if (isList) drawRecords(collection);
-  if (isForm) record?.drawDrawer(isAlone);
+  drawFrame(failure);
+  set('main', false, ...chosen.map((each) => loaded.get(each)?.view()));
 };
-
-/** @param {View} [own] */
-const drawHome = (own) => set('home', own?.view());
 
 router.arrive = async (isSameForm) => {
   const target = location.hash;
@@ -94,27 +110,17 @@ router.arrive = async (isSameForm) => {
   if (!state.me && !isGuide()) return;
   shown = target;
   const { view, id, isPage } = route;
-  const collection = collectionNow();
-  if (collection?.single && id !== 'value') {
+  if (collectionNow()?.single && id !== 'value') {
     history.replaceState(null, '', address(view, 'value'));
     return router.arrive(true);
   }
-  const isOwn = isAccount();
   const isView = former.view !== view || former.isPage !== isPage || (!view && id !== former.id);
   const isClosed = !isView && former.id && !id;
   if (isView) say('');
   hideMenu();
-  if (collection && !collection.single && !isPage) void loadList();
-  draw(isView ? 'section:not([hidden]) h1' : isClosed ? rowOrTitle(former.id) : undefined);
-  if (id && (collection || isOwn)) record ??= await import('./views/record.js');
-  if (isOther)
-    openDraft(isOwn ? findCollection('users') : collection, isOwn ? `${state.me?.id}` : id);
-  // `#/constructor` is not a view, although every object has one.
-  const load = !view && Object.hasOwn(routes, id) && routes[id];
-  if (!load) return;
-  const module = views.get(id) ?? (await load());
-  views.set(id, module);
-  await module.open();
+  choose(chooseViews());
+  draw(isView ? 'main h1' : isClosed ? rowOrTitle(former.id) : undefined);
+  await Promise.all(chosen.map(openView));
 };
 window.onpopstate = () => events.run(() => router.arrive(false));
 // A document from the browser's cache may show someone who has signed out since.
@@ -165,8 +171,7 @@ async function describe() {
 
 session.user = () => state.me?.id;
 session.left = async () => {
-  for (const each of views.values()) each.close?.();
-  closeList();
+  choose([]);
   resetAll();
   shown = '';
   history.pushState(null, '', './');

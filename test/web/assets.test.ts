@@ -117,6 +117,18 @@ test('no line of the page is longer than an editor shows', () => {
   assert.deepEqual(lines.filter(({ line }) => line.length > lineWidthMax), []);
 });
 
+test('every view of the route table can be opened, drawn and closed', () => {
+  const [table = ''] = /^const record =[^]*?^};/m.exec(read('app.js')) ?? [];
+  const views = ['views/list.js', ...[...table.matchAll(/'\.\/(views\/.*?)'/g)].map(([, name = '']) => name)];
+  assert.equal(views.length, 7);
+  for (const name of views) {
+    for (const part of ['open', 'view', 'close']) {
+      const exported = new RegExp(`^export (?:const|function) ${part}\\b|^export \\{.*\\b${part}\\b[^\\w].*from`, 'm');
+      assert.match(read(name), exported, `${name} has ${part}`);
+    }
+  }
+});
+
 test('each module with state of a person takes it back when the person signs out', () => {
   const states = pageFiles.filter((name) => name.startsWith('state/') && name !== 'state/reset.js');
   const without = states.filter((name) => !/^export (?:const|function) reset\b/m.test(read(name)));

@@ -1,8 +1,8 @@
 // @ts-check
 /** The current list: its rows, selection and columns. */
 import { call, Problem } from '../api/call.js';
-import { draw, part } from '../lib/dom.js';
-import { findCollection, storage } from './me.js';
+import { draw } from '../lib/dom.js';
+import { findCollection, isLeaving, storage } from './me.js';
 import { explain } from './news.js';
 import { address, changed, go, parameter, route, withQuery } from './route.js';
 
@@ -88,7 +88,7 @@ export async function loadList(again = false) {
     // The records of this page are gone.
     if (rows.length === 0 && total > 0 && query.has('offset')) return await go(withQuery({}), true);
     Object.assign(list, { rows, total, query, problem: '', changes: 0 });
-    if (!again) part('list', HTMLElement).scrollTop = 0;
+    if (!again) document.getElementById('list')?.scrollTo(0, 0);
   } catch (error) {
     if (signal.aborted) return;
     list.problem = explain(error);
@@ -100,6 +100,9 @@ export async function loadList(again = false) {
   list.isBusy = false;
   draw();
 }
+
+/** Returns the rows that are not about to be removed. @param {Collection} collection */
+export const readRows = (collection) => list.rows.filter((row) => !isLeaving(collection, row));
 
 /** @type {(collection: string, rows: readonly Row[], isSelected: boolean) => void} */
 export function select(collection, rows, isSelected) {

@@ -1,9 +1,9 @@
 // @ts-check
 /** The signed-in person and their permissions, and the server's description. */
-import { isAllowed } from '../api/model.js';
+import { isAllowed, showNumber } from '../api/model.js';
 
 /** @import { Activity, ApiDescription, Collection, Removal } from '../types.js' */
-/** @import { Suggestion, User } from '../types.js' */
+/** @import { Row, Suggestion, User } from '../types.js' */
 
 /**
  * The channel on which tabs announce who has signed in, separate for each server of this origin.
@@ -75,9 +75,15 @@ export const allowed = (operation) => state.collections.filter((each) => allows(
 export const ownPath = (name) =>
   `/-/${name}` in (state.description?.paths ?? {}) ? `-/${name}` : name;
 
-/** `1 item`, `2 items`. @type {(rows: readonly unknown[], collection: Collection) => string} */
+/** True if a record is about to be removed. @type {(of: Collection, row: Row) => boolean} */
+export const isLeaving = ({ name }, { id }) =>
+  state.removals.some(
+    (each) => each.collection.name === name && each.rows.some((row) => row.id === id),
+  );
+
+/** `1 item`, `2 items`. @type {(rows: { length: number }, collection: Collection) => string} */
 export const count = ({ length }, { one, title }) =>
-  `${length} ${length === 1 ? one : title.toLowerCase()}`;
+  `${showNumber(length)} ${length === 1 ? one : title.toLowerCase()}`;
 
 /** True if the person can have API keys. */
 export const hasKeys = () => !state.isOpen && !!state.description?.paths['/keys'];

@@ -3,7 +3,6 @@
 import { call } from '../api/call.js';
 import { draw } from '../lib/dom.js';
 import { ownPath, state } from './me.js';
-import { route } from './route.js';
 
 /**
  * @typedef {{ at: string, requests: number, p99Ms: number, writes: number, failedSignIns: number,
@@ -14,23 +13,36 @@ import { route } from './route.js';
 
 const refreshMs = 15_000;
 let refresh = 0;
+let isWatched = false;
 
 /** @type {Server | undefined} */
 export let server;
 
-export function reset() {
+/** Ends the reading. */
+export function stopWatching() {
+  isWatched = false;
   clearTimeout(refresh);
+}
+
+export function reset() {
+  stopWatching();
   server = undefined;
 }
 
-/** Reads the figures while the overview or the status is visible. */
-export async function watchServer() {
+/** Reads the figures now and again until that is stopped. */
+export function watchServer() {
+  isWatched = true;
+  return read();
+}
+
+/** A hidden tab reads nothing. */
+async function read() {
   clearTimeout(refresh);
-  if (state.me?.role !== 'admin' || document.hidden) return;
-  if (route.view || !['', 'server'].includes(route.id)) return;
+  if (!isWatched || state.me?.role !== 'admin' || document.hidden) return;
   server = (await call('GET', ownPath('status'))).data;
-  refresh = window.setTimeout(() => void watchServer().catch(() => {}), refreshMs);
+  refresh = window.setTimeout(readQuietly, refreshMs);
   draw();
 }
 
-document.addEventListener('visibilitychange', () => void watchServer().catch(() => {}));
+const readQuietly = () => void read().catch(() => {});
+document.addEventListener('visibilitychange', readQuietly);

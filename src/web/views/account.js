@@ -7,7 +7,7 @@ import { state } from '../state/me.js';
 import { say } from '../state/news.js';
 import { isAccount } from '../state/route.js';
 import { credentials, loadSessions } from '../state/sessions.js';
-import { copy, line, section } from './parts.js';
+import { copy, line, ownView, section } from './parts.js';
 import { age } from './values.js';
 
 /**
@@ -132,10 +132,12 @@ export function sessionsView(userId) {
 
 export const open = () => loadSessions(`${state.me?.id}`);
 
+export { reset as close } from '../state/sessions.js';
+
 export const view = () =>
-  h(
-    'div.guide stack',
-    h('h1', { tabindex: -1 }, 'API keys'),
+  ownView(
+    'API keys',
+    [],
     h('p.quiet', 'A script or a device signs in with a key of its own, as you.'),
     secretView('This key is shown once. Keep it where your script finds it.'),
     section('Your keys', (credentials.keys ?? []).map(keyView), none),

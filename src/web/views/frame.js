@@ -7,8 +7,6 @@ import { places } from '../state/places.js';
 import { address, go, isGuide, route } from '../state/route.js';
 import { initials } from './values.js';
 
-/** @import { Attributes } from '../types.js' */
-
 /** The tab that was scrolled into view. @type {Element | null} */ let tab = null;
 /** @type {typeof import('./palette.js') | undefined} */ let palette;
 
@@ -22,11 +20,8 @@ onClick('go-to', async () => {
 onClick('skip', () => draw('#main'));
 set('instance', location.host);
 
-/**
- * Draws the frame. `parts` has attributes of page elements by their ids.
- * @type {(failure: string, parts: { [id: string]: Attributes }) => void}
- */
-export function drawFrame(failure, parts) {
+/** Draws the frame. @param {string} failure the reason why the page does not start */
+export function drawFrame(failure) {
   const { me, message, undo, removals } = state;
   const { view, id } = route;
   const isReader = !me && isGuide() && !!state.description;
@@ -53,7 +48,6 @@ export function drawFrame(failure, parts) {
   );
   set('failure', failure && `${failure} The page tries again by itself.`);
   set('main', { hidden: !me && !isReader });
-  for (const [name, attributes] of Object.entries(parts)) set(name, attributes);
   palette?.drawPalette();
   const undoing = { 'data-key': 'u', 'aria-keyshortcuts': 'u' };
   set(

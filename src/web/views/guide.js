@@ -10,7 +10,7 @@ import { ask } from '../lib/dialog.js';
 import { bdi, button, draw, h, readInput } from '../lib/dom.js';
 import { allows, bearer, findCollection, state, storage } from '../state/me.js';
 import { address, route } from '../state/route.js';
-import { copy, table } from './parts.js';
+import { copy, ownView, table } from './parts.js';
 
 /** @import { Child, Operation, Schema } from '../types.js' */
 
@@ -148,7 +148,6 @@ function declareType({ items, ...schema } = {}) {
 async function run(entry) {
   const { method, body, url } = buildRequest(entry);
   if (method !== 'GET' && !(await ask('run', `${method} ${url}`))) return;
-  storage['called'] = 'yes';
   const began = performance.now();
   const fields = {
     ...(body && { 'Content-Type': 'application/json' }),
@@ -265,7 +264,7 @@ function bodyView(entry) {
               'aria-pressed': `${each === language}`,
             }),
           ),
-          button('Copy', () => ((storage['called'] = 'yes'), copy(sample)), {
+          button('Copy', () => copy(sample), {
             'aria-label': 'Copy the sample',
           }),
         ),
@@ -376,15 +375,10 @@ export function view() {
       : !of || tag === of,
   );
   const collection = findCollection(of);
-  return h(
-    'div.guide stack',
-    h(
-      'div.row spread',
-      h(
-        'div.row',
-        h('h1', { tabindex: -1 }, of ? `${capitalized(of)}: API` : 'Documentation'),
-        collection && h('a.quiet', { href: address(of, '', query) }, 'Records'),
-      ),
+  return ownView(
+    of ? `${capitalized(of)}: API` : 'Documentation',
+    [
+      collection && h('a.quiet grow', { href: address(of, '', query) }, 'Records'),
       h('input', {
         type: 'search',
         'aria-label': 'Search the documentation',
@@ -392,7 +386,7 @@ export function view() {
         value: search,
         oninput: (event) => (search = readInput(event)),
       }),
-    ),
+    ],
     h(
       'nav.row',
       { 'aria-label': 'Parts of the API' },

@@ -7,18 +7,20 @@ import { toTitle } from '../state/names.js';
 import { loadTotals, places } from '../state/places.js';
 import { address, newId } from '../state/route.js';
 import { server, watchServer } from '../state/server.js';
-import { line, section, table } from './parts.js';
+import { line, ownView, section, table } from './parts.js';
 import { age } from './values.js';
 
 /** @import { Minute, Server } from '../state/server.js' */
 
 export const open = () => Promise.all([watchServer(), loadTotals()]);
 
+export { stopWatching as close } from '../state/server.js';
+
 export function view() {
   const collections = places().filter(({ total }) => total !== undefined);
-  return h(
-    'div.stack',
-    h('h1', { tabindex: -1 }, 'Overview'),
+  return ownView(
+    'Overview',
+    [],
     server && tiles(server.minutes),
     collections.every(({ total, href }) => !total || href === '#users') && firstRun(),
     h(

@@ -20,6 +20,7 @@ import {
   collectionNow,
   listColumns,
   readFilters,
+  readRows,
   keptColumns,
   list,
   loadList,
@@ -33,48 +34,131 @@ import { address, changed, go, newId, parameter, route, withQuery } from '../sta
 import { cell, close as closeCell, editedIn } from './cell.js';
 import { called, show } from './values.js';
 
-/** @import { Child, Collection, Description, Field, Row } from '../types.js' */
+/** @import { Attributes, Child, Collection, Description, Field, Row } from '../types.js' */
 
 /** The filter form, loaded on demand. @type {typeof import('./filter.js') | undefined} */ let filter;
 /** @type {typeof import('./columns.js') | undefined} */ let columns;
 
 const typingPauseMs = 300;
 let pause = 0;
-const box = part('search', HTMLInputElement);
+/** The text of the search, perhaps still typed. */ let words = '';
+/** The collection that is shown. */ let shown = '';
 
-/** @param {Collection} collection */
-export function drawRecords(collection) {
-  const { name, one, title } = collection;
+/** Loads the list. */
+export function open() {
+  if (shown !== route.view) close();
+  shown = route.view;
+  void loadList();
+}
+
+/** Forgets what was typed and chosen for a list. */
+export function close() {
+  part('filter', HTMLElement).hidePopover();
+  stopTyping();
+  closeCell();
+  [shown, words, lastId] = ['', '', NaN];
+}
+
+export function view() {
+  const collection = collectionNow();
+  if (!collection) return undefined;
+  const { name, one, title, hasSearch } = collection;
   const { rows, isBusy, problem, changes, selected } = list;
-  if (shown !== name) leave(name);
   // The address has another search, for example after going back. Typed spaces stay.
-  if (!pause && box.value.trim() !== parameter('q')) box.value = parameter('q');
+  if (!pause && words.trim() !== parameter('q')) words = parameter('q');
   const mayCreate = allows(collection, 'create');
-  set('records', { 'aria-busy': `${isBusy}` });
-  set('title', title);
-  set('search', { hidden: !collection.hasSearch });
-  set('to-api', { href: address('', `api/${name}`, route.query) });
-  set('show-changes', { hidden: changes === 0 }, `Show changes: ${changes}`);
-  set('new', { hidden: !mayCreate, href: address(name, newId, route.query) }, `New ${one}`);
   set('import', { hidden: !mayCreate });
-  set('list-problem', { hidden: !problem });
-  set('list-message', problem);
-  set('show-all', { href: address(name) });
-  drawFilters(collection);
-  set('list', rows.length > 0 || isBusy ? table(collection) : !problem && nothing(collection));
-  highlight(fold(parameter('q')).split(/\s+/u).filter(Boolean));
-  set('selection', { hidden: selected.length === 0 });
-  set('selected', `${count(selected, collection)} selected`);
-  const mayChange = allows(collection, 'change');
-  set(
-    'bulk-all',
-    { hidden: selected.length >= list.total },
-    `Select all ${showNumber(list.total)}`,
+  filter?.drawFilter(collection);
+  columns?.drawColumns(collection);
+  queueMicrotask(() => highlight(fold(parameter('q')).split(/\s+/u).filter(Boolean)));
+  return h(
+    'section.grow',
+    { id: 'records', key: 'records', 'aria-labelledby': 'title', 'aria-busy': `${isBusy}` },
+    h(
+      'div.toolbar row one-line pad',
+      h('h1', { id: 'title', tabindex: -1 }, title),
+      h('a.quiet', { id: 'to-api', href: address('', `api/${name}`, route.query) }, 'API'),
+      hasSearch &&
+        h('input', {
+          id: 'search',
+          type: 'search',
+          value: words,
+          'data-key': '/',
+          placeholder: 'Search',
+          'aria-label': 'Search',
+          autocomplete: 'off',
+          onchange: type(0),
+          oninput: type(typingPauseMs),
+        }),
+      changes > 0 &&
+        button(`Show changes: ${changes}`, () => loadList(true), { id: 'show-changes' }),
+      button('Filter', loadFilter, { id: 'add-filter', popovertarget: 'filter' }),
+      button('Columns', loadColumns, { id: 'choose-columns', popovertarget: 'columns' }),
+      h('button', { type: 'button', popovertarget: 'more' }, 'More'),
+      mayCreate &&
+        h(
+          'a.primary',
+          { id: 'new', 'data-key': 'n', href: address(name, newId, route.query) },
+          `New ${one}`,
+        ),
+    ),
+    drawFilters(collection),
+    !!problem &&
+      h(
+        'div.note stack pad',
+        { id: 'list-problem', key: 'problem', role: 'alert' },
+        h('p', problem),
+        button('Try again', () => loadList(true), { id: 'retry' }),
+        h('a', { href: address(name) }, 'Show everything'),
+      ),
+    h(
+      'div.grow scroll line',
+      { id: 'list', key: 'list' },
+      rows.length > 0 || isBusy ? table(collection) : !problem && nothing(collection),
+    ),
+    h(
+      'div.footer row spread pad line',
+      { key: 'footer' },
+      selected.length > 0 ? drawSelection(collection, mayCreate) : drawRange(),
+      h(
+        'label',
+        'Rows ',
+        h(
+          'select',
+          {
+            id: 'size',
+            value: `${pageSize()}`,
+            onchange: (event) => go(withQuery({ limit: readInput(event) })),
+          },
+          [25, 50, 100, 250].map((each) => h('option', each)),
+        ),
+      ),
+      drawPages(),
+    ),
   );
-  set('bulk-set', { hidden: !mayChange });
-  set('bulk-copy', { hidden: !mayCreate });
-  set('size', { value: `${pageSize()}` });
-  drawPages();
+}
+
+/** @type {(collection: Collection, mayCreate: boolean) => Description} */
+function drawSelection(collection, mayCreate) {
+  const { selected, total } = list;
+  const bulk = (/** @type {string} */ what) => async () =>
+    (await import('./bulk.js')).withSelected(what);
+  return h(
+    'div.actions row',
+    { id: 'selection', key: 'selection' },
+    h('span.quiet', `${count(selected, collection)} selected`),
+    selected.length < total &&
+      button(`Select all ${showNumber(total)}`, bulk('all'), { id: 'bulk-all' }),
+    allows(collection, 'change') && button('Set field…', bulk('set'), { id: 'bulk-set' }),
+    mayCreate && button('Duplicate', bulk('copy'), { id: 'bulk-copy' }),
+    button('Export', bulk('export'), { id: 'bulk-export' }),
+    button(
+      'Remove',
+      async () => void (await import('./removal.js')).removeSoon(collection, selected),
+      { id: 'remove-selected' },
+    ),
+    button('Clear', () => select(collection.name, selected, false), { id: 'clear-selected' }),
+  );
 }
 
 /** Removes case and accents like the server's search, keeping positions. @param {string} text */
@@ -107,61 +191,69 @@ function highlight(words) {
   CSS.highlights.set('match', matches);
 }
 
-/** Draws the current range and the buttons for other pages. */
-function drawPages() {
-  const { rows, isBusy, total, query } = list;
-  const size = pageSize();
-  const at = Number(query.get('offset'));
-  const [page, last] = [Math.floor(at / size) + 1, Math.ceil(total / size) || 1];
+/** The number of records before this page. */
+const readOffset = () => Number(list.query.get('offset'));
+
+/** Says which records are shown. */
+function drawRange() {
+  const { rows, total } = list;
+  const at = readOffset();
   const range = `${showNumber(at + 1)}–${showNumber(at + rows.length)} of ${showNumber(total)}`;
-  set('range', { hidden: list.selected.length > 0 }, rows.length > 0 && total >= 0 && range);
-  const place = (/** @type {number} */ to) => ({
-    disabled: to < 1 || to > last,
-    onclick: () => !isBusy && go(withQuery({ offset: (to - 1) * size })),
-  });
-  set('page-prev', place(page - 1));
-  set('page-next', place(page + 1));
+  return h('p.quiet', { id: 'range', key: 'range' }, rows.length > 0 && total >= 0 && range);
+}
+
+/** Draws the buttons for other pages. */
+function drawPages() {
+  const { isBusy, total } = list;
+  const size = pageSize();
+  const [page, last] = [Math.floor(readOffset() / size) + 1, Math.ceil(total / size) || 1];
+  const to = (
+    /** @type {number} */ at,
+    label = showNumber(at),
+    /** @type {Attributes} */ look = {},
+  ) =>
+    button(label, () => !isBusy && go(withQuery({ offset: (at - 1) * size })), {
+      disabled: at < 1 || at > last,
+      ...look,
+    });
   const near = new Set(
     [1, page - 1, page, page + 1, last].filter((each) => each >= 1 && each <= last),
   );
   const numbers = [...near].map((each, index, all) => {
-    const { onclick } = place(each);
     const isFar = each - (all[index - 1] ?? 0) > 1;
-    const look = {
+    return to(each, `${isFar ? '… ' : ''}${showNumber(each)}`, {
       key: each,
       'aria-label': `Page ${each}`,
       'aria-current': each === page && 'page',
-    };
-    return button(`${isFar ? '… ' : ''}${showNumber(each)}`, onclick, look);
+    });
   });
-  set('page-numbers', false, ...numbers);
+  return h(
+    'nav.row',
+    { 'aria-label': 'Pages' },
+    to(page - 1, 'Previous', { id: 'page-prev', 'data-key': '[' }),
+    h('span.row tight', { id: 'page-numbers' }, numbers),
+    to(page + 1, 'Next', { id: 'page-next', 'data-key': ']' }),
+  );
 }
-
-let shown = '';
-
-/** Discards what was typed for one list before another is shown. @param {string} next */
-function leave(next) {
-  shown = next;
-  box.value = '';
-  lastId = NaN;
-  closeCell();
-  part('filter', HTMLElement).hidePopover();
-  stopTyping();
-}
-
-export const close = () => leave('');
 
 function stopTyping() {
   clearTimeout(pause);
   pause = 0;
 }
 
+/** @param {number} pauseMs */
+const type = (pauseMs) => (/** @type {Event} */ event) => {
+  words = readInput(event);
+  search(pauseMs);
+};
+
 /** Searches after a pause in typing. However it was typed, a search is one step in the history. */
-function search(pauseMs = 0) {
+/** @param {number} pauseMs */
+function search(pauseMs) {
   clearTimeout(pause);
   pause = window.setTimeout(() => {
     pause = 0;
-    const [q, former] = [box.value.trim(), parameter('q')];
+    const [q, former] = [words.trim(), parameter('q')];
     if (q !== former) void go(withQuery({ q }), !!former && !!q);
   }, pauseMs);
 }
@@ -218,10 +310,16 @@ function drawFilters(collection) {
     if (await ask('save-view')) keep([...views, [input.value, here]]);
   };
   const saving = isNew && button('Save this view', save, { key: 'save', class: 'plain quiet' });
-  set('tabs', { hidden: views.length === 0 }, views.length > 0 && tab('All', ''), saved);
-  set('chips', false, ...chips, saving);
-  filter?.drawFilter(collection);
-  columns?.drawColumns(collection);
+  return [
+    views.length > 0 &&
+      h(
+        'nav.row pad',
+        { id: 'tabs', key: 'tabs', 'aria-label': 'Saved views' },
+        tab('All', ''),
+        saved,
+      ),
+    h('div.row pad', { id: 'chips', key: 'chips' }, chips, saving),
+  ];
 }
 
 /** @param {Collection} collection */
@@ -246,6 +344,10 @@ function nothing(collection) {
     ),
     h('code', `curl ${new URL(name, location.href)}${bearer} --json '{${body.join(', ')}}'`),
   );
+}
+
+async function loadFilter() {
+  filter ??= await import('./filter.js');
 }
 
 async function loadColumns() {
@@ -323,44 +425,37 @@ function table(collection) {
     };
     return of.length > 0 && h('input', { type: 'checkbox', 'aria-label': label, checked, onclick });
   };
-  const leaving = new Set(
-    state.removals
-      .flatMap((each) => (each.collection === collection ? each.rows : []))
-      .map(({ id }) => id),
-  );
   const here = address(collection.name, '', route.query);
   const figures = shown.filter(({ kind }) => kind === 'number');
   digits = new Map(figures.map(({ name }) => [name, countDigits(rows.map((row) => row[name]))]));
   const decimals = [...digits.values()].join();
   const names = shown.map(({ name }) => name).join();
-  const body = rows
-    .filter(({ id }) => !leaving.has(id))
-    .map((row) => {
-      const isCurrent = route.id === `${row.id}`;
-      const isChosen = chosen.has(row.id);
-      const mayChange = may('change', row);
-      const rights = [mayChange, may('remove', row)];
-      const look = [
-        here,
-        state.namesRead,
-        rights,
-        isChosen,
-        isCurrent,
-        decimals,
-        names,
-        editedIn(row),
-      ].join(' ');
-      const former = drawn.get(row);
-      if (former?.look === look) return former.view;
-      const view = h(
-        'tr',
-        { key: row.id, class: isCurrent && 'current', onclick: openRow },
-        h('td', box(`Select ${toTitle(collection, row)}`, [row])),
-        shown.map((field) => drawCell(collection, field, row, mayChange)),
-      );
-      drawn.set(row, { look, view });
-      return view;
-    });
+  const body = readRows(collection).map((row) => {
+    const isCurrent = route.id === `${row.id}`;
+    const isChosen = chosen.has(row.id);
+    const mayChange = may('change', row);
+    const rights = [mayChange, may('remove', row)];
+    const look = [
+      here,
+      state.namesRead,
+      rights,
+      isChosen,
+      isCurrent,
+      decimals,
+      names,
+      editedIn(row),
+    ].join(' ');
+    const former = drawn.get(row);
+    if (former?.look === look) return former.view;
+    const view = h(
+      'tr',
+      { key: row.id, class: isCurrent && 'current', onclick: openRow },
+      h('td', box(`Select ${toTitle(collection, row)}`, [row])),
+      shown.map((field) => drawCell(collection, field, row, mayChange)),
+    );
+    drawn.set(row, { look, view });
+    return view;
+  });
   const widths = keptColumns(collection.name);
   const isSized = [...widths.values()].some(Boolean);
   return h(
@@ -408,19 +503,6 @@ function heading(collection, { name, label: given, kind, isSortable }) {
   );
 }
 
-set('search', { onchange: () => search(), oninput: () => search(typingPauseMs) });
-onClick('add-filter', async () => (filter ??= await import('./filter.js')));
-onClick('choose-columns', loadColumns);
-set('size', { onchange: (event) => go(withQuery({ limit: readInput(event) })) });
-for (const id of ['show-changes', 'refresh', 'retry']) onClick(id, () => loadList(true));
+onClick('refresh', () => loadList(true));
 for (const id of ['csv', 'json', 'import'])
   onClick(id, async () => (await import('./transfer.js')).transfer(id));
-for (const what of ['set', 'copy', 'export', 'all'])
-  onClick(`bulk-${what}`, async () => (await import('./bulk.js')).withSelected(what));
-onClick('clear-selected', () => select(list.collection, list.selected, false));
-onClick('remove-selected', async () => {
-  const collection = collectionNow();
-  if (!collection) return;
-  const { removeSoon } = await import('./removal.js');
-  void removeSoon(collection, list.selected);
-});

@@ -2,8 +2,20 @@
 /** Parts shared by views: cards of lines, tables of texts, names with values. */
 import { h } from '../lib/dom.js';
 import { say } from '../state/news.js';
+import { route } from '../state/route.js';
 
 /** @import { Child, Description } from '../types.js' */
+
+/**
+ * Describes a view of the page's own; `more` stands next to its title.
+ * @type {(title: string, more: readonly Child[], ...children: (Child | readonly Child[])[]) => Description}
+ */
+export const ownView = (title, more, ...children) =>
+  h(
+    'section.grow scroll',
+    { id: 'home', key: `/${route.id}` },
+    h('div.stack', h('div.row spread', h('h1', { tabindex: -1 }, title), more), ...children),
+  );
 
 /** Describes a name and its value in a `dl`. @type {(name: string, value: Child) => Description} */
 export const fact = (name, value) => h('div', { key: name }, h('dt', name), h('dd', value || '–'));

@@ -2,7 +2,7 @@
 /** Shows the form of one record, as a page or as a peek next to its list. */
 import { at } from '../api/cells.js';
 import { capitalized, inShort, isOpen, listLeaves } from '../api/model.js';
-import { bdi, button, draw, h, onClick, set } from '../lib/dom.js';
+import { bdi, button, draw, h } from '../lib/dom.js';
 import {
   countChanges,
   createAgain,
@@ -14,11 +14,13 @@ import {
   isUser,
   loadDraft,
   may,
+  openDraft,
   openFields,
   save,
   whoMay,
 } from '../state/draft.js';
-import { allows } from '../state/me.js';
+import { collectionNow, list, readRows } from '../state/list.js';
+import { allows, findCollection, state } from '../state/me.js';
 import { toTitle } from '../state/names.js';
 import { address, go, isAccount, newId, pageAddress, route } from '../state/route.js';
 import { control } from './control.js';
@@ -28,38 +30,52 @@ import { relatedView } from './related.js';
 import { removeSoon } from './removal.js';
 import { show } from './values.js';
 
-/** @import { Child, Description, Draft, Field } from '../types.js' */
+/** @import { Child, Description, Draft, Field, Row } from '../types.js' */
 
 /** Only users have sessions. @type {typeof import('./account.js') | undefined} */ let account;
 
-/** Closes the drawer, which focuses the link to its record. */
-const close = () => go(address(route.view, '', route.query));
-onClick('close', close);
+export const open = () =>
+  isAccount()
+    ? openDraft(findCollection('users'), `${state.me?.id}`)
+    : openDraft(collectionNow(), route.id);
 
-/**
- * Returns the link to the next or previous record in the list.
- * @type {(step: 1 | -1) => HTMLElement | null}
- */
-function neighbour(step) {
-  const row = document.getElementById(`open-${draft?.id}`)?.closest('tr');
-  const next = step > 0 ? row?.nextElementSibling : row?.previousElementSibling;
-  return next?.querySelector('th a') ?? null;
+export { reset as close } from '../state/draft.js';
+
+/** Closes the peek, and so focuses the link to its record. */
+const leave = () => go(address(route.view, '', route.query));
+
+/** Returns the record before or after one in its list. @type {(of: Draft, step: 1 | -1) => Row | undefined} */
+function neighbour({ collection, id }, step) {
+  const rows = list.collection === collection.name ? readRows(collection) : [];
+  const at = rows.findIndex((row) => `${row.id}` === id);
+  return at < 0 ? undefined : rows[at + step];
 }
 
-/** Opens the next or previous record. @param {1 | -1} step */
-const move = (step) => neighbour(step)?.click();
-onClick('peek-prev', () => move(-1));
-onClick('peek-next', () => move(1));
+/** Opens the record before or after one in its list. @type {(of: Draft, step: 1 | -1) => Description} */
+function stepButton(of, step) {
+  const next = neighbour(of, step);
+  const [id, key, name, sign] = /** @type {const} */ ({
+    [-1]: ['peek-prev', 'k', 'Previous', '↑'],
+    1: ['peek-next', 'j', 'Next', '↓'],
+  })[step];
+  return button(sign, () => next && go(address(of.collection.name, next.id, route.query)), {
+    id,
+    disabled: !next,
+    'data-key': key,
+    'aria-label': `${name} record`,
+    title: `${name} (${key.toUpperCase()})`,
+  });
+}
 
 /** Closes the record, removes it and focuses the link to the next one. @param {Draft} of */
-async function remove({ collection, base }) {
-  const next = (neighbour(1) ?? neighbour(-1))?.id;
+async function remove(of) {
+  const { collection, base } = of;
+  const next = neighbour(of, 1) ?? neighbour(of, -1);
   if (!base) return;
-  if (!route.isPage) await close();
-  else await go(address(collection.name));
+  await (route.isPage ? go(address(collection.name)) : leave());
   if (draft) return;
   void removeSoon(collection, [base.data], base.etag);
-  draw(next ? `#${CSS.escape(next)}` : '#title');
+  draw(next ? `#${CSS.escape(`open-${next.id}`)}` : '#title');
 }
 
 /** Opens a new record with the values of this one. @param {Draft} of */
@@ -69,32 +85,47 @@ async function duplicate(of) {
   if (draft?.isNew) Object.assign(draft.texts, texts);
 }
 
-/**
- * Draws the open form and more below it: alone on its page, or as a peek.
- * @param {boolean} isAlone
- */
-export function drawDrawer(isAlone) {
-  if (!draft) return;
+/** Describes the form that is open, and more below it: as a page, or as a peek next to its list. */
+export function view() {
+  if (!draft) return undefined;
   const { id, base, collection } = draft;
   const { one, single, title } = collection;
+  const { isPage } = route;
+  const isAlone = isPage || !!single || isAccount();
+  const isPeek = !isAlone && !!base;
   const kind = single ? title : id === newId ? `New ${one}` : capitalized(`${one} ${id}`);
   const name = !single && base && toTitle(collection, base.data);
-  const isPeek = !isAlone && !!base;
-  const isPage = route.isPage;
-  set('record-title', { 'aria-level': isAlone ? 1 : 2 }, name ? `${name}` : kind);
-  set('record-kind', name && name !== id ? kind : '');
-  set('close', { hidden: isAlone });
-  set('back', { hidden: !isPage, href: address(collection.name) }, title);
-  set('open-page', { hidden: !isPeek || isAccount(), href: pageAddress(collection.name, id) });
-  for (const [button, step] of /** @type {const} */ ([
-    ['peek-prev', -1],
-    ['peek-next', 1],
-  ]))
-    set(button, { hidden: !isPeek, disabled: !neighbour(step) });
   if (isUser(draft) && !account)
     void import('./account.js').then((module) => ((account = module), draw()));
-  const more = isUser(draft) && account?.sessionsView(id);
-  set('record', recordForm(draft), more, ...relatedView(collection, id));
+  return h(
+    isAlone ? 'aside.scroll alone' : 'aside.scroll',
+    { id: 'drawer', key: 'drawer', 'aria-labelledby': 'record-title' },
+    h(
+      'div.bar row spread pad',
+      h(
+        'div.grow',
+        isPage && h('a.quiet', { id: 'back', href: address(collection.name) }, title),
+        h('h2', { id: 'record-title', tabindex: -1, 'aria-level': isAlone ? 1 : 2 }, name || kind),
+        h('small', { id: 'record-kind' }, !!name && name !== id && kind),
+      ),
+      isPeek && [stepButton(draft, -1), stepButton(draft, 1)],
+      isPeek && h('a.button', { id: 'open-page', href: pageAddress(collection.name, id) }, 'Open'),
+      !isAlone &&
+        button('×', leave, {
+          id: 'close',
+          'data-key': 'Escape',
+          'aria-label': 'Close',
+          title: 'Close (Esc)',
+        }),
+    ),
+    h(
+      'div.stack pad',
+      { id: 'record' },
+      recordForm(draft),
+      isUser(draft) && account?.sessionsView(id),
+      relatedView(collection, id),
+    ),
+  );
 }
 
 /** @param {Draft} of */

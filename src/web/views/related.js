@@ -5,7 +5,7 @@ import { toElement, own, showNumber } from '../api/model.js';
 import { fromText, toText } from '../api/texts.js';
 import { bdi, button, draw, h } from '../lib/dom.js';
 import { listColumns } from '../state/list.js';
-import { allows, state } from '../state/me.js';
+import { allows, isLeaving } from '../state/me.js';
 import { toTitle } from '../state/names.js';
 import { explain, say } from '../state/news.js';
 import { loadRelated, relatedTo } from '../state/related.js';
@@ -59,9 +59,8 @@ function drawTable(collection, id, related, index) {
     await removeSoon(from, [row]);
     await loadRelated(collection, id);
   };
-  const leaving = new Set(state.removals.flatMap(({ rows: all }) => all));
   const body = rows
-    .filter((row) => !leaving.has(row))
+    .filter((row) => !isLeaving(from, row))
     .map((row) => {
       const title = toTitle(from, row);
       return h(

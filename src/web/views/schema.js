@@ -7,7 +7,7 @@ import { readOnDelete, findTarget } from '../api/model.js';
 import { button, draw, h } from '../lib/dom.js';
 import { findCollection, state } from '../state/me.js';
 import { address } from '../state/route.js';
-import { copy, table } from './parts.js';
+import { copy, ownView, table } from './parts.js';
 
 /** @import { Collection } from '../types.js' */
 
@@ -73,6 +73,8 @@ function declarationFile() {
 
 export const open = () => draw();
 
+export const close = () => void (lit = '');
+
 export function view() {
   const { all, places, size, bottom } = placed();
   const light = (/** @type {string} */ name) => () => (lit = name);
@@ -132,14 +134,12 @@ export function view() {
     role: 'group',
     'aria-label': 'Collections',
   };
-  return h(
-    'div.guide stack',
-    h(
-      'div.row spread',
-      h('h1', { tabindex: -1 }, 'Schema'),
+  return ownView(
+    'Schema',
+    [
       h('span.quiet', '* must be filled in'),
       button('Copy declaration', () => copy(JSON.stringify(declarationFile(), null, 2))),
-    ),
+    ],
     h('div.scroll', h(lit ? 'svg.schema lit' : 'svg.schema', look, lines, cards)),
     rows.length > 0 && table(['Field', 'Refers to', 'Its removal'], rows),
   );

@@ -1,17 +1,13 @@
 // @ts-check
 import { capitalized, showMegabytes, toShow } from '../api/model.js';
 import { h } from '../lib/dom.js';
-import { server, watchServer } from '../state/server.js';
-import { fact } from './parts.js';
+import { server } from '../state/server.js';
+import { fact, ownView } from './parts.js';
 
-export const open = watchServer;
+export { watchServer as open, stopWatching as close } from '../state/server.js';
 
 export const view = () =>
-  h(
-    'div.stack',
-    h('h1', { tabindex: -1 }, 'Status'),
-    h('dl.card pad', Object.entries(server ?? {}).map(factView)),
-  );
+  ownView('Status', [], h('dl.card pad', Object.entries(server ?? {}).map(factView)));
 
 /** @param {[name: string, value: unknown]} fact */
 function factView([name, value]) {
