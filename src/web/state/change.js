@@ -29,24 +29,56 @@ export async function sendIfUnchanged(method, { name }, row, options, etag) {
   throw new Problem('Someone else has changed it. Check it, then try again.');
 }
 
+/** @typedef {{ what: string, why: string }} Refusal */
+
+/** Names a record in a refusal. @param {Collection} collection */
+export const rowNamer = (collection) => (/** @type {Row} */ row) =>
+  `${collection.one} ${toTitle(collection, row)}`;
+
 /**
- * Does the same with many records, some at once, and returns those that were refused.
- * @type {(of: Collection, rows: readonly Row[], work: (row: Row) => Promise<unknown>) => Promise<Refusal[]>}
- * @typedef {{ what: string, why: string }} Refusal
+ * Does the same with many things, some at once, and returns those that were refused.
+ * @template T
+ * @param {readonly T[]} all @param {(one: T) => string} name @param {(one: T) => Promise<unknown>} work
  */
-export async function withEach(collection, rows, work) {
-  /** @type {Refusal[]} */ const refusals = [];
-  const waiting = rows.values();
+export async function withEach(all, name, work) {
+  /** @type {(Refusal & { of: T })[]} */ const refusals = [];
+  const waiting = all.values();
   const next = async () => {
-    for (const row of waiting)
-      await work(row).catch((error) =>
-        refusals.push({
-          what: `${collection.one} ${toTitle(collection, row)}`,
-          why: explain(error),
-        }),
-      );
+    for (const of of waiting)
+      await work(of).catch((error) => refusals.push({ of, what: name(of), why: explain(error) }));
   };
   await Promise.all(Array.from({ length: requestsAtOnce }, next));
+  return refusals;
+}
+
+/**
+ * Creates records, as many in one request as the server allows, and returns those that were refused.
+ * @template {{ record?: object }} T
+ * @param {Collection} collection @param {readonly T[]} all @param {(one: T) => string} name
+ */
+export async function createEach({ name: path, title, bulkMax }, all, name) {
+  /** @type {(Refusal & { of: T })[]} */ const refusals = [];
+  const isBulk = bulkMax > 1;
+  const parts = [];
+  for (let at = 0; at < all.length; at += bulkMax) parts.push(all.slice(at, at + bulkMax));
+  for (const part of parts) {
+    const bodies = part.map(({ record }) => record);
+    const fields = { 'Idempotency-Key': `"${crypto.randomUUID()}"` };
+    const body = isBulk ? bodies : bodies[0];
+    say(`Creating ${title.toLowerCase()}: ${all.length - refusals.length} to do…`);
+    await call('POST', isBulk ? `${path}/batch` : path, { body, fields }).catch((error) => {
+      const issues = error instanceof Problem && isBulk ? error.issues : [];
+      const reasons = new Map(
+        issues.map(({ pointer, detail }) => [part[parseInt(pointer.slice(1))], `It ${detail}.`]),
+      );
+      // A refused record keeps the whole request from being carried out, so the others are sent again.
+      const others = part.filter((of) => reasons.size > 0 && !reasons.has(of));
+      if (others.length > 0) parts.push(others);
+      for (const of of part)
+        if (!others.includes(of))
+          refusals.push({ of, what: name(of), why: reasons.get(of) ?? explain(error) });
+    });
+  }
   return refusals;
 }
 
@@ -57,7 +89,7 @@ export async function withEach(collection, rows, work) {
 export async function setField(collection, rows, name, value) {
   /** @type {Map<unknown, unknown>} */ const before = new Map();
   /** @type {Row[]} */ const after = [];
-  const refusals = await withEach(collection, rows, async (row) => {
+  const refusals = await withEach(rows, rowNamer(collection), async (row) => {
     const body = { [name]: value(row) ?? null };
     const change = () => sendIfUnchanged('PATCH', collection, row, { body });
     const { data: record } = await store(collection, row.id, change);

@@ -4,7 +4,7 @@ import { call } from '../api/call.js';
 import { own, findTarget, toShow } from '../api/model.js';
 import { draw } from '../lib/dom.js';
 import { allows, findCollection, state } from './me.js';
-import { changed } from './route.js';
+import { changed, joinValues } from './route.js';
 
 /** @import { Collection, Row } from '../types.js' */
 
@@ -90,10 +90,10 @@ async function readNames() {
   const reading = wanted;
   wanted = new Map();
   for (const [target, ids] of reading) {
-    const all = [...ids].map((id) => `${id}`.replaceAll(/[\\,]/gu, '\\$&'));
+    const all = [...ids];
     while (all.length > 0) {
       // Without a name, the id is shown.
-      await find(target, { 'id:in': all.splice(0, idsAtOnce).join() }).catch(() => []);
+      await find(target, { 'id:in': joinValues(all.splice(0, idsAtOnce)) }).catch(() => []);
     }
   }
   state.namesRead += 1;
@@ -114,9 +114,9 @@ export async function find(target, query, more) {
 }
 
 /**
- * Reads a page of a list, and the number of records.
- * @type {(collection: Collection, page: { limit: number, sort?: string | undefined }, query: URLSearchParams) =>
+ * Reads a page of a list and the total number of records.
+ * @type {(collection: Collection, page: Parameters<typeof changed>[1], query?: URLSearchParams) =>
  *   ReturnType<typeof call>}
  */
-export const readPage = ({ name }, page, query) =>
+export const readPage = ({ name }, page, query = new URLSearchParams()) =>
   call('GET', `${name}?${changed(query, page)}`, { fields: { Prefer: 'count=exact' } });

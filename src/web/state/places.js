@@ -1,8 +1,8 @@
 // @ts-check
 /** The rail: the collections in their groups, and the page's own views. */
-import { call } from '../api/call.js';
 import { draw } from '../lib/dom.js';
 import { allowed, hasKeys, state } from './me.js';
+import { readPage } from './names.js';
 import { address } from './route.js';
 
 /** The number of records by collection. @type {Map<string, number>} */
@@ -12,13 +12,8 @@ export const reset = () => totals.clear();
 
 export async function loadTotals() {
   const lists = allowed('list').filter(({ single, isHidden }) => !single && !isHidden);
-  const fields = { Prefer: 'count=exact' };
-  await Promise.all(
-    lists.map(async ({ name }) => {
-      const { total } = await call('GET', `${name}?limit=1&fields=id`, { fields });
-      totals.set(name, total);
-    }),
-  );
+  const page = { limit: 1, fields: 'id' };
+  await Promise.all(lists.map(async (of) => totals.set(of.name, (await readPage(of, page)).total)));
   draw();
 }
 

@@ -92,6 +92,10 @@ export function changed(query, changes) {
   return result;
 }
 
+/** Joins the values of a filter with `in`. @param {readonly unknown[]} values */
+export const joinValues = (values) =>
+  values.map((each) => `${each}`.replaceAll(/[\\,]/gu, '\\$&')).join();
+
 /**
  * Returns the list's address with some parameters changed, at its first page by default.
  * @param {{ [name: string]: string | number | undefined }} changes

@@ -3,7 +3,7 @@ import { call } from '../api/call.js';
 import { fromText } from '../api/texts.js';
 import { ask } from '../lib/dialog.js';
 import { h, readInput, set } from '../lib/dom.js';
-import { setField } from '../state/change.js';
+import { createEach, rowNamer, setField } from '../state/change.js';
 import { collectionNow, list, listPath, loadList, select } from '../state/list.js';
 import { count } from '../state/me.js';
 import { say } from '../state/news.js';
@@ -11,8 +11,6 @@ import { control } from './control.js';
 import { report } from './refused.js';
 
 /** @import { Collection, Row } from '../types.js' */
-
-const requestsMax = 1000;
 
 /** Applies `set`, `copy`, `export` or `all` to the selected records. @param {string} what */
 export async function withSelected(what) {
@@ -57,7 +55,7 @@ async function askField(collection, rows) {
   const { value, problem } = fromText(field, text);
   if (problem) return say(`${label} ${problem}.`);
   const refusals = await setField(collection, rows, name, () => value);
-  if (refusals.length > 0) await report(`Not all of ${count(rows, collection)} changed`, refusals);
+  await report(`Not all of ${count(rows, collection)} changed`, refusals);
 }
 
 /**
@@ -68,14 +66,13 @@ async function duplicate(collection, rows) {
   const names = collection.fields.flatMap(({ name, created }) =>
     created && name !== 'id' ? name : [],
   );
-  const copies = rows
-    .slice(0, requestsMax)
-    .map((row) => Object.fromEntries(Object.entries(row).filter(([name]) => names.includes(name))));
-  const { name, bulkMax } = collection;
-  const fields = { 'Idempotency-Key': `"${crypto.randomUUID()}"` };
-  if (bulkMax > 1) await call('POST', `${name}/batch`, { body: copies, fields });
-  else for (const body of copies) await call('POST', name, { body });
-  say(`Duplicated ${count(copies, collection)}.`);
-  select(name, rows, false);
+  const copies = rows.map((row) => ({
+    row,
+    record: Object.fromEntries(Object.entries(row).filter(([name]) => names.includes(name))),
+  }));
+  const refusals = await createEach(collection, copies, ({ row }) => rowNamer(collection)(row));
+  say(`Duplicated ${count({ length: rows.length - refusals.length }, collection)}.`);
+  select(collection.name, rows, false);
   await loadList(true);
+  await report(`Not all of ${count(rows, collection)} copied`, refusals);
 }

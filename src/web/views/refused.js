@@ -6,7 +6,7 @@ import { h, set } from '../lib/dom.js';
 
 /**
  * @import { Description } from '../types.js'
- * @typedef {{ readonly what: string, readonly why: string }} Refusal
+ * @import { Refusal } from '../state/change.js'
  */
 
 /** How many causes are shown, and how many things are named for each. */
@@ -33,10 +33,11 @@ export function groupCauses(refusals) {
 }
 
 /**
- * Shows what was refused until the person closes it.
+ * Shows what was refused, if anything was, until the person closes it.
  * @type {(title: string, refusals: readonly Refusal[], save?: () => void) => Promise<string>}
  */
-export function report(title, refusals, save) {
+export async function report(title, refusals, save) {
+  if (refusals.length === 0) return '';
   set('refused-save', { hidden: !save, onclick: save });
   set('refused-list', false, ...groupCauses(refusals));
   return ask('refused', title);

@@ -1,15 +1,15 @@
 // @ts-check
 /** Removes records. Asks the server what refers to them, and allows undo for some seconds. */
-import { call } from '../api/call.js';
 import { readOnDelete, showNumber } from '../api/model.js';
 import { ask } from '../lib/dialog.js';
 import { draw, h, part, set } from '../lib/dom.js';
-import { sendIfUnchanged, withEach } from '../state/change.js';
+import { rowNamer, sendIfUnchanged, withEach } from '../state/change.js';
 import { loadList, select } from '../state/list.js';
 import { count, state } from '../state/me.js';
+import { readPage } from '../state/names.js';
 import { say } from '../state/news.js';
 import { referencesTo } from '../state/related.js';
-import { address, changed, route } from '../state/route.js';
+import { address, joinValues, route } from '../state/route.js';
 import { report } from './refused.js';
 
 /** @import { Collection, Row } from '../types.js' */
@@ -28,10 +28,7 @@ export async function removeSoon(collection, rows, etag) {
   if (refusing.length > 0) return refuse(`Cannot remove ${what}`, refusing);
   const others = all
     .filter(({ onDelete }) => onDelete === 'remove')
-    .map(
-      ({ from, total }) =>
-        `${showNumber(total)} ${total === 1 ? from.one : from.title.toLowerCase()}`,
-    );
+    .map(({ from, total }) => count({ length: total }, from));
   const text = [what, ...others].join(' and ');
   if (rows.length >= confirmMin && !(await ask('remove', text))) return;
   select(collection.name, rows, false);
@@ -60,21 +57,17 @@ export async function removeSoon(collection, rows, etag) {
  * @typedef {{ from: Collection, onDelete: string, total: number, query: URLSearchParams }} Consequence
  */
 async function consequences({ name }, rows) {
-  const [one, ...others] = rows.slice(0, idsMax).map(({ id }) => `${id}`);
-  const ids = [one ?? '', ...others].map((id) => id.replaceAll(/[\\,]/gu, '\\$&')).join();
+  const [one, ...others] = rows.slice(0, idsMax).map(({ id }) => id);
+  const ids = joinValues([one, ...others]);
   const all = await Promise.all(
     referencesTo(name).map(async ({ from, field }) => {
-      const onDelete = readOnDelete(field);
       const isList = field.kind === 'list';
-      const query = new URLSearchParams(
-        isList ? { [`${field.name}:has`]: one ?? '' } : { [`${field.name}:in`]: ids },
-      );
       if (isList && others.length > 0) return [];
-      const fields = { Prefer: 'count=exact' };
-      const { total } = await call('GET', `${from.name}?${changed(query, { limit: 1 })}`, {
-        fields,
-      });
-      return total > 0 ? [{ from, onDelete, total, query }] : [];
+      const query = new URLSearchParams(
+        isList ? { [`${field.name}:has`]: `${one}` } : { [`${field.name}:in`]: ids },
+      );
+      const { total } = await readPage(from, { limit: 1 }, query);
+      return total > 0 ? [{ from, onDelete: readOnDelete(field), total, query }] : [];
     }),
   );
   return all.flat();
@@ -90,7 +83,7 @@ async function refuse(title, all) {
     const link = h(
       'a',
       { href: address(from.name, '', query), onclick: close },
-      `${showNumber(total)} ${total === 1 ? from.one : from.title.toLowerCase()}`,
+      count({ length: total }, from),
     );
     return h('li', { key: from.name }, link, total === 1 ? ' refers to it.' : ' refer to it.');
   });
@@ -101,10 +94,10 @@ async function refuse(title, all) {
 
 /** @type {(collection: Collection, rows: readonly Row[], what: string, etag?: string) => Promise<void>} */
 async function removeNow(collection, rows, what, etag) {
-  const kept = await withEach(collection, rows, (row) =>
+  const kept = await withEach(rows, rowNamer(collection), (row) =>
     sendIfUnchanged('DELETE', collection, row, {}, etag),
   );
-  const news = `Removed ${rows.length - kept.length} of ${what}.`;
+  const news = `Removed ${showNumber(rows.length - kept.length)} of ${what}.`;
   say(kept.length > 0 ? news : `Removed ${what}.`);
-  if (kept.length > 0) await report(news, kept);
+  await report(news, kept);
 }

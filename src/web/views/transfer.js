@@ -10,12 +10,13 @@ import { own, showNumber, toShow } from '../api/model.js';
 import { readCsv, writeCsv } from '../lib/csv.js';
 import { ask } from '../lib/dialog.js';
 import { bdi, button, h, part, set } from '../lib/dom.js';
-import { sendIfUnchanged } from '../state/change.js';
+import { createEach, sendIfUnchanged, withEach } from '../state/change.js';
 import { collectionNow, listPath, loadList } from '../state/list.js';
 import { count, state } from '../state/me.js';
 import { toTitle } from '../state/names.js';
-import { explain, say } from '../state/news.js';
-import { line, table } from './parts.js';
+import { say } from '../state/news.js';
+import { joinValues } from '../state/route.js';
+import { table } from './parts.js';
 import { groupCauses, report } from './refused.js';
 
 /**
@@ -29,7 +30,7 @@ import { groupCauses, report } from './refused.js';
  * @typedef {{ isCsv: boolean, heads: readonly string[], lines: readonly Line[] }} File
  */
 
-const [previewMax, idsAtOnce, requestsAtOnce] = [20, 100, 8];
+const [previewMax, idsAtOnce] = [20, 100];
 
 /** Exports the list as `csv` or `json`, or imports a file with `import`. @param {string} what */
 export async function transfer(what) {
@@ -74,8 +75,8 @@ function saveRefused({ name }, { isCsv, heads }, lines) {
   save(`${name}-refused`, isCsv ? 'csv' : 'json', isCsv ? [heads, ...rows] : sources);
 }
 
-/** @type {(line: Line) => { what: string, why: string }} */
-const lineAndProblem = ({ number, problem }) => ({ what: `line ${number}`, why: problem });
+/** @param {Line} line */
+const nameLine = ({ number }) => `line ${number}`;
 
 /**
  * Asks for a file, shows its effect, and applies it once confirmed.
@@ -177,8 +178,8 @@ async function compare({ name, one, fields }, lines) {
   const ids = lines.flatMap(({ id }) => (id === undefined ? [] : `${id}`));
   /** @type {Map<string, Row>} */ const stored = new Map();
   while (ids.length > 0) {
-    const some = ids.splice(0, idsAtOnce).map((id) => id.replaceAll(/[\\,]/gu, '\\$&'));
-    const path = `${name}?${new URLSearchParams({ 'id:in': some.join() })}`;
+    const some = { 'id:in': joinValues(ids.splice(0, idsAtOnce)) };
+    const path = `${name}?${new URLSearchParams(some)}`;
     for (const row of (await call('GET', path)).data) stored.set(`${row.id}`, row);
   }
   for (const line of lines) {
@@ -251,7 +252,11 @@ function drawPreview(collection, lines) {
         table([one, 'Field', 'Before', 'After'], edits.slice(0, previewMax)),
       ),
     rows.length > 0 && h('div.scroll', { key: 'news', tabindex: 0 }, table(heads, rows)),
-    h('ul.error', { key: 'bad' }, groupCauses(bad.map(lineAndProblem))),
+    h(
+      'ul.error',
+      { key: 'bad' },
+      groupCauses(bad.map((each) => ({ what: nameLine(each), why: each.problem }))),
+    ),
   );
 }
 
@@ -265,62 +270,15 @@ const shown = (field, value) =>
  */
 async function write(collection, file) {
   const due = listDue(file.lines);
-  /** @type {Line[]} */ const failed = [];
-  const fail = (/** @type {Line} */ line, /** @type {string} */ problem) =>
-    void failed.push({ ...line, problem });
-  await create(collection, due.filter(isNew), fail);
-  await change(collection, due.filter(isChange), fail);
-  const news = `Imported ${due.length - failed.length} of ${count(due, collection)}.`;
+  const refusals = [
+    ...(await createEach(collection, due.filter(isNew), nameLine)),
+    ...(await withEach(due.filter(isChange), nameLine, async ({ stored, record }) =>
+      stored && record ? sendIfUnchanged('PUT', collection, stored, { body: record }) : undefined,
+    )),
+  ];
+  const news = `Imported ${showNumber(due.length - refusals.length)} of ${count(due, collection)}.`;
   say(news);
   await loadList(true);
-  if (failed.length === 0) return;
-  await report(news, failed.map(lineAndProblem), () => saveRefused(collection, file, failed));
-}
-
-/**
- * Creates records, as many in one request as the server allows.
- * @type {(of: Collection, lines: readonly Line[], fail: (line: Line, problem: string) => void) => Promise<void>}
- */
-async function create({ name, title, bulkMax }, lines, fail) {
-  let done = 0;
-  const parts = [];
-  for (let at = 0; at < lines.length; at += bulkMax) parts.push(lines.slice(at, at + bulkMax));
-  for (const part of parts) {
-    const [first] = part;
-    if (!first) continue;
-    const body = bulkMax > 1 ? part.map(({ record }) => record) : first.record;
-    try {
-      const fields = { 'Idempotency-Key': `"${crypto.randomUUID()}"` };
-      await call('POST', bulkMax > 1 ? `${name}/batch` : name, { body, fields });
-      done += part.length;
-    } catch (error) {
-      const issues = error instanceof Problem && bulkMax > 1 ? error.issues : [];
-      const refused = new Map(
-        issues.map(({ pointer, detail }) => [part[parseInt(pointer.slice(1))], detail]),
-      );
-      for (const [line, detail] of refused) if (line) fail(line, `It ${detail}.`);
-      // A refused record fails the whole request, so the others are sent again.
-      if (refused.size > 0) parts.push(part.filter((line) => !refused.has(line)));
-      else for (const line of part) fail(line, explain(error));
-    }
-    say(`Creating ${title.toLowerCase()}: ${done} of ${lines.length}…`);
-  }
-}
-
-/**
- * Replaces records with their lines, unless someone else has changed them since the preview.
- * @type {(of: Collection, lines: readonly Line[], fail: (line: Line, problem: string) => void) => Promise<void>}
- */
-async function change(collection, lines, fail) {
-  const waiting = lines.values();
-  const work = async () => {
-    for (const line of waiting) {
-      const { stored, record } = line;
-      if (!stored || !record) continue;
-      await sendIfUnchanged('PUT', collection, stored, { body: record }).catch((error) =>
-        fail(line, explain(error)),
-      );
-    }
-  };
-  await Promise.all(Array.from({ length: requestsAtOnce }, work));
+  const refused = refusals.map(({ of }) => of);
+  await report(news, refusals, () => saveRefused(collection, file, refused));
 }
