@@ -52,14 +52,15 @@ test('a test that hangs is named, and ends in a failure, as in npm test', (t) =>
   assert.equal(readFileSync(env.CAIRN_FAILED, 'utf8'), `${file}\n`);
 });
 
-test('what npm test prints into a pipe ends in the names of the tests that failed', (t) => {
+test('what npm test prints into a pipe ends in the names of the tests that failed, each with its file', (t) => {
   const directory = temporaryDirectory(t);
-  const file = join(directory, 'fails.test.mjs');
-  writeFileSync(file, `
+  writeFileSync(join(directory, 'fails.test.mjs'), `
     import { test } from 'node:test';
     test('outer', async (t) => { await t.test('inner', () => { throw new Error('no'); }); });
     test('other', () => {});
   `);
+  const file = join(directory, 'folder.test.mjs');
+  writeFileSync(file, `import './fails.test.mjs';`);
   const words = ['--test', `--test-reporter=${join(projectDirectory, '.ci', 'report.js')}`, file];
   const env = { PATH: process.env['PATH'] };
   const { stdout } = spawnSync(process.execPath, words, { cwd: directory, encoding: 'utf8', env });
