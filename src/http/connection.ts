@@ -13,10 +13,9 @@ import type { Peer, Proxies, Shared } from './server-options.ts';
 
 type State =
   | 'ready'
-  /** A response is being created or streamed. If another request arrives, it is ignored. */
+  /** Meanwhile, another request is ignored. */
   | 'answering'
   | 'closing'
-  /** The last response has been handed to the system. */
   | 'closed';
 
 const ignoredRequestBytes = 2048;
@@ -40,7 +39,6 @@ export class Connection {
   readonly #socket: Socket;
   readonly #shared: Shared;
   readonly #peer: Peer;
-  /** Present if the peer is a trusted proxy. */
   readonly #proxies: Proxies | undefined;
   readonly #open = new Set<Exchange>();
   #state: State = 'ready';
@@ -50,7 +48,6 @@ export class Connection {
   /** Consecutive requests that arrived before a response was sent. */
   #pipelined = 0;
   #hasIgnored = false;
-  /** Since the last request. */
   #records = 0;
   #recordBytes = 0;
 
@@ -380,7 +377,7 @@ export class Connection {
       }
       if (!isEndless) continue;
       if (socket.readableEnded) break;
-      // The next piece may take hours to come.
+      // The next piece may take hours.
       exchange.reserve(sliceLength);
     }
     socket.off('end', leave);

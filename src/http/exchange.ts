@@ -64,7 +64,6 @@ export function areTooSmall(pieces: number, bytes: number): boolean {
   return pieces > freeChunks + bytes / chunkBytesMin;
 }
 
-/** In addition to its bytes. */
 const chunkBytes = 256;
 /** The chunks from a connection before its network's other connections take turns with it. */
 const chunksAtOnce = 64;
@@ -148,7 +147,6 @@ export class Exchange implements Arrival, Request, RequestEntry {
     this.#shared.openExchanges += 1;
   }
 
-  /** May be called repeatedly. */
   close(): void {
     if (!this.#open.delete(this)) return;
     this.#memory?.release();
@@ -212,7 +210,7 @@ export class Exchange implements Arrival, Request, RequestEntry {
     return this.head?.contentLength === undefined && this.#rejectBody === undefined;
   }
 
-  /** Counts the request as in flight, unless its body is still arriving. */
+  /** The body must have arrived. */
   enter(): void {
     if (this.#rejectBody === undefined) this.#place ??= this.#shared.exchanges.take(this.caller, 1);
   }
@@ -283,12 +281,11 @@ export class Exchange implements Arrival, Request, RequestEntry {
     if (length > bytesMax) return bodyTooLarge(bytesMax);
     if (areTooSmall(chunks, length)) return tooManyChunks;
     const held = length + chunks * chunkBytes;
-    // Sign-ins always get through.
     if (held <= this.#shared.options.limits.uncountedBodyBytesMax + chunkBytes) return undefined;
     return this.reserve(bodyCopies * held) ? undefined : tooManyArrive;
   }
 
-  /** Makes reading the content fail, so that the response gives the reason. */
+  /** The response gives the reason. */
   failBody(failure: CairnError): void {
     if (this.incoming.complete) return;
     this.#failure = failure;

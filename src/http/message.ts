@@ -75,7 +75,6 @@ export function isSafe(method: string): boolean {
   return method === 'GET' || method === 'HEAD' || method === 'OPTIONS';
 }
 
-/** A response as a plain value. */
 export interface Reply {
   readonly status: number;
   /**
@@ -140,7 +139,7 @@ export interface RequestEntry {
   readonly address: string;
 }
 
-/** Handles a request. A response that is ready is returned without a promise. */
+/** A response that is ready is returned without a promise. */
 export type Handle = (request: Request) => Reply | Promise<Reply>;
 
 /** Creates the problem (RFC 9457) for a failed request. */

@@ -13,7 +13,6 @@ export type Match<T> =
       readonly value: T;
       /** Still percent-encoded; empty if there is none. */
       readonly parameter: string;
-      /** Text after the "?", as sent. */
       readonly query: string;
     }
   /** `allow` is the value of an `Allow` field. */

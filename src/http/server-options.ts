@@ -17,7 +17,6 @@ export interface Peer {
 /** Proxies whose `X-Forwarded-*` is believed. */
 export interface Proxies {
   has(address: string): boolean;
-  /** Returns the caller behind the proxy `peer`. */
   callerBehind(peer: Peer, fields: Fields): Peer;
 }
 
@@ -70,9 +69,7 @@ export interface HttpServerOptions {
   readonly memoryMax?: number | undefined;
 }
 
-/** Requests faster than this do not count towards the turn. */
 const briefMs = 0.1;
-/** For files and outgoing connections. */
 const reservedDescriptors = 128;
 
 export class Shared {
@@ -92,12 +89,9 @@ export class Shared {
   openExchanges = 0;
   /** Sockets of the server's own ports. With TLS, they carry the encrypted bytes. */
   protected readonly sockets = new Set<Socket>();
-  /** Every response ends its connection. */
   isDraining = false;
-  /** Connections with a response held back until the end of the loop turn. */
   readonly gathered: { sendGathered(): void }[] = [];
   protected onIdle = (): void => undefined;
-  /** Time of the long requests of this turn of the loop. */
   #turnMs = 0;
   #hasReportedProxy = false;
 

@@ -11,7 +11,6 @@ import { Connection } from './connection.ts';
 import { Handshakes } from './handshakes.ts';
 import { Shared } from './server-options.ts';
 
-/** PEM texts. */
 export interface TlsTexts {
   readonly cert: string;
   readonly key: string;
@@ -21,7 +20,6 @@ export interface ListenOptions {
   /** 0 for any free port. */
   readonly port: number;
   readonly host: string;
-  /** If absent, plain HTTP. */
   readonly tls?: TlsTexts | undefined;
 }
 
@@ -211,7 +209,7 @@ export class HttpServer extends Shared {
 const tlsVersionMin = 'TLSv1.2';
 
 const refusalsToldMs = 60_000;
-/** The memory of a connection with a request that has the largest head, and no content yet. */
+/** With the largest head, and no content yet. */
 const connectionBytes = 24 * 1024;
 /** The same with TLS: OpenSSL takes most of it. */
 const secureConnectionBytes = 128 * 1024;

@@ -10,7 +10,7 @@ import { Tables } from './memory/table.ts';
 import { Writer } from './writer.ts';
 
 export interface StoreOptions extends Partial<Omit<FileLogOptions, 'files'>> {
-  /** The files of the records; in memory only if absent. */
+  /** In memory only if absent. */
   readonly files?: Files | undefined;
   /** Creates a log that several processes share, instead of files. */
   readonly log?: ((tables: Tables) => CommitLog) | undefined;
@@ -25,7 +25,7 @@ export interface StoreOptions extends Partial<Omit<FileLogOptions, 'files'>> {
   readonly onFailure?: (error: unknown) => void;
 }
 
-/** Creates a store. It does nothing before `start`. */
+/** Does nothing before `start`. */
 export function openStore(options: StoreOptions): Writer {
   const { files, clock, onNotice = () => undefined, onFailure = () => undefined } = options;
   const tables = new Tables();

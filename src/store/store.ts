@@ -1,7 +1,6 @@
 import type { JsonObject } from '../base/json.ts';
 import type { Identified, RecordId } from '../base/record-id.ts';
 
-/** A record that does not fit its declaration. */
 export interface MisfitCause {
   readonly id: RecordId;
   /** The problem, as a phrase that follows the name of the record. */
@@ -57,7 +56,7 @@ export interface TableDefinition<R extends StoredRecord> {
 export interface Collection<R extends StoredRecord> {
   readonly name: string;
   readonly size: number;
-  /** Sequence number of the last commit that changed the collection; 0 before the first. */
+  /** 0 before the first commit. */
   readonly revision: number;
   readonly nextId: number;
   get(id: number): R | undefined;
@@ -82,8 +81,8 @@ export interface Collection<R extends StoredRecord> {
   /** A snapshot of all records, unaffected by later writes. */
   view(): View<R>;
   /**
-   * Calls `listener` with each record before and after its change, as it is published. `undefined`
-   * stands for no record. The returned function ends this.
+   * Calls `listener` with each record before and after its change, as it is published. Returns a
+   * function to stop.
    */
   follow(listener: ChangeListener<R>): () => void;
 }
@@ -150,7 +149,6 @@ export interface Records<R extends StoredRecord> {
   insert(record: Unstored<R>, id?: number): R;
   /** @throws UniqueKeyError; InvariantError if there is no such record */
   replace(id: number, record: Unstored<R>): R;
-  /** Does nothing if there is no such record. */
   remove(id: number): void;
 }
 
@@ -172,7 +170,6 @@ export class UniqueKeyError extends Error {
 export interface RecordChange {
   readonly collection: { readonly name: string };
   readonly id: number;
-  /** `undefined` if the commit removed it. */
   readonly record: StoredRecord | undefined;
   readonly before: StoredRecord | undefined;
   readonly sequence: number;
@@ -210,14 +207,13 @@ export interface Store {
   onPublished(listener: (changes: readonly RecordChange[]) => void): void;
   /** Writes snapshots and begins a new journal, once the disk has room. */
   checkpoint(): Promise<void>;
-  /** Finishes the waiting writes, writes snapshots, marks the stop as clean, and unlocks. */
+  /** Finishes the waiting writes, and marks the stop as clean. */
   close(): Promise<void>;
   status(): StoreStatus;
 }
 
 export interface LogStatus {
   readonly journalBytes: number;
-  /** The time spent on writing and syncing all groups. */
   readonly appendMs: number;
   readonly checkpoints: number;
   readonly checkpointFailures: number;
@@ -229,7 +225,6 @@ export interface LogStatus {
   readonly figures?: readonly Figure[];
 }
 
-/** A metric: type, name, help and value. */
 export type Figure = readonly [
   kind: 'gauge' | 'counter',
   name: string,

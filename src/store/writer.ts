@@ -28,7 +28,6 @@ interface WriterOptions {
   readonly isShared?: boolean;
   readonly memory: Memory;
   readonly clock: Clock;
-  /** Called once when nothing can be written any more. */
   readonly onFailure: (error: unknown) => void;
 }
 
@@ -51,7 +50,6 @@ export class Writer implements Store, LogClient {
   readonly #options: WriterOptions;
   readonly #log: CommitLog;
   readonly #listeners: ((changes: readonly RecordChange[]) => void)[] = [];
-  /** Callers take turns, one write each. */
   readonly #waiting = new Turns<TableTransaction>();
   /** Writes that have to run again, before the waiting ones. */
   readonly #again: TableTransaction[] = [];
@@ -108,7 +106,7 @@ export class Writer implements Store, LogClient {
       .map(({ name }) => name);
   }
 
-  /** Makes the registered collections without records, for `checkStore`. */
+  /** For `checkStore`. */
   readonly freshTables = (): Tables => {
     const fresh = new Tables();
     for (const table of this.#options.tables.values()) table.addTo(fresh);

@@ -7,7 +7,6 @@ import type { LogPlace } from './shared-snapshot.ts';
 
 export interface AvailabilityOptions extends LogPlace {
   readonly clock: Clock;
-  /** Receives notices for an operator. */
   readonly onNotice: (notice: string, level?: 'warn' | 'error') => void;
 }
 
@@ -32,7 +31,6 @@ export const noAnswer: LogProblem = { state: 'unavailable', reason: 'etcd does n
 
 /** Tracks if etcd accepts groups, and tells callers and operators: cases A5, A6 and A9. */
 export class Availability {
-  /** The last problem reported to an operator, while it lasts. */
   problem: LogProblem | undefined;
   stalledAppends = 0;
   readonly #options: AvailabilityOptions;
@@ -80,7 +78,7 @@ export class Availability {
     }
   }
 
-  /** Waits for requests in flight, but abandons stalled ones. */
+  /** Abandons stalled requests. */
   async close(finished: Promise<unknown>): Promise<void> {
     this.#isClosing = true;
     if (this.#isStalled) this.#options.etcd.close();

@@ -21,7 +21,6 @@ export class ClusterError extends FatalError {
 }
 
 export interface EtcdOptions extends Pick<ClusterOptions, 'members' | 'tls' | 'user'> {
-  /** Receives notices for an operator. */
   readonly onNotice?: (notice: string) => void;
 }
 
@@ -66,9 +65,7 @@ interface EncodedKey {
 const passing = /too many requests|auth token|auth store is old/;
 /** The silence after which the same request goes to the next member. */
 const attemptMs = 1500;
-/** The pause after no member has responded. */
 const pauseMs = 100;
-/** The silence after which a watch ends. */
 const watchSilenceMs = 5000;
 
 /** Requires that this revision last wrote the key; 0 if it must be absent. */
@@ -107,10 +104,9 @@ export class Etcd {
   readonly #options: EtcdOptions;
   readonly #closing = new AbortController();
   problem = '';
-  /** Counts up; the remainder is the index of the current member. */
+  /** The remainder is the index of the current member. */
   #index: number;
   #token = '';
-  /** The id of the cluster that responded first. */
   #cluster = '';
 
   /** `first` selects the first member, so that clients use different ones. */

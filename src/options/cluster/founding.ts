@@ -72,10 +72,7 @@ export function encodeMeta(epoch: string, kid: string | null, digest?: string): 
   return JSON.stringify({ format, epoch, kid, declaration: digest });
 }
 
-/**
- * Finds or creates the log, and loads its snapshot into `tables`: cases M1 to M4.
- * @throws ClusterError
- */
+/** Cases M1 to M4. Loads the snapshot into `tables`. @throws ClusterError */
 export async function findLog(options: FoundingOptions, tables: Tables): Promise<FoundLog> {
   const { etcd, prefix, kid, creates, random } = options;
   await etcd.survey(`${prefix}meta`);

@@ -7,9 +7,8 @@
 import { decodeLine, encodeLine, groupBody } from '../../store/format/journal.ts';
 import type { Group, ReadGroup } from '../../store/log.ts';
 
-/** Describes the last group of a log. */
 export interface GroupHead {
-  /** Sequence number of its last commit. */
+  /** Of its last commit. */
   readonly sequence: number;
   readonly id: string;
   /** The CRC-32 that the line of the next group starts from. */

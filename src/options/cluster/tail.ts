@@ -8,7 +8,6 @@ import type { WriterTurns } from './turns.ts';
 
 /** The end of the log as this node knows it, and the groups waiting to be applied. */
 export class Tail {
-  /** The last group applied here. */
   head = firstHead;
   /** All groups up to this revision of etcd are known here. */
   revision = 0;
@@ -32,7 +31,6 @@ export class Tail {
     return this.#waiting.size > 0;
   }
 
-  /** Stores unknown groups until they are applied. */
   add(groups: readonly KeyValue[]): void {
     for (const group of groups) {
       if (group.key >= this.nextKey) this.#waiting.set(group.key, group);

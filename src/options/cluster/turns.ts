@@ -16,7 +16,6 @@ export class WriterTurns {
   /** The number of nodes whose turn comes before this one's. */
   #before = 0;
   #lastGroupAt = -Infinity;
-  /** The usual duration of an append. */
   #usualMs = 0;
 
   constructor(random: Random, clock: Clock) {
@@ -40,7 +39,7 @@ export class WriterTurns {
     this.#usualMs += (ms - this.#usualMs) / 8;
   }
 
-  /** Waits for this node's turn, or until `hasArrived` reports a group. */
+  /** Ends early if `hasArrived` reports a group. */
   async wait(hasArrived: () => boolean): Promise<void> {
     while (this.#leftMs > 0 && !hasArrived()) await timers.sleep(turnStepMs);
   }

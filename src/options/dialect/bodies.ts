@@ -22,7 +22,7 @@ const othersAreRead = new CairnError(
   { retryAfterSeconds: 1 },
 );
 
-/** Handles requests with large bodies one after another. */
+/** Handles large requests one after another. */
 export class LargeBodies {
   #last: Promise<void> = Promise.resolve();
 
@@ -60,7 +60,6 @@ export async function parseLarge(bytes: Buffer): Promise<JsonValue> {
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => void timers.setImmediate(resolve));
 
-/** Returns a request's header fields after `bodyToJson`. */
 export function asJsonFields({ raw }: Fields): Fields {
   const others = raw.filter((_, at) => raw[at - (at % 2)]?.toLowerCase() !== 'content-type');
   return new Fields([...others, 'Content-Type', 'application/json']);

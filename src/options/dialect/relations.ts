@@ -28,7 +28,6 @@ export const listReferring = (from: Declared, name: string, id: Scalar): StoredR
 export const findByText = (of: Declared, text: string): StoredRecord | undefined =>
   readerFor(of).withId(recordId(of.ids === undefined ? parseId(text) : text));
 
-/** True if records have, or may have, a member of this name. */
 export type IsKnown = (name: string) => boolean;
 
 interface Names {

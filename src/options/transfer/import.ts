@@ -35,10 +35,9 @@ interface Arrival {
   readonly collection: Declared;
   /** With their places in the file. */
   readonly records: (readonly [record: NewRecord, pointer: string])[];
-  /** Counts records that get another id, by the fault of their own. */
+  /** Counts records that get a new id, by reason. */
   readonly changed: ReadonlyMap<string, number>;
   readonly ids: Set<string>;
-  /** Among ids that can be a record's number. */
   highest: number;
 }
 
@@ -55,7 +54,6 @@ interface Imported {
 export interface ValidMembers {
   readonly file: string;
   readonly arrivals: readonly Arrival[];
-  /** A line for each cause. */
   readonly mistakes: readonly string[];
 }
 

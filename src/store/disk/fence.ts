@@ -10,7 +10,6 @@ const renewMs = 5000;
  */
 export class Fence {
   failure: unknown;
-  /** Called with the first failure. */
   onFailure: (error: unknown) => void = () => undefined;
   readonly #options: LockOptions;
   /** The lock file, kept open so that no other file can get its identity. */
@@ -88,7 +87,6 @@ export class Fence {
     this.onFailure(error);
   }
 
-  /** @throws even if the system does not tell */
   #assertOurs(): void {
     if (this.#file !== undefined && this.#options.files.identity(lockName) === this.#file.identity)
       return;

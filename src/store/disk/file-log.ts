@@ -32,7 +32,6 @@ export interface FileLogOptions extends LockOptions {
 
 /** The room first written ahead of a journal's lines. */
 const aheadBytesMin = 16 * 1024;
-/** Journals that a start leaves to the next checkpoint. */
 const olderMax = 8;
 /** Up to this size, a store gets a checkpoint when it has been idle for a while. */
 const restBytesMax = 256 * 1024;
@@ -42,7 +41,6 @@ const lookMs = 1000;
 /** The shortest time between two checkpoints of an idle store or on a full disk. */
 const pauseMs = 30_000;
 
-/** A journal to which the log no longer appends. */
 type Older = Pick<JournalFile, 'name' | 'size'>;
 
 /**
@@ -68,7 +66,6 @@ export class FileLog implements CommitLog {
   #number = 0;
   /** `undefined` until there is room to begin one. */
   #journal: JournalFile | undefined;
-  /** Earlier journals that are needed until the next checkpoint. */
   #older: Older[] = [];
   /** The journals found at the start, until a new one follows them. */
   #found: Pick<Recovered, 'needed' | 'passed'> | undefined;
@@ -157,7 +154,6 @@ export class FileLog implements CommitLog {
     return this.#checkpointing;
   }
 
-  /** Leaves snapshots and a closed journal, unless the log has failed. */
   async close(answered: Promise<void>): Promise<void> {
     await answered;
     await this.#checkpointing?.catch(() => undefined);
@@ -307,7 +303,6 @@ export class FileLog implements CommitLog {
     return made;
   }
 
-  /** Checks a full disk again. Returns true if there is room now. */
   async #makeRoom(): Promise<boolean> {
     // The running checkpoint may need all free space.
     if (this.#checkpointing !== undefined) return false;

@@ -12,7 +12,7 @@ export interface Files {
   prepare(): Promise<void>;
   /** Called last, even if `prepare` has failed. */
   close(): Promise<void>;
-  /** The names in the directory, in no order; none if it is absent. */
+  /** In no order; empty if the directory is absent. */
   list(): Promise<string[]>;
   /** New files have mode 0600. @throws with `code` ENOENT (`read`), EEXIST, and others */
   open(name: string, mode: OpenMode): Promise<OpenFile>;
@@ -20,9 +20,9 @@ export interface Files {
   remove(name: string): Promise<void>;
   /** Makes earlier creations, renames and removals durable. */
   syncDirectory(): Promise<void>;
-  /** The number of free bytes; `Infinity` if unknown. */
+  /** `Infinity` if unknown. */
   free(): Promise<number>;
-  /** Identifies a file among all existing ones; `undefined` if it is absent. */
+  /** Distinguishes a file from all others; `undefined` if it is absent. */
   identity(name: string): string | undefined;
 }
 
@@ -57,7 +57,7 @@ export function isExhausted(error: unknown): boolean {
   return fullCodes.has(errorCode(error) ?? '');
 }
 
-/** Writes all of `bytes`, even if the system accepts few at a time. Does not sync. */
+/** Does not sync. */
 export async function writeAll(file: OpenFile, bytes: Uint8Array, position: number): Promise<void> {
   let written = await file.write(bytes, position);
   while (written < bytes.length) {
@@ -70,7 +70,7 @@ export async function writeAll(file: OpenFile, bytes: Uint8Array, position: numb
   }
 }
 
-/** Reads a small file; `undefined` if it is absent. */
+/** Only for small files; `undefined` if absent. */
 export async function readWhole(files: Files, name: string): Promise<Buffer | undefined> {
   const parts: Buffer[] = [];
   try {

@@ -16,7 +16,6 @@ export interface ProcessIdentity {
   readonly pid: number;
 }
 
-/** The part of a machine that a lock needs. */
 export interface Machine {
   self(): ProcessIdentity;
   isRunning(pid: number): boolean;

@@ -47,7 +47,7 @@ async function makeDirectory(path: string): Promise<void> {
   await syncName(parent);
 }
 
-/** Makes a new name in a directory durable, if Node.js and the system allow it. */
+/** Does nothing if Node.js or the system does not allow it. */
 async function syncName(directory: string): Promise<void> {
   const handle = await open(directory, O_RDONLY).catch(() => undefined);
   try {

@@ -8,7 +8,6 @@ export interface Damage {
   readonly offset?: number;
   /** The problem, as the end of a sentence. */
   readonly detail?: string | undefined;
-  /** The record that does not fit its declaration, and why. */
   readonly misfit?: MisfitCause | undefined;
 }
 

@@ -15,7 +15,6 @@ export class JournalFile {
   readonly name: string;
   size = 0;
   #chain = 0;
-  /** The end of the spaces written ahead. */
   #padded = 0;
   readonly #file: OpenFile;
 
@@ -51,7 +50,6 @@ export class JournalFile {
     return encodeLine(groupBody(first, commits), this.#chain);
   }
 
-  /** True if the line fits into the spaces written ahead. */
   holds({ bytes }: EncodedLine): boolean {
     return this.size + bytes.length <= this.#padded;
   }

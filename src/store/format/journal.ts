@@ -56,9 +56,7 @@ export interface ListedCollection {
   readonly server: boolean;
 }
 
-/** A snapshot as manifests list it. */
 export interface Snapshot {
-  /** The last commit that it holds. */
   readonly through: number;
   /** In bytes; 0 if there is no readable one. */
   readonly size: number;
@@ -100,7 +98,6 @@ export function manifestBody({ collections, ...rest }: Manifest): LineBody {
   return JSON.stringify(line).slice(0, -1);
 }
 
-/** The bytes of a line with its `crc`, and the value of the chain after it. */
 export interface EncodedLine {
   readonly bytes: Buffer;
   readonly chain: number;
@@ -194,7 +191,6 @@ export class JournalReader {
   last: Line | undefined;
   badLine: BadLine | undefined;
   readonly #files: Files;
-  /** The CRC-32 of the last good line. */
   #chain: number;
 
   private constructor(files: Files, number: number, first: Buffer, isAlone: boolean) {

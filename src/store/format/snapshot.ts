@@ -48,7 +48,6 @@ export function findSnapshots(
   return names.filter((name) => own.has(name.replace(/\.[\da-f]+\.tmp$/, '')));
 }
 
-/** The directory to which a store is written. */
 export interface SnapshotTarget {
   readonly files: Files;
   /** Part of the names of temporary files, so that no two processes write to the same file. */
@@ -57,7 +56,6 @@ export interface SnapshotTarget {
   readonly guard: <T>(work: () => Promise<T>) => Promise<T>;
 }
 
-/** Every collection at one moment. */
 export interface Image {
   readonly epoch: string;
   readonly through: number;

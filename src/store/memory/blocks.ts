@@ -1,13 +1,12 @@
 import type { StoredRecord } from '../store.ts';
 
-/** The number of consecutive ids that share a block. */
 const idsPerBlock = 1024;
 
 /** The memory of a block: a pointer for each id, and little more. */
 const blockBytes = 8 * idsPerBlock + 512;
 
 interface Block<R> {
-  /** By the id's position in the block; `undefined` if there is no record. */
+  /** By the id's position in the block. */
   readonly slots: (R | undefined)[];
   /** The block is dropped at 0. */
   count: number;
@@ -24,7 +23,6 @@ export class Blocks<R extends StoredRecord> {
   readonly #blocks = new Map<number, Block<R>>();
   /** Blocks by ascending id; `undefined` after one was added or removed. */
   #sorted: readonly Block<R>[] | undefined;
-  /** The last view, until the next change. */
   #view: readonly (readonly R[])[] | undefined;
   readonly #sum: { bytes: number };
 
@@ -59,14 +57,13 @@ export class Blocks<R extends StoredRecord> {
     this.#sorted = undefined;
   }
 
-  /** All records, by ascending id, in blocks that are not empty. */
+  /** By ascending id. No block is empty. */
   view(): readonly (readonly R[])[] {
     const byNumber = () => [...this.#blocks].sort(([a], [b]) => a - b).map(([, block]) => block);
     this.#sorted ??= byNumber();
     return (this.#view ??= this.#sorted.map((block) => (block.packed ??= pack(block))));
   }
 
-  /** The newest records, highest id first. */
   latest(count: number): R[] {
     const latest: R[] = [];
     for (const block of this.view().toReversed()) {

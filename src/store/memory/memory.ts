@@ -22,7 +22,6 @@ export class Memory {
   readonly #tables: Tables;
   readonly #onNotice: (notice: string, level?: 'error') => void;
 
-  /** `onNotice` receives a sentence for the operator when `isFull` changes. */
   constructor(
     tables: Tables,
     bytesMax: number,

@@ -61,7 +61,6 @@ class SortedIds {
     }
   }
 
-  /** Returns false if the id is already there. */
   add(id: number): boolean {
     const { number, block, index } = this.#locate(id);
     if (block[index] === id) return false;
@@ -74,7 +73,6 @@ class SortedIds {
     return true;
   }
 
-  /** Returns false if the id is not there. */
   delete(id: number): boolean {
     const { number, block, index } = this.#locate(id);
     if (block[index] !== id) return false;
@@ -99,7 +97,6 @@ export class RecordIndex<R> {
   readonly #ids = new Map<Key, number | SortedIds>();
   readonly #sum: { bytes: number };
 
-  /** `sum` counts the memory that the index takes. */
   constructor(keyOf: KeyOf<R>, sum: { bytes: number }) {
     this.keyOf = keyOf;
     this.#sum = sum;

@@ -35,7 +35,6 @@ export interface Misfit {
   readonly cause?: MisfitCause;
 }
 
-/** Values of a field that contradict other records. */
 interface Conflict {
   /** D2: a reference to no record; D3: a key that two records share in a unique index. */
   readonly label: 'D2' | 'D3';
@@ -63,7 +62,6 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   readonly #followers = new Set<ChangeListener<R>>();
   /** The pending records by id; `undefined` if the batch removes the record. */
   readonly #pending = new Map<number, R | undefined>();
-  /** The next id, including the batch. */
   #nextPendingId = 1;
   readonly #sum: { bytes: number };
 
@@ -188,7 +186,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     this.#nextPendingId = nextId;
   }
 
-  /** Publishes a pending change, unless a later change of the batch has replaced it. */
+  /** Does nothing if a later change of the batch has replaced it. */
   publishPending(id: number, record: R | undefined, sequence: number): void {
     if (this.getPending(id) === record) {
       this.#pending.delete(id);

@@ -28,7 +28,6 @@ export interface Recovered {
   readonly closed: boolean;
   readonly replayed: number;
   readonly snapshots: ReadonlyMap<string, Snapshot>;
-  /** The last commit that every snapshot holds. */
   readonly through: number;
   /** The last groups of the journals that some snapshot needs, ascending. */
   readonly needed: readonly LastGroup[];
@@ -199,7 +198,7 @@ function checkSnapshot(
   return { through, size };
 }
 
-/** Reads as much of a snapshot as possible; `undefined` if its header is damaged. */
+/** Returns `undefined` if the header is damaged. */
 async function readAny(
   files: Files,
   table: AnyTable,
@@ -285,7 +284,7 @@ function endsWhole({ name, badLine }: JournalReader, later: number, report: Repo
 const counted = (count: number, what: string): string =>
   `${count} ${what}${count === 1 ? '' : 's'}`;
 
-/** Applies the changes that the snapshots do not hold. Yields problems with them. */
+/** Yields problems with the changes. */
 function* replayGroup(
   group: ReadGroup,
   tables: ReadonlyMap<string, AnyTable>,
