@@ -94,12 +94,9 @@ export class FileLog implements CommitLog {
     try {
       await this.#fence.acquire();
       const found = await this.#recover();
-      await this.#begin().catch((error: unknown) => {
-        // Without room, an existing store can still be read.
-        const isReadable = found.epoch !== undefined && this.#fence.failure === undefined;
-        if (!isReadable || !isExhausted(error)) throw error;
-        this.#noteFull(true);
-      });
+      if (found.epoch === undefined) await this.#begin();
+      // Without room, an existing store can still be read.
+      else if (!(await this.#tryToBegin())) this.#noteFull(true);
       this.#client = client;
       this.#fence.onFailure = (error) => client.onFailure(error);
       if (this.#older.length > olderMax) await this.checkpoint();
@@ -123,17 +120,8 @@ export class FileLog implements CommitLog {
       // Room decides about the batch, so it runs again.
       if (this.#isFull && (await this.#makeRoom())) return lost;
       if (group.commits.length === 0) return won;
-      const journal = this.#journal;
-      if (journal === undefined) return this.#refuse();
-      const line = journal.encode(group);
-      if (!this.#isFull && !journal.holds(line) && !(await this.#extend(journal))) {
-        this.#noteFull(true);
-        return lost;
-      }
-      if (!(await journal.append(line))) {
-        this.#noteFull(true);
-        return this.#refuse();
-      }
+      const answer = this.#journal ? await this.#write(this.#journal, group) : this.#refuse();
+      if (answer !== won) return answer;
       // A process that took the directory over may not have seen the group.
       this.#fence.assertHeld();
       this.#appendedAt = clock.elapsed();
@@ -146,6 +134,18 @@ export class FileLog implements CommitLog {
     } finally {
       this.#checkpointIfDue();
     }
+  }
+
+  /** Writes a group, on a full disk into the reserve. */
+  async #write(journal: JournalFile, group: Group): Promise<Answer> {
+    const line = journal.encode(group);
+    if (!this.#isFull && !journal.holds(line) && !(await this.#extend(journal))) {
+      this.#noteFull(true);
+      return lost;
+    }
+    if (await journal.append(line)) return won;
+    this.#noteFull(true);
+    return this.#refuse();
   }
 
   /** After a disk error that loses nothing, postpones the checkpoint with a notice. */
@@ -231,6 +231,17 @@ export class FileLog implements CommitLog {
     await this.#remove(passed);
   }
 
+  /** Returns false if there is no room. */
+  async #tryToBegin(): Promise<boolean> {
+    try {
+      await this.#begin();
+      return true;
+    } catch (error) {
+      if (this.#fence.failure !== undefined || !isExhausted(error)) throw error;
+      return false;
+    }
+  }
+
   /** Begins a new journal between two groups. Returns all records at that moment. */
   async #rotate(): Promise<Image> {
     const old = this.#journal;
@@ -306,17 +317,12 @@ export class FileLog implements CommitLog {
   async #makeRoom(): Promise<boolean> {
     // The running checkpoint may need all free space.
     if (this.#checkpointing !== undefined) return false;
-    if (this.#journal === undefined) {
-      if (!(await this.#hasRoom())) return false;
-      try {
-        await this.#begin();
-      } catch (error) {
-        if (isExhausted(error) && this.#fence.failure === undefined) return false;
-        throw error;
-      }
-    } else if (!(await this.#extend(this.#journal))) return false;
-    this.#noteFull(false);
-    return true;
+    const journal = this.#journal;
+    const hasRoom = journal
+      ? await this.#extend(journal)
+      : (await this.#hasRoom()) && (await this.#tryToBegin());
+    if (hasRoom) this.#noteFull(false);
+    return hasRoom;
   }
 
   /**
