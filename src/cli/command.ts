@@ -27,7 +27,7 @@ export interface Command {
   run(call: Invocation): Promise<ExitCode | void>;
 }
 
-/** Of the process, or of a test. */
+/** Streams and variables of the process, or of a test. */
 export interface Terminal {
   readonly input: NodeJS.ReadableStream & {
     isTTY?: boolean;

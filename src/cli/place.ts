@@ -49,7 +49,7 @@ export interface Place {
   readonly data: Pick<CompleteOptions, 'directory' | 'place'>;
   readonly password: PasswordPlace;
   holds(path: string): boolean;
-  /** Even for an incomplete store. */
+  /** True even if the store is incomplete. */
   exists(): Promise<boolean>;
   /** Looks for damage as a start with these declarations would, and writes nothing. */
   check(call: Invocation, declared?: Partial<Declarations>): Promise<Checked>;

@@ -239,7 +239,7 @@ export async function readPassword(call: Invocation): Promise<string> {
   return password;
 }
 
-/** Discards the echo. */
+/** Reads a line without showing it. */
 async function readHidden({ input, err }: Terminal, prompt: string): Promise<string> {
   err(prompt);
   const output = new Writable({ write: (_chunk, _encoding, done) => done() });

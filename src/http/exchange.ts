@@ -210,7 +210,7 @@ export class Exchange implements Arrival, Request, RequestEntry {
     return this.head?.contentLength === undefined && this.#rejectBody === undefined;
   }
 
-  /** The body must have arrived. */
+  /** Does nothing while the body is arriving. */
   enter(): void {
     if (this.#rejectBody === undefined) this.#place ??= this.#shared.exchanges.take(this.caller, 1);
   }

@@ -25,7 +25,7 @@ export const waitingMax = 1024 * 1024;
 const keptMax = 16 * 1024 * 1024;
 /** The time for gathering lines of requests. One write each would cost more than the request. */
 const gatheringMs = 20;
-/** Written at once. */
+/** A batch of this length is written at once. */
 const batchLength = 64 * 1024;
 
 export class LineQueue {
