@@ -12,7 +12,7 @@ export const password = 'the house on the hill';
 export interface Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  /** Compressed if it came so. */
+  /** As received, possibly compressed. */
   readonly body: string | Buffer;
 }
 
