@@ -218,7 +218,9 @@ function installPeers(work: string): Contender[] {
     takes: ({ name: what }) => !isMissing.test(what),
     start: (one) => starterOf(one)(folder, [join(folder, 'peers.js'), which, join(folder, 'items.json'), secret]),
     signIn: async (port, { request }) => {
-      const [, token = ''] = (await sendRequest(port, `POST /tokens ${host}Content-Length: 0\r\n\r\n`)).split('\r\n\r\n');
+      const [, token = ''] = (await sendRequest(port, `POST /tokens ${host}Content-Length: 0\r\n\r\n`)).split(
+        '\r\n\r\n',
+      );
       return request.replace('{known}', token).replace('cursor={cursor}', 'after=40');
     },
   });

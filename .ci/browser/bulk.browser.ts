@@ -87,20 +87,24 @@ testPage('a record that someone else has changed meanwhile is not removed', { th
   assert.deepEqual(await items(visit), [{ id: 2, name: 'Not what you saw', price: 2.5 }]);
 });
 
-testPage('twenty records are removed after a question, which a double click opens once', { things: 25 }, async (visit) => {
-  const { browser } = visit;
-  await visit.signIn('#items');
-  await browser.click('[aria-label="Select all on this page"]');
-  await browser.run('const at = document.querySelector("#remove-selected"); at.click(); at.click();');
-  await browser.until('return document.querySelector("#remove").open');
-  assert.equal(await browser.run('return document.querySelectorAll("dialog[open]").length'), 1);
-  assert.equal(await visit.focused(), 'Cancel', 'what harms nothing has the focus');
-  await browser.click('#remove button');
-  await browser.until('return !document.querySelector("dialog[open]")');
-  await sleep(100);
-  assert.equal(await browser.run('return document.querySelectorAll("dialog[open]").length'), 0);
-  assert.equal((await items(visit)).length, 25);
-});
+testPage(
+  'twenty records are removed after a question, which a double click opens once',
+  { things: 25 },
+  async (visit) => {
+    const { browser } = visit;
+    await visit.signIn('#items');
+    await browser.click('[aria-label="Select all on this page"]');
+    await browser.run('const at = document.querySelector("#remove-selected"); at.click(); at.click();');
+    await browser.until('return document.querySelector("#remove").open');
+    assert.equal(await browser.run('return document.querySelectorAll("dialog[open]").length'), 1);
+    assert.equal(await visit.focused(), 'Cancel', 'what harms nothing has the focus');
+    await browser.click('#remove button');
+    await browser.until('return !document.querySelector("dialog[open]")');
+    await sleep(100);
+    assert.equal(await browser.run('return document.querySelectorAll("dialog[open]").length'), 0);
+    assert.equal((await items(visit)).length, 25);
+  },
+);
 
 const formulas = ['=SUM(A1:A9)', '+1', '-1', '@cmd', "'=x", 'a,"b"', 'line;two', '＝1'];
 

@@ -11,7 +11,17 @@ testPage('Ctrl+K goes to collections, actions, records, and what was open last',
   await browser.press('k', keys.control);
   await browser.until('return document.querySelector("#palette[open] [role=option]")');
   assert.deepEqual(await browser.run(options), [
-    'Thing 7', 'Overview', 'Items', 'Users', 'My account', 'API keys', 'API', 'Schema', 'Status', 'New user', 'New item',
+    'Thing 7',
+    'Overview',
+    'Items',
+    'Users',
+    'My account',
+    'API keys',
+    'API',
+    'Schema',
+    'Status',
+    'New user',
+    'New item',
   ]);
   assert.equal(await focused(), 'Go to');
   const beyond = 'const [all, last] = ["#palette", "#palette [role=option]:last-of-type"]' +

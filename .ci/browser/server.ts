@@ -43,7 +43,10 @@ export interface TestServer {
   restart(): Promise<void>;
 }
 
-export interface ServeOptions extends Pick<AppOptions, 'auth' | 'collections' | 'dialect' | 'items' | 'registration' | 'roles' | 'users'> {
+export interface ServeOptions extends Pick<
+  AppOptions,
+  'auth' | 'collections' | 'dialect' | 'items' | 'registration' | 'roles' | 'users'
+> {
   /** The number of members in addition to Ada and Grace. */
   readonly people?: number;
   /** True if the page receives others' changes. Otherwise it notices them when it reads. */
@@ -57,9 +60,27 @@ export const forwardRequest: Double = (_request, forward) => forward();
 
 /** Serves an application in memory at a port of its own. Ada (1) is an administrator, Grace (2) a member. */
 export async function startServer(t: TestContext, options: ServeOptions = {}): Promise<TestServer> {
-  const { people = 0, things = 0, hasFeed = false, auth, collections, dialect, items: hasItems, registration } = options;
+  const {
+    people = 0,
+    things = 0,
+    hasFeed = false,
+    auth,
+    collections,
+    dialect,
+    items: hasItems,
+    registration,
+  } = options;
   const { roles, users } = options;
-  const app = await createApp({ scryptCost: 1, auth, collections, dialect, items: hasItems, registration, roles, users });
+  const app = await createApp({
+    scryptCost: 1,
+    auth,
+    collections,
+    dialect,
+    items: hasItems,
+    registration,
+    roles,
+    users,
+  });
   t.after(() => app.close());
   const appPort = await app.listen({ port: 0, host: '127.0.0.1' });
   const agent = new Agent({ keepAlive: true });

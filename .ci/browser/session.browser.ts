@@ -436,8 +436,12 @@ testPage('an invited user chooses a password at an address that is shown once', 
   const { browser, server, shows } = visit;
   await server.as('ada', 'POST', '/users', { name: 'Alan', email: 'alan@example.org' });
   await visit.signIn('#/users/3');
-  await browser.until('return [...document.querySelectorAll("#record button")].some((at) => at.innerText.startsWith("Invite"))');
-  await browser.run('[...document.querySelectorAll("#record button")].find((at) => at.innerText.startsWith("Invite")).click()');
+  await browser.until(
+    'return [...document.querySelectorAll("#record button")].some((at) => at.innerText.startsWith("Invite"))',
+  );
+  await browser.run(
+    '[...document.querySelectorAll("#record button")].find((at) => at.innerText.startsWith("Invite")).click()',
+  );
   await shows('/#/invite/', '#record');
   const url: string = await browser.run('return document.querySelector("#record .note code").innerText');
   await browser.run('[...document.querySelectorAll("#record .note button")][1].click()');

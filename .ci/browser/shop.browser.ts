@@ -94,7 +94,13 @@ testPage('five typos of a customer are fixed in eight actions', { collections },
   const { click, type, press, actions } = counted(visit);
   await click('#open-3');
   await browser.until('return document.querySelector("#field-name")');
-  const right = { name: 'Anna Bergström', phone: '+47 55 00 00', street: 'Low Street 3', city: 'Bergen', country: 'Sweden' };
+  const right = {
+    name: 'Anna Bergström',
+    phone: '+47 55 00 00',
+    street: 'Low Street 3',
+    city: 'Bergen',
+    country: 'Sweden',
+  };
   for (const [field, text] of Object.entries(right)) await type(`#field-${field}`, text);
   await visit.shows('5 unsaved changes', '#drawer');
   await press(keys.enter, keys.control);
@@ -134,7 +140,10 @@ testPage('an order with three lines is made in twelve actions', { collections },
   await browser.until('return document.querySelector("#add-0-productId")');
   for (const [product, quantity] of [['Oak lamp 3', '2'], ['Oak lamp 5', '1'], ['Oak lamp 9', '4']] as const) {
     await type('#add-0-productId', product);
-    await browser.until('return document.querySelector("#add-0-productId-0")?.innerText.includes(arguments[0])', product);
+    await browser.until(
+      'return document.querySelector("#add-0-productId-0")?.innerText.includes(arguments[0])',
+      product,
+    );
     await type('#add-0-quantity', quantity);
     await press(keys.enter);
     await browser.until('return document.querySelector(".related tbody")?.innerText.includes(arguments[0])', product);
@@ -144,19 +153,23 @@ testPage('an order with three lines is made in twelve actions', { collections },
   assert.ok(actions() <= 12, `${actions()} actions`);
 });
 
-testPage('a removal says at once what refers to the record, and counts what goes with it', { collections }, async (visit) => {
-  const { browser, server, says } = visit;
-  await fill(server);
-  await visit.signIn('#customers/2');
-  await browser.click('.record .danger');
-  await visit.shows('Cannot remove 1 customer', '#refused');
-  await visit.shows('2 orders refer to it.', '#refused-list');
-  await browser.click('#refused-list a');
-  await browser.until('return location.hash.startsWith("#orders?customerId")');
-  await visit.visit('#/orders/1');
-  await browser.click('.record .danger');
-  await says('Removing 1 order and 3 order lines');
-});
+testPage(
+  'a removal says at once what refers to the record, and counts what goes with it',
+  { collections },
+  async (visit) => {
+    const { browser, server, says } = visit;
+    await fill(server);
+    await visit.signIn('#customers/2');
+    await browser.click('.record .danger');
+    await visit.shows('Cannot remove 1 customer', '#refused');
+    await visit.shows('2 orders refer to it.', '#refused-list');
+    await browser.click('#refused-list a');
+    await browser.until('return location.hash.startsWith("#orders?customerId")');
+    await visit.visit('#/orders/1');
+    await browser.click('.record .danger');
+    await says('Removing 1 order and 3 order lines');
+  },
+);
 
 testPage('selected rows are changed together, and that is taken back', { collections }, async (visit) => {
   const { browser, server, says } = visit;
@@ -203,7 +216,8 @@ for (const width of [390, 1440])
     await browser.resize(width, 844);
     await browser.open(`${server.url}/#/posts/a`);
     await browser.until('return document.querySelector("#field-title")');
-    const kinds = 'return ["title", "views", "done"].map((name) => document.querySelector(`#field-${name}`).tagName).join()';
+    const kinds =
+      'return ["title", "views", "done"].map((name) => document.querySelector(`#field-${name}`).tagName).join()';
     assert.equal(await browser.run(kinds), 'INPUT,INPUT,SELECT');
     await visit.fill('views', '101');
     await browser.click('#field-done option:last-child');
@@ -220,6 +234,7 @@ testPage('the prices of the lines of an order are whole at 390 pixels', { collec
   await browser.resize(390, 844);
   await visit.signIn('#/orders/4');
   await shows('Oak lamp 12', '.related');
-  const hidden = 'const { scrollWidth, clientWidth } = document.querySelector(".related .card"); return scrollWidth - clientWidth';
+  const hidden =
+    'const { scrollWidth, clientWidth } = document.querySelector(".related .card"); return scrollWidth - clientWidth';
   assert.equal(await browser.run(hidden), 0);
 });

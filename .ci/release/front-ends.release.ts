@@ -102,7 +102,9 @@ test('a front end of react-admin runs', { skip }, async (t) => {
     const file = join(temporaryDirectory(t), 'db.json');
     const withIds = posts.map((post, index) => ({ id: index + 1, ...post }));
     writeFileSync(file, JSON.stringify({ posts: withIds, users: [{ id: 1, name: 'Ada' }] }));
-    const [, api = ''] = await startCairn(t, [file, '--port', '0', '--log', 'none'], {}).find(/^Cairn serves (http:\S+)$/m);
+    const [, api = ''] = await startCairn(t, [file, '--port', '0', '--log', 'none'], {}).find(
+      /^Cairn serves (http:\S+)$/m,
+    );
     const { default: provide } = await load('ra-data-json-server/dist/index.js');
     const page = await visit(t, browser, { dataProvider: provide(api) });
     await work(page);

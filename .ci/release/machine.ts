@@ -21,8 +21,12 @@ const [wherever = ''] = readBlocks('## At night');
 
 export const administrator = { email: 'admin@localhost.localdomain', password: 'correct horse battery' };
 const json = { 'Content-Type': 'application/json' };
-export const program = [process.execPath, ...sourceArguments.map((word) => (word === 'tsx' ? import.meta.resolve('tsx') : word))]
-  .map((word) => `'${word}'`).join(' ');
+export const program = [
+  process.execPath,
+  ...sourceArguments.map((word) => (word === 'tsx' ? import.meta.resolve('tsx') : word)),
+]
+  .map((word) => `'${word}'`)
+  .join(' ');
 
 export interface Typed {
   readonly status: unknown;

@@ -18,7 +18,8 @@ test('does not start, and damaged: "cairn check" says what the last line says, a
   const [why = ''] = readBlocks('### Does not start');
   const told = await machine.type(why);
   assert.equal(told.status, 78);
-  const [, problem = ''] = /Cannot open the store: (.*? \[S2\]).*\(see src\/docs\/troubleshooting\.md#damaged\)"/.exec(told.out) ?? [];
+  const [, problem = ''] =
+    /Cannot open the store: (.*? \[S2\]).*\(see src\/docs\/troubleshooting\.md#damaged\)"/.exec(told.out) ?? [];
   assert.ok(told.out.includes(`failure  ${problem}\n`), `${told.out} says ${problem} twice`);
 
   const [look = '', replace = ''] = readBlocks('### Damaged');

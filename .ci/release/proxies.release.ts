@@ -157,7 +157,11 @@ for (const [name, configure] of Object.entries(programs)) {
     assert.equal((await ask('GET', '/api/')).status, 200);
 
     const forged = {
-      ...json, Host: 'cairn.example', 'X-Forwarded-For': '6.6.6.6', 'X-Request-Id': 'forged', 'X-Forwarded-Proto': 'http',
+      ...json,
+      Host: 'cairn.example',
+      'X-Forwarded-For': '6.6.6.6',
+      'X-Request-Id': 'forged',
+      'X-Forwarded-Proto': 'http',
       // Connection lists headers for the proxy only, which may then drop headers that it has just set.
       Connection: 'keep-alive, X-Forwarded-For, X-Request-Id, X-Forwarded-Proto',
     };

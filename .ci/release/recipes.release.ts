@@ -47,7 +47,13 @@ function runsTests(directory: string, file: string, code: string, ...words: read
 test('the recipe of a test is run by Vitest', (t) => {
   const directory = install(t, { ...recipes['Tests with Vitest'], 'cairn-api': `file:${packed.file}` });
   if (directory === undefined) return;
-  runsTests(directory, 'items.test.mjs', findExample('Tests with Vitest').code, 'node_modules/vitest/vitest.mjs', 'run');
+  runsTests(
+    directory,
+    'items.test.mjs',
+    findExample('Tests with Vitest').code,
+    'node_modules/vitest/vitest.mjs',
+    'run',
+  );
 });
 
 test('the recipe of a test is run by Jest 29, as the text beside it says', (t) => {

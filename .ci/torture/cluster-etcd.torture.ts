@@ -2,7 +2,14 @@ import assert from 'node:assert/strict';
 import { cpSync, rmSync } from 'node:fs';
 import { test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { hasCode, checkConformance, makeNode, isRefusal, sharedLog, startNode } from '../../test/support/cluster/nodes.ts';
+import {
+  hasCode,
+  checkConformance,
+  makeNode,
+  isRefusal,
+  sharedLog,
+  startNode,
+} from '../../test/support/cluster/nodes.ts';
 import { Proxy } from './proxy.ts';
 import { waitUntilHealthy, noEtcd, RealEtcd, type RealEtcdOptions } from './real-etcd.ts';
 import { makeBlog } from '../../test/support/store/crashes.ts';

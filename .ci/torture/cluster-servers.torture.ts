@@ -6,7 +6,13 @@ import { test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 
 import { noEtcd, RealEtcd } from './real-etcd.ts';
-import { startCairn, loaderFlags, startProcess, temporaryDirectory, type Running } from '../../test/support/cli/spawn.ts';
+import {
+  startCairn,
+  loaderFlags,
+  startProcess,
+  temporaryDirectory,
+  type Running,
+} from '../../test/support/cli/spawn.ts';
 import { projectDirectory } from '../../test/support/source.ts';
 
 /** Whole servers over a real etcd, as an operator runs them. */
@@ -133,7 +139,11 @@ test('a field is added node by node under load, and no node loses it', { skip: n
   };
   assert.equal((await ask(0, 'POST', '/books', { title: 'Emma' }))[0], 201);
 
-  const refused = startCairn(t, ['serve', '--port', '0', '--log', 'json', ...cluster, '--collections', unfit], environment);
+  const refused = startCairn(
+    t,
+    ['serve', '--port', '0', '--log', 'json', ...cluster, '--collections', unfit],
+    environment,
+  );
   assert.equal(await refused.ended, 78);
   assert.match(refused.err, /books\.title .*\[D1\].*cairn cluster new-epoch/);
   assert.doesNotMatch(refused.err, /\n\s+at /);

@@ -20,7 +20,10 @@ test('a refused sign-in takes the same time for every account', async (t) => {
   const times: Record<string, number[]> = { unknown: [], 'wrong password': [], 'without a password': [] };
   // As many accounts as rounds, so that no account and no address is throttled.
   for (let index = 0; index < rounds; index += 1) {
-    await client.post('/users', { headers: fields, json: { name: 'x', email: `without-a-password-${index}@example.org` } });
+    await client.post('/users', {
+      headers: fields,
+      json: { name: 'x', email: `without-a-password-${index}@example.org` },
+    });
     const json = { ...credentials('member'), name: 'x', email: `known-${index}@example.org` };
     await client.post('/users', { headers: fields, json });
   }

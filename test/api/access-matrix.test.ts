@@ -142,7 +142,8 @@ async function check(
   const { access } = subject;
   const cell = operation === 'createMany' ? 'create' : operation;
   const who = toAsker(access[cell], someone);
-  const refused = cell === 'list' || cell === 'create' ? findRefusal(access, cell, who) : findVerdict(access, cell, who, row);
+  const refused =
+    cell === 'list' || cell === 'create' ? findRefusal(access, cell, who) : findVerdict(access, cell, who, row);
   const typed = json === undefined ? {} : { 'content-type': 'application/json' };
   const body = json === undefined ? undefined : JSON.stringify(json);
   const { address } = someone;
@@ -197,7 +198,11 @@ test('a program that acts for any kind of caller gets what the model says', asyn
         assert.deepEqual(got, findRefusal(access, 'read', who) ?? { title: first }, message);
         for (const operation of ['replace', 'patch'] as const) {
           const change = operation === 'patch' ? single.change : single.replace;
-          assert.equal(await orStatus(() => change(whole, options)), findRefusal(access, operation, who) ?? 412, message);
+          assert.equal(
+            await orStatus(() => change(whole, options)),
+            findRefusal(access, operation, who) ?? 412,
+            message,
+          );
         }
         continue;
       }
@@ -206,7 +211,11 @@ test('a program that acts for any kind of caller gets what the model says', asyn
         idsIn((await records.list({ as })).records.map((each) => Object(each))));
       const subject = { name, access, ids, rows, isSingle };
       assert.deepEqual(listed, findRefusal(access, 'list', who) ?? listedBy(subject, who), message);
-      assert.equal(await orStatus(() => records.create({}, { as })), findRefusal(access, 'create', who) ?? 422, message);
+      assert.equal(
+        await orStatus(() => records.create({}, { as })),
+        findRefusal(access, 'create', who) ?? 422,
+        message,
+      );
       for (const [index, id] of [...ids, 99].entries()) {
         const row = rows[index];
         const got = await orStatus(async () => Object(records.get(id, { as }) ?? { id: 404 }).id);

@@ -131,7 +131,10 @@ test('RFC 9110 §13.1.1: a write needs the version that If-Match names', async (
   const stale = ['"x"', `W/${etag}`, `"x", "y"`, '"a,b"'];
   for (const condition of stale) {
     for (const [method, json] of [['PUT', lamp], ['PATCH', { price: 5 }], ['DELETE', undefined]] as const) {
-      const answer = await admin.send(method, '/items/1', { headers: { 'if-match': condition }, ...(json && { json }) });
+      const answer = await admin.send(method, '/items/1', {
+        headers: { 'if-match': condition },
+        ...(json && { json }),
+      });
       assert.deepEqual([answer.status, answer.code], [412, 'precondition_failed'], `${method} ${condition}`);
       assert.equal(answer.header('etag'), etag, 'the version that there is');
     }

@@ -61,7 +61,13 @@ test('every bad invitation gets the same refusal', async (t) => {
   const { invite, tokenOf, accept, clock, createToken: tokenFor, createCookie } = await setUp(t);
   const former = tokenOf(await invite());
   const current = tokenOf(await invite());
-  const others = [former, 'x'.repeat(43), current.slice(1), await tokenFor('admin'), (await createCookie('admin')).slice(4)];
+  const others = [
+    former,
+    'x'.repeat(43),
+    current.slice(1),
+    await tokenFor('admin'),
+    (await createCookie('admin')).slice(4),
+  ];
   for (const token of others) assert.deepEqual(refusalOf(await accept(token)), refused, token);
   clock.advance(24 * 3600 - 1);
   assert.equal((await accept(current, { password: 'short' })).status, 422, 'it is good until its last second');

@@ -9,7 +9,14 @@ import { secretHash } from '../../src/auth/secrets.ts';
 import { limits } from '../../src/base/limits.ts';
 import { silentLog } from '../../src/log/log.ts';
 import { isLockedRun, TestClock } from '../support/basics.ts';
-import { createClient, startApp, type ApiResponse, type Client, type TestAppOptions, type TestUser } from '../support/app.ts';
+import {
+  createClient,
+  startApp,
+  type ApiResponse,
+  type Client,
+  type TestAppOptions,
+  type TestUser,
+} from '../support/app.ts';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
 import { RawClient } from '../support/http/raw.ts';
 import { allRoutes } from '../support/contract.ts';
@@ -28,7 +35,8 @@ async function setUp(t: TestContext, options: TestAppOptions = {}) {
     const json = { name: 'Backup', currentPassword: credentials(who).password, ...more };
     return (await signIn(who)).post('/keys', { json });
   };
-  const keyOf = async (who: TestUser, more?: object): Promise<string> => String(Object((await make(who, more)).json).key);
+  const keyOf = async (who: TestUser, more?: object): Promise<string> =>
+    String(Object((await make(who, more)).json).key);
   const withKey = (key: string): Client => withHeaders({ authorization: `Bearer ${key}` });
   return { ...opened, clock, events, make, keyOf, withKey };
 }
@@ -105,7 +113,9 @@ test('an API key cannot manage credentials or users, and a read-only one writes 
     const target = path.replace('{id}', '1');
     const json = bodies[operationId] ?? { name: 'Lamp', price: 1 };
     const asked = body === undefined ? {} : { json };
-    const codes = [await whole.send(method, target, asked), await reading.send(method, target, asked)].map(({ code }) => code);
+    const codes = [await whole.send(method, target, asked), await reading.send(method, target, asked)].map(
+      ({ code }) => code,
+    );
     const isRefused = /^\/(keys|sessions)/.test(path) || (path.startsWith('/users') && method !== 'GET');
     const refused = access === 'session' ? 'session_required' : isRefused ? 'insufficient_scope' : undefined;
     const writes = method === 'GET' ? undefined : 'insufficient_scope';

@@ -7,7 +7,8 @@ import { startApp } from '../support/app.ts';
 async function withItems(t: Parameters<typeof startApp>[0], prices: readonly number[]) {
   const opened = await startApp(t);
   const fields = { authorization: `Bearer ${await opened.createToken('member')}` };
-  for (const price of prices) await opened.client.post('/items', { headers: fields, json: { name: `Item ${price}`, price } });
+  for (const price of prices)
+    await opened.client.post('/items', { headers: fields, json: { name: `Item ${price}`, price } });
   const list = (query: string, more: Readonly<Record<string, string>> = {}) =>
     opened.client.get(`/items${query}`, { headers: { ...fields, ...more } });
   return { ...opened, fields, list };
@@ -112,7 +113,10 @@ test('unknown and repeated query parameters are refused on every route', async (
     const answer = await client.get(target, { headers: asker });
     assert.deepEqual([answer.status, answer.code], [400, 'invalid_query'], target);
   }
-  assert.equal((await client.post('/items?x=1', { headers: fields, json: { name: 'x', price: 1 } })).code, 'invalid_query');
+  assert.equal(
+    (await client.post('/items?x=1', { headers: fields, json: { name: 'x', price: 1 } })).code,
+    'invalid_query',
+  );
 });
 
 test('users are found by e-mail address in any letter case', async (t) => {

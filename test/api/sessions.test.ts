@@ -258,7 +258,9 @@ test('a user sees and ends their own sessions, and no others', async (t) => {
   assert.deepEqual([program?.kind, program?.current, sessionsIn(listed).length], ['refresh', false, 2]);
   assert.doesNotMatch(listed.body, /hash/i);
 
-  const administrators = sessionsIn(await client.get('/sessions', { headers: { cookie: await createCookie('admin') } }));
+  const administrators = sessionsIn(
+    await client.get('/sessions', { headers: { cookie: await createCookie('admin') } }),
+  );
   for (const id of [administrators[0]?.id ?? 0, 999, 0]) {
     const refused = await browser.delete(`/sessions/${id}`);
     assert.deepEqual([refused.status, refused.code], [404, 'not_found']);
@@ -597,10 +599,10 @@ test('an ended session does not count, and cannot be ended again', async (t) => 
   const refused = await client.delete(`/sessions/${idle?.id}`, { headers: bearerIn(refreshed) });
   assert.deepEqual([idle?.current, refused.status], [true, 404]);
   await createCookie('member');
-  assert.deepEqual(sessionsIn(await client.get('/sessions', { headers: bearerIn(refreshed) })).map(({ kind }) => kind), [
-    'refresh',
-    'cookie',
-  ]);
+  assert.deepEqual(
+    sessionsIn(await client.get('/sessions', { headers: bearerIn(refreshed) })).map(({ kind }) => kind),
+    ['refresh', 'cookie'],
+  );
   assert.equal((await refresh(refreshTokenIn(refreshed))).status, 201);
 });
 

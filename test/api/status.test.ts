@@ -34,7 +34,8 @@ test('the status has figures of the last hour, minute by minute', { skip: isLock
   const clock = new TestClock();
   const { client, createToken } = await startApp(t, { clock });
   const fields = { authorization: `Bearer ${await createToken('admin')}` };
-  const minutes = async (): Promise<unknown[]> => Object((await client.get('/status', { headers: fields })).json).minutes;
+  const minutes = async (): Promise<unknown[]> =>
+    Object((await client.get('/status', { headers: fields })).json).minutes;
   assert.equal((await minutes()).length, 1);
   clock.advance(10 * 60);
   assert.equal((await minutes()).length, 11);

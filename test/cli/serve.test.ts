@@ -12,7 +12,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { readGreeting, makeCertificate } from '../support/http/raw.ts';
 import { parseExposition, sampleValue } from '../support/contract.ts';
 import { isLockedRun, waitUntil } from '../support/basics.ts';
-import { startCairn, testEnvironment, startProcess, sourceArguments, temporaryDirectory } from '../support/cli/spawn.ts';
+import {
+  startCairn,
+  testEnvironment,
+  startProcess,
+  sourceArguments,
+  temporaryDirectory,
+} from '../support/cli/spawn.ts';
 import { startServer } from '../support/cli/terminal.ts';
 
 const url = /Cairn serves (http:\/\/127\.0\.0\.1:\d+)/;

@@ -2,8 +2,24 @@ import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 
 import {
-  assertEqual, assertWatched, hasCode, injectFaults, readFigure, readGroups, isAppend, makeNode, type Node, noLeader, putsPointer,
-  readsPart, isRefusal, SetClock, sharedLog, startEtcd, startNode, startTwo,
+  assertEqual,
+  assertWatched,
+  hasCode,
+  injectFaults,
+  readFigure,
+  readGroups,
+  isAppend,
+  makeNode,
+  type Node,
+  noLeader,
+  putsPointer,
+  readsPart,
+  isRefusal,
+  SetClock,
+  sharedLog,
+  startEtcd,
+  startNode,
+  startTwo,
 } from '../support/cluster/nodes.ts';
 import type { SmallEtcd } from '../support/cluster/small-etcd.ts';
 import { makeBlog } from '../support/store/crashes.ts';
@@ -258,7 +274,11 @@ test('A9: a transaction that is too large is refused, and no other', async (t) =
   const large = node.store.write((transaction) => {
     transaction.of(node.things).insert({ name: 'x'.repeat(1_600_000) });
   });
-  const [small] = await Promise.all([node.add('a'), assert.rejects(large, hasCode('content_too_large')), node.add('b')]);
+  const [small] = await Promise.all([
+    node.add('a'),
+    assert.rejects(large, hasCode('content_too_large')),
+    node.add('b'),
+  ]);
   assert.equal(small.name, 'a');
   assert.deepEqual(node.names(), ['a', 'b']);
   await node.store.write((transaction) => transaction.of(node.things).insert({ name: 'y'.repeat(1_400_000) }));

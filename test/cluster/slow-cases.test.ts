@@ -6,8 +6,19 @@ import { commands as userCommands } from '../../src/cli/user.ts';
 import { Etcd, isAt, put } from '../../src/options/cluster/etcd.ts';
 import { runCommand } from '../support/cli/terminal.ts';
 import {
-  assertEqual, assertWatched, hasCode, injectFaults, readFigure, readGroups, isAppend, noLeader, isRefusal, spaceExceeded,
-  startEtcd, startNode, startTwo,
+  assertEqual,
+  assertWatched,
+  hasCode,
+  injectFaults,
+  readFigure,
+  readGroups,
+  isAppend,
+  noLeader,
+  isRefusal,
+  spaceExceeded,
+  startEtcd,
+  startNode,
+  startTwo,
 } from '../support/cluster/nodes.ts';
 import type { SmallEtcd } from '../support/cluster/small-etcd.ts';
 import { timeoutMs, waitUntil } from '../support/basics.ts';

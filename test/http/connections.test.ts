@@ -20,7 +20,14 @@ import { inject } from '../../src/programs/inject.ts';
 import type { Handle, Reply, Request } from '../../src/http/message.ts';
 import { problemReply } from '../../src/api/replies.ts';
 import { isLockedRun, waitUntil, withTimeout } from '../support/basics.ts';
-import { type Listener, RawClient, createHandle, makeCertificate, startServer, textResponse } from '../support/http/raw.ts';
+import {
+  type Listener,
+  RawClient,
+  createHandle,
+  makeCertificate,
+  startServer,
+  textResponse,
+} from '../support/http/raw.ts';
 
 const host = 'HTTP/1.1\r\nHost: a\r\n';
 const get = `GET /items/1 ${host}\r\n`;

@@ -9,7 +9,14 @@ import { text as readAll } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { connect, type TLSSocket } from 'node:tls';
-import { RawClient, createHandle, readGreeting, makeCertificate, startServer, textResponse } from '../support/http/raw.ts';
+import {
+  RawClient,
+  createHandle,
+  readGreeting,
+  makeCertificate,
+  startServer,
+  textResponse,
+} from '../support/http/raw.ts';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
 import type { Handle } from '../../src/http/message.ts';
 import { createApp } from '../support/inside.ts';

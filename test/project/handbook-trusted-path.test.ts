@@ -1,7 +1,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
-  appendices, cut, decidesNothing, harmlessParts, readImports, lists, listLazyModules, readPage, splitBlock, measureFile,
+  appendices,
+  cut,
+  decidesNothing,
+  harmlessParts,
+  readImports,
+  lists,
+  listLazyModules,
+  readPage,
+  splitBlock,
+  measureFile,
 } from '../support/handbook.ts';
 
 /** The imports of values by `files` that `isAllowed` does not allow. */

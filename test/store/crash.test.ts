@@ -5,7 +5,11 @@ import { seedNumbers, small } from '../support/store/fixtures.ts';
 import { blogsWithModel, exploreCrashes, peopleAndNotes, runWorkload } from '../support/store/crashes.ts';
 
 // A sample; the torture suite explores as many states as it is told to, of many workloads.
-const workloads = { peopleAndNotes, blogs: blogsWithModel(), 'peopleAndNotes, with the room that servers have': peopleAndNotes };
+const workloads = {
+  peopleAndNotes,
+  blogs: blogsWithModel(),
+  'peopleAndNotes, with the room that servers have': peopleAndNotes,
+};
 const crashes = await Promise.all(Object.entries(workloads).map(async ([name, make]) => {
   const explore = async () => {
     const seed = 1;

@@ -151,7 +151,10 @@ describe('a store on a full disk', () => {
   it('makes room for one snapshot after the other, and leaves no journals behind where there is none', async () => {
     const disk = new SimulatedDisk();
     const { store, people, notes } = await startStore({ ...small, files: disk });
-    await store.write((tx) => [tx.of(people).insert(createPerson('ann')), tx.of(notes).insert({ person: 1, text: 'x' })]);
+    await store.write((tx) => [
+      tx.of(people).insert(createPerson('ann')),
+      tx.of(notes).insert({ person: 1, text: 'x' }),
+    ]);
     disk.fault = ({ operation, name }) =>
       operation === 'write' && name.startsWith('notes.json') ? { code: 'ENOSPC' } : undefined;
     for (let n = 0; n < 5; n += 1) await store.checkpoint();
@@ -346,7 +349,10 @@ describe('a store whose sync fails', () => {
         return checkpointFailed.promise;
       }
       if (!written.startsWith('people.json')) return undefined;
-      bob ??= assert.rejects(store.write((tx) => tx.of(people).insert(createPerson('bob'))), { code: 'outcome_unknown' });
+      bob ??= assert.rejects(
+        store.write((tx) => tx.of(people).insert(createPerson('bob'))),
+        { code: 'outcome_unknown' },
+      );
       return groupBegun.promise;
     };
     await assert.rejects(store.checkpoint(), { code: 'EIO' });

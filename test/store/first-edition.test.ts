@@ -4,7 +4,14 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { projectDirectory } from '../support/source.ts';
-import { listRecords, createMachine, createStore, createPerson, SimulatedDisk, startStore } from '../support/store/fixtures.ts';
+import {
+  listRecords,
+  createMachine,
+  createStore,
+  createPerson,
+  SimulatedDisk,
+  startStore,
+} from '../support/store/fixtures.ts';
 
 const left: { readonly [what: string]: { readonly [file: string]: string } } =
   JSON.parse(readFileSync(join(projectDirectory, 'test', 'store', 'first-edition.json'), 'utf8'));

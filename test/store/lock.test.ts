@@ -7,8 +7,18 @@ import { systemMachine, type ProcessIdentity } from '../../src/store/disk/lock.t
 import { LockedError } from '../../src/store/disk/lock.ts';
 import { isLockedRun } from '../support/basics.ts';
 import {
-  listRecords, createMachine, createStore, type Opened, createPerson, seedNumbers, seedRandom, SimulatedDisk, startStore, type
-  TestMachine, thisProcess, waitTurns,
+  listRecords,
+  createMachine,
+  createStore,
+  type Opened,
+  createPerson,
+  seedNumbers,
+  seedRandom,
+  SimulatedDisk,
+  startStore,
+  type TestMachine,
+  thisProcess,
+  waitTurns,
 } from '../support/store/fixtures.ts';
 
 const options = { spareBytes: 4000 };
@@ -251,7 +261,9 @@ describe('the fence', () => {
       waking = second.store.start();
       return waking;
     };
-    const [outcome] = await Promise.allSettled([first.store.write((tx) => tx.of(first.people).insert(createPerson('bob')))]);
+    const [outcome] = await Promise.allSettled([
+      first.store.write((tx) => tx.of(first.people).insert(createPerson('bob'))),
+    ]);
     await waking;
     assert.ok(second !== undefined && outcome !== undefined);
     const late = first.store.write((tx) => tx.of(first.people).insert(createPerson('cat')));

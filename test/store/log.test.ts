@@ -4,8 +4,19 @@ import { FileLog } from '../../src/store/disk/file-log.ts';
 import type { Group } from '../../src/store/log.ts';
 import { Tables } from '../../src/store/memory/table.ts';
 import {
-  listRecords, createMachine, joinNames, type Opened, people, createPerson, seedRandom, SimulatedDisk, small, startStore,
-  createSteppingClock, waitTurns, writePeople,
+  listRecords,
+  createMachine,
+  joinNames,
+  type Opened,
+  people,
+  createPerson,
+  seedRandom,
+  SimulatedDisk,
+  small,
+  startStore,
+  createSteppingClock,
+  waitTurns,
+  writePeople,
 } from '../support/store/fixtures.ts';
 
 const client = {

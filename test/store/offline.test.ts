@@ -5,9 +5,29 @@ import { encodeLine, manifestBody } from '../../src/store/format/journal.ts';
 import { readCopy, repairStore, writeCopy, type Copy, type CopyOptions } from '../../src/options/offline/offline.ts';
 import { LockedError } from '../../src/store/disk/lock.ts';
 import {
-  crash, listRecords, type Content, dropLine, editFile, createSnapshotAndJournal, findJournal, killAfter, createMachine, createStore, joinNames, type
-  Opened, options, createPerson, seedNumbers, seedRandom, SimulatedDisk, startWith, startStore, createSteppingClock, stopAfter,
-  readText, writePeople,
+  crash,
+  listRecords,
+  type Content,
+  dropLine,
+  editFile,
+  createSnapshotAndJournal,
+  findJournal,
+  killAfter,
+  createMachine,
+  createStore,
+  joinNames,
+  type Opened,
+  options,
+  createPerson,
+  seedNumbers,
+  seedRandom,
+  SimulatedDisk,
+  startWith,
+  startStore,
+  createSteppingClock,
+  stopAfter,
+  readText,
+  writePeople,
 } from '../support/store/fixtures.ts';
 import { crashStates, serializeState } from '../support/store/crashes.ts';
 
@@ -249,10 +269,21 @@ describe('repair', () => {
     const journal = findJournal(content);
     const damages: [string, Content, RegExp, string, number][] = [
       ['a snapshot that is gone', without(content, 'people.json'), /^S5 people\.json/, '', 1_000_004],
-      ['an empty one', editFile(content, 'people.json', () => ''), /^S1 people\.json: .* it is not a header/m, '',
-        1_000_004],
+      [
+        'an empty one',
+        editFile(content, 'people.json', () => ''),
+        /^S1 people\.json: .* it is not a header/m,
+        '',
+        1_000_004,
+      ],
       ['one without its header', editFile(content, 'people.json', dropLine(0)), /^S1 /, 'ab', 1_000_004],
-      ['one cut off after a line', editFile(content, 'people.json', dropLine(-2)), /last line is missing/, 'ab', 1_000_004],
+      [
+        'one cut off after a line',
+        editFile(content, 'people.json', dropLine(-2)),
+        /last line is missing/,
+        'ab',
+        1_000_004,
+      ],
       ['one without records', editFile(content, 'people.json', () => '{}'), /^S1 /, '', 1_000_004],
       ['no journal', without(content, journal), /^N2 /, 'ab', 1_000_004],
       ['an empty journal', editFile(content, journal, () => ''), /^N2 /m, 'ab', 1_000_004],
@@ -327,7 +358,9 @@ describe('repair', () => {
   });
 
   it('keeps its hands off what a newer version wrote', async () => {
-    const content = editFile(await createSnapshotAndJournal(), 'people.json', (text) => text.replace('"format":1', '"format":2'));
+    const content = editFile(await createSnapshotAndJournal(), 'people.json', (text) =>
+      text.replace('"format":1', '"format":2'),
+    );
     const [disk, target] = [new SimulatedDisk(content), new SimulatedDisk()];
     await assert.rejects(createStore({ ...options, files: disk }).repairTo(target), { label: 'S4' });
     assert.deepEqual(disk.content(), content);
@@ -452,7 +485,10 @@ describe('backup and restore', () => {
   for (const [what, copyTo] of Object.entries({ backUp, restore, repair })) {
     it(`leaves nothing to start where ${what} is cut short at any operation`, async () => {
       const target = new SimulatedDisk();
-      await copyTo(new SimulatedDisk(new Map([...(await createSnapshotAndJournal()), ['keys.json', Buffer.from('{}')]])), target);
+      await copyTo(
+        new SimulatedDisk(new Map([...(await createSnapshotAndJournal()), ['keys.json', Buffer.from('{}')]])),
+        target,
+      );
       const { operations } = target;
       const isFor = (name: string, kind: string): number =>
         operations.findIndex((each) => each.kind === kind && 'name' in each && each.name === name);

@@ -9,9 +9,32 @@ import { StoreDamageError } from '../../src/store/recovery/damage-error.ts';
 import { projectDirectory } from '../support/source.ts';
 import { runBeforeTests, isLockedRun } from '../support/basics.ts';
 import {
-  crash, type Content, damageAfterCrash, damageAfterStop, dropLine, editFile, createSnapshotAndJournal, findJournal, killAfter,
-  createMachine, createStore, joinNames, notes, options, people, createPerson, fixDigest, seedRandom, SimulatedDisk, startWith,
-  startStore, createSteppingClock, stopAfter, readText, listUnsynced, writePeople,
+  crash,
+  type Content,
+  damageAfterCrash,
+  damageAfterStop,
+  dropLine,
+  editFile,
+  createSnapshotAndJournal,
+  findJournal,
+  killAfter,
+  createMachine,
+  createStore,
+  joinNames,
+  notes,
+  options,
+  people,
+  createPerson,
+  fixDigest,
+  seedRandom,
+  SimulatedDisk,
+  startWith,
+  startStore,
+  createSteppingClock,
+  stopAfter,
+  readText,
+  listUnsynced,
+  writePeople,
 } from '../support/store/fixtures.ts';
 import { serializeState } from '../support/store/crashes.ts';
 
@@ -67,8 +90,18 @@ describe('what a start makes of what it finds', () => {
     const content = await stopAfter(writePeople('a', 'b', 'c'));
     const text = readText(content, 'people.json');
     const second = text.indexOf('{"id":2');
-    await refused(editFile(content, 'people.json', (t) => t.replace('{"id":2', '{"id"!2')), 'S1', 'people.json', second);
-    await refused(editFile(content, 'people.json', (t) => t.replace('{"id":2,', '{"id":1,')), 'S1', 'people.json', second);
+    await refused(
+      editFile(content, 'people.json', (t) => t.replace('{"id":2', '{"id"!2')),
+      'S1',
+      'people.json',
+      second,
+    );
+    await refused(
+      editFile(content, 'people.json', (t) => t.replace('{"id":2,', '{"id":1,')),
+      'S1',
+      'people.json',
+      second,
+    );
     const unfit = (t: string): string => t.replace('"role":"member"},\n{"id":3', '"x":1},\n{"id":3');
     // Without a digest that fits, it is the record that is wrong, and not the declaration.
     await refused(editFile(content, 'people.json', unfit), 'S1', 'people.json', second);
@@ -207,7 +240,10 @@ describe('what a start makes of what it finds', () => {
     const longer = readText(extended(content, `{"sequence":6,"commits":[[["people",${record}]]]`), name);
     for (let length = text.trimEnd().length + 2; length < longer.length; length += 1) {
       for (const after of ['', '    ', '\0\0\0\0']) {
-        assert.equal(joinNames(await startWith(editFile(content, name, () => longer.slice(0, length) + after))), 'abcde');
+        assert.equal(
+          joinNames(await startWith(editFile(content, name, () => longer.slice(0, length) + after))),
+          'abcde',
+        );
       }
     }
   });
@@ -223,7 +259,11 @@ describe('what a start makes of what it finds', () => {
     await refused(editFile(content, name, repeated), 'J2', name);
     const stale = await killAfter(writePeople('x', 'y'));
     const staleLine = readText(stale, findJournal(stale)).split('\n')[1] ?? '';
-    await refused(editFile(content, name, (text) => text.split('\n').toSpliced(2, 1, staleLine).join('\n')), 'J2', name);
+    await refused(
+      editFile(content, name, (text) => text.split('\n').toSpliced(2, 1, staleLine).join('\n')),
+      'J2',
+      name,
+    );
   });
 
   /** A journal with one more line, whose `crc` fits. */

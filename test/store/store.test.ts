@@ -14,7 +14,17 @@ import { sharedLog } from '../support/cluster/nodes.ts';
 import { SmallEtcd } from '../support/cluster/small-etcd.ts';
 import { deniedSyncNotices } from '../support/basics.ts';
 import {
-  listRecords, createMachine, createStore, notes, people, createPerson, seedRandom, SimulatedDisk, startStore, createSteppingClock, waitTurns,
+  listRecords,
+  createMachine,
+  createStore,
+  notes,
+  people,
+  createPerson,
+  seedRandom,
+  SimulatedDisk,
+  startStore,
+  createSteppingClock,
+  waitTurns,
 } from '../support/store/fixtures.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'cairn-store-'));
@@ -179,7 +189,9 @@ for (const [kind, options] of kinds) {
 
     it('answers what waits before it closes', async () => {
       const { store, people } = await startStore(options());
-      const writes = Array.from({ length: 50 }, (_, n) => store.write((tx) => tx.of(people).insert(createPerson(`p${n}`))));
+      const writes = Array.from({ length: 50 }, (_, n) =>
+        store.write((tx) => tx.of(people).insert(createPerson(`p${n}`))),
+      );
       const closing = store.close();
       assert.equal((await Promise.all(writes)).length, 50);
       await closing;

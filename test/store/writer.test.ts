@@ -478,7 +478,10 @@ describe('a writer', () => {
     await assert.rejects(replace(2, { ...createPerson('bob'), email: 'ANN@example.org' }), UniqueKeyError);
     await replace(2, { ...createPerson('bob'), name: 'Bob' });
     // A key is free as soon as the same transaction has given it up.
-    await writer.write((tx) => [tx.of(people).replace(1, createPerson('cy')), tx.of(people).replace(2, createPerson('ann'))]);
+    await writer.write((tx) => [
+      tx.of(people).replace(1, createPerson('cy')),
+      tx.of(people).replace(2, createPerson('ann')),
+    ]);
     assert.deepEqual(listRecords(people).map(({ email }) => email), ['cy@example.org', 'ann@example.org']);
   });
 

@@ -123,7 +123,8 @@ export async function startApp(
     const answer = await client.post('/tokens', { json: credentials(who) });
     return String(Object(answer.json).access_token);
   };
-  const createCookie = async (who: TestUser): Promise<string> => readCookie(await client.post('/login', { json: credentials(who) }));
+  const createCookie = async (who: TestUser): Promise<string> =>
+    readCookie(await client.post('/login', { json: credentials(who) }));
   const withHeaders = (own: Fixed): Client =>
     createClient((method, target, asked = {}) =>
       client.send(method, target, { ...asked, headers: { ...own, ...asked.headers } }),

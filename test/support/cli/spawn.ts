@@ -49,7 +49,11 @@ const program = programArguments('src/main');
 export const testEnvironment = { CAIRN_SCRYPT_COST: '14', CAIRN_ADMIN_PASSWORD: 'correct horse battery' };
 
 /** Starts `cairn` with these words; it is killed when the test ends. */
-export function startCairn(t: TestContext, words: readonly string[], environment: NodeJS.ProcessEnv = testEnvironment): Running {
+export function startCairn(
+  t: TestContext,
+  words: readonly string[],
+  environment: NodeJS.ProcessEnv = testEnvironment,
+): Running {
   const valuesOf = (flag: RegExp): string[] =>
     words.flatMap((word, index) => (flag.test(word) ? words.slice(index + 1, index + 2) : []));
   const [directory = 'data'] = valuesOf(/^--data$/);

@@ -47,7 +47,11 @@ process.setMaxListeners(100);
  * Runs `cairn serve` without a log in this process, which is cheaper than another one, or in a locked-down one. It is
  * stopped when the test ends.
  */
-export function startServer(t: TestContext, words: readonly string[], environment: NodeJS.ProcessEnv = testEnvironment): Server {
+export function startServer(
+  t: TestContext,
+  words: readonly string[],
+  environment: NodeJS.ProcessEnv = testEnvironment,
+): Server {
   const all = ['serve', '--log=none', ...words];
   const server = isLockedRun ? stoppable(startCairn(t, all, environment)) : serveInProcess(all, environment);
   t.after(() => server.stop());

@@ -133,7 +133,8 @@ export function listPuts({ body }: SmallRequest): string[] {
   return success.flatMap(({ request_put: put }) => (put ? [Buffer.from(put.key, 'base64').toString()] : []));
 }
 
-export const isAppend = (request: SmallRequest): boolean => listPuts(request).some((key) => key.startsWith('cairn/log/'));
+export const isAppend = (request: SmallRequest): boolean =>
+  listPuts(request).some((key) => key.startsWith('cairn/log/'));
 export const putsPointer = (request: SmallRequest): boolean => listPuts(request).includes('cairn/snapshot');
 
 export function readsPart({ body }: SmallRequest): boolean {
@@ -143,7 +144,11 @@ export function readsPart({ body }: SmallRequest): boolean {
 }
 
 /** Answers the first matching requests with these faults. */
-export function injectFaults(etcd: SmallEtcd, which: (request: SmallRequest) => boolean, ...faults: readonly Fault[]): void {
+export function injectFaults(
+  etcd: SmallEtcd,
+  which: (request: SmallRequest) => boolean,
+  ...faults: readonly Fault[]
+): void {
   const rest = [...faults];
   etcd.onRequest = (request) => (which(request) ? rest.shift() : undefined);
 }
@@ -157,7 +162,10 @@ export const isRefusal = (exitCode: number, message: RegExp) => (error: unknown)
   return error.exitCode === exitCode;
 };
 
-export const hasCode = (code: string) => (error: unknown): boolean => error instanceof CairnError && error.code === code;
+export const hasCode =
+  (code: string) =>
+  (error: unknown): boolean =>
+    error instanceof CairnError && error.code === code;
 
 export const readGroups = (etcd: SmallEtcd): string[] => etcd.list('cairn/log/').map((key) => etcd.get(key) ?? '');
 

@@ -17,8 +17,26 @@ import { TableTransaction } from '../../../src/store/memory/transaction.ts';
 import { openStore, type StoreOptions } from '../../../src/store/open-store.ts';
 import type { Collection, Store, StoredRecord, Transaction } from '../../../src/store/store.ts';
 import {
-  crash, listRecords, type Call, type DiskOperation, type Fault, createMachine, createStore, type Opened, type Person,
-  createPerson, seedNumbers, seedRandom, SimulatedDisk, small, startStore, createSteppingClock, type Tear, tick, waitTurns, listUnsynced,
+  crash,
+  listRecords,
+  type Call,
+  type DiskOperation,
+  type Fault,
+  createMachine,
+  createStore,
+  type Opened,
+  type Person,
+  createPerson,
+  seedNumbers,
+  seedRandom,
+  SimulatedDisk,
+  small,
+  startStore,
+  createSteppingClock,
+  type Tear,
+  tick,
+  waitTurns,
+  listUnsynced,
 } from './fixtures.ts';
 
 /**

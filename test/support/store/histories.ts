@@ -6,7 +6,16 @@ import type { TableTransaction } from '../../../src/store/memory/transaction.ts'
 import { type RecordChange, type StoredRecord, type Transaction, UniqueKeyError } from '../../../src/store/store.ts';
 import { type Blog, BlogModel, isFailure, makeBlog, type Operation, randomOperation } from './crashes.ts';
 import {
-  listRecords, type Fault, type Opened, type Person, createPerson, seedNumbers, SimulatedDisk, small, startStore, waitTurns,
+  listRecords,
+  type Fault,
+  type Opened,
+  type Person,
+  createPerson,
+  seedNumbers,
+  SimulatedDisk,
+  small,
+  startStore,
+  waitTurns,
 } from './fixtures.ts';
 
 /** One transaction as its caller saw it. */
