@@ -78,6 +78,7 @@ export interface CairnErrorOptions {
 export class CairnError extends Error {
   override readonly name = 'CairnError';
   readonly code: ErrorCode;
+  /** The HTTP status. */
   readonly status: number;
   readonly issues: readonly Issue[] | undefined;
   readonly retryAfterSeconds: number | undefined;

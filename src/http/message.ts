@@ -133,7 +133,9 @@ export interface RequestEntry {
   readonly status: number;
   /** Measured from the end of the request's head. */
   readonly durationMs: number;
+  /** The length of the content sent. */
   readonly bytes: number;
+  /** The authenticated user, if any. */
   readonly userId: number | undefined;
   /** The caller's address, even behind a trusted proxy. */
   readonly address: string;

@@ -11,6 +11,7 @@ import { Connection } from './connection.ts';
 import { Handshakes } from './handshakes.ts';
 import { Shared } from './server-options.ts';
 
+/** A certificate chain and its private key, as PEM texts. */
 export interface TlsTexts {
   readonly cert: string;
   readonly key: string;
@@ -20,6 +21,7 @@ export interface ListenOptions {
   /** 0 for any free port. */
   readonly port: number;
   readonly host: string;
+  /** If absent, plain HTTP. */
   readonly tls?: TlsTexts | undefined;
 }
 

@@ -5,6 +5,7 @@ import type { RequestEntry } from '../http/message.ts';
 import { LineQueue, type LogSink } from './line-queue.ts';
 import { writeError } from './standard-streams.ts';
 
+/** Receives requests and security events, to log or count them. */
 export interface Observer {
   request?(entry: RequestEntry): void;
   security?(event: SecurityEvent, details: LogDetails): void;
@@ -24,6 +25,7 @@ export interface Observer {
  */
 export interface Log extends Required<Observer> {
   message(level: LogLevel, message: string, details?: LogDetails): void;
+  /** The number of lines dropped so far. */
   readonly dropped: number;
   /** Resolves when all lines are written, or after `timeoutMs`. */
   close(timeoutMs: number): Promise<void>;
@@ -52,6 +54,7 @@ export interface LogOptions {
   /** JSON if absent. */
   readonly format?: Format | undefined;
   readonly level: LogLevel;
+  /** The machine's clock if absent. */
   readonly clock?: Clock | undefined;
   /** May be slow or fail: lines that it does not take are dropped. */
   readonly sink: LogSink;

@@ -6,7 +6,9 @@ export interface Load {
   /** Requests that wait for a disk, a hash or the like. */
   readonly inFlight: number;
   readonly connections: number;
+  /** Connections refused so far because a limit was reached. */
   readonly refused: number;
+  /** Open streams of the change feed. */
   readonly listeners: number;
   /** Callers of the change feed, disconnected because they read too slowly. */
   readonly dropped: number;

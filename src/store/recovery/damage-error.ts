@@ -17,6 +17,7 @@ export class StoreDamageError extends FatalError {
   readonly problem: string;
   readonly remedy: string;
   readonly misfit: MisfitCause | undefined;
+  /** True if a repair loses something. */
   readonly isLoss: boolean;
 
   constructor(directory: string, damage: Damage, refusal: Refusal) {
