@@ -1,4 +1,4 @@
-/** Many more connections like those of `test/http/broken.test.ts`, which break at any point of an exchange. */
+/** Many more connections than in `test/http/broken.test.ts`, which break at any point of an exchange. */
 process.env['CAIRN_BROKEN_CONNECTIONS'] ??= '10000';
 await import('../../test/http/broken.test.ts');
 export {};

@@ -94,8 +94,8 @@ const limits = {
    */
   turnMs: 20,
   /**
-   * How much longer a closing connection is read, so that a client that keeps sending receives the
-   * response.
+   * The longest time that a closing connection is still read, so that a client that keeps sending
+   * receives the response.
    */
   lingerTimeoutMs: 1000,
   /** The time that a stopping server gives requests in flight. */
