@@ -314,7 +314,7 @@ testPage('a hidden tab closes the feed and resumes it where it stopped', { thing
   assert.equal(asked[1], '/changes?since=101');
 });
 
-testPage('an import recognises encodings and heads, checks the rules, and asks about ids', {}, async (visit) => {
+testPage('an import recognises encodings and heads, checks the rules, and says what it leaves out', {}, async (visit) => {
   const { browser, t, text } = visit;
   const folder = mkdtempSync(join(tmpdir(), 'cairn-import-'));
   t.after(() => rmSync(folder, { recursive: true }));
@@ -341,11 +341,7 @@ testPage('an import recognises encodings and heads, checks the rules, and asks a
   const marked = Buffer.from('\ufeffID,NAME,Price\n7,Caf\u00e9,1\n', 'utf16le');
   await upload('utf16.csv', marked);
   await visit.shows('1 new, 0 refused', '#preview');
-  await visit.shows('Leave out what the server fills in: ID', '#omitted');
-  const isRefused = 'return document.querySelector("#import-all").disabled';
-  assert.equal(await browser.run(isRefused), true, 'ids are not left out without a word');
-  await browser.click('#omit');
-  await browser.until(isRefused.replace('return ', 'return !'));
+  await visit.shows('The server fills in ID of new records.', '#preview');
   await browser.click('#import-all');
   await visit.says('Imported 1 of 1 item');
   assert.deepEqual(await items(visit), [{ id: 1, name: 'Caf\u00e9', price: 1 }]);

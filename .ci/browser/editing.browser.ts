@@ -52,22 +52,9 @@ testPage('searching, filtering, sorting, paging and refreshing keep the input', 
   await browser.type('#search', 'Thing 1');
   await browser.until('return location.hash.includes("q=Thing+1")');
   await idle();
-  await browser.click('#add-filter');
-  await browser.until(`
-    const [field, at] = ['#filter-field', '#condition'].map((each) => document.querySelector(each));
-    if (field.length === 0) return false;
-    if (field.value !== 'Price') {
-      field.value = 'Price';
-      field.onchange({ target: field });
-    }
-    at.value = 'price:gte';
-    if (at.value === '') return false;
-    at.onchange({ target: at });
-    return true;
-  `);
-  await browser.until('return document.querySelector("#filter-value input[name=price]")');
+  await visit.filterBy('Price', 'is at least');
   await browser.type('#filter-value input', '10');
-  await browser.click('#filter button');
+  await browser.click('#filter .primary');
   await browser.until('return location.hash.includes("price%3Agte=10")');
   await idle();
   await browser.run('document.querySelector("#refresh").click()');

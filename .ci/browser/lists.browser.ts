@@ -161,39 +161,34 @@ testPage('the search ignores case', { things: 3 }, async (visit) => {
 testPage('filters come from the fields, show as chips and are removed one by one', { things: 60 }, async (visit) => {
   const { browser, hash, text } = visit;
   await visit.signIn('#items');
-  await browser.click('#add-filter');
-  await choose(visit, '#filter-field', 'Price');
-  await choose(visit, '#condition', 'price:gte');
-  await browser.until('return document.querySelector("#filter-value input[name=price]")');
+  await visit.filterBy('Price', 'is at least');
   await browser.type('#filter-value input', '12,50');
-  await browser.click('#filter button');
+  await browser.click('#filter .primary');
   await visit.shows('The value must be a number such as 1250.5.', '#filter');
   await browser.type('#filter-value input', `70${keys.enter}`);
   await ranges(visit, '1–5 of 5');
   assert.equal(await hash(), '#items?price%3Agte=70');
-  await browser.click('#add-filter');
-  await choose(visit, '#filter-field', 'Price');
-  await choose(visit, '#condition', 'price:lte');
-  await browser.type('#filter-value input', `71.25${keys.enter}`);
-  await ranges(visit, '1–2 of 2');
+  await visit.filterBy('Name', 'starts with (case matters)');
+  await browser.type('#filter-value input', `Thing 5${keys.enter}`);
+  await ranges(visit, '1–4 of 4');
   const chips = (await text('#chips')).replaceAll(/\s+/g, ' ');
-  assert.equal(chips, 'Price is at least 70 × Price is at most 71.25 × Save this view');
+  assert.equal(chips, 'Price is at least 70 × Name starts with (case matters) Thing 5 × Save this view');
   await browser.reload();
-  await ranges(visit, '1–2 of 2');
+  await ranges(visit, '1–4 of 4');
   // This browser stores a view until it is deleted.
   await browser.run('[...document.querySelectorAll("#chips button")].at(-1).click()');
   await browser.click('#save-view .primary');
-  const view = 'Price is at least 70, Price is at most 71.25';
+  const view = 'Price is at least 70, Name starts with (case matters) Thing 5';
   await browser.until('return document.querySelector("#tabs .chip a")?.innerText === arguments[0]', view);
   await visit.visit('#items');
   await ranges(visit, '1–50 of 60');
   await browser.click('#tabs a:last-child');
-  await ranges(visit, '1–2 of 2');
+  await ranges(visit, '1–4 of 4');
   await browser.click(`[aria-label="Forget the view: ${view}"]`);
   await browser.until('return document.querySelectorAll("#tabs a").length === 0');
   await browser.click('[aria-label="Remove the filter: Price is at least 70"]');
-  await ranges(visit, '1–50 of 57');
-  assert.equal(await hash(), '#items?price%3Alte=71.25');
+  await ranges(visit, '1–11 of 11');
+  assert.equal(await hash(), '#items?name%3Astarts=Thing+5');
 });
 
 testPage('the chosen number of rows is kept in the address', { things: 60 }, async (visit) => {
@@ -348,7 +343,7 @@ testPage('a custom collection is shown as its schema says', {
   await browser.until(`${heads} === "Part number,Stock"`);
   await browser.press(keys.escape);
   await visit.visit('#spare-parts?state=used');
-  await shows('State is used', '#chips');
+  await browser.until(`return document.querySelector('#chips').innerText.replaceAll(/\\s+/g, ' ').startsWith('State is used')`);
   await visit.visit('#spare-parts/1');
   // An optional value can be removed again.
   await choose(visit, '#field-checkedAt', '');
@@ -358,9 +353,7 @@ testPage('a custom collection is shown as its schema says', {
   assert.deepEqual((await server.as('ada', 'GET', '/spare-parts/1')).data, {
     id: 1, partNumber: 'P-1', stock: 12, inUse: false, state: 'used',
   });
-  await browser.click('#add-filter');
-  await choose(visit, '#filter-field', 'State');
-  await choose(visit, '#condition', 'state');
+  await visit.filterBy('State', 'is');
   assert.deepEqual(
     await browser.until(`
       const all = [...document.querySelectorAll('#filter-value option')];
@@ -537,8 +530,7 @@ testPage('on a phone the views are a select, and wide pages have a rail', { thin
   await shows('Ada Lovelace', '#record-title');
   assert.ok(await browser.run('return document.querySelector("#bar").offsetHeight') <= 60, 'the header is one line');
   await visit.visit('#items');
-  await browser.click('#add-filter');
-  await browser.until('return document.querySelector("#condition option")');
+  await visit.filterBy('Name');
   // No operator is cut off, and the form does not touch the edges.
   const fits = await browser.run(`
     const [form, at] = [document.querySelector('#filter'), document.querySelector('#condition')];

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { defineCollection } from '../../src/index.ts';
 import { keys, testPage } from './visit.ts';
-import { createApp } from '../../test/support/inside.ts';
 
 const authors = defineCollection({
   name: 'authors',
@@ -27,7 +26,7 @@ const books = defineCollection({
 testPage('the schema is a picture of collections, with lines that say what removal does', {
   collections: [authors, books], roles: ['clerk'],
 }, async (visit) => {
-  const { browser, shows, server } = visit;
+  const { browser, shows } = visit;
   await visit.signIn('#/schema');
   const drawn: string = await browser.until('return document.querySelector(".schema")?.textContent');
   assert.ok(drawn.includes('name *text · unique'), drawn);
@@ -55,33 +54,4 @@ testPage('the schema is a picture of collections, with lines that say what remov
   assert.equal(await browser.run('return document.querySelectorAll(".schema path.lit").length'), 2);
   await browser.press(keys.enter);
   await shows('There are no books yet', '#list');
-
-  // The copied text declares the same collections.
-  await visit.visit('#/schema');
-  const permissions = ['clipboardReadWrite', 'clipboardSanitizedWrite'];
-  await browser.devtools('Browser.grantPermissions', { origin: server.url, permissions });
-  await browser.click('#home button');
-  await visit.says('Copied.');
-  const { collections, ...others } = JSON.parse(await browser.run('return navigator.clipboard.readText()'));
-  assert.deepEqual(others, { roles: ['clerk'] });
-  const app = await createApp({ scryptCost: 1, collections: collections.map(defineCollection) });
-  visit.t.after(() => app.close());
-  const { 'x-collections': described } = JSON.parse((await app.inject({ target: '/openapi.json' })).body);
-  const again = described.flatMap(({ builtIn, lists, ...collection }: any) => (builtIn ? [] : [collection]));
-  assert.deepEqual(again, collections);
-  assert.deepEqual(again.map(({ name }: { name: string }) => name), ['authors', 'books']);
-});
-
-testPage('what is copied leaves items and users out where the server has none', {
-  collections: [authors], items: false, users: false, auth: 'none',
-}, async (visit) => {
-  const { browser, server } = visit;
-  await browser.open(`${server.url}/#/schema`);
-  await browser.until('return document.querySelector("#home button")');
-  const permissions = ['clipboardReadWrite', 'clipboardSanitizedWrite'];
-  await browser.devtools('Browser.grantPermissions', { origin: server.url, permissions });
-  await browser.click('#home button');
-  await visit.says('Copied.');
-  const { collections, ...others } = JSON.parse(await browser.run('return navigator.clipboard.readText()'));
-  assert.deepEqual(others, { items: false, users: false });
 });

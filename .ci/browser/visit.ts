@@ -25,6 +25,8 @@ export interface Visit {
   value(field: string): Promise<string>;
   /** Replaces the content of the control for a field. */
   fill(field: string, text: string): Promise<void>;
+  /** Opens the form of a filter: of this field, with this operator. */
+  filterBy(field: string, operator?: string): Promise<void>;
   hash(): Promise<string>;
   /** The name of the focused element. */
   focused(): Promise<string>;
@@ -107,6 +109,22 @@ function visitOf(browser: Browser, server: TestServer, t: TestContext): Visit {
     async fill(field, text) {
       await browser.until('return document.querySelector(`#field-${arguments[0]}`)', field);
       await browser.type(`#field-${field}`, text);
+    },
+    async filterBy(field, operator) {
+      const press = `
+        const at = [...document.querySelectorAll('#filter .menu button')].find((each) => each.innerText === arguments[0]);
+        at?.click();
+        return at;
+      `;
+      await browser.click('#add-filter');
+      await browser.until(press, field);
+      await browser.until('return document.querySelector("#condition")');
+      if (operator !== undefined) await browser.run(`
+        const at = document.querySelector('#condition');
+        at.value = arguments[0];
+        at.dispatchEvent(new Event('change', { bubbles: true }));
+      `, operator);
+      await browser.until('return !arguments[0] || document.querySelector("#condition").value === arguments[0]', operator);
     },
     hash: () => browser.run('return location.hash'),
     focused: () => browser.run(`

@@ -51,7 +51,10 @@
  *   changed: boolean, isRequired: boolean, isOptional: boolean, isSortable: boolean, within?: readonly string[] }} Field
  */
 
-/** @typedef {{ name: string, field: Field, operator: string }} Filter a parameter of a list, in words */
+/**
+ * A filter of a list in words: the parameters that it needs, and its value if it has only one. `field` is its operand.
+ * @typedef {{ names: readonly string[], field: Field, operator: string, value?: string | undefined }} Filter
+ */
 
 /**
  * One collection. `nameField`: the field that names a record to people; `filters`: its filter parameters, in words;

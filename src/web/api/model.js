@@ -15,20 +15,32 @@ const operators = {
   starts: 'starts with (case matters)',
   ends: 'ends with (case matters)',
   eq: 'is',
+  in: 'is any of',
   ne: 'is not',
+  between: 'is between',
   gte: 'is at least',
   lte: 'is at most',
-  gt: 'is after',
-  lt: 'is before',
-  in: 'is any of',
-  exists: 'is filled in',
+  empty: 'is empty',
+  filled: 'is not empty',
 };
 
-/** Operators only for times. */
-const forTimes = ['gt', 'lt'];
+/** Those of times. @type {{ [operator: string]: string }} */
+const timeOperators = {
+  last: 'is in the last days',
+  between: 'is between',
+  gte: 'is on or after',
+  lte: 'is on or before',
+  gt: 'is after',
+  lt: 'is before',
+  empty: 'is empty',
+  filled: 'is not empty',
+};
 
-/** The kinds of operands that differ from the field's. @type {{ [operator: string]: Kind }} */
-const operands = { in: 'text', exists: 'boolean', last: 'integer' };
+/** What the operators stand for that the server does not know. @type {{ [operator: string]: string[] }} */
+const meanings = { last: ['gte'], between: ['gte', 'lte'], empty: ['exists'], filled: ['exists'] };
+
+/** Their values, if they have only one. @type {{ [operator: string]: string }} */
+const onlyValues = { empty: 'false', filled: 'true' };
 
 /** @param {ApiDescription} description @returns {Collection[]} */
 export function readCollections({ paths, components: { schemas }, 'x-collections': all }) {
@@ -57,7 +69,9 @@ export function readCollections({ paths, components: { schemas }, 'x-collections
     return {
       name,
       fields,
-      filters: fields.flatMap((field) => readFilters(field, lists)),
+      filters: fields
+        .flatMap((field) => listLeaves(field))
+        .flatMap((field) => readFilters(field, lists)),
       one: words(singular),
       title: capitalized(name),
       nameField: chooseNameField(fields, display),
@@ -82,24 +96,25 @@ export function readCollections({ paths, components: { schemas }, 'x-collections
 
 /** Returns the filters for a field, in words. @type {(field: Field, lists?: Lists) => Filter[]} */
 function readFilters(field, lists) {
-  const { name, kind } = field;
-  const isTime = kind === 'time';
-  const taken = name === 'id' ? undefined : own(lists?.filters, name);
-  const all = Object.entries(operators).filter(
-    ([operator]) =>
-      Array.isArray(taken) && taken.includes(operator) && (isTime || !forTimes.includes(operator)),
+  const name = field.name.replaceAll('/', '.');
+  const taken = /** @type {readonly string[]} as declared */ (own(lists?.filters, name) ?? []);
+  /** The operands that are not values of the field. @type {{ [operator: string]: Partial<Field> }} */
+  const operands = {
+    has: toElement(field),
+    in: { kind: 'list', declared: { of: field.declared }, schema: { items: field.schema } },
+    last: { kind: 'integer', schema: {} },
+  };
+  return Object.entries(field.kind === 'time' ? timeOperators : operators).flatMap(
+    ([operator, words]) => {
+      const needed = meanings[operator] ?? [operator];
+      const value = onlyValues[operator];
+      if (!needed.every((each) => taken.includes(each)) || (value && field.isRequired)) return [];
+      const names = (operator === 'last' ? [operator] : needed).map((each) =>
+        each === 'eq' ? name : `${name}:${each}`,
+      );
+      return { names, operator: words, value, field: { ...field, ...operands[operator] } };
+    },
   );
-  // The page translates this one itself.
-  if (isTime && all.length > 0) all.unshift(['last', 'is in the last days']);
-  return all.map(([operator, text]) => {
-    const operand = operands[operator];
-    const plain = { ...field, kind: operand ?? kind, schema: {}, declared: {} };
-    return {
-      name: operator === 'eq' ? name : `${name}:${operator}`,
-      field: operand ? plain : operator === 'has' ? toElement(field) : field,
-      operator: text,
-    };
-  });
 }
 
 /**

@@ -67,6 +67,17 @@ export function fromText(field, text, isRequired = field.isRequired, decimal) {
   return { value: kind === 'boolean' ? text === 'true' : text };
 }
 
+/** Reads a parameter of an address. @type {(field: Field, text: string) => unknown} */
+export const fromParameter = (field, text) =>
+  field.kind === 'list'
+    ? (text.match(/(?:\\.|[^\\,])+/gu) ?? []).map((each) =>
+        fromParameter(toElement(field), each.replaceAll(/\\(.)/gu, '$1')),
+      )
+    : ['number', 'integer'].includes(field.kind)
+      ? Number(text)
+      : text;
+
+/** The reader's decimal separator. */
 const readerDecimal = showNumber(0.5).charAt(1);
 /** The digits of any number that a double keeps. */
 const digitsMax = 15;

@@ -86,8 +86,8 @@ export function pageAddress(view, id) {
 export function changed(query, changes) {
   const result = new URLSearchParams(query);
   for (const [name, value] of Object.entries(changes)) {
-    result.delete(name);
     if (value) result.set(name, `${value}`);
+    else result.delete(name);
   }
   return result;
 }

@@ -21,7 +21,7 @@ const types = { time: 'datetime-local', email: 'email', password: 'password', ur
 export function control(field, value, onText, more) {
   const target = findChoices(field);
   if (target) return reference(field, target, value, onText, more);
-  const { name, kind, declared, isOptional } = field;
+  const { name, label, kind, declared, isOptional } = field;
   const take = (/** @type {Event} */ event) => onText(readInput(event));
   const common = { name, value, oninput: take, onchange: take, ...more };
   // A value without a declared kind gets the control of its likely kind if it is short.
@@ -35,6 +35,27 @@ export function control(field, value, onText, more) {
       common,
       offered.map((each) => h('option', { value: each }, words[each] ?? each)),
     );
+  }
+  const choices = kind === 'list' ? declared.of?.values : undefined;
+  if (choices) {
+    const chosen = value.split('\n').filter(Boolean);
+    const toggle = (/** @type {string} */ each) =>
+      onText(
+        (chosen.includes(each) ? chosen.filter((one) => one !== each) : [...chosen, each]).join(
+          '\n',
+        ),
+      );
+    const box = (/** @type {string} */ each) =>
+      h(
+        'label',
+        h('input', {
+          type: 'checkbox',
+          checked: chosen.includes(each),
+          onchange: () => toggle(each),
+        }),
+        each,
+      );
+    return h('fieldset.row', { 'aria-label': label, ...more }, choices.map(box));
   }
   if (kind === 'json' && !declared.like)
     return h('textarea.code', { spellcheck: 'false', rows: 3, ...common, autocomplete: 'off' });

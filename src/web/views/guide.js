@@ -26,7 +26,6 @@ const languages = ['curl', 'fetch', 'TypeScript'];
 const credentials = /^\/(?:login|logout|tokens)/u;
 
 let language = storage['language'] ?? 'curl';
-let search = '';
 /** The expanded operations. @type {Set<string>} */ const opened = new Set();
 /** The operations of a description. @type {WeakMap<object, readonly Entry[]>} */
 const known = new WeakMap();
@@ -348,11 +347,11 @@ function entryView(entry) {
   );
 }
 
-export const close = () => void (search = '');
+/** Folds all operations. */
+export const close = () => opened.clear();
 
 /** Expands the operation in the address. */
 export function open() {
-  search = '';
   const { operation } = route;
   if (operation) opened.add(operation);
   draw(operation && `#${operation} summary`);
@@ -366,27 +365,11 @@ export function view() {
     return Number(!!collection && !allows(collection, 'list'));
   };
   const all = entries().toSorted((one, other) => isShut(one) - isShut(other));
-  const words = search.toLowerCase();
-  const shown = all.filter(({ method, path, tag, of: operation }) =>
-    words
-      ? `${method} ${path} ${operation.summary} ${audience(operation)}`
-          .toLowerCase()
-          .includes(words)
-      : !of || tag === of,
-  );
+  const shown = all.filter(({ tag }) => !of || tag === of);
   const collection = findCollection(of);
   return ownView(
     of ? `${capitalized(of)}: API` : 'Documentation',
-    [
-      collection && h('a.quiet grow', { href: address(of, '', query) }, 'Records'),
-      h('input', {
-        type: 'search',
-        'aria-label': 'Search the documentation',
-        placeholder: 'Search the documentation',
-        value: search,
-        oninput: (event) => (search = readInput(event)),
-      }),
-    ],
+    [collection && h('a.quiet grow', { href: address(of, '', query) }, 'Records')],
     h(
       'nav.row',
       { 'aria-label': 'Parts of the API' },
@@ -404,6 +387,5 @@ export function view() {
     ),
     !of && h('p', prose(state.description?.info.description)),
     shown.map(entryView),
-    shown.length === 0 && h('p.quiet', { role: 'status' }, 'Nothing matches.'),
   );
 }

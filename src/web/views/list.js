@@ -14,8 +14,7 @@ import {
   toShow,
   listWords,
 } from '../api/model.js';
-import { ask } from '../lib/dialog.js';
-import { bdi, button, chip, h, readInput, onClick, part, set } from '../lib/dom.js';
+import { bdi, button, h, readInput, onClick, part, set } from '../lib/dom.js';
 import {
   collectionNow,
   listColumns,
@@ -28,15 +27,15 @@ import {
   pageSize,
   select,
 } from '../state/list.js';
-import { allows, bearer, count, state, storage } from '../state/me.js';
-import { findName, toTitle } from '../state/names.js';
-import { address, changed, go, newId, parameter, route, withQuery } from '../state/route.js';
+import { allows, bearer, count, state } from '../state/me.js';
+import { toTitle } from '../state/names.js';
+import { address, go, newId, parameter, route, withQuery } from '../state/route.js';
 import { cell, close as closeCell, editedIn } from './cell.js';
+import { close as closeFilters, drawFilters, open as openFilter, openCellMenu } from './filters.js';
 import { called, show } from './values.js';
 
 /** @import { Attributes, Child, Collection, Description, Field, Row } from '../types.js' */
 
-/** The filter form, loaded on demand. @type {typeof import('./filter.js') | undefined} */ let filter;
 /** @type {typeof import('./columns.js') | undefined} */ let columns;
 
 const typingPauseMs = 300;
@@ -53,7 +52,7 @@ export function open() {
 
 /** Forgets what was typed and chosen for a list. */
 export function close() {
-  part('filter', HTMLElement).hidePopover();
+  closeFilters();
   stopTyping();
   closeCell();
   [shown, words, lastId] = ['', '', NaN];
@@ -68,7 +67,6 @@ export function view() {
   if (!pause && words.trim() !== parameter('q')) words = parameter('q');
   const mayCreate = allows(collection, 'create');
   set('import', { hidden: !mayCreate });
-  filter?.drawFilter(collection);
   columns?.drawColumns(collection);
   queueMicrotask(() => highlight(fold(parameter('q')).split(/\s+/u).filter(Boolean)));
   return h(
@@ -92,7 +90,7 @@ export function view() {
         }),
       changes > 0 &&
         button(`Show changes: ${changes}`, () => loadList(true), { id: 'show-changes' }),
-      button('Filter', loadFilter, { id: 'add-filter', popovertarget: 'filter' }),
+      button('Filter', () => openFilter('field'), { id: 'add-filter', popovertarget: 'filter' }),
       button('Columns', loadColumns, { id: 'choose-columns', popovertarget: 'columns' }),
       h('button', { type: 'button', popovertarget: 'more' }, 'More'),
       mayCreate &&
@@ -258,70 +256,6 @@ function search(pauseMs) {
   }, pauseMs);
 }
 
-/**
- * Draws the filters of the address as chips, and the form for another one.
- * @param {Collection} collection
- */
-function drawFilters(collection) {
-  const filters = readFilters().map(([name, value]) => {
-    const { field, operator } = collection.filters.find((each) => each.name === name) ?? {};
-    const target = field?.declared.to;
-    const shown = target ? findName(target, value) : field ? toShow(field, value) : value;
-    const text = field ? `${field.label} ${operator}` : name;
-    return { name, words: name === 'owner' ? 'Created by me' : `${text} ${shown}` };
-  });
-  const chips = filters.map(({ name, words }) => {
-    const edit = async () =>
-      (filter ??= await import('./filter.js')).edit(collection, name, parameter(name));
-    const look = { class: 'plain', popovertarget: 'filter', title: 'Edit this filter' };
-    const remove = () => go(withQuery({ [name]: '' }));
-    return chip(name, `Remove the filter: ${words}`, remove, button(bdi(words), edit, look));
-  });
-  const { me } = state;
-  const place = `views ${me?.id} ${collection.name}`;
-  /** @type {readonly [words: string, query: string][]} */
-  const views = JSON.parse(storage[place] ?? '[]');
-  const keep = (/** @type {typeof views} */ all) => void (storage[place] = JSON.stringify(all));
-  const here = `${changed(route.query, { offset: '' })}`;
-  const tab = (/** @type {string} */ words, /** @type {string} */ query) =>
-    h(
-      'a',
-      {
-        key: query,
-        href: address(collection.name, '', new URLSearchParams(query)),
-        'aria-current': query === here && 'page',
-      },
-      words,
-    );
-  const saved = views.map(([words, query]) =>
-    query === here
-      ? chip(
-          query,
-          `Forget the view: ${words}`,
-          () => keep(views.filter((each) => each[1] !== query)),
-          tab(words, query),
-        )
-      : tab(words, query),
-  );
-  const isNew = here && !views.some(([, query]) => query === here);
-  const save = async () => {
-    const input = part('view-name', HTMLInputElement);
-    input.value = [parameter('q'), ...filters.map(({ words }) => words)].filter(Boolean).join(', ');
-    if (await ask('save-view')) keep([...views, [input.value, here]]);
-  };
-  const saving = isNew && button('Save this view', save, { key: 'save', class: 'plain quiet' });
-  return [
-    views.length > 0 &&
-      h(
-        'nav.row pad',
-        { id: 'tabs', key: 'tabs', 'aria-label': 'Saved views' },
-        tab('All', ''),
-        saved,
-      ),
-    h('div.row pad', { id: 'chips', key: 'chips' }, chips, saving),
-  ];
-}
-
 /** @param {Collection} collection */
 function nothing(collection) {
   const { name, one, title, fields } = collection;
@@ -344,10 +278,6 @@ function nothing(collection) {
     ),
     h('code', `curl ${new URL(name, location.href)}${bearer} --json '{${body.join(', ')}}'`),
   );
-}
-
-async function loadFilter() {
-  filter ??= await import('./filter.js');
 }
 
 async function loadColumns() {
@@ -430,7 +360,8 @@ function table(collection) {
   digits = new Map(figures.map(({ name }) => [name, countDigits(rows.map((row) => row[name]))]));
   const decimals = [...digits.values()].join();
   const names = shown.map(({ name }) => name).join();
-  const body = readRows(collection).map((row) => {
+  const present = readRows(collection);
+  const body = present.map((row) => {
     const isCurrent = route.id === `${row.id}`;
     const isChosen = chosen.has(row.id);
     const mayChange = may('change', row);
@@ -475,7 +406,7 @@ function table(collection) {
         shown.map((field) => heading(collection, field)),
       ),
     ),
-    h('tbody', body),
+    h('tbody', { oncontextmenu: (event) => openCellMenu(event, collection, shown, present) }, body),
   );
 }
 

@@ -4,10 +4,10 @@
  * effect of removal.
  */
 import { readOnDelete, findTarget } from '../api/model.js';
-import { button, draw, h } from '../lib/dom.js';
+import { draw, h } from '../lib/dom.js';
 import { findCollection, state } from '../state/me.js';
 import { address } from '../state/route.js';
-import { copy, ownView, table } from './parts.js';
+import { ownView, table } from './parts.js';
 
 /** @import { Collection } from '../types.js' */
 
@@ -55,20 +55,6 @@ function placed() {
   const sorted = [...columns.keys(), ...state.collections.filter((each) => !columns.has(each))];
   const places = new Map(sorted.map(place));
   return { all, places, size: heights.length * (width + gap), bottom: Math.max(...heights) };
-}
-
-/** Returns a declaration file for a server like this one. */
-function declarationFile() {
-  const all = state.description?.['x-collections'] ?? [];
-  const builtIn = (/** @type {string} */ name) => all.find((each) => each.builtIn === name);
-  const { values = [] } = builtIn('users')?.fields?.['role'] ?? {};
-  const roles = values.filter((role) => role !== 'admin' && role !== 'member');
-  return {
-    ...(!builtIn('items') && { items: false }),
-    ...(!builtIn('users') && { users: false }),
-    ...(roles.length > 0 && { roles }),
-    collections: all.flatMap(({ builtIn, lists, ...collection }) => (builtIn ? [] : [collection])),
-  };
 }
 
 export const open = () => draw();
@@ -136,10 +122,7 @@ export function view() {
   };
   return ownView(
     'Schema',
-    [
-      h('span.quiet', '* must be filled in'),
-      button('Copy declaration', () => copy(JSON.stringify(declarationFile(), null, 2))),
-    ],
+    [h('span.quiet', '* must be filled in')],
     h('div.scroll', h(lit ? 'svg.schema lit' : 'svg.schema', look, lines, cards)),
     rows.length > 0 && table(['Field', 'Refers to', 'Its removal'], rows),
   );

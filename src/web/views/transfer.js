@@ -84,11 +84,9 @@ const nameLine = ({ number }) => `line ${number}`;
  */
 async function importFile(collection) {
   const control = part('file', HTMLInputElement);
-  const omit = part('omit', HTMLInputElement);
   /** @type {File} */ let file = { isCsv: false, heads: [], lines: [] };
   const show = (problem = '') => {
     const due = listDue(file.lines);
-    const given = new Set(file.lines.flatMap((line) => (isNew(line) ? line.given : [])));
     const bad = file.lines.filter((line) => line.problem);
     set(
       'preview',
@@ -97,15 +95,10 @@ async function importFile(collection) {
       bad.length > 0 &&
         button('Download the refused lines', () => saveRefused(collection, file, bad)),
     );
-    set('omitted', { hidden: given.size === 0 });
-    set('omitted-names', [...given].join(', '));
-    const disabled = due.length === 0 || (given.size > 0 && !omit.checked);
-    set('import-all', { disabled }, `Import ${count(due, collection)}`);
+    set('import-all', { disabled: due.length === 0 }, `Import ${count(due, collection)}`);
   };
-  omit.onchange = () => show();
   control.value = '';
   control.onchange = async () => {
-    omit.checked = false;
     file = { isCsv: false, heads: [], lines: [] };
     try {
       const read = readFile(collection, decode(await control.files?.[0]?.arrayBuffer()));
@@ -222,6 +215,7 @@ function drawPreview(collection, lines) {
     lines.filter(isNew),
     lines.filter(({ problem }) => problem),
   ];
+  const given = new Set(news.flatMap((line) => line.given));
   const same = lines.length - changes.length - news.length - bad.length;
   const counts = [
     `${showNumber(changes.length)} change`,
@@ -245,6 +239,7 @@ function drawPreview(collection, lines) {
   return h(
     'div.stack',
     h('p', counts.filter(Boolean).join(', ')),
+    given.size > 0 && h('p.quiet', `The server fills in ${[...given].join(', ')} of new records.`),
     edits.length > 0 &&
       h(
         'div.scroll',
