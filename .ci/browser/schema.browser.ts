@@ -48,10 +48,8 @@ testPage('the schema is a picture of collections, with lines that say what remov
       assert.ok(a[2]! <= b[0]! || b[2]! <= a[0]! || a[3]! <= b[1]! || b[3]! <= a[1]!);
     }
   }
-  // The focused card's neighbours are highlighted, and Enter opens its collection.
+  // Enter on a card opens its collection.
   await browser.run('document.querySelector(".schema a[href=\'#books\']").focus()');
-  await browser.until('return document.querySelectorAll(".schema a.lit").length === 3');
-  assert.equal(await browser.run('return document.querySelectorAll(".schema path.lit").length'), 2);
   await browser.press(keys.enter);
   await shows('There are no books yet', '#list');
 });

@@ -27,13 +27,11 @@ const operators = {
 /** Those of times. @type {{ [operator: string]: string }} */
 const timeOperators = {
   last: 'is in the last days',
-  between: 'is between',
+  ...operators,
   gte: 'is on or after',
   lte: 'is on or before',
   gt: 'is after',
   lt: 'is before',
-  empty: 'is empty',
-  filled: 'is not empty',
 };
 
 /** What the operators stand for that the server does not know. @type {{ [operator: string]: string[] }} */

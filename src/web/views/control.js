@@ -36,26 +36,17 @@ export function control(field, value, onText, more) {
       offered.map((each) => h('option', { value: each }, words[each] ?? each)),
     );
   }
-  const choices = kind === 'list' ? declared.of?.values : undefined;
-  if (choices) {
-    const chosen = value.split('\n').filter(Boolean);
-    const toggle = (/** @type {string} */ each) =>
-      onText(
-        (chosen.includes(each) ? chosen.filter((one) => one !== each) : [...chosen, each]).join(
-          '\n',
-        ),
-      );
-    const box = (/** @type {string} */ each) =>
-      h(
-        'label',
-        h('input', {
-          type: 'checkbox',
-          checked: chosen.includes(each),
-          onchange: () => toggle(each),
-        }),
-        each,
-      );
-    return h('fieldset.row', { 'aria-label': label, ...more }, choices.map(box));
+  if (kind === 'list' && declared.of?.values) {
+    const chosen = new Set(value.split('\n').filter(Boolean));
+    const box = (/** @type {string} */ each) => {
+      const checked = chosen.has(each);
+      const onchange = () => {
+        chosen[checked ? 'delete' : 'add'](each);
+        return onText([...chosen].join('\n'));
+      };
+      return h('label', h('input', { type: 'checkbox', checked, onchange }), each);
+    };
+    return h('fieldset.row', { 'aria-label': label, ...more }, declared.of.values.map(box));
   }
   if (kind === 'json' && !declared.like)
     return h('textarea.code', { spellcheck: 'false', rows: 3, ...common, autocomplete: 'off' });

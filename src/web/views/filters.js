@@ -11,7 +11,6 @@ import { readFilters } from '../state/list.js';
 import { state, storage } from '../state/me.js';
 import { address, changed, go, joinValues, parameter, route, withQuery } from '../state/route.js';
 import { control } from './control.js';
-import { copy } from './parts.js';
 import { readable } from './reference.js';
 
 /**
@@ -264,7 +263,6 @@ export function openCellMenu(event, { filters }, columns, rows) {
       });
     },
   );
-  const shown = toText(field, value);
-  set('cell-menu', items, !!shown && button('Copy', () => (cellMenu.hidePopover(), copy(shown))));
+  set('cell-menu', false, ...items);
   cellMenu.showPopover({ source: at });
 }

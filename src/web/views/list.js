@@ -27,7 +27,7 @@ import {
   pageSize,
   select,
 } from '../state/list.js';
-import { allows, bearer, count, state } from '../state/me.js';
+import { allows, count, state } from '../state/me.js';
 import { toTitle } from '../state/names.js';
 import { address, go, newId, parameter, route, withQuery } from '../state/route.js';
 import { cell, close as closeCell, editedIn } from './cell.js';
@@ -258,7 +258,7 @@ function search(pauseMs) {
 
 /** @param {Collection} collection */
 function nothing(collection) {
-  const { name, one, title, fields } = collection;
+  const { name, one, title } = collection;
   const titles = title.toLowerCase();
   const empty = (/** @type {string} */ text, /** @type {Child[]} */ ...more) =>
     h('div.empty stack', h('h2', text), ...more);
@@ -268,7 +268,6 @@ function nothing(collection) {
       h('p', h('a', { href: address(name), onclick: stopTyping }, 'Clear search and filters')),
     );
   if (!allows(collection, 'create')) return empty(`There are no ${titles} yet`);
-  const body = fields.filter(({ isRequired }) => isRequired).map((field) => `"${field.name}": …`);
   return empty(
     `There are no ${titles} yet`,
     h(
@@ -276,7 +275,6 @@ function nothing(collection) {
       h('a.primary', { href: address(name, newId) }, `Create the first ${one}`),
       button('Import a file', () => part('import', HTMLElement).click()),
     ),
-    h('code', `curl ${new URL(name, location.href)}${bearer} --json '{${body.join(', ')}}'`),
   );
 }
 

@@ -15,9 +15,6 @@ const [width, gap, row] = [210, 90, 22];
 const nowhere = { x: 0, y: 0 };
 const removals = { refuse: 'is refused', remove: 'removes this, too', clear: 'clears the field' };
 
-/** The collection whose neighbours are highlighted. */
-let lit = '';
-
 /** The references of all collections, each with the effect of removing its target. */
 const links = () =>
   state.collections.flatMap((of) =>
@@ -59,25 +56,17 @@ function placed() {
 
 export const open = () => draw();
 
-export const close = () => void (lit = '');
+export const close = () => {};
 
 export function view() {
   const { all, places, size, bottom } = placed();
-  const light = (/** @type {string} */ name) => () => (lit = name);
-  const isLit = (/** @type {{ of: Collection, to: Collection }} */ { of, to }) =>
-    lit === of.name || lit === to.name;
-  const near = new Set(all.filter(isLit).flatMap(({ of, to }) => [of, to]));
-  const lines = all.map((link) => {
-    const { of, to, index, onDelete } = link;
+  const lines = all.map(({ of, to, index, onDelete }) => {
     const from = places.get(of) ?? nowhere;
     const target = places.get(to) ?? nowhere;
     const [start, end] = [from.y + (index + 2) * row, target.y + row * 0.75];
     const [right, bend] = of === to ? [from.x, -gap / 2] : [target.x + width, gap / 2];
     const d = `M${from.x} ${start}C${from.x - gap / 2} ${start} ${right + bend} ${end} ${right} ${end}`;
-    return h('path', {
-      d,
-      class: `${onDelete}${isLit(link) ? ' lit' : ''}`,
-    });
+    return h('path', { d, class: onDelete });
   });
   const cards = [...places].map(([of, { x, y, height }]) => {
     const texts = of.fields.flatMap((field, index) => [
@@ -92,17 +81,9 @@ export function view() {
         `${field.kind}${field.declared.unique ? ' · unique' : ''}`,
       ),
     ]);
-    const [on, off] = [light(of.name), light('')];
     return h(
       'a',
-      {
-        href: address(of.name),
-        class: (near.has(of) || lit === of.name) && 'lit',
-        onmouseenter: on,
-        onfocus: on,
-        onmouseleave: off,
-        onblur: off,
-      },
+      { href: address(of.name) },
       h('rect', { x, y, width, height, rx: 8 }),
       h('text.title', { x: x + 12, y: y + row }, of.title),
       texts,
@@ -123,7 +104,7 @@ export function view() {
   return ownView(
     'Schema',
     [h('span.quiet', '* must be filled in')],
-    h('div.scroll', h(lit ? 'svg.schema lit' : 'svg.schema', look, lines, cards)),
+    h('div.scroll', h('svg.schema', look, lines, cards)),
     rows.length > 0 && table(['Field', 'Refers to', 'Its removal'], rows),
   );
 }
