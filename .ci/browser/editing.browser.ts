@@ -80,7 +80,7 @@ testPage('a control keeps focus and selection while the page is drawn', { things
   assert.deepEqual(await browser.run(place), [true, 2, 5]);
 });
 
-testPage('leaving a changed form asks first, whichever way it is left', { things: 3 }, async (visit) => {
+testPage('leaving a changed form always asks first', { things: 3 }, async (visit) => {
   const { browser, fill, value, hash } = visit;
   await visit.signIn('#items');
   await browser.click('#open-2');
@@ -167,7 +167,7 @@ testPage('when another user signs in there, the request is not sent as that user
   assert.equal((await stored(visit, 2)).price, 2.5);
 });
 
-testPage('a refused field shows its problem beside the control and keeps the input', {
+testPage('a refused field shows its problem next to the control and keeps the input', {
   refusals: [409, 422],
 }, async (visit) => {
   const { browser, fill, value } = visit;
@@ -196,7 +196,7 @@ testPage('a refused field shows its problem beside the control and keeps the inp
   assert.equal(await value('name'), 'Another Grace');
 });
 
-testPage('after a lost answer a change can be tried again, whether it was made or not', {
+testPage('after a lost response, a change can be retried whether it was made or not', {
   things: 2, isNoisy: true,
 }, async (visit) => {
   const { server, fill, value } = visit;
@@ -229,7 +229,7 @@ testPage('after a lost answer a change can be tried again, whether it was made o
   assert.equal((await stored(visit, 2)).price, 9);
 });
 
-testPage('after a lost answer a create can be tried again', { things: 2, isNoisy: true }, async (visit) => {
+testPage('after a lost response, a create can be retried', { things: 2, isNoisy: true }, async (visit) => {
   const { server, fill } = visit;
   await visit.signIn('#items/new');
   server.double = async (request, forward) => {
@@ -307,7 +307,7 @@ testPage('changes by two people to different fields are merged', {
   assert.deepEqual(await visit.column(3), ['1.25', '99.00']);
 });
 
-testPage('a field that both have changed is asked about; the new version becomes the base', {
+testPage('a field that two people changed is asked about', {
   things: 2, refusals: [412],
 }, async (visit) => {
   const { browser, server, fill, value, text } = visit;
@@ -378,7 +378,7 @@ testPage('"12,50" is never 1250', { things: 1 }, async (visit) => {
 });
 
 const german = { arguments: ['--lang=de-DE', '--accept-lang=de-DE'] };
-testPage('numbers and times use the reader\'s own form', {
+testPage('numbers and times use the reader\'s format', {
   things: 1, browser: german,
 }, async (visit) => {
   const { browser, fill, value } = visit;

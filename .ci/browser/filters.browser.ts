@@ -44,11 +44,16 @@ const pick = ({ browser }: Visit, words: string): Promise<unknown> => browser.un
   return at;
 `, words);
 /** Opens the menu of a cell by the mouse. */
-const openCell = ({ browser }: Visit, row: number, column: string): Promise<unknown> => browser.run(`
+const openCell = ({ browser }: Visit, row: number, column: string): Promise<unknown> =>
+  browser.run(
+    `
   const at = [...document.querySelectorAll('#list thead th')].findIndex((each) => each.innerText.endsWith(arguments[1]));
   const cell = document.querySelectorAll('#list tbody tr')[arguments[0]].children[at + 1];
   cell.dispatchEvent(new MouseEvent('contextmenu', { bubbles: true, cancelable: true }));
-`, row, column);
+`,
+    row,
+    column,
+  );
 
 testPage('each part of a filter opens: its field, its operator and its value', { collections }, async (visit) => {
   const { browser, hash } = visit;

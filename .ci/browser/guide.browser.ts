@@ -13,7 +13,7 @@ const books = defineCollection({
   access: { create: 'admin' },
 });
 
-testPage('a collection has an API tab with samples for its filters, fields, and a way to run them', {
+testPage('a collection has an API tab with samples that can be run', {
   things: 30, collections: [books], refusals: [422],
 }, async (visit) => {
   const { browser, server, shows, text } = visit;
@@ -93,7 +93,7 @@ testPage('the documentation is read and linked by people who may not see data', 
   await shows('1 to 200 characters', '#home');
 });
 
-testPage('the documentation is read without signing in, from a link of the sign-in', {
+testPage('the documentation can be read without signing in', {
   things: 3, collections: [books], refusals: [401],
 }, async (visit) => {
   const { browser, server, shows, text } = visit;

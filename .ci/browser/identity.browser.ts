@@ -8,7 +8,7 @@ const loginScript = `return fetch('login', {
 }).then(({ status }) => status)`;
 const grace = JSON.stringify({ email: 'grace@example.org', password: 'the house on the hill' });
 
-testPage('nothing is written under another identity than the one that is shown', {
+testPage('nothing is written under an identity other than the one shown', {
   things: 2, refusals: [409],
 }, async (visit) => {
   const { browser, server, shows, fill } = visit;
@@ -29,7 +29,7 @@ testPage('nothing is written under another identity than the one that is shown',
   await shows('Grace Hopper', '#who');
 });
 
-testPage('a tab says that another one has signed in as someone else, before anything is sent', {
+testPage('a tab reports that another one has signed in as someone else', {
   things: 2, refusals: [409],
 }, async (visit) => {
   const { browser, server, shows } = visit;
@@ -47,7 +47,7 @@ testPage('a tab says that another one has signed in as someone else, before anyt
   assert.deepEqual(writes(server.requests), []);
 });
 
-testPage('a removal whose time is not over ends with the session', { things: 3 }, async (visit) => {
+testPage('a pending removal ends with the session', { things: 3 }, async (visit) => {
   const { browser, server, shows } = visit;
   await visit.signIn('#items/2');
   await browser.until('return document.querySelector(".record .danger")');

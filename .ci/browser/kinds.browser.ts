@@ -13,7 +13,7 @@ const reviews = defineCollection({
   },
 });
 
-testPage('references are chosen by searching and shown as links, lists as chips, long texts in a box', {
+testPage('references are chosen by searching and shown as links', {
   things: 3, collections: [reviews], refusals: [422],
 }, async (visit) => {
   const { browser, server, fill, says, shows } = visit;
@@ -63,7 +63,7 @@ const sets = defineCollection({
   },
 });
 
-testPage('lists of references are chips, in forms and filters, and what is not found is kept and said', {
+testPage('lists of references are chips in forms and filters', {
   things: 12, collections: [keepers, sets],
 }, async (visit) => {
   const { browser, server, fill, says, shows } = visit;
@@ -111,7 +111,9 @@ testPage('lists of references are chips, in forms and filters, and what is not f
   await browser.press(keys.enter);
   await browser.press(keys.enter);
   await browser.until('return location.hash === "#sets?itemIds%3Ahas=7"');
-  await browser.until(`return document.querySelector('#chips').innerText.replaceAll(/\\s+/g, ' ').startsWith('Items has Thing 7')`);
+  await browser.until(
+    `return document.querySelector('#chips').innerText.replaceAll(/\\s+/g, ' ').startsWith('Items has Thing 7')`,
+  );
   // A user who may not list the collection that a field refers to types the id.
   await browser.forget();
   await visit.signIn('#sets/new', 'grace');
@@ -138,7 +140,7 @@ const crates = defineCollection({
   access: { patch: 'admin' },
 });
 
-testPage('chips of references lie beside each other, rows open by a click and j and k go by rows', {
+testPage('chips of references lie next to each other', {
   things: 3, collections: [crates],
 }, async (visit) => {
   const { browser, server } = visit;
@@ -196,7 +198,7 @@ const shelves = defineCollection({
   fields: { itemId: { kind: 'reference', to: 'items' } },
 });
 
-testPage('names of many references are read in portions, and nothing but names', {
+testPage('names of many references are read in portions', {
   things: 250, collections: [shelves],
 }, async (visit) => {
   const { browser, server } = visit;
@@ -268,7 +270,7 @@ const houses = defineCollection({
   access: { patch: 'admin' },
 });
 
-testPage('objects are groups of fields that fold, and are saved, cleared and disputed field by field', {
+testPage('objects are collapsible groups of fields', {
   collections: [houses], refusals: [422],
 }, async (visit) => {
   const { browser, server, fill, says, shows } = visit;
@@ -327,7 +329,7 @@ const tours = defineCollection({
   fields: { title: { kind: 'text', min: 1 }, placeIds: { kind: 'list', of: { kind: 'reference', to: 'places' } } },
 });
 
-testPage('a record shows what refers to it, and makes another with the reference filled in', {
+testPage('a record shows what refers to it', {
   collections: [places, comments, tours],
 }, async (visit) => {
   const { browser, server, fill, says, shows } = visit;
@@ -359,7 +361,7 @@ const labels = defineCollection({
   fields: { title: { kind: 'text', min: 1 }, parentId: { kind: 'reference', to: 'labels', optional: true } },
 });
 
-testPage('ids that are texts are addressed, referred to and changed like others', {
+testPage('text ids work like numbers', {
   collections: [labels], hasFeed: true,
 }, async (visit) => {
   const { browser, server, fill, says, shows } = visit;
@@ -411,7 +413,7 @@ const tasks = defineCollection({
   access: { patch: ['owner', 'doerId'] },
 });
 
-testPage('a truth is switched in the list by people who may change its record', {
+testPage('a boolean is switched in the list by people who may change its record', {
   collections: [tasks], refusals: [403],
 }, async (visit) => {
   const { browser, server, says } = visit;
@@ -445,7 +447,7 @@ testPage('a truth is switched in the list by people who may change its record', 
   assert.deepEqual(await done(), [false, true, true]);
 });
 
-testPage('one’s own change in the list is no change by someone else to the form beside it', {
+testPage('your own change in the list is not a conflict in the form next to it', {
   collections: [tasks], hasFeed: true,
 }, async (visit) => {
   const { browser, server, shows } = visit;
@@ -479,7 +481,7 @@ const oddities = defineCollection({
   },
 });
 
-testPage('a field called as what every object has is empty until it is filled in', {
+testPage('a field called `constructor` is empty until it is filled in', {
   collections: [oddities],
 }, async (visit) => {
   const { browser, server, says } = visit;
@@ -504,7 +506,7 @@ const adopted = defineCollection({
   },
 });
 
-testPage('records whose fields may be anything are called by a text, which needs no quotes', {
+testPage('records with arbitrary fields are named by a text', {
   collections: [adopted],
 }, async (visit) => {
   const { browser, server, fill, says, shows, value } = visit;

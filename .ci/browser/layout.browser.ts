@@ -43,7 +43,7 @@ const crampedScript = `
   return wrong;
 `;
 
-testPage('ten collections, wide records and a drawer fit every window and zoom', {
+testPage('ten collections, wide records and a drawer fit any window and zoom', {
   things: 3, collections: [orders, ...many],
 }, async (visit) => {
   const { browser, server } = visit;
@@ -76,7 +76,7 @@ testPage('the head of the table stays while a wide table scrolls, and names stan
   assert.ok(Math.abs(edges[0] - edges[1]) < 1.5, `the head ends at ${edges[0]}, the values at ${edges[1]}`);
 });
 
-testPage('Save stays in reach in a long form, and values look like what they are', {
+testPage('Save stays within reach in a long form', {
   collections: [orders],
 }, async (visit) => {
   const { browser, server, text } = visit;

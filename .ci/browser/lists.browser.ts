@@ -60,7 +60,7 @@ const notes = defineCollection({
   name: 'notes', singular: 'note', timestamps: true, fields: { text: { kind: 'text' } },
 });
 
-testPage('the newest record comes first, also among those of one batch', { collections: [notes] }, async (visit) => {
+testPage('the newest record comes first, even within a batch', { collections: [notes] }, async (visit) => {
   const { browser, server } = visit;
   await server.as('ada', 'POST', '/notes/batch', ['One', 'Two', 'Three'].map((text) => ({ text })));
   await visit.signIn('#notes');
@@ -73,7 +73,7 @@ testPage('the newest record comes first, also among those of one batch', { colle
   await browser.until('return location.hash === "#notes?sort=text%2C-createdAt"');
 });
 
-testPage('a list sorts by several columns, the last chosen first', { things: 3 }, async (visit) => {
+testPage('a list sorts by several columns, the most recently chosen first', { things: 3 }, async (visit) => {
   const { browser, server, column, idle, hash } = visit;
   await server.as('ada', 'POST', '/items', { name: 'Another', price: 2.5 });
   await visit.signIn('#items');
@@ -98,7 +98,7 @@ testPage('a list sorts by several columns, the last chosen first', { things: 3 }
   assert.equal(await hash(), '#items?sort=price%2Cname');
 });
 
-testPage('the search box searches during typing and makes one step in the history', { things: 60 }, async (visit) => {
+testPage('the search box searches while typing', { things: 60 }, async (visit) => {
   const { browser, column, hash } = visit;
   await visit.signIn('#items');
   await browser.type('#search', 'Thing 5');
@@ -121,24 +121,28 @@ testPage('the search box searches during typing and makes one step in the histor
   assert.equal(await hash(), '#items?q=nothing+like+it');
 });
 
-testPage('lines stand where the first rows will be', { things: 3 }, async ({ browser, server, signIn, idle }) => {
-  await signIn('#/');
-  let release = (): void => undefined;
-  const released = new Promise<void>((resolve) => (release = resolve));
-  server.double = async ({ url }, forward) => {
-    if (url?.startsWith('/items?limit=50')) await released;
-    return forward();
-  };
-  const height = 'return parseFloat(getComputedStyle(document.querySelector("#list"), "::after").height) || 0';
-  await browser.run('location.hash = "#items"');
-  await browser.until('return document.querySelector("#records[aria-busy=true]")?.checkVisibility()');
-  assert.ok(await browser.run(height) > 300);
-  release();
-  await idle();
-  assert.equal(await browser.run(height), 0);
-});
+testPage(
+  'placeholders stand where the first rows will be',
+  { things: 3 },
+  async ({ browser, server, signIn, idle }) => {
+    await signIn('#/');
+    let release = (): void => undefined;
+    const released = new Promise<void>((resolve) => (release = resolve));
+    server.double = async ({ url }, forward) => {
+      if (url?.startsWith('/items?limit=50')) await released;
+      return forward();
+    };
+    const height = 'return parseFloat(getComputedStyle(document.querySelector("#list"), "::after").height) || 0';
+    await browser.run('location.hash = "#items"');
+    await browser.until('return document.querySelector("#records[aria-busy=true]")?.checkVisibility()');
+    assert.ok((await browser.run(height)) > 300);
+    release();
+    await idle();
+    assert.equal(await browser.run(height), 0);
+  },
+);
 
-testPage('a search highlights its words in the rows, accents and case aside', { things: 12 }, async (visit) => {
+testPage('a search highlights its words in the rows, ignoring accents and case', { things: 12 }, async (visit) => {
   const { browser, server } = visit;
   await server.as('ada', 'POST', '/items', { name: 'Crème brûlée', price: 4 });
   const matches = `return [...CSS.highlights.get('match')].map(({ startContainer, startOffset, endOffset }) =>
@@ -205,7 +209,7 @@ testPage('the chosen number of rows is kept in the address', { things: 60 }, asy
   assert.equal(await browser.run('return document.querySelector("#size").value'), '25');
 });
 
-testPage('a page whose records have gone gives way to the first one', { things: 30 }, async (visit) => {
+testPage('a page whose records are gone is replaced by the first one', { things: 30 }, async (visit) => {
   const { browser, server, hash } = visit;
   await visit.signIn('#items?limit=25');
   await browser.click('#page-next');
@@ -227,7 +231,7 @@ testPage('the head of the table stays while its rows scroll', { things: 60 }, as
   assert.equal(await browser.run('return document.querySelector("tbody tr").offsetHeight'), 36);
 });
 
-testPage('records have addresses, and a bad address leads somewhere', {
+testPage('records have addresses, and a bad address shows a message', {
   things: 3, refusals: [400, 404],
 }, async (visit) => {
   const { browser, server, shows, text, idle } = visit;
@@ -279,7 +283,7 @@ const parts = defineCollection({
     checkedAt: { kind: 'timestamp', optional: true },
   },
 });
-testPage('a custom collection is shown as its schema says', {
+testPage('a custom collection is shown as declared', {
   collections: [parts], refusals: [422],
 }, async (visit) => {
   const { browser, server, fill, says, shows, column, text } = visit;
@@ -343,7 +347,9 @@ testPage('a custom collection is shown as its schema says', {
   await browser.until(`${heads} === "Part number,Stock"`);
   await browser.press(keys.escape);
   await visit.visit('#spare-parts?state=used');
-  await browser.until(`return document.querySelector('#chips').innerText.replaceAll(/\\s+/g, ' ').startsWith('State is used')`);
+  await browser.until(
+    `return document.querySelector('#chips').innerText.replaceAll(/\\s+/g, ' ').startsWith('State is used')`,
+  );
   await visit.visit('#spare-parts/1');
   // An optional value can be removed again.
   await choose(visit, '#field-checkedAt', '');
@@ -389,7 +395,7 @@ testPage('names in any script stay in their column', {}, async (visit) => {
   );
 });
 
-testPage('everything can be done by keyboard alone, with shortcuts', { things: 60 }, async (visit) => {
+testPage('everything can be done with the keyboard alone', { things: 60 }, async (visit) => {
   const { browser, server, focused, says, idle } = visit;
   await browser.open(server.url);
   await browser.until('return document.activeElement.id === "email"');
@@ -462,7 +468,7 @@ const customers = defineCollection({
   },
 });
 
-testPage('columns are sized by dragging, and this browser keeps it', {
+testPage('a browser remembers the width of columns', {
   collections: [customers],
 }, async (visit) => {
   const { browser, server } = visit;
@@ -495,7 +501,7 @@ testPage('columns are sized by dragging, and this browser keeps it', {
   assert.deepEqual(await widths(), before);
 });
 
-testPage('people have initials, which are drawn but not read', { collections: [customers] }, async (visit) => {
+testPage('people have initials, which screen readers skip', { collections: [customers] }, async (visit) => {
   const { browser, server } = visit;
   await server.as('ada', 'POST', '/customers', { name: 'Grace Murray Hopper', email: 'grace@example.org' });
   await server.as('ada', 'POST', '/customers', { name: 'Ada', email: 'ada@example.org', bossId: 1 });
@@ -548,7 +554,7 @@ testPage('on a phone the views are a select, and wide pages have a rail', { thin
   assert.ok(rail.height > 500 && rail.width < 200, `the rail has ${rail.width} by ${rail.height} px`);
 });
 
-testPage('a row that someone else changes is lit and fades, but where motion is not wanted', {
+testPage('a row that someone else changes lights up, except with reduced motion', {
   things: 3, hasFeed: true,
 }, async ({ browser, server, signIn, shows }) => {
   await browser.emulate({ 'prefers-reduced-motion': 'no-preference' });

@@ -76,7 +76,7 @@ const reviews = defineCollection({
 });
 const motto = defineCollection({ name: 'motto', single: true, value: { kind: 'text', multiline: true } });
 
-testPage('the page is readable and fits from 320 to 2,560 px, light and dark', {
+testPage('the page fits and is readable from 320 to 2,560 px, light and dark', {
   things: 60, people: 30, isNoisy: true, collections: [suppliers, motto, reviews],
 }, async ({ browser, server, signIn, visit, fill, shows, idle }) => {
   await server.as('ada', 'POST', '/items', { name: `A name with no end${'!'.repeat(182)}`, price: 1e12 });
@@ -160,7 +160,7 @@ testPage('the page is readable and fits from 320 to 2,560 px, light and dark', {
   await look('nowhere');
 });
 
-testPage('the actions of a related record stay in view at 390 px, and are large enough to touch', {
+testPage('the actions of a related record are visible and touchable at 390 px', {
   things: 1, collections: [reviews],
 }, async ({ browser, server, signIn, shows }) => {
   await server.as('ada', 'POST', '/reviews', { itemId: 1, stars: 4, text: 'A chair that everyone wants to sit on' });
@@ -192,7 +192,7 @@ testPage('forced colours keep the current view, row and controls distinguishable
   assert.equal(await browser.run(outlined, '#views a:not([aria-current])'), false);
 });
 
-testPage('a printed list is complete and has no controls', { things: 60 }, async ({ browser, signIn }) => {
+testPage('a printed list is complete, without controls', { things: 60 }, async ({ browser, signIn }) => {
   await signIn('#items');
   await browser.emulate({}, 'print');
   const visible =

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { defineCollection } from '../../src/index.ts';
 import { password, testPage } from './visit.ts';
 
-testPage('the rule of a password is said before it is broken', { refusals: [422] }, async (visit) => {
+testPage('the rule of a password is shown in advance', { refusals: [422] }, async (visit) => {
   const { browser, fill, shows, text } = visit;
   await visit.signIn('#users/new');
   await browser.until('return document.querySelector("#field-password")');
@@ -16,7 +16,7 @@ testPage('the rule of a password is said before it is broken', { refusals: [422]
   await shows('15 characters', '#field-password-hint.error');
 });
 
-testPage('sessions that are listed exist, and one that has ended meanwhile is ended', {
+testPage('listed sessions exist', {
   refusals: [404],
 }, async (visit) => {
   const { browser, server, says } = visit;
@@ -46,7 +46,7 @@ testPage('sessions that are listed exist, and one that has ended meanwhile is en
   assert.deepEqual(server.requests.map((line) => line.split(' ')[0]), ['DELETE', 'GET', 'GET']);
 });
 
-testPage('an error page of a proxy is named as that', { things: 3, refusals: [502] }, async (visit) => {
+testPage('an error page of a proxy is recognised', { things: 3, refusals: [502] }, async (visit) => {
   const { browser, server, shows, text } = visit;
   await visit.signIn('#items');
   server.double = async () => ({
@@ -61,7 +61,7 @@ testPage('an error page of a proxy is named as that', { things: 3, refusals: [50
   await browser.until('return !document.querySelector("#list-problem")');
 });
 
-testPage('a defect of the page is no raw error text', { things: 3, isNoisy: true }, async (visit) => {
+testPage('a bug in the page does not show a raw error', { things: 3, isNoisy: true }, async (visit) => {
   const { browser, server, shows } = visit;
   await visit.signIn('#items');
   server.double = async (request, forward) =>

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { defineCollection } from '../../src/index.ts';
 import { testPage } from './visit.ts';
 
-testPage('the overview shows the last hour as pictures and as a table, and what needs attention', {
+testPage('the overview shows the last hour as charts and as a table', {
   things: 6, hasFeed: true,
 }, async (visit) => {
   const { browser, server, shows, text } = visit;
@@ -44,7 +44,7 @@ testPage('the overview shows the last hour as pictures and as a table, and what 
   assert.equal(await browser.run('return document.querySelectorAll("#home section ul")[2].children.length'), 8);
 });
 
-testPage('nothing needs attention where all is well, and a member sees no figures of the server', {
+testPage('nothing needs attention if all is well', {
   things: 1,
 }, async (visit) => {
   await visit.signIn();
@@ -77,7 +77,7 @@ testPage('the first steps stand on the overview until there is data', {}, async 
   await browser.until(`${steps} === ""`);
 });
 
-testPage('the slowest of many requests needs attention, and the slowest of a few is no figure', {
+testPage('the slowest of many requests needs attention', {
   things: 1,
 }, async (visit) => {
   const { server, shows, text } = visit;
@@ -103,7 +103,7 @@ const several = ['apples', 'bees', 'cats', 'dogs', 'eels'].map((name) => defineC
   name, singular: name.slice(0, -1), fields: { title: { kind: 'text' } },
 }));
 
-testPage('the overview has no holes, and each tile a line, with few records and with many', {
+testPage('the overview has no gaps, with few records and with many', {
   collections: several,
 }, async (visit) => {
   const { browser, server } = visit;
@@ -130,7 +130,7 @@ testPage('the overview has no holes, and each tile a line, with few records and 
   }
 });
 
-testPage('figures are asked for only on the overview, and not in a hidden tab', { things: 1 }, async (visit) => {
+testPage('figures are requested only on a visible overview', { things: 1 }, async (visit) => {
   const { browser, server } = visit;
   await visit.signIn();
   await visit.shows('All is well', '#home');

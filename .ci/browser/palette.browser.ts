@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { keys, testPage } from './visit.ts';
 
-testPage('Ctrl+K goes to collections, actions, records, and what was open last', { things: 12 }, async (visit) => {
+testPage('Ctrl+K goes to collections, actions, records and recently opened ones', { things: 12 }, async (visit) => {
   const { browser, shows, focused } = visit;
   await visit.signIn('#items/7');
   await shows('Thing 7', '#record-title');

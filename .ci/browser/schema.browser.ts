@@ -23,7 +23,7 @@ const books = defineCollection({
   access: { create: 'admin' },
 });
 
-testPage('the schema is a picture of collections, with lines that say what removal does', {
+testPage('the schema is a picture of collections whose lines show the effect of a removal', {
   collections: [authors, books], roles: ['clerk'],
 }, async (visit) => {
   const { browser, shows } = visit;

@@ -214,7 +214,7 @@ testPage('over plain HTTP from the network the page says why no one can sign in 
   await shows('Errors are problem details (RFC 9457)', 'main');
 });
 
-testPage('a browser that refuses the cookie is told so after the right password', {
+testPage('a browser that refuses the cookie gets a message after the right password', {
   browser: { preferences: { profile: { default_content_setting_values: { cookies: 2 } } } }, isNoisy: true,
 }, async (visit) => {
   await visit.browser.open(visit.server.url);
@@ -268,7 +268,7 @@ testPage('the page reconnects to a restarted server by itself', { things: 3, isN
   await browser.until('return !document.querySelector("#failure").innerText && document.querySelector("#list tr")');
 });
 
-testPage('where anyone may register, an account is made beside the sign-in', {
+testPage('with open registration, the sign-in offers a new account', {
   registration: 'open', refusals: [422],
 }, async (visit) => {
   const { browser, server, shows } = visit;
@@ -290,7 +290,7 @@ testPage('where anyone may register, an account is made beside the sign-in', {
   assert.equal(await browser.run('return document.querySelector("#sign-in").innerText.includes("first time")'), false);
 });
 
-testPage('where administrators alone make accounts, the sign-in offers none', {}, async (visit) => {
+testPage('without open registration, the sign-in offers no new account', {}, async (visit) => {
   const { browser, server, shows } = visit;
   await browser.open(`${server.url}/`);
   await shows('Sign in to Cairn', '#sign-in');
@@ -298,7 +298,7 @@ testPage('where administrators alone make accounts, the sign-in offers none', {}
   assert.equal(await browser.run('return document.querySelector("#register").checkVisibility()'), false);
 });
 
-testPage('what the browser says of the network is no news while the server answers', {
+testPage('the browser’s view of the network does not matter while the server responds', {
   things: 3, isNoisy: true,
 }, async (visit) => {
   const { browser, server, shows } = visit;
@@ -320,7 +320,7 @@ testPage('what the browser says of the network is no news while the server answe
   await browser.until('return !document.querySelector("#failure").innerText');
 });
 
-testPage('API keys are made in their own place, shown once and ended', { refusals: [403, 422] }, async (visit) => {
+testPage('API keys are created, shown once and ended', { refusals: [403, 422] }, async (visit) => {
   const { browser, server, says, shows } = visit;
   await visit.signIn('#/keys');
   await browser.type('[name=name]:not([id])', 'The script');
@@ -378,7 +378,7 @@ async function leftBehind({ browser }: Visit, texts: readonly string[]): Promise
   return answer.value;
 }
 
-testPage('nothing of the person who has signed out is left in the page, and it is not loaded again', {
+testPage('nothing about a person who signed out remains in the page', {
   things: 3, collections: [diaries],
 }, async (visit) => {
   const { browser, server, shows } = visit;
@@ -432,7 +432,7 @@ testPage('the list shows its own records after a visit to the account', {
   assert.match(await visit.text('#list tbody'), /Dear diary/);
 });
 
-testPage('an invited user chooses a password at an address that is shown once', {}, async (visit) => {
+testPage('an invited user chooses a password', {}, async (visit) => {
   const { browser, server, shows } = visit;
   await server.as('ada', 'POST', '/users', { name: 'Alan', email: 'alan@example.org' });
   await visit.signIn('#/users/3');

@@ -110,7 +110,7 @@ testPage('five typos of a customer are fixed in eight actions', { collections },
   assert.ok(actions() <= 8, `${actions()} actions`);
 });
 
-testPage('the state of an order is changed in two actions, and taken back in one', { collections }, async (visit) => {
+testPage('the state of an order is changed in two actions and undone in one', { collections }, async (visit) => {
   const { browser, server, says } = visit;
   await fill(server);
   await visit.signIn('#orders');
@@ -126,7 +126,7 @@ testPage('the state of an order is changed in two actions, and taken back in one
   assert.equal((await server.as('ada', 'GET', '/orders/4')).data.state, 'new');
 });
 
-testPage('an order with three lines is made in twelve actions', { collections }, async (visit) => {
+testPage('an order with three lines is created in twelve actions', { collections }, async (visit) => {
   const { browser, server, says } = visit;
   await fill(server);
   await visit.signIn('#orders');
@@ -154,7 +154,7 @@ testPage('an order with three lines is made in twelve actions', { collections },
 });
 
 testPage(
-  'a removal says at once what refers to the record, and counts what goes with it',
+  'a removal shows and counts what refers to the record',
   { collections },
   async (visit) => {
     const { browser, server, says } = visit;
@@ -171,7 +171,7 @@ testPage(
   },
 );
 
-testPage('selected rows are changed together, and that is taken back', { collections }, async (visit) => {
+testPage('a change of selected rows can be undone', { collections }, async (visit) => {
   const { browser, server, says } = visit;
   await fill(server);
   await visit.signIn('#orders?sort=id');
@@ -228,7 +228,7 @@ for (const width of [390, 1440])
     assert.equal(await browser.run('return document.documentElement.scrollWidth <= innerWidth'), true);
   });
 
-testPage('the prices of the lines of an order are whole at 390 pixels', { collections }, async (visit) => {
+testPage('the prices of an order\'s lines are complete at 390 pixels', { collections }, async (visit) => {
   const { browser, server, shows } = visit;
   await fill(server);
   await browser.resize(390, 844);

@@ -19,7 +19,7 @@ const limits = defineCollection({
 });
 const collections = [settings, motto, limits];
 
-testPage('a single resource is set, read and changed at an address of its own', {
+testPage('a single resource is set, read and changed at its own address', {
   collections, refusals: [404, 412, 422],
 }, async (visit) => {
   const { browser, server, fill, says, shows, text, value } = visit;
@@ -77,7 +77,7 @@ testPage('a single resource that is one value has one control, and is replaced a
   assert.deepEqual((await server.as('ada', 'GET', '/limits')).data, { b: 3 });
 });
 
-testPage('who may not set a single resource reads it, and sees who may', {
+testPage('a person who may not set a single resource sees who may', {
   collections, hasFeed: true, refusals: [404],
 }, async (visit) => {
   const { browser, server, shows } = visit;

@@ -67,7 +67,7 @@ testPage('5,000 writes a second by others leave a list of 250 rows and its form 
   assert.equal((await visit.value('name')).length, 'Being typed'.length + 2 * typed.length, 'no key is lost');
 });
 
-testPage('a list of 250 rows opens with little work of the page’s thread', { things: 250 }, async (visit) => {
+testPage('a list of 250 rows opens with little work on the page’s thread', { things: 250 }, async (visit) => {
   const { browser, t } = visit;
   await visit.signIn('#/');
   const unitBefore = await measureUnitMs(browser);

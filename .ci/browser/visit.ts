@@ -124,7 +124,10 @@ function visitOf(browser: Browser, server: TestServer, t: TestContext): Visit {
         at.value = arguments[0];
         at.dispatchEvent(new Event('change', { bubbles: true }));
       `, operator);
-      await browser.until('return !arguments[0] || document.querySelector("#condition").value === arguments[0]', operator);
+      await browser.until(
+        'return !arguments[0] || document.querySelector("#condition").value === arguments[0]',
+        operator,
+      );
     },
     hash: () => browser.run('return location.hash'),
     focused: () => browser.run(`

@@ -12,7 +12,7 @@ const tasks = defineCollection({
   access: { list: ['owner', 'editor'], read: ['owner', 'editor'], remove: 'editor' },
 });
 
-testPage('a record of one’s own says who sees it, and its list is one’s own to select from', {
+testPage('your own record shows who sees it', {
   collections: [diaries],
 }, async (visit) => {
   const { browser, server, fill, says, shows } = visit;
@@ -37,7 +37,7 @@ testPage('a record of one’s own says who sees it, and its list is one’s own 
   await browser.until('return document.querySelector("#drawer")?.innerText.includes("see this") === false');
 });
 
-testPage('roles of one’s own are in forms, lists and filters, and give what they may do and no more', {
+testPage('declared roles appear in forms, lists and filters', {
   collections: [tasks], roles: ['editor'],
 }, async (visit) => {
   const { browser, server, says, shows } = visit;
@@ -81,7 +81,7 @@ const boards = defineCollection({
   access: { list: people, read: people, replace: people, patch: people },
 });
 
-testPage('a field that names people says who else sees a record, and lets them change it', {
+testPage('a field that names people shows who else sees a record', {
   collections: [boards],
 }, async (visit) => {
   const { browser, server, shows } = visit;

@@ -7,7 +7,7 @@ const focusedId = ({ browser }: Visit): Promise<string> =>
 const focusReaches = ({ browser }: Visit, id: string): Promise<unknown> =>
   browser.until('return document.activeElement.id === arguments[0]', id);
 
-testPage('each removal can be undone in every view until its time is over', { things: 4 }, async (visit) => {
+testPage('each removal can be undone in every view for some seconds', { things: 4 }, async (visit) => {
   const { browser, server, says, shows } = visit;
   await visit.signIn('#items/2');
   const remove = async (id: number): Promise<void> => {
@@ -32,7 +32,7 @@ testPage('each removal can be undone in every view until its time is over', { th
   assert.deepEqual(data.map(({ id }: { id: number }) => id), [1, 3, 4], 'the latest removal was undone');
 });
 
-testPage('what is typed after Create stays in the form', {}, async (visit) => {
+testPage('text typed after Create stays in the form', {}, async (visit) => {
   const { browser, fill, says, hash } = visit;
   await visit.signIn('#items/new');
   await fill('price', '5');
@@ -55,7 +55,7 @@ testPage('what is typed after Create stays in the form', {}, async (visit) => {
   assert.equal(await hash(), '#items/2');
 });
 
-testPage('after closing, the focus is on the row, and it can be seen', { things: 3 }, async (visit) => {
+testPage('after closing a record, its row has the focus and is visible', { things: 3 }, async (visit) => {
   const { browser } = visit;
   await visit.signIn('#items');
   const close = [
@@ -90,7 +90,7 @@ testPage('a label belongs to one field', { things: 1 }, async (visit) => {
   await focusReaches(visit, 'field-name');
 });
 
-testPage('a search keeps its spaces, and never reaches another collection', { things: 12 }, async (visit) => {
+testPage('a search never reaches another collection', { things: 12 }, async (visit) => {
   const { browser, server } = visit;
   await visit.signIn('#items');
   await browser.type('#search', 'Thing ');
@@ -110,7 +110,7 @@ testPage('a search keeps its spaces, and never reaches another collection', { th
   assert.deepEqual(server.requests.filter((line) => line.includes('/users?') && line.includes('q=')), []);
 });
 
-testPage('filters begin with "contains", which says that case matters', { things: 3 }, async (visit) => {
+testPage('filters begin with "contains", which mentions that case matters', { things: 3 }, async (visit) => {
   const { browser } = visit;
   await visit.signIn('#items');
   await visit.filterBy('Name');
@@ -120,7 +120,7 @@ testPage('filters begin with "contains", which says that case matters', { things
   );
 });
 
-testPage('the next page starts at its top, under a head that stays', { things: 120 }, async (visit) => {
+testPage('the next page starts at its top', { things: 120 }, async (visit) => {
   const { browser } = visit;
   await visit.signIn('#items?limit=50');
   await browser.run('document.querySelector("#list").scrollTop = 900');

@@ -15,7 +15,7 @@ const [service = '', timer = ''] = Array.from(section.matchAll(/^```ini\n(.*?)^`
 const [, variable = '', cronLine = ''] = /^(CAIRN_DATA=\S+)\n[\d*]+ \* \* \* \* cairn (.*)$/m.exec(section) ?? [];
 const named = /^\d{4}-\d\d-\d\dT\d{6}Z$/;
 
-test('cron and the timer make a checked copy, the newest 14 stay, and the newest comes back', async (t) => {
+test('cron and the timer keep 14 checked copies', async (t) => {
   const machine = await Machine.make(t);
   const copies = join(machine.root, 'var/lib/cairn-backup');
   const own = script.replace(/^cairn\(\).*$/m, `cairn() { ${program} "$@"; }`);
@@ -62,7 +62,7 @@ test('cron and the timer make a checked copy, the newest 14 stay, and the newest
   assert.deepEqual(readdirSync(copies).sort(), before, 'and nothing is removed');
 });
 
-test('the units for the copies are units', (t) => {
+test('the units for the copies are valid', (t) => {
   const directory = temporaryDirectory(t);
   const files = { 'cairn-backup.service': service, 'cairn-backup.timer': timer };
   for (const [name, unit] of Object.entries(files)) writeFileSync(join(directory, name), unit);
@@ -86,7 +86,7 @@ function documentsAfter(heading: string): readonly object[] | string {
   return JSON.parse(stdout);
 }
 
-test('Kubernetes: one replica at a time, the ports and the user of the image, and time to stop', (t) => {
+test('the Kubernetes manifest matches the image', (t) => {
   const documents = documentsAfter('### Kubernetes');
   if (typeof documents === 'string') return t.skip(documents);
   const kinds = documents.map((each) => `${Object(each).kind} ${Object(each).metadata.name}`);
@@ -121,7 +121,7 @@ test('Kubernetes: one replica at a time, the ports and the user of the image, an
   assert.deepEqual(near.labelSelector.matchLabels, service.selector);
 });
 
-test('Compose: as the line for Docker has it, with time to stop, and a copy each hour', (t) => {
+test('the Compose file matches the line for Docker', (t) => {
   const documents = documentsAfter('## Container');
   if (typeof documents === 'string') return t.skip(documents);
   const { services, volumes } = Object(documents[0]);

@@ -19,7 +19,7 @@ const made = [
 ];
 const idsOf = ({ data }: { data: readonly { id: unknown }[] }) => data.map(({ id }) => id);
 
-test('ra-data-json-server does all that it can through the dialect', async (t) => {
+test('ra-data-json-server works completely through the dialect', async (t) => {
   const packages = { 'ra-data-json-server': '5.15.3', react: '18.3.1', 'react-dom': '18.3.1' };
   const load = loadPackages(t, packages);
   if (load === undefined) return;
@@ -50,7 +50,7 @@ test('ra-data-json-server does all that it can through the dialect', async (t) =
   await assert.rejects(data.getOne('posts', { id: 1 }), { status: 404 });
 });
 
-test('@refinedev/simple-rest does all that it can through the dialect', async (t) => {
+test('@refinedev/simple-rest works completely through the dialect', async (t) => {
   const load = loadPackages(t, { '@refinedev/simple-rest': '6.0.1' });
   if (load === undefined) return;
   const { default: provide } = await load('@refinedev/simple-rest/dist/index.mjs');

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
 import { projectDirectory } from '../../test/support/source.ts';
 
-test('the suites of the API, of accounts and of collections pass over a cluster', () => {
+test('the suites of the API, accounts and collections pass on a cluster', () => {
   const { NODE_TEST_CONTEXT: _, ...environment } = process.env;
   const words = ['.ci/suite.js', 'test', '/api/', '/accounts/', '/collections/'];
   const { status, stdout } = spawnSync(process.execPath, words, {

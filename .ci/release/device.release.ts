@@ -126,7 +126,7 @@ for (const records of [0, 10_000, 100_000]) {
   }
 }
 
-test('a device without a clock starts in 1970, and goes on when the time is told', async (t) => {
+test('a device without a clock starts in 1970 and continues once its clock is set', async (t) => {
   const data = join(work, 'no-clock');
   const shifted = join(work, 'clock.mjs');
   writeFileSync(shifted, 'const { now } = Date; const begun = now(); Date.now = () => now() - begun;');
@@ -166,7 +166,7 @@ async function importAndWrite(t: TestContext, node: string, data: string): Promi
   await device.end('SIGTERM');
 }
 
-test('a write in a row costs the flash some pages, whatever the size of the store', {
+test('a write costs a few pages of flash, whatever the size of the store', {
   skip: !isLinux && 'only Linux tells what was written',
 }, async (t) => {
   const cost = (records: number) => measureWear({ main, textLength: 100, records, words: [], pauseMs: 0, writes: 200 });

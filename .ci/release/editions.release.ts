@@ -20,7 +20,7 @@ const hasHistory = ((): boolean => {
   }
 })();
 
-test('0.3 and this version open what the other has written, stopped or killed at any time', {
+test('0.3 and this version open each other\'s data', {
   skip: !hasHistory && 'this clone has no history',
 }, (t) => {
   const former = temporaryDirectory(t);

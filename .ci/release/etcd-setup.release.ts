@@ -54,7 +54,7 @@ const onMachine = (number: number, command: string): string =>
   command.replace('--name etcd-1', `--name etcd-${number}`).replace('--data-dir etcd-1', `--data-dir etcd-${number}`)
     .replace(/^.*--(listen|initial-advertise)-.*$/gm, (line) => line.replaceAll('127.0.0.1', `127.0.0.${number}`));
 
-test('an etcd as the reference sets it up: its roles, a second cluster, a snapshot and its restore', async (t) => {
+test('an etcd set up as in the manual serves two clusters', async (t) => {
   if (missing !== undefined) return t.skip(`${missing} is not installed here`);
   const directory = mkdtempSync(join(tmpdir(), 'cairn-etcd-setup-'));
   const running: ChildProcess[] = [];
@@ -173,7 +173,7 @@ test('an etcd as the reference sets it up: its roles, a second cluster, a snapsh
   assert.equal(await addItem(port), 4);
 });
 
-test('the unit of a member is a unit', (t) => {
+test('the unit of an etcd member is valid', (t) => {
   const [, section = ''] = /\n### Setting up etcd\n([^]*?)\n##+ /.exec(readHandbook()) ?? [];
   const [, unit = ''] = /^```ini\n(.*?)^```$/ms.exec(section) ?? [];
   const path = join(temporaryDirectory(t), 'etcd.service');

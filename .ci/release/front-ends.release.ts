@@ -164,7 +164,7 @@ function refinedFrontEnd({ createElement: h, useState }: Loaded, core: Loaded, p
     h(Authenticated, { key: 'posts', fallback: h(Login) }, h(Posts)));
 }
 
-test('a front end of refine runs with signing in, and the providers of the reference', { skip }, async (t) => {
+test('a front end of refine signs in with the providers in the manual', { skip }, async (t) => {
   const packages = { '@refinedev/core': '5.0.12', '@tanstack/react-query': '5.108.4' };
   const load = loadPackages(t, { ...packages, react: '18.3.1', 'react-dom': '18.3.1', jsdom: '26.1.0' });
   if (load === undefined) return;

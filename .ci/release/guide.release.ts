@@ -11,7 +11,7 @@ const tsc = join(projectDirectory, 'node_modules', '.bin', 'tsc');
 const skip = !existsSync(tsc) && 'needs the compiler, which checks what the guide shows';
 const guide = readFileSync(join(projectDirectory, 'src', 'docs', 'guide.md'), 'utf8');
 
-test('the guide is one page, whose service compiles, passes its tests and serves', { skip }, async (t) => {
+test('the service in the guide compiles, passes its tests and serves', { skip }, async (t) => {
   const directory = temporaryDirectory(t);
   const entrance = join(import.meta.dirname, '..', '..', 'src', `index${extname(import.meta.filename)}`);
   const files = [...guide.matchAll(/^```ts\n(\/\/ ([\w.]+)\n.*?)^```$/gms)].map(([, code = '', name = '']) => {

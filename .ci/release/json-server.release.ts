@@ -152,7 +152,7 @@ async function ask(port: number, request: string) {
 }
 
 for (const [version, rows, serve] of [['0.17.4', old, serveOld], ['1.0.0-beta.15', now, serveNow]] as const) {
-  test(`Cairn answers as json-server ${version} does, but for what is listed`, async (t) => {
+  test(`Cairn responds like json-server ${version}, apart from the listed differences`, async (t) => {
     const load = loadPackages(t, { 'json-server': version });
     if (load === undefined) return;
     const server = await serve(load);
@@ -227,7 +227,7 @@ async function portOf(t: TestContext, server: Server): Promise<number> {
 }
 
 for (const [version, differences] of [['0.17.4', fromOld], ['1.0.0-beta.3', fromNow]] as const) {
-  test(`files and front ends of ${Object.keys(projects).length} projects move over from ${version}`, async (t) => {
+  test(`files and front ends of ${Object.keys(projects).length} projects work as with json-server ${version}`, async (t) => {
     const load = loadPackages(t, { 'json-server': version });
     if (load === undefined) return;
     const serve = version === '0.17.4' ? serveOld : serveNow;
@@ -251,7 +251,10 @@ for (const [version, differences] of [['0.17.4', fromOld], ['1.0.0-beta.3', from
       await running.ended;
     }
     assert.deepEqual(unexplained, []);
-    assert.deepEqual(differences.map(([why]) => why).filter((why) => !used.has(why)), []);
+    assert.deepEqual(
+      differences.map(([why]) => why).filter((why) => !used.has(why)),
+      [],
+    );
     for (const why of used) t.diagnostic(`differs: ${why}`);
   });
 }

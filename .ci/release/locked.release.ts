@@ -85,7 +85,7 @@ test('a locked server cannot reach what it does not need', () => {
   }
 });
 
-test('a locked server keeps its data and reaches no other directory', async (t) => {
+test('a locked server reaches only its data directory', async (t) => {
   const itemsBySignal: number[] = [];
   for (const signal of ['SIGTERM', 'SIGKILL', 'SIGTERM'] as const) {
     itemsBySignal.push(await serveAndWrite(t, [...flags, main, 'serve', '--data', data, '--port', '0'], signal));
@@ -116,12 +116,12 @@ async function serveAndWrite(t: TestContext, words: readonly string[], signal: N
 
 const suites = listFiles('test', '.test.ts');
 
-test('every suite that is left out exists and has a reason', () => {
+test('every skipped suite exists and has a reason', () => {
   const named = [...startsServers, ...Object.keys(outside)];
   assert.deepEqual(named.filter((path) => !suites.includes(path)), []);
 });
 
-test('the whole suite, locked down', { concurrency: 3 }, async (t) => {
+test('the whole suite passes locked down', { concurrency: 3 }, async (t) => {
   const runFiles = async (name: string, words: readonly string[], env: NodeJS.ProcessEnv): Promise<void> => {
     const { code, output } = await new Promise<{ code: unknown; output: string }>((resolve) => {
       const options = { cwd: built, env, encoding: 'utf8', maxBuffer: 2 ** 28, timeout: 600_000 } as const;

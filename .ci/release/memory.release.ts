@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { limits } from '../../src/base/limits.ts';
 import { runJson } from '../../test/support/cli/spawn.ts';
 
-test('96 MB of heap: after 100,000 records, writes are taken up to the bound, and after removals', async () => {
+test('with 96 MB of heap, writes are accepted up to the bound, and again after removals', async () => {
   const found = await runJson('.ci/programs/heap-filler', '--max-old-space-size=96');
   assert.deepEqual(found.imported, Array(5).fill('inserted'));
   assert.deepEqual(found.refusedAfterImport, []);
@@ -25,7 +25,7 @@ test('96 MB of heap: after 100,000 records, writes are taken up to the bound, an
   ]);
 });
 
-test('records of any shape take at most the memory that is estimated, and at least a tenth of it', async () => {
+test('the estimate of a record\'s memory is at most ten times too high', async () => {
   const found: { shape: string; how: string; counted: number; used: number; mayTakeLess: boolean }[] = await runJson(
     '.ci/programs/memory-shapes', '--expose-gc');
   assert.ok(found.length >= 40);

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { administrator, readBlocks, Machine } from './machine.ts';
 
-test('does not start, and damaged: "cairn check" says what the last line says, and a repair serves', async (t) => {
+test('night guide: a damaged store is checked and repaired', async (t) => {
   const machine = await Machine.make(t);
   await machine.use();
   await machine.type('systemctl stop cairn');
@@ -31,7 +31,7 @@ test('does not start, and damaged: "cairn check" says what the last line says, a
   assert.ok(damaged.some((name) => name.startsWith('damaged-')), 'what was damaged is kept');
 });
 
-test('507 and slow: the figures, more memory, and the slowest routes', async (t) => {
+test('night guide: 507 and slow responses', async (t) => {
   const machine = await Machine.make(t);
   await machine.use();
   const [memory = ''] = readBlocks('### 507');
@@ -52,7 +52,7 @@ test('507 and slow: the figures, more memory, and the slowest routes', async (t)
   assert.match(last, /"route":"\/(tokens|keys)".*"durationMs":\d/, 'a hash is the slowest');
 });
 
-test('503 and 429: who asks, and the counts are forgotten', async (t) => {
+test('night guide: 503 and 429', async (t) => {
   const machine = await Machine.make(t);
   const wrong = { ...administrator, password: 'not the right password' };
   const statuses: number[] = [];
@@ -70,7 +70,7 @@ test('503 and 429: who asks, and the counts are forgotten', async (t) => {
   assert.match((await machine.type(busy)).out, /^{"status":"ready"}\n +1 "address":"127\.0\.0\.1"$/m);
 });
 
-test('disk is full: what there is, and what grew', async (t) => {
+test('night guide: a full disk', async (t) => {
   const machine = await Machine.make(t);
   const [look = ''] = readBlocks('### Disk is full');
   const { status, out } = await machine.type(look);
@@ -78,7 +78,7 @@ test('disk is full: what there is, and what grew', async (t) => {
   assert.match(out, /%[^]*var\/lib\/cairn|var\/lib[^]*ready/);
 });
 
-test('lost password, and leaked key', async (t) => {
+test('night guide: a lost password and a leaked key', async (t) => {
   const machine = await Machine.make(t);
   const [reset = ''] = readBlocks('### Lost password');
   const { out } = await machine.type(reset, 'a password that is new\n');
@@ -92,7 +92,7 @@ test('lost password, and leaked key', async (t) => {
   await machine.signIn('a password that is new');
 });
 
-test('moved to another machine: the records are there, and everybody signs in again', async (t) => {
+test('night guide: a move to another machine', async (t) => {
   const [former, next] = await Promise.all([Machine.make(t), Machine.make(t)]);
   const token = await former.use();
   const [away = '', there = ''] = readBlocks('### Moved to another machine');

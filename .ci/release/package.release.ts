@@ -24,7 +24,7 @@ mkdirSync(join(firstClone, 'dist'));
 writeFileSync(join(firstClone, 'dist', 'stale.js'), '// of a file that is no more');
 const first = pack(firstClone);
 
-test('the package holds JavaScript, declarations, source and README, and nothing else', () => {
+test('the package contains only JavaScript, declarations, source and README', () => {
   const sources = readdirSync(join(projectDirectory, 'src'), { recursive: true, encoding: 'utf8' })
     .filter((name) => /\.\w+$/.test(name)).map((name) => name.replaceAll('\\', '/'));
   const built = sources.flatMap((name) => {
@@ -56,7 +56,7 @@ test('stopping "npm start" stops the server', { skip: noGroups }, async (t) => {
   }
 });
 
-test('the build serves page and API description wherever it is copied', async (t) => {
+test('the build serves the page and the API description from any directory', async (t) => {
   const alone = join(work, 'alone');
   cpSync(join(firstClone, 'dist'), alone, { recursive: true });
   const main = join(alone, 'main.js');
@@ -69,7 +69,7 @@ test('the build serves page and API description wherever it is copied', async (t
   for (const path of ['openapi.json', ...files]) assert.equal((await fetch(new URL(path, origin))).status, 200, path);
 });
 
-test('two clones build the same package, byte for byte, whatever the umask', (t) => {
+test('two clones build the same package, byte for byte', (t) => {
   const directory = clone(join(work, 'second'));
   run(directory, 'chmod', '-R', 'go=', 'src', 'README.md', 'package.json');
   const before = process.umask(0o077);
@@ -105,7 +105,7 @@ for (const node of nodes) {
   });
 }
 
-test('the installed package is all that was installed', () => {
+test('installing the package installs nothing else', () => {
   const directory = consumerDirectory;
   assert.match(run(directory, 'npx', '--no-install', 'cairn', '--version'), /^cairn \d+\.\d+\.\d+ on Node\.js v/);
   const bill: { components?: unknown[] } = JSON.parse(run(directory, 'npm', 'sbom', '--sbom-format=cyclonedx'));
@@ -121,7 +121,7 @@ const tools = process.env['CAIRN_TOOLS'];
 const resolutions = ['--module node16', '--module nodenext', '--module esnext --moduleResolution bundler'];
 const strict = '--noEmit --strict --exactOptionalPropertyTypes --skipLibCheck false --target es2022 --types node';
 
-test('the types hold from import and require, in each version of TypeScript', async (t) => {
+test('the types compile with import and require in each version of TypeScript', async (t) => {
   const directory = consumerDirectory;
   const source = readFileSync(join(projectDirectory, 'test', 'programs', 'types.test.ts'), 'utf8');
   const use = source.replace("'../../src/index.ts'", "'cairn-api'");

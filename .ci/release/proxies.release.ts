@@ -118,7 +118,7 @@ async function startProxied(
 }
 
 for (const [name, configure] of Object.entries(programs)) {
-  test(`the recipe for ${name}: one's own address, sign-in at a port, a prefix, and one request id`, async (t) => {
+  test(`the recipe for ${name} passes on the caller's address and request id`, async (t) => {
     if (spawnSync(name, ['-v']).error !== undefined) return t.skip(`${name} is not installed here`);
     const { port, ask, lines } = await startProxied(t, name, configure);
     const json = { 'Content-Type': 'application/json' };
@@ -176,7 +176,7 @@ for (const [name, configure] of Object.entries(programs)) {
     assert.ok(lines().some((line) => line['id'] === id && line['status'] === 401), 'the log has the id of the answer');
   });
 
-  test(`behind ${name}, reads and removals go on while the disk is full`, async (t) => {
+  test(`behind ${name}, reads and removals work while the disk is full`, async (t) => {
     if (spawnSync(name, ['-v']).error !== undefined) return t.skip(`${name} is not installed here`);
     const disk = mountSmallDisk(t, '6m');
     if (disk === undefined) return t.skip('no file system can be mounted here');

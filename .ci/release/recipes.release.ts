@@ -27,7 +27,7 @@ test('every recipe that imports packages has a test here', () => {
 });
 
 for (const [title, packages] of Object.entries(recipes).filter(([name]) => name !== 'Tests with Vitest')) {
-  test(`a recipe prints what it promises: ${title}`, (t) => {
+  test(`a recipe prints its promised output: ${title}`, (t) => {
     const { code, promised } = findExample(title);
     const directory = install(t, { ...packages, 'cairn-api': `file:${packed.file}` });
     if (directory === undefined) return;
@@ -44,7 +44,7 @@ function runsTests(directory: string, file: string, code: string, ...words: read
   assert.throws(() => run(directory, process.execPath, ...words), /Received.*201|expected 201 to be 200/s);
 }
 
-test('the recipe of a test is run by Vitest', (t) => {
+test('the recipe for a test runs with Vitest', (t) => {
   const directory = install(t, { ...recipes['Tests with Vitest'], 'cairn-api': `file:${packed.file}` });
   if (directory === undefined) return;
   runsTests(
@@ -56,7 +56,7 @@ test('the recipe of a test is run by Vitest', (t) => {
   );
 });
 
-test('the recipe of a test is run by Jest 29, as the text beside it says', (t) => {
+test('the recipe for a test runs with Jest 29', (t) => {
   const directory = install(t, { jest: '29.7.0', 'cairn-api': `file:${packed.file}` });
   if (directory === undefined) return;
   const told = /With Jest 29, import from `([^`]+)` instead, and run `node ([^`]+)`/.exec(readHandbook());
@@ -66,7 +66,7 @@ test('the recipe of a test is run by Jest 29, as the text beside it says', (t) =
   runsTests(directory, 'items.test.js', code, ...words.split(' '));
 });
 
-test('esbuild makes one file of a program, as the text says, and it runs alone', () => {
+test('esbuild bundles a program into one file that runs alone', () => {
   const [, command = ''] = /^ +npx (esbuild .*)$/m.exec(readHandbook()) ?? [];
   const [directory, alone] = [join(work, 'bundled'), join(work, 'alone')];
   for (const each of [directory, alone]) mkdirSync(each);

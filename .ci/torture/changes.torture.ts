@@ -119,7 +119,7 @@ async function itemsAt(port: number): Promise<{ id: number }[]> {
   return JSON.parse(await response.text());
 }
 
-test(`${listeners} listeners, cut ${cutsWanted} times, end with the current list`, async (t) => {
+test(`${listeners} listeners have the current list after ${cutsWanted} interruptions`, async (t) => {
   const random = createGenerator('changes');
   const directory = join(temporaryDirectory(t), 'data');
   let port = 0;

@@ -35,12 +35,12 @@ async function post(etcd: RealEtcd, path: string, body: object, token = ''): Pro
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
-test('a real etcd answers like the small one of the tests', { skip: noEtcd }, async (t) => {
+test('a real etcd behaves like the simulated one', { skip: noEtcd }, async (t) => {
   const etcd = await startEtcd(t);
   await checkConformance(t, etcd.addresses[0] ?? '');
 });
 
-test('a full etcd refuses writes, and accepts them again once there is room', { skip: noEtcd }, async (t) => {
+test('a full etcd accepts writes again once there is room', { skip: noEtcd }, async (t) => {
   const etcd = await startEtcd(t, { flags: ['--quota-backend-bytes', '4000000'] });
   const node = await startNode(t, etcd.addresses);
   const fill = async (): Promise<void> => {
@@ -66,7 +66,7 @@ test('a full etcd refuses writes, and accepts them again once there is room', { 
   assert.match(`${full} ${again}`, /the quota of etcd is used up.*alarm disarm.* etcd accepts writes again/);
 });
 
-test('a node notices that etcd was restored, and starts again', { skip: noEtcd }, async (t) => {
+test('a node notices that etcd was restored', { skip: noEtcd }, async (t) => {
   const etcd = await startEtcd(t);
   const node = await startNode(t, etcd.addresses);
   await node.add('a');
@@ -87,7 +87,7 @@ test('a node notices that etcd was restored, and starts again', { skip: noEtcd }
   assert.deepEqual(next.names(), ['a', 'c']);
 });
 
-test('a node goes on while its tokens of etcd expire again and again', { skip: noEtcd }, async (t) => {
+test('a node continues while its etcd tokens keep expiring', { skip: noEtcd }, async (t) => {
   const etcd = await startEtcd(t, { flags: ['--auth-token-ttl', '3'] });
   const user = { name: 'root', password: 'secret' };
   await post(etcd, '/v3/auth/user/add', user);
@@ -110,7 +110,7 @@ test('a node goes on while its tokens of etcd expire again and again', { skip: n
   await assert.rejects(makeNode(etcd.addresses).store.start(), isRefusal(78, /user name is empty/));
 });
 
-test('a node that slept while its groups were removed writes nothing more', { skip: noEtcd }, async (t) => {
+test('a node that slept through the removal of its groups stops writing', { skip: noEtcd }, async (t) => {
   const etcd = await startEtcd(t);
   const proxy = await Proxy.start(etcd.addresses[0] ?? '');
   t.after(() => proxy.stop());
@@ -132,7 +132,7 @@ test('a node that slept while its groups were removed writes nothing more', { sk
   assert.deepEqual(fresh.names().filter((name) => name !== 'late'), ['a', 'b', 'c', 'd', 'e']);
 });
 
-test('after a change of the format, running nodes write nothing more', { skip: noEtcd }, async (t) => {
+test('running nodes stop writing after a change of the format', { skip: noEtcd }, async (t) => {
   const etcd = await startEtcd(t);
   const node = await startNode(t, etcd.addresses);
   await node.add('a');
@@ -142,7 +142,7 @@ test('after a change of the format, running nodes write nothing more', { skip: n
   await assert.rejects(makeNode(etcd.addresses).store.start(), isRefusal(78, /all nodes need the same version/));
 });
 
-test('references and unique values hold over five nodes and three members, one of which is killed', {
+test('references and unique values hold across five nodes while a member of etcd is killed', {
   skip: noEtcd,
 }, async (t) => {
   const etcd = await startEtcd(t, { members: 3 });

@@ -95,7 +95,7 @@ suite('the cases of the shared log', () => {
 
   const sound = new Set<string>();
   for (const [caughtBy, what, file, from, to] of mutants) {
-    test(`${caughtBy} catches that ${what}`, () => {
+    test(`${caughtBy} detects that ${what}`, () => {
       const path = join(copy, 'src', file);
       const text = readFileSync(path, 'utf8');
       assert.equal(text.split(from).length, 2, `${file} has not "${from}" once`);

@@ -52,7 +52,7 @@ async function namesAt(origin: string, authorization: string): Promise<string[]>
   return items.map(({ name }) => name).sort();
 }
 
-test('three nodes are each killed in turn under load, and a backup is restored to a new cluster', {
+test('three nodes lose no write when each is killed under load', {
   skip: noEtcd,
 }, async (t) => {
   const etcd = await RealEtcd.start({ members: 3 });
@@ -116,7 +116,7 @@ async function restoreElsewhere(t: TestContext, etcd: RealEtcd, origin: string, 
   assert.equal(await addItem(restored.origin, again, 'after the restore'), 201);
 }
 
-test('a field is added node by node under load, and no node loses it', { skip: noEtcd }, async (t) => {
+test('a field that is added node by node under load is not lost', { skip: noEtcd }, async (t) => {
   const etcd = await RealEtcd.start({ members: 3 });
   t.after(() => etcd.stop());
   const cluster = ['--cluster', etcd.addresses.join(',')];
@@ -170,7 +170,7 @@ test('a field is added node by node under load, and no node loses it', { skip: n
   assert.equal(Object((await ask(0, 'GET', '/books/1'))[1]).note, 'by Austen');
 });
 
-test('the leader of etcd is killed: writes go on within seconds', { skip: noEtcd }, async (t) => {
+test('writes continue within seconds after the leader of etcd is killed', { skip: noEtcd }, async (t) => {
   const etcd = await RealEtcd.start({ members: 3 });
   t.after(() => etcd.stop());
   const { origin } = await serve(t, ['--cluster', etcd.addresses.join(',')]);
@@ -190,7 +190,7 @@ test('the leader of etcd is killed: writes go on within seconds', { skip: noEtcd
   assert.ok(Math.max(...outages) < 30_000);
 });
 
-test('most members of etcd are killed: a node says so once, and once that it is over', { skip: noEtcd }, async (t) => {
+test('a node reports the loss of etcd\'s majority once, and its return once', { skip: noEtcd }, async (t) => {
   const etcd = await RealEtcd.start({ members: 3 });
   t.after(() => etcd.stop());
   const options = ['serve', '--port', '0', '--log', 'json', '--cluster', etcd.addresses.join(',')];
@@ -220,7 +220,7 @@ test('most members of etcd are killed: a node says so once, and once that it is 
   assert.match(told.join('\n'), /etcd does not answer, and no write.*endpoint status.*\n.*etcd accepts writes again/);
 });
 
-test('the script of the README brings up a cluster to try out', { skip: noEtcd }, async (t) => {
+test('the script in the README starts a cluster', { skip: noEtcd }, async (t) => {
   const script = join(projectDirectory, '.ci', 'programs', 'try-cluster.ts');
   const trial = startProcess(t, [...loaderFlags, script], {});
   const [, secret = ''] = await trial.find(/with the password (\S+)\n/);

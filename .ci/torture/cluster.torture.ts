@@ -260,23 +260,27 @@ async function settle(t: TestContext, { etcd, nodes, witness, undisturbed }: Clu
   return counts.operations;
 }
 
-test(`${operationsWanted} operations while everything fails (CAIRN_TEST_SEED=${seed})`, { skip: noEtcd }, async (t) => {
-  const cluster = await startCluster(t, { members: 3, nodes: 3, callers: 32 });
-  const random = createGenerator('cluster faults', seed);
-  const counts = new Map<string, number>();
-  const begun = performance.now();
-  const nodeKill = 'a node is killed';
-  for (;;) {
-    const operations = cluster.nodes.reduce((sum, node) => sum + node.operations, 0);
-    const kills = counts.get(nodeKill) ?? 0;
-    if (operations >= operationsWanted && kills >= killsWanted) break;
-    const picked = random.pick(Object.keys(faults));
-    const name = kills < killsWanted * (operations / operationsWanted) ? nodeKill : picked;
-    counts.set(name, (counts.get(name) ?? 0) + 1);
-    await faults[name]?.(cluster, random);
-    await between(random, 300, 2500);
-  }
-  t.diagnostic(`${((performance.now() - begun) / 1000).toFixed(0)} s, ${JSON.stringify(Object.fromEntries(counts))}`);
-  const operations = await settle(t, cluster);
-  assert.ok(operations >= operationsWanted);
-});
+test(
+  `a cluster stays consistent over ${operationsWanted} operations while everything fails (CAIRN_TEST_SEED=${seed})`,
+  { skip: noEtcd },
+  async (t) => {
+    const cluster = await startCluster(t, { members: 3, nodes: 3, callers: 32 });
+    const random = createGenerator('cluster faults', seed);
+    const counts = new Map<string, number>();
+    const begun = performance.now();
+    const nodeKill = 'a node is killed';
+    for (;;) {
+      const operations = cluster.nodes.reduce((sum, node) => sum + node.operations, 0);
+      const kills = counts.get(nodeKill) ?? 0;
+      if (operations >= operationsWanted && kills >= killsWanted) break;
+      const picked = random.pick(Object.keys(faults));
+      const name = kills < killsWanted * (operations / operationsWanted) ? nodeKill : picked;
+      counts.set(name, (counts.get(name) ?? 0) + 1);
+      await faults[name]?.(cluster, random);
+      await between(random, 300, 2500);
+    }
+    t.diagnostic(`${((performance.now() - begun) / 1000).toFixed(0)} s, ${JSON.stringify(Object.fromEntries(counts))}`);
+    const operations = await settle(t, cluster);
+    assert.ok(operations >= operationsWanted);
+  },
+);

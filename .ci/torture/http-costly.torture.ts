@@ -54,7 +54,7 @@ async function createMany(server: Served, target: string, records: readonly obje
   }
 }
 
-test("300 connections that repeat a refused cascade leave another's writes their turns", async (context) => {
+test("300 connections that repeat a refused cascade do not block another caller's writes", async (context) => {
   const server = await startServer(context, [
     { name: 'parents', singular: 'parent', fields: { title } },
     {
@@ -79,7 +79,7 @@ test("300 connections that repeat a refused cascade leave another's writes their
   assert.ok(beside.ninth < bound, `a write takes ${beside.ninth} ms beside 300 that are refused`);
 });
 
-test("64 streams that catch up take bounded memory, and leave another's writes be", async (context) => {
+test("64 streams that catch up do not slow down another caller's writes", async (context) => {
   const server = await startServer(context);
   const [attacker, other] = [await server.signUp('attacker'), await server.signUp('other')];
   const first = new RawClient(server.port).send(formatRequest('GET /changes', attacker));
@@ -114,7 +114,7 @@ test("64 streams that catch up take bounded memory, and leave another's writes b
   assert.ok(beside.middle < 3 * alone.middle, 'a write takes many times as long');
 });
 
-test("40 password changes at once delay another's sign-in by no more than three hashes", async (context) => {
+test("40 concurrent password changes delay another caller's sign-in by at most three hashes", async (context) => {
   const server = await startServer(context);
   const attacker = await server.signUp('attacker');
   await server.signUp('other');
@@ -145,7 +145,7 @@ test("40 password changes at once delay another's sign-in by no more than three 
   assert.ok(besideMs < 3 * hashMs, `a sign-in takes ${besideMs} ms, a hash ${hashMs} ms`);
 });
 
-test("500 searches of one caller leave another's sorted page within three times", async (context) => {
+test("500 searches of one caller slow down another caller's sorted page at most threefold", async (context) => {
   const server = await startServer(context);
   const [attacker, other] = [await server.signUp('attacker'), await server.signUp('other')];
   const name = 'a thing to be sold '.repeat(4);
@@ -160,7 +160,7 @@ test("500 searches of one caller leave another's sorted page within three times"
   assert.ok(beside.middle < 3 * alone.middle + 20, 'a sorted page takes many times as long');
 });
 
-test('100 connections with 1,700 requests each behind an unread list leave a small heap be', async (context) => {
+test('100 connections with 1,700 requests each behind an unread list fit into a small heap', async (context) => {
   const server = await startServer(context, undefined, ['--max-old-space-size=96', '--max-semi-space-size=16']);
   const attacker = await server.signUp('attacker');
   const name = 'a thing to be sold '.repeat(4);
@@ -183,7 +183,7 @@ test('100 connections with 1,700 requests each behind an unread list leave a sma
   }
 });
 
-test('connections of many addresses with the largest fields leave a small heap be', async (context) => {
+test('connections from many addresses with the largest headers fit into a small heap', async (context) => {
   const server = await startServer(context, undefined, ['--max-old-space-size=96', '--max-semi-space-size=16']);
   const fields = Array.from({ length: 90 }, (_, index) => `X-${index}: ${'x'.repeat(165)}\r\n`).join('');
   const head = formatRequest('POST /login', '', {}).replace('\r\n\r\n{}', `\r\n${fields}`);

@@ -115,7 +115,7 @@ function heapMiB(): number {
   return process.memoryUsage().heapUsed / 1024 ** 2;
 }
 
-test('mutated requests get well-formed replies and leak nothing', async (context) => {
+test('mutated requests get well-formed responses and leak nothing', async (context) => {
   const random = createGenerator('http fuzz');
   const app = await createApp({ scryptCost: 1, clock: systemClock });
   context.after(() => app.close());

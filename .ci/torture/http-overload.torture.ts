@@ -31,7 +31,7 @@ async function isAlive(client: RawClient): Promise<number> {
   return performance.now() - askedMs;
 }
 
-test('under overload health checks are answered, requests are served and memory stays bounded', async (context) => {
+test('under overload, health checks and requests are served in bounded memory', async (context) => {
   const server = await startServer(context);
   const { port } = server;
   // One user has a share of the requests in flight, so the crowd has eight users, like its addresses.

@@ -30,7 +30,7 @@ async function serve(t: TestContext, data: string): Promise<Server> {
   return { running, port: Number(port), authorization: `Bearer ${token}` };
 }
 
-test(`of ${callersCount} callers that write without a pause, none loses a write to a stop`, async (t) => {
+test(`a stop loses no write of ${callersCount} callers that write without a pause`, async (t) => {
   const data = join(temporaryDirectory(t), 'data');
   const first = await serve(t, data);
   const head =

@@ -17,13 +17,13 @@ const rowsMax = 5 * perImport;
 /** As many imports as kills, each with many crashes. */
 const crashes = await runBeforeTests(() => crashImports(kills));
 
-test(`an import is there as a whole or not at all after any crash of ${kills} seeds`, (t) => {
+test(`an import is complete or absent after any crash of ${kills} seeds`, (t) => {
   const { states, none, whole } = crashes();
   t.diagnostic(`${states} states: nothing in ${none}, everything in ${whole}`);
   assert.ok(none > 4 * kills && whole > 40 * kills, `${none} and ${whole}`);
 });
 
-test(`an import that is killed at any of ${kills} moments is there as a whole or not at all`, async (t) => {
+test(`an import that is killed at any of ${kills} moments is complete or absent`, async (t) => {
   const next = seedNumbers(seed);
   const directory = temporaryDirectory(t);
   const first = join(directory, 'first');
@@ -76,7 +76,7 @@ test(`an import that is killed at any of ${kills} moments is there as a whole or
   t.diagnostic(`seed ${seed}: nothing ${seen.nothing} times, everything ${seen.everything} times`);
 });
 
-test('a file whose records do not fit into memory or a commit is refused, and makes no store', async (t) => {
+test('a file whose records do not fit into memory or a commit does not create a store', async (t) => {
   const directory = temporaryDirectory(t);
   const [data, file, own] = ['data', 'db.json', 'own.json'].map((name) => join(directory, name));
   assert.ok(data !== undefined && file !== undefined && own !== undefined);

@@ -47,7 +47,7 @@ const loose = defineCollection({
   name: 'loose', singular: 'looseRecord', access, fields: { n: { kind: 'integer' } }, additional: true,
 });
 
-test(`a record is what RFC 7396 says after each of ${count} patches`, async () => {
+test(`a record follows RFC 7396 after each of ${count} patches`, async () => {
   const random = createGenerator('merge patches');
   const app = await createApp({ auth: 'none', collections: [pieces, loose] });
   const ask = async (method: string, target: string, json: JsonValue) => {

@@ -19,7 +19,7 @@ interface Sent {
   readonly isArray: boolean;
 }
 
-test(`${kills} times kill -9 under ${callers} callers that retry: each request is done exactly once`, async (t) => {
+test(`${callers} callers that retry run each request exactly once despite ${kills} times kill -9`, async (t) => {
   const random = createGenerator('retries');
   const data = join(temporaryDirectory(t), 'data');
   const server = await start();

@@ -38,7 +38,7 @@ after(() => {
   rmSync(root, { recursive: true, force: true });
 });
 
-test(`(a) ${crashStates} crash states (CAIRN_TEST_SEED=${seed})`, async (t) => {
+test(`(a) a store recovers from ${crashStates} crash states (CAIRN_TEST_SEED=${seed})`, async (t) => {
   const script = join(import.meta.dirname, 'crash-states.ts');
   // Two processes, because most machines have at least two cores; their seeds are far apart.
   const explore = async (first: number): Promise<void> => {
@@ -49,7 +49,7 @@ test(`(a) ${crashStates} crash states (CAIRN_TEST_SEED=${seed})`, async (t) => {
   await Promise.all([explore(seed), explore(seed + 1_000_000)]);
 });
 
-test('(b) each file operation fails with each code, once and permanently', async (t) => {
+test('(b) a store survives each error of each file operation, once and permanently', async (t) => {
   const seen = { runs: 0, written: 0, refused: 0, unknown: 0 };
   for (const [name, fault] of Object.entries(faults)) {
     for (const code of ['ENOSPC', 'EDQUOT', 'EMFILE', 'ENFILE', 'EIO', 'EACCES', 'EROFS']) {
@@ -66,7 +66,7 @@ test('(b) each file operation fails with each code, once and permanently', async
   t.diagnostic(`lost = 0; ${JSON.stringify(seen)}`);
 });
 
-test('(b) crashes on a disk that is sometimes full', async (t) => {
+test('(b) a store recovers from crashes on a disk that is sometimes full', async (t) => {
   const seen = { refused: 0, states: 0 };
   for (let n = 0; seen.states < crashStates / 10; n += 1) {
     const { refused, states } = await crashWhileFull(seed + n, 40, n % 2 === 0 ? blogsWithModel() : peopleAndNotes);
@@ -76,13 +76,13 @@ test('(b) crashes on a disk that is sometimes full', async (t) => {
   t.diagnostic(`lost = 0; ${JSON.stringify(seen)}`);
 });
 
-test('(c) each bit flipped, each file truncated at each byte', async (t) => {
+test('(c) a store notices every flipped bit and every truncated file', async (t) => {
   const refusals = await damageAfterStop(1);
   const { refused, prefixes } = await damageAfterCrash(1);
   t.diagnostic(`after a stop: all ${refusals} refused; after a crash: ${refused} refused, ${prefixes} prefixes`);
 });
 
-test(`(d) ${killCycles} times kill -9 under 16 writers`, async (t) => {
+test(`(d) a store loses no acknowledged write in ${killCycles} times kill -9 under 16 writers`, async (t) => {
   const next = seedNumbers(seed);
   const directory = join(root, 'killed');
   const acknowledged = new Map<number, string>();
@@ -106,7 +106,7 @@ test(`(d) ${killCycles} times kill -9 under 16 writers`, async (t) => {
   assert.ok(acknowledged.size > killCycles);
 });
 
-test('(e) a file system of 16 MiB: filled, freed, resumed', async (t) => {
+test('(e) a store resumes after a file system of 16 MiB was full', async (t) => {
   const directory = join(root, 'small');
   mkdirSync(directory);
   if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=16m', 'tmpfs', directory]).status !== 0) {
@@ -158,7 +158,7 @@ test('(e) a file system of 16 MiB: filled, freed, resumed', async (t) => {
   }
 });
 
-test(`(f) ${races} races of two processes for one directory`, async (t) => {
+test(`(f) one process wins each of ${races} races for a directory`, async (t) => {
   const directory = join(root, 'raced');
   const racers = [await racer(t, [directory]), await racer(t, [directory])];
   let kills = 0;
@@ -179,7 +179,7 @@ test(`(f) ${races} races of two processes for one directory`, async (t) => {
   t.diagnostic(`one winner in each of ${races} races, ${kills} stale locks taken over, no record lost`);
 });
 
-test('(f) a process that is frozen, replaced and woken answers no further request', async (t) => {
+test('(f) a process that is frozen and replaced responds to no request when it wakes', async (t) => {
   const directory = join(root, 'frozen');
   const first = await racer(t, [directory]);
   assert.equal(await first.ask('open'), 'opened');
@@ -199,7 +199,7 @@ test('(f) a process that is frozen, replaced and woken answers no further reques
   assert.equal(await second.ask('write'), '4');
 });
 
-test(`(g) ${histories} histories of concurrent transactions`, async (t) => {
+test(`(g) ${histories} histories of concurrent transactions are serializable`, async (t) => {
   const seen = { done: 0, failed: 0 };
   for (let n = 0; n < histories; n += 1) {
     const next = seedNumbers(seed + n);

@@ -20,7 +20,7 @@ const boards = {
 const password = testEnvironment.CAIRN_ADMIN_PASSWORD;
 const bob = 2;
 
-test(`${kills} times kill -9 while keys are made and removed, and boards change who may read them`, async (t) => {
+test(`access rules hold after ${kills} times kill -9`, async (t) => {
   const random = createGenerator('whose-kills');
   const directory = temporaryDirectory(t);
   const file = join(directory, 'collections.json');

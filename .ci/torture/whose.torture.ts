@@ -4,5 +4,5 @@ import { sendRandomRequests } from '../../test/support/whose.ts';
 
 const count = Number(process.env['CAIRN_WHOSE_QUESTIONS'] ?? 100_000);
 
-test(`no answer tells of a record that its caller may not read: ${count} questions by chance`, () =>
+test(`${count} random requests reveal no record that their caller may not read`, () =>
   sendRandomRequests('who reads what', count));

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 
 import { Budget, type Reservation } from '../../src/base/budget.ts';
 
-test('a caller has a share, and what it gives back can be taken again', () => {
+test('a caller can reserve its share again after giving it back', () => {
   const budget = new Budget(32, 8);
   const taken = Array.from({ length: 8 }, () => budget.take('user 1', 1));
   assert.equal(budget.take('user 1', 1), undefined);
@@ -13,7 +13,7 @@ test('a caller has a share, and what it gives back can be taken again', () => {
   assert.ok(budget.take('user 1', 1));
 });
 
-test('where there is no room, the caller that holds the most loses its oldest reservation', () => {
+test('if the budget is used up, the largest holder loses its oldest reservation', () => {
   const budget = new Budget(32, 8);
   const broken: string[] = [];
   const take = (caller: string, name: string): Reservation | undefined =>
@@ -30,7 +30,7 @@ test('where there is no room, the caller that holds the most loses its oldest re
   assert.equal(take('user 2', 'one more'), undefined);
 });
 
-test('a reservation grows and shrinks, and one alone may be larger than the share of a caller', () => {
+test('a single reservation may exceed its caller\'s share', () => {
   const budget = new Budget(32, 8);
   const reservation = budget.take('user 1', 4);
   assert.ok(reservation?.resize(20));

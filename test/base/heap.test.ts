@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { oldGenerationBytes } from '../../src/base/heap.ts';
 
-test('what V8 counts for its young generation is none of the old one, also on a small heap', () => {
+test('the young generation does not count towards the old one, even on a small heap', () => {
   const mebibytes = (limit: number, version: string): number => oldGenerationBytes(limit * 2 ** 20, version) / 2 ** 20;
   assert.equal(mebibytes(96 + 48, '20.20.2'), 96);
   assert.equal(mebibytes(96 + 192, '24.21.0'), 96);

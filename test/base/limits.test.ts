@@ -33,7 +33,7 @@ for (const [what, low, high] of [
   test(`the bounds agree: ${what}`, () => assert.ok(low <= high, `${low} is more than ${high}`));
 }
 
-test('shares of memory are parts of the old generation, whatever V8 counts for the young one', () => {
+test('shares of memory are parts of the old generation only', () => {
   const mebibytes = (limit: number, version: string): number =>
     oldGenerationBytes(limit * 1024 * 1024, version) / (1024 * 1024);
   assert.equal(mebibytes(144, '20.20.2'), 96);

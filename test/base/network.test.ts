@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { toNetwork, toSite } from '../../src/base/network.ts';
 
-test('RFC 5952 and others: the network of an address', () => {
+test('an IPv6 address belongs to its /64 network (RFC 5952)', () => {
   for (const [address, network] of [
     ['192.0.2.1', '192.0.2.1'],
     ['2001:db8::1', '2001:db8:0:0'],
@@ -20,7 +20,7 @@ test('RFC 5952 and others: the network of an address', () => {
   ] as const) assert.equal(toNetwork(address), network, address);
 });
 
-test('RFC 6177: the site of an address', () => {
+test('an IPv6 address belongs to a /48 site (RFC 6177)', () => {
   for (const [address, site] of [
     ['192.0.2.1', '192.0.2.1'],
     ['2001:db8::1', '2001:db8:0'],

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { firstIndex } from '../../src/base/search.ts';
 
-test('the first of many that pass is found in a few steps, and where none does, the end', () => {
+test('a binary search finds the first match, or the end without one', () => {
   // Three events of each commit.
   const sequences = Array.from({ length: 9600 }, (_, index) => Math.floor(index / 3) + 1);
   for (const sequence of [0, 1, 2, 1600, 3199, 3200, 4000]) {

@@ -9,7 +9,7 @@ function handClock(): { elapsed: () => number; now: () => number; pass: (ms: num
   return { now: () => now, elapsed: () => now, pass: (ms) => (now += ms) };
 }
 
-test('work that is done within a slice is done at once', async () => {
+test('work that fits into a slice runs at once', async () => {
   const clock = handClock();
   const breathe = createSlices(clock);
   await breathe();
@@ -20,7 +20,7 @@ test('work that is done within a slice is done at once', async () => {
   clearImmediate(count);
 });
 
-test('works take turns, one slice in a turn of the loop for all of them', async () => {
+test('all work shares one slice per turn of the event loop', async () => {
   const clock = handClock();
   const breathe = createSlices(clock);
   const done: string[] = [];
@@ -47,7 +47,7 @@ test('works take turns, one slice in a turn of the loop for all of them', async 
   assert.equal(new Set(later).size, later.length, 'no turn of the loop has two slices');
 });
 
-test('callers take turns, however many works each of them has', async () => {
+test('callers take turns, however much work each has', async () => {
   const clock = handClock();
   const breathe = createSlices(clock);
   const done: string[] = [];
@@ -62,7 +62,7 @@ test('callers take turns, however many works each of them has', async () => {
   assert.equal(done.join(''), 'aaaabababaaaaaa');
 });
 
-test('callers take turns, one task each, and a lone caller its own in order', () => {
+test('callers take turns with one task each', () => {
   const turns = new Turns<string>();
   const add = (caller: string, count: number): void => {
     for (let index = 0; index < count; index += 1) turns.add(caller, `${caller}${index}`);

@@ -31,7 +31,7 @@ function seriesOf(before: ReadonlyMap<string, number>, after: ReadonlyMap<string
   return Array.from(before, ([series, value]) => ({ series, values: `${value}x30 ${after.get(series)}x30` }));
 }
 
-test('the alerts of the reference fire while etcd has no room, or no majority, and no longer', async (t) => {
+test('the alerts in the manual fire only while etcd has no room or no majority', async (t) => {
   const rules = /^```yaml\n(groups:\n.*?)^```$/ms.exec(readHandbook())?.[1] ?? '';
   if (isLockedRun || spawnSync('promtool', ['--version']).error !== undefined) {
     return t.skip('promtool is not to be had here');

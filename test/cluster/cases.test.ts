@@ -29,7 +29,7 @@ import { waitUntil } from '../support/basics.ts';
 
 /** The cases of the table in `shared-log.ts` by their labels. `slow-cases.test.ts` has the others. */
 
-test('M1: nodes that start at the same time make the log once', async (t) => {
+test('M1: nodes that start together create the log once', async (t) => {
   const etcd = await startEtcd(t);
   const nodes = await Promise.all([1, 2, 3].map(() => startNode(t, etcd.addresses)));
   assert.equal(new Set(nodes.map(({ store }) => store.epoch)).size, 1);
@@ -37,7 +37,7 @@ test('M1: nodes that start at the same time make the log once', async (t) => {
   assert.deepEqual(JSON.parse(etcd.get('cairn/meta') ?? ''), { format: 2, epoch: nodes[0]?.store.epoch, kid: null });
 });
 
-test('M1: a node without permission to make a log does not make one', async (t) => {
+test('M1: a node without permission does not create the log', async (t) => {
   const etcd = await startEtcd(t);
   const node = makeNode(etcd.addresses, { creates: false });
   await assert.rejects(node.store.start(), isRefusal(78, /no cluster is there/));
@@ -60,7 +60,7 @@ for (const [what, key, value, message] of [
   });
 }
 
-test('M2: a node with a secret is refused where the keys are in etcd', async (t) => {
+test('M2: a node with a secret is refused if the keys are in etcd', async (t) => {
   const etcd = await startEtcd(t);
   await startNode(t, etcd.addresses);
   await assert.rejects(makeNode(etcd.addresses, { kid: 'k' }).store.start(), isRefusal(78, /the same CAIRN_SECRET/));
@@ -127,7 +127,7 @@ test('M4: a snapshot that is replaced while it is read is read again', async (t)
   assert.deepEqual([node.names(), replaced], [['a', 'b', 'c'], 4]);
 });
 
-test('A1, A3: the loser of a race applies the other group, and decides again', async (t) => {
+test('A1, A3: the loser of a race applies the winner\'s group and decides again', async (t) => {
   const etcd = await startEtcd(t);
   const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
   await one.add('a');
@@ -146,7 +146,7 @@ test('A1, A3: the loser of a race applies the other group, and decides again', a
   await assertEqual(t, etcd, one, two);
 });
 
-test('A3: a refusal takes into account what all nodes have acknowledged', async (t) => {
+test('A3: a refusal considers everything that other nodes have acknowledged', async (t) => {
   const etcd = await startEtcd(t);
   const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
   etcd.losesEvents = true;
@@ -160,7 +160,7 @@ test('A3: a refusal takes into account what all nodes have acknowledged', async 
   );
 });
 
-test('A2: an append that succeeded without an answer has won', async (t) => {
+test('A2: an append that succeeded without a response counts', async (t) => {
   const etcd = await startEtcd(t, 2);
   const node = await startNode(t, etcd.addresses);
   injectFaults(etcd, isAppend, 'apply-unanswered', 'lose');
@@ -170,7 +170,7 @@ test('A2: an append that succeeded without an answer has won', async (t) => {
   await assertEqual(t, etcd, node);
 });
 
-test('A2: the same where another node has appended after it', async (t) => {
+test('A2: an append without a response counts even if another node appended after it', async (t) => {
   const etcd = await startEtcd(t);
   const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
   let attempts = 0;
@@ -190,7 +190,7 @@ for (const [what, key, value] of [
   ['a newer version has changed the format', 'cairn/meta', '{"format":3}'],
   ['there is a new epoch', 'cairn/meta', '{"format":2,"epoch":"new","kid":null}'],
 ] satisfies [string, string, string][]) {
-  test(`A4: where ${what}, a running node writes nothing more`, async (t) => {
+  test(`A4: a running node stops writing if ${what}`, async (t) => {
     const etcd = await startEtcd(t);
     const node = await startNode(t, etcd.addresses);
     await node.add('a');
@@ -201,7 +201,7 @@ for (const [what, key, value] of [
   });
 }
 
-test('A4: after a restore of etcd, a node notices a different group in the place of a known one', async (t) => {
+test('A4: after a restore of etcd, a node notices that a known group was replaced', async (t) => {
   const etcd = await startEtcd(t);
   const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
   await one.add('a');
@@ -219,7 +219,7 @@ test('A4: after a restore of etcd, a node notices a different group in the place
   await assertEqual(t, etcd, fresh);
 });
 
-test('A6: where the quota is used up, writes fail until there is room, and reads go on', async (t) => {
+test('A6: if the quota is used up, writes fail until there is room, and reads continue', async (t) => {
   const etcd = await startEtcd(t);
   const node = await startNode(t, etcd.addresses);
   await node.add('a');
@@ -237,7 +237,7 @@ test('A6: where the quota is used up, writes fail until there is room, and reads
   await assertEqual(t, etcd, node);
 });
 
-test('A6: a node that writes nothing finds out that the quota is used up, and writes nothing to do so', async (t) => {
+test('A6: an idle node notices a used-up quota without writing', async (t) => {
   const etcd = await startEtcd(t);
   etcd.quota = 100;
   const node = await startNode(t, etcd.addresses);
@@ -250,7 +250,7 @@ test('A6: a node that writes nothing finds out that the quota is used up, and wr
   assert.equal(node.notices.length, 1);
 });
 
-test('A7: after too many requests, the same request is sent again', async (t) => {
+test('A7: a request that is refused as too many is sent again', async (t) => {
   const etcd = await startEtcd(t);
   const node = await startNode(t, etcd.addresses);
   injectFaults(etcd, isAppend, { status: 429, code: 8, message: 'etcdserver: too many requests' });
@@ -268,7 +268,7 @@ test('A8: an expired token is renewed', async (t) => {
   assert.deepEqual(node.names(), ['a', 'b']);
 });
 
-test('A9: a transaction that is too large is refused, and no other', async (t) => {
+test('A9: only the transaction that is too large is refused', async (t) => {
   const etcd = await startEtcd(t);
   const node = await startNode(t, etcd.addresses);
   const large = node.store.write((transaction) => {
@@ -285,7 +285,7 @@ test('A9: a transaction that is too large is refused, and no other', async (t) =
   await assertEqual(t, etcd, node);
 });
 
-test('W1: the watch brings a group at once', async (t) => {
+test('W1: the watch delivers a group at once', async (t) => {
   const started = await startTwo(t);
   await started.one.store.confirm();
   await assertWatched(started);
@@ -305,7 +305,7 @@ test('W2: known groups are ignored', async (t) => {
   assert.deepEqual([one.failures, two.failures], [[], []]);
 });
 
-test('W3: groups that the watch has lost are read', async (t) => {
+test('W3: groups that the watch missed are read', async (t) => {
   const etcd = await startEtcd(t);
   const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
   await one.store.confirm();
@@ -319,7 +319,7 @@ test('W3: groups that the watch has lost are read', async (t) => {
   await waitUntil(() => two.names().length === 22);
 });
 
-test('W3: a group of the watch that does not match the chain is not applied', async (t) => {
+test('W3: a group that does not match the chain is not applied', async (t) => {
   const etcd = await startEtcd(t);
   const node = await startNode(t, etcd.addresses);
   etcd.put('cairn/log/0000000000000001', '{"id":"x-1","sequence":1,"commits":[[["things",1]]],"crc":"00000000"}\n');
@@ -327,7 +327,7 @@ test('W3: a group of the watch that does not match the chain is not applied', as
   assert.deepEqual(node.names(), ['a'], 'the head does not name that group');
 });
 
-test('W4: a watch begins again where its revision was compacted', async (t) => {
+test('W4: a watch restarts if its revision was compacted', async (t) => {
   const started = await startTwo(t);
   const { etcd, one, two } = started;
   for (let n = 0; n < 5; n += 1) await one.add(`n${n}`);
@@ -349,7 +349,7 @@ test('F1: an idle node notices that etcd was restored', async (t) => {
   assert.ok(isRefusal(75, /start the node again/)(node.failures[0]));
 });
 
-test('F2: a node that is cut off is not current until it confirms', async (t) => {
+test('F2: a node that was disconnected is not current until it confirms', async (t) => {
   const etcd = await startEtcd(t);
   const clock = new SetClock();
   const node = await startNode(t, etcd.addresses, { clock, maxAgeMs: 120_000 });
@@ -363,7 +363,7 @@ test('F2: a node that is cut off is not current until it confirms', async (t) =>
   await waitUntil(() => stateOf(node) === 'writable');
 });
 
-test('F2: a wrong time of day changes nothing; a node that slept is not current', async (t) => {
+test('F2: a node that slept is not current', async (t) => {
   const etcd = await startEtcd(t);
   const clock = new SetClock();
   const wrong = { now: () => clock.now() - 5 * 3600_000, elapsed: () => clock.elapsed() };
@@ -377,7 +377,7 @@ test('F2: a wrong time of day changes nothing; a node that slept is not current'
   assert.equal(stateOf(two), 'writable');
 });
 
-test('C1: a node keeps the records of a collection that it does not register', async (t) => {
+test('C1: a node keeps the records of a collection that it does not declare', async (t) => {
   const etcd = await startEtcd(t);
   const one = await startNode(t, etcd.addresses);
   const without = await startNode(t, etcd.addresses, { collection: 'others' });
@@ -392,7 +392,7 @@ test('C1: a node keeps the records of a collection that it does not register', a
     [['things', 1], ['others', 1]]);
 });
 
-test('S1: of two snapshots that are written at the same time, one remains', async (t) => {
+test('S1: one of two concurrent snapshots remains', async (t) => {
   const etcd = await startEtcd(t);
   const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
   for (const name of ['a', 'b']) await one.add(name);
@@ -411,7 +411,7 @@ test('S1: of two snapshots that are written at the same time, one remains', asyn
   assert.deepEqual([...one.notices, ...two.notices], []);
 });
 
-test('S2: an unanswered swap of the pointer has succeeded', async (t) => {
+test('S2: an unanswered swap of the pointer may have succeeded', async (t) => {
   const etcd = await startEtcd(t);
   const node = await startNode(t, etcd.addresses);
   await node.add('a');
@@ -425,7 +425,7 @@ test('S2: an unanswered swap of the pointer has succeeded', async (t) => {
   await assertEqual(t, etcd, node);
 });
 
-test('a snapshot of several parts is read as it was written', async (t) => {
+test('a snapshot of several parts is read back unchanged', async (t) => {
   const etcd = await startEtcd(t);
   const node = await startNode(t, etcd.addresses);
   for (let n = 0; n < 5; n += 1) {
@@ -438,7 +438,7 @@ test('a snapshot of several parts is read as it was written', async (t) => {
   await assertEqual(t, etcd, node);
 });
 
-test('P1: groups remain until the second snapshot after them; a node that slept longer is refused', async (t) => {
+test('P1: groups remain until the second snapshot after them', async (t) => {
   const etcd = await startEtcd(t, 2);
   const [first = '', second = ''] = etcd.addresses;
   const [one, sleeper] = [await startNode(t, [first]), await startNode(t, [second])];
@@ -464,7 +464,7 @@ test('P1: groups remain until the second snapshot after them; a node that slept 
   assert.deepEqual(one.names(), ['a', 'b', 'c', 'd', 'e', 'f']);
 });
 
-test('P2: nodes that write at the same time take turns', async (t) => {
+test('P2: nodes that write concurrently take turns', async (t) => {
   const etcd = await startEtcd(t);
   etcd.delayMs = 3;
   const nodes: Node[] = [];
@@ -484,7 +484,7 @@ test('P2: nodes that write at the same time take turns', async (t) => {
   await assertEqual(t, etcd, ...nodes);
 });
 
-test('all waiting calls share one confirmation, which sees every earlier acknowledgement', async (t) => {
+test('waiting calls share one confirmation', async (t) => {
   const etcd = await startEtcd(t);
   const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
   etcd.losesEvents = true;
@@ -495,7 +495,7 @@ test('all waiting calls share one confirmation, which sees every earlier acknowl
   assert.ok(etcd.requests.length - before < 6, `${etcd.requests.length - before} requests`);
 });
 
-test('a node notices a change of the key ring', async (t) => {
+test('a node notices a new key ring', async (t) => {
   const etcd = await startEtcd(t);
   const node = await startNode(t, etcd.addresses);
   etcd.put('cairn/keys', '1');
@@ -505,7 +505,7 @@ test('a node notices a change of the key ring', async (t) => {
   assert.equal(node.keysSeen, '2');
 });
 
-test('a node that only writes learns of a new key ring, and of a snapshot of another node', async (t) => {
+test('a node that only writes notices a new key ring and another node\'s snapshot', async (t) => {
   const etcd = await startEtcd(t);
   const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
   await one.add('a');
@@ -519,7 +519,7 @@ test('a node that only writes learns of a new key ring, and of a snapshot of ano
   assert.equal(two.store.status().journalBytes, last.length);
 });
 
-test('every listener gets the changes of all nodes in the order of the commits', async (t) => {
+test('listeners receive the changes of all nodes in commit order', async (t) => {
   const etcd = await startEtcd(t);
   const [one, two] = [await startNode(t, etcd.addresses), await startNode(t, etcd.addresses)];
   const heard = [one, two].map(({ store }) => {
@@ -533,7 +533,7 @@ test('every listener gets the changes of all nodes in the order of the commits',
   assert.deepEqual(heard, [expected, expected]);
 });
 
-test('references and unique values hold over all nodes, whatever they write at the same time', async (t) => {
+test('references and unique values hold across nodes that write concurrently', async (t) => {
   const etcd = await startEtcd(t);
   const nodes = [1, 2, 3].map(() => makeBlog({ log: sharedLog(etcd.addresses) }));
   for (const { store } of nodes) {

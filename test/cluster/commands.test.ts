@@ -28,7 +28,7 @@ async function startServer(t: TestContext, etcd: SmallEtcd, options: object = {}
   return app;
 }
 
-test('a collection that is called users is not restored to a cluster, which would make users of it', async (t) => {
+test('a collection called users is not restored to a cluster, where its records would become users', async (t) => {
   const etcd = await startEtcd(t);
   const directory = temporaryDirectory(t);
   const collections = [declareCollection({ name: 'users', fields: {}, additional: true })];
@@ -43,7 +43,7 @@ test('a collection that is called users is not restored to a cluster, which woul
   assert.equal(app.users.records.find('email', 'eve@example.org'), undefined);
 });
 
-test('users are added, listed and changed beside running servers', async (t) => {
+test('users are added, listed and changed while servers run', async (t) => {
   const etcd = await startEtcd(t);
   const cairn = cairnWith(etcd);
   const app = await startServer(t, etcd);
@@ -60,7 +60,7 @@ test('users are added, listed and changed beside running servers', async (t) => 
   assert.match((await cairn('user list')).out, /1\tadmin\tada.*\n2\tadmin\tmia/);
 });
 
-test('a command that changes users makes no keys of the cluster: the first server does', async (t) => {
+test('only servers create the keys of a cluster', async (t) => {
   const [etcd, fresh] = [await startEtcd(t), await startEtcd(t)];
   const app = await startServer(t, etcd);
   await app.program.users.create({ name: 'Ada', email: 'ada@example.org', role: 'admin', password });
@@ -73,7 +73,7 @@ test('a command that changes users makes no keys of the cluster: the first serve
   assert.equal(fresh.get('cairn/keys'), undefined);
 });
 
-test('a backup of a cluster opens on a single machine, and restores to a new cluster', async (t) => {
+test('a backup of a cluster opens on a single machine and restores to a new cluster', async (t) => {
   const [etcd, fresh] = [await startEtcd(t), await startEtcd(t)];
   const cairn = cairnWith(etcd);
   const app = await startServer(t, etcd);
@@ -104,7 +104,7 @@ test('a backup of a cluster opens on a single machine, and restores to a new clu
   assert.equal((await cairnWith(fresh)(`restore ${directory} --cluster-prefix other/`)).code, 0);
 });
 
-test('keys are listed and rotated in etcd, and every node uses the new one', async (t) => {
+test('every node uses a key that was rotated in etcd', async (t) => {
   const etcd = await startEtcd(t);
   const cairn = cairnWith(etcd);
   await startServer(t, etcd);
@@ -117,7 +117,7 @@ test('keys are listed and rotated in etcd, and every node uses the new one', asy
   assert.deepEqual([secret.code, secret.err.includes('CAIRN_SECRET')], [64, true]);
 });
 
-test('the generated password is kept in etcd before the user is made, until it is changed', async (t) => {
+test('the generated password is stored in etcd until it is changed', async (t) => {
   const etcd = await startEtcd(t);
   const data = join(temporaryDirectory(t), 'none');
   const words = ['--cluster', etcd.addresses.join(), '--port', '0', '--log', 'none'];
@@ -143,7 +143,7 @@ test('the generated password is kept in etcd before the user is made, until it i
   assert.equal((await signIn(password)).status, 201);
 });
 
-test('a cluster is checked as a node would read it, and nothing is written', async (t) => {
+test('checking a cluster reads it like a node and writes nothing', async (t) => {
   const etcd = await startEtcd(t);
   const run = cairnWith(etcd);
   assert.match((await run('check')).err, /no cluster is there/);
@@ -171,7 +171,7 @@ test('a cluster is checked as a node would read it, and nothing is written', asy
   assert.equal(etcd.revision, revision);
 });
 
-test('the records of a cluster are held to bounds that became tighter', async (t) => {
+test('checking a cluster reports records that violate stricter bounds', async (t) => {
   const etcd = await startEtcd(t);
   const collections = [declareCollection({ name: 'notes', fields: { text: { kind: 'text' } } })];
   const app = await startServer(t, etcd, { collections });
@@ -193,7 +193,7 @@ test('a new epoch ends running nodes', async (t) => {
   assert.notEqual((await startServer(t, etcd)).store.epoch, app.store.epoch);
 });
 
-test('keys are rotated once, also where the first answer is lost', async (t) => {
+test('keys are rotated once even if the first response is lost', async (t) => {
   const etcd = await startEtcd(t);
   await startServer(t, etcd);
   injectFaults(etcd, (request) => listPuts(request).includes('cairn/keys'), 'apply-unanswered');
@@ -203,7 +203,7 @@ test('keys are rotated once, also where the first answer is lost', async (t) => 
   assert.match((await cairnWith(etcd)('keys list')).out, new RegExp(`^${out.slice(0, 11)}\tmade .*\tsigns\n`));
 });
 
-test('a new epoch is written once, also where the first answer is lost', async (t) => {
+test('a new epoch is written once even if the first response is lost', async (t) => {
   const etcd = await startEtcd(t);
   await (await startServer(t, etcd)).close();
   const former = etcd.get('cairn/meta');
@@ -219,7 +219,7 @@ test('a new epoch is written once, also where the first answer is lost', async (
   assert.ok(written.has(former));
 });
 
-test('a cluster that cannot be used is reported by one line and an exit code', async (t) => {
+test('an unusable cluster is reported by one line and an exit code', async (t) => {
   const etcd = await startEtcd(t);
   etcd.put('elsewhere/key', 'of another program');
   const { revision } = etcd;

@@ -45,7 +45,7 @@ async function ask(app: App, method: string, target: string, sent?: object) {
 
 const declarationIn = (etcd: SmallEtcd): unknown => JSON.parse(etcd.get('cairn/declaration') ?? 'null');
 
-test('fields that are optional or have a default are added while the nodes run, and no node loses them', async (t) => {
+test('optional fields and fields with a default can be added while nodes run, without loss on any node', async (t) => {
   const etcd = await startEtcd(t);
   const former = { title: text };
   const state = { kind: 'choice', values: ['new', 'read'], default: 'new' } as const;
@@ -76,7 +76,7 @@ test('fields that are optional or have a default are added while the nodes run, 
   assert.deepEqual((await ask(last, 'GET', '/books/1')).body, { ...expected[0], title: 'Emma II' });
 });
 
-test('hints for the page, and who may set a field, are changed while the nodes run', async (t) => {
+test('page hints and `set` can change while nodes run', async (t) => {
   const etcd = await startEtcd(t);
   await startServer(t, etcd, { books: { state, note: optional } });
   const before = declarationIn(etcd);
@@ -86,7 +86,7 @@ test('hints for the page, and who may set a field, are changed while the nodes r
   assert.deepEqual(declarationIn(etcd), before);
 });
 
-test('a collection is added while the nodes run', async (t) => {
+test('a collection can be added while nodes run', async (t) => {
   const etcd = await startEtcd(t);
   const old = await startServer(t, etcd, { books: { title: text } });
   const shelves = { name: text, places: { kind: 'integer' } } as const;
@@ -101,7 +101,7 @@ test('a collection is added while the nodes run', async (t) => {
     ['books.id', 'books.title', 'shelves.id', 'shelves.name', 'shelves.places']);
 });
 
-test('records that go with their owner are so on all nodes', async (t) => {
+test('records are removed with their owner on all nodes', async (t) => {
   const etcd = await startEtcd(t);
   const start = (ownerRemoved: 'keep' | 'remove'): Promise<App> => {
     const collections = [declareCollection({ name: 'books', fields: { title: text }, ownerRemoved })];
@@ -112,7 +112,7 @@ test('records that go with their owner are so on all nodes', async (t) => {
   await assert.rejects(start('keep'), isRefusal(78, /books\.ownerId is nothing to this node/));
 });
 
-test('D1: a field of one node is refused that is an additional member to others, of any type', async (t) => {
+test('D1: a field is refused if other nodes treat it as an additional member', async (t) => {
   const etcd = await startEtcd(t);
   const node = await startServer(t, etcd, { books: { title: text, pages } }, true);
   const start = (fields: Shape) => startServer(t, etcd, { books: fields }, true);
@@ -124,7 +124,7 @@ test('D1: a field of one node is refused that is an additional member to others,
   assert.deepEqual(node.failures, []);
 });
 
-test('a single resource is the same on all nodes: neither a collection, nor another value', async (t) => {
+test('a single resource cannot be a collection or another value on another node', async (t) => {
   const etcd = await startEtcd(t);
   const start = async (definition: Omit<CollectionDefinition, 'name'>): Promise<void> => {
     const collections = [declareCollection({ name: 'settings', ...definition })];
@@ -143,7 +143,7 @@ test('a single resource is the same on all nodes: neither a collection, nor anot
     await assert.rejects(start(other), isRefusal(78, place));
 });
 
-test('what a former version declared is completed by the first node that starts', async (t) => {
+test('the first node that starts completes the declaration of an earlier version', async (t) => {
   const etcd = await startEtcd(t);
   const shapes = { shelves: { names: { kind: 'list', of: text }, size, state } } as const;
   const node = await startServer(t, etcd, shapes);
@@ -164,7 +164,7 @@ test('what a former version declared is completed by the first node that starts'
   assert.equal(etcd.get('cairn/declaration'), complete);
 });
 
-test('what a reference clears keeps the fields that this node does not know', async (t) => {
+test('clearing a reference keeps fields that the node does not know', async (t) => {
   const etcd = await startEtcd(t);
   const authorId = { kind: 'reference', to: 'authors', optional: true, onDelete: 'clear' } as const;
   const former = { authors: { name: text }, books: { title: text, authorId } };
@@ -219,7 +219,7 @@ for (const [what, collections, place] of [
     { ...running, shelves: { userId: { kind: 'reference', to: 'users', onDelete: 'remove', optional: true } } },
     /shelves\.userId/],
 ] satisfies [string, Collections, RegExp][]) {
-  test(`D1: ${what} is refused beside other nodes, which go on`, async (t) => {
+  test(`D1: ${what} is refused, and other nodes continue`, async (t) => {
     const etcd = await startEtcd(t);
     const node = await startServer(t, etcd, running);
     const { revision } = etcd;
@@ -231,11 +231,12 @@ for (const [what, collections, place] of [
   });
 }
 
-test('D0: other bounds, another order and a field less fit; so does a reference among new collections', async (t) => {
+test('D0: new bounds, another order and a missing field are compatible', async (t) => {
   const etcd = await startEtcd(t);
   const node = await startServer(t, etcd, running);
   await startServer(t, etcd, {
-    books: { state, title: { ...text, max: 10 }, size: deeper({ width: { ...integer, min: 1 } }) }, authors,
+    books: { state, title: { ...text, max: 10 }, size: deeper({ width: { ...integer, min: 1 } }) },
+    authors,
   });
   const shelves = { name: text };
   await startServer(t, etcd, { ...running, shelves, boards: { shelfId: { kind: 'reference', to: 'shelves' } } });
@@ -249,7 +250,7 @@ const newEpoch = async (etcd: SmallEtcd): Promise<void> => {
   assert.deepEqual([outcome.code, outcome.err], [0, '']);
 };
 
-test('a change that needs a pause is made after it, where all records fit', async (t) => {
+test('a change that needs all nodes stopped succeeds after the stop if all records fit', async (t) => {
   const etcd = await startEtcd(t);
   const old = await startServer(t, etcd, { books: { title: text, pages } });
   await ask(old, 'POST', '/books', { title: 'Emma', pages: 474 });
@@ -271,7 +272,7 @@ test('a change that needs a pause is made after it, where all records fit', asyn
   assert.equal((await ask(fresh, 'POST', '/books', { title: 'Persuasion' })).status, 422);
 });
 
-test('a write that was decided before another node declared a field is decided again', async (t) => {
+test('a write is decided again if another node declared a field meanwhile', async (t) => {
   const etcd = await startEtcd(t);
   const old = await startServer(t, etcd, { books: { title: text } });
   await ask(old, 'POST', '/books', { title: 'Emma' });
@@ -288,7 +289,7 @@ test('a write that was decided before another node declared a field is decided a
   assert.deepEqual(old.failures, []);
 });
 
-test('a node that declares nothing new writes nothing, and commands for users declare nothing', async (t) => {
+test('a node without new declarations writes nothing when it starts', async (t) => {
   const etcd = await startEtcd(t);
   await startServer(t, etcd, running);
   const { revision } = etcd;
@@ -298,7 +299,7 @@ test('a node that declares nothing new writes nothing, and commands for users de
   assert.equal(etcd.revision, revision);
 });
 
-test('a record that does not fit, however it came there, ends a node with one line', async (t) => {
+test('a record that does not match the declaration ends a node with one line', async (t) => {
   const etcd = await startEtcd(t);
   const node = await startServer(t, etcd, { things: { size: { kind: 'integer' } } });
   const stranger = await startNode(t, etcd.addresses, { creates: false });
@@ -307,7 +308,7 @@ test('a record that does not fit, however it came there, ends a node with one li
   assert.ok(isRefusal(78, /record 1 of things has no "size".*\[D1\]/)(node.failures[0]));
 });
 
-test('a declaration that was changed by hand is refused', async (t) => {
+test('a declaration that was edited by hand is refused', async (t) => {
   const etcd = await startEtcd(t);
   await startServer(t, etcd, running);
   etcd.put('cairn/declaration', '{}');

@@ -57,7 +57,7 @@ for (const [what, fault, notice] of [
   });
 }
 
-test('a request that did not fail tells of no change to another member', async (t) => {
+test('a successful request does not report a change of member', async (t) => {
   const notices: string[] = [];
   const { small, etcd } = await open(t, 2, { onNotice: (text) => void notices.push(text) });
   failFirst(small, { heldMs: 300, then: 'apply' }, 'lose');
@@ -68,14 +68,14 @@ test('a request that did not fail tells of no change to another member', async (
   assert.deepEqual(notices.map((notice) => /socket hang up/.test(notice)), [true], notices.join('\n'));
 });
 
-test('a transaction that was done without an answer is sent again, and finds its own result', async (t) => {
+test('a repeated transaction finds its own earlier result', async (t) => {
   const { small, etcd } = await open(t);
   failFirst(small, 'apply-unanswered');
   const { succeeded, found } = await etcd.txn(creates);
   assert.deepEqual([succeeded, found[0]?.[0]?.value.toString()], [false, 'v']);
 });
 
-test('a refusal is definite, unless an earlier attempt was not answered', async (t) => {
+test('a refusal is definite unless an earlier attempt got no response', async (t) => {
   const { small, etcd } = await open(t);
   const full: Fault = { status: 429, code: 8, message: 'etcdserver: mvcc: database space exceeded' };
   failFirst(small, full);
@@ -87,7 +87,7 @@ test('a refusal is definite, unless an earlier attempt was not answered', async 
   assert.equal(small.requests.length, 5);
 });
 
-test('a request is repeated until the signal; whether it was done is unknown then', async (t) => {
+test('a request is repeated until its signal aborts, with an unknown outcome', async (t) => {
   const { small, etcd } = await open(t, 2);
   small.onRequest = () => noLeader;
   await assert.rejects(etcd.txn(creates, AbortSignal.timeout(1000)), unreachable);
@@ -110,7 +110,7 @@ test('a member of another cluster is not used', async (t) => {
   assert.equal(found[0]?.length, 1);
 });
 
-test('an etcd that is too old is refused, and one that is unreachable is not', async (t) => {
+test('an etcd that is too old is refused', async (t) => {
   const { small, etcd } = await open(t);
   small.onRequest = () => ({ status: 404, code: 5, message: 'Not Found' });
   await assert.rejects(etcd.survey('cairn/meta'), refused(/answers 404/));
@@ -119,7 +119,7 @@ test('an etcd that is too old is refused, and one that is unreachable is not', a
   await assert.rejects(etcd.txn(creates, AbortSignal.timeout(100)), unreachable);
 });
 
-test("an expired token of etcd's user is renewed, and the same request sent again", async (t) => {
+test("an expired etcd token is renewed, and the request repeated", async (t) => {
   const { small, etcd } = await open(t, 1, { user: { name: 'cairn', password: 'secret' } });
   small.users.set('cairn', 'secret');
   await etcd.txn({ success: [put('k', '1')] });
@@ -132,7 +132,7 @@ test("an expired token of etcd's user is renewed, and the same request sent agai
   assert.deepEqual(paths, ['authenticate', 'txn', 'txn', 'authenticate', 'txn', 'txn', 'authenticate', 'txn']);
 });
 
-test('a wrong or missing password is a definite refusal', async (t) => {
+test('a wrong or missing etcd password is a definite refusal', async (t) => {
   const { small, etcd } = await open(t, 1, { user: { name: 'cairn', password: 'wrong' } });
   small.users.set('cairn', 'secret');
   await assert.rejects(etcd.txn(creates), /authentication failed/);
@@ -141,7 +141,7 @@ test('a wrong or missing password is a definite refusal', async (t) => {
   await assert.rejects(anonymous.txn(creates), /user name is empty/);
 });
 
-test('a watch asks the member that answered last', async (t) => {
+test('a watch uses the member that responded last', async (t) => {
   const { small, etcd } = await open(t, 2);
   for (const member of [0, 1]) {
     let told = 0;
@@ -157,7 +157,7 @@ test('a watch asks the member that answered last', async (t) => {
 });
 
 const noPrograms = isLockedRun && 'a locked-down run starts no other program, such as openssl';
-test('TLS checks the authority, and sends a client certificate', { skip: noPrograms }, async (t) => {
+test('TLS verifies etcd\'s certificate and sends a client certificate', { skip: noPrograms }, async (t) => {
   const directory = temporaryDirectory(t);
   const [server, client] = [makeCertificate(directory, 'localhost'), makeCertificate(directory, 'cairn')];
   if (server === undefined || client === undefined) return t.skip('there is no openssl here');

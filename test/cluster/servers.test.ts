@@ -48,7 +48,7 @@ async function cookieOf(app: App): Promise<Fields> {
 
 const codeOf = ({ body }: PlainReply): unknown => JSON.parse(body).code;
 
-test('servers that start together make one administrator', async (t) => {
+test('servers that start together create one administrator', async (t) => {
   const etcd = await startEtcd(t);
   const apps = await Promise.all([1, 2, 3].map((n) => startServer(t, etcd, {
     administrator: {
@@ -61,7 +61,7 @@ test('servers that start together make one administrator', async (t) => {
   }
 });
 
-test('servers that start together make one key ring, and accept the tokens of each other', async (t) => {
+test('servers that start together share one key ring', async (t) => {
   const etcd = await startEtcd(t);
   const [one, two] = await startServers(t, etcd);
   const token = await signIn(one);
@@ -69,7 +69,7 @@ test('servers that start together make one key ring, and accept the tokens of ea
   assert.equal((await ask(two, 'GET', '/items', { authorization: 'Bearer none' })).status, 401);
 });
 
-test('servers with the same CAIRN_SECRET need no ring in etcd; one with another secret is refused', async (t) => {
+test('servers with CAIRN_SECRET must all have the same one', async (t) => {
   const etcd = await startEtcd(t);
   const secret = 'the secret of the cluster, which is long enough';
   const [one, two] = await startServers(t, etcd, { secret });
@@ -80,7 +80,7 @@ test('servers with the same CAIRN_SECRET need no ring in etcd; one with another 
   await assert.rejects(startServer(t, etcd), isRefusal(78, /the same CAIRN_SECRET/));
 });
 
-test('entity tags are equal on all servers, and If-Match takes the writes of all into account', async (t) => {
+test('entity tags and If-Match work across servers', async (t) => {
   const etcd = await startEtcd(t);
   const [one, two] = await startServers(t, etcd);
   const token = await signIn(one);
@@ -99,7 +99,7 @@ test('entity tags are equal on all servers, and If-Match takes the writes of all
   assert.equal((await ask(one, 'PUT', '/items/1', { ...token, 'if-match': etag }, change)).status, 200);
 });
 
-test('a create with an Idempotency-Key that is repeated on another server is done once', async (t) => {
+test('an Idempotency-Key prevents a second creation on another server', async (t) => {
   const etcd = await startEtcd(t);
   const [one, two] = await startServers(t, etcd);
   const token = { ...(await signIn(one)), 'idempotency-key': '"8e03978e-40d5-43dd-bc93-6894a57f9324"' };
@@ -139,7 +139,7 @@ function follow(t: TestContext, app: App, fields: Fields) {
   };
 }
 
-test('a listener hears of writes on every node, and resumes on another node without gap or repetition', async (t) => {
+test('the change feed resumes on another node without gaps or repetitions', async (t) => {
   const etcd = await startEtcd(t);
   const [one, two] = await startServers(t, etcd);
   const token = await signIn(one);
@@ -173,7 +173,7 @@ test('a listener hears of writes on every node, and resumes on another node with
   assert.deepEqual([third.isReset(), third.events()], [false, second.events()]);
 });
 
-test('a read that names a version from another node is answered by that version or a later one', async (t) => {
+test('a read with another node\'s entity tag returns that revision or a later one', async (t) => {
   const etcd = await startEtcd(t);
   const [one, two] = await startServers(t, etcd);
   const token = await signIn(one);
@@ -192,7 +192,7 @@ test('a read that names a version from another node is answered by that version 
   assert.equal(etcd.requests.length, requests, 'what is known here is not asked for');
 });
 
-test('with confirmed sessions, a session that was ended elsewhere reads nothing more', async (t) => {
+test('with confirmed sessions, a session that ended on another server cannot read', async (t) => {
   const etcd = await startEtcd(t);
   const cluster = { members: etcd.addresses, sessions: 'confirmed' } as const;
   const [one, two] = await startServers(t, etcd, { cluster });
@@ -203,7 +203,7 @@ test('with confirmed sessions, a session that was ended elsewhere reads nothing 
   assert.equal((await ask(two, 'GET', '/dashboard', cookie)).status, 401);
 });
 
-test('a server asks for an unknown session, user or refresh token before it refuses', async (t) => {
+test('a server refreshes from etcd before it refuses an unknown session, user or refresh token', async (t) => {
   const etcd = await startEtcd(t);
   const [one, two] = await startServers(t, etcd);
   await two.store.confirm();
@@ -228,7 +228,7 @@ test('a server asks for an unknown session, user or refresh token before it refu
   assert.equal((await ask(two, 'PATCH', '/users/3', anew, { name: 'Nia' })).status, 200);
 });
 
-test('an API key is good on every server, and asked for before it is refused', async (t) => {
+test('an API key works on every server at once', async (t) => {
   const etcd = await startEtcd(t);
   const [one, two] = await startServers(t, etcd);
   await two.store.confirm();
@@ -244,7 +244,7 @@ test('an API key is good on every server, and asked for before it is refused', a
   assert.deepEqual([unknown.status, codeOf(unknown)], [401, 'invalid_token']);
 });
 
-test('a server uses a new key of the ring, and asks for one that it does not know', async (t) => {
+test('a server loads a key that it does not know', async (t) => {
   const etcd = await startEtcd(t);
   const [one, two] = await startServers(t, etcd);
   await two.store.confirm();
@@ -258,7 +258,7 @@ test('a server uses a new key of the ring, and asks for one that it does not kno
   for (const fields of [token, former]) assert.equal((await ask(two, 'GET', '/items', fields)).status, 200);
 });
 
-test('a malformed key ring in etcd ends no node that runs, and the log names it', async (t) => {
+test('a malformed key ring in etcd does not stop a running node', async (t) => {
   const etcd = await startEtcd(t);
   const lines: string[] = [];
   const log = { info() {}, warn() {}, error: (line: string) => void lines.push(line) };
@@ -276,7 +276,7 @@ test('a malformed key ring in etcd ends no node that runs, and the log names it'
   await assert.rejects(startServer(t, etcd), /Cannot read the key ring: .*cairn\/keys in etcd/);
 });
 
-test('a ring that is heard of while a node makes the first one stays in use', async (t) => {
+test('a key ring from another node wins over the first ring that a node is creating', async (t) => {
   const etcd = await startEtcd(t);
   const node = joinCluster({ members: etcd.addresses }, completeOptions({}), 'serve');
   const store = openStore({ clock: systemClock, random: systemRandom, log: node.log });
@@ -299,7 +299,7 @@ test('a ring that is heard of while a node makes the first one stays in use', as
   assert.equal(used.at(-1), rotated.keys[0].kid);
 });
 
-test('a server that is cut off serves reads for a while, and then only /livez', async (t) => {
+test('a server that loses etcd serves reads for a while, then only /livez', async (t) => {
   const etcd = await startEtcd(t);
   const clock = new SetClock();
   const app = await startServer(t, etcd, { clock, cluster: { members: etcd.addresses, maxAgeMs: 60_000 } });
@@ -319,7 +319,7 @@ test('a server that is cut off serves reads for a while, and then only /livez', 
   assert.equal((await ask(app, 'GET', '/items', token)).status, 200);
 });
 
-test('clocks 10 minutes apart: only access tokens from the future are refused', async (t) => {
+test('with clocks 10 minutes apart, only access tokens from the future are refused', async (t) => {
   const etcd = await startEtcd(t);
   const clock = new SetClock();
   clock.offsetMs = 600_000;
@@ -339,7 +339,7 @@ test('clocks 10 minutes apart: only access tokens from the future are refused', 
   assert.deepEqual([created.status, changed.status], [201, 200]);
 });
 
-test('an embedder is told that a server has to be started again', async (t) => {
+test('a program is told that its app must be restarted', async (t) => {
   const etcd = await startEtcd(t);
   const failures: unknown[] = [];
   const app = await startServer(t, etcd, { onFailure: (error) => void failures.push(error), log: silentLog });
@@ -349,7 +349,7 @@ test('an embedder is told that a server has to be started again', async (t) => {
   assert.equal(app.unready(), 'store_failed');
 });
 
-test('the metrics show the state of the node', async (t) => {
+test('metrics show the state of the node', async (t) => {
   const etcd = await startEtcd(t);
   const app = await startServer(t, etcd);
   const { body: page } = await ask(app, 'GET', '/metrics', await signIn(app));
@@ -360,7 +360,7 @@ test('the metrics show the state of the node', async (t) => {
   assert.match(page, /\ncairn_cluster_age_seconds 0\.\d+\n/);
 });
 
-test('a server whose references or unique values do not hold in the cluster is refused, and names them', async (t) => {
+test('a server is refused if the cluster\'s records violate its references or unique fields', async (t) => {
   const etcd = await startEtcd(t);
   const declare = (more: object) => declareCollection(Object({
     name: 'posts', singular: 'post', fields: { postId: { kind: 'integer', ...more } },

@@ -123,7 +123,7 @@ suite('slow cases', { concurrency: true }, () => {
     });
   }
 
-  test('A5: what etcd said is in the log, also where it refuses a request that it did not answer before', async (t) => {
+  test('A5: the log contains etcd\'s answer, even a refusal of a repeated request', async (t) => {
     const etcd = await startEtcd(t);
     etcd.users.set('cairn', 'secret');
     const node = await startNode(t, etcd.addresses, { etcd: { user: { name: 'cairn', password: 'secret' } } });
@@ -133,7 +133,7 @@ suite('slow cases', { concurrency: true }, () => {
     assert.match(node.notices.join('\n'), /no write succeeds.*http:\S+ answers 400: .*authentication failed/);
   });
 
-  test('A5: a node can be stopped while an append is not answered', async (t) => {
+  test('A5: a node can stop during an unanswered append', async (t) => {
     const etcd = await startEtcd(t);
     const node = await startNode(t, etcd.addresses);
     etcd.onRequest = () => noLeader;
@@ -143,7 +143,7 @@ suite('slow cases', { concurrency: true }, () => {
     await lost;
   });
 
-  test('A6: a refusal for the quota leaves open whether an earlier attempt succeeded', async (t) => {
+  test('A6: a refusal because of the quota does not decide an earlier attempt', async (t) => {
     const etcd = await startEtcd(t);
     const node = await startNode(t, etcd.addresses);
     injectFaults(etcd, isAppend, 'apply-unanswered', spaceExceeded, spaceExceeded);
@@ -151,7 +151,7 @@ suite('slow cases', { concurrency: true }, () => {
     assert.deepEqual([node.names(), readGroups(etcd).length], [['a'], 1]);
   });
 
-  test('W4: a watch that is silent for 5 s is replaced', async (t) => {
+  test('W4: a watch is replaced after 5 s of silence', async (t) => {
     const started = await startTwo(t);
     const { etcd, one, two } = started;
     etcd.silent.add(0);
@@ -167,7 +167,7 @@ suite('slow cases', { concurrency: true }, () => {
     await assertWatched(started);
   });
 
-  test('a watch that is silent for 5 s ends', async (t) => {
+  test('a watch ends after 5 s of silence', async (t) => {
     const client = openClient(t, await startEtcd(t));
     const begun = performance.now();
     await assert.rejects(client.watch('w/', 2, () => undefined), /aborted|is silent/);
@@ -186,7 +186,7 @@ suite('slow cases', { concurrency: true }, () => {
     assert.deepEqual(etcd.requests[0]?.body, etcd.requests[1]?.body);
   });
 
-  test('A8: a token that a restored etcd does not answer is renewed', async (t) => {
+  test('A8: a token is renewed if a restored etcd ignores it', async (t) => {
     const etcd = await startEtcd(t);
     etcd.users.set('cairn', 'secret');
     const client = new Etcd({ members: etcd.addresses, user: { name: 'cairn', password: 'secret' } }, 0);
@@ -202,7 +202,7 @@ suite('slow cases', { concurrency: true }, () => {
     assert.equal(etcd.get('k'), '2');
   });
 
-  test('a command that reaches no member of etcd for 10 s ends', async () => {
+  test('a command ends after 10 s without reaching etcd', async () => {
     const environment = { CAIRN_CLUSTER: 'https://127.0.0.1:1' };
     const { code, out, err } = await runCommand(userCommands, ['user', 'list'], '', environment);
     assert.deepEqual([code, out], [74, '']);

@@ -21,7 +21,7 @@ const crashes = await Promise.all(Object.entries(workloads).map(async ([name, ma
 }));
 
 for (const [name, found] of crashes) {
-  it(`gives back every acknowledged commit, and whole ones only, after any crash: ${name}`, (t) => {
+  it(`has every acknowledged commit, and only whole commits, after any crash: ${name}`, (t) => {
     const { states, second } = found();
     t.diagnostic(`${states} states, ${second} of them after a second crash`);
     assert.ok(states >= 150, `only ${states} states`);

@@ -69,7 +69,7 @@ const changes: readonly [what: string, from: Definition, record: Definition, to:
 ];
 
 for (const [what, from, record, to, problem] of changes) {
-  test(`another declaration: ${what}${problem === undefined ? '' : ' [D1]'}`, async (t) => {
+  test(`a changed declaration: ${what}${problem === undefined ? '' : ' [D1]'}`, async (t) => {
     const directory = temporaryDirectory(t);
     const data = join(directory, 'data');
     const file = (definition: Definition) => ({ items: false, collections: [{ name: 'things', ...definition }] });

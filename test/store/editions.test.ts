@@ -49,7 +49,7 @@ async function ask(app: App, method: string, target: string, json?: unknown, fie
 
 for (const [edition, { madeAt, refreshToken, accessToken, cookie, cursor, ...left }] of Object.entries(editions)) {
   for (const way of ['stopped', 'killed'] as const) {
-    test(`what the ${edition} edition left when it was ${way} opens, is written, backed up and restored`, {
+    test(`data of the ${edition} edition, ${way}, can be opened, written, backed up and restored`, {
       skip: isLockedRun && 'commands write anywhere',
     }, async (t) => {
       const root = temporaryDirectory(t);

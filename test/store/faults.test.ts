@@ -39,7 +39,7 @@ describe('a store whose n-th call fails, for every n', () => {
     });
   }
 
-  it('goes on after short writes', () => {
+  it('continues after short writes', () => {
     const { runs, written } = shortWrites();
     assert.equal(written, runs * 7);
   });
@@ -48,7 +48,7 @@ describe('a store whose n-th call fails, for every n', () => {
 describe('a store on a full disk', () => {
   const small = { spareBytes: 400 };
 
-  it('refuses what grows, takes removals, and resumes by itself when there is room', async () => {
+  it('accepts only removals, and resumes when there is room', async () => {
     const disk = new SimulatedDisk();
     const opened = await startStore({ files: disk, spareBytes: 2000 });
     const { store, people, notices } = opened;
@@ -76,13 +76,13 @@ describe('a store on a full disk', () => {
     await store.close();
   });
 
-  it('has after a crash what it acknowledged, and nothing that it refused', () => {
+  it('has only acknowledged writes after a crash', () => {
     for (const { refused, states } of crashesWhileFull()) {
       assert.ok(refused > 1 && states > 60, `${refused} refused, ${states} states`);
     }
   });
 
-  it('is full while less is free than the next checkpoint needs', async () => {
+  it('is full while the next checkpoint does not fit', async () => {
     const disk = new SimulatedDisk();
     const { store, people, clock } = await startStore({ ...small, files: disk });
     let count = 0;
@@ -108,7 +108,7 @@ describe('a store on a full disk', () => {
     assert.equal(store.status().state, 'writable');
   });
 
-  it('tries a checkpoint when it becomes full, and no other for half a minute', async () => {
+  it('tries one checkpoint in half a minute when it becomes full', async () => {
     const disk = new SimulatedDisk();
     const { store, people, clock } = await startStore({ ...small, files: disk });
     for (let n = 0; n < 10; n += 1) await store.write((tx) => tx.of(people).insert(createPerson(`p${n}`)));
@@ -125,7 +125,7 @@ describe('a store on a full disk', () => {
     assert.deepEqual(await attempts(0), [0, 2]);
   });
 
-  it('takes what removes, and commits to collections that are open to them alone', async () => {
+  it('accepts removals, and writes to collections reserved for a full disk', async () => {
     const disk = new SimulatedDisk();
     const { store } = createStore({ ...small, files: disk });
     const visits = store.collection({ ...notes, name: 'visits', whenFull: 'written' });
@@ -148,7 +148,7 @@ describe('a store on a full disk', () => {
     assert.equal(await store.write((tx) => tx.of(others).get(2)?.text), visit.text, 'what only reads is answered');
   });
 
-  it('makes room for one snapshot after the other, and leaves no journals behind where there is none', async () => {
+  it('makes room for one snapshot after another', async () => {
     const disk = new SimulatedDisk();
     const { store, people, notes } = await startStore({ ...small, files: disk });
     await store.write((tx) => [
@@ -167,7 +167,7 @@ describe('a store on a full disk', () => {
     assert.deepEqual([again.people.size, again.notes.size], [1, 1]);
   });
 
-  it('counts as room what a checkpoint has written and not yet published', async () => {
+  it('counts the unpublished files of a checkpoint as room', async () => {
     const disk = new SimulatedDisk();
     const { store, people } = await startStore({ ...small, files: disk });
     for (let n = 0; n < 10; n += 1) await store.write((tx) => tx.of(people).insert(createPerson(`p${n}`)));
@@ -186,7 +186,7 @@ describe('a store on a full disk', () => {
     assert.equal(people.size, 11);
   });
 
-  it('is not begun where there is none yet', async () => {
+  it('is not created', async () => {
     const disk = new SimulatedDisk();
     disk.fault = ({ operation, name }) => (operation === 'write' && name !== 'lock' ? { code: 'ENOSPC' } : undefined);
     const message = 'Cannot open the store: there is no room in simulated';
@@ -194,7 +194,7 @@ describe('a store on a full disk', () => {
   });
 
   for (const stop of ['clean', 'killed', 'killed and locked'] as const) {
-    it(`starts without a free byte (${stop}), is read, and goes on when there is room`, async () => {
+    it(`starts and serves reads without a free byte (${stop})`, async () => {
       const former = new SimulatedDisk();
       const first = await startStore({ ...small, files: former });
       await first.store.write((tx) => tx.of(first.people).insert(createPerson('ann')));
@@ -237,7 +237,7 @@ describe('a store on a full disk', () => {
     });
   }
 
-  it('goes on where it cannot be told how much is free', async () => {
+  it('accepts writes if the free space is unknown', async () => {
     const disk = new SimulatedDisk();
     disk.free = () => Promise.reject(new Error('no such call'));
     const { store, people, failures } = await startStore({ ...small, files: disk });
@@ -246,7 +246,7 @@ describe('a store on a full disk', () => {
     assert.deepEqual([people.size, failures], [1, []]);
   });
 
-  it('cuts off what was taken of a refused write', async () => {
+  it('truncates a partly written line of a refused write', async () => {
     const disk = new SimulatedDisk();
     const { store, people } = await startStore({ files: disk, spareBytes: 16 });
     await store.write((tx) => tx.of(people).insert(createPerson('ann')));
@@ -257,7 +257,7 @@ describe('a store on a full disk', () => {
     assert.deepEqual(disk.content().get('journal-1.jsonl'), content);
   });
 
-  it('starts where a checkpoint that was cut short, and a write, have left no room but what they took', async () => {
+  it('starts if an interrupted checkpoint took the last room', async () => {
     const disk = new SimulatedDisk();
     const first = await startStore({ files: disk, spareBytes: 2000 });
     await first.store.write((tx) => tx.of(first.people).insert(createPerson('ann')));
@@ -276,7 +276,7 @@ describe('a store on a full disk', () => {
 describe('a store whose sync fails', () => {
   const temporarySnapshot = /^people\.json\.\w+\.tmp$/;
 
-  it('publishes nothing of a group whose callers were told that its outcome is unknown', async () => {
+  it('does not publish a group with an unknown outcome', async () => {
     const disk = new SimulatedDisk(new Map(), false);
     const { store, people } = await startStore({ files: disk, spareBytes: 16 });
     await store.write((tx) => tx.of(people).insert(createPerson('ann')));
@@ -310,7 +310,7 @@ describe('a store whose sync fails', () => {
     assert.equal(store.status().sequence, 1);
   });
 
-  it('answers what waits with outcome_unknown, then refuses, and goes on reading', async () => {
+  it('fails waiting writes with outcome_unknown, refuses later ones and serves reads', async () => {
     const disk = new SimulatedDisk(new Map(), false);
     const { store, people, failures } = await startStore({ files: disk, spareBytes: 16 });
     const insert = (name: string): Promise<unknown> => store.write((tx) => tx.of(people).insert(createPerson(name)));
@@ -330,7 +330,7 @@ describe('a store whose sync fails', () => {
     assert.equal(syncs, 1, 'a failed sync is tried again');
   });
 
-  it('stops, too, when it is a checkpoint that fails while a group is being written', async () => {
+  it('also stops if a checkpoint fails while a group is written', async () => {
     const disk = new SimulatedDisk();
     const { store, people, failures } = await startStore({ files: disk, spareBytes: 16 });
     await store.write((tx) => tx.of(people).insert(createPerson('ann')));
@@ -371,7 +371,7 @@ function deferred(): { readonly promise: Promise<void>; readonly resolve: () => 
   return { promise, resolve: () => resolve() };
 }
 
-it('a start that fails closes every file that it has opened, wherever it fails', async () => {
+it('a failed start closes every file that it opened', async () => {
   const former = new SimulatedDisk();
   const { store, people } = await startStore({ files: former });
   await store.write((tx) => tx.of(people).insert(createPerson('ann')));

@@ -25,7 +25,7 @@ const expected: { readonly [what: string]: { names: string; notes: string; nextI
 
 describe('a directory of the first edition', () => {
   for (const [what, { names, notes, nextId, sequence }] of Object.entries(expected)) {
-    it(`is taken up where its server was ${what}`, async () => {
+    it(`opens if its server was ${what}`, async () => {
       const content = new Map(Object.entries(left[what] ?? {}).map(([file, text]) => [file, Buffer.from(text)]));
       const disk = new SimulatedDisk(content);
       assert.deepEqual((await createStore({ files: disk }).check()).damage, []);

@@ -13,7 +13,7 @@ for (const faults of [false, true]) {
   });
 }
 
-it('shows concurrent callers one order of removals that take others along, and of what refers to them', async () => {
+it('shows concurrent callers one order of cascading removals', async () => {
   for (const faults of [false, true]) {
     const { done, failed } = await checkBlogHistory(seedNumbers(1), { callers: 12, calls: 20, faults });
     assert.ok(done > 60 && failed > 0 === faults, `${done} done, ${failed} failed`);

@@ -5,7 +5,7 @@ import { crashImports } from '../support/store/crashes.ts';
 
 const crashes = await runBeforeTests(() => crashImports(2));
 
-test('an import is there as a whole or not at all after any crash, and what is written later stays', (t) => {
+test('an import is complete or absent after any crash', (t) => {
   const { states, none, whole } = crashes();
   t.diagnostic(`${states} states: nothing in ${none}, everything in ${whole}`);
   assert.ok(none > 8 && whole > 80, `${none} and ${whole}`);

@@ -38,7 +38,7 @@ const gone = createMachine(thisProcess, [7]);
 const alive = createMachine(thisProcess, [7, 8]);
 
 describe('the lock', () => {
-  it('is taken over at once from a process that is known to be gone', async () => {
+  it('is taken over at once from a process that has ended', async () => {
     const { disk } = await heldBy(other);
     const machine = createMachine(thisProcess, [7]);
     const { store, people, notices } = await startStore({ ...options, files: disk, machine });
@@ -48,14 +48,14 @@ describe('the lock', () => {
     assert.ok(!disk.content().has('lock'));
   });
 
-  it('is taken over at once from an earlier process that had our number, as in a container', async () => {
+  it('is taken over at once from an earlier process with the same number, as in a container', async () => {
     const lock = Buffer.from(`${JSON.stringify({ ...thisProcess, since: '', token: 'an earlier one' })}\n`);
     const machine = createMachine();
     await startStore({ ...options, files: new SimulatedDisk(new Map([['lock', lock]])), machine });
     assert.equal(machine.waitedMs, 0);
   });
 
-  it('is not taken over from a store of this very process, which is named', async () => {
+  it('is not taken over from a store in the same process', async () => {
     const first = await heldBy(thisProcess);
     const { store } = createStore({ ...options, files: first.disk, machine: alive, random: seedRandom(2) });
     const message = /^Cannot open the store: process 7 on box since 2025-\S+ holds it: stop/;
@@ -77,7 +77,7 @@ describe('the lock', () => {
   for (const [what, holder, { self, isRunning }] of unknown) {
     const machine = (): TestMachine => ({ ...createMachine(), self, isRunning });
 
-    it(`is taken over from a process ${what}, once it was not renewed for 20 seconds`, async () => {
+    it(`is taken over from a process ${what} after 20 seconds without renewal`, async () => {
       const first = await heldBy(holder);
       first.machine.renew();
       const second = machine();
@@ -100,7 +100,7 @@ describe('the lock', () => {
     });
   }
 
-  it('is taken by a start that waits, when the holder releases it', async () => {
+  it('goes to a waiting start when the holder releases it', async () => {
     const first = await heldBy({ ...other, place: 'b2' });
     const machine = createMachine();
     machine.whileWaiting = () => machine.waitedMs === 3000 && void first.store.close();
@@ -109,7 +109,7 @@ describe('the lock', () => {
     assert.ok(machine.waitedMs < 20_000);
   });
 
-  it('is taken by one of two starts that wait for the same one, though the other looks later', async () => {
+  it('goes to one of two waiting starts', async () => {
     const { disk } = await heldBy({ ...other, place: 'b2' });
     const later = createMachine();
     let first: Opened | undefined;
@@ -124,7 +124,7 @@ describe('the lock', () => {
     assert.deepEqual(first?.failures, []);
   });
 
-  it('that was cut short is taken over after the same time', async () => {
+  it('that is incomplete is taken over after the same time', async () => {
     const machine = createMachine();
     const disk = new SimulatedDisk(new Map([['lock', Buffer.from('{"host":"bo')]]));
     await startStore({ ...options, files: disk, machine });
@@ -137,7 +137,7 @@ describe('the lock', () => {
     assert.deepEqual(operations.slice(0, 3).map(({ kind }) => kind), ['create', 'write', 'sync']);
   });
 
-  it('is removed again where it cannot be written', async () => {
+  it('is removed again if it cannot be written', async () => {
     const disk = new SimulatedDisk();
     disk.fault = ({ operation }) => (operation === 'write' ? { code: 'ENOSPC', written: 9 } : undefined);
     await assert.rejects(startStore({ ...options, files: disk }), { code: 'storage_full' });
@@ -166,7 +166,7 @@ describe('the lock', () => {
     }
   });
 
-  it('is not taken over by a start that found it stale, and was slower than another one', async () => {
+  it('is not taken over by the slower of two starts that found it stale', async () => {
     class Disk extends SimulatedDisk {
       override async open(name: string, mode: OpenMode): Promise<OpenFile> {
         if (name.startsWith('lock.') && faster === undefined) {
@@ -189,7 +189,7 @@ describe('the lock', () => {
     assert.deepEqual(faster?.failures, []);
   });
 
-  it('is taken over also where another process died while it took it over', async () => {
+  it('is taken over even if another process died during a takeover', async () => {
     const stale = Buffer.from(JSON.stringify(other));
     const disk = new SimulatedDisk(new Map([['lock', stale], ['lock.1', stale]]));
     assert.equal(disk.identity('lock'), '1');
@@ -197,7 +197,7 @@ describe('the lock', () => {
     assert.deepEqual([...disk.content().keys()].filter((name) => name.startsWith('lock')), ['lock']);
   });
 
-  it('that another process has taken over is noticed when it should be renewed, though nobody writes', async () => {
+  it('that another process took over is noticed at the next renewal, even without writes', async () => {
     const first = await heldBy(other);
     await startStore({ ...options, files: first.disk, machine: gone });
     assert.deepEqual(first.failures, []);
@@ -208,7 +208,7 @@ describe('the lock', () => {
 });
 
 describe('the processes of this machine', { skip: isLockedRun }, () => {
-  it('are running until they have ended', async () => {
+  it('are running until they end', async () => {
     const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' });
     await once(child, 'spawn');
     const { pid = NaN } = child;
@@ -220,7 +220,7 @@ describe('the processes of this machine', { skip: isLockedRun }, () => {
 });
 
 describe('the fence', () => {
-  it('fails where the system does not tell who has the lock, whoever asks', async () => {
+  it('fails if the system cannot tell who holds the lock', async () => {
     class Disk extends SimulatedDisk {
       isDead = false;
       override identity(name: string): string | undefined {
@@ -278,20 +278,20 @@ describe('the fence', () => {
     return { outcome, found };
   }
 
-  it('stops a process that was frozen before it wrote, and nothing it writes counts', async () => {
+  it('stops a process that was frozen before it wrote', async () => {
     const { outcome, found } = await replaced((call) => call === 'write');
     assert.equal(outcome.status, 'rejected');
     assert.deepEqual(found, ['ann', 'dan']);
   });
 
-  it('keeps a process from answering that was frozen while it synced', async () => {
+  it('keeps a process that was frozen during a sync from responding', async () => {
     const { outcome, found } = await replaced((call) => call === 'written');
     // The process that replaced it has read the write, but the caller cannot know that.
     assert.equal(outcome.status, 'rejected');
     assert.deepEqual(found, ['ann', 'bob', 'dan']);
   });
 
-  it('keeps a process that wakes from putting its journal in the place of its successor\'s', async () => {
+  it('keeps a waking process from replacing its successor\'s journal', async () => {
     let second: Opened | undefined;
     let begun = false;
     class Disk extends SimulatedDisk {
@@ -324,7 +324,7 @@ describe('the fence', () => {
     ['checkpoints', ({ store }) => store.checkpoint()],
   ];
   for (const [what, work] of works) {
-    it(`stops a process that ${what} when the lock file is another's`, async () => {
+    it(`stops a process that ${what} once the lock belongs to another`, async () => {
       const { disk, ...opened } = await heldBy(other);
       await disk.remove('lock');
       await (await disk.open('lock', 'exclusive')).close();
@@ -335,7 +335,7 @@ describe('the fence', () => {
     });
   }
 
-  it('keeps a process from renaming snapshots that lost the directory while it wrote them', async () => {
+  it('keeps a process that lost the directory from publishing snapshots', async () => {
     const { disk, store } = await heldBy(other);
     disk.pause = (_, name) =>
       /^people\.json\.\w+\.tmp$/.test(name) && disk.content().has('lock') ? disk.remove('lock') : undefined;

@@ -30,7 +30,7 @@ function group(first: number, sequence = first): Group {
   return { first, commits: [`[["people",${JSON.stringify(record)}]]`], changes: [change] };
 }
 
-it('refuses a group that does not follow, or whose commits are not its changes, and goes on', async () => {
+it('refuses a group that does not follow, or whose commits do not match its changes', async () => {
   const disk = new SimulatedDisk();
   const tables = new Tables();
   const table = tables.add(people);
@@ -76,7 +76,7 @@ async function writing(spareBytes = 400): Promise<Opened & { readonly disk: Simu
 
 const kinds = (disk: SimulatedDisk, from: number): string[] => disk.operations.slice(from).map(({ kind }) => kind);
 
-it('syncs the directory after a journal that could not be made is removed, before the last one goes on', async () => {
+it('syncs the directory after removing a partly created journal', async () => {
   for (const failing of ['write', 'sync'] as const) {
     const opened = await writing();
     const { disk, store, people } = opened;
@@ -91,7 +91,7 @@ it('syncs the directory after a journal that could not be made is removed, befor
   }
 });
 
-it('fails if a journal that could not be made cannot be removed either, for it would end the last one', async () => {
+it('fails if a partly created journal cannot be removed', async () => {
   const { disk, store, people, failures } = await writing();
   disk.fault = ({ operation, name }) =>
     (operation === 'write' || operation === 'remove') && name === 'journal-2.jsonl' ? { code: 'ENOSPC' } : undefined;
@@ -100,7 +100,7 @@ it('fails if a journal that could not be made cannot be removed either, for it w
   assert.equal(failures.length, 1);
 });
 
-it('writes no group to a new journal before its name is durable', async () => {
+it('writes to a new journal only once its name is durable', async () => {
   const opened = await writing();
   const { disk, store } = opened;
   const before = disk.operations.length;
@@ -116,7 +116,7 @@ it('writes no group to a new journal before its name is durable', async () => {
   assert.ok(name > 4, 'and only then are snapshots renamed');
 });
 
-it('looks for room again after a line met a full disk, though room was written ahead before', async () => {
+it('looks for room again after a line hit a full disk', async () => {
   const { disk, store, people } = await writing(64 * 1024);
   let looks = 0;
   disk.free = async () => {
@@ -133,7 +133,7 @@ it('looks for room again after a line met a full disk, though room was written a
   assert.equal(joinNames(await startStore({ files: new SimulatedDisk(unlocked(disk)) })), 'abce');
 });
 
-it('is full after a line met a full disk, and writable once there is room', async () => {
+it('is full after a line hit a full disk, until there is room', async () => {
   const { disk, store, people } = await writing(64 * 1024);
   const insert = (name: string) => store.write((tx) => tx.of(people).insert(createPerson(name)));
   await insert('c');
@@ -145,7 +145,7 @@ it('is full after a line met a full disk, and writable once there is room', asyn
   assert.equal(store.state, 'writable');
 });
 
-it('tells of a quota once, and of room once, however many writes it refuses', async () => {
+it('reports a quota once, and room once', async () => {
   const { disk, store, people, notices } = await writing();
   const insert = (name: string) => store.write((tx) => tx.of(people).insert(createPerson(name)));
   disk.fault = ({ operation }) => (operation === 'write' ? { code: 'EDQUOT' } : undefined);
@@ -158,7 +158,7 @@ it('tells of a quota once, and of room once, however many writes it refuses', as
   assert.deepEqual(told, ['the disk is full', 'there is room on the disk again']);
 });
 
-it('waits in a stop for the checkpoint that is under way, and leaves one journal that is closed', async () => {
+it('waits for the current checkpoint when it stops', async () => {
   const opened = await writing();
   const { disk, store, notices } = opened;
   const ended: string[] = [];

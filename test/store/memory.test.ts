@@ -8,12 +8,12 @@ import { Blocks } from '../../src/store/memory/blocks.ts';
 import { runJson } from '../support/cli/spawn.ts';
 
 const isStripped = extname(import.meta.filename) === '.ts' && 'what strips the types takes memory of the process, too';
-test('a server without records has in use of the heap what is set aside for it', { skip: isStripped }, async () => {
+test('the heap of a server without records stays within its allowance', { skip: isStripped }, async () => {
   const used = await runJson('.ci/programs/empty-server', '--expose-gc');
   assert.ok(used <= limits.emptyServerBytes && used > limits.emptyServerBytes / 3, `${used} bytes`);
 });
 
-test('records that were removed take no memory, also where nothing views the others', () => {
+test('removed records take no memory', () => {
   setFlagsFromString('--expose-gc');
   const collect: () => void = runInNewContext('gc');
   const blocks = new Blocks({ bytes: 0 });

@@ -27,7 +27,7 @@ import { isLockedRun } from '../support/basics.ts';
 import { createPerson, SimulatedDisk, startStore } from '../support/store/fixtures.ts';
 import { createApp } from '../support/inside.ts';
 
-test('a data directory is made for its owner alone, and nothing above it', async (t) => {
+test('a new data directory is accessible only to its owner', async (t) => {
   const base = mkdtempSync(join(tmpdir(), 'cairn-files-'));
   t.after(() => rmSync(base, { recursive: true }));
   const mistyped = new NodeFiles(join(base, 'a', 'b c'));
@@ -45,7 +45,7 @@ const onLinux = {
   skip: (process.platform !== 'linux' || isLockedRun) && 'there is no such file system within reach',
 };
 const asRoot = { skip: (process.getuid?.() !== 0 || isLockedRun) && 'only root is refused' };
-test('root is refused in the directory of another user, with the command to use instead', asRoot, async (t) => {
+test('root is refused in another user\'s directory, with the command to use instead', asRoot, async (t) => {
   const directory = mkdtempSync(join(tmpdir(), 'cairn-files-'));
   t.after(() => rmSync(directory, { recursive: true }));
   chownSync(directory, 1234, 5678);
@@ -108,7 +108,7 @@ test('the system is asked to sync data, the directory and each write of a journa
   await files.close();
 });
 
-test('a directory that cannot be synced is refused, and not kept open', onLinux, async () => {
+test('a directory that cannot be synced is refused and closed', onLinux, async () => {
   const directory = realpathSync('/proc/self');
   await assert.rejects(createApp({ directory }), { code: 'EINVAL' });
   const open = readdirSync('/proc/self/fd').map((descriptor) => join('/proc/self/fd', descriptor));
@@ -116,21 +116,25 @@ test('a directory that cannot be synced is refused, and not kept open', onLinux,
   assert.ok(!paths.includes(directory), paths.join());
 });
 
-test('no link is written through', { skip: isLockedRun && 'its own directory is all within reach' }, async (t) => {
-  const base = mkdtempSync(join(tmpdir(), 'cairn-files-'));
-  t.after(() => rmSync(base, { recursive: true }));
-  const [directory, secret] = [join(base, 'data'), join(base, 'secret')];
-  mkdirSync(directory);
-  writeFileSync(secret, 'of another');
-  for (const name of ['a', 'a.tmp']) symlinkSync(secret, join(directory, name));
-  const files = new NodeFiles(directory);
-  await files.prepare();
-  await assert.rejects(replaceFile(files, 'a', Buffer.from('ours')), { code: 'ELOOP' });
-  await files.close();
-  assert.equal(readFileSync(secret, 'utf8'), 'of another');
-});
+test(
+  'symbolic links are not followed when writing',
+  { skip: isLockedRun && 'its own directory is all within reach' },
+  async (t) => {
+    const base = mkdtempSync(join(tmpdir(), 'cairn-files-'));
+    t.after(() => rmSync(base, { recursive: true }));
+    const [directory, secret] = [join(base, 'data'), join(base, 'secret')];
+    mkdirSync(directory);
+    writeFileSync(secret, 'of another');
+    for (const name of ['a', 'a.tmp']) symlinkSync(secret, join(directory, name));
+    const files = new NodeFiles(directory);
+    await files.prepare();
+    await assert.rejects(replaceFile(files, 'a', Buffer.from('ours')), { code: 'ELOOP' });
+    await files.close();
+    assert.equal(readFileSync(secret, 'utf8'), 'of another');
+  },
+);
 
-test('a pipe or a directory in the place of a file is refused at once', onLinux, async (t) => {
+test('a pipe or directory in place of a file is refused at once', onLinux, async (t) => {
   const directory = mkdtempSync(join(tmpdir(), 'cairn-files-'));
   t.after(() => rmSync(directory, { recursive: true }));
   mkdirSync(join(directory, 'directory'));
@@ -142,7 +146,7 @@ test('a pipe or a directory in the place of a file is refused at once', onLinux,
 });
 
 const goes = { skip: isLockedRun && 'its own directory is all that is within reach' };
-test('a lock that is a link to no file is refused at once', goes, async (t) => {
+test('a lock that is a dangling link is refused at once', goes, async (t) => {
   const directory = mkdtempSync(join(tmpdir(), 'cairn-files-'));
   t.after(() => rmSync(directory, { recursive: true }));
   symlinkSync('nowhere', join(directory, 'lock'));
@@ -151,7 +155,7 @@ test('a lock that is a link to no file is refused at once', goes, async (t) => {
   assert.deepEqual(readdirSync(directory), ['lock']);
 });
 
-test('a store goes on when its lock is touched, and when the process goes to another directory', goes, async (t) => {
+test('a store continues when its lock is touched or the process changes directory', goes, async (t) => {
   const directory = mkdtempSync(join(tmpdir(), 'cairn-files-'));
   const before = process.cwd();
   t.after(() => {
@@ -166,7 +170,7 @@ test('a store goes on when its lock is touched, and when the process goes to ano
   await store.close();
 });
 
-test('a journal is not made in the place of another file', async (t) => {
+test('a new journal does not replace another file', async (t) => {
   const directory = mkdtempSync(join(tmpdir(), 'cairn-files-'));
   t.after(() => rmSync(directory, { recursive: true }));
   const files = new NodeFiles(directory);
@@ -177,7 +181,7 @@ test('a journal is not made in the place of another file', async (t) => {
   assert.deepEqual(content.sort(), ['aa', 'b']);
 });
 
-test('a line of many chunks, as of a file without line ends, is copied a few times at most', async (t) => {
+test('reading a line of many chunks copies it only a few times', async (t) => {
   const long = Buffer.alloc(8 * 1024 * 1024, 'x');
   const content = Buffer.concat([Buffer.from('a\nb\n'), long, Buffer.from('\nc')]);
   const disk = new SimulatedDisk(new Map([['file', content]]));

@@ -50,7 +50,7 @@ const restore = (from: Files, to: Files): Promise<Copy> =>
   writeCopy(to, () => readCopy(from, copying(true)), copying(true));
 
 describe('check', () => {
-  it('finds nothing wrong with a good store, and changes nothing', async () => {
+  it('accepts a good store without changing it', async () => {
     for (const content of [await stopAfter(writePeople('a', 'b')), await createSnapshotAndJournal(), new Map()]) {
       const disk = new SimulatedDisk(content);
       const report = await createStore({ ...options, files: disk }).check();
@@ -59,7 +59,7 @@ describe('check', () => {
     }
   });
 
-  it('says what a start would say, with a running server too', async () => {
+  it('reports what a start would report, even while a server runs', async () => {
     const { store, people, disk } = await startWith(new Map());
     await store.write((tx) => tx.of(people).insert(createPerson('a')));
     const { damage, notices, collections } = await createStore({ ...options, files: disk }).check();
@@ -69,7 +69,7 @@ describe('check', () => {
     await store.close();
   });
 
-  it('finds the damage of every file, with its place', async () => {
+  it('locates the damage in every file', async () => {
     let content = await createSnapshotAndJournal();
     content = editFile(content, 'people.json', (text) => text.replace('"name":"b"', '"name":"B"'));
     content = editFile(content, 'notes.json', (text) => text.slice(0, -10));
@@ -105,7 +105,7 @@ async function repaired(content: Content): Promise<Repaired> {
 }
 
 describe('repair', () => {
-  it('leaves a good store alone', async () => {
+  it('leaves a good store unchanged', async () => {
     const content = await createSnapshotAndJournal();
     const [source, target] = [new SimulatedDisk(content), new SimulatedDisk()];
     const report = await createStore({ ...options, files: source }).repairTo(target);
@@ -154,7 +154,7 @@ describe('repair', () => {
     }
   });
 
-  it('keeps the good lines of a snapshot that is no JSON any more, however their members stand', async () => {
+  it('keeps the good lines of a snapshot that is no longer JSON', async () => {
     const content = await stopAfter(writePeople('a', 'b', 'c'));
     const edits: [string, (text: string) => string][] = [
       ['revision before id', (text) => text.replace(/("id":\d+),("revision":\d+)/g, '$2,$1')],
@@ -169,7 +169,7 @@ describe('repair', () => {
     }
   });
 
-  it('keeps the good lines of a damaged snapshot that is too long for a string', async (t) => {
+  it('keeps the good lines of a damaged snapshot beyond the length of a string', async (t) => {
     const content = await stopAfter(writePeople('a', 'b', 'c'));
     const damaged = editFile(content, 'people.json', (text) => text.replace('"name":"b"', '"name":"b'));
     const length = damaged.get('people.json')?.length;
@@ -183,7 +183,7 @@ describe('repair', () => {
     assert.deepEqual(opened.report.damage.map(({ label }) => label), ['S1']);
   });
 
-  it('keeps everything but what is damaged, and says what that is', async () => {
+  it('keeps everything except the damage, and reports that', async () => {
     const content = await createSnapshotAndJournal();
     const journal = findJournal(content);
     const people = readText(content, 'people.json');
@@ -225,7 +225,7 @@ describe('repair', () => {
     assert.ok(!last.report.isLossy);
   });
 
-  it('takes what a killed server has journalled for newer than an edit of its snapshot', async () => {
+  it('prefers a killed server\'s journal to an edited snapshot', async () => {
     const content = await killAfter(async (opened) => {
       const { store, people } = opened;
       await writePeople('a', 'b', 'c', 'd')(opened);
@@ -240,7 +240,7 @@ describe('repair', () => {
     assert.deepEqual(opened.report.damage.map(({ label }) => label), ['S2']);
   });
 
-  it('keeps the order of the ids where only the journal has the first ones', async () => {
+  it('keeps the order of ids if only the journal has the first ones', async () => {
     const content = await killAfter(async ({ store, people }) => {
       await store.write((tx) => {
         for (let id = 1; id <= 1030; id += 1) tx.of(people).insert(createPerson(`p${id}`));
@@ -254,13 +254,13 @@ describe('repair', () => {
     assert.equal(opened.people.get(1)?.name, 'q');
   });
 
-  it('goes on from what is there when a file is missing', async () => {
+  it('continues without a missing file', async () => {
     const content = await createSnapshotAndJournal();
     assert.equal(joinNames(await repaired(without(content, findJournal(content)))), 'ab');
     assert.equal(joinNames(await repaired(without(content, 'people.json'))), 'cde');
   });
 
-  it('never gives an id again, and ends credentials where anything is lost', async () => {
+  it('never reuses an id, and ends credentials if anything is lost', async () => {
     const content = await stopAfter(async (opened) => {
       await writePeople('a', 'b', 'c')(opened);
       await opened.store.write((tx) => tx.of(opened.notes).insert({ person: 3, text: "a session of c's" }));
@@ -303,7 +303,7 @@ describe('repair', () => {
     }
   });
 
-  it('tells what files that do not belong together have lost', async () => {
+  it('reports the loss if files do not belong together', async () => {
     const first = await stopAfter(writePeople('a'));
     const second = await stopAfter(writePeople('b'), first);
     const older = new Map(second).set('people.json', first.get('people.json') ?? Buffer.alloc(0));
@@ -317,7 +317,7 @@ describe('repair', () => {
     assert.equal(opened.store.status().sequence, 6);
   });
 
-  it('keeps of several journals what comes before the first line that does not fit', async () => {
+  it('keeps several journals up to the first line that does not follow', async () => {
     const { disk, ...opening } = await startWith(await killAfter(writePeople('a', 'b', 'c')));
     disk.fault = ({ operation, name }) =>
       operation === 'open' && name.endsWith('.tmp') ? { code: 'ENOSPC' } : undefined;
@@ -335,7 +335,7 @@ describe('repair', () => {
     assert.match(gap.told.join(), /^J7 journal-3\.jsonl: .*it follows commit 4, and the last one is 3 \[J7\]$/);
   });
 
-  it('keeps a snapshot that is ahead of the journal that can be read', async () => {
+  it('keeps a snapshot that is ahead of the readable journal', async () => {
     const content = await createSnapshotAndJournal();
     const ahead = await startWith(content);
     await ahead.store.checkpoint();
@@ -346,7 +346,7 @@ describe('repair', () => {
     assert.equal(opened.store.status().sequence, 5);
   });
 
-  it('mixes in nothing of a journal of another store', async () => {
+  it('ignores another store\'s journal', async () => {
     const content = await killAfter(writePeople('a', 'b'));
     const other = new SimulatedDisk();
     const opened = await startStore({ ...options, files: other, random: seedRandom(2) });
@@ -357,7 +357,7 @@ describe('repair', () => {
     assert.ok(!joinNames(await repaired(mixed)).includes('x'));
   });
 
-  it('keeps its hands off what a newer version wrote', async () => {
+  it('does not touch a newer format', async () => {
     const content = editFile(await createSnapshotAndJournal(), 'people.json', (text) =>
       text.replace('"format":1', '"format":2'),
     );
@@ -367,7 +367,7 @@ describe('repair', () => {
     assert.deepEqual([...target.content()], []);
   });
 
-  it('keeps its hands off a store that is running, and writes to an empty directory only', async () => {
+  it('refuses a running store, and a target that is not empty', async () => {
     const { disk } = await startWith(new Map());
     await assert.rejects(createStore({ ...options, files: disk }).repairTo(new SimulatedDisk()), LockedError);
     const content = editFile(await createSnapshotAndJournal(), 'people.json', (text) => text.replace('"b"', '"B"'));
@@ -377,7 +377,7 @@ describe('repair', () => {
 });
 
 describe('backup and restore', () => {
-  it('copies a running store as of one commit, keys included, and restores it with a new epoch', async () => {
+  it('copies a running store with its keys as of one commit', async () => {
     const running = await startWith(new Map([['keys.json', Buffer.from('{"secret":1}')]]));
     await running.store.write((tx) => tx.of(running.notes).insert({ person: 1, text: 'a session' }));
     await writePeople('a', 'b')(running);
@@ -411,7 +411,7 @@ describe('backup and restore', () => {
     assert.equal(opened.store.epoch, running.store.epoch);
   });
 
-  it('leaves out the tail of a write that is under way', async () => {
+  it('leaves out an unfinished write', async () => {
     const content = await createSnapshotAndJournal();
     const torn = editFile(content, findJournal(content), (text) => text.slice(0, -4));
     const backup = new SimulatedDisk();
@@ -421,7 +421,7 @@ describe('backup and restore', () => {
     assert.deepEqual(opened.notices, []);
   });
 
-  it('begins anew when a checkpoint comes between', async () => {
+  it('starts again if a checkpoint intervenes', async () => {
     const running = await startWith(await createSnapshotAndJournal());
     const before = serializeState(running);
     let checkpoint: Promise<void> | undefined;
@@ -436,7 +436,7 @@ describe('backup and restore', () => {
     assert.equal(serializeState(opened), before);
   });
 
-  it('writes to an empty directory only, and reads only what is a store', async () => {
+  it('needs a store to read and an empty directory to write', async () => {
     const content = await createSnapshotAndJournal();
     await assert.rejects(
       backUp(new SimulatedDisk(content), new SimulatedDisk(content)),
@@ -448,7 +448,7 @@ describe('backup and restore', () => {
     await assert.rejects(restore(new SimulatedDisk(damaged), new SimulatedDisk()), { label: 'S2' });
   });
 
-  it('keeps a start away from where it writes, before it has read anything', async () => {
+  it('locks its target before it reads anything', async () => {
     const [source, target] = [new SimulatedDisk(await createSnapshotAndJournal()), new SimulatedDisk()];
     await writeCopy(target, async () => {
       await assert.rejects(createStore({ ...options, files: target }).store.start(), LockedError);
@@ -458,7 +458,7 @@ describe('backup and restore', () => {
   });
 
   for (const [what, copyTo] of Object.entries({ backUp, restore })) {
-    it(`leaves nothing to start where ${what} cannot read or write, until it is run again`, async () => {
+    it(`leaves a directory that does not start if ${what} cannot read or write`, async () => {
       const content = await createSnapshotAndJournal();
       const damaged = new SimulatedDisk(editFile(content, 'people.json', (text) => text.replace('"b"', '"B"')));
       const target = new SimulatedDisk();
@@ -483,7 +483,7 @@ describe('backup and restore', () => {
     return createStore({ ...options, files: new SimulatedDisk(edited) }).repairTo(target, credentials);
   };
   for (const [what, copyTo] of Object.entries({ backUp, restore, repair })) {
-    it(`leaves nothing to start where ${what} is cut short at any operation`, async () => {
+    it(`leaves a directory that does not start if ${what} is interrupted at any operation`, async () => {
       const target = new SimulatedDisk();
       await copyTo(
         new SimulatedDisk(new Map([...(await createSnapshotAndJournal()), ['keys.json', Buffer.from('{}')]])),
@@ -520,7 +520,7 @@ describe('backup and restore', () => {
     await assert.rejects(backUp(new SimulatedDisk(await createSnapshotAndJournal()), new Rots()), { label: 'S1' });
   });
 
-  it('makes no file outside its directory, whatever a backup names its collections', async () => {
+  it('never writes outside its directory, whatever the collections of a backup are called', async () => {
     for (const name of ['../people', '/etc/people', 'a/b', 'people.json', '', 'a.b', 'ä']) {
       const collections = new Map([[name, { through: 0, file: false, nextId: 1, server: false }]]);
       const manifest = { journal: 1, closed: true, epoch: 'e', after: 0, predecessor: undefined, collections };

@@ -7,7 +7,7 @@ interface Holder {
   readonly keys: number | readonly number[] | undefined;
 }
 
-test('an index has the ids of a key in ascending order, or from one on, however they came and went', () => {
+test('an index lists the ids of a key in ascending order', () => {
   const random = createGenerator('index');
   const index = new RecordIndex<Holder>(({ keys }) => keys, { bytes: 0 });
   const model = new Map<number, Set<number>>([1, 2, 3].map((key) => [key, new Set<number>()]));
@@ -49,7 +49,7 @@ test('an index has the ids of a key in ascending order, or from one on, however 
   check();
 });
 
-test('keys of a record that are many on both sides of a change take one pass', () => {
+test('a change between many keys takes one pass', () => {
   const index = new RecordIndex<Holder>(({ keys }) => keys, { bytes: 0 });
   const [before, after] = [0, 100_000].map((first) => Array.from({ length: 100_000 }, (_, at) => first + at));
   index.publish(1, undefined, before);
@@ -61,7 +61,7 @@ test('keys of a record that are many on both sides of a change take one pass', (
   assert.deepEqual([index.count(0), index.count(100_000), index.count(199_999)], [0, 1, 1]);
 });
 
-test('of long lists that differ, an index changes what differs alone', () => {
+test('an index changes only the differing keys of long lists', () => {
   const random = createGenerator('differences');
   const index = new RecordIndex<Holder>(() => undefined, { bytes: 0 });
   for (let round = 0; round < 3000; round += 1) {

@@ -56,14 +56,14 @@ async function refused(content: Content, label: string, file: string | RegExp, o
   assert.deepEqual(disk.content(), content);
 }
 
-describe('what a start makes of what it finds', () => {
-  it('N1: nothing at all is a new store', async () => {
+describe('the recovery at a start', () => {
+  it('N1: an empty directory is a new store', async () => {
     const opened = await startWith(new Map());
     assert.equal(opened.store.status().sequence, 0);
     assert.deepEqual(opened.notices, []);
   });
 
-  it('a directory with only snapshots, or only a journal, holds parts of a store', async () => {
+  it('a directory with only snapshots, or only a journal, contains parts of a store', async () => {
     const whole = await stopAfter(writePeople('a'));
     const journal = findJournal(whole);
     const isThere = (content: Content): Promise<boolean> =>
@@ -79,14 +79,14 @@ describe('what a start makes of what it finds', () => {
     await refused(content, 'N2', /\.json$/);
   });
 
-  it('N2: a directory to which a copy was cut short is refused', async () => {
+  it('N2: a directory with an incomplete copy is refused', async () => {
     const content = await stopAfter(writePeople('a'));
     const journal = findJournal(content);
     await refused(editFile(content, journal, (text) => text.slice(0, 30)), 'N2', /\.json$/);
     await refused(new Map([['people.json.0a1b.tmp', Buffer.alloc(5)]]), 'N2', 'people.json.0a1b.tmp', 0);
   });
 
-  it('S1: a snapshot whose lines are damaged is refused, with the byte', async () => {
+  it('S1: a snapshot with damaged lines is refused, with the byte', async () => {
     const content = await stopAfter(writePeople('a', 'b', 'c'));
     const text = readText(content, 'people.json');
     const second = text.indexOf('{"id":2');
@@ -123,7 +123,7 @@ describe('what a start makes of what it finds', () => {
     await refused(fixDigest(foreign, 'people.json'), 'S3', 'people.json');
   });
 
-  it('S3: without a snapshot to tell, a journal of another store beside ours is refused', async () => {
+  it('S3: a journal of another store is refused even without a snapshot', async () => {
     const content = await killAfter(writePeople('a', 'b'));
     const disk = new SimulatedDisk();
     for (const _ of [1, 2]) {
@@ -149,13 +149,13 @@ describe('what a start makes of what it finds', () => {
     await refused(new Map(content).set('people.json', old.get('people.json') ?? Buffer.alloc(0)), 'S5', 'people.json');
   });
 
-  it('S5: a snapshot that is newer than a journal that was closed is refused', async () => {
+  it('S5: a snapshot that is newer than a closed journal is refused', async () => {
     const old = await stopAfter(writePeople('a'));
     const newer = await stopAfter(writePeople('b'), old);
     await refused(new Map(old).set('people.json', newer.get('people.json') ?? Buffer.alloc(0)), 'S5', 'people.json');
   });
 
-  it('S6: snapshots of different ages each replay from their own', async () => {
+  it('S6: each snapshot replays from its own age', async () => {
     const content = await createSnapshotAndJournal();
     const before = await startWith(content);
     await before.store.checkpoint();
@@ -168,7 +168,7 @@ describe('what a start makes of what it finds', () => {
     assert.equal(serializeState(opened), serializeState(before));
   });
 
-  it('S1: a number from which nothing could be counted on is refused', async () => {
+  it('S1: a number that leaves no next number is refused', async () => {
     const content = await stopAfter(writePeople('a', 'b'));
     for (const number of [2 ** 52, 2 ** 53 - 1, 2 ** 53]) {
       const edited = editFile(content, 'people.json', (text) => text.replace('{"id":2,', `{"id":${number},`));
@@ -176,14 +176,14 @@ describe('what a start makes of what it finds', () => {
     }
   });
 
-  it('S5: a snapshot that goes further than the journals is refused', async () => {
+  it('S5: a snapshot that is ahead of the journals is refused', async () => {
     const content = await createSnapshotAndJournal();
     const further = await stopAfter(writePeople('f'), content);
     const newer = further.get('people.json') ?? Buffer.alloc(0);
     await refused(new Map(content).set('people.json', newer), 'S5', 'people.json');
   });
 
-  it('J1: a damaged last line is left out and told', async () => {
+  it('J1: a damaged last line is dropped and reported', async () => {
     const content = await createSnapshotAndJournal();
     const name = findJournal(content);
     const text = readText(content, name);
@@ -197,7 +197,7 @@ describe('what a start makes of what it finds', () => {
     }
   });
 
-  it('J1: spaces after the last line were written ahead, and anything else among them is a torn write', async () => {
+  it('J1: anything but spaces after the last line is a torn write', async () => {
     const content = await createSnapshotAndJournal();
     const name = findJournal(content);
     const padded = editFile(content, name, (text) => `${text}${' '.repeat(600)}`);
@@ -212,7 +212,7 @@ describe('what a start makes of what it finds', () => {
     await refused(editFile(stopped, closed, (text) => `${text} `), 'J2', closed);
   });
 
-  it('J1: a last line whose beginning did not reach the disk is torn, also before what was written ahead', async () => {
+  it('J1: a last line without its beginning is torn, even before preallocated space', async () => {
     const content = await createSnapshotAndJournal();
     const name = findJournal(content);
     const text = readText(content, name);
@@ -223,7 +223,7 @@ describe('what a start makes of what it finds', () => {
     }
   });
 
-  it('J2: a last line that lost its line feed, or holds several groups, is refused', async () => {
+  it('J2: a last line without a line feed, or with several groups, is refused', async () => {
     const content = await createSnapshotAndJournal();
     const name = findJournal(content);
     const text = `${readText(content, name)}${' '.repeat(600)}`;
@@ -411,7 +411,7 @@ describe('what a start makes of what it finds', () => {
     assert.match(joinNames(await startWith(content)), /^ab0b1.*b19$/);
   });
 
-  it('J6: a last group whose sync has failed is durable before another one follows it', async () => {
+  it('J6: a last group whose sync failed is durable before the next one', async () => {
     const disk = new SimulatedDisk(new Map(), false);
     const first = await startStore({ ...options, files: disk });
     await writePeople('a')(first);
@@ -438,7 +438,7 @@ describe('what a start makes of what it finds', () => {
     await refused(renamed, 'J2', 'journal-9.jsonl', 0);
   });
 
-  it('J3: a newest journal that was cut short while it was made is ignored, and so is one in a new store', async () => {
+  it('J3: a newest journal that was only partly created is ignored', async () => {
     const content = await createSnapshotAndJournal();
     const first = readText(content, findJournal(content)).split('\n', 1).join();
     for (const made of ['', first.slice(0, 30), first, `${first.slice(0, -3)}..}\n`]) {
@@ -452,7 +452,7 @@ describe('what a start makes of what it finds', () => {
     await refused(new Map(content).set('journal-7.jsonl', Buffer.from(used)), 'J2', 'journal-7.jsonl', 0);
   });
 
-  it('J2: a journal whose first block is damaged is no journal that was cut short while it was made', async () => {
+  it('J2: a journal with a damaged first block is not taken for a partly created one', async () => {
     const content = await killAfter(writePeople(...'abcdefghij'));
     assert.deepEqual([...content.keys()], ['journal-1.jsonl', 'people.json', 'notes.json'].slice(0, content.size));
     const name = findJournal(content);
@@ -468,7 +468,7 @@ describe('what a start makes of what it finds', () => {
     }
   });
 
-  it('L1, L2: temporary files go, files of others stay', async () => {
+  it('L1, L2: temporary files are removed, unknown files stay', async () => {
     const content = await createSnapshotAndJournal();
     const left = ['people.json.0a1b2c3d.tmp', 'journal-7.jsonl.0a1b2c3d.tmp', 'journal-1.torn.tmp'];
     // Files of the first edition.
@@ -483,7 +483,7 @@ describe('what a start makes of what it finds', () => {
     for (const name of others) assert.ok(found.has(name), name);
   });
 
-  it('C1: a collection that is not registered is carried along', async () => {
+  it('C1: a collection that is not registered is kept', async () => {
     const content = await createSnapshotAndJournal();
     const disk = new SimulatedDisk(content);
     const bare = openStore({
@@ -500,7 +500,7 @@ describe('what a start makes of what it finds', () => {
     assert.deepEqual(opened.notices, []);
   });
 
-  it('C2: a new collection is empty, also where its first start is cut short anywhere', async () => {
+  it('C2: a new collection is empty, even if its first start is interrupted', async () => {
     const content = await killAfter(writePeople('a', 'b'));
     const addTo = async (before: Content): Promise<SimulatedDisk> => {
       const disk = new SimulatedDisk(before);
@@ -527,7 +527,7 @@ describe('what a start makes of what it finds', () => {
     assert.deepEqual(labels.filter((label) => !titles.includes(label)), []);
   });
 
-  it('never gives an id again, also after removal and restart', async () => {
+  it('never reuses an id, even after a removal and a restart', async () => {
     const content = await stopAfter(async (opened) => {
       await writePeople('a', 'b')(opened);
       await opened.store.write((tx) => tx.of(opened.people).remove(2));
@@ -542,11 +542,11 @@ describe('what a start makes of what it finds', () => {
   });
 });
 
-describe('a collection whose ids have come to their end', () => {
+describe('a collection without further ids', () => {
   const header = (text: string): string => text.replace('"nextId":3', `"nextId":${2 ** 52}`);
   const record = (text: string): string => header(text).replace('{"id":2,', `{"id":${2 ** 52 - 1},`);
   for (const [what, ends] of Object.entries({ header, record })) {
-    it(`refuses another record where a ${what} says so, and goes on otherwise`, async () => {
+    it(`refuses another record if a ${what} says so`, async () => {
       const content = await stopAfter(writePeople('a', 'b'));
       const opened = await startWith(fixDigest(editFile(content, 'people.json', ends), 'people.json'));
       const { store, people } = opened;
@@ -558,12 +558,12 @@ describe('a collection whose ids have come to their end', () => {
   }
 });
 
-describe('a small store whose bytes are changed or cut off', () => {
+describe('a small store with changed or missing bytes', () => {
   it('is always refused after a clean stop', () => {
     assert.ok(damagedAfterStop() > 1000);
   });
 
-  it('is refused after a crash, or is a prefix with a notice', () => {
+  it('is refused after a crash, or keeps a prefix and says so', () => {
     const { refused: refusals, prefixes } = damagedAfterCrash();
     assert.ok(refusals > 1000 && prefixes > 50, `${refusals} refused, ${prefixes} prefixes`);
   });

@@ -4,7 +4,7 @@ import { parseHeader, snapshotFormat } from '../../src/store/format/snapshot.ts'
 
 const header = { format: snapshotFormat, collection: 'notes', epoch: 'e', through: 7, revision: 5, nextId: 3 };
 
-test('the header of a snapshot is read', () => {
+test('a snapshot\'s header is parsed', () => {
   assert.deepEqual(parseHeader(header, 'notes'), { epoch: 'e', through: 7, revision: 5, nextId: 3 });
 });
 
@@ -15,8 +15,8 @@ const wrong: readonly object[] = [
 ];
 
 for (const change of wrong)
-  test(`a header is refused that has ${JSON.stringify(change)}`, () => {
+  test(`a snapshot's header with ${JSON.stringify(change)} is refused`, () => {
     assert.equal(parseHeader({ ...header, ...change }, 'notes'), undefined);
   });
 
-test('no header is none of a snapshot', () => assert.equal(parseHeader(undefined, 'notes'), undefined));
+test('text without a header is not a snapshot', () => assert.equal(parseHeader(undefined, 'notes'), undefined));

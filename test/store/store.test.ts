@@ -48,7 +48,7 @@ const kinds: [string, () => Partial<StoreOptions>][] = [
 
 for (const [kind, options] of kinds) {
   describe(`a store ${kind}`, () => {
-    it('shows a record once its write resolves, with id and revision first', async () => {
+    it('shows a record once its write resolves', async () => {
       const { store, people } = await startStore(options());
       const writing = store.write((tx) => tx.of(people).insert(createPerson('ann')));
       assert.equal(people.get(1), undefined);
@@ -60,7 +60,7 @@ for (const [kind, options] of kinds) {
       await store.close();
     });
 
-    it('sees pending state in a transaction and decides uniqueness by it', async () => {
+    it('decides uniqueness by the pending state of the transaction', async () => {
       const { store, people } = await startStore(options());
       const first = store.write((tx) => tx.of(people).insert(createPerson('ann')));
       const second = store.write((tx) => {
@@ -81,14 +81,14 @@ for (const [kind, options] of kinds) {
       await store.close();
     });
 
-    it('starts once, with all its collections', async () => {
+    it('starts only once', async () => {
       const { store } = await startStore(options());
       await assert.rejects(store.start(), InvariantError);
       assert.throws(() => store.collection({ ...notes, name: 'late' }), InvariantError);
       await store.close();
     });
 
-    it('takes every change back when the work throws', async () => {
+    it('undoes every change if the work throws', async () => {
       const { store, people, notes } = await startStore(options());
       await store.write((tx) => tx.of(people).insert(createPerson('ann')));
       const failing = store.write((tx) => {
@@ -111,7 +111,7 @@ for (const [kind, options] of kinds) {
       await store.close();
     });
 
-    it('changes several collections at once and keeps groups in order', async () => {
+    it('changes several collections in one transaction', async () => {
       const { store, people, notes } = await startStore(options());
       await store.write((tx) => {
         const { id } = tx.of(people).insert(createPerson('ann', 'admin'));
@@ -131,7 +131,7 @@ for (const [kind, options] of kinds) {
       await store.close();
     });
 
-    it('keeps a view as it was, and lets go of it', async () => {
+    it('keeps a view unchanged, and then releases it', async () => {
       const { store, notes } = await startStore(options());
       await store.write((tx) => {
         for (let n = 1; n <= 3000; n += 1) tx.of(notes).insert({ person: 1, text: String(n) });
@@ -172,7 +172,7 @@ for (const [kind, options] of kinds) {
       await assert.rejects(store.write((tx) => tx.of(people).insert(createPerson('x'))), { code: 'draining' });
     });
 
-    it("refuses a write inside another's work, which goes on unharmed", async () => {
+    it("refuses a write inside another one's work, which continues", async () => {
       const { store, people } = await startStore(options());
       let inner: Promise<unknown> | undefined;
       await store.write((tx) => {
@@ -187,7 +187,7 @@ for (const [kind, options] of kinds) {
       await store.close();
     });
 
-    it('answers what waits before it closes', async () => {
+    it('settles waiting writes before it closes', async () => {
       const { store, people } = await startStore(options());
       const writes = Array.from({ length: 50 }, (_, n) =>
         store.write((tx) => tx.of(people).insert(createPerson(`p${n}`))),
@@ -200,7 +200,7 @@ for (const [kind, options] of kinds) {
 }
 
 describe('a store under load', () => {
-  it('bounds the bytes and the number of what waits', async () => {
+  it('limits the bytes and the number of waiting writes', async () => {
     const { store, people, notes } = await startStore();
     // Three bytes each.
     const text = '€'.repeat(limits.groupBytesMax / 6);
@@ -214,7 +214,7 @@ describe('a store under load', () => {
     await insert(-1);
   });
 
-  it('forgets what was pending', async () => {
+  it('forgets pending writes', async () => {
     const { store, people } = await startStore();
     const insertAndRemove = async (n: number): Promise<void> => {
       const { id } = await store.write((tx) => tx.of(people).insert(createPerson(`p${n}`)));
@@ -238,7 +238,7 @@ describe('a store under load', () => {
 });
 
 describe('a store at rest', () => {
-  it('makes the JSON files the data 5 s after the last write, once in 30 s at most, if they are small', async () => {
+  it('updates small JSON files 5 s after the last write, at most once in 30 s', async () => {
     const disk = new SimulatedDisk();
     const { store, people, notes, clock, tick } = await startStore({ files: disk });
     const rest = async (ms: number): Promise<number> => {
@@ -267,7 +267,7 @@ describe('a store at rest', () => {
     assert.equal(await rest(60_000), 5, 'and now they do not');
   });
 
-  it('writes little ahead of the first lines, and more as the journal grows', async () => {
+  it('preallocates more as the journal grows', async () => {
     const disk = new SimulatedDisk();
     const { store, people, notes } = await startStore({ files: disk, spareBytes: 1024 * 1024 });
     const length = (): number => disk.content().get('journal-1.jsonl')?.length ?? 0;
@@ -282,7 +282,7 @@ describe('a store at rest', () => {
 });
 
 describe('a store in a directory', () => {
-  it('comes back after a clean stop, and its files are the data', async () => {
+  it('reads its files back after a clean stop', async () => {
     const directory = newDirectory();
     const first = await startStore({ files: new NodeFiles(directory) });
     await first.store.write((tx) => {
@@ -313,7 +313,7 @@ describe('a store in a directory', () => {
     await second.store.close();
   });
 
-  it('takes a new collection, and carries one that is not registered', async () => {
+  it('accepts a new collection, and keeps one that is not registered', async () => {
     const directory = newDirectory();
     const only = async (definition: 'people' | 'notes'): Promise<void> => {
       const clock = createSteppingClock();
@@ -340,7 +340,7 @@ describe('a store in a directory', () => {
     await both.store.close();
   });
 
-  it('goes on from the journal when it was not closed', async () => {
+  it('continues from a journal that was not closed', async () => {
     const directory = newDirectory();
     const first = await startStore({ files: new NodeFiles(directory) });
     await first.store.write((tx) => tx.of(first.people).insert(createPerson('ann')));

@@ -102,7 +102,7 @@ const foreign = (first: number, ...names: string[]): ReadGroup => ({
 const lost = (...groups: ReadGroup[]): FakeAnswer => ({ ...notFirst, groups });
 
 describe('a writer whose log is shared with other processes', () => {
-  it('applies what came before, and runs the batch again on top of it', async () => {
+  it('applies earlier groups and runs its batch again', async () => {
     const { writer, people, answers, groups } = await fakeLog();
     answers.push(lost(foreign(1, 'far', 'away')), lost(foreign(3, 'again')));
     const seen: number[] = [];
@@ -120,7 +120,7 @@ describe('a writer whose log is shared with other processes', () => {
     assert.deepEqual([sequence, commits], [5, 5]);
   });
 
-  it('runs a batch that was lost in its order, before what waits', async () => {
+  it('runs a lost batch again in order, before waiting writes', async () => {
     const { writer, people, answers } = await fakeLog();
     const ran: string[] = [];
     const insert = (name: string): Promise<Person> =>
@@ -140,7 +140,7 @@ describe('a writer whose log is shared with other processes', () => {
     assert.deepEqual(listRecords(people).map(({ name }) => name), ['far', 'ann', 'bob', 'cy', 'dan']);
   });
 
-  it('decides refusals anew, too', async () => {
+  it('decides refusals again', async () => {
     const { writer, people, answers } = await fakeLog();
     answers.push(lost(foreign(1, 'far')));
     const first = writer.write((tx) => {
@@ -153,7 +153,7 @@ describe('a writer whose log is shared with other processes', () => {
     assert.equal((await second).id, 2);
   });
 
-  it('tells listeners each group once, in the order of the commits, before the callers', async () => {
+  it('notifies listeners of each group once, in commit order, before the callers', async () => {
     const { writer, people, notes, answers } = await fakeLog();
     const told: string[] = [];
     writer.onPublished((changes: readonly RecordChange[]) =>
@@ -173,7 +173,7 @@ describe('a writer whose log is shared with other processes', () => {
     ]);
   });
 
-  it('answers results and refusals only once the batch is confirmed', async () => {
+  it('responds only once the batch is confirmed', async () => {
     const { writer, people, answers } = await fakeLog();
     let confirm: (answer: Answer) => void = () => undefined;
     answers.push(new Promise((resolve) => (confirm = resolve)));
@@ -194,7 +194,7 @@ describe('a writer whose log is shared with other processes', () => {
     assert.deepEqual(settled, ['1', 'taken', '1']);
   });
 
-  it('confirms a batch that changes nothing, and runs it again where that shows other groups', async () => {
+  it('confirms a batch without changes, and runs it again if other groups appear', async () => {
     const fake = await fakeLog();
     const { writer, people, answers, groups } = fake;
     answers.push(lost(foreign(1, 'far')));
@@ -202,7 +202,7 @@ describe('a writer whose log is shared with other processes', () => {
     assert.deepEqual([fake.confirmed, groups.length], [2, 0]);
   });
 
-  it('fails where a group cannot be applied', async () => {
+  it('fails if a group cannot be applied', async () => {
     const { writer, people, answers, failures } = await fakeLog();
     answers.push(lost({ first: 1, commits: [[['strangers', 1]]] }));
     // Nothing of this was written, since another group was first.
@@ -211,7 +211,7 @@ describe('a writer whose log is shared with other processes', () => {
   });
 });
 
-describe('a writer whose log does not answer', () => {
+describe('a writer whose log does not respond', () => {
   /** An answer that a test gives later. */
   function later(fake: Fake): (answer: FakeAnswer) => void {
     let give: (answer: FakeAnswer) => void = () => undefined;
@@ -234,7 +234,7 @@ describe('a writer whose log does not answer', () => {
     await assert.rejects(insert(fake, 'cat'), { code: 'store_unavailable' });
   }
 
-  it('tells all callers, publishes the batch when it has won, and takes writes again', async () => {
+  it('resumes once the outcome of its batch is known', async () => {
     const fake = await fakeLog();
     const answer = later(fake);
     await stall(fake);
@@ -247,7 +247,7 @@ describe('a writer whose log does not answer', () => {
     assert.deepEqual(fake.failures, []);
   });
 
-  it('drops a batch that has lost in the end', async () => {
+  it('drops a batch that finally lost', async () => {
     const fake = await fakeLog();
     const answer = later(fake);
     await stall(fake);
@@ -258,7 +258,7 @@ describe('a writer whose log does not answer', () => {
     assert.deepEqual(listRecords(fake.people).map(({ name }) => name), ['far', 'dan']);
   });
 
-  it('gives the batch up when it is closed', async () => {
+  it('abandons the batch when it closes', async () => {
     const fake = await fakeLog();
     const answer = later(fake);
     const written = assert.rejects(insert(fake, 'ann'), { code: 'outcome_unknown' });
@@ -274,8 +274,8 @@ describe('a writer whose log does not answer', () => {
   });
 });
 
-describe('a writer whose log receives groups by itself', () => {
-  it('publishes them between two batches, and not while one is in flight', async () => {
+describe('a writer whose log receives other groups', () => {
+  it('publishes them only between two batches', async () => {
     const fake = await fakeLog();
     let answer: (answer: Answer) => void = () => undefined;
     fake.answers.push(new Promise((resolve) => (answer = resolve)));
@@ -290,7 +290,7 @@ describe('a writer whose log receives groups by itself', () => {
     assert.equal(fake.writer.status().sequence, 2);
   });
 
-  it('decides a batch when its turn has come, with all that waits by then', async () => {
+  it('decides a batch in its turn, with everything that waits by then', async () => {
     const fake = await fakeLog();
     let begin: () => void = () => undefined;
     const turn = new Promise<void>((resolve) => (begin = resolve));
@@ -306,7 +306,7 @@ describe('a writer whose log receives groups by itself', () => {
     assert.equal(fake.groups.length, 1);
   });
 
-  it('keeps records of a collection that it does not know', () => {
+  it('keeps records of an unknown collection', () => {
     const tables = new Tables();
     assert.equal(findOrAddTable(tables, 'strangers'), findOrAddTable(tables, 'strangers'));
     assert.deepEqual([...tables.keys()], ['strangers']);
@@ -314,7 +314,7 @@ describe('a writer whose log receives groups by itself', () => {
 });
 
 describe('a writer', () => {
-  it('refuses the changes of a batch that the log refuses, and decides the others anew', async () => {
+  it('refuses only those writes of a batch that the log refuses', async () => {
     const { writer, people, answers } = await fakeLog();
     answers.push({ outcome: 'refused', error: storageFull('no room') });
     const works = [
@@ -329,7 +329,7 @@ describe('a writer', () => {
     assert.equal(people.size, 1);
   });
 
-  it('takes a transaction of 200,000 changes', async () => {
+  it('accepts a transaction of 200,000 changes', async () => {
     const { writer, notes } = await fakeLog();
     const told: number[] = [];
     writer.onPublished((changes) => told.push(changes.length));
@@ -339,7 +339,7 @@ describe('a writer', () => {
     assert.deepEqual([notes.size, told], [200_000, [200_000]]);
   });
 
-  it('refuses what grows while the memory is full, says so, and goes on with removals', async () => {
+  it('accepts only removals while the memory is full', async () => {
     const { writer, people, notes, notices, memory } = await fakeLog(24_400);
     const insert = (name: string): Promise<Person> => writer.write((tx) => tx.of(people).insert(createPerson(name)));
     for (const name of ['ann', 'bob', 'cat']) await insert(name);
@@ -381,7 +381,7 @@ describe('a writer', () => {
     assert.deepEqual(notices, [...told, ...told]);
   });
 
-  it('tells the batch in flight that its outcome is unknown, and what waits that nothing was written', async () => {
+  it('reports an unknown outcome for the batch in flight, and no effect for waiting writes', async () => {
     const { writer, people, answers, failures } = await fakeLog();
     let fail: (answer: Answer) => void = () => undefined;
     answers.push(new Promise((resolve) => (fail = resolve)));
@@ -397,7 +397,7 @@ describe('a writer', () => {
     await writer.close();
   });
 
-  it('answers its callers also where a listener has a bug', async () => {
+  it('responds to its callers even if a listener has a bug', async () => {
     const { store, people, failures } = await startStore();
     const bug = new Error('a bug');
     store.onPublished(() => {
@@ -408,7 +408,7 @@ describe('a writer', () => {
     assert.deepEqual([failures, store.state], [[bug], 'failed']);
   });
 
-  it('leaves nothing of a transaction that throws, and all of those around it', async () => {
+  it('drops only the transaction that throws', async () => {
     const { writer, people, groups } = await fakeLog();
     const insert = (name: string): Promise<Person> => writer.write((tx) => tx.of(people).insert(createPerson(name)));
     const failing = (name: string): Promise<unknown> => writer.write((tx) => {
@@ -425,7 +425,7 @@ describe('a writer', () => {
     assert.equal(groups.length, 1);
   });
 
-  it('runs a transaction again that does not fit into its batch any more', async () => {
+  it('runs a transaction again if it no longer fits into its batch', async () => {
     const { writer, notes, groups } = await fakeLog();
     const runs: number[] = [];
     const insert = (person: number, share: number): Promise<Note> =>
@@ -442,7 +442,7 @@ describe('a writer', () => {
     assert.deepEqual(runs.slice(3), [3, 4, 5, 6]);
   });
 
-  it('undoes of a refused transaction what it did itself, however much came before it', async () => {
+  it('undoes only the changes of a refused transaction', async () => {
     const { writer, people, notes } = await fakeLog();
     for (const name of ['ann', 'bob', 'cat']) await writer.write((tx) => tx.of(people).insert(createPerson(name)));
     let puts = 0;
@@ -469,7 +469,7 @@ describe('a writer', () => {
     assert.equal(people.find('email', createPerson('p999').email)?.id, 1003);
   });
 
-  it('refuses a replacement that takes the key of another record, and none that keeps its own', async () => {
+  it('refuses a replacement with another record\'s unique value', async () => {
     const { writer, people } = await fakeLog();
     await writer.write((tx) => [tx.of(people).insert(createPerson('ann')), tx.of(people).insert(createPerson('bob'))]);
     const replace = (id: number, values: Omit<Person, 'id' | 'revision'>) =>
@@ -485,7 +485,7 @@ describe('a writer', () => {
     assert.deepEqual(listRecords(people).map(({ email }) => email), ['cy@example.org', 'ann@example.org']);
   });
 
-  it('shows others only what is published, and a transaction what it and those before it did', async () => {
+  it('shows a transaction its own and earlier changes, and others only published ones', async () => {
     const { writer, people, answers } = await fakeLog();
     await writer.write((tx) => tx.of(people).insert(createPerson('ann')));
     let answer: (answer: Answer) => void = () => undefined;
@@ -511,7 +511,7 @@ describe('a writer', () => {
     assert.equal((await writer.write((tx) => tx.of(people).insert(createPerson('ann')))).id, 3);
   });
 
-  it('in memory leaves timers their turn, however many writes follow each other', async () => {
+  it('lets timers run between many writes in memory', async () => {
     const tables = new Tables();
     const table = tables.add(people);
     const log = memoryLog(seedRandom(1));
@@ -528,7 +528,7 @@ describe('a writer', () => {
     assert.ok(isOver, `${writes} writes kept a timer waiting`);
   });
 
-  it('leaves others their turn, however much work refusals take', async () => {
+  it('lets other work run between many refusals', async () => {
     const { writer, people, clock, groups } = await fakeLog();
     let nowMs = 0;
     clock.elapsed = () => nowMs;
@@ -554,7 +554,7 @@ describe('a writer', () => {
     assert.deepEqual(groups.map(({ commits }) => commits.length), [2, 1]);
   });
 
-  it('answers all callers of a batch, also where what listens to one of its commits fails', async () => {
+  it('responds to all callers of a batch even if a commit listener fails', async () => {
     const { writer, people, failures } = await fakeLog();
     const outcomes = await Promise.allSettled(['ann', 'bob', 'cat'].map((name) => writer.write((tx) => {
       tx.onCommit(() => {
@@ -566,7 +566,7 @@ describe('a writer', () => {
     assert.match(String(failures), /the listener fails/);
   });
 
-  it('takes 1,000 records in one transaction as one commit', async () => {
+  it('writes 1,000 records of a transaction as one commit', async () => {
     const { writer, people, groups } = await fakeLog();
     await writer.write((tx) => {
       for (let n = 0; n < 1000; n += 1) tx.of(people).insert(createPerson(`p${n}`));
@@ -574,7 +574,7 @@ describe('a writer', () => {
     assert.deepEqual([people.size, people.revision, groups.length, groups[0]?.commits.length], [1000, 1, 1, 1]);
   });
 
-  it('lets users and networks take turns, one write each', async () => {
+  it('lets users and networks take turns with one write each', async () => {
     const { writer } = await fakeLog();
     const order: string[] = [];
     const write = (caller: string): Promise<number> => writer.write(() => order.push(caller), caller);
@@ -587,7 +587,7 @@ describe('a writer', () => {
     assert.equal(order.length, 55);
   });
 
-  it('gives the next turn to another caller, however much refused work one has had alone', async () => {
+  it('gives the next turn to another caller after one had many refusals', async () => {
     const { writer, clock } = await fakeLog();
     let now = 0;
     clock.elapsed = () => now;
