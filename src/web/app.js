@@ -36,7 +36,10 @@ const ownViews = {
   server: () => import('./views/server.js'),
 };
 
-/** The route table: returns the views of the address, a record next to its list. @returns {readonly Load[]} */
+/**
+ * Returns the views of the address. A record is shown next to its list.
+ * @returns {readonly Load[]}
+ */
 function chooseViews() {
   const { view, id, isPage } = route;
   const collection = collectionNow();
@@ -47,20 +50,20 @@ function chooseViews() {
   return id ? [list, record] : [list];
 }
 
-/** The views of the address. @type {readonly Load[]} */ let chosen = [];
-/** The views that are loaded. @type {Map<Load, View>} */ const loaded = new Map([
+/** @type {readonly Load[]} */ let chosen = [];
+/** @type {Map<Load, View>} */ const loaded = new Map([
   [list, listView],
 ]);
 
-/** Loads and opens a view. @param {Load} load */
+/** @param {Load} load */
 async function openView(load) {
   if (!loaded.has(load)) loaded.set(load, await load());
   draw();
-  // The person may have gone on meanwhile.
+  // The person may have moved on.
   if (chosen.includes(load)) await loaded.get(load)?.open();
 }
 
-/** Closes all views but those of the address. @param {readonly Load[]} next */
+/** @param {readonly Load[]} next */
 function choose(next) {
   for (const each of chosen) if (!next.includes(each)) loaded.get(each)?.close();
   chosen = next;
@@ -77,7 +80,7 @@ const nowhereView = () =>
 const retryMs = 3000;
 const signing = () => import('./views/sign-in.js');
 /** Why the page does not start. */ let failure = '';
-/** The current address. */ let shown = '';
+let shown = '';
 
 events.run = async (work) => {
   try {

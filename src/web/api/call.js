@@ -16,7 +16,7 @@ export class Problem extends Error {
   /** @type {readonly { pointer: string, detail: string }[]} */ issues = [];
 }
 
-/** Ends the requests of the person who leaves: their answers reach nobody. */
+/** Aborts the requests of someone who signs out, so that their responses reach nobody. */
 let leaving = new AbortController();
 
 export function reset() {
@@ -101,7 +101,6 @@ export async function call(method, path, options = {}) {
     status,
     data,
     etag: field('ETag'),
-    /** The number of records on all pages, if requested. */
     total: Number(field('X-Total-Count') || NaN),
   };
 }

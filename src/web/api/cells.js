@@ -14,7 +14,6 @@ import { fromText, isPlainText, ruleBroken } from './texts.js';
  */
 
 /**
- * Returns the value at a path of a record.
  * @type {(record: unknown, path: readonly string[]) => unknown}
  */
 export const at = (record, path) => path.reduce(own, record);
@@ -74,7 +73,7 @@ const toLooseCell = (value) =>
       ? value
       : JSON.stringify(value);
 
-/** The spellings of booleans that people and programs use. @type {{ [text: string]: boolean }} */
+/** @type {{ [text: string]: boolean }} */
 // prettier-ignore
 const truths = {
   true: true, yes: true, y: true, on: true, 1: true,
@@ -110,7 +109,7 @@ function fromLooseCell(cell) {
   }
 }
 
-/** Normalizes column names, which people write. @param {string} name */
+/** @param {string} name */
 const bare = (name) => name.trim().toLowerCase();
 
 /**
@@ -166,7 +165,6 @@ export function lineReader({ fields, isOpenEnded }, decimal) {
 }
 
 /**
- * Returns a copy of a record with changes applied.
  * @type {(record: object, changes: readonly Change[]) => { [field: string]: unknown }}
  */
 export function withChanges(record, changes) {

@@ -12,13 +12,12 @@ let last = '';
 /** @type {EventSource | undefined} */ let source;
 /** @type {Listener | undefined} */ let listener;
 
-/** Follows the changes since the last one received. @param {Listener} next */
+/** @param {Listener} next */
 export function follow(next) {
   listener = next;
   open();
 }
 
-/** Ends the feed, and forgets it. */
 export function reset() {
   source?.close();
   listener = source = undefined;

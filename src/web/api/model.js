@@ -24,7 +24,7 @@ const operators = {
   filled: 'is not empty',
 };
 
-/** Those of times. @type {{ [operator: string]: string }} */
+/** The operators of times. @type {{ [operator: string]: string }} */
 const timeOperators = {
   last: 'is in the last days',
   ...operators,
@@ -34,10 +34,13 @@ const timeOperators = {
   lt: 'is before',
 };
 
-/** What the operators stand for that the server does not know. @type {{ [operator: string]: string[] }} */
+/**
+ * The operators that the server does not know, translated to its own.
+ * @type {{ [operator: string]: string[] }}
+ */
 const meanings = { last: ['gte'], between: ['gte', 'lte'], empty: ['exists'], filled: ['exists'] };
 
-/** Their values, if they have only one. @type {{ [operator: string]: string }} */
+/** The operators with only one value. @type {{ [operator: string]: string }} */
 const onlyValues = { empty: 'false', filled: 'true' };
 
 /** @param {ApiDescription} description @returns {Collection[]} */
@@ -92,11 +95,11 @@ export function readCollections({ paths, components: { schemas }, 'x-collections
   });
 }
 
-/** Returns the filters for a field, in words. @type {(field: Field, lists?: Lists) => Filter[]} */
+/** @type {(field: Field, lists?: Lists) => Filter[]} */
 function readFilters(field, lists) {
   const name = field.name.replaceAll('/', '.');
   const taken = /** @type {readonly string[]} as declared */ (own(lists?.filters, name) ?? []);
-  /** The operands that are not values of the field. @type {{ [operator: string]: Partial<Field> }} */
+  /** @type {{ [operator: string]: Partial<Field> }} */
   const operands = {
     has: toElement(field),
     in: { kind: 'list', declared: { of: field.declared }, schema: { items: field.schema } },
@@ -198,7 +201,6 @@ function toLabel(name, { to, of }) {
 const kinds = { timestamp: 'time', object: 'json', any: 'text' };
 
 /**
- * Returns the kind by which a field is shown and edited.
  * @param {Declared} declared @returns {Kind}
  */
 function toKind({ kind = 'json', multiline, of }) {
@@ -250,7 +252,7 @@ export function toElement(field) {
   };
 }
 
-/** Returns the collection that a field, or each of its elements, refers to. @param {Field} field */
+/** @param {Field} field */
 export const findTarget = ({ declared: { to, of } }) => to ?? of?.to;
 
 /**
@@ -262,7 +264,6 @@ export const readOnDelete = ({ declared: { onDelete, of } }) =>
 
 /** @param {string} name */
 const words = (name) => name.replaceAll(/(?<=[a-z0-9])(?=[A-Z])|[-_]/gu, ' ').toLowerCase();
-/** Words in capitals. */
 const abbreviations = /\b(?:api|ean|gtin|iban|id|ip|isbn|json|pdf|sku|uri|url|uuid|vat)\b/giu;
 /** Turns a name into words, the first one capitalized. @param {string} name */
 export const capitalized = (name) =>
@@ -277,7 +278,7 @@ const times = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 
 /** @param {number} value */
 export const showNumber = (value) => numbers.format(value);
 
-/** Formats numbers as declared. @param {NonNullable<Declared['format']>} format */
+/** @param {NonNullable<Declared['format']>} format */
 const createFormat = (format) =>
   typeof format === 'object'
     ? new Intl.NumberFormat(locale, { style: 'currency', currency: format.money })
@@ -286,14 +287,12 @@ const createFormat = (format) =>
 /** @param {number} bytes */
 export const showMegabytes = (bytes) => `${showNumber(Math.ceil(bytes / 1e6))} MB`;
 
-/** Formats with 0 to 4 decimals. */
 const decimals = [0, 1, 2, 3, 4].map(
   (digits) =>
     new Intl.NumberFormat(locale, { minimumFractionDigits: digits, maximumFractionDigits: digits }),
 );
 
 /**
- * Formats a number with the decimals of its column.
  * @type {(value: number, digits: number) => string}
  */
 export const showFigure = (value, digits) => decimals[digits]?.format(value) ?? showNumber(value);
@@ -327,7 +326,6 @@ export function showAge(iso) {
 }
 
 /**
- * Formats a value, or its text in an address, for reading.
  * @type {(field: Pick<Field, 'kind' | 'name'> & { declared?: Declared }, value: unknown) => string}
  */
 export function toShow({ kind, name, declared }, value) {
@@ -370,7 +368,6 @@ export const listWords = ({ operations }, operation) =>
   operations[operation]?.['x-access']?.split(' or ') ?? [];
 
 /**
- * True if every signed-in user may do this.
  * @type {(of: Collection, operation: string) => boolean}
  */
 export const isOpen = (of, operation) =>

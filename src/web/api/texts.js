@@ -18,7 +18,6 @@ export function isPlainText(text) {
 }
 
 /**
- * Converts a stored value to the text of its control.
  * @type {(field: Field, value: unknown) => string}
  */
 export function toText(field, value) {
@@ -67,7 +66,7 @@ export function fromText(field, text, isRequired = field.isRequired, decimal) {
   return { value: kind === 'boolean' ? text === 'true' : text };
 }
 
-/** Reads a parameter of an address. @type {(field: Field, text: string) => unknown} */
+/** @type {(field: Field, text: string) => unknown} */
 export const fromParameter = (field, text) =>
   field.kind === 'list'
     ? (text.match(/(?:\\.|[^\\,])+/gu) ?? []).map((each) =>
@@ -77,7 +76,6 @@ export const fromParameter = (field, text) =>
       ? Number(text)
       : text;
 
-/** The reader's decimal separator. */
 const readerDecimal = showNumber(0.5).charAt(1);
 /** The digits of any number that a double keeps. */
 const digitsMax = 15;
@@ -138,7 +136,7 @@ export function ruleBroken({ schema }, value) {
   return value > maximum ? `must be at most ${maximum}` : undefined;
 }
 
-/** The types of JSON Schema, in words. @type {{ [type: string]: string }} */
+/** @type {{ [type: string]: string }} */
 const typeWords = {
   string: 'a text',
   number: 'a number',

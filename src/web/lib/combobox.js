@@ -16,9 +16,7 @@ const opened = (id = '', words = '') => ({
   /** True if Enter was pressed before the suggestions came. */ isTaking: false,
 });
 
-/** The only open combobox. */
 let open = opened();
-/** Closes it. */
 export const reset = () => void (open = opened());
 
 /**

@@ -47,7 +47,7 @@ export const button = (label, onclick, attributes = {}) =>
 /** The key of each node, or its position without one. @type {WeakMap<Node, unknown>} */ const keys =
   new WeakMap();
 
-/** Draws the children of `parent`. @type {(parent: Element, children: readonly Child[]) => void} */
+/** @type {(parent: Element, children: readonly Child[]) => void} */
 export function render(parent, children) {
   const former = new Map(Array.from(parent.childNodes, (node) => [keys.get(node), node]));
   const nodes = children.flatMap((child, index) => {
@@ -109,7 +109,6 @@ function update(element, attributes, children, before) {
 }
 
 /**
- * Returns an element of index.html.
  * @type {<E extends HTMLElement>(id: string, kind: new () => E) => E}
  */
 export function part(id, kind) {
@@ -118,10 +117,10 @@ export function part(id, kind) {
   throw new Error(`Cannot find #${id}: it is not in index.html`);
 }
 
-/** The elements of index.html that were given children. @type {Set<Element>} */ const filled =
+/** @type {Set<Element>} */ const filled =
   new Set();
 
-/** Takes back what was drawn and typed. */
+/** Undoes all drawing and input. */
 export function reset() {
   for (const element of filled) render(element, []);
   for (const form of document.forms) form.reset();
@@ -141,7 +140,7 @@ export function set(id, ...parts) {
 /** @type {(id: string, onclick: Handler) => void} */
 export const onClick = (id, onclick) => set(id, { onclick });
 
-/** Returns the value of the control that sent an event. @param {Event} event */
+/** @param {Event} event */
 export const readInput = ({ target: at }) =>
   at instanceof HTMLInputElement ||
   at instanceof HTMLSelectElement ||
@@ -149,7 +148,7 @@ export const readInput = ({ target: at }) =>
     ? at.value
     : '';
 
-/** Isolates a text of any script from its surroundings. @param {string} text */
+/** @param {string} text */
 export const bdi = (text) => h('bdi', text);
 
 /**

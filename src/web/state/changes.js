@@ -14,7 +14,7 @@ import { route } from './route.js';
 const [togetherMs, activitiesMax, lightMs, lightsMax] = [10_000, 8, 1500, 5];
 
 let noted = 0;
-/** Changes that wait for the next frame. @type {Change[]} */ let arrived = [];
+/** @type {Change[]} */ let arrived = [];
 
 export function reset() {
   arrived = [];
@@ -62,7 +62,7 @@ function light(id) {
   if (row) row.animate({ background: ['var(--wash)', 'var(--surface)'] }, lightMs);
 }
 
-/** Adds a change to the activity in the overview. @param {Change} change */
+/** @param {Change} change */
 function note(change) {
   if (change.type !== 'replaced') addToTotal(change.collection, change.type === 'created' ? 1 : -1);
   const [latest, ...others] = state.activity;

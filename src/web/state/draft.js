@@ -23,7 +23,6 @@ import { loadSessions } from './sessions.js';
 /** The only open form. @type {Draft | undefined} */
 export let draft;
 let drafts = 0;
-/** The controls of the form. */
 const controls = '.record :is(input, select, textarea)';
 
 /** Kinds whose text in a control differs from that in an address. */
@@ -84,7 +83,7 @@ function prefill(of) {
 const toPath = ({ collection: { name, single }, id }) =>
   single ? name : `${name}/${encodeURIComponent(id)}`;
 
-/** Names a form's record in words. @param {Draft} of */
+/** @param {Draft} of */
 const called = ({ collection: { one, title, single }, id }) =>
   single ? title.toLowerCase() : id === newId ? `the new ${one}` : `${one} ${id}`;
 
@@ -98,7 +97,6 @@ async function send({ collection: { single } }, method, path, options) {
 }
 
 /**
- * True if the person may do this with the form's record.
  * @type {(of: Draft, operation: string) => boolean}
  */
 export const may = (of, operation) =>
@@ -107,7 +105,6 @@ export const may = (of, operation) =>
   );
 
 /**
- * Returns the users that a field of the record refers to.
  * @type {(of: Draft, field: string) => unknown[]}
  */
 const named = ({ base, texts }, field) =>
@@ -201,7 +198,6 @@ let isStale = false;
 let isReading = false;
 
 /**
- * Tells the form about changes by others.
  * @type {(collection: string, changes: ReadonlyMap<number, Change>) => void}
  */
 export function notice(collection, changes) {
@@ -256,14 +252,13 @@ function adopt(of, base) {
 /** @param {Draft} of */
 export const isUser = ({ collection }) => state.hasUsers && collection.name === 'users';
 
-/** True if the form shows the signed-in user. @param {Draft} of */
+/** @param {Draft} of */
 export const isSelf = (of) => isUser(of) && of.id === `${state.me?.id}`;
 
 /** Fields only for a new password of your own. */
 const proofs = ['currentPassword', 'keepKeys'];
 
 /**
- * True if a field's rule lets the person set it.
  * @type {(of: Draft, words?: readonly string[]) => boolean}
  */
 const maySet = ({ isOwner }, words) =>
@@ -285,15 +280,14 @@ export function openFields(of) {
 /** The fields to fill in here, including each one in an object. @param {Draft} of */
 export const listFields = (of) => openFields(of).flatMap((field) => listLeaves(field));
 
-/** True if the form has unsaved input. */
 export const isChanged = (of = draft) =>
   of !== undefined && listFields(of).some(({ name }) => of.texts[name] !== of.before[name]);
 
-/** The number of fields with unsaved input. @param {Draft} of */
+/** @param {Draft} of */
 export const countChanges = (of) =>
   listFields(of).filter(({ name }) => of.texts[name] !== of.before[name]).length;
 
-/** Discards all unsaved input. @param {Draft} of */
+/** @param {Draft} of */
 export function discard(of) {
   const { base, isGone, isOwner } = of;
   Object.assign(of, untroubled(), {
@@ -313,7 +307,7 @@ const findBlank = (of, { within = [] }) =>
     listFields(of).every(({ name }) => !name.startsWith(`${path}/`) || !of.texts[name]),
   );
 
-/** True if a field must be filled in. @param {Draft} of @param {Field} field */
+/** @param {Draft} of @param {Field} field */
 export function isNeeded(of, field) {
   const { isRequired, isOptional, shown, schema } = field;
   const isWanted = isRequired ? !schema.type?.includes('null') : !!of.base && shown && !isOptional;

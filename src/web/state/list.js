@@ -8,22 +8,20 @@ import { address, changed, go, parameter, route, withQuery } from './route.js';
 
 /** @import { Collection, Field, Row } from '../types.js' */
 
-/** A list before anything of it is read. */
 const unread = (collection = '') => ({
-  /** The collection of its rows. */ collection,
+  collection,
   /** Its address, without the open record. */ key: '',
   /** @type {readonly Row[]} */ rows: [],
-  /** The number of records on all pages. */ total: NaN,
+  total: NaN,
   /** The parameters that the rows belong to. */ query: new URLSearchParams(),
   isBusy: false,
   problem: '',
   /** Rows of other pages stay selected. @type {readonly Row[]} */ selected: [],
-  /** The number of changes by others that are not shown yet. */ changes: 0,
+  changes: 0,
 });
 
 export const list = unread();
 
-/** Parameters other than filters. */
 const ownParameters = ['q', 'sort', 'limit', 'offset'];
 const wholeList = { limit: '', offset: '' };
 const retryMs = 3000;
@@ -31,7 +29,6 @@ const retryMs = 3000;
 let loading = new AbortController();
 let retry = 0;
 
-/** Ends what loads. */
 function stop() {
   loading.abort();
   clearTimeout(retry);
@@ -46,7 +43,6 @@ export const collectionNow = () => findCollection(route.view);
 
 export const pageSize = () => Number(parameter('limit')) || 50;
 
-/** Filters in the address, without the search text. */
 export const readFilters = () => [...route.query].filter(([name]) => !ownParameters.includes(name));
 
 const dayMs = 86_400_000;
@@ -101,7 +97,7 @@ export async function loadList(again = false) {
   draw();
 }
 
-/** Returns the rows that are not about to be removed. @param {Collection} collection */
+/** @param {Collection} collection */
 export const readRows = (collection) => list.rows.filter((row) => !isLeaving(collection, row));
 
 /** @type {(collection: string, rows: readonly Row[], isSelected: boolean) => void} */
@@ -124,7 +120,7 @@ export function showChanges(collection, changes) {
 /** Kinds that a list does not show at first. */
 const seldom = new Set(['long', 'url']);
 
-/** True if a field accepts any JSON. @param {Field} field */
+/** @param {Field} field */
 const isAny = ({ kind, schema, declared }) =>
   kind === 'json' && !schema.properties && !declared.like;
 
@@ -149,7 +145,7 @@ export function listColumns({ name, nameField, fields }) {
 }
 
 /**
- * Returns the kept columns of a list, each with its width, or 0.
+ * Returns the kept columns of a list with their widths, or 0.
  * @type {(name: string) => Map<string, number>}
  */
 export const keptColumns = (name) => new Map(JSON.parse(storage[`columns of ${name}`] ?? '[]'));

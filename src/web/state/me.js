@@ -24,23 +24,23 @@ function openStorage(open) {
 export const storage = openStorage(() => localStorage);
 export const tabStorage = openStorage(() => sessionStorage);
 
-/** All that there is of a person before anyone has signed in. */
+/** The state before anyone has signed in. */
 const nobody = () => ({
   /** @type {User | undefined} */ me: undefined,
   message: '',
-  /** Undoes what the message is about. @type {(() => unknown) | undefined} */ undo: undefined,
+  /** @type {(() => unknown) | undefined} */ undo: undefined,
   /**
    * Records to be removed unless the person undoes it, the latest first.
    * @type {readonly Removal[]}
    */
   removals: [],
   isImporting: false,
-  /** How often names of other records were read. */ namesRead: 0,
+  namesRead: 0,
   /** The latest changes. Simultaneous ones of one kind are combined. @type {readonly Activity[]} */
   activity: [],
-  /** The records opened last. @type {readonly Suggestion[]} */ seen: [],
+  /** @type {readonly Suggestion[]} */ seen: [],
   /** @type {readonly Collection[]} */ collections: [],
-  /** The document that they were read from. @type {ApiDescription | undefined} */ description:
+  /** @type {ApiDescription | undefined} */ description:
     undefined,
 });
 
@@ -63,7 +63,6 @@ export const findCollection = (wanted) => state.collections.find(({ name }) => n
 export const allows = (of, operation, holds) => isAllowed(of, operation, state.me?.role, holds);
 
 /**
- * Returns the collections on which the person may carry out an operation.
  * @param {string} operation
  */
 export const allowed = (operation) => state.collections.filter((each) => allows(each, operation));
@@ -75,7 +74,7 @@ export const allowed = (operation) => state.collections.filter((each) => allows(
 export const ownPath = (name) =>
   `/-/${name}` in (state.description?.paths ?? {}) ? `-/${name}` : name;
 
-/** True if a record is about to be removed. @type {(of: Collection, row: Row) => boolean} */
+/** @type {(of: Collection, row: Row) => boolean} */
 export const isLeaving = ({ name }, { id }) =>
   state.removals.some(
     (each) => each.collection.name === name && each.rows.some((row) => row.id === id),
@@ -85,7 +84,6 @@ export const isLeaving = ({ name }, { id }) =>
 export const count = ({ length }, { one, title }) =>
   `${showNumber(length)} ${length === 1 ? one : title.toLowerCase()}`;
 
-/** True if the person can have API keys. */
 export const hasKeys = () => !state.isOpen && !!state.description?.paths['/keys'];
 
 /** Identifies the caller in curl commands. */

@@ -10,9 +10,9 @@ import { changed, joinValues } from './route.js';
 
 const titleMax = 200;
 
-/** Records by collection and id, empty while unknown. @type {Map<string, Row | undefined>} */
+/** @type {Map<string, Row | undefined>} */
 const records = new Map();
-/** Ids to be read, by collection. @type {Map<string, Set<unknown>>} */
+/** @type {Map<string, Set<unknown>>} */
 let wanted = new Map();
 
 export function reset() {
@@ -76,14 +76,13 @@ function nestedNames({ fields, nameField }) {
   return [reference?.name, other?.name];
 }
 
-/** The fields that make up a record's name. @param {Collection} collection */
+/** @param {Collection} collection */
 const nameFields = (collection) => {
   const { display, nameField } = collection;
   const inDisplay = [...(display ?? '').matchAll(/\{([^{}]+)\}/gu)].map(([, name = '']) => name);
   return display ? inDisplay : [nameField, ...nestedNames(collection)];
 };
 
-/** The number of ids that fit into an address. */
 const idsAtOnce = 100;
 
 async function readNames() {

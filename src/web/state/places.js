@@ -5,7 +5,7 @@ import { allowed, hasKeys, state } from './me.js';
 import { readPage } from './names.js';
 import { address } from './route.js';
 
-/** The number of records by collection. @type {Map<string, number>} */
+/** @type {Map<string, number>} */
 const totals = new Map();
 
 export const reset = () => totals.clear();
@@ -21,7 +21,6 @@ export async function loadTotals() {
 export const addToTotal = (collection, more) =>
   void (totals.has(collection) && totals.set(collection, (totals.get(collection) ?? 0) + more));
 
-/** Returns the places that the person may go to, in the order of the rail. */
 export function places() {
   const isUsers = (/** @type {string} */ name) => state.hasUsers && name === 'users';
   const lists = allowed('list').map(({ name, title, group, isHidden }) => ({

@@ -18,7 +18,7 @@ const [peekMax, pageMax] = [3, 50];
 let related = { key: '', all: [] };
 export const reset = () => void (related = { key: '', all: [] });
 
-/** The fields that refer to a collection. @param {string} name */
+/** @param {string} name */
 export const referencesTo = (name) =>
   allowed('list').flatMap((from) =>
     from.fields
@@ -27,13 +27,11 @@ export const referencesTo = (name) =>
   );
 
 /**
- * Names the record whose related ones are shown.
  * @type {(collection: Collection, id: unknown) => string}
  */
 const toKey = ({ name }, id) => `${name}/${id} ${route.isPage}`;
 
 /**
- * Reads the records that refer to a record.
  * @type {(collection: Collection, id: unknown) => Promise<void>}
  */
 export async function loadRelated(collection, id) {
@@ -60,7 +58,6 @@ export const relatedTo = (collection, id) =>
   related.key === toKey(collection, id) ? related.all : [];
 
 /**
- * Replaces the rows of changed records.
  * @type {(name: string, changes: ReadonlyMap<unknown, { record?: Row | undefined }>) => void}
  */
 export function showRelated(name, changes) {

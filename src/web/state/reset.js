@@ -1,5 +1,5 @@
 // @ts-check
-/** Forgets a person: all that was read, drawn and typed for them. */
+/** Forgets everything that was read, drawn and typed for a person. */
 import * as call from '../api/call.js';
 import * as combobox from '../lib/combobox.js';
 import * as dom from '../lib/dom.js';
@@ -15,7 +15,7 @@ import * as route from './route.js';
 import * as server from './server.js';
 import * as sessions from './sessions.js';
 
-/** Requests end first, so that no answer comes later; what is drawn goes last. */
+/** Requests end first, so that no response arrives later. The drawing goes last. */
 const all = [
   ...[call, changes, news, list, draft, related, names, places, server, sessions],
   ...[me, route, combobox, dom],

@@ -52,7 +52,7 @@ export const isAccount = () => !state.isOpen && !route.view && route.id === 'acc
 /** True if the documentation is open, which needs no account. */
 export const isGuide = () => !route.view && route.id === 'api';
 
-/** Returns a parameter of the address, or an empty text. @param {string} name */
+/** @param {string} name */
 export const parameter = (name) => route.query.get(name) ?? '';
 
 /** `#items/new` is the form, so the id `new` is written differently. */
@@ -61,7 +61,7 @@ const writtenIds = new Map([
   ['new', '%6Eew'],
 ]);
 
-/** Returns the address of a view or a record. @param {string | number} [id] */
+/** @param {string | number} [id] */
 export const address = (view = route.view, id = '', query = new URLSearchParams()) =>
   [
     `#${view}`,
@@ -92,7 +92,7 @@ export function changed(query, changes) {
   return result;
 }
 
-/** Joins the values of a filter with `in`. @param {readonly unknown[]} values */
+/** @param {readonly unknown[]} values */
 export const joinValues = (values) =>
   values.map((each) => `${each}`.replaceAll(/[\\,]/gu, '\\$&')).join();
 

@@ -18,7 +18,6 @@ let isWatched = false;
 /** @type {Server | undefined} */
 export let server;
 
-/** Ends the reading. */
 export function stopWatching() {
   isWatched = false;
   clearTimeout(refresh);
@@ -29,13 +28,11 @@ export function reset() {
   server = undefined;
 }
 
-/** Reads the figures now and again until that is stopped. */
 export function watchServer() {
   isWatched = true;
   return read();
 }
 
-/** A hidden tab reads nothing. */
 async function read() {
   clearTimeout(refresh);
   if (!isWatched || state.me?.role !== 'admin' || document.hidden) return;

@@ -11,7 +11,6 @@ import { copy, line, ownView, section } from './parts.js';
 import { age } from './values.js';
 
 /**
- * Ends a session or a key, which may already have ended.
  * @type {(path: string, what: string) => () => Promise<void>}
  */
 const end = (path, what) => async () => {

@@ -24,7 +24,6 @@ export async function withSelected(what) {
 }
 
 /**
- * Asks for a field and its value, and sets it in all the records.
  * @type {(of: Collection, rows: readonly Row[]) => Promise<void>}
  */
 async function askField(collection, rows) {
@@ -59,7 +58,6 @@ async function askField(collection, rows) {
 }
 
 /**
- * Creates copies of the records with new ids.
  * @type {(of: Collection, rows: readonly Row[]) => Promise<void>}
  */
 async function duplicate(collection, rows) {

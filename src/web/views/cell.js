@@ -17,7 +17,7 @@ import { control } from './control.js';
 
 export const close = () => void (editing = undefined);
 
-/** Returns the field being edited in a row. @param {Row} row */
+/** @param {Row} row */
 export const editedIn = (row) => (editing?.row === row ? editing.field.name : '');
 
 /** Kinds that are edited in the form. */
@@ -37,7 +37,6 @@ function openChoices() {
     if (at instanceof HTMLSelectElement) at.showPicker();
     else if (at instanceof HTMLInputElement) at.select();
   } catch {
-    // The person opens them.
   }
 }
 
@@ -61,7 +60,7 @@ function end() {
   draw(`#${CSS.escape(`open-${id}`)}`);
 }
 
-/** The control of the cell being edited. @param {Editing} of */
+/** @param {Editing} of */
 function editor(of) {
   const { field } = of;
   const isChosen = field.kind === 'choice' || field.kind === 'boolean';

@@ -9,7 +9,6 @@ import { storage } from '../state/me.js';
 const [widthMin, widthMax] = [48, 640];
 
 /**
- * Returns the width of each visible column.
  * @param {Collection} collection @returns {Map<string, number>}
  */
 function measureWidths(collection) {
@@ -41,7 +40,6 @@ function resize(collection, name, width) {
 }
 
 /**
- * Resizes a column by its handle.
  * @type {(event: Event, collection: Collection, name: string) => void}
  */
 export function drag(event, collection, name) {

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * The filters of a list, as chips of field, operator and value that each open, and its views: filters and orders with
- * a name, which this browser keeps.
+ * The filters of a list: chips of field, operator and value, each of which opens, and saved views,
+ * which this browser keeps under a name.
  */
 import { findTarget, own, toShow } from '../api/model.js';
 import { fromParameter, fromText, toText } from '../api/texts.js';
@@ -14,12 +14,12 @@ import { control } from './control.js';
 import { readable } from './reference.js';
 
 /**
- * `names`: the parameters of the address that a condition stands for. Without a `filter`, the page does not know them.
+ * `names`: the parameters of a condition. Without a `filter`, the page does not know them.
  * @import { Child, Collection, Description, Field, Filter, Row } from '../types.js'
  * @typedef {{ filter?: Filter | undefined, names: readonly string[], values: readonly string[] }} Condition
  */
 
-/** The condition that is edited, or a new one: its part that is open, and the texts of its values. */
+/** The condition being edited, or a new one, with its open part and the texts of its values. */
 const editing = {
   part: 'field',
   /** @type {Filter | undefined} */ filter: undefined,
@@ -31,7 +31,7 @@ const parts = ['field', 'operator', 'value'];
 const valueControls = '#filter-value :is(input, select, textarea), #filter .primary';
 const [popover, cellMenu] = [part('filter', HTMLElement), part('cell-menu', HTMLElement)];
 
-/** Opens a part of a condition. @type {(part: string, filter?: Filter, values?: readonly string[]) => void} */
+/** @type {(part: string, filter?: Filter, values?: readonly string[]) => void} */
 export function open(part, filter, values = []) {
   const texts = values.map(
     (value) => filter && toText(filter.field, fromParameter(filter.field, value)),
@@ -39,17 +39,16 @@ export function open(part, filter, values = []) {
   Object.assign(editing, { part, filter, texts, replaced: filter?.names ?? [], problem: '' });
   draw(part === 'value' ? valueControls : '#filter button');
 }
-/** Forgets what is edited. */
 export function close() {
   popover.hidePopover();
   cellMenu.hidePopover();
   editing.texts = [];
 }
 
-/** Writes a value as a parameter of an address. @param {unknown} value */
+/** @param {unknown} value */
 const toParameter = (value) => (Array.isArray(value) ? joinValues(value) : `${value}`);
 
-/** Reads the conditions of the address. @param {Collection} collection @returns {Condition[]} */
+/** @param {Collection} collection @returns {Condition[]} */
 function readConditions({ filters }) {
   /** @type {Map<string, string>} */ const left = new Map();
   for (const [name, value] of readFilters())
@@ -69,13 +68,16 @@ function readConditions({ filters }) {
   });
 }
 
-/** Shows the operand of a filter; records by their names. @type {(field: Field, value: string) => string} */
+/**
+ * Shows the operand of a filter, with names for records.
+ * @type {(field: Field, value: string) => string}
+ */
 function showOperand(field, value) {
   const read = fromParameter(field, value);
   return findTarget(field) ? readable(field, toText(field, read)) : toShow(field, read);
 }
 
-/** Says the parts of a condition. @param {Condition} condition */
+/** @param {Condition} condition */
 function describe({ filter, names, values }) {
   if (!filter) return [names[0] === 'owner' ? 'Created by me' : `${names[0]} ${values[0]}`];
   const { field, operator, value } = filter;
@@ -83,7 +85,7 @@ function describe({ filter, names, values }) {
   return [field.label, operator, ...(value ? [] : [shown])];
 }
 
-/** Draws the views, the conditions of the address, and what is edited. @param {Collection} collection */
+/** @param {Collection} collection */
 export function drawFilters(collection) {
   const conditions = readConditions(collection);
   const chips = conditions.map((condition, index) => {
@@ -145,7 +147,7 @@ function drawViews({ name }, chips, title) {
   );
 }
 
-/** The menu of fields, or of the operators of a field. @param {Collection} collection */
+/** @param {Collection} collection */
 function menu({ filters, hasOwners }) {
   const { part, filter } = editing;
   const isField = part === 'field' || !filter;
@@ -168,7 +170,7 @@ function menu({ filters, hasOwners }) {
 }
 
 /**
- * Takes a filter in place of the one that is edited, with its values if they are alike.
+ * Replaces the filter being edited, keeping its values if the kinds are alike.
  * @type {(next: Filter, isDone: boolean) => unknown} `isDone`: it applies once it has all values
  */
 function choose(next, isDone) {
@@ -181,7 +183,7 @@ function choose(next, isDone) {
   return draw(isDone ? valueControls : undefined);
 }
 
-/** The form of a value, or of two. @type {(filter: Filter, collection: Collection) => Description} */
+/** @type {(filter: Filter, collection: Collection) => Description} */
 function valueForm({ field, names, operator }, { filters }) {
   const { texts, problem } = editing;
   const all = filters.filter((each) => each.field.name === field.name);
@@ -213,7 +215,6 @@ function valueForm({ field, names, operator }, { filters }) {
   );
 }
 
-/** Applies the filter that is edited, unless a value is wrong. */
 function apply() {
   const { filter, texts, replaced } = editing;
   if (!filter) return undefined;
@@ -228,13 +229,13 @@ function apply() {
 }
 set('filter', { onsubmit: (event) => (event.preventDefault(), apply()) });
 
-/** Closes the editor and changes the address. @param {{ [parameter: string]: string }} parameters */
+/** @param {{ [parameter: string]: string }} parameters */
 function leave(parameters) {
   popover.hidePopover();
   return go(withQuery(parameters));
 }
 
-/** Matches parameters that a cell can filter by. */
+/** The parameters that a cell can filter by. */
 const byCell = /^(?:[^:]+|.*:(?:ne|has|gte|lte))$/u;
 
 /**

@@ -7,7 +7,7 @@ import { places } from '../state/places.js';
 import { address, go, isGuide, route } from '../state/route.js';
 import { initials } from './values.js';
 
-/** The tab that was scrolled into view. @type {Element | null} */ let tab = null;
+/** @type {Element | null} */ let tab = null;
 /** @type {typeof import('./palette.js') | undefined} */ let palette;
 
 export const hideMenu = () => part('menu', HTMLElement).hidePopover();
@@ -20,7 +20,7 @@ onClick('go-to', async () => {
 onClick('skip', () => draw('#main'));
 set('instance', location.host);
 
-/** Draws the frame. @param {string} failure the reason why the page does not start */
+/** @param {string} failure the reason why the page does not start */
 export function drawFrame(failure) {
   const { me, message, undo, removals } = state;
   const { view, id } = route;

@@ -26,8 +26,8 @@ const languages = ['curl', 'fetch', 'TypeScript'];
 const credentials = /^\/(?:login|logout|tokens)/u;
 
 let language = storage['language'] ?? 'curl';
-/** The expanded operations. @type {Set<string>} */ const opened = new Set();
-/** The operations of a description. @type {WeakMap<object, readonly Entry[]>} */
+/** @type {Set<string>} */ const opened = new Set();
+/** @type {WeakMap<object, readonly Entry[]>} */
 const known = new WeakMap();
 
 /** @returns {readonly Entry[]} */
@@ -54,10 +54,10 @@ function resolved(schema) {
   return name ? { ...state.description?.components.schemas[name], name } : schema;
 }
 
-/** The schema of an operation's JSON body. @param {Entry} entry */
+/** @param {Entry} entry */
 const findBody = ({ of }) => Object.values(of.requestBody?.content ?? {})[0]?.schema;
 
-/** The schema of its JSON response. @param {Entry} entry */
+/** @param {Entry} entry */
 const findAnswer = ({ of: { responses } }) =>
   (responses?.[200] ?? responses?.[201])?.content?.['application/json']?.schema;
 
@@ -85,7 +85,7 @@ function buildRequest(entry) {
   return { method, target, body, url: new URL(target, location.href).href };
 }
 
-/** Writes a sample request in the chosen language. @param {Entry} entry */
+/** @param {Entry} entry */
 function writeSample(entry) {
   const { method, body, url } = buildRequest(entry);
   const isPublic = state.isOpen || entry.of['x-access'] === 'public';
@@ -114,7 +114,7 @@ if (!response.ok) throw new Error((await response.json()).detail);${
   }`;
 }
 
-/** The TypeScript type of a schema. @param {Schema} schema @returns {string} */
+/** @param {Schema} schema @returns {string} */
 function writeType(schema) {
   const { $ref, items, type = 'unknown', enum: values, properties, required = [] } = schema;
   if ($ref) return resolved(schema).name ?? '';
@@ -133,7 +133,7 @@ function writeType(schema) {
     .replace('object', 'Record<string, unknown>');
 }
 
-/** Declares the type that a schema names. @param {Schema} [schema] @returns {string} */
+/** @param {Schema} [schema] @returns {string} */
 function declareType({ items, ...schema } = {}) {
   if (items) return declareType(items);
   const { name, $ref, ...shape } = resolved(schema);
@@ -164,7 +164,7 @@ async function run(entry) {
   entry.answer = { status: `${response.status} ${response.statusText}`, ms, etag, text: shown };
 }
 
-/** Describes the rules of a value. @param {Schema} schema @returns {string} */
+/** @param {Schema} schema @returns {string} */
 function describeRules(schema) {
   const { name, type, enum: values, format, items, properties, ...rules } = resolved(schema);
   const { minimum, maximum, minLength, maxLength, maxItems } = rules;
@@ -184,7 +184,6 @@ function describeRules(schema) {
 }
 
 /**
- * A collapsible table.
  * @type {(title: string, rows: readonly (readonly [name: string, rules: string, more?: string | undefined])[]) =>
  *   Child}
  */
@@ -307,7 +306,7 @@ function bodyView(entry) {
 const describeProblem = (ref = '') =>
   state.description?.components.responses?.[ref.split('/').at(-1) ?? '']?.description ?? '';
 
-/** People by access word. @type {{ [word: string]: string }} */
+/** @type {{ [word: string]: string }} */
 const people = {
   public: 'everyone',
   optional: 'everyone',
@@ -319,7 +318,7 @@ const people = {
   admin: 'administrators',
 };
 
-/** Says who may carry out an operation. @param {Operation} operation */
+/** @param {Operation} operation */
 function audience({ 'x-access': access = '' }) {
   const all = access.split(' or ').map((word) => people[word] ?? word);
   const isForAll = all.some((each) => each.startsWith('everyone'));
@@ -347,7 +346,6 @@ function entryView(entry) {
   );
 }
 
-/** Folds all operations. */
 export const close = () => opened.clear();
 
 /** Expands the operation in the address. */

@@ -42,7 +42,6 @@ export function view() {
   );
 }
 
-/** Guides through the first steps while there is no data. */
 function firstRun() {
   const declared = state.description?.['x-collections'].filter(({ builtIn }) => !builtIn) ?? [];
   const first = declared[0]?.name ?? 'items';

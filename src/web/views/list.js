@@ -40,17 +40,15 @@ import { called, show } from './values.js';
 
 const typingPauseMs = 300;
 let pause = 0;
-/** The text of the search, perhaps still typed. */ let words = '';
-/** The collection that is shown. */ let shown = '';
+/** The search text, which may still be changing. */ let words = '';
+let shown = '';
 
-/** Loads the list. */
 export function open() {
   if (shown !== route.view) close();
   shown = route.view;
   void loadList();
 }
 
-/** Forgets what was typed and chosen for a list. */
 export function close() {
   closeFilters();
   stopTyping();
@@ -166,7 +164,7 @@ const fold = (text) =>
     .map((sign) => sign.toLowerCase().normalize('NFD').charAt(0))
     .join('');
 
-/** Highlights the searched words in the rows. @param {readonly string[]} words */
+/** @param {readonly string[]} words */
 function highlight(words) {
   if (!('highlights' in CSS)) return;
   const matches = new Highlight();
@@ -189,10 +187,8 @@ function highlight(words) {
   CSS.highlights.set('match', matches);
 }
 
-/** The number of records before this page. */
 const readOffset = () => Number(list.query.get('offset'));
 
-/** Says which records are shown. */
 function drawRange() {
   const { rows, total } = list;
   const at = readOffset();
@@ -200,7 +196,6 @@ function drawRange() {
   return h('p.quiet', { id: 'range', key: 'range' }, rows.length > 0 && total >= 0 && range);
 }
 
-/** Draws the buttons for other pages. */
 function drawPages() {
   const { isBusy, total } = list;
   const size = pageSize();
@@ -288,7 +283,7 @@ const [boxWidth, newWidth] = [44, 160];
 /** Drawn rows. A row that is the same and looks the same is not described again. */
 const drawn = new WeakMap(/** @type {[Row, { look: string, view: Description }][]} */ ([]));
 
-/** The number of decimals of each numeric column. @type {Map<string, number>} */
+/** @type {Map<string, number>} */
 let digits = new Map();
 
 /** @type {(collection: Collection, field: Field, row: Row, mayChange: boolean) => Description} */

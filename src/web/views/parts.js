@@ -7,7 +7,7 @@ import { route } from '../state/route.js';
 /** @import { Child, Description } from '../types.js' */
 
 /**
- * Describes a view of the page's own; `more` stands next to its title.
+ * Describes one of the page's own views, with `more` next to its title.
  * @type {(title: string, more: readonly Child[], ...children: (Child | readonly Child[])[]) => Description}
  */
 export const ownView = (title, more, ...children) =>
@@ -17,7 +17,7 @@ export const ownView = (title, more, ...children) =>
     h('div.stack', h('div.row spread', h('h1', { tabindex: -1 }, title), more), ...children),
   );
 
-/** Describes a name and its value in a `dl`. @type {(name: string, value: Child) => Description} */
+/** @type {(name: string, value: Child) => Description} */
 export const fact = (name, value) => h('div', { key: name }, h('dt', name), h('dd', value || '–'));
 
 /** @type {(key: string | number, ...children: Child[]) => Description} */

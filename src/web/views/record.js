@@ -41,17 +41,17 @@ export const open = () =>
 
 export { reset as close } from '../state/draft.js';
 
-/** Closes the peek, and so focuses the link to its record. */
+/** Closes the peek, which focuses the link to its record. */
 const leave = () => go(address(route.view, '', route.query));
 
-/** Returns the record before or after one in its list. @type {(of: Draft, step: 1 | -1) => Row | undefined} */
+/** @type {(of: Draft, step: 1 | -1) => Row | undefined} */
 function neighbour({ collection, id }, step) {
   const rows = list.collection === collection.name ? readRows(collection) : [];
   const at = rows.findIndex((row) => `${row.id}` === id);
   return at < 0 ? undefined : rows[at + step];
 }
 
-/** Opens the record before or after one in its list. @type {(of: Draft, step: 1 | -1) => Description} */
+/** @type {(of: Draft, step: 1 | -1) => Description} */
 function stepButton(of, step) {
   const next = neighbour(of, step);
   const [id, key, name, sign] = /** @type {const} */ ({
@@ -78,14 +78,14 @@ async function remove(of) {
   draw(next ? `#${CSS.escape(`open-${next.id}`)}` : '#title');
 }
 
-/** Opens a new record with the values of this one. @param {Draft} of */
+/** @param {Draft} of */
 async function duplicate(of) {
   const { collection, texts } = of;
   await go(address(collection.name, newId));
   if (draft?.isNew) Object.assign(draft.texts, texts);
 }
 
-/** Describes the form that is open, and more below it: as a page, or as a peek next to its list. */
+/** Describes the open form and more below it, as a page or a peek. */
 export function view() {
   if (!draft) return undefined;
   const { id, base, collection } = draft;
@@ -249,7 +249,6 @@ function writeHint(field) {
 }
 
 /**
- * Draws a labelled control with its hint or its problem.
  * @type {(of: Draft, field: Field) => Description}
  */
 function labelled(of, field) {

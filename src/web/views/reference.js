@@ -36,7 +36,6 @@ export function readable(field, text) {
 }
 
 /**
- * Finds records by their texts.
  * @type {(target: Collection, words: string, limit?: number) => Promise<Suggestion[]>}
  */
 export async function suggestions(target, words, limit = suggestionsMax) {

@@ -117,7 +117,6 @@ const addedFields = ({ from, field }) =>
     );
 
 /**
- * The form that adds a record.
  * @type {(collection: Collection, id: string, of: Related, index: number) => Description}
  */
 function adder(collection, id, of, index) {

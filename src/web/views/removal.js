@@ -74,7 +74,6 @@ async function consequences({ name }, rows) {
 }
 
 /**
- * Shows what refers to the record, with links.
  * @type {(title: string, all: readonly Consequence[]) => Promise<void>}
  */
 async function refuse(title, all) {

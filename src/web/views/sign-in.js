@@ -22,7 +22,7 @@ const email = part('email', HTMLInputElement);
 const password = part('password', HTMLInputElement);
 const name = part('new-name', HTMLInputElement);
 
-/** True if the form creates an account. */ let isNew = false;
+let isNew = false;
 let hasSignedIn = false;
 /** Continues once the person has signed in. */ let resume = () => {};
 /** @type {Promise<void> | undefined} */ let signingIn;
@@ -60,7 +60,7 @@ export function showSignIn() {
 }
 dialog.oncancel = (event) => event.preventDefault();
 
-/** Shows the form to create an account, or the one to sign in. @param {boolean} asNew */
+/** @param {boolean} asNew */
 function show(asNew) {
   isNew = asNew;
   name.required = asNew;
@@ -118,7 +118,6 @@ export async function acceptInvitation(token) {
   part('invitation', HTMLDialogElement).showModal();
 }
 
-/** Undoes all pending removals, and returns them. */
 function endRemovals() {
   const { removals } = state;
   for (const { undo } of removals) undo();

@@ -54,7 +54,6 @@ export function saveRecords(collection, records, format = 'csv') {
 }
 
 /**
- * Saves a JSON value, or a table's rows as CSV, to a file.
  * @type {(name: string, format: string, content: readonly any[]) => void}
  */
 function save(name, format, content) {
@@ -128,7 +127,6 @@ function decode(bytes = new ArrayBuffer(0)) {
 }
 
 /**
- * Reads the lines of a file, and checks them with the server's rules.
  * @type {(collection: Collection, text: string) => File} @throws SyntaxError
  */
 function readFile(collection, text) {
@@ -164,7 +162,6 @@ function readFile(collection, text) {
 }
 
 /**
- * Finds the record that each line changes, and its changes.
  * @type {(collection: Collection, lines: readonly Line[]) => Promise<void>}
  */
 async function compare({ name, one, fields }, lines) {
@@ -204,7 +201,7 @@ const isNew = ({ stored, problem }) => !stored && !problem;
 /** @param {Line} line */
 const isChange = ({ stored, record, problem }) => !!stored && !problem && !isSame(stored, record);
 
-/** The lines that write something. @param {readonly Line[]} lines */
+/** @param {readonly Line[]} lines */
 const listDue = (lines) => lines.filter((line) => isNew(line) || isChange(line));
 
 /** @type {(collection: Collection, lines: readonly Line[]) => import('../types.js').Description} */

@@ -18,7 +18,6 @@ export const age = (iso) => h('time', { datetime: iso, title: showTime(iso) }, s
 const colors = ['teal', 'blue', 'orange', 'pink', 'purple', 'green', 'red', 'yellow'];
 const hues = colors.length;
 
-/** The colors of common words. */
 const meanings = new Map([
   [/^(?:cancel|fail|reject|refus|block|error|overdue|lost|spam|critical|urgent|expired)/iu, 'red'],
   [/^(?:paid|done|complet|deliver|active|approv|success|accept|publish|resolved|open)/iu, 'green'],
@@ -60,7 +59,7 @@ export const called = (collection, name) => [
   bdi(name),
 ];
 
-/** Describes a value for reading. @type {(field: Field, value: unknown) => Child} */
+/** @type {(field: Field, value: unknown) => Child} */
 export function show(field, value) {
   const { kind } = field;
   const text = toShow(field, value);
