@@ -1,13 +1,11 @@
 import { parseArgs } from 'node:util';
 import type { ExitCode } from '../base/errors.ts';
-import { nearest } from '../base/search.ts';
 import { version } from '../base/version.ts';
-import { readOption, takeEnvironment, withdrawn } from '../config/read.ts';
+import { readOption, takeEnvironment } from '../config/read.ts';
 import { OptionError, type Option } from '../config/options.ts';
 import { findCommand, type Invocation, type Command, type Terminal } from './command.ts';
 import { writeError } from '../log/standard-streams.ts';
 import { toFailure } from './failure.ts';
-import { habits } from './habits.ts';
 import { serve } from './serve.ts';
 
 export async function main(): Promise<void> {
@@ -75,7 +73,7 @@ export async function run(
     } else if (first === 'help' || words.includes('--help') || words.includes('-h')) {
       terminal.out((await import('./help.ts')).help(commands, first === 'help' ? others : words));
     } else {
-      const call = parseCall(commands, words, terminal);
+      const call = await parseCall(commands, words, terminal);
       return (await call.command.run(call)) ?? 0;
     }
     return 0;
@@ -87,25 +85,19 @@ export async function run(
 }
 
 /** @throws OptionError for an unknown command or option, or a wrong number of operands */
-function parseCall(
+async function parseCall(
   commands: readonly Command[],
   words: readonly string[],
   terminal: Terminal,
-): Invocation {
+): Promise<Invocation> {
   const command = findCommand(commands, words);
-  if (command === undefined) {
-    const [word = '', second = '-'] = words;
-    const said = second.startsWith('-') ? word : `${word} ${second}`;
-    const names = commands.map(({ name }) => name);
-    const isFamily = said === word && names.some((name) => name.startsWith(`${word} `));
-    const meant = isFamily ? undefined : (nearest(said, names) ?? nearest(word, names));
-    const help = isFamily ? `see cairn ${word} --help` : 'see cairn --help';
-    const habit = Object.hasOwn(habits, word) ? habits[word] : undefined;
-    const hint = habit ?? (meant === undefined ? help : `did you mean cairn ${meant}?`);
-    throw new OptionError(`Cannot run cairn ${JSON.stringify(said)}: no such command; ${hint}`);
-  }
+  if (command === undefined) throw (await import('./advice.ts')).unknownCommand(commands, words);
   const { name, operands: wanted = [] } = command;
-  const { flags, operands } = parseWords(commands, command, words.slice(name.split(' ').length));
+  const { flags, operands } = await parseWords(
+    commands,
+    command,
+    words.slice(name.split(' ').length),
+  );
   if (operands.length !== wanted.length) {
     const takes = wanted.join(' ') || `no arguments, and got "${operands[0]}"`;
     throw new OptionError(`Cannot run cairn ${name}: it takes ${takes}`);
@@ -118,11 +110,12 @@ function parseCall(
 }
 
 /** Separates flags from operands. Never quotes a value. @throws OptionError */
-function parseWords(
+async function parseWords(
   commands: readonly Command[],
-  { name, options }: Command,
+  command: Command,
   words: readonly string[],
 ) {
+  const { options } = command;
   const byName = new Map(options.map((option) => [option.name, option]));
   const types = options.map(({ name, placeholder }) => [
     name,
@@ -142,15 +135,8 @@ function parseWords(
     if (token.kind !== 'option') continue;
     const { rawName, value, inlineValue } = token;
     const option = byName.get(token.name);
-    if (option === undefined) {
-      const meant = nearest(token.name, byName.keys());
-      const other = commands.find((each) => each.options.some((one) => one.name === token.name));
-      const hint =
-        (Object.hasOwn(withdrawn, token.name) ? withdrawn[token.name] : habits[rawName]) ??
-        (other && `cairn ${other.name} has it`) ??
-        (meant === undefined ? `see cairn ${name} --help` : `did you mean --${meant}?`);
-      throw new OptionError(`Cannot run cairn ${name}: it has no option ${rawName}; ${hint}`);
-    }
+    if (option === undefined)
+      throw (await import('./advice.ts')).unknownOption(commands, command, token);
     const isSwitch = option.placeholder === '';
     if (isSwitch && value !== undefined) {
       throw new OptionError(`Cannot use ${rawName}: it does not take a value`);

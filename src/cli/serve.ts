@@ -10,7 +10,7 @@ import { isLoopback } from '../base/network.ts';
 import { systemClock, systemRandom, timers } from '../base/system.ts';
 import { version } from '../base/version.ts';
 import { clusterOptions, options } from '../config/options.ts';
-import { readConfig, unknownVariables, type Config } from '../config/read.ts';
+import { readConfig, unknownVariables, type Config, type Environment } from '../config/read.ts';
 import type { TlsTexts } from '../http/server.ts';
 import type { LogSink } from '../log/line-queue.ts';
 import { createLineLog, silentLog, type Format, type Log } from '../log/log.ts';
@@ -131,7 +131,7 @@ async function start(
     records: app.store.size,
     loadMs: Math.round(systemClock.elapsed() - begin),
   });
-  for (const warning of unknownVariables(terminal.environment)) log.message('warn', warning);
+  await warnOfVariables(terminal.environment, log);
   try {
     const boundPort = await app.listen({ port, host, tls });
     await app.begin();
@@ -147,6 +147,13 @@ async function start(
     await app.close();
     throw error;
   }
+}
+
+async function warnOfVariables(environment: Environment, log: Log): Promise<void> {
+  const unknown = unknownVariables(environment);
+  if (unknown.length === 0) return;
+  const { warnOfVariable } = await import('./advice.ts');
+  for (const name of unknown) log.message('warn', warnOfVariable(name));
 }
 
 /** @throws OptionError */

@@ -1,7 +1,7 @@
 import { isByRecord, isRole, roles as standardRoles, listWords } from '../auth/access.ts';
 import { InvariantError } from '../base/errors.ts';
 import { isJsonObject, pointerTo, type JsonObject, type JsonValue } from '../base/json.ts';
-import { didYouMean } from '../base/search.ts';
+import { didYouMean } from '../base/likeness.ts';
 import {
   anything,
   asJson,

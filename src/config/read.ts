@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
-import { didYouMean } from '../base/search.ts';
 import { isLoopback } from '../base/network.ts';
 import { errorCode } from '../store/disk/files.ts';
 import {
@@ -156,37 +155,18 @@ function givenFor(
   return flag === undefined ? [environment[variable] || undefined, variable] : [flag, `--${name}`];
 }
 
-const oneListener =
-  'read /metrics (with a key of "cairn user key"), /livez and /readyz at the port of the server';
-
-/** Options of earlier versions, and the advice to give. */
-export const withdrawn: { readonly [name: string]: string } = {
-  'ops-port': oneListener,
-  'ops-host': oneListener,
-  'at-rest': 'leave it out: an idle server writes small JSON files by itself',
-  again: 'move the directory db.data aside, and start again',
-};
-
-/** Begins with a semicolon. */
-function findReplacement(variable: string): string | undefined {
-  const name = variable.slice('CAIRN_'.length).toLowerCase().replaceAll('_', '-');
-  return Object.hasOwn(withdrawn, name) ? `; ${withdrawn[name]}` : undefined;
-}
-
-/** Returns a warning for each unknown variable that is named like an option. */
-export function unknownVariables(environment: Environment): string[] {
-  const known = new Set([
+export function knownVariables(): Set<string> {
+  return new Set([
     ...Object.values({ ...options, ...clusterOptions }).map(({ variable }) => String(variable)),
     ...Object.keys(secrets).flatMap((name) => [name, `${name}_FILE`]),
   ]);
+}
+
+/** Returns the unknown variables that are named like an option. */
+export function unknownVariables(environment: Environment): string[] {
+  const known = knownVariables();
   const isUnknown = (name: string): boolean => name.startsWith('CAIRN_') && !known.has(name);
-  return Object.keys(environment)
-    .filter(isUnknown)
-    .sort()
-    .map((name) => {
-      const advice = findReplacement(name) ?? didYouMean(name, known);
-      return `The variable ${name} is not an option${advice}`;
-    });
+  return Object.keys(environment).filter(isUnknown).sort();
 }
 
 /**

@@ -8,7 +8,7 @@ import type { Limits } from '../base/limits.ts';
 import { callerKey, plainAddress } from '../base/network.ts';
 import { createServer, timers } from '../base/system.ts';
 import { Connection } from './connection.ts';
-import { Handshakes } from './handshakes.ts';
+import type { Handshakes } from './handshakes.ts';
 import { Shared } from './server-options.ts';
 
 /** A certificate chain and its private key, as PEM texts. */
@@ -32,7 +32,8 @@ export interface ListenOptions {
 export class HttpServer extends Shared {
   refused = 0;
   readonly #servers: (Server | HttpsServer)[] = [];
-  readonly #handshakes = new Handshakes(this.options.limits);
+  /** Made with the first port for HTTPS. */
+  #handshakes: Handshakes | undefined;
   readonly #connectionOf = new WeakMap<Socket, Connection>();
   #refusalToldMs = -Infinity;
 
@@ -56,15 +57,17 @@ export class HttpServer extends Shared {
         if (this.#count(socket, connectionBytes)) this.#connection(socket);
       });
     } else {
+      const { Handshakes } = await import('./handshakes.ts');
+      const handshakes = (this.#handshakes ??= new Handshakes(this.options.limits));
       // A connection counts before its handshake, which may have to wait.
       const [begin] = server.listeners('connection');
       invariant(begin !== undefined, 'a TLS server begins the handshakes of its connections');
       server.removeAllListeners('connection').on('connection', (socket: Socket) => {
         if (!this.#count(socket, secureConnectionBytes)) return;
-        this.#handshakes.add(socket, () => Reflect.apply(begin, server, [socket]));
+        handshakes.add(socket, () => Reflect.apply(begin, server, [socket]));
       });
       server.on('secureConnection', (socket: Socket) => {
-        this.#handshakes.end(socket);
+        handshakes.end(socket);
         this.#connection(socket);
       });
     }

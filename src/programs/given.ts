@@ -1,7 +1,7 @@
 import type { JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import { recordId, type RecordId } from '../base/record-id.ts';
-import { didYouMean } from '../base/search.ts';
+import { didYouMean } from '../base/likeness.ts';
 import { OptionError } from '../config/options.ts';
 import { isObject } from '../schema/declaration.ts';
 

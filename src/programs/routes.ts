@@ -6,7 +6,7 @@ import { noContent, unstoredReply } from '../api/replies.ts';
 import { readIdempotencyKey } from '../http/idempotency-key.ts';
 import { isScalar, type JsonObject, type Scalar } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
-import { didYouMean } from '../base/search.ts';
+import { didYouMean } from '../base/likeness.ts';
 import type { Registry } from '../collections/declared.ts';
 import { anyAccess } from '../collections/declare.ts';
 import { OptionError } from '../config/options.ts';

@@ -1,6 +1,6 @@
 import { isJsonObject, pointerTo, type JsonObject, type JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
-import { didYouMean } from '../base/search.ts';
+import { didYouMean } from '../base/likeness.ts';
 import { anyJson, colorNames, likeKinds, type Field, type Shape } from './field.ts';
 import { makeExample, kindNamed, ruleViolation, findViolations } from './kinds.ts';
 import './further-kinds.ts';

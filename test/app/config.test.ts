@@ -6,12 +6,14 @@ import {
   clusterOptions, OptionError, options as ownOptions, settings, type Option,
 } from '../../src/config/options.ts';
 import {
-  readConfig as readFrom, secrets, takeEnvironment, unknownVariables, type Config, type Environment,
+  readConfig as readFrom, secrets, takeEnvironment, unknownVariables as namesOf, type Config, type Environment,
 } from '../../src/config/read.ts';
+import { warnOfVariable } from '../../src/cli/advice.ts';
 import { temporaryDirectory } from '../support/cli/spawn.ts';
 
 const options = { ...ownOptions, ...clusterOptions };
 const none = new Map<string, string>();
+const warningsOf = (environment: Environment): string[] => namesOf(environment).map(warnOfVariable);
 
 const readConfig = (flags: ReadonlyMap<string, string>, environment: Environment): Config =>
   readFrom({ flags, environment });
@@ -136,18 +138,18 @@ test('secrets come from a variable or a file, never both, and are never quoted',
 
 test('an unknown variable that looks like an option is reported, with the one that was probably meant', () => {
   const environment = { CAIRN_PROT: '1', CAIRN_PORT: '1', CAIRN_SECRET_FILE: 'x', PATH: 'x', CAIRN_DATA_FILE: 'x' };
-  assert.deepEqual(unknownVariables(environment), [
+  assert.deepEqual(warningsOf(environment), [
     'The variable CAIRN_DATA_FILE is not an option; did you mean "CAIRN_DATA"?',
     'The variable CAIRN_PROT is not an option; did you mean "CAIRN_PORT"?',
   ]);
-  assert.deepEqual(unknownVariables({ CAIRN_WHICH_HAS_A_LONG_NAME_LIKE_NO_OTHER: '1' }), [
+  assert.deepEqual(warningsOf({ CAIRN_WHICH_HAS_A_LONG_NAME_LIKE_NO_OTHER: '1' }), [
     'The variable CAIRN_WHICH_HAS_A_LONG_NAME_LIKE_NO_OTHER is not an option',
   ]);
 });
 
 test('the variable of a removed option is reported, with what to do instead', () => {
   const metrics = 'read /metrics (with a key of "cairn user key"), /livez and /readyz at the port of the server';
-  assert.deepEqual(unknownVariables({ CAIRN_OPS_PORT: '9464', CAIRN_OPS_HOST: '::1', CAIRN_AT_REST: 'off' }), [
+  assert.deepEqual(warningsOf({ CAIRN_OPS_PORT: '9464', CAIRN_OPS_HOST: '::1', CAIRN_AT_REST: 'off' }), [
     'The variable CAIRN_AT_REST is not an option; leave it out: an idle server writes small JSON files by itself',
     `The variable CAIRN_OPS_HOST is not an option; ${metrics}`,
     `The variable CAIRN_OPS_PORT is not an option; ${metrics}`,

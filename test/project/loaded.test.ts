@@ -65,6 +65,8 @@ test('no request loads a module: what a server is made of, it has when it says t
   assert.deepEqual(start.filter((url) => url.includes('/src/programs/')), [], 'what programs alone have');
   const found = start.filter((url) => declaredOnly.test(url));
   assert.deepEqual(found, [], 'what only declared collections need');
+  const rare = start.filter((url) => /\/(cli\/advice|base\/likeness|http\/handshakes)[.][jt]s$/.test(url));
+  assert.deepEqual(rare, [], 'what wrong words and TLS need');
 });
 
 test('the nouns are loaded only if a collection has no singular', async (t) => {

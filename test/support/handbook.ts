@@ -321,12 +321,11 @@ export const decidesNothing: Reading = {
   'src/base/budget.ts': 'who waits while there is little room, for every caller alike',
   'src/base/errors.ts': 'codes and their status',
   'src/base/heap.ts': 'how much memory there is',
-  'src/base/search.ts': 'binary search, and words that are alike',
+  'src/base/search.ts': 'binary search',
   'src/base/turns.ts': 'whose turn it is',
   'src/base/version.ts': 'the version',
   'src/http/idempotency-key.ts': 'how such a key is written',
   'src/http/preconditions.ts': 'whether a caller knows the version that it changes',
-  'src/http/handshakes.ts': 'whose TLS handshake is next, for every network alike',
   'src/http/read-sockets.ts': 'from which sockets is read next, for every network alike',
   'src/http/request-ids.ts': 'ids for the log, which protect nothing: they can be guessed',
   'src/lists/filters.ts': 'which of the records that a handler gives are asked for',
@@ -381,6 +380,7 @@ export const appendices: Reading = {
 /** Files that `import()` loads and that do neither. */
 export const harmlessParts: Reading = {
   'src/collections/nouns.ts': 'guesses the singular of a name',
+  'src/http/handshakes.ts': 'whose TLS handshake is next, for every network alike',
   'src/features/metrics/': 'shows figures to administrators',
   'src/features/openapi/': 'describes the API',
 };
