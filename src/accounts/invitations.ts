@@ -37,10 +37,7 @@ export class Invitations {
     this.#sessions = sessions;
   }
 
-  /**
-   * Creates a user's invitation and returns its secret.
-   * @throws CairnError `actor_changed`, `not_found`; `conflict` if the user has a password
-   */
+  /** @throws CairnError `actor_changed`, `not_found`; `conflict` if the user has a password */
   make(tx: Transaction, principal: Principal, userId: number, address?: string): string {
     const { users, sessions, random, clock, audit } = this.#parts;
     checkPrincipal(tx, principal, this.#parts);

@@ -23,7 +23,6 @@ export interface AccountParts extends AccountRecords {
   readonly references?: ReferenceRules | undefined;
   /** Users, as the target of references. */
   readonly asTarget: ReferenceTarget;
-  /** The roles of users in addition to `admin` and `member`. */
   readonly roles: readonly Role[];
   /** The minimum length of a new password, in characters. */
   readonly passwordLengthMin: number;

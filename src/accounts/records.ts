@@ -37,7 +37,6 @@ const common = {
   agent: { kind: 'text', example: 'curl/8.5.0' },
 } as const satisfies Shape;
 
-/** The fields of a session that its user can see. */
 export const sessionFields = {
   id: idField,
   ...common,
@@ -68,7 +67,6 @@ const storedSessionFields = {
 export type SessionRecord = StoredRecord & CompleteInput<typeof storedSessionFields>;
 export type SessionKind = SessionRecord['kind'];
 
-/** The fields of an API key that its user can see. */
 export const apiKeyFields = {
   id: idField,
   userId: { kind: 'integer', min: 1 },
@@ -90,7 +88,6 @@ export interface AccountRecords {
   readonly apiKeys: Collection<ApiKeyRecord>;
 }
 
-/** Registers these collections with a store that has not started. */
 export function accountRecords(store: Pick<Store, 'collection'>): AccountRecords {
   return {
     apiKeys: store.collection<ApiKeyRecord>({

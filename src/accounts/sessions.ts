@@ -54,7 +54,6 @@ export class Sessions {
   readonly #written = new WeakMap<SessionRecord, readonly [string, string]>();
   /** Hashes of secrets that were once live, for later requests. A full map is cleared. */
   readonly #hashes = new Map<string, string>();
-  /** The last block of records that was swept. */
   #swept = 0;
 
   constructor(parts: AccountParts) {
@@ -65,7 +64,6 @@ export class Sessions {
   start(tx: Transaction, kind: SessionKind, userId: number, client: Client): StartedSession {
     const { sessions, random } = this.#parts;
     const live = [...tx.of(sessions).referring('user', userId)].filter(this.#isSession);
-    // Leaves room for this session.
     const surplus = live.slice(0, 1 - limits.sessionsPerUserMax);
     for (const session of surplus) this.#end(tx, session, { address: client.address });
     this.#sweep(tx);
@@ -177,7 +175,6 @@ export class Sessions {
     for (const { id } of [...tx.of(sessions).referring('user', userId)]) tx.of(sessions).remove(id);
   }
 
-  /** The live sessions of a user, the oldest first. */
   list(userId: number): SessionRecord[] {
     return this.#parts.sessions.members('user', userId).filter(this.#isSession);
   }

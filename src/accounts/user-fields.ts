@@ -13,7 +13,6 @@ export const userFields = {
   role: { kind: 'choice', values: roles, default: 'member', example: 'member' },
 } as const satisfies Shape;
 
-/** Adds roles that users may have. */
 export function withRoles<S extends typeof userFields>(fields: S, more: readonly Role[]): S {
   return { ...fields, role: { ...fields.role, values: [...roles, ...more] } };
 }

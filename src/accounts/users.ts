@@ -26,24 +26,20 @@ import {
   type UserChangeFields,
 } from './user-fields.ts';
 
-/** A validated new user, made by `acceptNew`. */
 export type NewUser = CompleteInput<NewUserFields>;
 
 /** A change of a user, validated against the stored one. */
 export type UserDraft = Draft<CompleteInput<UserChangeFields>>;
 
-/** The results of slow work done before the transaction of a write. */
 export interface Prepared {
-  /** Of the new password. */
   readonly passwordHash?: string | undefined;
   /** The hash of the current password, once the caller has proven it. */
   readonly provenHash?: string | undefined;
-  /** The user after the change, if the stored one still has this revision. */
+  /** The user after the change, valid while the stored one has this revision. */
   readonly proposal?: {
     readonly revision: number;
     readonly values: CompleteInput<UserChangeFields>;
   };
-  /** The caller's address, for the log. */
   readonly address?: string;
 }
 
@@ -65,7 +61,7 @@ export class Users {
     this.#sessions = sessions;
   }
 
-  /** Validates a body that creates a user. @throws CairnError `validation_failed` */
+  /** @throws CairnError `validation_failed` */
   acceptNew(principal: Principal, body: JsonValue): NewUser {
     const rules = newUserRules(this.#parts.passwordLengthMin, this.#parts.roles);
     return validateBody(rules, body, creation, principal);

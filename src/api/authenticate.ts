@@ -54,7 +54,6 @@ export function readSessionCookies({ fields }: Request): string[] {
   );
 }
 
-/** Returns the header that sets a browser's session secret, or removes it if empty. */
 export function setSessionCookie({ basePath }: Request, secret: string): readonly string[] {
   const maxAgeSeconds = secret === '' ? 0 : limits.cookieLifetimeSecondsMax;
   return ['Set-Cookie', serializeCookie(sessionCookie, secret, maxAgeSeconds, basePath || '/')];
@@ -108,7 +107,6 @@ function authorizeKey(route: ForKeys, { isReadOnly }: KeyPrincipal): void {
   throw new CairnError('insufficient_scope', `Cannot authorize the request: ${reason}`);
 }
 
-/** True if some API keys may use a route. */
 export function takesKeys({ method, refusesKeys, of }: ForKeys): boolean {
   return refusesKeys !== true && (method === 'GET' || of?.collection.isUsers !== true);
 }

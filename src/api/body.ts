@@ -22,7 +22,6 @@ export interface Body<T> {
   readonly parse?: (sent: Buffer) => Promise<JsonValue>;
   /** True if any media type is accepted, and handlers get the body as sent. */
   readonly isRaw?: true;
-  /** The shapes, one of which a body must fit. */
   readonly shapes: readonly Shape[];
   /** @throws CairnError `validation_failed` with all issues */
   validate(json: JsonValue, principal: Principal): T;
@@ -33,7 +32,6 @@ const json = ['application/json'];
 /** Media types of a merge patch (RFC 7396): its own, and plain JSON. */
 export const patchTypes: readonly string[] = ['application/merge-patch+json', 'application/json'];
 
-/** Returns a body that creates a record, or has the parameters of an action. */
 export function newRecord<S extends Shape>(rules: BodyRules<S>): Body<CompleteInput<S>> {
   return {
     mediaTypes: json,
@@ -42,7 +40,6 @@ export function newRecord<S extends Shape>(rules: BodyRules<S>): Body<CompleteIn
   };
 }
 
-/** A body of any media type, without validation. */
 export const rawBody: Body<undefined> = {
   mediaTypes: ['*/*'],
   isRaw: true,

@@ -17,13 +17,11 @@ export interface Route<B = unknown> {
   readonly operationId?: string;
   /** True if API keys are refused, because the route is for credentials. */
   readonly refusesKeys?: true;
-  /** The collection and operation of the route, if it has any. */
   readonly of?: { readonly collection: RoutedCollection; readonly operation: Operation };
   /** What the route does. This and the following members default to those of its operation. */
   readonly summary?: string;
   /** The group in the OpenAPI document. Default: `sign-in`. */
   readonly tag?: string;
-  /** The titles of its body's shapes. */
   readonly titles?: readonly string[];
   readonly success?: Success;
   /** True if a program's route accepts an `Idempotency-Key`. */
@@ -53,7 +51,6 @@ export interface Route<B = unknown> {
   handle(call: Call<B>): Reply | Promise<Reply>;
 }
 
-/** The response of a successful route. */
 export interface Success {
   /** Default: 200. */
   readonly status?: 201 | 204;
@@ -65,7 +62,6 @@ export interface Success {
   readonly headers?: readonly string[];
 }
 
-/** The methods of routes, from which HEAD and OPTIONS follow. */
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 /** The operations on a collection's records, including the creation of many at once. */
@@ -100,7 +96,6 @@ export interface RoutedCollection<N = unknown, C = unknown> extends Pick<
   readonly readForeign?: (query: string, operation: 'list' | 'read') => ForeignQuery | undefined;
 }
 
-/** A query in another server's form. */
 export interface ForeignQuery {
   readonly query: ListQuery;
   readonly embedded?: Embedded | undefined;
@@ -108,21 +103,19 @@ export interface ForeignQuery {
   links(request: Request, total: number): string[];
 }
 
-/** A request that was matched, authenticated, authorized, read and validated. */
 export interface Call<B = unknown> {
   readonly request: Request;
   readonly route: Route;
   readonly principal: Principal;
   /** The `{id}` of the path. Without one, and for an invalid one, an id that no record has. */
   readonly id: RecordId;
-  /** The query as sent, without "?". */
   readonly query: string;
   /** The body as sent; empty if the route reads none. */
   readonly sent: Buffer;
   readonly body: B;
 }
 
-/** Handles a route whose body is a `B`. @throws CairnError */
+/** @throws CairnError */
 export type Handler<B = unknown> = (call: Call<B>) => Reply | Promise<Reply>;
 
 /** Checks at compile time that a handler takes what its row's body validates. */

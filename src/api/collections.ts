@@ -130,7 +130,6 @@ function recordHandlers<N extends object, C>(
     return isUnchanged(request, tag) ? notModified(tag) : shown(200, tag, write(record));
   }
 
-  /** Reads some fields of a record, or embeds others in it. */
   function readSelected({ request, principal, query }: Call, record: StoredRecord): Reply {
     const foreign = collection.readForeign?.(query, 'read');
     const asked = foreign?.query ?? parseRecordQuery(collection, parseQuery(query));

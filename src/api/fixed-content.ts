@@ -3,7 +3,6 @@ import { gzipSync } from 'node:zlib';
 import type { Reply, Request } from '../http/message.ts';
 import { isUnchanged } from './versions.ts';
 
-/** One encoding of a content: its bytes, its entity tag, and its headers. */
 interface EncodedContent {
   readonly body: Buffer;
   readonly tag: string;

@@ -12,7 +12,6 @@ const acceptanceFields = {
 } as const satisfies Shape;
 const acceptance: Body<Acceptance> = newRecord({ shape: acceptanceFields });
 
-/** The path that accepts invitations, unless a collection has it. */
 export const acceptancePath = '/invitations';
 
 /**

@@ -12,7 +12,6 @@ import { entityTag } from './versions.ts';
 /** Writes a collection's records. Implemented by `Users` and `CollectionResource`. */
 export interface Resource<N, C> {
   readonly records: Collection<StoredRecord>;
-  /** Does slow work before a record is created or changed. */
   prepareCreate?(principal: Principal, input: N, address: string): Promise<Prepared>;
   prepareChange?(target: Target, draft: C): Promise<Prepared>;
   create(tx: Transaction, principal: Principal, input: N, prepared?: Prepared): StoredRecord;

@@ -39,7 +39,7 @@ export function createPipeline(options: PipelineOptions): Handle {
   const router = new Router<Route>(
     options.routes.map((value) => ({ method: value.method, pattern: value.path, value })),
   );
-  /** Takes a request through the steps, up to its body if it has one. @throws CairnError */
+  /** @throws CairnError */
   return function answer(request) {
     options.checkLocal?.(request);
     const match = router.match(request.method, request.target);
@@ -64,7 +64,7 @@ export function createPipeline(options: PipelineOptions): Handle {
 
 const noBytes = Buffer.alloc(0);
 
-/** Takes a request with a body through the remaining steps. @throws CairnError */
+/** @throws CairnError */
 async function answerBody(
   body: Body<unknown>,
   call: Call,
@@ -108,7 +108,7 @@ function limitBytes(
   return isShared ? limits.bodyBytesMax : bytesMax;
 }
 
-/** Checks that the route supports the request's conditions. @throws CairnError */
+/** @throws CairnError */
 function checkConditions(route: Route, request: Request, query: string): void {
   const { method, conditional, of, query: parameters } = route;
   const isConditional = method === 'GET' || conditional === true;
@@ -132,7 +132,7 @@ function checkConditions(route: Route, request: Request, query: string): void {
   }
 }
 
-/** Responds to OPTIONS. @throws CairnError for any other method without a route at this path */
+/** @throws CairnError for any other method without a route at this path */
 function otherMethod(request: Request, allow: string, { cors }: PipelineOptions): Reply {
   if (request.method === 'OPTIONS') {
     const patch = allow.includes('PATCH') ? ['Accept-Patch', patchTypes.join(', ')] : [];
@@ -144,7 +144,7 @@ function otherMethod(request: Request, allow: string, { cors }: PipelineOptions)
   throw new CairnError('method_not_allowed', message, { fields: ['Allow', allow] });
 }
 
-/** Responds to a request without a route. @throws CairnError `not_found` */
+/** @throws CairnError `not_found` */
 function answerUnknown(request: Request): Reply {
   // RFC 9110 §9.3.7: OPTIONS * asks about the server, not about a resource.
   if (request.target === '*') return noContent();

@@ -37,7 +37,6 @@ export function notModified(tag: string, fields: readonly string[] = []): Reply 
   return { status: 304, fields: [...revalidated, 'ETag', tag, ...fields], body: undefined };
 }
 
-/** Responds with JSON that must not be cached. */
 export function unstoredReply(
   status: 200 | 201,
   body: string,

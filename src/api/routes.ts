@@ -23,7 +23,6 @@ export interface RouteOptions {
   /** The other server whose clients may call. */
   readonly dialect?: string | undefined;
   readonly passwordLengthMin?: number | undefined;
-  /** The roles of users in addition to `admin` and `member`. */
   readonly roles?: readonly Role[] | undefined;
   /** False for no users and no sign-in. */
   readonly users?: boolean | undefined;
@@ -62,7 +61,6 @@ export function declaredCollection(declared: Declared): RoutedCollection<NewEntr
   const { fields, isBuiltIn } = declared;
   const rules = { shape: fields, keepUnsettable: declared.rules?.keepUnsettable };
   const { create, replace, patch } = bodiesFor(rules, rules);
-  // Bodies of `items` are small.
   const size = isBuiltIn ? {} : { bytesMax: limits.recordBytesMax };
   return {
     ...declared,

@@ -7,7 +7,6 @@ import type { Store } from '../store/store.ts';
 
 /** The place where several processes share the data, instead of a directory. */
 export interface SharedPlace {
-  /** The prefix of all keys there. */
   readonly prefix: string;
   log(tables: Tables): CommitLog;
   /** Passes the key ring to `onRing`, and creates it if there is none. @throws KeyRingError */

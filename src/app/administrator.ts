@@ -25,7 +25,6 @@ export function checkAdministrator(users: Users, { email, password }: Administra
   }
 }
 
-/** Creates the administrator unless there is a user. */
 export async function makeAdministrator(users: Users, administrator: Administrator): Promise<void> {
   if (users.records.size > 0) return;
   checkAdministrator(users, administrator);

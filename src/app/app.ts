@@ -90,7 +90,6 @@ export class Application {
   readonly listPool: ListPool;
   readonly operations: AllOperations;
   readonly authenticators: Authenticators;
-  /** Counts of refused writes. */
   readonly #full = { memoryFull: 0, diskFull: 0 };
   #started: () => void = () => undefined;
   readonly #starting = new Promise<void>((resolve) => (this.#started = resolve));

@@ -33,7 +33,6 @@ interface KeyOptions {
 }
 
 export class SigningKeys {
-  /** Receives each ring before anything else runs. */
   onRing: (ring: KeyRing) => void = () => undefined;
   readonly #options: KeyOptions;
   readonly #configured: KeyRing | undefined;
@@ -47,7 +46,6 @@ export class SigningKeys {
     if (place !== undefined && secret === undefined) place.onRing = (ring) => this.#use(ring);
   }
 
-  /** Returns the current ring. */
   readonly ring = (): KeyRing => {
     invariant(this.#ring !== undefined, 'the key ring is loaded before the first request');
     return this.#ring;

@@ -53,9 +53,7 @@ export interface CompleteOptions extends BasicOptions {
   readonly place?: SharedPlace | undefined;
   /** The rules of references. `openApp` loads them if a declared field refers. */
   readonly references?: ReferenceRules | undefined;
-  /** Returns a program's own routes. */
   readonly ownRoutes?: ((registry: Registry) => readonly Route[]) | undefined;
-  /** Returns the observer of writes to the collections of `registry`. */
   readonly observer?: ((registry: Registry) => Observe) | undefined;
   /** Called when the app stops, before it waits for the requests in flight. */
   readonly onStop?: (() => void) | undefined;

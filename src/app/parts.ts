@@ -43,7 +43,6 @@ export interface Options {
     createCors(allowed: Origins, options: { isOpen: boolean }): Cors;
   }>;
   readonly dialect?: () => Promise<Dialect>;
-  /** Decides who is served without authentication. */
   readonly local?: () => Promise<{ createLocal(options: LocalOptions): Local }>;
   readonly proxies?: () => Promise<{ createProxies(networks: readonly string[]): Proxies }>;
   readonly references?: () => Promise<{ readonly references: ReferenceRules }>;
@@ -60,16 +59,13 @@ interface LocalOptions {
 }
 
 interface Local {
-  /** The origins of pages that may call. */
   readonly origins: Origins;
   readonly check: NonNullable<Authenticators['checkLocal']>;
 }
 
 /** Accepts requests in the form of another server. */
 interface Dialect {
-  /** Rules for the tables of declared collections. */
   readonly rules: TableRules;
-  /** Returns a collection with the dialect's bodies. */
   withBodies(
     collection: RoutedCollection<NewEntry, EntryDraft>,
   ): RoutedCollection<NewEntry, EntryDraft>;

@@ -5,7 +5,6 @@ import { CairnError } from '../base/errors.ts';
  */
 export type Role = string;
 
-/** The roles that every installation has. */
 export const roles: readonly Role[] = ['admin', 'member'];
 
 /** True if a value can be a role: a word with no other meaning as an `Access`. */
@@ -40,7 +39,6 @@ export interface KeyPrincipal {
   readonly isReadOnly: boolean;
 }
 
-/** A caller on this machine, who may do everything. */
 interface LocalPrincipal {
   readonly kind: 'local';
   /** The owner of records that it creates. No user has the id 0. */
@@ -77,7 +75,6 @@ export type Principal = UserPrincipal | typeof anonymous;
  */
 export type Access = AccessWord | (string & Record<never, never>);
 
-/** The words that every installation has. */
 export type AccessWord =
   'public' | 'optional' | 'user' | 'admin' | 'member' | 'self' | 'owner' | 'session';
 

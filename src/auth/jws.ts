@@ -13,7 +13,6 @@ import { createHmac, createSecretKey, timingSafeEqual } from 'node:crypto';
 import { parseJsonObject } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 
-/** A key that signs and verifies tokens. */
 export interface JwsKey {
   readonly kid: string;
   /** The first part of every token that this key signs: `jwsHeader(kid)`. */
@@ -26,7 +25,6 @@ export function jwsHeader(kid: string): string {
   return encoded(JSON.stringify({ alg: 'HS256', typ: 'JWT', kid }));
 }
 
-/** Returns the compact serialization of `payload`, signed by `key`. */
 export function signJws(payload: string, key: JwsKey): string {
   const signed = `${key.header}.${encoded(payload)}`;
   return `${signed}.${key.mac(signed)}`;
@@ -60,7 +58,6 @@ export function verifyJws<K extends JwsKey>(
   return undefined;
 }
 
-/** The length of 32 bytes in base64url. */
 const signatureLength = 43;
 
 /** Returns the keys that may have signed a token; none if its header is not allowed. */

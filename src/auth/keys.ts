@@ -73,10 +73,7 @@ export function serialiseKeyRing(ring: KeyRing): string {
   return `${JSON.stringify({ format, keys }, undefined, 2)}\n`;
 }
 
-/**
- * Parses the content of a ring file.
- * @throws KeyRingError for the first problem; the message never contains a secret
- */
+/** @throws KeyRingError for the first problem; the message never contains a secret */
 export function parseKeyRing(content: Buffer): KeyRing {
   const { format: found, keys: entries } = parseJsonObject(content) ?? {};
   if (found !== format || !Array.isArray(entries))

@@ -46,10 +46,7 @@ export class Passwords {
     this.#unmatchable = { cost, salt: random(saltBytes), hash: random(hashBytes) };
   }
 
-  /**
-   * Returns the PHC string of a new password.
-   * @throws CairnError `overloaded` with `retryAfterSeconds`
-   */
+  /** @throws CairnError `overloaded` with `retryAfterSeconds` */
   async hash(password: string, turn: string): Promise<string> {
     const salt = this.#random(saltBytes);
     const hash = await this.#inTurn(turn, password, { ...this.#unmatchable, salt });

@@ -20,7 +20,6 @@ type Count = readonly [rate: keyof typeof policy, key: string];
 
 /** An admitted attempt to give a password. It counts as a failure until it is settled. */
 export interface Attempt {
-  /** The caller to compare the password for. */
   readonly turn: string;
   /** Must be called once. `withdrawn`: the server was too busy to compare the password. */
   readonly settle: (outcome: 'succeeded' | 'failed' | 'withdrawn') => void;

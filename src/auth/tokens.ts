@@ -82,7 +82,7 @@ export class Tokens {
     return { token: signJws(payload, this.#ring.keys[0]), expiresIn };
   }
 
-  /** Returns the user of a valid token or API key. @throws CairnError `invalid_token` */
+  /** @throws CairnError `invalid_token` */
   verify(token: string): TokenPrincipal | KeyPrincipal {
     const now = this.#options.clock.now() / 1000;
     const known = this.#verified.get(token);

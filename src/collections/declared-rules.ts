@@ -26,7 +26,6 @@ import { decidingNames } from './permissions.ts';
  * callers give, times, and bounds of records. It is loaded with the checks of declarations.
  */
 
-/** Describes the records of a declared collection. */
 function describe(
   { fields, access, isSingle, ownerRemoved }: CollectionDeclaration,
   countsOwners: boolean,
@@ -65,7 +64,6 @@ function describe(
   };
 }
 
-/** Checks the size of a record, and what depends on other records. */
 const check: EntryRules['check'] = (tx, principal, collection, input, before) => {
   const { fields, ids, references, singular, rules, recordBytesMax } = collection;
   checkSize(fields, input, recordBytesMax);
@@ -129,7 +127,6 @@ export const addTimes: EntryRules['addTimes'] = ({ timestamps }, record, now, cr
 /** The owner, as a field, of records that are removed with the user. */
 export const ownerField: ReferenceField = { kind: 'reference', to: 'users', onDelete: 'remove' };
 
-/** The number of a single resource's record. */
 export const singleNumber = 1;
 const notSingle =
   'is one of several, and the declaration has a single resource: declare a collection';
@@ -150,7 +147,6 @@ const hasTextId = (entry: Entry): number | undefined =>
 export const makesTexts = ({ ids, records }: Declared): boolean =>
   ids === 'text' || (ids === 'any' && records.countAtMost(textsName, 1) > 0);
 
-/** Returns the kind of ids that callers may choose, if they may. */
 export function readIdKind({ id }: Shape): IdKind | undefined {
   return id?.kind === 'id' ? id.of : undefined;
 }

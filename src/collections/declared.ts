@@ -40,13 +40,12 @@ export interface Declared extends CollectionDeclaration {
   readonly incoming: Reference[];
   /** The rules of references. Absent if no field of the app refers. */
   readonly references: ReferenceRules | undefined;
-  /** The values of `embed` for the records. */
   readonly embeddables: Embeddable[];
   /** True if callers can list their own records, because lists need credentials. */
   readonly hasOwners: boolean;
   /** Part of each entity tag, because the declaration decides how a record looks. */
   readonly shapeTag: string;
-  /** The rules of its records. Absent: it is `items`, which have none beyond those of fields. */
+  /** The rules of its records. `items` has none beyond those of fields. */
   readonly rules?: EntryRules;
   /**
    * Checks that the caller was not removed and may own one more record.
@@ -63,16 +62,12 @@ export interface CollectionTools {
   readonly random: Random;
 }
 
-/** The rules of the records of a declared collection. */
 export interface EntryRules {
   /** The unique fields, with the keys of their indexes. */
   readonly unique: readonly (readonly [field: string, keyOf: ReadUniqueKey])[];
-  /** Absent: callers may set all fields. */
+  /** If absent, callers may set all fields. */
   readonly keepUnsettable: KeepUnsettable | undefined;
-  /**
-   * Checks the size of a record, and what depends on other records.
-   * @throws CairnError `validation_failed`, `not_unique`
-   */
+  /** @throws CairnError `validation_failed`, `not_unique` */
   check(
     tx: Transaction,
     principal: Principal,
@@ -80,7 +75,7 @@ export interface EntryRules {
     input: CompleteInput<Shape>,
     before?: Entry,
   ): void;
-  /** Returns a new record as it is stored, with its times, and with its id if that is no number. */
+  /** Returns a new record as stored, with its times and any id that is not a number. */
   toStored(
     collection: Declared,
     input: CompleteInput<Shape>,
@@ -97,7 +92,7 @@ export interface EntryRules {
   ): R;
 }
 
-/** What follows from the fields of a declaration. */
+/** The properties derived from a declaration's fields. */
 export interface DescribedFields extends Pick<Declared, 'ids' | 'shapeTag' | 'rules'> {
   readonly table: Omit<TableDefinition<Entry>, 'name'>;
 }
@@ -131,10 +126,8 @@ export interface Reference {
  * records.
  */
 export interface Embeddable {
-  /** The value of `embed`. */
   readonly name: string;
   readonly member: string;
-  /** The collection of the embedded records. */
   readonly of: ReferenceTarget;
   /** The referring field: of the record, or, if `kind` is `referring`, of the embedded ones. */
   readonly field: string;
@@ -157,7 +150,7 @@ export interface Embedded {
 
 /** The rules of references. An app without references does not load them. */
 export interface ReferenceRules {
-  /** Tells collections, and the users, of the references between them, and of what can be embedded. */
+  /** Adds the references, and what can be embedded, to collections and users. */
   link(registry: Registry, users: ReferenceTarget | undefined): void;
   /**
    * Embeds `names`, at least one.
@@ -203,5 +196,4 @@ export interface TableRules {
   readonly recordBytesMax?: number;
 }
 
-/** The declared collections of an app, by name. */
 export type Registry = ReadonlyMap<string, Declared>;

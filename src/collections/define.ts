@@ -261,7 +261,6 @@ const accountSingulars = [
   'dashboard',
   'counts',
 ];
-/** The beginnings and endings of schemas derived from other collections. */
 export const derivedStart = /^(?:new|many)[A-Z]/;
 const derivedEnd = /[a-z0-9](?:Replacement|Patch|WithEmbedded)$/;
 const reservedFields = ['id', 'revision', 'ownerId'];

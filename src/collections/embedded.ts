@@ -1,4 +1,3 @@
-/** Writes records with embedded ones. */
 import type { Write } from '../schema/record.ts';
 import type { StoredRecord } from '../store/store.ts';
 

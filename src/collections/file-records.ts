@@ -12,7 +12,6 @@ import type { Registry } from './declared.ts';
 
 /** Records from a file or table, checked against their declaration. */
 
-/** A record to store, without its owner. */
 export interface NewRecord {
   readonly id: RecordId | undefined;
   readonly fields: { readonly [name: string]: Value };

@@ -16,7 +16,6 @@ export interface KeyedRequest {
   readonly caller: string;
   readonly key: string;
   readonly line: string;
-  /** The body as sent. */
   readonly body: Buffer;
 }
 
@@ -57,7 +56,6 @@ export class IdempotencyKeys {
   #bytes = 0;
   readonly #bytesOf = new Map<string, number>();
 
-  /** Registers the collection of responses with a store that has not started. */
   constructor({ store, clock }: IdempotencyOptions) {
     this.#clock = clock;
     const share = store.memoryMaxBytes * limits.keptMemoryShareMax;

@@ -1,7 +1,7 @@
 import { idField } from '../schema/field.ts';
 import type { CollectionAccess, CollectionDeclaration } from './declaration.ts';
 
-/** The access of a collection that declares none. */
+/** The access rules of a collection that declares none. */
 export const standardAccess: CollectionAccess = {
   list: 'user',
   create: 'user',

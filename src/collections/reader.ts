@@ -4,16 +4,13 @@ import type { RecordId } from '../base/record-id.ts';
 import type { Collection, From, StoredRecord, Transaction } from '../store/store.ts';
 import { includes, findPermission, type AccessRules, type Permission } from './permissions.ts';
 
-/** Records and their access rules. */
 export interface Readable<R extends StoredRecord = StoredRecord> {
   readonly records: Collection<R>;
   readonly access: AccessRules;
 }
 
-/** The purpose of reading: a single record, or lists, embedded arrays and the feed. */
 export type Purpose = 'read' | 'list';
 
-/** Returns a record within a transaction, if the caller may read it. */
 export function readIfAllowed<R extends StoredRecord>(
   tx: Transaction,
   { records, access }: Readable<R>,

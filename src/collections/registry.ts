@@ -32,7 +32,6 @@ export const usersAsTarget = (records: Collection<StoredRecord>): ReferenceTarge
   incoming: [],
 });
 
-/** Returns the stored fields of records that have owners. */
 export const withOwner = (fields: Shape): Shape & { readonly ownerId: NumberField } => ({
   ...fields,
   ownerId: { kind: 'integer', readOnly: true },
@@ -40,10 +39,10 @@ export const withOwner = (fields: Shape): Shape & { readonly ownerId: NumberFiel
 export const isOwned = ({ ownerId }: { readonly ownerId: number }): boolean =>
   Number.isSafeInteger(ownerId);
 
-/** Returns what follows from the fields of a declaration. `countsOwners`: each owner has a bound. */
+/** Derives properties from a declaration's fields. `countsOwners`: owners have a limit. */
 type Describe = (declaration: CollectionDeclaration, countsOwners: boolean) => DescribedFields;
 
-/** Describes `items`, whose records are stored as they are shown. */
+/** Describes `items`, whose records are stored as shown. */
 const describeItems: Describe = ({ fields }, countsOwners) => ({
   ids: undefined,
   shapeTag: '',
@@ -54,7 +53,7 @@ const describeItems: Describe = ({ fields }, countsOwners) => ({
 });
 let describeDeclared: Describe | undefined;
 
-/** Adds what describes declared collections. It is loaded with the checks of declarations. */
+/** Adds the description of declared collections, loaded with the checks of declarations. */
 export function addDescription(describe: Describe): void {
   describeDeclared = describe;
 }
@@ -65,7 +64,7 @@ interface RegistryOptions {
   /** Absent on a server without users. */
   readonly users?: ReferenceTarget | undefined;
   readonly references?: ReferenceRules | undefined;
-  /** The most records that a caller may own. Absent: any number. */
+  /** The most records that a caller may own. If absent, unlimited. */
   readonly recordsPerOwner?: number | undefined;
   readonly rules?: TableRules | undefined;
 }
@@ -107,7 +106,7 @@ export function makeRegistry(options: RegistryOptions): Registry {
   return registry;
 }
 
-/** Returns the check that a caller was not removed, and may own one more record in these tables. */
+/** Returns a check that a caller was not removed, and may own one more record in these tables. */
 function createOwnerCheck(
   tables: readonly Collection<Entry>[],
   { users, recordsPerOwner }: RegistryOptions,

@@ -60,7 +60,7 @@ export class CollectionResource {
     return this.insert(tx, principal, input, tx.of(this.records).nextId);
   }
 
-  /** Creates the entry with this number, which is not in use. @throws CairnError as `create` */
+  /** Creates the entry with this unused number. @throws CairnError as `create` */
   insert(tx: Transaction, principal: Principal, input: NewEntry, number: number): Entry {
     const { collection, records } = this;
     const { rules } = collection;
@@ -71,7 +71,7 @@ export class CollectionResource {
     return tx.of(records).insert(added ?? { ownerId, ...input }, number);
   }
 
-  /** Creates an entry for each element. @throws CairnError as `create` */
+  /** @throws CairnError as `create` */
   createMany(tx: Transaction, principal: Principal, inputs: readonly NewEntry[]): Entry[] {
     return inputs.map((input, index) => atElement(index, () => this.create(tx, principal, input)));
   }

@@ -2,7 +2,6 @@ import { referenceIn, type Field, type IdKind } from '../schema/field.ts';
 import type { CollectionDeclaration } from './declaration.ts';
 import { items as itemsCollection } from './items.ts';
 
-/** The collections that an app or file serves together. */
 export interface Served<C = CollectionDeclaration> {
   readonly items?: boolean | undefined;
   readonly users?: boolean | undefined;

@@ -12,7 +12,7 @@ import { searchPattern, withoutAccents } from './search.ts';
 /** One filter of a list: a record passes if one of the conditions holds. */
 export type Filter = readonly Condition[];
 
-/** A condition of a record, such as `price:gte=10`. */
+/** A condition, such as `price:gte=10`. */
 export interface Condition {
   /** The field. With `search`, an empty name means all text fields. */
   readonly name: string;
@@ -136,10 +136,7 @@ const alternativesForm =
   'in a value, write "\\" before "," "(" ")" and "\\"';
 const alternativesMax = 20;
 
-/**
- * Parses alternatives, such as `(price:lt:10,state:eq:new)`.
- * @throws CairnError `invalid_query`
- */
+/** Parses `(price:lt:10,state:eq:new)`. @throws CairnError `invalid_query` */
 export function readAlternatives(shape: Shape, value: string): Filter {
   const parts = isWrapped.test(value) ? splitValues(value.slice(1, -1), ',()\\') : [];
   if (parts.length < 1 || parts.length > alternativesMax)
@@ -219,7 +216,6 @@ function splitValues(list: string, escaped = ',\\'): string[] {
 export type Test = (record: object) => boolean;
 type Passes = (value: Scalar) => boolean;
 
-/** The number of characters examined since the last pause. */
 interface Examined {
   characters: number;
 }
@@ -318,7 +314,6 @@ function searchTest(shape: Shape, { name, operands }: Condition, examined: Exami
   };
 }
 
-/** Returns the test of a present value, or of an element of a list. */
 function operandTest(
   field: Field | undefined,
   operator: Operator,

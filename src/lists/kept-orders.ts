@@ -19,9 +19,8 @@ const askedMax = 64;
  */
 export class KeptOrders {
   readonly #pause: YieldToEventLoop;
-  /** By collection and sort, the last used at the end. */
+  /** Ordered by their last use. */
   readonly #kept = new Map<string, KeptOrder>();
-  /** The orders requested once. */
   readonly #asked = new Set<string>();
   #making: Promise<void> | undefined;
 

@@ -10,7 +10,6 @@ import { KeptOrders } from './kept-orders.ts';
 
 /** The caller of a list, such as a `Request`. */
 export interface ListCaller {
-  /** The key of the caller's share. */
   readonly caller: string;
   readonly signal: AbortSignal;
   /** Aborts the list and `signal`. If absent, the list cannot be aborted. */
@@ -116,7 +115,6 @@ export class ListPool {
   }
 }
 
-/** Runs all steps, with pauses, and returns their result. */
 export async function finish<T>(steps: Generator<unknown, T>, { pause }: ListWork): Promise<T> {
   for (;;) {
     const { done, value } = steps.next();

@@ -27,9 +27,7 @@ export type PieceWriter = (record: StoredRecord) => Iterable<string>;
 
 interface ListRequest {
   readonly query: ListQuery;
-  /** The records that the caller may see. If absent, all. */
   readonly reader?: ListReader | undefined;
-  /** True to count all matching records. */
   readonly withTotal: boolean;
   readonly caller: ListCaller;
   /** Writes records with embedded ones. If absent, nothing is embedded. */
@@ -108,12 +106,11 @@ const planList = (
     wanted,
   );
 
-/** The records of a page, and the next cursor. */
 export interface Page extends Pick<List, 'next' | 'total'> {
   readonly records: readonly StoredRecord[];
 }
 
-/** Finds the records of a page. @throws CairnError as `readList` */
+/** @throws CairnError as `readList` */
 export function findPage(
   source: ListSource,
   request: Selection & Pick<ListRequest, 'caller'>,

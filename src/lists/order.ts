@@ -5,7 +5,6 @@ import { findKind } from '../schema/kinds.ts';
 import { fieldAt, readerAt } from '../schema/record.ts';
 import type { StoredRecord } from '../store/store.ts';
 
-/** One field of a `sort`. */
 export interface OrderTerm {
   readonly name: string;
   readonly descending: boolean;
@@ -55,7 +54,6 @@ export function comparatorTo(
   };
 }
 
-/** True if a value comes before an unequal one. */
 function isBefore(x: Scalar | object | undefined, y: Scalar | object | undefined): boolean {
   if (x === undefined || y === undefined) return y === undefined;
   return typeof x === typeof y ? x < y : rankType(x) < rankType(y);

@@ -29,7 +29,6 @@ export interface ListReader {
   mayBeIn(block: Block): boolean;
 }
 
-/** The way to find the records of a list. */
 export interface Plan {
   /**
    * `own`: an index of the visible records. `filter`: an index for a filter. `order`: a kept order.
@@ -39,9 +38,8 @@ export interface Plan {
   readonly blocks: readonly Block[];
   /** The list's order or its reverse, so that the first field ascends. */
   readonly compare: Compare;
-  /** Whether the list reads that order from its start or its end. */
+  /** The end of that order from which the list reads. */
   readonly direction: Direction;
-  /** True if the blocks are in that order. */
   readonly isOrdered: boolean;
   /** The part of that order that remains after the filters. */
   readonly range: Range;
@@ -51,7 +49,6 @@ export interface Plan {
   readonly isSeen: Test | undefined;
   /** True if a block has no visible records. */
   readonly isPassedOver: ((block: Block) => boolean) | undefined;
-  /** The filters still to be tested. */
   readonly filters: readonly Filter[];
 }
 

@@ -29,26 +29,22 @@ import { withoutAccents } from './search.ts';
 
 export interface ListSubject {
   readonly fields: Shape;
-  /** True if records have owners, and callers are authenticated. */
   readonly hasOwners?: boolean;
   /** The values of `embed`. Default: none. */
   readonly embeddables?: readonly { readonly name: string }[];
 }
 
 interface RecordQuery {
-  /** The fields to show. `undefined`: all. */
   readonly fields: readonly string[] | undefined;
   readonly embed: readonly string[];
 }
 
 /** A list's query, validated against the shape of its records. */
 export interface ListQuery extends RecordQuery {
-  /** `undefined`: all records. */
   readonly limit: number | undefined;
   /** Ends with `id` or the record's number, so that no two records are equal. */
   readonly sort: readonly OrderTerm[];
   readonly filters: readonly Filter[];
-  /** True if the list depends on the caller. */
   readonly isPersonal: boolean;
   /** The list starts after a record with these values of the sort fields. */
   readonly after: readonly JsonValue[] | undefined;
@@ -154,7 +150,6 @@ function refuseTaken({ fields: shape, embeddables = [] }: ListSubject, query: Qu
   }
 }
 
-/** The parameters other than filters by field. */
 const ownParameters = [
   'limit',
   'offset',

@@ -100,7 +100,6 @@ export class SortedBlocks {
     this.#compare = compare;
   }
 
-  /** The records at this moment. */
   view(): readonly Block[] {
     this.#isShared = true;
     return this.#blocks;

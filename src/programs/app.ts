@@ -42,7 +42,6 @@ import type {
 } from './types.ts';
 import { programTransaction, type ProgramTransaction } from './write.ts';
 
-/** A user as programs read it. */
 export interface User {
   readonly id: number;
   readonly name: string;
@@ -75,13 +74,11 @@ export interface ProgramUsers extends ProgramCollection<
   setPassword(id: number, password: string, options?: WriteOptions): Promise<void>;
 }
 
-/** The state of an app. */
 export interface AppStatus {
   readonly state: StoreState;
   /** Why the app should get no requests now; `undefined` if it should. */
   readonly unready: Unready | undefined;
   readonly load: Load;
-  /** The number of records in all collections. */
   readonly records: number;
   /** The certificate for new TLS connections, in PEM; `undefined` without TLS. */
   readonly certificate: string | undefined;
@@ -304,7 +301,6 @@ function checkTls(tls: TlsTexts): void {
       throw new OptionError(`Cannot use tls: ${name} must be given`, 'tls');
 }
 
-/** The access rule that `app.authenticate` checks. */
 const credentials = { access: 'optional' } as const;
 
 function createRecords(program: Program, { operations }: Application): Records {

@@ -178,9 +178,7 @@ export class Program {
 const nested =
   'Cannot begin a write within a transaction: write by its tx, or return from a hook what it sets';
 
-/**
- * The operations on one collection as a program calls them, inside its transactions and outside.
- */
+/** A collection's operations for programs, inside transactions and outside. */
 export class ProgramOperations {
   /** The operations of requests. */
   readonly served: Operations;
@@ -259,7 +257,6 @@ function toTexts(name: string, given: unknown): string[] {
   return all.map(String);
 }
 
-/** Records of any type, because the code checks them. */
 type Sending = DeclaredCollection<unknown, JsonValue, unknown>;
 
 /** Turns a collection with one record into a single resource. */
@@ -338,7 +335,6 @@ function createReads(
 
 interface Plan<T> {
   readonly principal: Principal;
-  /** Does slow work before the transaction. */
   readonly prepare?: () => Promise<Prepared> | undefined;
   readonly run: (tx: Transaction, prepared?: Prepared) => T;
 }

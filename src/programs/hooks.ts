@@ -192,10 +192,7 @@ function frozen<T extends JsonValue>(value: T): T {
   return Object.freeze(value);
 }
 
-/**
- * Returns a pending record with the fields that a hook sets.
- * @throws CairnError `validation_failed`, `not_unique`
- */
+/** @throws CairnError `validation_failed`, `not_unique` */
 function amend(
   tx: Transaction,
   principal: Principal,

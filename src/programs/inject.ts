@@ -7,7 +7,6 @@ import { endUnread, isStreamed, type Reply, type Request as PlainCall } from '..
 import type { HttpServerOptions } from '../http/server-options.ts';
 import { checkMembers, isPlain } from './given.ts';
 
-/** A request in plain values. */
 export interface PlainRequest {
   /** `GET` if absent. */
   readonly method?: string | undefined;
@@ -117,7 +116,6 @@ export async function answerFetch(
   return toResponse(reply, undefined);
 }
 
-/** Returns the response to a request, with the headers that the sender adds. */
 async function answer(options: InjectOptions, request: LocalRequest): Promise<Reply> {
   const { handle, cors } = options;
   let reply: Reply;
@@ -181,7 +179,6 @@ export function toCredentials(
   return new LocalRequest(options, { method, target: '/', fields: listFields(request), receive });
 }
 
-/** Returns a request's headers. `Host` is the host of its URL. */
 function listFields({ url, headers }: Request): string[] {
   const { host } = new URL(url);
   const fields = ['host', host === 'cairn' ? 'localhost' : host];
@@ -196,7 +193,6 @@ function addFields(headers: Headers, fields: readonly string[]): Headers {
   return headers;
 }
 
-/** Turns a response into one of the Fetch API. `body` is the part to send. */
 function toResponse(
   { status, fields }: Reply,
   body: string | Buffer | ReadableStream<Uint8Array> | undefined,

@@ -82,7 +82,6 @@ function checkCluster(
   );
 }
 
-/** Another log: `console`, and the loggers of many packages. */
 export interface SimpleLog {
   info(message: string): void;
   warn(message: string): void;
