@@ -194,7 +194,7 @@ testPage('an import sends many records at once, and retries without refused line
   await visit.shows('Imported 1,198 of 1,200 items', '#refused');
   assert.equal(await visit.text('#refused-list'), 'Line 5, line 1102: It must be at least 0.');
   const path = await folder(visit);
-  await browser.click('#refused-save');
+  await browser.click('#refused-body button');
   const refused = await downloaded(join(path, 'items-refused.csv'));
   assert.equal(refused, '\ufeffname,price\r\nThing 3,\'-1\r\nThing 1100,\'-1\r\n');
   assert.deepEqual(sizes, [1000, 200, 999, 199]);

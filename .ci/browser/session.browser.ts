@@ -176,7 +176,6 @@ testPage('changing a password needs the current one', { refusals: [422] }, async
   assert.equal((await fetch(`${server.url}/login`, login)).status, 200);
   await visit.visit('#items');
   await shows('There are no items yet');
-  await shows(`/items -H "Authorization: Bearer $TOKEN" --json '{"name": …, "price": …}'`, '.empty code');
 });
 
 testPage('with --auth none there is no sign-in and everyone is an administrator', {

@@ -166,8 +166,7 @@ const whoIsThere = async () =>
 async function describe() {
   const { data: description } = await call('GET', 'openapi.json');
   const collections = readCollections(description);
-  const hasUsers = '/tokens/revoke' in description.paths;
-  Object.assign(state, { description, collections, hasUsers });
+  Object.assign(state, { description, collections });
   if (isGuide()) void events.run(() => router.arrive(false));
   draw();
 }

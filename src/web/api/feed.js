@@ -3,7 +3,7 @@
 
 /**
  * @import { Change } from '../types.js'
- * @typedef {{ path: string, isOn: () => boolean, receive: (change: Change) => void, reset: () => void }} Listener
+ * @typedef {{ path: string, receive: (change: Change) => void, reset: () => void }} Listener
  */
 
 const retryMs = 5000;
@@ -27,7 +27,7 @@ export function reset() {
 /** Opens the feed. Browsers limit connections, so a hidden tab does not use any. */
 function open() {
   source?.close();
-  if (document.hidden || !listener?.isOn()) return;
+  if (document.hidden || !listener) return;
   const { path, receive, reset: readAgain } = listener;
   source = new EventSource(`${path}${last && `?since=${last}`}`);
   for (const type of /** @type {const} */ (['created', 'replaced', 'removed']))

@@ -51,7 +51,8 @@ export function readCollections({ paths, components: { schemas }, 'x-collections
     return schema?.$ref ? schemas[schema.$ref.split('/').at(-1) ?? ''] : schema;
   };
   return all.map((declaration) => {
-    const { name, singular, single, value, timestamps, lists, display, group } = declaration;
+    const { name, singular, single, value, timestamps, lists, display, group, builtIn } =
+      declaration;
     const { get: list, post: create, put, patch } = paths[`/${name}`] ?? {};
     const one = single ? { get: list, patch, delete: undefined } : (paths[`/${name}/{id}`] ?? {});
     const { get: read, patch: change, delete: remove } = one;
@@ -86,6 +87,7 @@ export function readCollections({ paths, components: { schemas }, 'x-collections
       display,
       group,
       isHidden: !!declaration.hidden,
+      isUsers: builtIn === 'users',
       hasSearch: !!lists?.parameters.includes('q'),
       hasOwners: !!lists?.parameters.includes('owner'),
       operations: single

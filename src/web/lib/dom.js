@@ -100,7 +100,11 @@ function update(element, attributes, children, before) {
     // People change these in the element itself, so they are compared there.
     const isLive = name === 'value' || name === 'checked';
     if (typeof value === 'function') {
-      Reflect.set(element, name, (/** @type {Event} */ event) => events.run(() => value(event)));
+      Reflect.set(element, name, (/** @type {Event} */ event) => {
+        // No form of the page is sent by the browser.
+        if (event.type === 'submit') event.preventDefault();
+        return events.run(() => value(event));
+      });
     } else if (isLive ? Reflect.get(element, name) === value : before[name] === value) continue;
     else if (isLive) Reflect.set(element, name, value);
     else if (value === undefined || value === false) element.removeAttribute(name);

@@ -25,7 +25,6 @@ export function reset() {
 export const followChanges = () =>
   follow({
     path: ownPath('changes'),
-    isOn: () => !!state.me,
     receive(change) {
       if (arrived.length === 0) inNextFrame(apply);
       arrived.push(change);

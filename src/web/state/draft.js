@@ -250,7 +250,7 @@ function adopt(of, base) {
 }
 
 /** @param {Draft} of */
-export const isUser = ({ collection }) => state.hasUsers && collection.name === 'users';
+export const isUser = ({ collection }) => collection.isUsers;
 
 /** @param {Draft} of */
 export const isSelf = (of) => isUser(of) && of.id === `${state.me?.id}`;

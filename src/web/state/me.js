@@ -47,7 +47,6 @@ const nobody = () => ({
 export const state = {
   /** True if the server runs without sign-in, so that everyone is an administrator. */
   isOpen: document.documentElement.dataset['auth'] === 'none',
-  /** True if the server has users. Otherwise a collection may be called `users`. */ hasUsers: true,
   ...nobody(),
 };
 

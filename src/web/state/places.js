@@ -22,12 +22,11 @@ export const addToTotal = (collection, more) =>
   void (totals.has(collection) && totals.set(collection, (totals.get(collection) ?? 0) + more));
 
 export function places() {
-  const isUsers = (/** @type {string} */ name) => state.hasUsers && name === 'users';
-  const lists = allowed('list').map(({ name, title, group, isHidden }) => ({
+  const lists = allowed('list').map(({ name, title, group, isHidden, isUsers }) => ({
     href: address(name),
     title,
     total: totals.get(name),
-    group: isUsers(name) ? 'People' : group || 'Data',
+    group: isUsers ? 'People' : group || 'Data',
     isHidden,
   }));
   const shown = lists.filter(({ isHidden }) => !isHidden);

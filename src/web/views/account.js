@@ -47,9 +47,8 @@ function secretView(advice) {
 }
 
 /** @param {Event} event */
-async function make(event) {
-  event.preventDefault();
-  const form = /** @type {HTMLFormElement} */ (event.target);
+async function make({ target }) {
+  const form = /** @type {HTMLFormElement} */ (target);
   const { name, currentPassword, readOnly, expiresAt } = Object.fromEntries(new FormData(form));
   const body = {
     name,

@@ -227,7 +227,7 @@ function apply() {
   const set = names.map((name, at) => [name, toParameter(read[at]?.value)]);
   return leave(Object.fromEntries([...gone, ...set]));
 }
-set('filter', { onsubmit: (event) => (event.preventDefault(), apply()) });
+set('filter', { onsubmit: apply });
 
 /** @param {{ [parameter: string]: string }} parameters */
 function leave(parameters) {

@@ -2,7 +2,7 @@
 /** The overview: the server's load, what needs attention, and recent activity. */
 import { showFigure, showMegabytes, showNumber, showTime } from '../api/model.js';
 import { bdi, h } from '../lib/dom.js';
-import { findCollection, state } from '../state/me.js';
+import { count, findCollection, state } from '../state/me.js';
 import { toTitle } from '../state/names.js';
 import { loadTotals, places } from '../state/places.js';
 import { address, newId } from '../state/route.js';
@@ -22,7 +22,7 @@ export function view() {
     'Overview',
     [],
     server && tiles(server.minutes),
-    collections.every(({ total, href }) => !total || href === '#users') && firstRun(),
+    collections.every(({ total, group }) => !total || group === 'People') && firstRun(),
     h(
       'div.lists',
       server && attention(server),
@@ -148,13 +148,18 @@ function attention({ state: store, minutes, freeBytes = Infinity, heapUsedBytes,
 const verbs = { created: 'created', replaced: 'changed', removed: 'removed' };
 
 /** @param {import('../types.js').Activity} activity */
-function activityView({ key, type, collection, id, record, count, at }) {
+function activityView({ key, type, collection, id, record, count: length, at }) {
   const of = findCollection(collection);
   const { one = '', title = '', single = false } = of ?? {};
-  const isMany = count > 1 && !single;
-  const many = `${showNumber(count)} ${title.toLowerCase()}`;
+  const isMany = length > 1 && !single;
   const text = of && record ? toTitle(of, record) : `${id}`;
-  const name = single ? title : isMany ? many : text === `${id}` ? `${one} ${id}` : text;
+  const name = single
+    ? title
+    : isMany && of
+      ? count({ length }, of)
+      : text === `${id}`
+        ? `${one} ${id}`
+        : text;
   const href = address(collection, isMany || type === 'removed' ? '' : id);
   return line(
     key,

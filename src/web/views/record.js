@@ -51,21 +51,24 @@ function neighbour({ collection, id }, step) {
   return at < 0 ? undefined : rows[at + step];
 }
 
-/** @type {(of: Draft, step: 1 | -1) => Description} */
-function stepButton(of, step) {
-  const next = neighbour(of, step);
-  const [id, key, name, sign] = /** @type {const} */ ({
-    [-1]: ['peek-prev', 'k', 'Previous', '↑'],
-    1: ['peek-next', 'j', 'Next', '↓'],
-  })[step];
-  return button(sign, () => next && go(address(of.collection.name, next.id, route.query)), {
-    id,
-    disabled: !next,
-    'data-key': key,
-    'aria-label': `${name} record`,
-    title: `${name} (${key.toUpperCase()})`,
+/** @type {readonly [step: 1 | -1, id: string, key: string, name: string, sign: string][]} */
+const steps = [
+  [-1, 'peek-prev', 'k', 'Previous', '↑'],
+  [1, 'peek-next', 'j', 'Next', '↓'],
+];
+
+/** The buttons that open the record before or after one. @param {Draft} of */
+const stepButtons = (of) =>
+  steps.map(([step, id, key, name, sign]) => {
+    const next = neighbour(of, step);
+    return button(sign, () => next && go(address(of.collection.name, next.id, route.query)), {
+      id,
+      disabled: !next,
+      'data-key': key,
+      'aria-label': `${name} record`,
+      title: `${name} (${key.toUpperCase()})`,
+    });
   });
-}
 
 /** Closes the record, removes it and focuses the link to the next one. @param {Draft} of */
 async function remove(of) {
@@ -108,7 +111,7 @@ export function view() {
         h('h2', { id: 'record-title', tabindex: -1, 'aria-level': isAlone ? 1 : 2 }, name || kind),
         h('small', { id: 'record-kind' }, !!name && name !== id && kind),
       ),
-      isPeek && [stepButton(draft, -1), stepButton(draft, 1)],
+      isPeek && stepButtons(draft),
       isPeek && h('a.button', { id: 'open-page', href: pageAddress(collection.name, id) }, 'Open'),
       !isAlone &&
         button('×', leave, {
@@ -151,13 +154,9 @@ function recordForm(of) {
   const facts = collection.fields.filter((field) => base && field.shown && !fields.includes(field));
   const mayRemove = base && may(of, 'remove') && !isSelf(of);
   const mayCopy = base && !single && !isUser(of) && allows(collection, 'create');
-  const onsubmit = (/** @type {Event} */ event) => {
-    event.preventDefault();
-    return save();
-  };
   return h(
     'form.record stack',
-    { 'aria-busy': `${of.isSaving}`, key: of.key, onsubmit },
+    { 'aria-busy': `${of.isSaving}`, key: of.key, onsubmit: save },
     !isOpen(collection, 'read') && h('p.quiet', `${whoMay(of, 'read')} see this.`),
     single && isNew && h('p', `No ${collection.title.toLowerCase()} yet.`),
     h(

@@ -2,10 +2,10 @@
 /** Reports what was refused of a bulk action. */
 import { showNumber } from '../api/model.js';
 import { ask } from '../lib/dialog.js';
-import { h, set } from '../lib/dom.js';
+import { button, h, set } from '../lib/dom.js';
 
 /**
- * @import { Description } from '../types.js'
+ * @import { Child, Description } from '../types.js'
  * @import { Refusal } from '../state/change.js'
  */
 
@@ -33,12 +33,18 @@ export function groupCauses(refusals) {
 }
 
 /**
- * Shows what was refused, if anything was, until the person closes it.
- * @type {(title: string, refusals: readonly Refusal[], save?: () => void) => Promise<string>}
+ * Shows lines below a title until the person closes it, and saves what was refused on demand.
+ * @type {(title: string, lines: readonly Child[], save?: () => void) => Promise<string>}
  */
-export async function report(title, refusals, save) {
-  if (refusals.length === 0) return '';
-  set('refused-save', { hidden: !save, onclick: save });
-  set('refused-list', false, ...groupCauses(refusals));
+export function tell(title, lines, save) {
+  const list = h('ul.error stack tight scroll', { id: 'refused-list' }, lines);
+  set('refused-body', list, !!save && button('Download the refused lines', save));
   return ask('refused', title);
 }
+
+/**
+ * Says what was refused, if anything was.
+ * @type {(title: string, refusals: readonly Refusal[], save?: () => void) => Promise<unknown>}
+ */
+export const report = async (title, refusals, save) =>
+  refusals.length > 0 && tell(title, groupCauses(refusals), save);

@@ -123,8 +123,7 @@ function adder(collection, id, of, index) {
   const { from, field, texts, issues } = of;
   const fields = addedFields(of);
   const toId = ({ name = '' }) => `add-${index}-${name}`;
-  const onsubmit = async (/** @type {Event} */ event) => {
-    event.preventDefault();
+  const onsubmit = async () => {
     /** @type {{ [name: string]: unknown }} */ const body = {};
     for (const each of fields) {
       const { value, problem } = fromText(each, texts[each.name] ?? firstText(each));

@@ -2,7 +2,7 @@
 /** Removes records. Asks the server what refers to them, and allows undo for some seconds. */
 import { readOnDelete, showNumber } from '../api/model.js';
 import { ask } from '../lib/dialog.js';
-import { draw, h, part, set } from '../lib/dom.js';
+import { draw, h, part } from '../lib/dom.js';
 import { rowNamer, sendIfUnchanged, withEach } from '../state/change.js';
 import { loadList, select } from '../state/list.js';
 import { count, state } from '../state/me.js';
@@ -10,7 +10,7 @@ import { readPage } from '../state/names.js';
 import { say } from '../state/news.js';
 import { referencesTo } from '../state/related.js';
 import { address, joinValues, route } from '../state/route.js';
-import { report } from './refused.js';
+import { report, tell } from './refused.js';
 
 /** @import { Collection, Row } from '../types.js' */
 
@@ -86,9 +86,7 @@ async function refuse(title, all) {
     );
     return h('li', { key: from.name }, link, total === 1 ? ' refers to it.' : ' refer to it.');
   });
-  set('refused-save', { hidden: true });
-  set('refused-list', false, ...lines);
-  await ask('refused', title);
+  await tell(title, lines);
 }
 
 /** @type {(collection: Collection, rows: readonly Row[], what: string, etag?: string) => Promise<void>} */

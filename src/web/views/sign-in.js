@@ -73,27 +73,27 @@ onClick('register', () => {
   (isNew ? name : email).focus();
 });
 
+/** Says why a form was refused. @type {(place: string, error: unknown) => void} */
+function refuse(place, error) {
+  const { issues } = error instanceof Problem ? error : new Problem();
+  const all = issues.map(({ pointer, detail }) => `${capitalized(pointer.slice(1))} ${detail}.`);
+  set(place, all.join(' ') || explain(error));
+}
+
 set('credentials', {
   hidden: !window.isSecureContext,
-  async onsubmit(event) {
-    event.preventDefault();
+  async onsubmit() {
     try {
       const body = { email: email.value, password: password.value };
       if (isNew) await call('POST', 'users', { body: { ...body, name: name.value } });
       show(false);
-      const {
-        data: { user },
-      } = await call('POST', 'login', { body });
+      const { data } = await call('POST', 'login', { body });
       password.value = '';
       storage['signedIn'] = 'yes';
-      tabs.postMessage(user.id);
-      void noticeUser(user.id);
+      tabs.postMessage(data.user.id);
+      void noticeUser(data.user.id);
     } catch (error) {
-      const { issues } = error instanceof Problem ? error : new Problem();
-      const all = issues.map(
-        ({ pointer, detail }) => `${capitalized(pointer.slice(1))} ${detail}.`,
-      );
-      set('reason', all.join(' ') || explain(error));
+      refuse('reason', error);
       password.select();
     }
   },
@@ -101,20 +101,18 @@ set('credentials', {
 
 /** Lets an invited person choose a password, and signs in with it. @param {string} token */
 export async function acceptInvitation(token) {
-  const form = part('choose-password', HTMLFormElement);
-  const chosen = part('chosen', HTMLInputElement);
-  form.onsubmit = async (event) => {
-    event.preventDefault();
-    try {
-      await call('POST', 'invitations', { body: { token, password: chosen.value } });
-      tabStorage['news'] = 'Your password is set. Sign in with it.';
-      location.reload();
-    } catch (error) {
-      const { issues } = error instanceof Problem ? error : new Problem();
-      const all = issues.map(({ detail }) => `The password ${detail}.`);
-      set('invitation-problem', all.join(' ') || explain(error));
-    }
-  };
+  set('choose-password', {
+    async onsubmit() {
+      try {
+        const body = { token, password: part('chosen', HTMLInputElement).value };
+        await call('POST', 'invitations', { body });
+        tabStorage['news'] = 'Your password is set. Sign in with it.';
+        location.reload();
+      } catch (error) {
+        refuse('invitation-problem', error);
+      }
+    },
+  });
   part('invitation', HTMLDialogElement).showModal();
 }
 

@@ -31,6 +31,7 @@ import { groupCauses, report } from './refused.js';
  */
 
 const [previewMax, idsAtOnce] = [20, 100];
+/** @type {File} */ const noFile = { isCsv: false, heads: [], lines: [] };
 
 /** Exports the list as `csv` or `json`, or imports a file with `import`. @param {string} what */
 export async function transfer(what) {
@@ -83,22 +84,22 @@ const nameLine = ({ number }) => `line ${number}`;
  */
 async function importFile(collection) {
   const control = part('file', HTMLInputElement);
-  /** @type {File} */ let file = { isCsv: false, heads: [], lines: [] };
+  let file = noFile;
   const show = (problem = '') => {
-    const due = listDue(file.lines);
-    const bad = file.lines.filter((line) => line.problem);
+    const { lines } = file;
+    const due = listDue(lines);
+    const bad = lines.filter((line) => line.problem);
     set(
       'preview',
       h('p.error', problem),
-      file.lines.length > 0 && drawPreview(collection, file.lines),
+      lines.length > 0 && drawPreview(collection, lines),
       bad.length > 0 &&
         button('Download the refused lines', () => saveRefused(collection, file, bad)),
     );
     set('import-all', { disabled: due.length === 0 }, `Import ${count(due, collection)}`);
   };
-  control.value = '';
-  control.onchange = async () => {
-    file = { isCsv: false, heads: [], lines: [] };
+  const onchange = async () => {
+    file = noFile;
     try {
       const read = readFile(collection, decode(await control.files?.[0]?.arrayBuffer()));
       await compare(collection, read.lines);
@@ -108,11 +109,15 @@ async function importFile(collection) {
       show(error instanceof Problem ? error.message : 'Cannot read the file. Is it valid JSON?');
     }
   };
+  set('file', { value: '', onchange });
   show();
   const columns = collection.fields.filter(({ created }) => created).map(({ name }) => name);
-  if (!(await ask('import-file', columns.join(', ')))) return;
+  const isConfirmed = await ask('import-file', columns.join(', '));
+  const confirmed = file;
+  file = noFile;
+  if (!isConfirmed) return;
   state.isImporting = true;
-  await write(collection, file).finally(() => (state.isImporting = false));
+  await write(collection, confirmed).finally(() => (state.isImporting = false));
 }
 
 /** Decodes UTF-8, or UTF-16 with its byte order mark. @throws Problem for any other encoding */
