@@ -121,8 +121,7 @@ export function part(id, kind) {
   throw new Error(`Cannot find #${id}: it is not in index.html`);
 }
 
-/** @type {Set<Element>} */ const filled =
-  new Set();
+/** @type {Set<Element>} */ const filled = new Set();
 
 /** Undoes all drawing and input. */
 export function reset() {

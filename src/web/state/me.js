@@ -40,8 +40,7 @@ const nobody = () => ({
   activity: [],
   /** @type {readonly Suggestion[]} */ seen: [],
   /** @type {readonly Collection[]} */ collections: [],
-  /** @type {ApiDescription | undefined} */ description:
-    undefined,
+  /** @type {ApiDescription | undefined} */ description: undefined,
 });
 
 export const state = {

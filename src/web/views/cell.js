@@ -36,8 +36,7 @@ function openChoices() {
   try {
     if (at instanceof HTMLSelectElement) at.showPicker();
     else if (at instanceof HTMLInputElement) at.select();
-  } catch {
-  }
+  } catch {}
 }
 
 /** Stores the typed value if it has changed. */
