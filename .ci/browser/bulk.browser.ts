@@ -49,8 +49,8 @@ testPage('records are selected on several pages, and removed together', { things
 testPage('a removal can be undone for some seconds', { things: 3 }, async (visit) => {
   const { browser, says } = visit;
   await visit.signIn('#items/2');
-  await browser.until('return document.querySelector(".record .danger")');
-  await browser.click('.record .danger');
+  await browser.until('return document.querySelector("#drawer .danger")');
+  await browser.click('#drawer .danger');
   await says('Removing 1 item');
   assert.deepEqual(await visit.column(2), ['Thing 1', 'Thing 3']);
   assert.equal(await browser.run(`
@@ -65,7 +65,7 @@ testPage('a removal can be undone for some seconds', { things: 3 }, async (visit
   assert.equal((await items(visit)).length, 3);
   // The form has the entity tag of its content: nothing is read again.
   await visit.visit('#items/2');
-  await browser.click('.record .danger');
+  await browser.click('#drawer .danger');
   await says('Removing 1 item');
   visit.server.requests.length = 0;
   await browser.letTimePass();
@@ -94,7 +94,7 @@ testPage(
     const { browser } = visit;
     await visit.signIn('#items');
     await browser.click('[aria-label="Select all on this page"]');
-    await browser.run('const at = document.querySelector("#remove-selected"); at.click(); at.click();');
+    await browser.until('const at = document.querySelector("#remove-selected"); at?.click(); at?.click(); return at;');
     await browser.until('return document.querySelector("#remove").open');
     assert.equal(await browser.run('return document.querySelectorAll("dialog[open]").length'), 1);
     assert.equal(await visit.focused(), 'Cancel', 'what harms nothing has the focus');

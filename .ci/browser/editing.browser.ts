@@ -27,7 +27,7 @@ testPage('an item is created, shown, changed and removed', { things: 2 }, async 
   assert.deepEqual(await stored(visit, 3), { id: 3, name: 'Reading lamp', price: 30 });
   assert.deepEqual(await column(3), ['1.25', '2.50', '30.00'], 'the points of a column stand below each other');
 
-  await browser.click('.record .danger');
+  await browser.click('#drawer .danger');
   await says('Removing 1 item');
   await idle();
   assert.equal(await hash(), '#items');

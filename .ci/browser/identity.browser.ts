@@ -50,8 +50,8 @@ testPage('a tab reports that another one has signed in as someone else', {
 testPage('a pending removal ends with the session', { things: 3 }, async (visit) => {
   const { browser, server, shows } = visit;
   await visit.signIn('#items/2');
-  await browser.until('return document.querySelector(".record .danger")');
-  await browser.click('.record .danger');
+  await browser.until('return document.querySelector("#drawer .danger")');
+  await browser.click('#drawer .danger');
   await visit.says('Removing 1 item');
   await browser.click('#who');
   await browser.click('#sign-out');

@@ -160,13 +160,13 @@ testPage(
     const { browser, server, says } = visit;
     await fill(server);
     await visit.signIn('#customers/2');
-    await browser.click('.record .danger');
+    await browser.click('#drawer .danger');
     await visit.shows('Cannot remove 1 customer', '#refused');
     await visit.shows('2 orders refer to it.', '#refused-list');
     await browser.click('#refused-list a');
     await browser.until('return location.hash.startsWith("#orders?customerId")');
     await visit.visit('#/orders/1');
-    await browser.click('.record .danger');
+    await browser.click('#drawer .danger');
     await says('Removing 1 order and 3 order lines');
   },
 );

@@ -48,7 +48,7 @@ testPage('declared roles appear in forms, lists and filters', {
   await shows('Only you, the role editor and administrators see this.', '#drawer');
   await shows('Of Grace', '#list tbody');
   assert.deepEqual(await visit.column(2), ['Of Grace']);
-  assert.equal(await browser.run('return document.querySelectorAll(".record .danger, tbody input").length'), 0);
+  assert.equal(await browser.run('return document.querySelectorAll("#drawer .danger, tbody input").length'), 0);
 
   await browser.open('about:blank');
   await visit.signIn('#users/2');
@@ -67,7 +67,7 @@ testPage('declared roles appear in forms, lists and filters', {
   await shows('Only the person who created this task and administrators can change this.', '#drawer');
   assert.equal(await browser.run('return document.querySelectorAll(".foot .primary").length'), 0);
   await browser.until('return document.querySelectorAll("tbody input").length === 2');
-  await browser.click('.record .danger');
+  await browser.click('#drawer .danger');
   await shows('Removing 1 task', '#removals');
 });
 
@@ -94,7 +94,7 @@ testPage('a field that names people shows who else sees a record', {
   await visit.signIn('#boards/2', 'grace');
   await shows('Only the person who created this board, you and administrators see this.', '#drawer');
   assert.notEqual(await browser.run('return document.querySelector("#field-title")'), null);
-  assert.equal(await browser.run('return document.querySelectorAll(".record .danger").length'), 0);
+  assert.equal(await browser.run('return document.querySelectorAll("#drawer .danger").length'), 0);
   // A user who may not list the users does not see their names.
   await visit.visit('#boards/1');
   await shows('Only you, user 1 and administrators see this.', '#drawer');

@@ -13,7 +13,7 @@ testPage('each removal can be undone in every view for some seconds', { things: 
   const remove = async (id: number): Promise<void> => {
     await visit.visit(`#items/${id}`);
     await browser.until('return document.querySelector("#record-kind")?.innerText === `Item ${arguments[0]}`', id);
-    await browser.click('.record .danger');
+    await browser.click('#drawer .danger');
   };
   await remove(2);
   await says('Removing 1 item');

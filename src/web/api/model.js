@@ -71,9 +71,9 @@ export function readCollections({ paths, components: { schemas }, 'x-collections
     return {
       name,
       fields,
-      filters: fields
-        .flatMap((field) => listLeaves(field))
-        .flatMap((field) => readFilters(field, lists)),
+      filters: fields.flatMap((field) =>
+        field.name === 'id' ? [] : listLeaves(field).flatMap((leaf) => readFilters(leaf, lists)),
+      ),
       one: words(singular),
       title: capitalized(name),
       nameField: chooseNameField(fields, display),

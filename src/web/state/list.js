@@ -138,7 +138,7 @@ export function listColumns({ name, nameField, fields }) {
         (field) =>
           field.name === nameField ||
           (field.name !== 'id' &&
-            !seldom.has(field.kind) &&
+            (!seldom.has(field.kind) || field.declared.format === 'image') &&
             !isAny(field) &&
             (field.name === 'createdAt' || field.kind !== 'time' || field.created)),
       );

@@ -80,7 +80,7 @@ export function view() {
           type: 'search',
           value: words,
           'data-key': '/',
-          placeholder: 'Search',
+          placeholder: `Search ${title.toLowerCase()}`,
           'aria-label': 'Search',
           autocomplete: 'off',
           onchange: type(0),
@@ -411,7 +411,9 @@ function heading(collection, { name, label: given, kind, isSortable }) {
   const { sortMax, nameField } = collection;
   const terms = (chooseOrder(collection) || 'id').split(',');
   const label = name === 'id' && nameField === 'id' ? capitalized(collection.one) : given;
-  const term = terms.find((each) => each.replace('-', '') === name);
+  const first = terms.find((each) => each.replace('-', '') === name);
+  // Ids only tell records of one batch apart.
+  const term = name === 'id' && first !== terms[0] ? undefined : first;
   const others = terms.filter((each) => each !== term && !/^-?id$/u.test(each));
   const sort = [terms[0] === name ? `-${name}` : name, ...others].slice(0, sortMax).join();
   const direction = term && (term === name ? 'ascending' : 'descending');

@@ -1,7 +1,7 @@
 // @ts-check
 /** Shows the form of one record, as a page or as a peek next to its list. */
 import { at } from '../api/cells.js';
-import { capitalized, inShort, isOpen, listLeaves } from '../api/model.js';
+import { capitalized, inShort, isOpen, listLeaves, own } from '../api/model.js';
 import { bdi, button, draw, h } from '../lib/dom.js';
 import {
   countChanges,
@@ -88,32 +88,37 @@ async function duplicate(of) {
   if (draft?.isNew) Object.assign(draft.texts, texts);
 }
 
+/** True if the record is a page, and not a peek next to its list. */
+const isAlone = () => route.isPage || !!draft?.collection.single || isAccount();
+
 /** Describes the open form and more below it, as a page or a peek. */
 export function view() {
   if (!draft) return undefined;
   const { id, base, collection } = draft;
   const { one, single, title } = collection;
   const { isPage } = route;
-  const isAlone = isPage || !!single || isAccount();
-  const isPeek = !isAlone && !!base;
+  const isPeek = !isAlone() && !!base;
+  const status = collection.fields.find((field) => field.kind === 'choice' && field.shown);
   const kind = single ? title : id === newId ? `New ${one}` : capitalized(`${one} ${id}`);
   const name = !single && base && toTitle(collection, base.data);
   if (isUser(draft) && !account)
     void import('./account.js').then((module) => ((account = module), draw()));
   return h(
-    isAlone ? 'aside.scroll alone' : 'aside.scroll',
+    isAlone() ? 'aside.scroll alone' : 'aside.scroll',
     { id: 'drawer', key: 'drawer', 'aria-labelledby': 'record-title' },
     h(
       'div.bar row spread pad',
       h(
         'div.grow',
         isPage && h('a.quiet', { id: 'back', href: address(collection.name) }, title),
-        h('h2', { id: 'record-title', tabindex: -1, 'aria-level': isAlone ? 1 : 2 }, name || kind),
+        h('h2', { id: 'record-title', tabindex: -1, 'aria-level': isAlone() ? 1 : 2 }, name || kind),
         h('small', { id: 'record-kind' }, !!name && name !== id && kind),
       ),
+      status && base && show(status, own(base.data, status.name)),
       isPeek && stepButtons(draft),
       isPeek && h('a.button', { id: 'open-page', href: pageAddress(collection.name, id) }, 'Open'),
-      !isAlone &&
+      isAlone() && drawActions(draft),
+      !isAlone() &&
         button('×', leave, {
           id: 'close',
           'data-key': 'Escape',
@@ -152,8 +157,6 @@ function recordForm(of) {
   }
   const fields = mayChange ? openFields(of) : [];
   const facts = collection.fields.filter((field) => base && field.shown && !fields.includes(field));
-  const mayRemove = base && may(of, 'remove') && !isSelf(of);
-  const mayCopy = base && !single && !isUser(of) && allows(collection, 'create');
   return h(
     'form.record stack',
     { 'aria-busy': `${of.isSaving}`, key: of.key, onsubmit: save },
@@ -171,16 +174,23 @@ function recordForm(of) {
     ),
     drawFacts(facts, base?.data),
     !mayChange && h('p.quiet', `${whoMay(of, operation)} can ${verb} this.`),
-    (mayCopy || mayRemove) &&
-      h(
-        'div.row',
-        { key: 'actions' },
-        mayCopy && button('Duplicate', () => duplicate(of)),
-        mayRemove && button('Remove', () => remove(of), { class: 'danger' }),
-      ),
+    !isAlone() && h('div.row', { key: 'actions' }, drawActions(of)),
     (mayChange || message) && saveBar(of),
   );
 }
+
+/** The actions on a stored record. @param {Draft} of @returns {Child[]} */
+const drawActions = (of) => [
+  !!of.base &&
+    !of.collection.single &&
+    !isUser(of) &&
+    allows(of.collection, 'create') &&
+    button('Duplicate', () => duplicate(of)),
+  !!of.base &&
+    may(of, 'remove') &&
+    !isSelf(of) &&
+    button('Remove', () => remove(of), { class: 'danger' }),
+];
 
 /** Shows the number of unsaved changes with their actions, if any. @param {Draft} of */
 function saveBar(of) {
@@ -243,7 +253,7 @@ function writeHint(field) {
     kind,
     schema: { description, minLength = 0 },
   } = field;
-  if (kind === 'list' && !findChoices(field)) return 'One value a line.';
+  if (kind === 'list' && !findChoices(field) && !field.declared.of?.values) return 'One value a line.';
   return kind === 'password' && minLength > 1 ? `At least ${minLength} characters.` : description;
 }
 

@@ -6,7 +6,7 @@
  */
 import { call, Problem } from '../api/call.js';
 import { isSame, lineReader, toTable, withChanges } from '../api/cells.js';
-import { own, showNumber, toShow } from '../api/model.js';
+import { capitalized, own, showNumber, toShow } from '../api/model.js';
 import { readCsv, writeCsv } from '../lib/csv.js';
 import { ask } from '../lib/dialog.js';
 import { bdi, button, h, part, set } from '../lib/dom.js';
@@ -246,7 +246,7 @@ function drawPreview(collection, lines) {
       h(
         'div.scroll',
         { key: 'edits', tabindex: 0 },
-        table([one, 'Field', 'Before', 'After'], edits.slice(0, previewMax)),
+        table([capitalized(one), 'Field', 'Before', 'After'], edits.slice(0, previewMax)),
       ),
     rows.length > 0 && h('div.scroll', { key: 'news', tabindex: 0 }, table(heads, rows)),
     h(
