@@ -10,7 +10,7 @@ import { timers } from '../base/system.ts';
 import type { Declared, Registry } from '../collections/declared.ts';
 import { isObject } from '../schema/declaration.ts';
 import { draft } from '../schema/validate.ts';
-import { checkMembers, toId, isPlain, toJson, toName } from './given.ts';
+import { checkMembers, toId, isPlain, refusePromise, toJson, toName } from './given.ts';
 import type { Observe } from '../collections/writes.ts';
 import type { Shape } from '../schema/field.ts';
 import { toShown } from '../schema/record.ts';
@@ -250,13 +250,9 @@ function runBeforeWrite(hooks: Hooks, change: Change, read: Read): object | unde
       cause: error,
     });
   }
-  if (returned === undefined) return undefined;
-  if (isObject(returned) && !('then' in returned)) return returned;
-  // A hook in plain JavaScript may return a promise. Its rejection must not end the process.
-  Promise.resolve(returned).catch(() => undefined);
-  throw new InvariantError(
-    'beforeWrite must be synchronous, and return the fields to set or nothing',
-  );
+  refusePromise(returned, 'beforeWrite');
+  if (returned === undefined || isObject(returned)) return returned;
+  throw new TypeError('beforeWrite must return the fields to set, or nothing');
 }
 
 const bugs = [TypeError, ReferenceError, RangeError, InvariantError, OptionError];

@@ -34,18 +34,20 @@ const faults = (logged: readonly Logged[]): string[] =>
   logged.filter(({ level }) => level === 'error').map(({ details }) => String(Object(details).stack));
 
 test('a beforeWrite that is asynchronous, or returns something, refuses the write as a fault', async (t) => {
-  for (const beforeWrite of [
-    async () => { throw new Error('too late'); },
-    async () => undefined,
-    () => 5,
-    () => false,
-    () => ({ then: (_: unknown, reject: (error: Error) => void) => reject(new Error('too late')) }),
-  ]) {
+  const promised = /beforeWrite must be synchronous: it returned a promise/;
+  const other = /beforeWrite must return the fields to set, or nothing/;
+  for (const [beforeWrite, fault] of [
+    [async () => { throw new Error('too late'); }, promised],
+    [async () => undefined, promised],
+    [() => 5, other],
+    [() => false, other],
+    [() => ({ then: (_: unknown, reject: (error: Error) => void) => reject(new Error('too late')) }), promised],
+  ] as const) {
     const { app, logged } = await open(t, { hooks: anyHooks({ beforeWrite }) });
     const answer = await app.inject(lamp);
     assert.equal(answer.status, 500);
     assert.doesNotMatch(answer.body, /too late/);
-    assert.match(faults(logged).join(), /beforeWrite must be synchronous, and return the fields to set or nothing/);
+    assert.match(faults(logged).join(), fault);
     await sleep(5);
     assert.equal((await app.inject({ target: '/items' })).body, '[]');
   }
