@@ -24,8 +24,6 @@ export interface Route<B = unknown> {
   readonly tag?: string;
   readonly titles?: readonly string[];
   readonly success?: Success;
-  /** True if a program's route accepts an `Idempotency-Key`. */
-  readonly isKept?: boolean;
   /** The kind of `{id}` in the path. Default: a record's number. */
   readonly ids?: IdKind | undefined;
   readonly method: Method;
@@ -55,12 +53,27 @@ export interface Success {
   /** Default: 200. */
   readonly status?: 201 | 204;
   /** The fields of the content, or its schema's title. If absent: any JSON, or nothing with 204. */
-  readonly content?: Shape | string | undefined;
+  readonly content?: Shape | ContentTitle | undefined;
   /** Default: JSON. */
   readonly mediaType?: string;
   /** Headers that not all responses have, such as `Location`. */
   readonly headers?: readonly string[];
 }
+
+/** The schemas that rows of the route table name. */
+export type ContentTitle =
+  | 'ApiKeys'
+  | 'Dashboard'
+  | 'Document'
+  | 'Health'
+  | 'MadeApiKey'
+  | 'NewInvitation'
+  | 'Sessions'
+  | 'StartedSession'
+  | 'Status'
+  | 'Text'
+  | 'Tokens'
+  | 'User';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 

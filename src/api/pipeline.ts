@@ -110,7 +110,7 @@ function limitBytes(
 
 /** @throws CairnError */
 function checkConditions(route: Route, request: Request, query: string): void {
-  const { method, conditional, of, query: parameters } = route;
+  const { method, conditional, of, query: parameters, success } = route;
   const isConditional = method === 'GET' || conditional === true;
   if (!isConditional && request.fields.get('if-match') !== undefined) checkNoVersion(request);
   if (parameters === undefined && parseQuery(query).size > 0) {
@@ -120,7 +120,7 @@ function checkConditions(route: Route, request: Request, query: string): void {
     );
   }
   // A kept response must not contain a secret, as those of sign-ins do.
-  const isKept = of !== undefined || route.isKept === true;
+  const isKept = of !== undefined || success?.headers?.includes('Idempotency-Replayed') === true;
   if (method === 'POST' && !isKept && request.fields.get('idempotency-key') !== undefined)
     throw notKept('here');
   // RFC 9110 §14.5: taking a part for the whole would delete the rest.

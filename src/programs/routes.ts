@@ -199,7 +199,6 @@ export function toRows(routes: readonly OwnRoute<never>[], tools: RouteTools): R
       summary,
       tag: path.split('/')[1] ?? '',
       success: { content: shown, ...(isKept && { headers: ['Idempotency-Replayed'] }) },
-      isKept,
       method,
       path,
       access,

@@ -1,4 +1,4 @@
-import type { Operation, Route, RoutedCollection, Success } from '../../api/call.ts';
+import type { ContentTitle, Operation, Route, RoutedCollection, Success } from '../../api/call.ts';
 import type { JsonObject } from '../../base/json.ts';
 import { limits } from '../../base/limits.ts';
 import { capitalized } from '../../collections/registry.ts';
@@ -37,7 +37,7 @@ export function describe(routes: readonly Route[], dialect?: string): DescribedR
 function describeRow(
   { summary = '', tag = 'sign-in', titles, query, success = {} }: Route,
   operationId: string,
-  contents: { readonly [title: string]: JsonObject },
+  contents: { readonly [title in ContentTitle]: JsonObject },
 ): Description {
   const { content, ...others } = success;
   const title = capitalized(operationId);

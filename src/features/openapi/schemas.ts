@@ -1,3 +1,4 @@
+import type { ContentTitle } from '../../api/call.ts';
 import type { JsonObject } from '../../base/json.ts';
 import { items } from '../../collections/items.ts';
 import type { IdKind } from '../../schema/field.ts';
@@ -104,7 +105,9 @@ const statusSchema = objectSchema(
   ['checkpointedAt', 'freeBytes', 'minutes'],
 );
 
-export const contentSchemas = (hasItems: boolean): { readonly [title: string]: JsonObject } => ({
+export const contentSchemas = (
+  hasItems: boolean,
+): { readonly [title in ContentTitle]: JsonObject } => ({
   ApiKeys: { type: 'array', items: resourceSchema('ApiKey', apiKeyFields) },
   Dashboard: dashboardSchema(hasItems),
   Document: { type: 'object' },
