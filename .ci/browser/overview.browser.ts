@@ -60,23 +60,6 @@ testPage('nothing needs attention if all is well', {
   assert.equal(await visit.browser.run('return document.querySelectorAll("#home svg").length'), 0);
 });
 
-testPage('the first steps stand on the overview until there is data', {}, async (visit) => {
-  const { browser, shows } = visit;
-  await visit.signIn();
-  const steps = 'return [...document.querySelectorAll(".steps strong")].map((at) => at.innerText).join()';
-  await browser.until(`${steps} === "1 Declare,2 Create,3 Call"`);
-  await browser.click('.steps li:nth-child(3) a');
-  await shows('Items: API', 'main');
-  await visit.visit('#/');
-  await browser.click('.steps li:nth-child(2) a');
-  await visit.fill('name', 'The first');
-  await visit.fill('price', '1');
-  await browser.click('.record .primary');
-  await visit.says('Created item 1.');
-  await visit.visit('#/');
-  await browser.until(`${steps} === ""`);
-});
-
 testPage('the slowest of many requests needs attention', {
   things: 1,
 }, async (visit) => {

@@ -12,13 +12,13 @@ import { ask } from '../lib/dialog.js';
 import { draw } from '../lib/dom.js';
 import { loadList, showChanges } from './list.js';
 import { allows, state } from './me.js';
-import { findName, toTitle } from './names.js';
+import { findName } from './names.js';
 import { explain, say } from './news.js';
 import { loadRelated, referencesTo } from './related.js';
 import { address, go, newId, pageAddress, route } from './route.js';
 import { loadSessions } from './sessions.js';
 
-/** @import { Change, Collection, Draft, Field, Stored, Suggestion } from '../types.js' */
+/** @import { Change, Collection, Draft, Field, Stored } from '../types.js' */
 
 /** The only open form. @type {Draft | undefined} */
 export let draft;
@@ -130,17 +130,10 @@ export function whoMay(of, operation) {
   return `Only ${together.format([...new Set(who), 'administrators'])}`;
 }
 
-const seenMax = 5;
-/** @param {Suggestion} record */
-function noteSeen(record) {
-  const others = state.seen.filter(({ key }) => key !== record.key);
-  state.seen = [record, ...others].slice(0, seenMax);
-}
-
 /** Reads the record again and keeps the input. @param {Draft} of */
 export async function loadDraft(of) {
   const {
-    collection: { name, one, title, single, hasOwners },
+    collection: { name, one, single, hasOwners },
     id,
     base,
   } = of;
@@ -154,8 +147,6 @@ export async function loadDraft(of) {
       of.isOwner = (await mine.catch(() => ({ data: [id] }))).data.length > 0;
     }
     const taken = adopt(of, stored);
-    const text = single ? title : toTitle(of.collection, stored.data);
-    noteSeen({ key: address(name, id), text, more: one });
     if (!base) void loadRelated(of.collection, id).catch(() => {});
     if (!base && isUser(of)) {
       void loadSessions(id).catch(() => {});

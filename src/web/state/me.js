@@ -3,7 +3,7 @@
 import { isAllowed, showNumber } from '../api/model.js';
 
 /** @import { Activity, ApiDescription, Collection, Removal } from '../types.js' */
-/** @import { Row, Suggestion, User } from '../types.js' */
+/** @import { Row, User } from '../types.js' */
 
 /**
  * The channel on which tabs announce who has signed in, separate for each server of this origin.
@@ -38,7 +38,6 @@ const nobody = () => ({
   namesRead: 0,
   /** The latest changes. Simultaneous ones of one kind are combined. @type {readonly Activity[]} */
   activity: [],
-  /** @type {readonly Suggestion[]} */ seen: [],
   /** @type {readonly Collection[]} */ collections: [],
   /** @type {ApiDescription | undefined} */ description: undefined,
 });

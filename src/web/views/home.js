@@ -5,7 +5,7 @@ import { bdi, h } from '../lib/dom.js';
 import { count, findCollection, state } from '../state/me.js';
 import { toTitle } from '../state/names.js';
 import { loadTotals, places } from '../state/places.js';
-import { address, newId } from '../state/route.js';
+import { address } from '../state/route.js';
 import { server, watchServer } from '../state/server.js';
 import { line, ownView, section, table } from './parts.js';
 import { age } from './values.js';
@@ -22,7 +22,6 @@ export function view() {
     'Overview',
     [],
     server && tiles(server.minutes),
-    collections.every(({ total, group }) => !total || group === 'People') && firstRun(),
     h(
       'div.lists',
       server && attention(server),
@@ -38,28 +37,6 @@ export function view() {
         state.activity.map(activityView),
         h('span.quiet', 'Changes appear here as they are made.'),
       ),
-    ),
-  );
-}
-
-function firstRun() {
-  const declared = state.description?.['x-collections'].filter(({ builtIn }) => !builtIn) ?? [];
-  const first = declared[0]?.name ?? 'items';
-  /** @type {readonly [title: string, href: string, text: string][]} */
-  const steps = [
-    [
-      'Declare',
-      '#/schema',
-      'Describe your data in a file, and start the server with --collections FILE.',
-    ],
-    ['Create', address(first, newId), 'Fill in a first record, or import a file.'],
-    ['Call', `#/api/${first}`, 'Send a request from the API view, or copy a sample of it.'],
-  ];
-  return h(
-    'ol.steps',
-    { 'aria-label': 'First steps' },
-    steps.map(([title, href, text], index) =>
-      h('li.card pad', h('a', { href }, h('strong', `${index + 1} ${title}`)), h('p.quiet', text)),
     ),
   );
 }

@@ -2,7 +2,7 @@
 /** Goes to a collection, an action or a record by a part of its name, or to one opened recently. */
 import { combobox } from '../lib/combobox.js';
 import { draw, part, set } from '../lib/dom.js';
-import { allowed, state } from '../state/me.js';
+import { allowed } from '../state/me.js';
 import { places } from '../state/places.js';
 import { address, go, newId } from '../state/route.js';
 import { suggestions } from './reference.js';
@@ -22,7 +22,7 @@ async function find(words) {
       title: `New ${one}`,
     })),
   ].map(({ href, title }) => ({ key: href, text: title, more: '' }));
-  if (!words) return [...state.seen, ...all];
+  if (!words) return all;
   const records = await Promise.all(
     allowed('list').map(async (of) => {
       const all = of.hasSearch ? await suggestions(of, words, recordsMax).catch(() => []) : [];

@@ -111,7 +111,11 @@ export function view() {
       h(
         'div.grow',
         isPage && h('a.quiet', { id: 'back', href: address(collection.name) }, title),
-        h('h2', { id: 'record-title', tabindex: -1, 'aria-level': isAlone() ? 1 : 2 }, name || kind),
+        h(
+          'h2',
+          { id: 'record-title', tabindex: -1, 'aria-level': isAlone() ? 1 : 2 },
+          name || kind,
+        ),
         h('small', { id: 'record-kind' }, !!name && name !== id && kind),
       ),
       status && base && show(status, own(base.data, status.name)),
@@ -253,7 +257,8 @@ function writeHint(field) {
     kind,
     schema: { description, minLength = 0 },
   } = field;
-  if (kind === 'list' && !findChoices(field) && !field.declared.of?.values) return 'One value a line.';
+  if (kind === 'list' && !findChoices(field) && !field.declared.of?.values)
+    return 'One value a line.';
   return kind === 'password' && minLength > 1 ? `At least ${minLength} characters.` : description;
 }
 
