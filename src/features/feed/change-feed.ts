@@ -5,7 +5,6 @@ import { CairnError } from '../../base/errors.ts';
 import { oldGenerationBytes } from '../../base/heap.ts';
 import { limits } from '../../base/limits.ts';
 import { readId, type RecordId } from '../../base/record-id.ts';
-import { firstIndex } from '../../base/search.ts';
 import { type Clock, timers } from '../../base/system.ts';
 import { createSlices, type YieldToEventLoop } from '../../base/turns.ts';
 import { decidingNames, findPermission, type Permission } from '../../collections/permissions.ts';
@@ -95,8 +94,8 @@ export class ChangeFeed {
   /** Streams that catch up take turns by caller: each piece takes a fraction of a millisecond. */
   readonly #yieldToEventLoop: YieldToEventLoop;
   readonly #listeners = new Set<Listener>();
-  /** Oldest first. Positions count events since the start. */
-  readonly #events: Event[] = [];
+  /** By position, which counts events since the start. Oldest first. */
+  readonly #events = new Map<number, Event>();
   /** By the names of the followed collections. */
   readonly #pieces = new Map<string, Piece>();
   #first = 0;
@@ -274,11 +273,11 @@ export class ChangeFeed {
   }
 
   get #end(): number {
-    return this.#first + this.#events.length;
+    return this.#first + this.#events.size;
   }
 
   #at(position: number): Event | undefined {
-    return this.#events[position - this.#first];
+    return this.#events.get(position);
   }
 
   #writeEnd(sequence: number): string {
@@ -290,7 +289,7 @@ export class ChangeFeed {
       const source = this.#sources.get(change.collection.name);
       if (source === undefined) continue;
       const event = toEvent(change, source);
-      this.#events.push(event);
+      this.#events.set(this.#end, event);
       this.#bytes += event.bytes;
     }
     this.#sequence = changes.at(-1)?.sequence ?? this.#sequence;
@@ -300,15 +299,13 @@ export class ChangeFeed {
   }
 
   #forget(): void {
-    let count = 0;
-    while (this.#events.length - count > limits.eventsMax || this.#bytes > this.#bytesMax) {
-      this.#bytes -= this.#events[count]?.bytes ?? 0;
-      count += 1;
+    while (this.#events.size > limits.eventsMax || this.#bytes > this.#bytesMax) {
+      const oldest = this.#at(this.#first);
+      this.#bytes -= oldest?.bytes ?? 0;
+      this.#forgotten = oldest?.sequence ?? this.#forgotten;
+      this.#events.delete(this.#first);
+      this.#first += 1;
     }
-    // All at once, because each removal moves the rest.
-    const forgotten = this.#events.splice(0, count).at(-1);
-    this.#first += count;
-    this.#forgotten = forgotten?.sequence ?? this.#forgotten;
   }
 
   /** Returns the position after this event; `undefined` if later events may be missing. */
@@ -317,7 +314,9 @@ export class ChangeFeed {
     const sequence = Number(digits);
     const isKnown = sequence >= this.#forgotten && sequence <= this.#sequence;
     if (epoch !== this.#store.epoch || !isKnown) return undefined;
-    return this.#first + firstIndex(this.#events, (event) => event.sequence > sequence);
+    let position = this.#end;
+    while ((this.#at(position - 1)?.sequence ?? 0) > sequence) position -= 1;
+    return position;
   }
 
   /**
