@@ -220,7 +220,7 @@ function setterMistakes(
       if (!known.includes(each))
         mistakes.push([
           `${place}/set/${index}`,
-          `must be one of ${known.join(', ')}, not "${each}"`,
+          `must be one of ${known.join(', ')}, not "${each}"${didYouMean(each, known)}`,
         ]);
     // Only signed-in callers own what they create, and a single resource has no owner.
     const sets = (maker: string): boolean =>
@@ -350,7 +350,10 @@ export function servedMistakes(
       if (to === undefined) continue;
       const at = `${place}/fields${pointerTo(name)}${field.kind === 'list' ? '/of' : ''}`;
       if (!isTarget.includes(to))
-        mistakes.push([`${at}/to`, `must be one of ${isTarget.join(', ')}, not "${to}"`]);
+        mistakes.push([
+          `${at}/to`,
+          `must be one of ${isTarget.join(', ')}, not "${to}"${didYouMean(to, isTarget)}`,
+        ]);
       const isUser = users && to === 'users';
       if (isUser && onDelete === undefined)
         mistakes.push([

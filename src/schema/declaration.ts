@@ -143,8 +143,8 @@ function findMistakes(value: JsonValue | undefined, at: string, common: Shape): 
     const known = rows.map(([name]) => name);
     const not = kind === undefined ? '' : `, not ${JSON.stringify(kind)}`;
     const hint = foreign.get(String(kind ?? value['type']));
-    const problem = `must be one of ${known.join(', ')}${not}${hint ? `: write "${hint}"` : ''}`;
-    return [[`${at}/kind`, problem]];
+    const advice = hint ? `: write "${hint}"` : didYouMean(String(kind), known);
+    return [[`${at}/kind`, `must be one of ${known.join(', ')}${not}${advice}`]];
   }
   const canBeUnique = common === inRecord && kindNamed(String(kind))?.isUnique === true;
   const unique = canBeUnique ? { unique: flag } : {};

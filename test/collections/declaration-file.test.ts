@@ -155,6 +155,10 @@ test('an error names its place in the file', () => {
       '/collections/0/fields/aId/to must be one of items, books, not "users"',
     ],
     [
+      { collections: [{ ...books, fields: { aId: { kind: 'reference', to: 'bookks' } } }] },
+      '/collections/0/fields/aId/to must be one of items, books, users, not "bookks"; did you mean "books"?',
+    ],
+    [
       { users: false, collections: [{ ...books, ownerRemoved: 'remove' }] },
       '/collections/0/ownerRemoved must be left out: there are no users',
     ],
@@ -239,6 +243,8 @@ test('words of JSON Schema and of other servers are answered with the words that
     [{ kind: 'text', type: 'string' }, /type is not a known member: write "kind"$/],
     [{ kind: 'text', maxLength: 5 }, /maxLength is not a known member: write "max"$/],
     [{ kind: 'constructor' }, /json, not "constructor"$/],
+    [{ kind: 'intger' }, /json, not "intger"; did you mean "integer"\?$/],
+    [{ kind: 'text', optional: true, set: ['admn'] }, /member, not "admn"; did you mean "admin"\?$/],
     [{ kind: 'text', toString: 1 }, /toString is not a known member$/],
   ];
   for (const [a, message] of cases)
