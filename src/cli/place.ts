@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
-import type { PasswordPlace, SharedTools } from '../api/shared-place.ts';
+import type { SharedTools } from '../api/shared-place.ts';
 import { openData } from '../app/data.ts';
 import { keyFile, readKeyRing } from '../app/key-file.ts';
-import { defaultOptions, type CompleteOptions } from '../app/options.ts';
+import { defaultOptions } from '../app/options.ts';
 import { serialiseKeyRing, type KeyRing } from '../auth/keys.ts';
 import { invariant, readReason } from '../base/errors.ts';
 import { systemClock, systemRandom } from '../base/system.ts';
@@ -22,7 +22,6 @@ import { LockedError, systemMachine } from '../store/disk/lock.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
 import { journalNumbers } from '../store/format/journal.ts';
 import { unfinishedName } from '../store/recovery/recover.ts';
-import { passwordFileIn } from './admin-password.ts';
 import {
   dataDirectory,
   isWithin,
@@ -40,14 +39,11 @@ import {
   type Checked,
   type Finding,
 } from './findings.ts';
+import { inCluster, inDirectory, type Location } from './location.ts';
 import { prepareStore, undeclared } from './store.ts';
 
-/** The data of servers as commands find them: in a directory or in a cluster. */
-export interface Place {
-  /** Used in messages. */
-  readonly name: string;
-  readonly data: Pick<CompleteOptions, 'directory' | 'place'>;
-  readonly password: PasswordPlace;
+/** The data of servers as commands use them. */
+export interface Place extends Location {
   holds(path: string): boolean;
   /** True even if the store is incomplete. */
   exists(): Promise<boolean>;
@@ -83,9 +79,7 @@ export const newDirectory = ({ read }: Invocation): string => resolve(read(optio
 
 function clusterPlace(cluster: SharedTools): Place {
   return {
-    name: `${cluster.prefix} in etcd`,
-    data: { place: cluster },
-    password: cluster,
+    ...inCluster(cluster),
     holds: () => false,
     exists: () => Promise.resolve(true),
     check: (_call, declared) => checkCluster(cluster, declared),
@@ -106,9 +100,7 @@ export function directoryPlace(directory: string, terminal: Terminal, restores =
   const files = (): Files => new NodeFiles(directory);
   const settings = { ...offlineOptions(terminal), restores };
   return {
-    name: directory,
-    data: { directory },
-    password: passwordFileIn(directory),
+    ...inDirectory(directory),
     exists: () => prepareStore(directory).exists(),
     check: (call, declared) => checkStoreIn(directory, call, declared),
     holds: (path) => isWithin(directory, path),

@@ -1,5 +1,4 @@
 import { resolve } from 'node:path';
-import type { PasswordPlace } from '../api/shared-place.ts';
 import { openApp, type Application } from '../app/app.ts';
 import type { Administrator } from '../app/administrator.ts';
 import { defaultOptions } from '../app/options.ts';
@@ -15,7 +14,6 @@ import type { TlsTexts } from '../http/server.ts';
 import type { LogSink } from '../log/line-queue.ts';
 import { createLineLog, silentLog, type Format, type Log } from '../log/log.ts';
 import { standardOutput } from '../log/standard-streams.ts';
-import { forgetAdminPassword, passwordFileIn } from './admin-password.ts';
 import {
   loadDeclarations,
   joinGivenCluster,
@@ -24,6 +22,7 @@ import {
   type Terminal,
 } from './command.ts';
 import { toFailure } from './failure.ts';
+import { forgetAdminPassword, inCluster, inDirectory, type Location } from './location.ts';
 
 export const serve: Command = {
   name: 'serve',
@@ -104,14 +103,13 @@ async function start(
   const { terminal } = call;
   const declarations = await loadDeclarations(config.collections);
   const cluster = await joinGivenCluster(call, { ...declarations, log }, 'serve');
-  const place = cluster ?? passwordFileIn(directory);
+  const place = cluster ? inCluster(cluster) : inDirectory(resolve(directory));
   const app = await openApp({
     ...defaultOptions,
     settings: config.settings,
     ...declarations,
-    directory: cluster === undefined ? directory : undefined,
+    ...place.data,
     page: config.page === 'on',
-    place: cluster,
     secret,
     administrator: firstAdministrator(config, terminal, place),
     log,
@@ -127,7 +125,7 @@ async function start(
   log.message('notice', 'Cairn is loaded', {
     version,
     node: process.version,
-    directory: cluster === undefined ? resolve(directory) : cluster.prefix,
+    directory: place.name,
     records: app.store.size,
     loadMs: Math.round(systemClock.elapsed() - begin),
   });
@@ -244,7 +242,7 @@ const email = 'admin@localhost.localdomain';
 function firstAdministrator(
   config: Config,
   terminal: Terminal,
-  place: PasswordPlace,
+  place: Location,
 ): Administrator | undefined {
   const { adminPassword, auth, passwordLengthMin } = config;
   if (adminPassword !== undefined) return { email, password: adminPassword };
@@ -258,11 +256,13 @@ function firstAdministrator(
 async function keepPassword(
   { cluster }: Config,
   { interactive, out, err }: Terminal,
-  place: PasswordPlace,
+  place: Location,
   made: string,
 ): Promise<string> {
   const isKept = !interactive || cluster !== undefined;
-  const { password, where } = isKept ? await place.keep(made) : { password: made, where: '' };
+  const { password, where } = isKept
+    ? await place.password.keep(made)
+    : { password: made, where: '' };
   if (interactive) out(`The password of ${email}, shown only once: ${password}\n`);
   else err(`The password of ${email} is in ${where}, until it is changed\n`);
   return password;

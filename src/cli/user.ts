@@ -10,7 +10,6 @@ import { localTarget } from '../collections/resource.ts';
 import { flagOnly, option, OptionError, options, text, toggle } from '../config/options.ts';
 import { silentLog, type Log } from '../log/log.ts';
 import { emailKey } from '../schema/field.ts';
-import { forgetAdminPassword } from './admin-password.ts';
 import {
   dataDirectory,
   loadDeclarations,
@@ -20,6 +19,7 @@ import {
   type Terminal,
 } from './command.ts';
 import { ask, withApp } from './local-app.ts';
+import { forgetAdminPassword } from './location.ts';
 import { findPlace, type Place } from './place.ts';
 
 const name = flagOnly(
@@ -89,9 +89,9 @@ export const commands: readonly Command[] = [
     operands: ['EMAIL'],
     ...storeAccess(...passwordOptions),
     run: (call) =>
-      withUser(call, async (app, { id, email }, { password }) => {
+      withUser(call, async (app, { id, email }, place) => {
         await ask(app, 'PATCH', `/users/${id}`, { password: await readPassword(call) });
-        await forgetAdminPassword(password, app.data.users, id);
+        await forgetAdminPassword(place, app.data.users, id);
         return `${email} has a new password, and has to sign in again\n`;
       }),
   },
@@ -114,7 +114,7 @@ export const commands: readonly Command[] = [
     operands: ['EMAIL'],
     ...storeAccess(options.collections, withRecords),
     run: (call) =>
-      withUser(call, async (app, { id, email }, { password }) => {
+      withUser(call, async (app, { id, email }, place) => {
         const { users, writes, store } = app.data;
         const [unknown] = store.undeclared();
         if (unknown !== undefined)
@@ -123,7 +123,7 @@ export const commands: readonly Command[] = [
           );
         const most = call.read(withRecords) ? Infinity : undefined;
         await writes.write(localAdministrator, (tx) => users.remove(tx, localTarget(id), most));
-        await forgetAdminPassword(password, users, id);
+        await forgetAdminPassword(place, users, id);
         return `${email} is removed\n`;
       }),
   },
