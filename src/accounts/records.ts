@@ -61,7 +61,7 @@ const storedSessionFields = {
 } as const satisfies Shape;
 
 /**
- * A session, of a browser with a cookie or a program with a family of refresh tokens. Only hashes
+ * A session: the cookie of a browser, or a program's family of refresh tokens. Only hashes
  * of secrets are stored.
  */
 export type SessionRecord = StoredRecord & CompleteInput<typeof storedSessionFields>;

@@ -135,7 +135,7 @@ export function checkSessionUser(request: Request, userId: number): void {
 
 /**
  * Returns the token in `Authorization` (RFC 6750 §2.1), after one or more spaces (RFC 9110 §11.4).
- * The scheme ignores case (RFC 9110 §11.1).
+ * The scheme is case-insensitive (RFC 9110 §11.1).
  * @throws CairnError `invalid_token`
  */
 export function bearerToken(authorization: string): string {

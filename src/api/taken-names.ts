@@ -1,5 +1,6 @@
 /**
- * The first segments of the server's own paths, and the names of its tables. A test compares them.
+ * The first segments of the server's own paths, and the names of its tables. A test
+ * checks the list against the routes and the tables.
  */
 const names: readonly string[] = ['livez', 'readyz', 'idempotency-keys'];
 const namesWithUsers: readonly string[] = [
@@ -9,7 +10,7 @@ const namesWithUsers: readonly string[] = [
 ];
 
 /**
- * Returns the names that collections cannot have. Without users, `yieldedPaths` are allowed, but
- * served only with a dialect.
+ * Returns the names that a collection cannot have. Without users, the other names may be declared,
+ * but only a dialect serves those among `yieldedPaths`.
  */
 export const takenNames = (users = true): readonly string[] => (users ? namesWithUsers : names);

@@ -62,7 +62,7 @@ export const clusterAccess = {
   secrets: ['CAIRN_SECRET', 'CAIRN_CLUSTER_PASSWORD'],
 } as const satisfies Partial<Command>;
 
-/** For a data directory or a cluster. */
+/** The options and variables of a command that works on a data directory or a cluster. */
 export const storeAccess = (...more: readonly Option<unknown>[]) => ({
   ...clusterAccess,
   options: [options.directory, ...clusterAccess.options, ...more],

@@ -175,7 +175,7 @@ function moveTo(from: string, to: string): void {
   }
 }
 
-/** The digest of the imported file. No collection has a file of this name. */
+/** The name of the file that holds the digest of the imported file. No collection's file has it. */
 const digestName = 'imported.sha256';
 
 const digestFile = (file: string): string =>

@@ -265,7 +265,7 @@ export const derivedStart = /^(?:new|many)[A-Z]/;
 const derivedEnd = /[a-z0-9](?:Replacement|Patch|WithEmbedded)$/;
 const reservedFields = ['id', 'revision', 'ownerId'];
 
-/** True if the API uses a singular for something else, with or without users. */
+/** True if the API already uses this singular. With users, those of accounts are reserved, too. */
 export function isReserved(singular: string, hasUsers: boolean): boolean {
   const reserved = hasUsers ? [...reservedSingulars, ...accountSingulars] : reservedSingulars;
   return reserved.includes(singular) || derivedStart.test(singular) || derivedEnd.test(singular);

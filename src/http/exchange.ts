@@ -276,7 +276,7 @@ export class Exchange implements Arrival, Request, RequestEntry {
     });
   }
 
-  /** Returns the error if no more may be received. */
+  /** Reserves memory for the body so far. Returns the error if it is refused. */
   #reserveBody(chunks: number, length: number, bytesMax: number): CairnError | undefined {
     if (length > bytesMax) return bodyTooLarge(bytesMax);
     if (areTooSmall(chunks, length)) return tooManyChunks;

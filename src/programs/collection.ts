@@ -178,7 +178,7 @@ export class Program {
 const nested =
   'Cannot begin a write within a transaction: write by its tx, or return from a hook what it sets';
 
-/** A collection's operations for programs, inside transactions and outside. */
+/** The operations of one collection as a program calls them, inside or outside a transaction. */
 export class ProgramOperations {
   /** The operations of requests. */
   readonly served: Operations;

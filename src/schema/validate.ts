@@ -77,7 +77,10 @@ function pointing<T>(change: (pointer: string) => string, work: () => T): T {
   }
 }
 
-/** Bounds the work for a hostile body. Nobody reads more issues. */
+/**
+ * True if there are more issues than anyone reads. The check ends there, so that a hostile body
+ * cannot prolong it.
+ */
 export const isTooMany = (issues: readonly Issue[]): boolean => issues.length > limits.issuesMax;
 
 /**

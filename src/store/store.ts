@@ -111,8 +111,8 @@ export interface View<R extends StoredRecord> {
 export interface Transaction {
   of<R extends StoredRecord>(collection: Collection<R>): Records<R>;
   /**
-   * Calls `listener` with each further change as it is made. Its error is the error of the work. If
-   * it returns a record, that replaces the changed one.
+   * Calls `listener` with each later change. If it throws, the work fails with its error. If it
+   * returns a record, that record is stored instead.
    */
   onChange(listener: (change: RecordChange) => StoredRecord | undefined): void;
   /**
@@ -124,7 +124,7 @@ export interface Transaction {
   onCommit(listener: () => void): void;
 }
 
-/** The reading side of a transaction, which checks also use on published records. */
+/** The read-only part of a transaction. Published records have it as well. */
 export interface ReadTransaction {
   of<R extends StoredRecord>(
     collection: Collection<R>,

@@ -60,7 +60,7 @@ interface Piece {
   /** The positions of the first event, and after the last one. */
   readonly start: number;
   readonly end: number;
-  /** The position up to which events could be read. */
+  /** The end of the readable events when the piece was built. */
   readonly horizon: number;
   /** Sequence number of the last commit that was read completely. */
   readonly passed: number | undefined;
@@ -241,8 +241,9 @@ export class ChangeFeed {
   }
 
   /**
-   * Reads events from a position on. Most listeners read the same ones at the same time: listeners
-   * that see all of the same collections share a key.
+   * Returns the events from `start` on. The last piece of each `key` is kept, because most listeners
+   * read the same events at the same time. Only listeners that see every record of the same
+   * collections have a key in common.
    */
   #read(start: number, key: string | undefined, followed: Followed): Piece {
     const horizon = this.#horizon;

@@ -283,13 +283,13 @@ export class SharedLog implements CommitLog {
     const [[meta] = [], groups = []] = found;
     const { epoch, meta: metaRevision } = this.#known;
     const isSame = meta !== undefined && readEpoch(meta, this.#options.kid) === epoch;
-    if (!isSame) throw this.#left('has a new epoch or format');
+    if (!isSame) throw this.#divergence('has a new epoch or format');
     if (String(groups[0]?.value).startsWith(`{"id":"${id}"`)) return true;
     this.#known.meta = meta.revision;
     const isNext = groups[0] && decodeGroup(groups[0].value, this.#tail.head) !== undefined;
     // A new declaration changes `meta` as well.
     if (!isNext && meta.revision === metaRevision) {
-      throw this.#left('goes on with a group that does not follow the last one here');
+      throw this.#divergence('goes on with a group that does not follow the last one here');
     }
     const { least, most, smallBytes } = groupsPerRead;
     const bytes = groups.reduce((sum, { value }) => sum + value.length, 0);
@@ -311,8 +311,11 @@ export class SharedLog implements CommitLog {
     }
   }
 
-  /** Ends a node that the log has left behind or that is ahead of it. At the start it is damage. */
-  #left(problem: string): ClusterError {
+  /**
+   * Returns the error for a node that no longer matches the log. Before the first confirmation,
+   * this is damage.
+   */
+  #divergence(problem: string): ClusterError {
     if (this.#confirmedAt === -Infinity) return damaged(`its log ${problem}`);
     return new ClusterError(75, `Cannot go on: the log in etcd ${problem}; start the node again`);
   }

@@ -14,7 +14,9 @@ import { splitShape } from '../../schema/field.ts';
 import { readMore } from '../../schema/record.ts';
 import type { StoredRecord } from '../../store/store.ts';
 
-/** The index of references: each member whose name ends in `Id`, by its text. */
+/**
+ * The name of the index of references: each member whose name ends in `Id`, by its value as text.
+ */
 export const referenceGroup = '.refers';
 export const memberKey = (name: string, id: Scalar): string => `${name} ${id}`;
 

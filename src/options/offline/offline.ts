@@ -19,7 +19,8 @@ import type { StoreStatus } from '../../store/store.ts';
 
 export interface OfflineOptions extends Omit<LockOptions, 'files' | 'onNotice'> {
   /**
-   * The credentials of callers. They are in a backup, but not in a restore or a repair with losses.
+   * The credentials of callers. A backup includes them. A restore, or a repair that loses data,
+   * drops them.
    */
   readonly credentials: {
     readonly collections: readonly string[];

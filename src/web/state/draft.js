@@ -25,7 +25,7 @@ export let draft;
 let drafts = 0;
 const controls = '.record :is(input, select, textarea)';
 
-/** Kinds whose text in a control differs from that in an address. */
+/** The kinds that a form control writes differently from an address. */
 const typedKinds = new Set(['time', 'number', 'integer']);
 
 /** Texts by field. Without a prototype, because a field may be called `constructor`. */

@@ -18,7 +18,11 @@ const [peekMax, pageMax] = [3, 50];
 let related = { key: '', all: [] };
 export const reset = () => void (related = { key: '', all: [] });
 
-/** @param {string} name */
+/**
+ * Returns the visible fields that refer to a collection, each with its own collection, if the user
+ * may list it.
+ * @param {string} name
+ */
 export const referencesTo = (name) =>
   allowed('list').flatMap((from) =>
     from.fields

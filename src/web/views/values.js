@@ -51,7 +51,7 @@ export function initials(name) {
 }
 
 /**
- * A record's name. People, who have e-mail addresses, get their initials.
+ * Renders the name of a record, with initials if its collection has a field for e-mail.
  * @type {(collection: Collection | undefined, name: string) => Child[]}
  */
 export const called = (collection, name) => [
