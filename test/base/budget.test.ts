@@ -32,11 +32,20 @@ test('if the budget is used up, the largest holder loses its oldest reservation'
 
 test('a single reservation may exceed its caller\'s share', () => {
   const budget = new Budget(32, 8);
-  const reservation = budget.take('user 1', 4);
-  assert.ok(reservation?.resize(20));
+  assert.ok(budget.take('user 1', 4)?.resize(20));
   assert.equal(budget.take('user 1', 1), undefined);
+});
+
+test('a reservation that cannot grow keeps its amount', () => {
+  const budget = new Budget(32, 8);
+  const reservation = budget.take('user 1', 20);
   assert.ok(!reservation?.resize(40));
   assert.equal(reservation?.amount, 20);
+});
+
+test('a reservation that shrinks makes room for another one', () => {
+  const budget = new Budget(32, 8);
+  const reservation = budget.take('user 1', 20);
   assert.ok(reservation?.resize(2) && budget.take('user 1', 6));
   assert.ok(!reservation?.resize(3));
   assert.equal(budget.sum, 8);

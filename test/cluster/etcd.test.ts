@@ -114,6 +114,10 @@ test('an etcd that is too old is refused', async (t) => {
   const { small, etcd } = await open(t);
   small.onRequest = () => ({ status: 404, code: 5, message: 'Not Found' });
   await assert.rejects(etcd.survey('cairn/meta'), refused(/answers 404/));
+});
+
+test('an unreachable etcd is not refused at the start', async (t) => {
+  const { small, etcd } = await open(t);
   await small.stop();
   await etcd.survey('cairn/meta');
   await assert.rejects(etcd.txn(creates, AbortSignal.timeout(100)), unreachable);

@@ -69,12 +69,18 @@ test('servers that start together share one key ring', async (t) => {
   assert.equal((await ask(two, 'GET', '/items', { authorization: 'Bearer none' })).status, 401);
 });
 
-test('servers with CAIRN_SECRET must all have the same one', async (t) => {
+const secret = 'the secret of the cluster, which is long enough';
+
+test('servers with the same CAIRN_SECRET need no key ring in etcd', async (t) => {
   const etcd = await startEtcd(t);
-  const secret = 'the secret of the cluster, which is long enough';
   const [one, two] = await startServers(t, etcd, { secret });
   assert.equal((await ask(two, 'GET', '/items', await signIn(one))).status, 200);
   assert.equal(etcd.get('cairn/keys'), undefined);
+});
+
+test('a server with another CAIRN_SECRET, or without one, is refused', async (t) => {
+  const etcd = await startEtcd(t);
+  await startServer(t, etcd, { secret });
   const other = startServer(t, etcd, { secret: 'another secret, which is just as long as that' });
   await assert.rejects(other, isRefusal(78, /the same CAIRN_SECRET/));
   await assert.rejects(startServer(t, etcd), isRefusal(78, /the same CAIRN_SECRET/));

@@ -367,9 +367,12 @@ describe('repair', () => {
     assert.deepEqual([...target.content()], []);
   });
 
-  it('refuses a running store, and a target that is not empty', async () => {
+  it('refuses a running store', async () => {
     const { disk } = await startWith(new Map());
     await assert.rejects(createStore({ ...options, files: disk }).repairTo(new SimulatedDisk()), LockedError);
+  });
+
+  it('refuses a target that is not empty', async () => {
     const content = editFile(await createSnapshotAndJournal(), 'people.json', (text) => text.replace('"b"', '"B"'));
     const { repairTo } = createStore({ ...options, files: new SimulatedDisk(content) });
     await assert.rejects(repairTo(new SimulatedDisk(content)), { code: 'write_refused' });
@@ -436,14 +439,25 @@ describe('backup and restore', () => {
     assert.equal(serializeState(opened), before);
   });
 
-  it('needs a store to read and an empty directory to write', async () => {
+  it('refuses a target that is not empty', async () => {
     const content = await createSnapshotAndJournal();
     await assert.rejects(
       backUp(new SimulatedDisk(content), new SimulatedDisk(content)),
       { code: 'write_refused' },
     );
+  });
+
+  it('accepts the root of a new file system', async () => {
+    const content = await createSnapshotAndJournal();
     await backUp(new SimulatedDisk(content), new SimulatedDisk(new Map([['lost+found', Buffer.alloc(0)]])));
+  });
+
+  it('refuses to restore from an empty directory', async () => {
     await assert.rejects(restore(new SimulatedDisk(), new SimulatedDisk()), { code: 'not_found' });
+  });
+
+  it('refuses to restore from a damaged copy', async () => {
+    const content = await createSnapshotAndJournal();
     const damaged = editFile(content, 'people.json', (text) => text.replace('"b"', '"B"'));
     await assert.rejects(restore(new SimulatedDisk(damaged), new SimulatedDisk()), { label: 'S2' });
   });

@@ -273,7 +273,7 @@ describe('the recovery at a start', () => {
       return text + encodeLine(body, chain).bytes.toString();
     });
 
-  it('J2: an import of a former edition that has not ended is refused', async () => {
+  it('J2: an unfinished import of an earlier version is refused', async () => {
     const content = (await stopAfter(writePeople('a'))).set('import', Buffer.from('{"after":0}'));
     await refused(content, 'J2', 'import');
   });
@@ -285,7 +285,7 @@ describe('the recovery at a start', () => {
     await refused(extended(content, '{"sequence":5,"commits":[[["people",1]]]'), 'J2', findJournal(content), length);
   });
 
-  it('J2: a line that fits its crc, but not the format or the state, is refused', async () => {
+  it('J2: a line with a correct CRC that does not match the format or the state is refused', async () => {
     const content = await createSnapshotAndJournal();
     const bodies = [
       '{"other":6',
@@ -299,13 +299,13 @@ describe('the recovery at a start', () => {
     for (const body of bodies) await refused(extended(content, body), 'J2', findJournal(content));
   });
 
-  it('D1: a record that does not fit its declaration is refused', async () => {
+  it('D1: a record that does not match its declaration is refused', async () => {
     const content = await createSnapshotAndJournal();
     const unfit = '{"sequence":6,"commits":[[["people",{"id":6,"revision":6,"name":"x"}]]]';
     await refused(extended(content, unfit), 'D1', findJournal(content));
   });
 
-  it('D3: a value that has to be unique and is there twice is refused, once all has been replayed', async () => {
+  it('D3: a repeated unique value is refused after the replay', async () => {
     const content = await createSnapshotAndJournal();
     const change = (sequence: number, email: string): string =>
       `["people",{"id":6,"revision":${sequence},"name":"x","email":"${email}","role":""}]`;
@@ -315,7 +315,7 @@ describe('the recovery at a start', () => {
     assert.equal((await startWith(extended(content, corrected))).people.find('email', 'f')?.id, 6);
   });
 
-  it('D2: a reference to no record is refused, and says which records', async () => {
+  it('D2: a reference without a target is refused, and names the records', async () => {
     const content = await stopAfter(async (opened) => {
       await writePeople('a', 'b')(opened);
       const { store, notes } = opened;
@@ -334,7 +334,7 @@ describe('the recovery at a start', () => {
     });
   });
 
-  it('J2: whatever follows the one line of a closed journal is refused', async () => {
+  it('J2: anything after the single line of a closed journal is refused', async () => {
     const content = await stopAfter(writePeople('a'));
     const name = findJournal(content);
     for (const more of ['x', '\n', '{"sequence":2,"commits":[[["people",1]]],"crc":"00000000"}\n']) {
@@ -342,7 +342,7 @@ describe('the recovery at a start', () => {
     }
   });
 
-  it('J6, J7, J8: several journals are replayed in order, and those that nothing needs are left out', async () => {
+  it('J6, J7, J8: several journals are replayed in order, without the unneeded ones', async () => {
     const first = await killAfter(writePeople('a', 'b'));
     const rotated = await startWith(first);
     await rotated.store.checkpoint();
@@ -368,7 +368,7 @@ describe('the recovery at a start', () => {
     await refused(editFile(content, 'journal-2.jsonl', (text) => text.slice(0, -1)), 'J2', 'journal-2.jsonl');
   });
 
-  it('J6: a start after a kill writes a journal, and no snapshot before the first checkpoint', async () => {
+  it('J6: a start after a kill writes no snapshot before the first checkpoint', async () => {
     const first = await killAfter(writePeople('a', 'b'));
     const before = await startWith(first);
     assert.deepEqual([...before.disk.content().keys()].sort(), ['journal-1.jsonl', 'journal-2.jsonl', 'lock']);
@@ -382,7 +382,7 @@ describe('the recovery at a start', () => {
     assert.equal(joinNames(await startWith(before.disk.content())), 'abc');
   });
 
-  it('J6: what follows in a journal where the next one begins counts for nothing', async () => {
+  it('J6: the rest of a journal after the start of the next one is ignored', async () => {
     const first = await killAfter(writePeople('a', 'b'));
     const name = 'journal-1.jsonl';
     // The whole group comes from a process that was frozen while another one replaced it.
@@ -400,7 +400,7 @@ describe('the recovery at a start', () => {
     }
   });
 
-  it('J6: starts that are killed again and again leave no more journals than they wrote to', async () => {
+  it('J6: repeatedly killed starts leave only the journals that they wrote to', async () => {
     let content = await killAfter(writePeople('a'));
     for (let n = 0; n < 20; n += 1) content = await killAfter(async () => undefined, content);
     assert.deepEqual([...content.keys()].sort(), ['journal-1.jsonl', 'journal-21.jsonl']);

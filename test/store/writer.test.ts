@@ -469,15 +469,29 @@ describe('a writer', () => {
     assert.equal(people.find('email', createPerson('p999').email)?.id, 1003);
   });
 
-  it('refuses a replacement with another record\'s unique value', async () => {
+  /** A writer with Ann and Bob. */
+  async function fakeLogOfTwo() {
     const { writer, people } = await fakeLog();
     await writer.write((tx) => [tx.of(people).insert(createPerson('ann')), tx.of(people).insert(createPerson('bob'))]);
     const replace = (id: number, values: Omit<Person, 'id' | 'revision'>) =>
       writer.write((tx) => tx.of(people).replace(id, values));
+    return { writer, people, replace };
+  }
+
+  it('refuses a replacement with another record\'s unique value', async () => {
+    const { replace } = await fakeLogOfTwo();
     await assert.rejects(replace(2, createPerson('ann')), UniqueKeyError);
     await assert.rejects(replace(2, { ...createPerson('bob'), email: 'ANN@example.org' }), UniqueKeyError);
+  });
+
+  it('accepts a replacement with its own unique value', async () => {
+    const { people, replace } = await fakeLogOfTwo();
     await replace(2, { ...createPerson('bob'), name: 'Bob' });
-    // A key is free as soon as the same transaction has given it up.
+    assert.deepEqual(listRecords(people).map(({ name }) => name), ['ann', 'Bob']);
+  });
+
+  it('accepts a unique value that the same transaction has freed', async () => {
+    const { writer, people } = await fakeLogOfTwo();
     await writer.write((tx) => [
       tx.of(people).replace(1, createPerson('cy')),
       tx.of(people).replace(2, createPerson('ann')),
