@@ -292,19 +292,8 @@ function bodyView(entry) {
       'Parameters',
       parameters.map((each) => [each.name, describeRules(each.schema), each.description]),
     ),
-    drawTable(
-      'Answers',
-      Object.entries(of.responses ?? {}).map(([status, { description, $ref }]) => [
-        status,
-        description ?? describeProblem($ref),
-      ]),
-    ),
   );
 }
-
-/** @param {string} [ref] */
-const describeProblem = (ref = '') =>
-  state.description?.components.responses?.[ref.split('/').at(-1) ?? '']?.description ?? '';
 
 /** @type {{ [word: string]: string }} */
 const people = {

@@ -1,13 +1,13 @@
 // @ts-check
 /** The overview: the server's load, what needs attention, and recent activity. */
-import { showFigure, showMegabytes, showNumber, showTime } from '../api/model.js';
+import { showFigure, showMegabytes, showNumber } from '../api/model.js';
 import { bdi, h } from '../lib/dom.js';
 import { count, findCollection, state } from '../state/me.js';
 import { toTitle } from '../state/names.js';
 import { loadTotals, places } from '../state/places.js';
 import { address } from '../state/route.js';
 import { server, watchServer } from '../state/server.js';
-import { line, ownView, section, table } from './parts.js';
+import { line, ownView, section } from './parts.js';
 import { age } from './values.js';
 
 /** @import { Minute, Server } from '../state/server.js' */
@@ -58,7 +58,7 @@ const complete = (minutes) => (minutes.length > 1 ? minutes.slice(0, -1) : minut
 const isFew = (minute, figure) => figure === 'p99Ms' && (minute?.requests ?? 0) < fewRequests;
 
 /**
- * Draws the last hour as a chart for each figure, and as a table.
+ * Draws the last hour as a chart for each figure.
  * @param {readonly Minute[]} minutes
  */
 function tiles(minutes) {
@@ -77,15 +77,7 @@ function tiles(minutes) {
       spark(whole.map((minute) => (isFew(minute, figure) ? 0 : minute[figure]))),
     ),
   );
-  const rows = minutes
-    .toReversed()
-    .map((minute) => [
-      showTime(minute.at),
-      ...figures.map(([figure, , digits]) => showFigure(minute[figure], digits)),
-    ]);
-  const hour = table(['Minute', ...figures.map(([, label]) => label)], rows);
-  const details = h('details', h('summary.quiet', 'The last hour as a table'), hour);
-  return h('section.tiles', { 'aria-label': 'The last hour' }, tile, details);
+  return h('section.tiles', { 'aria-label': 'The last hour' }, tile);
 }
 
 /** @param {readonly number[]} values */
