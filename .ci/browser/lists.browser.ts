@@ -480,7 +480,7 @@ testPage('a browser remembers the width of columns', {
     (await browser.run(heads)).map(({ width }: { width: number }) => Math.round(width));
   const before = await widths();
   const box = (await browser.run(heads))[2];
-  await browser.run('document.querySelector(".handle").onpointerenter()');
+  await browser.run('document.querySelector(".handle").dispatchEvent(new PointerEvent("pointerenter"))');
   await browser.until('return performance.getEntriesByName(`${origin}/-/page/views/columns.js`).length > 0');
   await browser.drag([box.right - 3, box.top + 9], [box.right - 103, box.top + 9]);
   await browser.until('return document.querySelector(".sized")');
