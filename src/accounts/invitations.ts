@@ -13,7 +13,7 @@ import {
   type ReadTransaction,
   type Transaction,
 } from '../store/store.ts';
-import type { AccountParts } from './parts.ts';
+import type { AccountContext } from './context.ts';
 import { checkPrincipal } from './principal.ts';
 import type { SessionRecord, UserRecord } from './records.ts';
 import type { Sessions } from './sessions.ts';
@@ -29,18 +29,19 @@ export interface Acceptance {
  * a password, another e-mail address or role, or the user's removal ends it.
  */
 export class Invitations {
-  readonly #parts: AccountParts;
+  readonly #context: AccountContext;
   readonly #sessions: Sessions;
 
-  constructor(parts: AccountParts, sessions: Sessions) {
-    this.#parts = parts;
+  constructor(context: AccountContext, sessions: Sessions) {
+    this.#context = context;
     this.#sessions = sessions;
   }
 
   /** @throws CairnError `actor_changed`, `not_found`; `conflict` if the user has a password */
   make(tx: Transaction, principal: Principal, userId: number, address?: string): string {
-    const { users, sessions, random, clock, audit } = this.#parts;
-    checkPrincipal(tx, principal, this.#parts);
+    const { random, clock, audit } = this.#context;
+    const { users, sessions } = this.#context.records;
+    checkPrincipal(tx, principal, this.#context);
     const user = found(tx.of(users).get(userId));
     if (user.passwordHash !== undefined)
       throw new CairnError('conflict', 'Cannot invite the user: they have a password already');
@@ -61,7 +62,7 @@ export class Invitations {
    *   for the password, `too_many_requests`, `overloaded`
    */
   async accept({ token, password }: Acceptance, address: string): Promise<void> {
-    const { store, writes, passwords, passwordLengthMin } = this.#parts;
+    const { store, writes, passwords, passwordLengthMin } = this.#context;
     await store.confirm();
     const attempt = this.#attempt(address);
     try {
@@ -74,7 +75,7 @@ export class Invitations {
     } catch (error) {
       const isGuess = error instanceof CairnError && error.code === 'invalid_credentials';
       attempt.settle(isGuess ? 'failed' : 'withdrawn');
-      if (isGuess) this.#parts.audit('login_failed', { address });
+      if (isGuess) this.#context.audit('login_failed', { address });
       throw error;
     }
     attempt.settle('succeeded');
@@ -82,16 +83,17 @@ export class Invitations {
 
   #attempt(address: string): Attempt {
     try {
-      return this.#parts.throttle.invitation(address);
+      return this.#context.throttle.invitation(address);
     } catch (error) {
-      this.#parts.audit('login_throttled', { address });
+      this.#context.audit('login_throttled', { address });
       throw error;
     }
   }
 
   /** Replaces the invitation by the password. */
   #consume(tx: Transaction, token: string, passwordHash: string, address: string): void {
-    const { users, clock, audit } = this.#parts;
+    const { clock, audit } = this.#context;
+    const { users } = this.#context.records;
     const user = this.#invited(tx, token);
     this.#sessions.endAll(tx, user.id);
     const signedOutAt = nextSignOut(clock.now(), user.signedOutAt);
@@ -101,7 +103,8 @@ export class Invitations {
 
   /** @throws CairnError `invalid_credentials` */
   #invited(reader: ReadTransaction, token: string): UserRecord {
-    const { users, sessions, clock } = this.#parts;
+    const { clock } = this.#context;
+    const { users, sessions } = this.#context.records;
     const session = reader.of(sessions).find('lookup', secretHash(token));
     const isGood = session?.tokenHash === invitationMark && isLive(session, clock.now());
     const user = isGood ? reader.of(users).get(session.userId) : undefined;

@@ -1,9 +1,8 @@
 import type { Principal } from '../auth/access.ts';
 import { lastSignOut } from '../auth/tokens.ts';
 import { CairnError } from '../base/errors.ts';
-import type { Clock } from '../base/system.ts';
 import type { ReadTransaction } from '../store/store.ts';
-import type { AccountRecords } from './records.ts';
+import type { AccountContext } from './context.ts';
 
 /**
  * Checks the caller again inside a transaction that writes users or sessions for it: a token stays
@@ -14,13 +13,13 @@ import type { AccountRecords } from './records.ts';
 export function checkPrincipal(
   reader: ReadTransaction,
   principal: Principal,
-  { users, sessions, clock }: AccountRecords & { readonly clock: Clock },
+  { records, clock }: Pick<AccountContext, 'records' | 'clock'>,
 ): void {
   if (principal.kind === 'anonymous' || principal.kind === 'local') return;
-  const user = reader.of(users).get(principal.userId);
+  const user = reader.of(records.users).get(principal.userId);
   const isCurrent =
     principal.kind === 'session'
-      ? reader.of(sessions).get(principal.sessionId) !== undefined
+      ? reader.of(records.sessions).get(principal.sessionId) !== undefined
       : principal.kind === 'bearer' &&
         principal.issuedAt * 1000 > lastSignOut(clock.now(), user?.signedOutAt);
   if (isCurrent && user?.role === principal.role) return;

@@ -18,7 +18,7 @@ import { limits } from '../base/limits.ts';
 import { callerKey, toNetwork } from '../base/network.ts';
 import type { Transaction } from '../store/store.ts';
 import type { Audit } from './events.ts';
-import type { AccountParts } from './parts.ts';
+import type { AccountContext } from './context.ts';
 import { checkPrincipal } from './principal.ts';
 import type { SessionKind, SessionRecord, UserRecord } from './records.ts';
 
@@ -46,7 +46,7 @@ export interface SignedIn extends StartedSession {
 }
 
 export class Sessions {
-  readonly #parts: AccountParts;
+  readonly #context: AccountContext;
   /**
    * The JSON of sessions. They are immutable, and formatting three dates takes longer than the
    * look-up. The second text is for the request's own session.
@@ -56,13 +56,14 @@ export class Sessions {
   readonly #hashes = new Map<string, string>();
   #swept = 0;
 
-  constructor(parts: AccountParts) {
-    this.#parts = parts;
+  constructor(context: AccountContext) {
+    this.#context = context;
   }
 
   /** Starts a session. Its secret is the cookie's, or the first token of a family. */
   start(tx: Transaction, kind: SessionKind, userId: number, client: Client): StartedSession {
-    const { sessions, random } = this.#parts;
+    const { random } = this.#context;
+    const { sessions } = this.#context.records;
     const live = [...tx.of(sessions).referring('user', userId)].filter(this.#isSession);
     const surplus = live.slice(0, 1 - limits.sessionsPerUserMax);
     for (const session of surplus) this.#end(tx, session, { address: client.address });
@@ -92,7 +93,7 @@ export class Sessions {
   resume(secrets: readonly string[], namedUser?: string): SessionPrincipal {
     const live = secrets.flatMap((secret) => {
       const session = this.#find(secret);
-      const user = session && this.#parts.users.get(session.userId);
+      const user = session && this.#context.records.users.get(session.userId);
       return session === undefined || user === undefined ? [] : [{ session, user }];
     });
     const found = live.find(({ user }) => String(user.id) === namedUser) ?? live[0];
@@ -114,7 +115,8 @@ export class Sessions {
    * @throws CairnError `invalid_credentials`, and the errors of `Store.write`
    */
   async refresh(token: string, client: Client): Promise<SignedIn> {
-    const { store, users, clock, audit } = this.#parts;
+    const { store, clock, audit } = this.#context;
+    const { users } = this.#context.records;
     const caller = callerKey(client.address, undefined);
     const { secret, session, user, at, isReused } = await store.write((tx) => {
       const rotation = this.#rotate(tx, token, client);
@@ -143,8 +145,8 @@ export class Sessions {
    * @throws CairnError `not_found`, `actor_changed`
    */
   end(tx: Transaction, principal: Principal, sessionId: number, address: string): void {
-    checkPrincipal(tx, principal, this.#parts);
-    const session = tx.of(this.#parts.sessions).get(sessionId);
+    checkPrincipal(tx, principal, this.#context);
+    const session = tx.of(this.#context.records.sessions).get(sessionId);
     const isAllowed = principal.role === 'admin' || principal.userId === session?.userId;
     if (session === undefined || !isAllowed || !this.#isLive(session)) throw notFound();
     this.#end(tx, session, { by: principal.userId, address });
@@ -157,7 +159,8 @@ export class Sessions {
 
   /** Ends the session with this secret, or all sessions of its user. Ignores an ended session. */
   signOut(tx: Transaction, secret: string, everywhere: boolean, address: string): void {
-    const { users, sessions, clock, audit } = this.#parts;
+    const { clock, audit } = this.#context;
+    const { users, sessions } = this.#context.records;
     const session = tx.of(sessions).find('lookup', secretHash(secret));
     if (session?.kind !== 'cookie' || !this.#isLive(session)) return;
     const { id: sessionId, userId } = session;
@@ -171,12 +174,12 @@ export class Sessions {
   }
 
   endAll(tx: Transaction, userId: number): void {
-    const { sessions } = this.#parts;
+    const { sessions } = this.#context.records;
     for (const { id } of [...tx.of(sessions).referring('user', userId)]) tx.of(sessions).remove(id);
   }
 
   list(userId: number): SessionRecord[] {
-    return this.#parts.sessions.members('user', userId).filter(this.#isSession);
+    return this.#context.records.sessions.members('user', userId).filter(this.#isSession);
   }
 
   /** True if a user has a live session in the network of this address. */
@@ -201,7 +204,7 @@ export class Sessions {
   }
 
   isOpen(id: number): boolean {
-    const session = this.#parts.sessions.get(id);
+    const session = this.#context.records.sessions.get(id);
     return session !== undefined && this.#isLive(session);
   }
 
@@ -210,13 +213,13 @@ export class Sessions {
     session.tokenHash !== invitationMark && this.#isLive(session);
 
   #isLive(session: SessionRecord): boolean {
-    return isLive(session, this.#parts.clock.now());
+    return isLive(session, this.#context.clock.now());
   }
 
   #find(secret: string): SessionRecord | undefined {
     const remembered = this.#hashes.get(secret);
     const hash = remembered ?? secretHash(secret);
-    const session = this.#parts.sessions.find('lookup', hash);
+    const session = this.#context.records.sessions.find('lookup', hash);
     if (session?.kind !== 'cookie' || !this.#isLive(session)) return undefined;
     if (remembered === undefined) {
       if (this.#hashes.size >= limits.sessionSecretsMax) this.#hashes.clear();
@@ -227,9 +230,10 @@ export class Sessions {
 
   #recordUse(session: SessionRecord): void {
     // The time of use, because the write may be delayed.
-    const now = this.#parts.clock.now();
+    const now = this.#context.clock.now();
     if (!lastSeenIsDue(session, now)) return;
-    const { store, sessions } = this.#parts;
+    const { store } = this.#context;
+    const { sessions } = this.#context.records;
     // The request does not wait. If the write fails, the next request tries again. After a crash
     // the session may end earlier, but never later.
     const written = store.write((tx) => {
@@ -242,13 +246,14 @@ export class Sessions {
   }
 
   #end(tx: Transaction, { id, userId }: SessionRecord, details: Parameters<Audit>[1]): void {
-    tx.of(this.#parts.sessions).remove(id);
-    tx.onCommit(() => this.#parts.audit('session_ended', { userId, sessionId: id, ...details }));
+    tx.of(this.#context.records.sessions).remove(id);
+    tx.onCommit(() => this.#context.audit('session_ended', { userId, sessionId: id, ...details }));
   }
 
   /** Applies the decision of `decideRefresh`. The token is valid if there is a `secret`. */
   #rotate(tx: Transaction, token: string, client: Client): Rotation {
-    const { sessions, clock, ring } = this.#parts;
+    const { clock, ring } = this.#context;
+    const { sessions } = this.#context.records;
     const session = this.#family(tx, token);
     if (session?.tokenHash === undefined) return {};
     const tokenHash = secretHash(token);
@@ -268,13 +273,13 @@ export class Sessions {
   #family(tx: Transaction, token: string): SessionRecord | undefined {
     const hash = familyHash(token);
     const session =
-      hash === undefined ? undefined : tx.of(this.#parts.sessions).find('lookup', hash);
+      hash === undefined ? undefined : tx.of(this.#context.records.sessions).find('lookup', hash);
     return session?.kind === 'refresh' ? session : undefined;
   }
 
   /** Removes ended sessions from the next block of records. One block at a time bounds the work. */
   #sweep(tx: Transaction): void {
-    const { sessions } = this.#parts;
+    const { sessions } = this.#context.records;
     const { blocks } = sessions.view();
     this.#swept = (this.#swept + 1) % Math.max(1, blocks.length);
     for (const { id } of blocks[this.#swept] ?? []) {
@@ -284,7 +289,7 @@ export class Sessions {
   }
 
   #useFrom({ address, agent }: Client) {
-    const lastSeenAt = this.#parts.clock.now();
+    const lastSeenAt = this.#context.clock.now();
     return { lastSeenAt, address, agent: agent.slice(0, limits.sessionAgentLengthMax) };
   }
 }

@@ -3,7 +3,7 @@ import type { Attempt } from '../auth/throttle.ts';
 import { CairnError } from '../base/errors.ts';
 import { callerKey } from '../base/network.ts';
 import { emailKey } from '../schema/field.ts';
-import type { AccountParts } from './parts.ts';
+import type { AccountContext } from './context.ts';
 import type { SessionKind, UserRecord } from './records.ts';
 import type { Client, Sessions, SignedIn } from './sessions.ts';
 
@@ -13,11 +13,11 @@ export interface Credentials {
 }
 
 export class SignIn {
-  readonly #parts: AccountParts;
+  readonly #context: AccountContext;
   readonly #sessions: Sessions;
 
-  constructor(parts: AccountParts, sessions: Sessions) {
-    this.#parts = parts;
+  constructor(context: AccountContext, sessions: Sessions) {
+    this.#context = context;
     this.#sessions = sessions;
   }
 
@@ -28,7 +28,8 @@ export class SignIn {
    *   of `Store.write`
    */
   async start(credentials: Credentials, kind: SessionKind, client: Client): Promise<SignedIn> {
-    const { store, users, clock, audit } = this.#parts;
+    const { store, clock, audit } = this.#context;
+    const { users } = this.#context.records;
     const caller = callerKey(client.address, undefined);
     for (;;) {
       const known = await this.#authenticate(credentials, client.address);
@@ -58,7 +59,8 @@ export class SignIn {
 
   /** @throws CairnError `invalid_credentials`, `too_many_requests`, `overloaded` */
   async #authenticate({ email, password }: Credentials, address: string): Promise<UserRecord> {
-    const { store, users, throttle, passwords, audit } = this.#parts;
+    const { store, throttle, passwords, audit } = this.#context;
+    const { users } = this.#context.records;
     await store.confirm();
     const key = emailKey(email);
     const user = users.find('email', key);
@@ -86,7 +88,7 @@ export class SignIn {
     { id: userId, passwordHash = '' }: UserRecord,
     password: string,
   ): Promise<string | undefined> {
-    const { passwords } = this.#parts;
+    const { passwords } = this.#context;
     if (!passwords.needsRehash(passwordHash)) return undefined;
     try {
       return await passwords.hash(password, callerKey('', userId));

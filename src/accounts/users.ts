@@ -12,7 +12,7 @@ import { looksSame } from '../schema/record.ts';
 import { published, type Collection, type Transaction } from '../store/store.ts';
 import type { Audit } from './events.ts';
 import { endInvitations } from './invitations.ts';
-import type { AccountParts } from './parts.ts';
+import type { AccountContext } from './context.ts';
 import { checkPrincipal } from './principal.ts';
 import type { UserRecord } from './records.ts';
 import type { Sessions, StartedSession } from './sessions.ts';
@@ -52,18 +52,18 @@ interface ChangedUser {
 /** Users, and changes of them and their sessions. The caller must be authorized first. */
 export class Users {
   readonly records: Collection<UserRecord>;
-  readonly #parts: AccountParts;
+  readonly #context: AccountContext;
   readonly #sessions: Sessions;
 
-  constructor(parts: AccountParts, sessions: Sessions) {
-    this.records = parts.users;
-    this.#parts = parts;
+  constructor(context: AccountContext, sessions: Sessions) {
+    this.records = context.records.users;
+    this.#context = context;
     this.#sessions = sessions;
   }
 
   /** @throws CairnError `validation_failed` */
   acceptNew(principal: Principal, body: JsonValue): NewUser {
-    const rules = newUserRules(this.#parts.passwordLengthMin, this.#parts.roles);
+    const rules = newUserRules(this.#context.passwordLengthMin, this.#context.roles);
     return validateBody(rules, body, creation, principal);
   }
 
@@ -75,7 +75,7 @@ export class Users {
   async addFirst(body: JsonValue): Promise<void> {
     const input = this.acceptNew(localAdministrator, body);
     const prepared = await this.prepareCreate(localAdministrator, input);
-    await this.#parts.writes.write(localAdministrator, (tx) => {
+    await this.#context.writes.write(localAdministrator, (tx) => {
       // An earlier transaction of the batch may have added a user, with the next id.
       const added = tx.of(this.records).get(this.records.nextId);
       if (this.records.size === 0 && added === undefined)
@@ -93,9 +93,9 @@ export class Users {
     { password }: NewUser,
     address = '',
   ): Promise<Prepared> {
-    const { store, throttle } = this.#parts;
+    const { store, throttle } = this.#context;
     await store.confirm();
-    checkPrincipal(published, principal, this.#parts);
+    checkPrincipal(published, principal, this.#context);
     if (principal.role !== 'admin') throttle.countNewEmail(principal.userId, address);
     return { address, passwordHash: await this.#hash(password, principal, address) };
   }
@@ -107,13 +107,13 @@ export class Users {
     { password, ...shown }: NewUser,
     { passwordHash, address }: Prepared = {},
   ): UserRecord {
-    checkPrincipal(tx, principal, this.#parts);
+    checkPrincipal(tx, principal, this.#context);
     invariant(password === undefined || passwordHash !== undefined, 'a password is hashed before');
     this.#checkEmail(tx, shown.email);
     const user = tx.of(this.records).insert({ ...shown, passwordHash });
     const { id: userId, role } = user;
     tx.onCommit(() =>
-      this.#parts.audit('user_created', { userId, role, by: principal.userId, address }),
+      this.#context.audit('user_created', { userId, role, by: principal.userId, address }),
     );
     return user;
   }
@@ -125,10 +125,10 @@ export class Users {
   async prepareChange(target: Target, draft: UserDraft): Promise<Prepared> {
     const { principal, precondition, address } = target;
     const userId = numberIn(target.id);
-    const { store, throttle } = this.#parts;
+    const { store, throttle } = this.#context;
     await store.confirm();
     const known = found(this.records.get(userId));
-    checkPrincipal(published, principal, this.#parts);
+    checkPrincipal(published, principal, this.#context);
     precondition(known.revision);
     const values = draft.against(known);
     const isNewEmail = emailKey(values.email) !== emailKey(known.email);
@@ -152,7 +152,7 @@ export class Users {
     draft: UserDraft,
     { passwordHash, provenHash, proposal }: Prepared = {},
   ): ChangedUser {
-    checkPrincipal(tx, principal, this.#parts);
+    checkPrincipal(tx, principal, this.#context);
     const userId = numberIn(id);
     const before = found(tx.of(this.records).get(userId));
     precondition(before.revision);
@@ -167,7 +167,7 @@ export class Users {
     if (passwordHash === undefined && looksSame(userFields, before, values))
       return { record: before, renewed: undefined };
     this.#checkEmail(tx, email, userId);
-    const signedOutAt = nextSignOut(this.#parts.clock.now(), before.signedOutAt);
+    const signedOutAt = nextSignOut(this.#context.clock.now(), before.signedOutAt);
     const endsSessions = passwordHash !== undefined || role !== before.role;
     const after = tx.of(this.records).replace(userId, {
       ...before,
@@ -179,7 +179,7 @@ export class Users {
     const isReset = passwordHash !== undefined && !(keepKeys && principal.userId === userId);
     if (isReset) this.#endKeys(tx, details);
     if (emailKey(email) !== emailKey(before.email))
-      endInvitations(tx, this.#parts.sessions, userId);
+      endInvitations(tx, this.#context.records.sessions, userId);
     tx.onCommit(() => this.#auditChange(before, after, details));
     return { record: after, renewed: this.#endSessions(tx, principal, before, after) };
   }
@@ -189,7 +189,7 @@ export class Users {
    * @throws CairnError as `change`; also `still_referenced`
    */
   remove(tx: Transaction, { principal, id, precondition, address }: Target, most?: number): void {
-    checkPrincipal(tx, principal, this.#parts);
+    checkPrincipal(tx, principal, this.#context);
     const userId = numberIn(id);
     const before = found(tx.of(this.records).get(userId));
     precondition(before.revision);
@@ -197,14 +197,15 @@ export class Users {
     const details = { userId, by: principal.userId, address };
     this.#sessions.endAll(tx, userId);
     this.#endKeys(tx, details);
-    const { references, asTarget, clock } = this.#parts;
+    const { references, usersAsTarget, clock } = this.#context;
     if (references === undefined) tx.of(this.records).remove(userId);
-    else references.remove(tx, principal, asTarget, before, clock.now(), most);
-    tx.onCommit(() => this.#parts.audit('user_removed', details));
+    else references.remove(tx, principal, usersAsTarget, before, clock.now(), most);
+    tx.onCommit(() => this.#context.audit('user_removed', details));
   }
 
   #endKeys(tx: Transaction, details: AuditDetails & { readonly userId: number }): void {
-    const { apiKeys, audit } = this.#parts;
+    const { audit } = this.#context;
+    const { apiKeys } = this.#context.records;
     for (const { id: keyId } of [...tx.of(apiKeys).referring('user', details.userId)]) {
       tx.of(apiKeys).remove(keyId);
       tx.onCommit(() => audit('key_removed', { ...details, keyId }));
@@ -216,7 +217,7 @@ export class Users {
     { userId }: Principal,
     address = '',
   ): Promise<string | undefined> {
-    return password && this.#parts.passwords.hash(password, callerKey(address, userId));
+    return password && this.#context.passwords.hash(password, callerKey(address, userId));
   }
 
   /** @throws CairnError `email_taken` if a user other than `userId` has the address */
@@ -239,7 +240,7 @@ export class Users {
   ): Promise<string | undefined> {
     if (user.passwordHash === undefined) return undefined;
     if (password === undefined) throw validationFailed([proofIssue('required', 'must be given')]);
-    const { throttle, passwords, audit } = this.#parts;
+    const { throttle, passwords, audit } = this.#context;
     const details = { userId: user.id, address };
     let attempt: Attempt;
     try {
@@ -263,7 +264,7 @@ export class Users {
     if (!isNewPassword && after.role === before.role) return undefined;
     const currentId =
       principal.kind === 'session' && principal.userId === after.id ? principal.sessionId : 0;
-    const current = tx.of(this.#parts.sessions).get(currentId);
+    const current = tx.of(this.#context.records.sessions).get(currentId);
     this.#sessions.endAll(tx, after.id);
     if (!isNewPassword || current === undefined) return undefined;
     return this.#sessions.start(tx, 'cookie', after.id, current);
@@ -285,7 +286,7 @@ export class Users {
   }
 
   #auditChange(before: UserRecord, after: UserRecord, details: AuditDetails): void {
-    const { audit } = this.#parts;
+    const { audit } = this.#context;
     if (after.passwordHash !== before.passwordHash) audit('password_changed', details);
     if (emailKey(after.email) !== emailKey(before.email)) audit('email_changed', details);
     if (after.role !== before.role) audit('role_changed', { ...details, role: after.role });

@@ -1,5 +1,5 @@
 import type { Audit } from '../accounts/events.ts';
-import type { AccountParts } from '../accounts/parts.ts';
+import type { AccountContext } from '../accounts/context.ts';
 import { Invitations } from '../accounts/invitations.ts';
 import { accountRecords } from '../accounts/records.ts';
 import { Sessions } from '../accounts/sessions.ts';
@@ -10,7 +10,7 @@ import { Throttle } from '../auth/throttle.ts';
 import { readReason } from '../base/errors.ts';
 import { servedCollections } from '../collections/served.ts';
 import { IdempotencyKeys } from '../collections/idempotency.ts';
-import { makeRegistry, usersAsTarget } from '../collections/registry.ts';
+import { makeRegistry, targetUsers } from '../collections/registry.ts';
 import type { TableRules } from '../collections/declared.ts';
 import { Writes } from '../collections/writes.ts';
 import { NodeFiles } from '../store/disk/node-files.ts';
@@ -27,7 +27,6 @@ import type { SharedPlace } from '../api/shared-place.ts';
 export interface Data extends Omit<Context, 'tokens' | 'listPool'> {
   readonly keys: SigningKeys;
   readonly store: Writer;
-  readonly passwords: Passwords;
 }
 
 /** The tables of a server without users: empty, and in no store. */
@@ -47,7 +46,6 @@ export function openData(
   rules?: TableRules,
 ): Data {
   const { settings, directory, clock, random, log } = options;
-  const declarations = servedCollections(options);
   const files = directory === undefined ? undefined : new NodeFiles(directory);
   const store = openStore({
     files,
@@ -66,22 +64,20 @@ export function openData(
   const idempotencyKeys = new IdempotencyKeys({ store, clock });
   const hasUsers = options.users !== false;
   const records = accountRecords(hasUsers ? store : emptyTables);
-  const asTarget = usersAsTarget(records.users);
+  const users = targetUsers(records.users);
   const { references } = options;
-  const { recordsPerOwner } = settings;
-  const users = hasUsers ? asTarget : undefined;
   const registry = makeRegistry({
     store,
-    declarations,
-    users,
+    declarations: servedCollections(options),
+    users: hasUsers ? users : undefined,
     references,
-    recordsPerOwner,
+    recordsPerOwner: settings.recordsPerOwner,
     rules,
   });
   const writes = new Writes({ store, idempotencyKeys, observe: options.observer?.(registry) });
-  const parts: AccountParts = {
-    ...records,
+  const context: AccountContext = {
     ...settings,
+    records,
     store,
     writes,
     clock,
@@ -90,24 +86,20 @@ export function openData(
     random,
     audit,
     references,
-    asTarget,
+    usersAsTarget: users,
     roles: options.roles ?? [],
     ring: keys.ring,
   };
-  const sessions = new Sessions(parts);
+  const sessions = new Sessions(context);
   return {
-    clock,
+    ...context,
     keys,
     store,
     registry,
     hasUsers,
-    writes,
-    records,
-    accounts: parts,
-    passwords,
-    users: new Users(parts, sessions),
+    users: new Users(context, sessions),
     sessions,
-    signIn: new SignIn(parts, sessions),
-    invitations: new Invitations(parts, sessions),
+    signIn: new SignIn(context, sessions),
+    invitations: new Invitations(context, sessions),
   };
 }

@@ -3,6 +3,7 @@ import type { Authenticators } from '../api/authenticate.ts';
 import type { Route, RoutedCollection } from '../api/call.ts';
 import type { CollectionOptions } from '../api/collections.ts';
 import type { Operations as CollectionOperations } from '../api/operations.ts';
+import type { AccountContext } from '../accounts/context.ts';
 import type { Context } from '../api/context.ts';
 import type { SharedPlace, SharedPurpose, SharedTools } from '../api/shared-place.ts';
 import type { CollectionDeclaration } from '../collections/declaration.ts';
@@ -109,7 +110,7 @@ interface FeatureContext extends Context {
 interface FeatureModule {
   createFeature(context: FeatureContext): Feature;
   /** Creates a user's API key and returns it. @throws CairnError */
-  makeKey?(data: Pick<Context, 'accounts'>, userId: number, name: string): Promise<string>;
+  makeKey?(context: AccountContext, userId: number, name: string): Promise<string>;
 }
 
 export const optionalParts: Options = {

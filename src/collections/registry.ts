@@ -21,7 +21,7 @@ import type {
  * Returns the users as a target of references, the same for all callers: with the name, for fields
  * that show it.
  */
-export const usersAsTarget = (records: Collection<StoredRecord>): ReferenceTarget => ({
+export const targetUsers = (records: Collection<StoredRecord>): ReferenceTarget => ({
   name: 'users',
   singular: 'user',
   isUsers: true,

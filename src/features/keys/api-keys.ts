@@ -1,7 +1,7 @@
 import { notFound, type KeyPrincipal, type Principal } from '../../auth/access.ts';
 import { secretHash } from '../../auth/secrets.ts';
 import { apiKeyPrefix, invalidToken } from '../../auth/tokens.ts';
-import type { AccountParts } from '../../accounts/parts.ts';
+import type { AccountContext } from '../../accounts/context.ts';
 import { checkPrincipal } from '../../accounts/principal.ts';
 import type { ApiKeyRecord } from '../../accounts/records.ts';
 import { CairnError } from '../../base/errors.ts';
@@ -20,12 +20,12 @@ interface MadeKey {
 const hourMs = 3_600_000;
 
 export class ApiKeys {
-  readonly #parts: AccountParts;
+  readonly #context: AccountContext;
   /** Keys whose use is being recorded: of many simultaneous requests, one writes it. */
   readonly #recording = new Set<number>();
 
-  constructor(parts: AccountParts) {
-    this.#parts = parts;
+  constructor(context: AccountContext) {
+    this.#context = context;
   }
 
   /**
@@ -33,8 +33,8 @@ export class ApiKeys {
    * @throws CairnError `validation_failed` for a key that has expired; `write_refused` for too many
    */
   make(tx: Transaction, userId: number, input: NewKey, address?: string): MadeKey {
-    const { clock, random, audit } = this.#parts;
-    const keys = tx.of(this.#parts.apiKeys);
+    const { clock, random, audit } = this.#context;
+    const keys = tx.of(this.#context.records.apiKeys);
     const key = apiKeyPrefix + random(32).toString('base64url');
     const createdAt = new Date(clock.now()).toISOString();
     const { name, readOnly, expiresAt } = input;
@@ -58,7 +58,7 @@ export class ApiKeys {
 
   /** Returns the current role as well. @throws CairnError `invalid_token` */
   resume(key: string): KeyPrincipal {
-    const { apiKeys, users } = this.#parts;
+    const { apiKeys, users } = this.#context.records;
     const record = apiKeys.find('hash', secretHash(key));
     const user = record && users.get(record.userId);
     if (record === undefined || user === undefined || !this.#isLive(record)) throw invalidToken();
@@ -68,7 +68,7 @@ export class ApiKeys {
 
   /** Oldest first. */
   list(userId: number): ApiKeyRecord[] {
-    return this.#parts.apiKeys.members('user', userId).filter((key) => this.#isLive(key));
+    return this.#context.records.apiKeys.members('user', userId).filter((key) => this.#isLive(key));
   }
 
   /**
@@ -76,23 +76,24 @@ export class ApiKeys {
    * @throws CairnError `not_found`, `actor_changed`
    */
   remove(tx: Transaction, principal: Principal, keyId: number, address: string): void {
-    checkPrincipal(tx, principal, this.#parts);
-    const keys = tx.of(this.#parts.apiKeys);
+    checkPrincipal(tx, principal, this.#context);
+    const keys = tx.of(this.#context.records.apiKeys);
     const record = keys.get(keyId);
     const { userId: by, role } = principal;
     if (record === undefined || (role !== 'admin' && by !== record.userId)) throw notFound();
     const { userId } = record;
     keys.remove(keyId);
-    tx.onCommit(() => this.#parts.audit('key_removed', { userId, keyId, by, address }));
+    tx.onCommit(() => this.#context.audit('key_removed', { userId, keyId, by, address }));
   }
 
   #isLive({ expiresAt }: ApiKeyRecord): boolean {
-    return expiresAt === undefined || this.#parts.clock.now() < Date.parse(expiresAt);
+    return expiresAt === undefined || this.#context.clock.now() < Date.parse(expiresAt);
   }
 
   /** Records the hour in which a key is used, while the request continues. */
   #recordUse({ id, lastUsedAt }: ApiKeyRecord): void {
-    const { apiKeys, clock, store } = this.#parts;
+    const { clock, store } = this.#context;
+    const { apiKeys } = this.#context.records;
     const now = clock.now();
     const hour = new Date(now - (now % hourMs)).toISOString();
     const isDue = (last = ''): boolean => last < hour;

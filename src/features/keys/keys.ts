@@ -1,4 +1,5 @@
 import { requireUser } from '../../auth/access.ts';
+import type { AccountContext } from '../../accounts/context.ts';
 import { checkPrincipal } from '../../accounts/principal.ts';
 import { apiKeyFields } from '../../accounts/records.ts';
 import { wrongPassword } from '../../accounts/users.ts';
@@ -28,25 +29,25 @@ const newKeyFields = {
 const newKey = newRecord({ shape: newKeyFields });
 
 export function createFeature(context: Context) {
-  const keys = new ApiKeys(context.accounts);
+  const keys = new ApiKeys(context);
   context.tokens.verifyKey = (key) => keys.resume(key);
   return { routes: (): Route[] => keyRoutes(keys, context) };
 }
 
 /** Creates a key for a command. @throws CairnError as `ApiKeys.make` */
 export async function makeKey(
-  { accounts }: Pick<Context, 'accounts'>,
+  context: AccountContext,
   userId: number,
   name: string,
 ): Promise<string> {
-  const keys = new ApiKeys(accounts);
+  const keys = new ApiKeys(context);
   const sent = validateBody({ shape: newKeyFields }, { name }, creation, {});
-  const { key } = await accounts.store.write((tx) => keys.make(tx, userId, sent));
+  const { key } = await context.store.write((tx) => keys.make(tx, userId, sent));
   return key;
 }
 
-function keyRoutes(keys: ApiKeys, { accounts, users }: Context): Route[] {
-  const { store } = accounts;
+function keyRoutes(keys: ApiKeys, context: Context): Route[] {
+  const { store, users } = context;
   const write = representationWriter(apiKeyFields);
   return [
     withBody({
@@ -62,13 +63,13 @@ function keyRoutes(keys: ApiKeys, { accounts, users }: Context): Route[] {
       async handle({ request, principal, body }) {
         const { address, caller } = request;
         await store.confirm();
-        checkPrincipal(published, principal, accounts);
+        checkPrincipal(published, principal, context);
         const { userId } = requireUser(principal);
         // Otherwise a stolen token could become a permanent credential.
         const user = found(users.records.get(userId));
         const provenHash = await users.prove(user, body.currentPassword, address);
         const { key, record } = await store.write((tx) => {
-          checkPrincipal(tx, principal, accounts);
+          checkPrincipal(tx, principal, context);
           if (tx.of(users.records).get(userId)?.passwordHash !== provenHash) throw wrongPassword();
           return keys.make(tx, userId, body, address);
         }, caller);

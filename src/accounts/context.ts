@@ -9,7 +9,8 @@ import type { Store } from '../store/store.ts';
 import type { Audit } from './events.ts';
 import type { AccountRecords } from './records.ts';
 
-export interface AccountParts extends AccountRecords {
+export interface AccountContext {
+  readonly records: AccountRecords;
   readonly store: Store;
   readonly writes: Writes;
   readonly clock: Clock;
@@ -22,7 +23,7 @@ export interface AccountParts extends AccountRecords {
   /** The rules of references. If absent, nothing refers to users. */
   readonly references?: ReferenceRules | undefined;
   /** Users, as the target of references. */
-  readonly asTarget: ReferenceTarget;
+  readonly usersAsTarget: ReferenceTarget;
   readonly roles: readonly Role[];
   /** The minimum length of a new password, in characters. */
   readonly passwordLengthMin: number;
