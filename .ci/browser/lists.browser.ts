@@ -247,10 +247,10 @@ testPage('records have addresses, and a bad address shows a message', {
     await shows('it was removed, or the address is wrong.', '#drawer');
   }
   await visit.visit('#nothing/here');
-  await shows('There is nothing at this address', '#nowhere');
+  await shows('There is nothing at this address', '#home');
   await visit.visit('#/constructor');
-  await shows('There is nothing at this address', '#nowhere');
-  await browser.click('#nowhere a');
+  await shows('There is nothing at this address', '#home');
+  await browser.click('#home a');
   await browser.until('return document.querySelector("#home h1")?.innerText === "Overview"');
   for (const query of ['sort=color', 'color=red', 'price:gte=much', 'cursor=zzz', 'limit=5000']) {
     await visit.visit('#users');

@@ -77,9 +77,9 @@ testPage('without sign-in there is no account', { auth: 'none' }, async (visit) 
   const { browser, server, idle, shows } = visit;
   await browser.open(`${server.url}/#/account`);
   await idle();
-  await shows('There is nothing at this address', '#nowhere');
+  await shows('There is nothing at this address', '#home');
   assert.equal(await browser.run('return document.querySelector("#drawer")'), null);
-  await browser.click('#nowhere a');
+  await browser.click('#home a');
   await shows('Overview', '#home h1');
 });
 

@@ -2,7 +2,7 @@
 import { call, session } from './api/call.js';
 import { readCollections } from './api/model.js';
 import { draw, events, h, onClick, set } from './lib/dom.js';
-import { isChanged, mayLeaveForm } from './state/draft.js';
+import { countChanges, mayLeaveForm } from './state/draft.js';
 import { collectionNow, loadList } from './state/list.js';
 import { channelName, ownPath, state } from './state/me.js';
 import { explain, say } from './state/news.js';
@@ -12,6 +12,7 @@ import { resetAll } from './state/reset.js';
 import { address, isGuide, readRoute, route, router, rowOrTitle } from './state/route.js';
 import { drawFrame, hideMenu } from './views/frame.js';
 import * as listView from './views/list.js';
+import { ownView } from './views/parts.js';
 
 /** @import { Child } from './types.js' */
 
@@ -24,7 +25,12 @@ import * as listView from './views/list.js';
 
 /** @type {Load} */ const list = () => listView;
 const record = () => import('./views/record.js');
-/** @type {Load} */ const nowhere = () => ({ open() {}, view: nowhereView, close() {} });
+/** @type {Load} */ const nowhere = () => ({
+  open() {},
+  view: () =>
+    ownView('There is nothing at this address', [], h('a', { href: '#/' }, 'Go to the overview')),
+  close() {},
+});
 
 /** The page's own views by the name in their address: `#/api`. @type {{ [name: string]: Load }} */
 const ownViews = {
@@ -67,14 +73,6 @@ function choose(next) {
   chosen = next;
 }
 
-const nowhereView = () =>
-  h(
-    'section.grow empty stack',
-    { id: 'nowhere', key: 'nowhere' },
-    h('h1', { tabindex: -1 }, 'There is nothing at this address'),
-    h('p', h('a', { href: '#/' }, 'Go to the overview')),
-  );
-
 const retryMs = 3000;
 const signing = () => import('./views/sign-in.js');
 /** Why the page does not start. */ let failure = '';
@@ -99,7 +97,7 @@ events.paint = () => {
 router.arrive = async (isSameForm) => {
   const target = location.hash;
   const isOther = target.split('?')[0] !== shown.split('?')[0];
-  if (isOther && !isSameForm && isChanged()) {
+  if (isOther && !isSameForm && countChanges()) {
     // The form stays open until the person has decided.
     history.pushState(null, '', shown);
     if (!(await mayLeaveForm())) return;
@@ -127,11 +125,22 @@ window.onpopstate = () => events.run(() => router.arrive(false));
 // A document from the browser's cache may show someone who has signed out since.
 window.onpageshow = ({ persisted }) => persisted && location.reload();
 window.onbeforeunload = (event) => {
-  if (isChanged() || state.removals.length > 0 || state.isImporting) event.preventDefault();
+  if (countChanges() || state.removals.length > 0 || state.isImporting) event.preventDefault();
 };
 
-async function start() {
+/** Does something again and again until it succeeds. @param {() => Promise<unknown>} work */
+async function keepTrying(work) {
   failure = '';
+  try {
+    await work();
+  } catch (error) {
+    failure = explain(error);
+    window.setTimeout(keepTrying, retryMs, work);
+  }
+  draw();
+}
+
+async function start() {
   if (!route.view && route.id === 'invite' && route.of) {
     const token = route.of;
     // Keeps the secret out of the history.
@@ -139,7 +148,7 @@ async function start() {
     Object.assign(route, readRoute(''));
     return (await signing()).acceptInvitation(token);
   }
-  try {
+  return keepTrying(async () => {
     // The list can load while the description is still on its way.
     if (route.view && !route.isPage && route.id !== 'value') void loadList(true);
     const [me] = await Promise.all([whoIsThere(), describe()]);
@@ -147,11 +156,7 @@ async function start() {
     void events.run(() => router.arrive(false));
     void loadTotals().catch(() => {});
     if (`/${ownPath('changes')}` in (state.description?.paths ?? {})) followChanges();
-  } catch (error) {
-    failure = explain(error);
-    window.setTimeout(start, retryMs);
-  }
-  draw();
+  });
 }
 
 /** Returns the person, who signs in first if there is no session. */
@@ -183,21 +188,8 @@ new BroadcastChannel(channelName).onmessage = ({ data: id }) =>
 session.ended = async () => (await signing()).signIn();
 onClick('sign-out', async () => (await mayLeaveForm()) && (await signing()).signOut(false));
 
-/**
- * Checks if the server responds. A server on this device needs no network, whatever the browser
- * reports.
- */
-async function reach() {
-  try {
-    await call('GET', 'livez');
-    failure = '';
-  } catch (error) {
-    failure = explain(error);
-    window.setTimeout(reach, retryMs);
-  }
-  draw();
-}
-window.ononline = window.onoffline = reach;
+// A server on this device needs no network, whatever the browser reports.
+window.ononline = window.onoffline = () => keepTrying(() => call('GET', 'livez'));
 
 /** When the tab regains focus, checks if the session has ended or belongs to someone else. */
 window.onfocus = () =>

@@ -61,7 +61,7 @@
  * `single`: whether it is one value for the server, of fields or of any kind; it has the id `value` in addresses.
  * `newestFirst`: the order by creation, if the server notes it; records of one batch by id. `isOpenEnded`: records may have further members; `bulkMax`: the most records in one request; `operations`: the operations it offers, each with its access rule.
  * @typedef {{ name: string, one: string, title: string, nameField: string, fields: readonly Field[], single: false | 'fields' | 'value', sortMax: number,
- *   isOpenEnded: boolean, newestFirst?: string | undefined, display?: string | undefined,
+ *   isOpenEnded: boolean, newestFirst?: string | undefined, display: string,
  *   group?: string | undefined, isHidden: boolean, isUsers: boolean, hasSearch: boolean, filters: readonly Filter[], bulkMax: number,
  *   hasOwners: boolean, operations: { [name: string]: Operation | undefined } }} Collection
  */

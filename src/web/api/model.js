@@ -68,6 +68,7 @@ export function readCollections({ paths, components: { schemas }, 'x-collections
     const fields = [...names].map((each) =>
       readField(each, shapes, declarations.get(each), lists?.sort),
     );
+    const template = display ?? chooseDisplay(fields);
     return {
       name,
       fields,
@@ -76,7 +77,8 @@ export function readCollections({ paths, components: { schemas }, 'x-collections
       ),
       one: words(singular),
       title: capitalized(name),
-      nameField: chooseNameField(fields, display),
+      // A title of several fields replaces the id.
+      nameField: /^\{([^{}]+)\}$/u.exec(template)?.[1] ?? 'id',
       single: !!single && (value ? 'value' : 'fields'),
       sortMax: list?.parameters?.find((each) => each.name === 'sort')?.schema.maxItems ?? 1,
       bulkMax:
@@ -84,7 +86,7 @@ export function readCollections({ paths, components: { schemas }, 'x-collections
           .maxItems ?? 1,
       isOpenEnded: !!declaration.additional,
       newestFirst: timestamps ? '-createdAt,-id' : undefined,
-      display,
+      display: template,
       group,
       isHidden: !!declaration.hidden,
       isUsers: builtIn === 'users',
@@ -131,19 +133,24 @@ export const own = (object, name) =>
 const naming = ['title', 'name', 'label', 'subject', 'username'];
 
 /**
- * Returns the field that names a record: one of these, or else the first text, an address, or the
- * id. If several fields make the name (`display`), it replaces the id.
- * @type {(fields: readonly Field[], display?: string) => string}
+ * Returns what a record without a `display` is called: the field with one of these names, or else the first text or
+ * address, or else the first reference with the first other field.
+ * @param {readonly Field[]} fields
  */
-function chooseNameField(fields, display) {
-  const [, single] = /^\{([^{}]+)\}$/u.exec(display ?? '') ?? [];
-  if (display) return single ?? 'id';
-  const shown = fields.filter(({ shown, name }) => shown && !/^id$|Ids?$/u.test(name));
+function chooseDisplay(fields) {
+  const shown = fields.filter(({ shown, name, kind }) => shown && name !== 'id' && kind !== 'list');
   const alike = (/** @type {string} */ wanted) =>
-    shown.filter(({ kind, declared }) => kind === wanted || declared.like === wanted);
+    shown.filter(
+      ({ name, kind, declared }) =>
+        !/Ids?$/u.test(name) && (kind === wanted || declared.like === wanted),
+    );
   const texts = alike('text');
   const named = naming.flatMap((name) => texts.find((each) => each.name === name) ?? []);
-  return [...named, ...texts, ...alike('email')][0]?.name ?? 'id';
+  const [first] = [...named, ...texts, ...alike('email')];
+  if (first) return `{${first.name}}`;
+  const reference = shown.find(findTarget);
+  const other = shown.find((each) => !findTarget(each) && each.kind !== 'json');
+  return reference && other ? `{${reference.name}} · {${other.name}}` : '{id}';
 }
 
 /** A single value counts as a record with one field. @param {Schema} [schema] @returns {Schema} */

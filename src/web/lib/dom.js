@@ -102,7 +102,7 @@ function update(element, attributes, children, before) {
     if (typeof value === 'function') {
       Reflect.set(element, name, (/** @type {Event} */ event) => {
         // No form of the page is sent by the browser.
-        if (event.type === 'submit') event.preventDefault();
+        if (name === 'onsubmit') event.preventDefault();
         return events.run(() => value(event));
       });
     } else if (isLive ? Reflect.get(element, name) === value : before[name] === value) continue;

@@ -271,12 +271,9 @@ export function openFields(of) {
 /** The fields to fill in here, including each one in an object. @param {Draft} of */
 export const listFields = (of) => openFields(of).flatMap((field) => listLeaves(field));
 
-export const isChanged = (of = draft) =>
-  of !== undefined && listFields(of).some(({ name }) => of.texts[name] !== of.before[name]);
-
-/** @param {Draft} of */
-export const countChanges = (of) =>
-  listFields(of).filter(({ name }) => of.texts[name] !== of.before[name]).length;
+/** The number of fields whose input is not stored. */
+export const countChanges = (of = draft) =>
+  of ? listFields(of).filter(({ name }) => of.texts[name] !== of.before[name]).length : 0;
 
 /** @param {Draft} of */
 export function discard(of) {
@@ -343,7 +340,7 @@ export async function save() {
     of.message = disputed;
     return leadToIssue();
   }
-  if (base && !isChanged(of)) return true;
+  if (base && !countChanges(of)) return true;
   // Input that arrives during the request is not part of it.
   const before = Object.assign(empty(), of.texts);
   const sent = JSON.stringify(single === 'value' ? (body['value'] ?? null) : body);
@@ -408,7 +405,7 @@ async function reconcile(/** @type {Draft} */ of, /** @type {Stored} */ theirs) 
   const taken = adopt(of, theirs);
   if (of.message) return leadToIssue();
   // An earlier request may have stored everything, with only its response lost.
-  if (!isChanged(of)) announceSaved(of, 'Saved');
+  if (!countChanges(of)) announceSaved(of, 'Saved');
   else if (!(await save())) return false;
   if (taken.length > 0)
     say(`Saved. Someone else had changed ${taken.join(' and ')}; that was kept.`);
@@ -429,7 +426,7 @@ export async function createAgain(of) {
 
 /** True if the form may be left. Asks the person about unsaved input. */
 export async function mayLeaveForm() {
-  if (!draft || !isChanged()) return true;
+  if (!draft || !countChanges()) return true;
   const choice = draft.isSaving ? '' : await ask('leave', called(draft));
   if (choice === 'discard') draft = undefined;
   return choice === 'discard' || (choice === 'save' && save());

@@ -37,12 +37,10 @@ export function findName(target, id) {
 }
 
 /**
- * Returns a record's title: its `display`, else its name, else the record it refers to and another
- * value, else its id. `isNested`: its own references are not followed.
+ * Returns a record's title, or its id if that would be empty. `isNested`: its own references are not followed.
  * @type {(of: Collection, row: Row, isNested?: boolean) => string}
  */
-export function toTitle(collection, row, isNested = false) {
-  const { display, nameField, fields } = collection;
+export function toTitle({ display, fields }, row, isNested = false) {
   const text = (/** @type {string} */ name) => {
     const field = fields.find((each) => each.name === name);
     const value = own(row, name);
@@ -50,38 +48,16 @@ export function toTitle(collection, row, isNested = false) {
     const target = findTarget(field);
     return target && !isNested ? findName(target, value) : toShow(field, value);
   };
-  if (display) {
-    const parts = /\{\{|\}\}|\{([^{}]*)\}/gu;
-    const title = display.replaceAll(parts, (brace, name) =>
-      name === undefined ? brace.charAt(0) : text(name),
-    );
-    return [...title].slice(0, titleMax).join('').trim() || `${row.id}`;
-  }
-  const name = own(row, nameField);
-  if (typeof name === 'string' && name) return name;
-  const [reference, other] = nestedNames(collection);
-  if (!reference || !other || isNested) return `${row.id}`;
-  return [reference, other].map(text).filter(Boolean).join(' · ') || `${row.id}`;
+  const parts = /\{\{|\}\}|\{([^{}]*)\}/gu;
+  const title = display.replaceAll(parts, (brace, name) =>
+    name === undefined ? brace.charAt(0) : text(name),
+  );
+  return [...title].slice(0, titleMax).join('').trim() || `${row.id}`;
 }
 
-/**
- * The first reference and the first other value, which name a record without a name.
- * @param {Collection} collection
- */
-function nestedNames({ fields, nameField }) {
-  if (nameField !== 'id') return [];
-  const shown = fields.filter((each) => each.shown && each.name !== 'id' && each.kind !== 'list');
-  const reference = shown.find(findTarget);
-  const other = shown.find((each) => !findTarget(each) && each.kind !== 'json');
-  return [reference?.name, other?.name];
-}
-
-/** @param {Collection} collection */
-const nameFields = (collection) => {
-  const { display, nameField } = collection;
-  const inDisplay = [...(display ?? '').matchAll(/\{([^{}]+)\}/gu)].map(([, name = '']) => name);
-  return display ? inDisplay : [nameField, ...nestedNames(collection)];
-};
+/** The fields in a record's title. @param {Collection} collection */
+const nameFields = ({ display }) =>
+  [...display.matchAll(/\{([^{}]+)\}/gu)].map(([, name = '']) => name);
 
 const idsAtOnce = 100;
 

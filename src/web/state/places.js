@@ -22,17 +22,15 @@ export const addToTotal = (collection, more) =>
   void (totals.has(collection) && totals.set(collection, (totals.get(collection) ?? 0) + more));
 
 export function places() {
-  const lists = allowed('list').map(({ name, title, group, isHidden, isUsers }) => ({
-    href: address(name),
-    title,
-    total: totals.get(name),
-    group: isUsers ? 'People' : group || 'Data',
-    isHidden,
-  }));
-  const shown = lists.filter(({ isHidden }) => !isHidden);
-  const groups = [...new Set(shown.map(({ group }) => group))];
-  const isLast = (/** @type {string} */ group) => Number(group === 'People');
-  groups.sort((one, other) => isLast(one) - isLast(other));
+  const lists = allowed('list')
+    .filter(({ isHidden }) => !isHidden)
+    .map(({ name, title, group, isUsers }) => ({
+      href: address(name),
+      title,
+      total: totals.get(name),
+      group: isUsers ? 'People' : group || 'Data',
+    }));
+  const isLast = (/** @type {{ group: string }} */ { group }) => Number(group === 'People');
   const own = (/** @type {string} */ href, /** @type {string} */ title, group = '') => ({
     href,
     title,
@@ -41,7 +39,7 @@ export function places() {
   });
   return [
     own('#/', 'Overview'),
-    ...groups.flatMap((group) => shown.filter((each) => each.group === group)),
+    ...lists.toSorted((one, other) => isLast(one) - isLast(other)),
     ...(state.isOpen ? [] : [own('#/account', 'My account', 'People')]),
     ...(hasKeys() ? [own('#/keys', 'API keys', 'People')] : []),
     own('#/api', 'API', 'Develop'),

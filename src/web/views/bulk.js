@@ -1,26 +1,39 @@
 // @ts-check
 import { call } from '../api/call.js';
+import { showNumber } from '../api/model.js';
 import { fromText } from '../api/texts.js';
 import { ask } from '../lib/dialog.js';
-import { h, readInput, set } from '../lib/dom.js';
+import { button, h, readInput, set } from '../lib/dom.js';
 import { createEach, rowNamer, setField } from '../state/change.js';
-import { collectionNow, list, listPath, loadList, select } from '../state/list.js';
-import { count } from '../state/me.js';
+import { list, listPath, loadList, select } from '../state/list.js';
+import { allows, count } from '../state/me.js';
 import { say } from '../state/news.js';
 import { control } from './control.js';
 import { report } from './refused.js';
+import { removeSoon } from './removal.js';
 
 /** @import { Collection, Row } from '../types.js' */
 
-/** Applies `set`, `copy`, `export` or `all` to the selected records. @param {string} what */
-export async function withSelected(what) {
-  const collection = collectionNow();
-  const { selected } = list;
-  if (!collection) return;
-  if (what === 'set') await askField(collection, selected);
-  else if (what === 'copy') await duplicate(collection, selected);
-  else if (what === 'export') (await import('./transfer.js')).saveRecords(collection, selected);
-  else select(collection.name, (await call('GET', listPath())).data, true);
+/** Describes the actions on the selected records. @param {Collection} collection */
+export function drawSelection(collection) {
+  const { name } = collection;
+  const { selected, total } = list;
+  const selectAll = async () => select(name, (await call('GET', listPath())).data, true);
+  const save = async () => (await import('./transfer.js')).saveRecords(collection, selected);
+  return h(
+    'div.actions row',
+    { id: 'selection', key: 'selection' },
+    h('span.quiet', `${count(selected, collection)} selected`),
+    selected.length < total &&
+      button(`Select all ${showNumber(total)}`, selectAll, { id: 'bulk-all' }),
+    allows(collection, 'change') &&
+      button('Set field…', () => askField(collection, selected), { id: 'bulk-set' }),
+    allows(collection, 'create') &&
+      button('Duplicate', () => duplicate(collection, selected), { id: 'bulk-copy' }),
+    button('Export', save, { id: 'bulk-export' }),
+    button('Remove', () => void removeSoon(collection, selected), { id: 'remove-selected' }),
+    button('Clear', () => select(name, selected, false), { id: 'clear-selected' }),
+  );
 }
 
 /**

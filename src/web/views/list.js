@@ -14,7 +14,7 @@ import {
   toShow,
   listWords,
 } from '../api/model.js';
-import { bdi, button, h, readInput, onClick, part, set } from '../lib/dom.js';
+import { bdi, button, draw, h, readInput, onClick, part, set } from '../lib/dom.js';
 import {
   collectionNow,
   listColumns,
@@ -27,7 +27,7 @@ import {
   pageSize,
   select,
 } from '../state/list.js';
-import { allows, count, state } from '../state/me.js';
+import { allows, state } from '../state/me.js';
 import { toTitle } from '../state/names.js';
 import { address, go, newId, parameter, route, withQuery } from '../state/route.js';
 import { cell, close as closeCell, editedIn } from './cell.js';
@@ -37,6 +37,7 @@ import { called, show } from './values.js';
 /** @import { Attributes, Child, Collection, Description, Field, Row } from '../types.js' */
 
 /** @type {typeof import('./columns.js') | undefined} */ let columns;
+/** @type {typeof import('./bulk.js') | undefined} */ let bulk;
 
 const typingPauseMs = 300;
 let pause = 0;
@@ -66,6 +67,7 @@ export function view() {
   const mayCreate = allows(collection, 'create');
   set('import', { hidden: !mayCreate });
   columns?.drawColumns(collection);
+  if (selected.length > 0) void loadBulk();
   queueMicrotask(() => highlight(fold(parameter('q')).split(/\s+/u).filter(Boolean)));
   return h(
     'section.grow',
@@ -115,7 +117,7 @@ export function view() {
     h(
       'div.footer row spread pad line',
       { key: 'footer' },
-      selected.length > 0 ? drawSelection(collection, mayCreate) : drawRange(),
+      selected.length > 0 ? bulk?.drawSelection(collection) : drawRange(),
       h(
         'label',
         'Rows ',
@@ -131,29 +133,6 @@ export function view() {
       ),
       drawPages(),
     ),
-  );
-}
-
-/** @type {(collection: Collection, mayCreate: boolean) => Description} */
-function drawSelection(collection, mayCreate) {
-  const { selected, total } = list;
-  const bulk = (/** @type {string} */ what) => async () =>
-    (await import('./bulk.js')).withSelected(what);
-  return h(
-    'div.actions row',
-    { id: 'selection', key: 'selection' },
-    h('span.quiet', `${count(selected, collection)} selected`),
-    selected.length < total &&
-      button(`Select all ${showNumber(total)}`, bulk('all'), { id: 'bulk-all' }),
-    allows(collection, 'change') && button('Set field…', bulk('set'), { id: 'bulk-set' }),
-    mayCreate && button('Duplicate', bulk('copy'), { id: 'bulk-copy' }),
-    button('Export', bulk('export'), { id: 'bulk-export' }),
-    button(
-      'Remove',
-      async () => void (await import('./removal.js')).removeSoon(collection, selected),
-      { id: 'remove-selected' },
-    ),
-    button('Clear', () => select(collection.name, selected, false), { id: 'clear-selected' }),
   );
 }
 
@@ -271,6 +250,12 @@ function nothing(collection) {
       button('Import a file', () => part('import', HTMLElement).click()),
     ),
   );
+}
+
+async function loadBulk() {
+  if (bulk) return;
+  bulk = await import('./bulk.js');
+  draw();
 }
 
 async function loadColumns() {
