@@ -19,30 +19,34 @@ import { readable } from './reference.js';
  * @typedef {{ filter?: Filter | undefined, names: readonly string[], values: readonly string[] }} Condition
  */
 
-/** The condition being edited, or a new one, with its open part and the texts of its values. */
-const editing = {
-  part: 'field',
-  /** @type {Filter | undefined} */ filter: undefined,
-  /** @type {string[]} */ texts: [],
-  /** @type {readonly string[]} */ replaced: [],
-  problem: '',
-};
+/**
+ * The part of a condition that is open, with the texts of its values.
+ * @type {{ part: string, filter?: Filter | undefined, texts: string[], replaced: readonly string[], problem: string }}
+ */
+let editing = { part: 'field', texts: [], replaced: [], problem: '' };
 const parts = ['field', 'operator', 'value'];
-const valueControls = '#filter-value :is(input, select, textarea), #filter .primary';
+const firstControl = '#filter :is(#filter-value :is(input, select, textarea), .primary, .menu *)';
 const [popover, cellMenu] = [part('filter', HTMLElement), part('cell-menu', HTMLElement)];
 
-/** @type {(part: string, filter?: Filter, values?: readonly string[]) => void} */
-export function open(part, filter, values = []) {
-  const texts = values.map(
-    (value) => filter && toText(filter.field, fromParameter(filter.field, value)),
+/** @type {(part?: string, filter?: Filter, values?: readonly string[]) => void} */
+export function open(part = 'field', filter, values = []) {
+  const texts = values.map((value) =>
+    filter ? toText(filter.field, fromParameter(filter.field, value)) : value,
   );
-  Object.assign(editing, { part, filter, texts, replaced: filter?.names ?? [], problem: '' });
-  draw(part === 'value' ? valueControls : '#filter button');
+  editing = { part, filter, texts, replaced: filter?.names ?? [], problem: '' };
+  draw(firstControl);
 }
+
 export function close() {
   popover.hidePopover();
   cellMenu.hidePopover();
   editing.texts = [];
+}
+
+/** @param {{ [parameter: string]: string }} parameters */
+function leave(parameters) {
+  close();
+  return go(withQuery(parameters));
 }
 
 /** @param {unknown} value */
@@ -53,36 +57,28 @@ function readConditions({ filters }) {
   /** @type {Map<string, string>} */ const left = new Map();
   for (const [name, value] of readFilters())
     left.set(name, [left.get(name) ?? [], value].flat().join(', '));
-  return [...left.keys()].flatMap((name) => {
-    if (!left.has(name)) return [];
+  return [...left].flatMap(([first, only]) => {
+    if (!left.has(first)) return [];
     const filter = filters.find(
-      (each) =>
-        each.names.includes(name) &&
-        each.names.every((other) => left.has(other)) &&
-        (each.value ?? left.get(name)) === left.get(name),
+      ({ names, value = only }) =>
+        names.includes(first) && value === only && names.every((name) => left.has(name)),
     );
-    const names = filter?.names ?? [name];
-    const values = names.map((each) => left.get(each) ?? '');
-    for (const each of names) left.delete(each);
+    const names = filter?.names ?? [first];
+    const values = names.map((name) => left.get(name) ?? '');
+    for (const name of names) left.delete(name);
     return { filter, names, values };
   });
 }
 
-/**
- * Shows the operand of a filter, with names for records.
- * @type {(field: Field, value: string) => string}
- */
-function showOperand(field, value) {
-  const read = fromParameter(field, value);
-  return findTarget(field) ? readable(field, toText(field, read)) : toShow(field, read);
-}
-
-/** @param {Condition} condition */
+/** Says the parts of a condition, with names for records. @param {Condition} condition */
 function describe({ filter, names, values }) {
   if (!filter) return [names[0] === 'owner' ? 'Created by me' : `${names[0]} ${values[0]}`];
   const { field, operator, value } = filter;
-  const shown = values.map((each) => showOperand(field, each)).join(' and ');
-  return [field.label, operator, ...(value ? [] : [shown])];
+  const shown = values.map((each) => {
+    const read = fromParameter(field, each);
+    return findTarget(field) ? readable(field, toText(field, read)) : toShow(field, read);
+  });
+  return [field.label, operator, value ? [] : shown.join(' and ')].flat();
 }
 
 /** @param {Collection} collection */
@@ -91,19 +87,15 @@ export function drawFilters(collection) {
   const chips = conditions.map((condition, index) => {
     const { filter, names, values } = condition;
     const words = describe(condition);
-    const remove = () => go(withQuery(Object.fromEntries(names.map((name) => [name, '']))));
+    const remove = () => leave(Object.fromEntries(names.map((name) => [name, ''])));
     const content = words.map((text, at) => {
       const look = { class: at === 1 ? 'plain quiet' : 'plain', popovertarget: 'filter' };
-      return filter ? button(bdi(text), () => open(parts[at] ?? '', filter, values), look) : text;
+      return filter ? button(bdi(text), () => open(parts[at], filter, values), look) : text;
     });
     return chip(`${index}`, `Remove the filter: ${words.join(' ')}`, remove, ...content);
   });
   const title = [parameter('q'), ...conditions.map((each) => describe(each).join(' '))];
-  const { filter } = editing;
-  set(
-    'filter',
-    filter && editing.part === 'value' ? valueForm(filter, collection) : menu(collection),
-  );
+  set('filter', drawEditor(collection));
   return drawViews(collection, chips, title.filter(Boolean).join(', '));
 }
 
@@ -147,58 +139,42 @@ function drawViews({ name }, chips, title) {
   );
 }
 
-/** @param {Collection} collection */
-function menu({ filters, hasOwners }) {
-  const { part, filter } = editing;
-  const isField = part === 'field' || !filter;
-  const names = filters.map(({ field }) => field.name);
-  const all = isField
-    ? filters.filter(({ field }, index) => names.indexOf(field.name) === index)
-    : filters.filter(({ field }) => field.name === filter.field.name);
-  return h(
-    'div.menu scroll',
-    { key: part },
-    all.map((each) =>
-      button(isField ? each.field.label : each.operator, () => choose(each, true), {
-        key: `${each.names} ${each.value}`,
-      }),
-    ),
-    isField &&
-      hasOwners &&
-      button('Created by me', () => leave({ owner: 'me' }), { id: 'filter-mine', key: 'mine' }),
-  );
-}
-
-/**
- * Replaces the filter being edited, keeping its values if the kinds are alike.
- * @type {(next: Filter, isDone: boolean) => unknown} `isDone`: it applies once it has all values
- */
-function choose(next, isDone) {
-  const { filter, texts } = editing;
-  const isAlike = filter?.field.name === next.field.name && filter.field.kind === next.field.kind;
-  const isDays = next.names[0]?.endsWith(':last');
-  editing.texts = next.names.map((_, at) => (isAlike ? texts[at] : isDays && '7') || '');
-  Object.assign(editing, { part: 'value', filter: next, problem: '' });
-  if (next.value || (isDone && isAlike && editing.texts.every(Boolean))) return apply();
-  return draw(isDone ? valueControls : undefined);
-}
-
-/** @type {(filter: Filter, collection: Collection) => Description} */
-function valueForm({ field, names, operator }, { filters }) {
-  const { texts, problem } = editing;
-  const all = filters.filter((each) => each.field.name === field.name);
+/** A menu of fields or of operators, or the form of a value. @param {Collection} collection */
+function drawEditor({ filters, hasOwners }) {
+  const { part, filter, texts, problem } = editing;
+  const groups = Map.groupBy(filters, ({ field }) => field.name);
+  const alike = (filter && groups.get(filter.field.name)) ?? [];
+  const pick = (/** @type {string} */ words, /** @type {Filter} */ each) =>
+    button(words, () => choose(each, true), { key: words });
+  if (!filter || part === 'field')
+    return h(
+      'div.menu scroll',
+      [...groups.values()].map(([each]) => each && pick(each.field.label, each)),
+      hasOwners && button('Created by me', () => leave({ owner: 'me' }), { id: 'filter-mine' }),
+    );
+  if (part === 'operator')
+    return h(
+      'div.menu',
+      { key: part },
+      alike.map((each) => pick(each.operator, each)),
+    );
+  const { field, names, operator } = filter;
   const onchange = (/** @type {Event} */ event) => {
-    const next = all.find((each) => each.operator === readInput(event));
+    const next = alike.find((each) => each.operator === readInput(event));
     return next && choose(next, false);
   };
-  const option = (/** @type {Filter} */ each) => h('option', each.operator);
+  const look = { id: 'condition', value: operator, onchange };
   return h(
     'div.stack pad',
-    { key: 'value' },
+    { key: part },
     h(
       'label.row one-line',
       field.label,
-      h('select.grow', { id: 'condition', value: operator, onchange }, all.map(option)),
+      h(
+        'select.grow',
+        look,
+        alike.map((each) => h('option', each.operator)),
+      ),
     ),
     h(
       'div.stack',
@@ -215,25 +191,33 @@ function valueForm({ field, names, operator }, { filters }) {
   );
 }
 
+/**
+ * Takes a filter, with the values of the one that is edited if they are alike.
+ * @type {(filter: Filter, isDone: boolean) => unknown} `isDone`: it applies once it has all values
+ */
+function choose(filter, isDone) {
+  const { field, names, value } = filter;
+  const former = editing.filter?.field;
+  const isAlike = former?.name === field.name && former.kind === field.kind;
+  const first = names[0]?.endsWith(':last') ? '7' : '';
+  const texts = names.map((_, at) => (isAlike && editing.texts[at]) || first);
+  editing = { ...editing, part: 'value', filter, texts, problem: '' };
+  if (value || (isDone && texts.every(Boolean) && isAlike)) return apply();
+  return draw(isDone ? firstControl : undefined);
+}
+
 function apply() {
   const { filter, texts, replaced } = editing;
   if (!filter) return undefined;
   const { field, names, value } = filter;
   const read = names.map((_, at) => (value ? { value } : fromText(field, texts[at] ?? '', true)));
   const problem = read.find((each) => each.problem)?.problem;
-  editing.problem = problem ? `The value ${problem}.` : '';
-  if (problem) return undefined;
+  if (problem) return (editing.problem = `The value ${problem}.`);
   const gone = replaced.map((name) => [name, '']);
-  const set = names.map((name, at) => [name, toParameter(read[at]?.value)]);
-  return leave(Object.fromEntries([...gone, ...set]));
+  const taken = names.map((name, at) => [name, toParameter(read[at]?.value)]);
+  return leave(Object.fromEntries([...gone, ...taken]));
 }
 set('filter', { onsubmit: apply });
-
-/** @param {{ [parameter: string]: string }} parameters */
-function leave(parameters) {
-  popover.hidePopover();
-  return go(withQuery(parameters));
-}
 
 /** The parameters that a cell can filter by. */
 const byCell = /^(?:[^:]+|.*:(?:ne|has|gte|lte))$/u;
@@ -243,27 +227,24 @@ const byCell = /^(?:[^:]+|.*:(?:ne|has|gte|lte))$/u;
  * @type {(event: Event, collection: Collection, columns: readonly Field[], rows: readonly Row[]) => void}
  */
 export function openCellMenu(event, { filters }, columns, rows) {
-  const { target } = event;
-  const at =
-    target instanceof Element && !target.closest('th a, input') && target.closest('td, th');
-  const line = at && at.closest('tr');
-  if (!line || !(at instanceof HTMLTableCellElement)) return;
-  const [field, row] = [columns[at.cellIndex - 1], rows[line.sectionRowIndex]];
+  const at = event.target instanceof Element && event.target.closest('td, th:not(:has(a:hover))');
+  if (!(at instanceof HTMLTableCellElement)) return;
+  const field = columns[at.cellIndex - 1];
+  const row = rows[at.closest('tr')?.sectionRowIndex ?? NaN];
   if (!field || !row) return;
   event.preventDefault();
   const value = own(row, field.name) ?? undefined;
-  const items = filters.flatMap(
-    ({ field: operand, names: [name = ''], operator, value: fixed }) => {
-      const isMeant = value === undefined ? fixed === 'false' : !fixed && byCell.test(name);
-      if (operand.name !== field.name || !isMeant) return [];
-      return [fixed ?? value].flat().map((each) => {
-        const text = toParameter(each);
-        const shown = fixed ? '' : showOperand(operand, text);
-        const filter = () => (cellMenu.hidePopover(), go(withQuery({ [name]: text })));
-        return button(bdi(`${field.label} ${operator} ${shown}`), filter);
-      });
-    },
-  );
+  const items = filters.flatMap((filter) => {
+    const { names, value: only } = filter;
+    const [name = ''] = names;
+    const isMeant = value === undefined ? only === 'false' : !only && byCell.test(name);
+    if (filter.field.name !== field.name || !isMeant) return [];
+    return [only ?? value].flat().map((each) => {
+      const text = toParameter(each);
+      const words = describe({ filter, names: [name], values: [text] }).join(' ');
+      return button(bdi(words), () => leave({ [name]: text }));
+    });
+  });
   set('cell-menu', false, ...items);
   cellMenu.showPopover({ source: at });
 }
