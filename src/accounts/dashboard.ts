@@ -9,8 +9,8 @@ import { userFields } from './user-fields.ts';
 const recentMax = 5;
 
 /**
- * Returns a writer of the dashboard's JSON: the user, counts, recent items and the session. Without
- * `items`, it leaves out the count and the recent items.
+ * Returns a writer of the dashboard's JSON. Without `items`, it leaves out the count and the recent
+ * items.
  */
 export function dashboardWriter(
   records: AccountRecords,

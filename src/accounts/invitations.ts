@@ -24,9 +24,9 @@ export interface Acceptance {
 }
 
 /**
- * Invitations, with which users without a password choose one. An invitation is 256 random bits,
- * stored as SHA-256 among the user's sessions. It works once, within 24 hours. A newer invitation,
- * a password, another e-mail address or role, or the user's removal ends it.
+ * Invitations let users without a password choose one. An invitation is 256 random bits, stored as
+ * SHA-256 among the user's sessions. It works once, within 24 hours. A newer invitation, a
+ * password, another e-mail address or role, or the user's removal ends it.
  */
 export class Invitations {
   readonly #context: AccountContext;

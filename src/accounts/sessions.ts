@@ -48,8 +48,8 @@ export interface SignedIn extends StartedSession {
 export class Sessions {
   readonly #context: AccountContext;
   /**
-   * The JSON of sessions. They are immutable, and formatting three dates takes longer than the
-   * look-up. The second text is for the request's own session.
+   * The JSON of sessions, since formatting three dates takes longer than the look-up. The second
+   * text is for the request's own session.
    */
   readonly #written = new WeakMap<SessionRecord, readonly [string, string]>();
   /** Hashes of secrets that were once live, for later requests. A full map is cleared. */
@@ -86,8 +86,7 @@ export class Sessions {
   }
 
   /**
-   * Returns the current owner and role of a live cookie. Of several, that of `namedUser` counts,
-   * else the first.
+   * Returns the current owner and role of a live cookie, preferably `namedUser`'s, else the first.
    * @throws CairnError `invalid_session`
    */
   resume(secrets: readonly string[], namedUser?: string): SessionPrincipal {
@@ -234,8 +233,8 @@ export class Sessions {
     if (!lastSeenIsDue(session, now)) return;
     const { store } = this.#context;
     const { sessions } = this.#context.records;
-    // The request does not wait. If the write fails, the next request tries again. After a crash
-    // the session may end earlier, but never later.
+    // The request does not wait. A failed write is repeated by the next request, and after a crash
+    // the session may end earlier but never later.
     const written = store.write((tx) => {
       const current = tx.of(sessions).get(session.id);
       // A concurrent request may have recorded its use already.

@@ -68,8 +68,7 @@ export class Users {
   }
 
   /**
-   * Adds a user on behalf of the installation, unless there is one already. Only one of several
-   * processes that start together adds the user.
+   * Adds the first user. Of several processes that start together, only one adds it.
    * @throws CairnError `validation_failed`, and the errors of `create` and `Store.write`
    */
   async addFirst(body: JsonValue): Promise<void> {
@@ -84,8 +83,8 @@ export class Users {
   }
 
   /**
-   * Hashes a new user's password, but not for a caller that will be refused. Throttles callers that
-   * are not administrators by `address`.
+   * Hashes a new user's password, unless the caller will be refused. Throttles other callers than
+   * administrators by `address`.
    * @throws CairnError `actor_changed`, `too_many_requests`, `overloaded`
    */
   async prepareCreate(
@@ -229,7 +228,7 @@ export class Users {
   }
 
   /**
-   * Checks the current password of a user who has one, and returns its hash. Failures are counted
+   * Checks the current password of a user who has one, and returns its hash. Failures count
    * separately from sign-ins.
    * @throws CairnError `validation_failed`, `too_many_requests`
    */

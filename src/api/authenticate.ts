@@ -121,8 +121,8 @@ export function isSessionUser({ fields }: Pick<Request, 'fields'>, userId: numbe
 }
 
 /**
- * Compares a session's owner with the user that the caller names. All tabs of a browser share a
- * cookie, so another tab may have signed in someone else.
+ * Compares a session's owner with the user that the caller names: all tabs of a browser share a
+ * cookie, so another one may have signed in someone else.
  * @throws CairnError `other_user`
  */
 export function checkSessionUser(request: Request, userId: number): void {

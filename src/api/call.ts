@@ -18,7 +18,7 @@ export interface Route<B = unknown> {
   /** True if API keys are refused, because the route is for credentials. */
   readonly refusesKeys?: true;
   readonly of?: { readonly collection: RoutedCollection; readonly operation: Operation };
-  /** What the route does. This and the following members default to those of its operation. */
+  /** A summary. This and the following members default to those of its operation. */
   readonly summary?: string;
   /** The group in the OpenAPI document. Default: `sign-in`. */
   readonly tag?: string;
@@ -33,7 +33,7 @@ export interface Route<B = unknown> {
   readonly isAlwaysServed?: true;
   /** If absent, no body is read. */
   readonly body?: Body<B>;
-  /** The parameters, or `read` for those of a record. If absent, a query is refused. */
+  /** The parameters, or `read` for a record's. If absent, a query is refused. */
   readonly query?: Shape | 'read' | 'ignored' | undefined;
   /** True if entity tags and preconditions apply. */
   readonly conditional?: boolean;

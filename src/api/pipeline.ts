@@ -119,7 +119,7 @@ function checkConditions(route: Route, request: Request, query: string): void {
       'Cannot read the query: this path does not take parameters',
     );
   }
-  // A kept response must not contain a secret, as those of sign-ins do.
+  // A kept response must not contain a secret, as sign-ins do.
   const isKept = of !== undefined || success?.headers?.includes('Idempotency-Replayed') === true;
   if (method === 'POST' && !isKept && request.fields.get('idempotency-key') !== undefined)
     throw notKept('here');

@@ -1,6 +1,6 @@
 /**
- * The first segments of the server's own paths, and the names of its tables. A test
- * checks the list against the routes and the tables.
+ * The first segments of the server's own paths, and its tables' names. A test compares them with
+ * both.
  */
 const names: readonly string[] = ['livez', 'readyz', 'idempotency-keys'];
 const namesWithUsers: readonly string[] = [

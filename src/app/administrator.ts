@@ -5,8 +5,8 @@ import { CairnError } from '../base/errors.ts';
 export interface Administrator {
   readonly email: string;
   /**
-   * The password, or a function that creates it just before the user. If processes that share data
-   * start together, each calls its function, and all must return the same password.
+   * The password, or a function that creates it just before the user. Processes that share data and
+   * start together each call theirs, and must get the same password.
    */
   readonly password: string | (() => string | Promise<string>);
 }

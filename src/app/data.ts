@@ -35,8 +35,8 @@ const emptyTables: Pick<Store, 'collection'> = {
 };
 
 /**
- * Registers users, sessions and collections with a store that has not started. With `place`, it
- * provides the store's log. `audit` receives the security events; `rules` adds indexes.
+ * Registers users, sessions and collections with a store that has not started. `place` provides the
+ * store's log, `audit` receives security events, and `rules` adds indexes.
  * @throws InvariantError for a collection that was not declared by `defineCollection`
  */
 export function openData(

@@ -104,8 +104,8 @@ function ringIn(content: Buffer): KeyRing {
 }
 
 /**
- * Refuses a file of anyone but this user and root, since its owner can change its mode, and access
- * by `bits` for others and for a group that this process is not in.
+ * Refuses a file of anyone but this user and root, since its owner can change its mode. Also
+ * refuses access by `bits` for others, and for a group that this process is not in.
  */
 function refuseAccess(
   path: string,

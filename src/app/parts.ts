@@ -90,7 +90,7 @@ interface Singles {
 
 /** A feature of an app. It observes the requests and security events that it has methods for. */
 export interface Feature extends Observer {
-  /** Its routes. `others` are those of the app and of earlier features. */
+  /** Its routes. `others` belong to the app and to earlier features. */
   routes(others: readonly Route[]): readonly Route[];
   /** Its members of `/status`. */
   readonly status?: () => object;
@@ -198,7 +198,7 @@ export async function loadParts(chosen: CompleteOptions): Promise<Parts> {
 }
 
 /**
- * Loads the features except those that are false in `chosen`. One after the other, because Jest
+ * Loads the features except the ones set to false in `chosen`. One after the other, because Jest
  * links modules wrongly if concurrent imports share one.
  */
 export async function loadFeatures(chosen: object): Promise<readonly FeatureModule[]> {

@@ -32,7 +32,7 @@ export function signJws(payload: string, key: JwsKey): string {
 
 /**
  * Returns a token's payload and the key that signed it; `undefined` if none of `keys` did. The
- * signature is verified before the payload is decoded. Without a `kid`, all keys are tried.
+ * signature is verified before the payload is decoded. Without a `kid`, every key is tried.
  */
 export function verifyJws<K extends JwsKey>(
   token: string,

@@ -96,8 +96,8 @@ export function successorAgain(token: string, hash: string, ring: KeyRing): stri
 }
 
 /**
- * `rotate` the token, `repeat` the earlier response, or end the family: because the token was
- * reused and may be stolen (`reuse`), or because the family has expired (`ended`).
+ * `rotate` the token, `repeat` the earlier response, or end the family: because the token may be
+ * stolen (`reuse`), or because the family has expired (`ended`).
  */
 type RefreshDecision = 'rotate' | 'repeat' | 'reuse' | 'ended';
 

@@ -18,8 +18,8 @@ export function secondAfter(signedOutAt: number): number {
 }
 
 /**
- * Returns the time of a new sign-out everywhere, after one at `former`. Tokens issued since then in
- * the same second are dated a second ahead, so it is not before any of them.
+ * Returns the time of a new sign-out everywhere, after one at `former`. It is not before any token
+ * issued since, even one dated a second ahead.
  */
 export function nextSignOut(now: number, former?: number): number {
   return Math.max(now, secondAfter(lastSignOut(now, former)) * 1000);

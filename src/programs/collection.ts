@@ -51,7 +51,7 @@ export interface ListPage<O> {
 
 /**
  * A collection for a program, with the validation, references and hooks of requests. With `as`,
- * access rules apply as well. Records have the form that callers see.
+ * access rules apply as well. Records have their public form.
  */
 export interface ProgramCollection<
   I = JsonObject,

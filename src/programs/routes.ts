@@ -345,7 +345,7 @@ function sentAs(status: number, headers: Headers, body: string | Buffer | undefi
 /** The responses without content (RFC 9110 §15.3.5, §15.3.6 and §15.4.5). */
 const bodyless: ReadonlySet<number> = new Set([204, 205, 304]);
 
-/** The headers of a connection (RFC 9110 §7.6.1), and those that every response gets. */
+/** The headers of a connection (RFC 9110 §7.6.1), and the ones that every response gets. */
 const ofSender: ReadonlySet<string> = new Set([
   ...['connection', 'keep-alive', 'proxy-connection', 'te', 'trailer', 'transfer-encoding'],
   ...['upgrade', 'content-length', 'date', 'x-request-id'],

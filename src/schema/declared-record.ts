@@ -6,10 +6,10 @@ import { readableFields } from './record.ts';
 import { storedRecordParser, type RecordParser } from './stored.ts';
 
 /**
- * Returns a parser as `storedRecordParser` does, of records in the forms that only declared collections
- * have: fields with an earlier name, additional members, and ids that callers have given. A field
- * that was an additional member before it was declared has its value, which is newer than what an
- * earlier declaration of the field has left.
+ * Returns a parser like `storedRecordParser` for records with earlier field names, additional
+ * members and chosen ids, which only declared collections have. A field that was an additional
+ * member before its declaration gets that value, which is newer than what an earlier declaration
+ * left.
  */
 export function declaredRecordParser<S extends Shape>(
   shape: S,

@@ -41,8 +41,8 @@ export type Field =
 export type Value = JsonValue;
 
 /**
- * How the page shows a field. Nothing else reads these members, so they are in no entity tag and
- * the store ignores them.
+ * A field's presentation on the page. Nothing else reads these members, so they are in no entity
+ * tag and the store ignores them.
  */
 export interface FieldHints {
   /** The name that people read. */
@@ -88,8 +88,8 @@ interface FieldOf<T extends Value> extends FieldHints {
   /** Set by the server. It can be sent back as read; another value is an issue. */
   readonly readOnly?: boolean;
   /**
-   * Who may set the field, in addition to administrators: `member`, declared roles, `owner`. For
-   * others the field keeps its value, or gets its default in a new record.
+   * The roles, or `owner`, that may set the field, in addition to administrators. For others it
+   * keeps its value, or gets its default in a new record.
    */
   readonly set?: readonly string[];
   /** Never shown, and not available for sorting and filters. */
@@ -161,9 +161,9 @@ export interface ReferenceField extends FieldOf<number | string>, Unique {
   /** The kind of ids if they are not record numbers, from the target's declaration. */
   readonly ids?: IdKind;
   /**
-   * What happens when the target is removed. `refuse` (default): its removal is refused. `remove`:
-   * this record is removed with it. `clear`: this field, which must be optional, is removed.
-   * Required for references to users.
+   * The effect of removing the target. `refuse` (default): its removal is refused. `remove`: this
+   * record is removed with it. `clear`: this field, which must be optional, is removed. Required
+   * for references to users.
    */
   readonly onDelete?: 'refuse' | 'remove' | 'clear';
   /** The fields of a user that `embed` shows with the id. If absent, the field embeds no users. */

@@ -205,8 +205,8 @@ const isCompound = (value: unknown): value is { readonly [name: string]: unknown
   typeof value === 'object' && value !== null;
 
 /**
- * Returns the value of a field; `undefined` if it is absent or inherited. For stored records, whose
- * values have been checked; `scalarValue` is for unchecked bodies.
+ * Returns the value of a field; `undefined` if it is absent or inherited. Only for checked records;
+ * `scalarValue` is for bodies.
  */
 export function fieldValue(record: object, name: string): Value | undefined {
   // Any object can be read by name; `Reflect.get` is many times slower. Inherited members are

@@ -31,9 +31,9 @@ interface Change {
 }
 
 /**
- * Returns an object's values after a change, with fields that the caller may not set as they were.
- * A missing value stays, except in a patch: that is already merged into `next`, so the value was
- * removed. Null and absence are equal.
+ * Returns an object's values after a change, without changes to fields that the caller may not set.
+ * A missing value stays, except in a patch, which is already merged into `next`. Null and absence
+ * are equal.
  */
 export function keepUnsettable(
   shape: Shape,

@@ -9,10 +9,9 @@ export type RecordParser<S extends Shape> = <R extends JsonObject>(
 ) => (R & CompleteInput<S>) | string;
 
 /**
- * Returns a parser of records from a file. For a record that does not fit `shape` or is not
- * sound, it returns the problem, worded to follow the record's name. It checks types and not
- * rules, which may have been different when the record was written, and fills in missing fields
- * that have a default.
+ * Returns a parser of records from a file. For a record that does not fit `shape` or is not sound,
+ * it returns the problem, worded to follow the record's name. It fills in defaults, and checks
+ * types but not rules, which may have changed since the record was written.
  */
 export function storedRecordParser<S extends Shape>(
   shape: S,

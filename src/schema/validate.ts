@@ -43,9 +43,9 @@ export interface Mode {
 export const creation: Mode = { kind: 'create', stored: {} };
 
 /**
- * A body that replaces (PUT) or patches (PATCH) a record. Only `against` returns its content, after
- * validating it with the stored record inside the transaction, once 404 and 428 are ruled out: a
- * read-only field is accepted if it is unchanged, and a patch is validated by its result.
+ * A body that replaces (PUT) or patches (PATCH) a record. Only `against` returns its content,
+ * validated with the stored record inside the transaction, once 404 and 428 are ruled out. A
+ * read-only field is accepted if unchanged, and a patch is validated by its result.
  */
 export interface Draft<T> {
   readonly kind: 'replace' | 'patch';

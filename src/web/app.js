@@ -17,8 +17,8 @@ import { ownView } from './views/parts.js';
 /** @import { Child } from './types.js' */
 
 /**
- * A part of the page. `open` is called on arrival at each of its addresses and loads what it shows, `view` describes
- * that, and `close` forgets what was typed there.
+ * A part of the page. `open` loads what it shows at each of its addresses, `view` describes it, and
+ * `close` forgets its input.
  * @typedef {{ open(): unknown, view(): Child, close(): unknown }} View
  * @typedef {() => View | Promise<View>} Load
  */

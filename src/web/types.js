@@ -43,8 +43,8 @@
  */
 
 /**
- * One field. `shown`, `created` and `changed`: whether it is part of a record, of a new record and of a patch.
- * `isOptional`: a record may lack it. `within`: the objects of a nested field that may be left out, as paths.
+ * A field. `shown`, `created` and `changed`: part of a record, of a new record and of a patch.
+ * `isOptional`: may be absent. `within`: the paths of the optional objects around a nested field.
  * @typedef {'text' | 'email' | 'password' | 'number' | 'integer' | 'boolean' | 'choice' | 'time' |
  *   'long' | 'list' | 'reference' | 'json' | 'url'} Kind
  * @typedef {{ name: string, label: string, kind: Kind, declared: Declared, schema: Schema, shown: boolean, created: boolean,
@@ -71,26 +71,27 @@
 /** @typedef {{ [field: string]: string }} Texts the texts of the controls of a form */
 
 /**
- * A form. `before` holds the stored texts and `texts` the texts of the controls; where they differ, the person has
- * changed a field. `disputes` holds the former and the other person's value of each field that both sides have changed.
- * `sent` is the body that may have arrived; `retryKey` is its idempotency key, so that it is not carried out twice.
- * `isNew`: nothing is stored yet. `isGone`: someone else has removed the record. `isOwner`: the person has created it.
+ * A form. `before` has the stored texts and `texts` those of the controls. `disputes` has the
+ * previous value and the other person's, for each field that both changed. `sent` is the body that
+ * may have arrived, and `retryKey` its idempotency key. `isNew`: nothing is stored yet. `isGone`:
+ * someone else removed the record. `isOwner`: the person created it.
  * @typedef {{ key: string, collection: Collection, id: string, isSaving: boolean, isUnknown: boolean, isGone: boolean, isNew: boolean, isOwner: boolean,
  *   base?: Stored | undefined, before: Texts, texts: Texts, issues: Texts, disputes: { [field: string]: [before: string, theirs: string] }, message: string,
  *   sent: string, retryKey: string }} Draft
  */
 
 /**
- * `#items/5?sort=-price` has the view `items` and the id `5`, and `#/items/5` is the page of that record (`isPage`). The page's own views have an id and no name: `#/account`.
- * `#/api/items/listItems` has the id `api`, and is about an operation of `items`.
+ * `#items/5?sort=-price` has the view `items` and the id `5`; `#/items/5` is that record's page
+ * (`isPage`). The page's own views have only an id: `#/account`. `#/api/items/listItems` has the id
+ * `api`, for an operation of `items`.
  * @typedef {{ view: string, id: string, of?: string | undefined, operation?: string | undefined,
  *   isPage: boolean, query: URLSearchParams }} Route
  * @typedef {{ collection: Collection, rows: readonly Row[], text: string, key: number, undo: () => void }} Removal
  */
 
 /**
- * The value of an attribute: a function becomes the element's handler (`onclick`); `undefined` and `false` leave the
- * attribute out. `key` names an element among its siblings.
+ * An attribute's value: a function is an event handler (`onclick`); `undefined` and `false` omit
+ * the attribute. `key` identifies an element among its siblings.
  * @typedef {(event: Event) => unknown} Handler
  * @typedef {{ [name: string]: string | number | boolean | undefined | Handler }} Attributes
  * @typedef {{ tag: string, attributes: Attributes, children: readonly Child[] }} Description

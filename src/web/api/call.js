@@ -25,9 +25,9 @@ export function reset() {
 }
 
 /**
- * `ended` is called when the session has ended; once it resolves, the request is sent again.
- * `left` is called when the person has signed out.
- * `changed` is called when the session belongs to a user other than `user`, whom the page shows.
+ * `ended` is called when the session has ended, and then the request is repeated; `left`, when the
+ * person has signed out; `changed`, when the session belongs to a user other than `user`, whom the
+ * page shows.
  */
 export const session = {
   ended: async () => {},

@@ -370,7 +370,7 @@ export function inShort(value, name = '') {
 const openWords = ['public', 'optional', 'user', 'self', 'session'];
 
 /**
- * Returns the words of an access rule, one of which is enough.
+ * Returns the words of an access rule. One is enough.
  * @type {(of: Collection, operation: string) => string[]}
  */
 export const listWords = ({ operations }, operation) =>

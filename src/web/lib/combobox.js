@@ -57,8 +57,8 @@ export function combobox({ id, text, nothing, find, type, take }, more) {
     Escape: () => choose(undefined),
     Enter: () => (open.found ? choose(open.found[open.active]) : (open.isTaking = true)),
   };
-  // Someone who types a whole name and goes on has chosen it. An empty result stays open, because
-  // closing it would move the next target away from the pointer.
+  // Someone who types a whole name and goes on has chosen it. An empty result stays open, or the
+  // next target would move away from the pointer.
   const onblur = () =>
     isOpen() &&
     found?.length !== 0 &&

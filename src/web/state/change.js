@@ -36,7 +36,7 @@ export const rowNamer = (collection) => (/** @type {Row} */ row) =>
   `${collection.one} ${toTitle(collection, row)}`;
 
 /**
- * Does the same with many things, some at once, and returns those that were refused.
+ * Does the same with many things, some at once, and returns the refused ones.
  * @template T
  * @param {readonly T[]} all @param {(one: T) => string} name @param {(one: T) => Promise<unknown>} work
  */

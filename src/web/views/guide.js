@@ -1,8 +1,8 @@
 // @ts-check
 /**
- * The API's documentation from its OpenAPI document: for each operation its callers, parameters,
- * fields and samples, and a way to run it. `#/api/items?price:gte=10` shows one tag's with the
- * filters of a list, `#/api/items/listItems` a single one.
+ * The API's documentation from its OpenAPI document, with samples and a way to run them.
+ * `#/api/items?price:gte=10` shows one tag's operations with the filters of a list,
+ * `#/api/items/listItems` a single one.
  */
 import { Problem } from '../api/call.js';
 import { capitalized } from '../api/model.js';

@@ -9,7 +9,7 @@ import { button, h, set } from '../lib/dom.js';
  * @import { Refusal } from '../state/change.js'
  */
 
-/** How many causes are shown, and how many things are named for each. */
+/** The number of causes shown, and of things named for each. */
 const [causesMax, namedMax] = [20, 5];
 
 /**
