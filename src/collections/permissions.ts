@@ -23,7 +23,7 @@ export interface Permission {
 }
 
 const everything: Permission = { isRefused: false, names: [] };
-const nothing: Permission = { isRefused: false, test: () => false, names: [[]] };
+const nothing: Permission = { isRefused: false, test: () => false, names: [] };
 
 export function findPermission(
   access: AccessRules,

@@ -24,7 +24,7 @@ export function readIfAllowed<R extends StoredRecord>(
 
 export function makeReader(of: Readable, principal: Principal, purpose: Purpose): Reader {
   const permission = findPermission(of.access, principal, purpose);
-  const isByIndex = purpose === 'list' && permission.names.some((names) => names.length > 0);
+  const isByIndex = purpose === 'list' && permission.names.length > 0;
   if (!isByIndex) return new Reader(of.records, permission);
   invariant(makeIndexed !== undefined, 'the reader by indexes is loaded with the declaration');
   return makeIndexed(of, permission, principal.userId ?? 0);
