@@ -21,7 +21,8 @@ import { checkAdministrator, makeAdministrator } from './administrator.ts';
 import { openData, type Data } from './data.ts';
 import { createRoutes, createOperations, type AllOperations } from './route-table.ts';
 import type { CompleteOptions } from './options.ts';
-import { loadParts, loadReferences, type Feature, type Parts } from './parts.ts';
+import { loadParts, loadReferences } from './parts.ts';
+import type { Feature, Parts } from './part-types.ts';
 
 /**
  * Opens the store and creates the application. Requests wait for `begin`, so that ports are bound

@@ -16,7 +16,7 @@ import type { Load } from '../log/operated.ts';
 import type { Store } from '../store/store.ts';
 import type { Data } from './data.ts';
 import type { CompleteOptions } from './options.ts';
-import type { Feature, Parts } from './parts.ts';
+import type { Feature, Parts } from './part-types.ts';
 
 export interface AllOperations {
   readonly users: Operations<NewUser, UserDraft>;
