@@ -90,12 +90,15 @@ export class Sessions {
    * @throws CairnError `invalid_session`
    */
   resume(secrets: readonly string[], namedUser?: string): SessionPrincipal {
-    const live = secrets.flatMap((secret) => {
+    let found: { session: SessionRecord; user: UserRecord } | undefined;
+    for (const secret of secrets) {
       const session = this.#find(secret);
       const user = session && this.#context.records.users.get(session.userId);
-      return session === undefined || user === undefined ? [] : [{ session, user }];
-    });
-    const found = live.find(({ user }) => String(user.id) === namedUser) ?? live[0];
+      if (session === undefined || user === undefined) continue;
+      const isNamed = String(user.id) === namedUser;
+      if (found === undefined || isNamed) found = { session, user };
+      if (isNamed) break;
+    }
     if (found !== undefined) {
       const { session, user } = found;
       this.#recordUse(session);

@@ -98,7 +98,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
 
   withId(id: RecordId, version: Version = 'published'): R | undefined {
     if (this.#keys === undefined) return typeof id === 'number' ? this.#at(id, version) : undefined;
-    const [found] = this.#recordsWith(this.#keys, String(id), version);
+    const found = this.#firstWith(this.#keys, String(id), version);
     if (found !== undefined) return found;
     const number = Number(id);
     // A number has one spelling.
@@ -108,8 +108,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   }
 
   find(index: string, key: Key, version: Version = 'published'): R | undefined {
-    const [found] = this.#recordsWith(this.#of(this.#unique, index), key, version);
-    return found;
+    return this.#firstWith(this.#of(this.#unique, index), key, version);
   }
 
   members(
@@ -121,8 +120,10 @@ export class Table<R extends StoredRecord> implements Collection<R> {
   ): R[] {
     const found: R[] = [];
     const group = this.#of(this.#groups, index);
-    for (const record of this.#recordsWith(group, key, 'published', from)) {
-      if (test(record) && found.push(record) >= most) break;
+    // A generator would cost as much as the records.
+    for (const id of group.ids(key, from)) {
+      const record = this.#holder(group, key, id, 'published');
+      if (record !== undefined && test(record) && found.push(record) >= most) break;
     }
     return found;
   }
@@ -149,7 +150,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     const group = this.#of(this.#groups, index);
     return {
       countAtMost: group.count(key),
-      [Symbol.iterator]: () => this.#recordsWith(group, key, 'pending'),
+      [Symbol.iterator]: () => this.#pendingWith(group, key),
     };
   }
 
@@ -202,7 +203,7 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     for (const [name, index] of this.#unique) {
       const key = index.keyOf(record);
       if (key === undefined || typeof key === 'object') continue;
-      for (const holder of this.#recordsWith(index, key, 'pending')) {
+      for (const holder of this.#pendingWith(index, key)) {
         if (holder.id !== id) return name;
       }
     }
@@ -303,16 +304,25 @@ export class Table<R extends StoredRecord> implements Collection<R> {
     return version === 'pending' ? this.getPending(id) : this.get(id);
   }
 
-  *#recordsWith(
-    index: RecordIndex<R>,
-    key: Key,
-    version: Version,
-    from?: From,
-  ): Generator<R, void, undefined> {
-    for (const id of index.ids(key, from)) {
-      const record = this.#at(id, version);
-      if (record === undefined) continue;
-      if (!this.#pending.has(id) || hasKey(index.keyOf(record), key)) yield record;
+  /** Returns the record with this id, which the index has for the key, if this version has it. */
+  #holder(index: RecordIndex<R>, key: Key, id: number, version: Version): R | undefined {
+    const record = this.#at(id, version);
+    if (record === undefined || !this.#pending.has(id)) return record;
+    return hasKey(index.keyOf(record), key) ? record : undefined;
+  }
+
+  #firstWith(index: RecordIndex<R>, key: Key, version: Version): R | undefined {
+    for (const id of index.ids(key)) {
+      const record = this.#holder(index, key, id, version);
+      if (record !== undefined) return record;
+    }
+    return undefined;
+  }
+
+  *#pendingWith(index: RecordIndex<R>, key: Key): Generator<R, void, undefined> {
+    for (const id of index.ids(key)) {
+      const record = this.#holder(index, key, id, 'pending');
+      if (record !== undefined) yield record;
     }
   }
 
