@@ -9,20 +9,32 @@ export interface EmbeddedMember {
   readonly writeOne: Write;
 }
 
-/** Returns a writer that extends `write` with what is embedded at that moment. */
+/**
+ * Returns a writer that extends `write` with what is embedded at that moment. It yields after a few
+ * records, since all of them may be very long.
+ */
 export function embeddingWriter(write: Write, members: readonly EmbeddedMember[]) {
   return function* writeWithEmbedded(record: StoredRecord): Generator<string, void> {
     const own = write(record);
-    yield own.slice(0, -1);
+    let piece = own.slice(0, -1);
     let separator = own === '{}' ? '' : ',';
     for (const { member, isOne, find, writeOne } of members) {
       const found = find(record);
       if (found === undefined) continue;
-      yield `${separator}${JSON.stringify(member)}:${isOne ? '' : '['}`;
-      for (const [index, one] of found.entries()) yield (index > 0 ? ',' : '') + writeOne(one);
-      if (!isOne) yield ']';
+      piece += `${separator}${JSON.stringify(member)}:${isOne ? '' : '['}`;
+      separator = '';
+      for (const one of found) {
+        piece += separator + writeOne(one);
+        separator = ',';
+        if (piece.length < pieceLength) continue;
+        yield piece;
+        piece = '';
+      }
+      if (!isOne) piece += ']';
       separator = ',';
     }
-    yield '}';
+    yield `${piece}}`;
   };
 }
+
+const pieceLength = 16_384;

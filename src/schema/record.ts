@@ -123,15 +123,18 @@ function newWriter(shape: Shape, names?: readonly string[]): Write {
     return (record) => JSON.stringify(fieldValue(record, valueName));
   const members = readableNames(shape)
     .filter((name) => names?.includes(name) ?? true)
-    .map((name) => ({ name: storedName(shape, name), prefix: `${JSON.stringify(name)}:` }));
+    .map((name) => {
+      const prefix = `${JSON.stringify(name)}:`;
+      return { name: storedName(shape, name), first: `{${prefix}`, next: `,${prefix}` };
+    });
   const hasMore = names === undefined && Object.hasOwn(shape, moreName);
   return (record) => {
     let json = '';
-    for (const { name, prefix } of members) {
+    for (const { name, first, next } of members) {
       let value = fieldValue(record, name);
       if (value === undefined && name === keyName) value = fieldValue(record, 'id');
       if (value === undefined) continue;
-      json += `${json === '' ? '{' : ','}${prefix}${isPlain(value) ? value : JSON.stringify(value)}`;
+      json += (json === '' ? first : next) + writeValue(value);
     }
     if (hasMore) {
       for (const [name, value] of Object.entries(readMore(record))) {
@@ -180,8 +183,14 @@ export function looksSame(shape: Shape, one: object, other: object): boolean {
   );
 }
 
-/** True if a template literal writes a value as its JSON. */
-const isPlain = (value: Value): boolean => typeof value === 'number' || typeof value === 'boolean';
+/** Writes JSON. A short text is searched faster for what needs an escape than V8 writes it. */
+function writeValue(value: Value): string {
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
+  const isQuotable = typeof value === 'string' && value.length < 200 && !escaped.test(value);
+  return isQuotable ? `"${value}"` : JSON.stringify(value);
+}
+
+const escaped = /["\\\u0000-\u001f\ud800-\udfff]/;
 
 /** True if two values are equal, with the members of objects in the same order. */
 export function isSameValue(one: unknown, other: unknown): boolean {
