@@ -4,9 +4,8 @@ import { call, Problem } from '../api/call.js';
 import { own } from '../api/model.js';
 import { store } from './draft.js';
 import { showChanges } from './list.js';
-import { count } from './me.js';
+import { count, explain, say } from './me.js';
 import { toTitle } from './names.js';
-import { explain, say } from './news.js';
 import { showRelated } from './related.js';
 
 /** @import { Collection, Row } from '../types.js' */

@@ -2,8 +2,7 @@
 /** The current list: its rows, selection and columns. */
 import { call, Problem } from '../api/call.js';
 import { draw } from '../lib/dom.js';
-import { findCollection, isLeaving, storage } from './me.js';
-import { explain } from './news.js';
+import { findCollection, isLeaving, storage, explain } from './me.js';
 import { address, changed, go, parameter, route, withQuery } from './route.js';
 
 /** @import { Collection, Field, Row } from '../types.js' */

@@ -1,6 +1,8 @@
 // @ts-check
 /** The signed-in person and their permissions, and the server's description. */
+import { Problem } from '../api/call.js';
 import { isAllowed, showNumber } from '../api/model.js';
+import { draw } from '../lib/dom.js';
 
 /** @import { Activity, ApiDescription, Collection, Removal } from '../types.js' */
 /** @import { Row, User } from '../types.js' */
@@ -48,7 +50,10 @@ export const state = {
   ...nobody(),
 };
 
-export const reset = () => void Object.assign(state, nobody());
+export function reset() {
+  clearTimeout(fading);
+  Object.assign(state, nobody());
+}
 
 /** @param {string} wanted */
 export const findCollection = (wanted) => state.collections.find(({ name }) => name === wanted);
@@ -85,3 +90,28 @@ export const hasKeys = () => !state.isOpen && !!state.description?.paths['/keys'
 
 /** Identifies the caller in curl commands. */
 export const bearer = state.isOpen ? '' : ' -H "Authorization: Bearer $TOKEN"';
+
+let fading = 0;
+const [seconds, undoSeconds] = [8, 10];
+
+/**
+ * Shows a message in the status line, with `undo` if it can be undone.
+ * @type {(text: string, undo?: () => unknown) => void}
+ */
+export function say(text, undo) {
+  clearTimeout(fading);
+  state.message = text;
+  state.undo = undo && (() => (say(''), undo()));
+  fading = window.setTimeout(() => say(''), (undo ? undoSeconds : seconds) * 1000);
+  draw();
+}
+
+/**
+ * Describes a failure for a person. An error other than `Problem` is a bug in this page.
+ * @param {unknown} error
+ */
+export function explain(error) {
+  if (error instanceof Problem) return error.message;
+  console.error(error);
+  return 'Something went wrong in this page. Reload it.';
+}

@@ -8,7 +8,6 @@ import * as draft from './draft.js';
 import * as list from './list.js';
 import * as me from './me.js';
 import * as names from './names.js';
-import * as news from './news.js';
 import * as places from './places.js';
 import * as related from './related.js';
 import * as route from './route.js';
@@ -17,7 +16,7 @@ import * as sessions from './sessions.js';
 
 /** Requests end first, so that no response arrives later. The drawing goes last. */
 const all = [
-  ...[call, changes, news, list, draft, related, names, places, server, sessions],
+  ...[call, changes, list, draft, related, names, places, server, sessions],
   ...[me, route, combobox, dom],
 ];
 

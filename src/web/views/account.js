@@ -3,12 +3,10 @@
 import { call } from '../api/call.js';
 import { ask } from '../lib/dialog.js';
 import { bdi, button, h } from '../lib/dom.js';
-import { state } from '../state/me.js';
-import { say } from '../state/news.js';
+import { state, say } from '../state/me.js';
 import { isAccount } from '../state/route.js';
 import { credentials, loadSessions } from '../state/sessions.js';
-import { copy, line, ownView, section } from './parts.js';
-import { age } from './values.js';
+import { age, copy, line, ownView, section } from './parts.js';
 
 /**
  * @type {(path: string, what: string) => () => Promise<void>}

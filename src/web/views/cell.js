@@ -5,7 +5,7 @@ import { fromText, toText } from '../api/texts.js';
 import { button, draw, h, inNextFrame } from '../lib/dom.js';
 import { setField } from '../state/change.js';
 import { toTitle } from '../state/names.js';
-import { say } from '../state/news.js';
+import { say } from '../state/me.js';
 import { control } from './control.js';
 
 /**

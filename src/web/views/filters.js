@@ -10,8 +10,7 @@ import { bdi, button, chip, draw, h, readInput, part, set } from '../lib/dom.js'
 import { readFilters } from '../state/list.js';
 import { state, storage } from '../state/me.js';
 import { address, changed, go, joinValues, parameter, route, withQuery } from '../state/route.js';
-import { control } from './control.js';
-import { readable } from './reference.js';
+import { control, readable } from './control.js';
 
 /**
  * `names`: the parameters of a condition. Without a `filter`, the page does not know them.

@@ -5,7 +5,7 @@ import { bdi, button, draw, h, readInput, onClick, part, set } from '../lib/dom.
 import { findCollection, state } from '../state/me.js';
 import { places } from '../state/places.js';
 import { address, go, isGuide, route } from '../state/route.js';
-import { initials } from './values.js';
+import { initials } from './parts.js';
 
 /** @type {Element | null} */ let tab = null;
 /** @type {typeof import('./palette.js') | undefined} */ let palette;

@@ -7,8 +7,7 @@ import { toTitle } from '../state/names.js';
 import { loadTotals, places } from '../state/places.js';
 import { address } from '../state/route.js';
 import { server, watchServer } from '../state/server.js';
-import { line, ownView, section } from './parts.js';
-import { age } from './values.js';
+import { age, line, ownView, section } from './parts.js';
 
 /** @import { Minute, Server } from '../state/server.js' */
 

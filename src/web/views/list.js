@@ -32,7 +32,7 @@ import { toTitle } from '../state/names.js';
 import { address, go, newId, parameter, route, withQuery } from '../state/route.js';
 import { cell, close as closeCell, editedIn } from './cell.js';
 import { close as closeFilters, drawFilters, open as openFilter, openCellMenu } from './filters.js';
-import { called, show } from './values.js';
+import { called, show } from './parts.js';
 
 /** @import { Attributes, Child, Collection, Description, Field, Row } from '../types.js' */
 

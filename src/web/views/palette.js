@@ -5,7 +5,7 @@ import { draw, part, set } from '../lib/dom.js';
 import { allowed } from '../state/me.js';
 import { places } from '../state/places.js';
 import { address, go, newId } from '../state/route.js';
-import { suggestions } from './reference.js';
+import { suggestions } from './control.js';
 
 /** @import { Suggestion } from '../types.js' */
 

@@ -1,10 +1,97 @@
 // @ts-check
-/** Parts shared by views: cards of lines, tables of texts, names with values. */
-import { h } from '../lib/dom.js';
-import { say } from '../state/news.js';
-import { route } from '../state/route.js';
+/**
+ * Parts that the views share. A value is shown by its kind: a choice as a pill, a boolean as a mark, an address as a
+ * link, and a reference by its record's name, which is read once it is shown. The rest are cards of lines and tables.
+ */
+import { toElement, showAge, showTime, toShow } from '../api/model.js';
+import { bdi, h } from '../lib/dom.js';
+import { findCollection, say } from '../state/me.js';
+import { findName } from '../state/names.js';
+import { pageAddress, route } from '../state/route.js';
 
-/** @import { Child, Description } from '../types.js' */
+/** @import { Child, Collection, Description, Field } from '../types.js' */
+
+/** Shows how long ago a time is, with the time itself on hover. @param {string} iso */
+export const age = (iso) => h('time', { datetime: iso, title: showTime(iso) }, showAge(iso));
+
+/** The colors of page.css in order, by their names in declarations. */
+const colors = ['teal', 'blue', 'orange', 'pink', 'purple', 'green', 'red', 'yellow'];
+const hues = colors.length;
+
+const meanings = new Map([
+  [/^(?:cancel|fail|reject|refus|block|error|overdue|lost|spam|critical|urgent|expired)/iu, 'red'],
+  [/^(?:paid|done|complet|deliver|active|approv|success|accept|publish|resolved|open)/iu, 'green'],
+  [/^(?:pending|wait|hold|draft|review|partial|warn|medium|unpaid)/iu, 'yellow'],
+  [/^(?:new|progress|running|processing|in[ _-])/iu, 'blue'],
+  [/^(?:sent|ship)/iu, 'teal'],
+  [/^(?:return|refund|high)/iu, 'orange'],
+  [/^(?:archiv|closed|inactive|none|low|off)/iu, ''],
+]);
+
+/**
+ * The class that colors a choice: as declared, else by its meaning, else by its position.
+ * @type {(field: Field, text: string) => string}
+ */
+function chooseHue({ declared }, text) {
+  const meant = [...meanings].find(([word]) => word.test(text))?.[1];
+  const color = declared.colors?.[text] ?? meant;
+  const place =
+    color === undefined ? (declared.values?.indexOf(text) ?? 0) % hues : colors.indexOf(color);
+  return place < 0 ? '' : ` hue hue${place}`;
+}
+
+/** Draws a person's initials, which are not read aloud. @param {string} name */
+export function initials(name) {
+  const words = name.split(/\s+/u).filter(Boolean);
+  const signs = [words[0], words.slice(1).at(-1)].map((word) =>
+    [...(word ?? '')][0]?.toUpperCase(),
+  );
+  const hue = [...name].reduce((sum, sign) => sum + (sign.codePointAt(0) ?? 0), 0) % hues;
+  return h(`span.initials hue${hue}`, { 'data-initials': signs.join('') });
+}
+
+/**
+ * Renders the name of a record, with initials if its collection has a field for e-mail.
+ * @type {(collection: Collection | undefined, name: string) => Child[]}
+ */
+export const called = (collection, name) => [
+  !!collection?.fields.some(({ kind, shown }) => shown && kind === 'email') && initials(name),
+  bdi(name),
+];
+
+/** @type {(field: Field, value: unknown) => Child} */
+export function show(field, value) {
+  const { kind } = field;
+  const text = toShow(field, value);
+  if (value === undefined || value === null) return h('span.quiet', text);
+  if (kind === 'json' && typeof value === 'object') return h('code', text);
+  const target = field.declared.to;
+  if (target) {
+    const href = pageAddress(target, value);
+    return h('a', { href }, called(findCollection(target), findName(target, value)));
+  }
+  if (Array.isArray(value)) {
+    const element = toElement(field);
+    return h(
+      'span.row tight',
+      value.map((each) => h('span.pill', show(element, each))),
+    );
+  }
+  if (kind === 'boolean') {
+    const look = { class: value ? 'mark' : 'quiet', role: 'img', 'aria-label': text, title: text };
+    return h('span', look, value ? '●' : '○');
+  }
+  if (kind === 'choice') {
+    return h(`span.pill${chooseHue(field, text)}`, text);
+  }
+  if (kind === 'time') return h('time', { datetime: `${value}`, title: `${value}` }, text);
+  if (kind === 'email') return h('a', { href: `mailto:${value}` }, bdi(text));
+  const isAddress = (kind === 'text' || kind === 'url') && /^https?:\/\/\S+$/u.test(text);
+  if (isAddress && field.declared.format === 'image')
+    return h('img', { src: text, alt: field.label, loading: 'lazy' });
+  if (isAddress) return h('a', { href: text, target: '_blank', rel: 'noopener' }, bdi(text));
+  return bdi(text);
+}
 
 /**
  * Describes one of the page's own views, with `more` next to its title.

@@ -23,12 +23,10 @@ import { collectionNow, list, readRows } from '../state/list.js';
 import { allows, findCollection, state } from '../state/me.js';
 import { toTitle } from '../state/names.js';
 import { address, go, isAccount, newId, pageAddress, route } from '../state/route.js';
-import { control } from './control.js';
-import { fact } from './parts.js';
-import { findChoices, readable } from './reference.js';
+import { control, findChoices, readable } from './control.js';
 import { relatedView } from './related.js';
 import { removeSoon } from './removal.js';
-import { show } from './values.js';
+import { show, fact } from './parts.js';
 
 /** @import { Child, Description, Draft, Field, Row } from '../types.js' */
 

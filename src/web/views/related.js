@@ -5,16 +5,14 @@ import { toElement, own, showNumber } from '../api/model.js';
 import { fromText, toText } from '../api/texts.js';
 import { bdi, button, draw, h } from '../lib/dom.js';
 import { listColumns } from '../state/list.js';
-import { allows, isLeaving } from '../state/me.js';
+import { allows, isLeaving, explain, say } from '../state/me.js';
 import { toTitle } from '../state/names.js';
-import { explain, say } from '../state/news.js';
 import { loadRelated, relatedTo } from '../state/related.js';
 import { address, newId, pageAddress, route } from '../state/route.js';
 import { cell } from './cell.js';
 import { control } from './control.js';
-import { line, section } from './parts.js';
 import { removeSoon } from './removal.js';
-import { show } from './values.js';
+import { show, line, section } from './parts.js';
 
 /** @import { Child, Collection, Description, Field } from '../types.js' */
 /** @import { Related } from '../state/related.js' */

@@ -4,8 +4,7 @@ import { call, Problem, session } from '../api/call.js';
 import { capitalized } from '../api/model.js';
 import { ask } from '../lib/dialog.js';
 import { onClick, part, set } from '../lib/dom.js';
-import { channelName, count, state, storage, tabStorage } from '../state/me.js';
-import { explain } from '../state/news.js';
+import { channelName, count, state, storage, tabStorage, explain } from '../state/me.js';
 import { isGuide } from '../state/route.js';
 
 const endedAdvice =
