@@ -149,7 +149,7 @@ export async function importInto(
   { collections, memoryMax, owner, rules, err }: ImportOptions,
 ): Promise<ReadonlyMap<string, number>> {
   const { readMembers } = await import('../options/transfer/file.ts');
-  const { importMembers, validateMembers } = await import('../options/transfer/import.ts');
+  const { importMembers } = await import('../options/transfer/import.ts');
   const { named } = await import('../options/transfer/declare.ts');
   const declarations = await loadDeclarations(collections);
   const references = await loadReferences(servedCollections(declarations));
@@ -161,10 +161,10 @@ export async function importInto(
     openData({ ...complete, directory: at }, undefined, undefined, rules);
   const data = open(directory);
   const taken = namesWithoutDialect(declarations.users);
-  const valid = validateMembers(file, named(readMembers(file), taken), data.registry);
+  const members = named(readMembers(file), taken);
   const startAndImport = async (data: Data) => {
     await data.store.start();
-    return importMembers(valid, data, findOwner(data, owner));
+    return importMembers(file, members, { ...data, principal: findOwner(data, owner) });
   };
   try {
     // A file with mistakes must not leave a store behind, so a first import is tried in memory.

@@ -51,24 +51,10 @@ interface Imported {
   readonly notes: readonly string[];
 }
 
-export interface ValidMembers {
-  readonly file: string;
-  readonly arrivals: readonly Arrival[];
-  readonly mistakes: readonly string[];
-}
-
-export function validateMembers(
-  file: string,
-  members: readonly Named[],
-  registry: Registry,
-): ValidMembers {
-  const mistakes = new Mistakes();
-  const arrivals = members.flatMap((member) => readMember(member, registry, mistakes));
-  for (const { collection, records, highest } of arrivals) {
-    if (collection.ids === undefined && isFar(highest, records.length))
-      mistakes.add(`${collection.name}: the ids lie too far apart`, `the highest is ${highest}`);
-  }
-  return { file, arrivals, mistakes: mistakes.lines };
+interface Importer {
+  readonly store: Store;
+  readonly registry: Registry;
+  readonly principal: Principal;
 }
 
 /**
@@ -77,24 +63,25 @@ export function validateMembers(
  * @throws FatalError with all mistakes, grouped by cause; CairnError as `Store.write`
  */
 export function importMembers(
-  { file, arrivals, mistakes: invalid }: ValidMembers,
-  { store, registry }: { readonly store: Store; readonly registry: Registry },
-  principal: Principal,
+  file: string,
+  members: readonly Named[],
+  { store, registry, principal }: Importer,
 ): Promise<Imported> {
+  const invalid = new Mistakes();
+  const arrivals = members.flatMap((member) => readMember(member, registry, invalid));
+  for (const { collection, records, highest } of arrivals) {
+    if (collection.ids === undefined && isFar(highest, records.length))
+      invalid.add(`${collection.name}: the ids lie too far apart`, `the highest is ${highest}`);
+  }
   return store.write((tx) => {
     const { memoryBytes, memoryMaxBytes } = store.status();
     const mistakes = new Mistakes();
-    // A trial in memory has tables of its own.
-    const here = arrivals.map((each) => ({
-      ...each,
-      collection: registry.get(each.collection.name) ?? each.collection,
-    }));
-    const all = here.map((arrival) => createRecords(tx, principal, arrival, mistakes));
+    const all = arrivals.map((arrival) => createRecords(tx, principal, arrival, mistakes));
     // Records with mistakes are missing, so references to them would look wrong as well.
-    if (invalid.length === 0 && mistakes.lines.length === 0)
+    if (invalid.lines.length === 0 && mistakes.lines.length === 0)
       for (const created of all) checkReferences(tx, principal, created, mistakes);
     const left = Math.max(0, memoryMaxBytes - memoryBytes);
-    const problems = [...invalid, ...mistakes.lines, ...lackOfRoom(all, left)];
+    const problems = [...invalid.lines, ...mistakes.lines, ...lackOfRoom(all, left)];
     if (problems.length > 0) {
       const text = `Cannot import ${file}, and nothing was written:\n  ${problems.join('\n  ')}`;
       throw new FatalError(65, text);
@@ -103,7 +90,7 @@ export function importMembers(
     const changed = arrivals.flatMap((each) => describeNewIds(each.collection.name, each.changed));
     return {
       added: new Map(added.map(({ collection, entries }) => [collection.name, entries.size])),
-      notes: [...changed, ...here.flatMap(addedAgain)],
+      notes: [...changed, ...arrivals.flatMap(addedAgain)],
     };
   });
 }
