@@ -60,9 +60,11 @@ test('every operation has the name of its access rule, for pages that offer what
   }
 });
 
-test('the document declares the tag of every operation, which linters want', () => {
+test('the document declares and describes the tag of every operation, which linters want', () => {
   const used = new Set(all.flatMap(([, { operationId, tags }]) => (operationId === undefined ? [] : tags)));
-  assert.deepEqual(document['tags'], Array.from(used, (name) => ({ name })));
+  const declared: { name: string; description: string }[] = Object(document).tags;
+  assert.deepEqual(declared.map(({ name }) => name), [...used]);
+  assert.ok(declared.every(({ description }) => description.endsWith('.')));
 });
 
 test('every operation has its successes and one response for all problems', () => {

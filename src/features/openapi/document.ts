@@ -40,7 +40,10 @@ export function openApi(routes: readonly Route[], basePath: string, dialect?: st
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: basePath || '/' }],
-    tags: Array.from(tags, (name) => ({ name })),
+    tags: Array.from(tags, (name) => ({
+      name,
+      description: tagWords.get(name) ?? `The data of ${name}.`,
+    })),
     paths: hoisted(paths, schemas),
     components: {
       headers: { 'X-Request-Id': requestIdHeader },
@@ -126,6 +129,11 @@ function describeLists(collection: RoutedCollection) {
     embed: embeddables.map(({ name }) => name),
   };
 }
+
+const tagWords = new Map([
+  ['server', 'The server itself: its state, its changes and this document.'],
+  ['sign-in', 'Signing in and out: sessions, tokens and keys.'],
+]);
 
 const text: JsonObject = { type: 'string' };
 const kinds = Object.entries(problems);
