@@ -388,6 +388,7 @@ testPage('nothing about a person who signed out remains in the page', {
   await shows('Dear diary', '#list');
   await browser.click('#list th a');
   await visit.value('text');
+  assert.deepEqual(await leftBehind(visit, ['Dear diary']), ['Dear diary']);
   await visit.visit('#/api/items/createItems');
   await visit.visit('#/keys');
   await browser.type('[name=name]:not([id])', 'The script');
@@ -401,9 +402,9 @@ testPage('nothing about a person who signed out remains in the page', {
   await browser.click('[aria-label="Select Thing 1"]');
   await browser.type('#search', 'a search');
   await browser.until('return location.hash.includes("search")');
-  const ofLists = ['Dear diary', 'Thing 1', 'Augusta Byron', 'a search'];
+  const ofLists = ['Thing 1', 'Augusta Byron', 'a search'];
   assert.deepEqual(await leftBehind(visit, ofLists), ofLists);
-  const texts = [...ofKeys, ...ofLists];
+  const texts = ['Dear diary', ...ofKeys, ...ofLists];
   await browser.click('#who');
   await browser.click('#sign-out');
   await shows('You have signed out.', '#sign-in');
