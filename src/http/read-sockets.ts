@@ -2,7 +2,6 @@ import type { Socket } from 'node:net';
 
 import { callerKey, plainAddress } from '../base/network.ts';
 import { timers } from '../base/system.ts';
-import { Turns } from '../base/turns.ts';
 
 /**
  * The sockets that Node's parser reads. It parses everything that a socket has received before the
@@ -14,8 +13,7 @@ export class ReadSockets {
   /** Excludes trusted proxies. */
   readonly #networks = new Map<Socket, string>();
   /** Resumed one per turn of the loop. */
-  readonly #paused = new Turns<Socket>();
-  #isResuming = false;
+  readonly #paused = new Map<string, Set<Socket>>();
 
   /** `isProxy` recognises trusted proxies, whose connections belong to different callers. */
   constructor(isProxy: (address: string) => boolean) {
@@ -34,20 +32,20 @@ export class ReadSockets {
     this.#networks.set(socket, network);
     socket.once('close', () => {
       this.#networks.delete(socket);
-      this.#paused.remove(network, socket);
+      this.#paused.get(network)?.delete(socket);
     });
   }
 
   pauseNetwork(socket: Socket): void {
     const network = this.#networks.get(socket);
     if (network === undefined) return;
+    if (this.#paused.size === 0) timers.setImmediate(this.#resumeNext);
+    const paused = this.#paused.get(network) ?? new Set();
+    this.#paused.set(network, paused);
     for (const [other, itsNetwork] of this.#networks) {
       const isOther = itsNetwork === network && other !== socket && !other.isPaused();
-      if (isOther) this.#paused.add(network, other.pause());
+      if (isOther) paused.add(other.pause());
     }
-    if (this.#isResuming) return;
-    this.#isResuming = true;
-    timers.setImmediate(this.#resumeNext);
   }
 
   /**
@@ -62,9 +60,17 @@ export class ReadSockets {
     });
   }
 
+  /** Networks take turns. */
   readonly #resumeNext = (): void => {
-    this.#paused.next()?.resume();
-    this.#isResuming = this.#paused.size > 0;
-    if (this.#isResuming) timers.setImmediate(this.#resumeNext);
+    for (const [network, sockets] of this.#paused) {
+      const [socket] = sockets;
+      this.#paused.delete(network);
+      if (socket === undefined) continue;
+      sockets.delete(socket);
+      socket.resume();
+      this.#paused.set(network, sockets);
+      break;
+    }
+    if (this.#paused.size > 0) timers.setImmediate(this.#resumeNext);
   };
 }
