@@ -1,5 +1,5 @@
-import { writeAll, type OpenFile } from './files.ts';
-import { lockName, releaseToken, takeLock, type LockOptions } from './lock.ts';
+import { writeAll } from './files.ts';
+import { lockName, takeLock, type LockOptions, type TakenLock } from './lock.ts';
 
 const renewMs = 5000;
 
@@ -13,8 +13,7 @@ export class Fence {
   onFailure: (error: unknown) => void = () => undefined;
   readonly #options: LockOptions;
   /** The lock file, kept open so that no other file can get its identity. */
-  #file: OpenFile | undefined;
-  #token = '';
+  #lock: TakenLock | undefined;
   #stopRenewing: () => void = () => undefined;
 
   constructor(options: LockOptions) {
@@ -26,8 +25,7 @@ export class Fence {
     const { files, machine } = this.#options;
     try {
       await files.prepare();
-      const { file, content, token } = await takeLock(this.#options);
-      [this.#file, this.#token] = [file, token];
+      const { file, content } = (this.#lock = await takeLock(this.#options));
       let renewals = 0;
       this.#stopRenewing = machine.every(renewMs, () => {
         renewals += 1;
@@ -55,8 +53,8 @@ export class Fence {
     } catch {
       // The file is another process's, or a later start finds that its holder is gone.
     }
-    releaseToken(this.#token);
-    await this.#file?.close().catch(() => undefined);
+    this.#lock?.forget();
+    await this.#lock?.file.close().catch(() => undefined);
     await files.close();
   }
 
@@ -88,8 +86,8 @@ export class Fence {
   }
 
   #assertOurs(): void {
-    if (this.#file !== undefined && this.#options.files.identity(lockName) === this.#file.identity)
-      return;
+    const ours = this.#lock?.file.identity;
+    if (ours !== undefined && this.#options.files.identity(lockName) === ours) return;
     throw new Error('Cannot write: the lock file is no longer ours');
   }
 }

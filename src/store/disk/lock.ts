@@ -51,11 +51,11 @@ const pollMs = 1000;
 const ownTokens = new Set<string>();
 
 /** The lock file of a directory, and its content until it is renewed. */
-interface TakenLock {
+export interface TakenLock {
   readonly file: OpenFile;
   readonly content: string;
-  /** Distinguishes this process from an earlier one with the same number. */
-  readonly token: string;
+  /** Lets this process take the lock once more. */
+  forget(): void;
 }
 
 /**
@@ -69,17 +69,14 @@ export async function takeLock(options: LockOptions): Promise<TakenLock> {
   const since = new Date(clock.now()).toISOString();
   const token = random(16).toString('hex');
   const content = `${JSON.stringify({ ...machine.self(), since, token })}\n`;
+  const forget = (): void => void ownTokens.delete(token);
   ownTokens.add(token);
   try {
-    return { file: await take(options, lockName, Buffer.from(content)), content, token };
+    return { file: await take(options, lockName, Buffer.from(content)), content, forget };
   } catch (error) {
-    ownTokens.delete(token);
+    forget();
     throw error;
   }
-}
-
-export function releaseToken(token: string): void {
-  ownTokens.delete(token);
 }
 
 /**
