@@ -90,7 +90,6 @@ export class Invitations {
     }
   }
 
-  /** Replaces the invitation by the password. */
   #consume(tx: Transaction, token: string, passwordHash: string, address: string): void {
     const { clock, audit } = this.#context;
     const { users } = this.#context.records;

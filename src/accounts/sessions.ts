@@ -36,7 +36,6 @@ export interface StartedSession {
 
 /** A session that was started or refreshed, and its user. */
 export interface SignedIn extends StartedSession {
-  /** As seen by the transaction that started or refreshed the session. */
   readonly user: UserRecord;
   /**
    * When that transaction ran, in milliseconds since the epoch. An access token is dated then, so
@@ -154,7 +153,6 @@ export class Sessions {
     this.#end(tx, session, { by: principal.userId, address });
   }
 
-  /** Returns the owner of the session with this secret; `undefined` if it has ended. */
   findUserId(secret: string): number | undefined {
     return this.#find(secret)?.userId;
   }
@@ -184,7 +182,6 @@ export class Sessions {
     return this.#context.records.sessions.members('user', userId).filter(this.#isSession);
   }
 
-  /** True if a user has a live session in the network of this address. */
   hasLiveFrom(userId: number, address: string): boolean {
     const network = toNetwork(address);
     return this.list(userId).some((session) => toNetwork(session.address) === network);

@@ -18,7 +18,6 @@ import type { Route } from './call.ts';
 export interface Authenticators {
   readonly tokens: Tokens;
   readonly sessions: Sessions;
-  /** Origins of other sites whose pages may call. */
   readonly allowedOrigins: Origins;
   /**
    * False if callers need no credentials: every caller that `checkLocal` admits is an

@@ -248,8 +248,8 @@ function listHandler<N, C>(operations: Operations<N, C>, options: CollectionOpti
     const isPreferred = prefersCount(request);
     const withTotal = isPreferred || asked.offset !== undefined;
     // A list that depends on the caller has no tag, because a revision would reveal writes to
-    // hidden records. A list of all records has none if it embeds, because embedded records may
-    // change while it is sent.
+    // hidden records. Nor does a list of all records that embeds, because these may change while it
+    // is sent.
     const dependsOnCaller = reader.test !== undefined || marksIn !== undefined || asked.isPersonal;
     const hasTag = !dependsOnCaller && (embed === undefined || asked.limit !== undefined);
     // The revision and the list's view are taken in the same turn of the event loop, so the tag

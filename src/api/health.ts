@@ -4,7 +4,6 @@ import type { Route } from './call.ts';
 import { unstoredReply } from './replies.ts';
 
 export interface HealthServices {
-  /** Returns the `Status` of the server and its store, as JSON text. */
   readonly status: () => string;
   /** Returns why the server should get no requests now; `undefined` if it should. */
   readonly unready: () => Unready | undefined;

@@ -23,7 +23,6 @@ export interface Resource<N, C> {
 
 export interface ChangedRecord {
   readonly record: StoredRecord;
-  /** True if the change created it. */
   readonly isNew?: boolean;
   /** The session that replaces the caller's, if the change ended that. */
   readonly renewed?: StartedSession | undefined;
@@ -63,7 +62,6 @@ export class Operations<N = unknown, C = unknown> {
     authorizeRoute({ method, access, of: { collection, operation } }, principal, id);
   }
 
-  /** Returns the entity tag of a revision, or of a selected part of it. */
   readonly tagOf = (revision: number, selection?: string): string =>
     entityTag(this.#store.epoch, revision, this.collection.shapeTag, selection);
 
@@ -72,7 +70,6 @@ export class Operations<N = unknown, C = unknown> {
     return makeReader({ records: this.resource.records, access }, principal, purpose);
   }
 
-  /** Returns a record that the caller may see, as published or as `tx` leaves it. */
   read(principal: Principal, id: RecordId, tx?: Transaction): StoredRecord | undefined {
     if (tx === undefined) return this.reader(principal, 'read').withId(id);
     const { access } = this.collection;

@@ -73,7 +73,6 @@ async function withSingulars(options: CompleteOptions): Promise<CompleteOptions[
   return addSingulars(options);
 }
 
-/** An app on a store that has been opened. */
 export class Application {
   readonly data: Data;
   readonly store: Store;
@@ -267,7 +266,7 @@ export class Application {
     return this.#features.reduce((sum, { load }) => ({ ...sum, ...load?.() }), none);
   }
 
-  /** Replaces the certificate. @throws the errors of node:tls; the previous one stays */
+  /** @throws the errors of node:tls; the previous one stays */
   renewTls(tls: TlsTexts): void {
     this.server.renewTls(tls);
     this.certificate = tls.cert;

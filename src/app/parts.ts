@@ -8,8 +8,8 @@ import type { FeatureModule, Options, Parts } from './part-types.ts';
 
 /**
  * The parts that a server can do without: options, which a flag turns on, and features, which are
- * on. Each part is a folder that only its line here loads, before the server says that it is ready.
- * To remove a part, delete its folder and its line.
+ * on. Each is a folder that only its line here loads, before the server is ready. To remove a part,
+ * delete both.
  */
 export const optionalParts: Options = {
   cluster: () => import('../options/cluster/node.ts'),

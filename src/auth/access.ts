@@ -49,7 +49,6 @@ interface LocalPrincipal {
 /** The caller of commands, and of all requests with `auth=none`. */
 export const localAdministrator: LocalPrincipal = { kind: 'local', userId: 0, role: 'admin' };
 
-/** An authenticated caller, or the local administrator. */
 type UserPrincipal = TokenPrincipal | SessionPrincipal | KeyPrincipal | LocalPrincipal;
 
 /** A caller without credentials, or on a route that ignores credentials. */

@@ -65,7 +65,6 @@ export class Passwords {
     return isEqual && own !== undefined;
   }
 
-  /** True if `phc` has another cost than the configured one. */
   needsRehash(phc: string): boolean {
     return !phc.startsWith(this.#head);
   }

@@ -23,7 +23,6 @@ export interface Declarations {
   readonly items: boolean;
   /** True, the default, if there are users, sessions and tokens. */
   readonly users: boolean;
-  /** The roles of users in addition to `admin` and `member`. */
   readonly roles: readonly string[];
   readonly collections: readonly CollectionDeclaration[];
 }

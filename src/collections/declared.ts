@@ -63,7 +63,6 @@ export interface CollectionTools {
 }
 
 export interface EntryRules {
-  /** The unique fields, with the keys of their indexes. */
   readonly unique: readonly (readonly [field: string, keyOf: ReadUniqueKey])[];
   /** If absent, callers may set all fields. */
   readonly keepUnsettable: KeepUnsettable | undefined;
@@ -137,7 +136,6 @@ export interface Embeddable {
 export interface Embedded {
   /** The part of the entity tag for the embedded collections; empty without any. */
   readonly selection: string;
-  /** Combines a record's revision with those of its embedded collections. */
   readonly revisionWith: (own: number) => number;
   /**
    * Names a record's embedded records with their revisions. Present if they depend on the caller,

@@ -31,7 +31,6 @@ export class Mistakes {
     }
   }
 
-  /** One line for each cause. */
   get lines(): string[] {
     return Array.from(this.#places, ([problem, { count, first }]) => {
       const times = count === 1 ? '' : `${count.toLocaleString('en')} times, first `;

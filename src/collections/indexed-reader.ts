@@ -78,7 +78,6 @@ class IndexedReader extends Reader {
   }
 }
 
-/** Returns each record once, by ascending id. */
 const inOrder = (records: readonly StoredRecord[]): StoredRecord[] =>
   [...new Set(records)].sort((a, b) => a.id - b.id);
 

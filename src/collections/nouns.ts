@@ -36,7 +36,6 @@ export function referenceNames(collection: string): readonly string[] {
   return [...new Set(nouns)].map((noun) => `${noun}Id`);
 }
 
-/** Adds a singular to each of the collections that are served together. */
 export function addSingulars({ items: hasItems = true, users = true, collections = [] }: Served) {
   const taken = new Set(collections.map(({ singular }) => singular));
   if (hasItems) taken.add('item');
@@ -77,7 +76,6 @@ const wholeStem = (stem: string): string => stem.slice(stem.lastIndexOf('-') + 1
 
 const words = (text: string): string[] => text.split(/\s+/);
 
-/** Nouns with one form, or with a rare plural. */
 const unchanging = new Set(
   words(`advice agenda aid aircraft alcohol ammo analytics anime athletics audio bison blood butter
     cash chassis chess clothing corps debris diabetes energy equipment expertise firmware gallows
@@ -87,7 +85,6 @@ const unchanging = new Set(
 );
 const unchangingEndings = /(?:[^aeiou]ese|deer|fish|measles|o[iu]s|pox|sheep)$/;
 
-/** Plurals that do not follow the rules below. */
 const irregulars = new Map([
   ['axes', 'axe'],
   ['carves', 'carve'],

@@ -10,7 +10,6 @@ import type { CollectionAccess } from './declaration.ts';
 /** The operations on existing records. `list` stands for all ways to find several. */
 export type RecordOperation = 'list' | 'read' | 'replace' | 'patch' | 'remove';
 
-/** The access rules of a collection, or only those for reading. */
 export type AccessRules = Pick<CollectionAccess, 'list' | 'read'> & Partial<CollectionAccess>;
 
 export interface Permission {

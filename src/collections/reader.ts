@@ -45,7 +45,6 @@ export function addIndexedReader(make: MakeIndexed): void {
 export class Reader {
   protected readonly records: Collection<StoredRecord>;
   readonly isRefused: boolean;
-  /** If absent, the caller sees all records. */
   readonly test: Permission['test'];
 
   constructor(records: Collection<StoredRecord>, { isRefused, test }: Permission) {

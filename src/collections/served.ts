@@ -5,7 +5,6 @@ import { items as itemsCollection } from './items.ts';
 export interface Served<C = CollectionDeclaration> {
   readonly items?: boolean | undefined;
   readonly users?: boolean | undefined;
-  /** The roles of users in addition to `admin` and `member`. */
   readonly roles?: readonly string[] | undefined;
   readonly collections?: readonly C[] | undefined;
 }

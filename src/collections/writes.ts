@@ -49,7 +49,7 @@ export class Writes {
     }, caller);
   }
 
-  /** Returns the published response to a request with a key. @throws CairnError `key_reused` */
+  /** @throws CairnError `key_reused` */
   replay(keyed: KeyedRequest): Reply | undefined {
     return this.#options.idempotencyKeys.replay(keyed);
   }

@@ -9,7 +9,6 @@ import type { StoredRecord } from '../store/store.ts';
 import { comparedBy, comparedValue, chooseSortedPart, type Block } from './order.ts';
 import { searchPattern, withoutAccents } from './search.ts';
 
-/** One filter of a list: a record passes if one of the conditions holds. */
 export type Filter = readonly Condition[];
 
 /** A condition, such as `price:gte=10`. */
@@ -127,7 +126,6 @@ export function listOperators(path: string, field: Field): readonly (Operator | 
   return mayBeAbsent(path, field) ? [...operators, 'exists'] : operators;
 }
 
-/** True if the value at a path may be absent or null. */
 export const mayBeAbsent = (path: string, { optional, nullable, kind }: Field): boolean =>
   optional === true || nullable === true || kind === 'json' || path.includes('.');
 
@@ -259,7 +257,6 @@ export function searcher(
   };
 }
 
-/** True if a filter examines whole values, however long. */
 const isLong = (filter: Filter): boolean =>
   filter.some(({ operator }) => ['contains', 'has', 'search'].includes(operator));
 
@@ -325,7 +322,6 @@ function operandTest(
   return (value) => passes(compared(value));
 }
 
-/** Returns the condition of a filter without alternatives. */
 export const onlyCondition = (filter: Filter): Condition | undefined =>
   filter.length === 1 ? filter[0] : undefined;
 

@@ -37,7 +37,6 @@ interface ListRequest {
 export interface List {
   /** A JSON array. A long one is streamed; a reader that stops early must call `return`. */
   readonly body: string | AsyncIterable<string>;
-  /** The cursor of the next page, if any. */
   readonly next?: string | undefined;
   /** The number of matching records on all pages, if requested. */
   readonly total: number | undefined;
@@ -163,7 +162,6 @@ const isFoundAtOnce = (chosen: Plan): boolean => chosen.isOrdered && isUntested(
 const isUntested = ({ isSeen, filters }: Plan): boolean =>
   isSeen === undefined && filters.length === 0;
 
-/** Counts the matching records, wherever the page starts. */
 function* count(chosen: Plan, source: ListSource): Generator<void, number> {
   let total = 0;
   if (isUntested(chosen)) {

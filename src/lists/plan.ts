@@ -19,13 +19,11 @@ export interface ListTable {
 }
 
 export interface ListReader {
-  /** If absent, the caller sees all. */
   readonly test?: Test | undefined;
   /** The visible records by ascending id, if indexes have at most `most` of them. */
   found(most: number): Block | undefined;
   /** The first `most` visible records from an id on, by ascending id, if one index has them. */
   foundFrom(place: From, most: number): Block | undefined;
-  /** True if records of a block may be visible. */
   mayBeIn(block: Block): boolean;
 }
 
@@ -47,7 +45,6 @@ export interface Plan {
   readonly isPast: Test | undefined;
   /** True if a record is visible; `undefined` if all read records are. */
   readonly isSeen: Test | undefined;
-  /** True if a block has no visible records. */
   readonly isPassedOver: ((block: Block) => boolean) | undefined;
   readonly filters: readonly Filter[];
 }

@@ -48,7 +48,6 @@ export interface ListQuery extends RecordQuery {
   readonly isPersonal: boolean;
   /** The list starts after a record with these values of the sort fields. */
   readonly after: readonly JsonValue[] | undefined;
-  /** The number of records before the page. */
   readonly offset: number | undefined;
 }
 
@@ -170,7 +169,6 @@ const isOffered: { readonly [name in OwnParameter]?: (subject: ListSubject) => b
   owner: ({ hasOwners }) => hasOwners === true,
 };
 
-/** The parameters of a list other than filters by field. */
 export function listParameters(subject: ListSubject): OwnParameter[] {
   return ownParameters.filter((name) => isOffered[name]?.(subject) ?? true);
 }
@@ -225,7 +223,6 @@ function readNames(
   throw invalidParameter(parameter, `must name ${choice}, separated by commas, each once`);
 }
 
-/** True if all `names` are allowed and different. */
 function isSelection(names: readonly string[], allowed: readonly string[]): boolean {
   if (names.length > allowed.length) return false;
   return names.every((name) => allowed.includes(name)) && new Set(names).size === names.length;

@@ -19,7 +19,6 @@ export function findPosition(blocks: readonly Block[], isPast: Test): Position {
   return { block, index: firstIndex(blocks[block] ?? [], isPast) };
 }
 
-/** The records between two places. */
 export interface Stretch {
   readonly blocks: readonly Block[];
   readonly start: Position;
@@ -105,7 +104,6 @@ export class SortedBlocks {
     return this.#blocks;
   }
 
-  /** Adds records that follow all others. */
   append(block: Block): void {
     if (block.length > 0) this.#ownBlocks().push(block);
   }

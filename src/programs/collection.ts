@@ -128,11 +128,9 @@ export interface Found {
   readonly operations: ProgramOperations;
 }
 
-/** An app as a program uses it: its collections, callers and transactions. */
 export class Program {
   readonly data: Data;
   readonly pool: ListPool;
-  /** The revisions of records that the program has received. */
   readonly versions = new WeakMap<object, string>();
   readonly #all: ReadonlyMap<string, Found>;
 
@@ -180,7 +178,6 @@ const nested =
 
 /** The operations of one collection as a program calls them, inside or outside a transaction. */
 export class ProgramOperations {
-  /** The operations of requests. */
   readonly served: Operations;
   readonly program: Program;
   /** For use outside transactions. Users have no `createMany`. */
@@ -259,7 +256,6 @@ function toTexts(name: string, given: unknown): string[] {
 
 type Sending = DeclaredCollection<unknown, JsonValue, unknown>;
 
-/** Turns a collection with one record into a single resource. */
 export function toSingle(all: {
   get(id: number, options?: As): unknown;
   replace(id: number, value: unknown, options?: WriteOptions): unknown;

@@ -58,7 +58,6 @@ export function refuseMore(what: string, more: readonly never[]): void {
     throw new OptionError(`Cannot use more arguments: ${what} takes one object of options`, what);
 }
 
-/** Returns a collection's name from its declaration or its name. */
 export const toName = (given: unknown): string => String(isObject(given) ? given['name'] : given);
 
 /** @throws OptionError for anything but a number or a text */
@@ -91,7 +90,6 @@ export function toJson(value: unknown, at = '', depth = 1): JsonValue {
 /** @throws TypeError as `toJson` */
 export const jsonText = (value: unknown): string => JSON.stringify(toJson(value));
 
-/** True if an object has no class. */
 export function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || Object.getPrototypeOf(prototype) === null;

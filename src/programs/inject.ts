@@ -186,7 +186,6 @@ function listFields({ url, headers }: Request): string[] {
   return fields;
 }
 
-/** Adds names and values in turn. */
 function addFields(headers: Headers, fields: readonly string[]): Headers {
   for (let at = 0; at < fields.length; at += 2)
     headers.append(fields[at] ?? '', fields[at + 1] ?? '');

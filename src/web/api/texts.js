@@ -112,7 +112,6 @@ const writeTime = (iso) => {
 };
 
 /**
- * Explains which rule of the API's schema a value breaks.
  * @type {(field: Field, value: unknown) => string | undefined}
  */
 export function ruleBroken({ schema }, value) {

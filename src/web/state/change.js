@@ -51,7 +51,7 @@ export async function withEach(all, name, work) {
 }
 
 /**
- * Creates records, as many in one request as the server allows, and returns those that were refused.
+ * Creates records, as many in one request as the server allows, and returns the refused ones.
  * @template {{ record?: object }} T
  * @param {Collection} collection @param {readonly T[]} all @param {(one: T) => string} name
  */

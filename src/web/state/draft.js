@@ -19,7 +19,7 @@ import { loadSessions } from './sessions.js';
 
 /** @import { Change, Collection, Draft, Field, Stored } from '../types.js' */
 
-/** The only open form. @type {Draft | undefined} */
+/** @type {Draft | undefined} */
 export let draft;
 let drafts = 0;
 const controls = '.record :is(input, select, textarea)';
@@ -256,7 +256,7 @@ const maySet = ({ isOwner }, words) =>
   state.me?.role === 'admin' ||
   words.some((word) => word === state.me?.role || (word === 'owner' && isOwner));
 
-/** The fields that can be changed here. @param {Draft} of */
+/** @param {Draft} of */
 export function openFields(of) {
   const hidden = isUser(of)
     ? [...(isSelf(of) ? [] : proofs), state.me?.role !== 'admin' && 'role']
@@ -324,7 +324,7 @@ function buildBody(of) {
   return body;
 }
 
-/** Saves the form. Returns true if it is stored. @returns {Promise<boolean>} */
+/** @returns {Promise<boolean>} */
 export async function save() {
   const of = draft;
   if (!of || of.isSaving) return false;

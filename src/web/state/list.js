@@ -9,10 +9,10 @@ import { address, changed, go, parameter, route, withQuery } from './route.js';
 
 const unread = (collection = '') => ({
   collection,
-  /** Its address, without the open record. */ key: '',
+  key: '',
   /** @type {readonly Row[]} */ rows: [],
   total: NaN,
-  /** The parameters that the rows belong to. */ query: new URLSearchParams(),
+  query: new URLSearchParams(),
   isBusy: false,
   problem: '',
   /** Rows of other pages stay selected. @type {readonly Row[]} */ selected: [],

@@ -82,13 +82,12 @@ export const isLeaving = ({ name }, { id }) =>
     (each) => each.collection.name === name && each.rows.some((row) => row.id === id),
   );
 
-/** `1 item`, `2 items`. @type {(rows: { length: number }, collection: Collection) => string} */
+/** @type {(rows: { length: number }, collection: Collection) => string} */
 export const count = ({ length }, { one, title }) =>
   `${showNumber(length)} ${length === 1 ? one : title.toLowerCase()}`;
 
 export const hasKeys = () => !state.isOpen && !!state.description?.paths['/keys'];
 
-/** Identifies the caller in curl commands. */
 export const bearer = state.isOpen ? '' : ' -H "Authorization: Bearer $TOKEN"';
 
 let fading = 0;

@@ -21,7 +21,6 @@ export function reset() {
 }
 
 /**
- * Returns a record's name, or its id until the name is known.
  * @type {(target: string, id: unknown) => string}
  */
 export function findName(target, id) {
@@ -76,7 +75,6 @@ async function readNames() {
 }
 
 /**
- * Finds records by parameters of their list, and remembers their names.
  * @type {(target: string, query: Record<string, string>, more?: string) => Promise<Row[]>} `more` names a field
  */
 export async function find(target, query, more) {
@@ -89,7 +87,6 @@ export async function find(target, query, more) {
 }
 
 /**
- * Reads a page of a list and the total number of records.
  * @type {(collection: Collection, page: Parameters<typeof changed>[1], query?: URLSearchParams) =>
  *   ReturnType<typeof call>}
  */

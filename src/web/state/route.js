@@ -46,10 +46,8 @@ export const reset = () => void Object.assign(route, readRoute(''));
 /** Called once the address has changed. Set by `app.js`. */
 export const router = { arrive: async (/** @type {boolean} */ _isSameForm) => {} };
 
-/** True if the person's own account is open. */
 export const isAccount = () => !state.isOpen && !route.view && route.id === 'account';
 
-/** True if the documentation is open, which needs no account. */
 export const isGuide = () => !route.view && route.id === 'api';
 
 /** @param {string} name */

@@ -13,7 +13,7 @@ import { control } from './control.js';
  * @typedef {{ collection: Collection, row: Row, field: Field, text: string }} Editing
  */
 
-/** The only cell being edited. @type {Editing | undefined} */ let editing;
+/** @type {Editing | undefined} */ let editing;
 
 export const close = () => void (editing = undefined);
 
@@ -39,7 +39,6 @@ function openChoices() {
   } catch {}
 }
 
-/** Stores the typed value if it has changed. */
 async function commit() {
   if (!editing) return;
   const { collection, row, field, text } = editing;
@@ -52,7 +51,6 @@ async function commit() {
   if (refusal) say(refusal.why);
 }
 
-/** Ends editing, and returns the focus to the row. */
 function end() {
   const id = editing?.row.id;
   editing = undefined;

@@ -29,7 +29,6 @@ function keep({ name }, columns, widths = keptColumns(name)) {
 }
 
 /**
- * Resizes a column without changing the others.
  * @type {(of: Collection, name: string, width: number) => void}
  */
 function resize(collection, name, width) {

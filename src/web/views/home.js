@@ -94,7 +94,7 @@ function spark(values) {
 const fewRequests = 100;
 const [fewBytes, heapShare, manyFailures, slowMs] = [1e9, 0.8, 10, 250];
 
-/** Points out what an operator should look at. @param {Server} server */
+/** @param {Server} server */
 function attention({ state: store, minutes, freeBytes = Infinity, heapUsedBytes, heapMaxBytes }) {
   const last = complete(minutes).at(-1);
   const p99 = (!isFew(last, 'p99Ms') && last?.p99Ms) || 0;

@@ -122,7 +122,6 @@ export const section = (heading, lines, none) =>
   );
 
 /**
- * Describes a table of texts, whose rows begin with their head.
  * @type {(heads: readonly string[], rows: readonly (readonly Child[])[]) => Description}
  */
 export const table = (heads, rows) =>

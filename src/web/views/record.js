@@ -194,7 +194,7 @@ const drawActions = (of) => [
     button('Remove', () => remove(of), { class: 'danger' }),
 ];
 
-/** Shows the number of unsaved changes with their actions, if any. @param {Draft} of */
+/** @param {Draft} of */
 function saveBar(of) {
   const { base, collection, message } = of;
   const { one, single } = collection;
@@ -218,7 +218,6 @@ function saveBar(of) {
 const openMax = 3;
 
 /**
- * Shows the parts of an object, collapsed if there are many.
  * @type {(label: Child, texts: readonly unknown[], content: Child) => Description}
  */
 const fold = (label, texts, content) =>

@@ -15,7 +15,6 @@ const [width, gap, row] = [210, 90, 22];
 const nowhere = { x: 0, y: 0 };
 const removals = { refuse: 'is refused', remove: 'removes this, too', clear: 'clears the field' };
 
-/** The references of all collections, each with the effect of removing its target. */
 const links = () =>
   state.collections.flatMap((of) =>
     of.fields.flatMap((field, index) => {

@@ -13,7 +13,6 @@ const cookieAdvice =
   'Your password was right, but this browser did not keep the session cookie. Allow cookies for ' +
   'this site. Safari keeps this one over HTTPS only, even on this machine.';
 
-/** Announces to the browser's other tabs who has signed in. */
 const tabs = new BroadcastChannel(channelName);
 
 const dialog = part('sign-in', HTMLDialogElement);
@@ -23,7 +22,7 @@ const name = part('new-name', HTMLInputElement);
 
 let isNew = false;
 let hasSignedIn = false;
-/** Continues once the person has signed in. */ let resume = () => {};
+let resume = () => {};
 /** @type {Promise<void> | undefined} */ let signingIn;
 
 /** Opens the sign-in dialog above the current view. Resolves once the person has signed in. */

@@ -32,14 +32,13 @@ import { groupCauses, report } from './refused.js';
 const [previewMax, idsAtOnce] = [20, 100];
 /** @type {File} */ const noFile = { isCsv: false, heads: [], lines: [] };
 
-/** Exports the list as `csv` or `json`, or imports a file with `import`. @param {string} what */
+/** @param {string} what */
 export async function transfer(what) {
   const collection = collectionNow();
   if (collection) await (what === 'import' ? importFile(collection) : exportList(collection, what));
 }
 
 /**
- * Saves all records of the list, searched, filtered and ordered, to a file.
  * @type {(collection: Collection, format: string) => Promise<void>}
  */
 async function exportList(collection, format) {
@@ -65,7 +64,6 @@ function save(name, format, content) {
 }
 
 /**
- * Saves lines as in their file, so that they can be corrected and imported again.
  * @type {(collection: Collection, file: File, lines: readonly Line[]) => void}
  */
 function saveRefused({ name }, { isCsv, heads }, lines) {
@@ -78,7 +76,6 @@ function saveRefused({ name }, { isCsv, heads }, lines) {
 const nameLine = ({ number }) => `line ${number}`;
 
 /**
- * Asks for a file, shows its effect, and applies it once confirmed.
  * @param {Collection} collection
  */
 async function importFile(collection) {
@@ -261,7 +258,6 @@ const shown = (field, value) =>
   typeof value === 'object' && value ? JSON.stringify(value) : toShow(field, value);
 
 /**
- * Creates and changes records as a file says. Refused lines are left out and reported.
  * @type {(collection: Collection, file: File) => Promise<void>}
  */
 async function write(collection, file) {
