@@ -192,7 +192,7 @@ testPage('an import sends many records at once, and retries without refused line
   await visit.shows('1,200 new, 0 refused', '#preview');
   await browser.click('#import-all');
   await visit.shows('Imported 1,198 of 1,200 items', '#refused');
-  assert.equal(await visit.text('#refused-list'), 'Line 5, line 1102: It must be at least 0.');
+  assert.equal(await visit.text('#refused-list'), 'Line 5, line 1102: Price must be at least 0.');
   const path = await folder(visit);
   await browser.click('#refused-body button');
   const refused = await downloaded(join(path, 'items-refused.csv'));
@@ -327,7 +327,7 @@ testPage(
     };
     await visit.signIn('#items');
     await browser.run('document.querySelector("#import").click()');
-    await visit.shows('Import a file', '#import-file');
+    await browser.until('return document.querySelector("#import-file[open]")');
     await upload('latin1.csv', Buffer.from('name,price\nCaf\u00e9,1\n', 'latin1'));
     await visit.shows('The file is not in UTF-8.', '#preview');
     await upload('object.json', '{"items": []}');

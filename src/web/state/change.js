@@ -1,7 +1,7 @@
 // @ts-check
 /** Changes records outside of a form, with undo. */
 import { call, Problem } from '../api/call.js';
-import { own } from '../api/model.js';
+import { capitalized, own } from '../api/model.js';
 import { store } from './draft.js';
 import { showChanges } from './list.js';
 import { count, explain, say } from './me.js';
@@ -68,7 +68,10 @@ export async function createEach({ name: path, title, bulkMax }, all, name) {
     await call('POST', isBulk ? `${path}/batch` : path, { body, fields }).catch((error) => {
       const issues = error instanceof Problem && isBulk ? error.issues : [];
       const reasons = new Map(
-        issues.map(({ pointer, detail }) => [part[parseInt(pointer.slice(1))], `It ${detail}.`]),
+        issues.map(({ pointer, detail }) => {
+          const [, index, field = 'it'] = pointer.split('/');
+          return [part[Number(index)], `${capitalized(field)} ${detail}.`];
+        }),
       );
       // A refused record keeps the whole request from being carried out, so the others are sent again.
       const others = part.filter((of) => reasons.size > 0 && !reasons.has(of));

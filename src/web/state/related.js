@@ -9,7 +9,7 @@ import { route } from './route.js';
 /**
  * @import { Collection, Field, Row, Texts } from '../types.js'
  * @typedef {{ from: Collection, field: Field, query: URLSearchParams, total: number, rows: readonly Row[],
- *   texts: Texts, issues: Texts }} Related `texts` are those of the next record that is added
+ *   texts: Texts, isTried: boolean }} Related `texts` are those of the next record that is added
  */
 
 const [peekMax, pageMax] = [3, 50];
@@ -49,8 +49,8 @@ export async function loadRelated(collection, id) {
       const sort = from.newestFirst ?? (route.isPage ? undefined : '-id');
       const limit = route.isPage ? pageMax : peekMax;
       const { total, data: rows } = await readPage(from, { limit, sort }, query);
-      const { texts = {}, issues = {} } = former[index] ?? {};
-      return { from, field, query, total, rows, texts, issues };
+      const { texts = {}, isTried = false } = former[index] ?? {};
+      return { from, field, query, total, rows, texts, isTried };
     }),
   );
   if (related.key === key) related = { key, all };

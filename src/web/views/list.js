@@ -34,7 +34,7 @@ import { cell, close as closeCell, editedIn } from './cell.js';
 import { close as closeFilters, drawFilters, open as openFilter, openCellMenu } from './filters.js';
 import { called, show } from './parts.js';
 
-/** @import { Attributes, Child, Collection, Description, Field, Row } from '../types.js' */
+/** @import { Attributes, Collection, Description, Field, Row } from '../types.js' */
 
 /** @type {typeof import('./columns.js') | undefined} */ let columns;
 /** @type {typeof import('./bulk.js') | undefined} */ let bulk;
@@ -85,8 +85,8 @@ export function view() {
           placeholder: `Search ${title.toLowerCase()}`,
           'aria-label': 'Search',
           autocomplete: 'off',
-          onchange: type(0),
-          oninput: type(typingPauseMs),
+          onchange: search(0),
+          oninput: search(typingPauseMs),
         }),
       changes > 0 &&
         button(`Show changes: ${changes}`, () => loadList(true), { id: 'show-changes' }),
@@ -213,42 +213,39 @@ function stopTyping() {
   pause = 0;
 }
 
-/** @param {number} pauseMs */
-const type = (pauseMs) => (/** @type {Event} */ event) => {
+/**
+ * Searches after a pause in typing. However it was typed, a search is one step in the history.
+ * @param {number} pauseMs
+ */
+const search = (pauseMs) => (/** @type {Event} */ event) => {
   words = readInput(event);
-  search(pauseMs);
-};
-
-/** Searches after a pause in typing. However it was typed, a search is one step in the history. */
-/** @param {number} pauseMs */
-function search(pauseMs) {
   clearTimeout(pause);
   pause = window.setTimeout(() => {
     pause = 0;
     const [q, former] = [words.trim(), parameter('q')];
     if (q !== former) void go(withQuery({ q }), !!former && !!q);
   }, pauseMs);
-}
+};
 
 /** @param {Collection} collection */
 function nothing(collection) {
   const { name, one, title } = collection;
   const titles = title.toLowerCase();
-  const empty = (/** @type {string} */ text, /** @type {Child[]} */ ...more) =>
-    h('div.empty stack', h('h2', text), ...more);
   if (readFilters().length > 0 || parameter('q'))
-    return empty(
-      `No ${titles} match`,
+    return h(
+      'div.empty stack',
+      h('h2', `No ${titles} match`),
       h('p', h('a', { href: address(name), onclick: stopTyping }, 'Clear search and filters')),
     );
-  if (!allows(collection, 'create')) return empty(`There are no ${titles} yet`);
-  return empty(
-    `There are no ${titles} yet`,
-    h(
-      'div.row',
-      h('a.primary', { href: address(name, newId) }, `Create the first ${one}`),
-      button('Import a file', () => part('import', HTMLElement).click()),
-    ),
+  return h(
+    'div.empty stack',
+    h('h2', `There are no ${titles} yet`),
+    allows(collection, 'create') &&
+      h(
+        'div.row',
+        h('a.primary', { href: address(name, newId) }, `Create the first ${one}`),
+        button('Import a file', () => part('import', HTMLElement).click()),
+      ),
   );
 }
 
@@ -320,15 +317,11 @@ function table(collection) {
     const of = all.filter((row) => may('remove', row) || may('change', row));
     const checked = of.every(({ id }) => chosen.has(id));
     const onclick = (/** @type {Event} */ event) => {
-      const [one] = all;
-      const [from, to] = [
-        rows.findIndex(({ id }) => id === lastId),
-        rows.findIndex(({ id }) => id === one?.id),
-      ];
-      const isRange =
-        event instanceof MouseEvent && event.shiftKey && from >= 0 && all.length === 1;
-      const range = isRange ? rows.slice(Math.min(from, to), Math.max(from, to) + 1) : of;
-      if (all.length === 1) lastId = one?.id ?? NaN;
+      const [one, other] = all;
+      const ends = [lastId, one?.id].map((id) => rows.findIndex((row) => row.id === id));
+      const isRange = event instanceof MouseEvent && event.shiftKey && !other && !ends.includes(-1);
+      const range = isRange ? rows.slice(Math.min(...ends), Math.max(...ends) + 1) : of;
+      if (one && !other) lastId = one.id;
       select(collection.name, range, !checked);
     };
     return of.length > 0 && h('input', { type: 'checkbox', 'aria-label': label, checked, onclick });

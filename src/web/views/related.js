@@ -1,11 +1,11 @@
 // @ts-check
 /** Shows what refers to the open record: on its page as editable tables, in a peek in short. */
-import { call, Problem } from '../api/call.js';
 import { toElement, own, showNumber } from '../api/model.js';
 import { fromText, toText } from '../api/texts.js';
 import { bdi, button, draw, h } from '../lib/dom.js';
+import { createEach } from '../state/change.js';
 import { listColumns } from '../state/list.js';
-import { allows, isLeaving, explain, say } from '../state/me.js';
+import { allows, isLeaving, say } from '../state/me.js';
 import { toTitle } from '../state/names.js';
 import { loadRelated, relatedTo } from '../state/related.js';
 import { address, newId, pageAddress, route } from '../state/route.js';
@@ -118,57 +118,44 @@ const addedFields = ({ from, field }) =>
  * @type {(collection: Collection, id: string, of: Related, index: number) => Description}
  */
 function adder(collection, id, of, index) {
-  const { from, field, texts, issues } = of;
-  const fields = addedFields(of);
-  const toId = ({ name = '' }) => `add-${index}-${name}`;
+  const { from, field, texts, isTried } = of;
+  const all = addedFields(of).map((each) => {
+    const text = texts[each.name] ?? toText(each, each.declared.default);
+    return { field: each, text, at: `add-${index}-${each.name}`, ...fromText(each, text) };
+  });
+  const focus = (/** @type {{ at: string } | undefined} */ to) =>
+    draw(to && `#${CSS.escape(to.at)}`);
   const onsubmit = async () => {
-    /** @type {{ [name: string]: unknown }} */ const body = {};
-    for (const each of fields) {
-      const { value, problem } = fromText(each, texts[each.name] ?? firstText(each));
-      if (problem) issues[each.name] = problem;
-      else {
-        delete issues[each.name];
-        if (value !== null) body[each.name] = value;
-      }
-    }
-    const [wrong] = Object.keys(issues);
-    if (wrong !== undefined) return draw(`#${CSS.escape(toId({ name: wrong }))}`);
+    of.isTried = true;
+    const wrong = all.find(({ problem }) => problem);
+    if (wrong) return focus(wrong);
+    const filled = all.filter(({ value }) => value !== null);
     const { value } = fromText(field.kind === 'list' ? toElement(field) : field, id);
-    body[field.name] = field.kind === 'list' ? [value] : value;
-    const headers = { 'Idempotency-Key': `"${crypto.randomUUID()}"` };
-    try {
-      await call('POST', from.name, { body, fields: headers });
-    } catch (error) {
-      for (const { pointer, detail } of error instanceof Problem ? error.issues : [])
-        issues[pointer.split('/')[1] ?? ''] = detail;
-      return say(explain(error));
-    }
-    of.texts = {};
+    const record = {
+      ...Object.fromEntries(filled.map((each) => [each.field.name, each.value])),
+      [field.name]: field.kind === 'list' ? [value] : value,
+    };
+    const [refusal] = await createEach(from, [{ record }], () => from.one);
+    if (refusal) return say(refusal.why);
+    Object.assign(of, { texts: {}, isTried: false });
+    say(`Created ${from.one}.`);
     await loadRelated(collection, id);
-    const [first] = fields;
-    return draw(first && `#${CSS.escape(toId(first))}`);
+    return focus(all[0]);
   };
   return h(
     'form.adder row',
     { onsubmit, 'aria-label': `New ${from.one}` },
-    fields.map((each) => {
-      const text = texts[each.name] ?? firstText(each);
-      const type = (/** @type {string} */ typed) => {
-        texts[each.name] = typed;
-        delete issues[each.name];
-      };
-      const problem = issues[each.name];
+    all.map(({ field: each, text, at, problem }) => {
+      const issue = isTried && problem;
+      const type = (/** @type {string} */ typed) => void (texts[each.name] = typed);
       return h(
         'div.stack tight',
         { key: each.name },
-        h('label', { for: toId(each) }, each.label),
-        control(each, text, type, { id: toId(each), 'aria-invalid': problem && 'true' }),
-        problem && h('small.error', `${each.label} ${problem}.`),
+        h('label', { for: at }, each.label),
+        control(each, text, type, { id: at, 'aria-invalid': !!issue && 'true' }),
+        !!issue && h('small.error', `${each.label} ${issue}.`),
       );
     }),
     h('button', `Add ${from.one}`),
   );
 }
-
-/** @param {Field} field */
-const firstText = (field) => toText(field, field.declared.default);
