@@ -32,7 +32,7 @@ const heldTimers = `
   let last = 1e9;
   window.setTimeout = (work, ms = 0, ...more) => {
     if (ms < 3000) return setTimeout(work, ms, ...more);
-    held.set((last += 1), work);
+    held.set((last += 1), () => work(...more));
     return last;
   };
   window.clearTimeout = (id) => void (held.delete(id) || clearTimeout(id));

@@ -63,7 +63,7 @@ function show(asNew) {
   isNew = asNew;
   name.required = asNew;
   set('for-name', { hidden: !asNew });
-  set('enter', asNew ? 'Create it' : 'Sign in');
+  set('enter', asNew ? 'Create account' : 'Sign in');
   set('register', asNew ? 'I have an account' : 'Create an account');
 }
 onClick('register', () => {
