@@ -207,7 +207,6 @@ export class Sessions {
     return session !== undefined && this.#isLive(session);
   }
 
-  /** True for a live session, but not for an invitation. */
   readonly #isSession = (session: SessionRecord): boolean =>
     session.tokenHash !== invitationMark && this.#isLive(session);
 

@@ -33,7 +33,6 @@ export type UserDraft = Draft<CompleteInput<UserChangeFields>>;
 
 export interface Prepared {
   readonly passwordHash?: string | undefined;
-  /** The hash of the current password, once the caller has proven it. */
   readonly provenHash?: string | undefined;
   /** The user after the change, valid while the stored one has this revision. */
   readonly proposal?: {

@@ -110,7 +110,6 @@ export function takesKeys({ method, refusesKeys, of }: ForKeys): boolean {
   return refusesKeys !== true && (method === 'GET' || of?.collection.isUsers !== true);
 }
 
-/** The header in which a page names the user it shows as signed in. */
 export const sessionUserField = 'Session-User';
 
 /** True if the caller names this user as the session's, or none. */

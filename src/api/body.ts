@@ -11,7 +11,6 @@ import {
 } from '../schema/validate.ts';
 import type { CompleteInput, Shape } from '../schema/field.ts';
 
-/** The body of a route, which validates to a `T`. */
 export interface Body<T> {
   readonly mediaTypes: readonly string[];
   /** True if it may be absent, which counts as `{}`. */

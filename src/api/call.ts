@@ -112,7 +112,6 @@ export interface RoutedCollection<N = unknown, C = unknown> extends Pick<
 export interface ForeignQuery {
   readonly query: ListQuery;
   readonly embedded?: Embedded | undefined;
-  /** Returns the `Link` header of a list, as a name and a value, or nothing. */
   links(request: Request, total: number): string[];
 }
 

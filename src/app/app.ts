@@ -201,7 +201,6 @@ export class Application {
   readonly #answerClosed: Handle = (request) =>
     request.target === livePath ? this.#pipeline(request) : problemReply(stopped, request);
 
-  /** Serves requests with `handle` from now on, including those that wait. */
   #enter(handle: Handle): void {
     this.server.options.handle = handle;
     this.#started();

@@ -42,7 +42,6 @@ export interface BasicOptions {
   readonly page?: boolean | undefined;
 }
 
-/** Checked options with defaults. */
 export interface CompleteOptions extends BasicOptions {
   readonly settings: Settings;
   readonly collections: readonly CollectionDeclaration[];
@@ -57,7 +56,6 @@ export interface CompleteOptions extends BasicOptions {
   readonly observer?: ((registry: Registry) => Observe) | undefined;
   /** Called when the app stops, before it waits for the requests in flight. */
   readonly onStop?: (() => void) | undefined;
-  /** Waits for work that runs after writes. */
   readonly settled?: (() => Promise<void>) | undefined;
 }
 

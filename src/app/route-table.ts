@@ -78,7 +78,6 @@ export function createRoutes(
   return routes;
 }
 
-/** Moves a route whose path belongs to a collection to another path. */
 function yielding(route: Route): Route {
   return yieldedPaths.includes(route.path) ? { ...route, path: `/-${route.path}` } : route;
 }

@@ -17,7 +17,6 @@ export interface JwsKey {
   readonly kid: string;
   /** The first part of every token that this key signs: `jwsHeader(kid)`. */
   readonly header: string;
-  /** HMAC-SHA-256 under the secret, in base64url. */
   readonly mac: (signed: string) => string;
 }
 

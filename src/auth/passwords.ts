@@ -29,7 +29,6 @@ interface ScryptHash {
 
 const [saltBytes, hashBytes] = [16, 32];
 
-/** Hashes and verifies passwords. It limits concurrent hashes, so a process has only one. */
 export class Passwords {
   readonly #random: Random;
   readonly #head: string;

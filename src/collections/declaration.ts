@@ -26,10 +26,6 @@ export interface CollectionHints {
   readonly hidden?: boolean | undefined;
 }
 
-/**
- * A collection as data, from which routes, validation, storage and the OpenAPI document are
- * derived.
- */
 export interface CollectionDeclaration extends CollectionHints {
   /** The plural, as in the path `/<name>`: ASCII letters, digits, `_` and `-`. */
   readonly name: string;

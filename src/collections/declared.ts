@@ -47,10 +47,7 @@ export interface Declared extends CollectionDeclaration {
   readonly shapeTag: string;
   /** The rules of its records. `items` has none beyond those of fields. */
   readonly rules?: EntryRules;
-  /**
-   * Checks that the caller was not removed and may own one more record.
-   * @throws CairnError `invalid_token`, `too_many_records`
-   */
+  /** @throws CairnError `invalid_token`, `too_many_records` */
   readonly checkOwner: (tx: Transaction, principal: Principal) => void;
 }
 
@@ -146,7 +143,6 @@ export interface Embedded {
   readonly writer?: (write: Write) => (record: StoredRecord) => Iterable<string>;
 }
 
-/** The rules of references. An app without references does not load them. */
 export interface ReferenceRules {
   /** Adds the references, and what can be embedded, to collections and users. */
   link(registry: Registry, users: ReferenceTarget | undefined): void;

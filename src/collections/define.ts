@@ -135,7 +135,6 @@ function displayedFields(display: string): string[] | undefined {
 }
 const displayPart = /\{\{|\{([^{}]+)\}/g;
 
-/** Finds mistakes in `display`, whose braces must name fields. */
 function displayMistakes({ fields, timestamps, display }: JsonObject, at: string): Mistake[] {
   const own = isJsonObject(fields) ? Object.keys(fields) : [];
   const known = ['id', ...own, ...(timestamps === true ? Object.keys(timestampFields) : [])];

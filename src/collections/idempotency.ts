@@ -81,7 +81,7 @@ export class IdempotencyKeys {
     else this.#bytesOf.delete(caller);
   }
 
-  /** Returns the published response to a request, if any. @throws CairnError `key_reused` */
+  /** @throws CairnError `key_reused` */
   replay(request: KeyedRequest): Reply | undefined {
     return this.#repeat(this.#kept.find('lookup', hashLookupKey(request)), request);
   }

@@ -325,7 +325,6 @@ function operandTest(
 export const onlyCondition = (filter: Filter): Condition | undefined =>
   filter.length === 1 ? filter[0] : undefined;
 
-/** The part of an ascending order that remains after filters. */
 export interface Range {
   /** True from the first record of the range on. */
   readonly hasBegun: Test;

@@ -8,7 +8,6 @@ import { SortedBlocks, stepsThrough, toStretch } from './sorted-blocks.ts';
 /** The memory of a record in an order: a pointer, in blocks that are not always full. */
 const bytesPerRecord = 12;
 
-/** The most orders remembered after a single request. */
 const askedMax = 64;
 
 /**
@@ -52,7 +51,6 @@ export class KeptOrders {
     return undefined;
   }
 
-  /** Resolves when the order being built, if any, is ready or dropped. */
   async settled(): Promise<void> {
     await this.#making;
   }

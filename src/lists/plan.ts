@@ -39,7 +39,6 @@ export interface Plan {
   /** The end of that order from which the list reads. */
   readonly direction: Direction;
   readonly isOrdered: boolean;
-  /** The part of that order that remains after the filters. */
   readonly range: Range;
   /** True if a record follows the cursor's place, in that order. */
   readonly isPast: Test | undefined;

@@ -30,7 +30,6 @@ import { withoutAccents } from './search.ts';
 export interface ListSubject {
   readonly fields: Shape;
   readonly hasOwners?: boolean;
-  /** The values of `embed`. Default: none. */
   readonly embeddables?: readonly { readonly name: string }[];
 }
 
@@ -162,7 +161,6 @@ const ownParameters = [
 ] as const;
 export type OwnParameter = (typeof ownParameters)[number];
 
-/** The parameters that not all lists have. */
 const isOffered: { readonly [name in OwnParameter]?: (subject: ListSubject) => boolean } = {
   embed: ({ embeddables = [] }) => embeddables.length > 0,
   q: ({ fields }) => searchedPaths(fields).length > 0,

@@ -267,7 +267,7 @@ export function openFields(of) {
   );
 }
 
-/** The fields to fill in here, including each one in an object. @param {Draft} of */
+/** @param {Draft} of */
 export const listFields = (of) => openFields(of).flatMap((field) => listLeaves(field));
 
 /** The number of fields whose input is not stored. */
@@ -399,7 +399,6 @@ function announceSaved(of, done) {
   if (isSelf(of)) Object.assign(state, { me: of.base?.data });
 }
 
-/** Merges someone else's change and saves. Asks about fields that both sides changed. */
 async function reconcile(/** @type {Draft} */ of, /** @type {Stored} */ theirs) {
   const taken = adopt(of, theirs);
   if (of.message) return leadToIssue();
@@ -423,7 +422,6 @@ export async function createAgain(of) {
   return save();
 }
 
-/** True if the form may be left. Asks the person about unsaved input. */
 export async function mayLeaveForm() {
   if (!draft || !countChanges()) return true;
   const choice = draft.isSaving ? '' : await ask('leave', called(draft));

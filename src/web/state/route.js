@@ -78,7 +78,6 @@ export function pageAddress(view, id) {
 }
 
 /**
- * Returns parameters with some changes. An empty value removes a parameter.
  * @type {(query: URLSearchParams, changes: { [name: string]: string | number | undefined }) => URLSearchParams}
  */
 export function changed(query, changes) {

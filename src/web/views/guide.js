@@ -70,7 +70,7 @@ function makeExample(schema) {
   return Object.fromEntries(names.map((name) => [name, makeExample(properties[name] ?? {})]));
 }
 
-/** The next request of an operation: as typed, or its initial form. @param {Entry} entry */
+/** @param {Entry} entry */
 function buildRequest(entry) {
   const { method, path, of, tag } = entry;
   const isList = of.parameters?.some(({ name }) => name === 'limit');

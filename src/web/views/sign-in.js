@@ -25,7 +25,6 @@ let hasSignedIn = false;
 let resume = () => {};
 /** @type {Promise<void> | undefined} */ let signingIn;
 
-/** Opens the sign-in dialog above the current view. Resolves once the person has signed in. */
 export function signIn() {
   const { me } = state;
   set('reason', tabStorage['news'] || (me ? endedAdvice : hasSignedIn && cookieAdvice));
@@ -131,7 +130,7 @@ export async function signOut(everywhere) {
   await session.left();
 }
 
-/** Reacts to the signed-in user, perhaps through another tab. @param {number} id */
+/** @param {number} id */
 export async function noticeUser(id) {
   const { me } = state;
   if (dialog.open && (!me || me.id === id)) return resume();
