@@ -553,26 +553,3 @@ testPage('on a phone the views are a select, and wide pages have a rail', { thin
   const rail = await browser.run('return document.querySelector("#views").getBoundingClientRect().toJSON()');
   assert.ok(rail.height > 500 && rail.width < 200, `the rail has ${rail.width} by ${rail.height} px`);
 });
-
-testPage('a row that someone else changes lights up, except with reduced motion', {
-  things: 3, hasFeed: true,
-}, async ({ browser, server, signIn, shows }) => {
-  await browser.emulate({ 'prefers-reduced-motion': 'no-preference' });
-  await signIn('#items');
-  await browser.until('return performance.getEntriesByType("resource").some(({ name }) => name.includes("feed.js"))');
-  await browser.run(`
-    const { animate } = Element.prototype;
-    window.lit = [];
-    Element.prototype.animate = function (...more) {
-      window.lit.push(this.innerText.trim().split(/\\s+/)[0]);
-      return animate.apply(this, more);
-    };
-  `);
-  await server.as('ada', 'PATCH', '/items/2', { name: 'Changed' });
-  await shows('Changed', '#list');
-  await browser.until('return window.lit.join() === "Thing"');
-  await browser.emulate({ 'prefers-reduced-motion': 'reduce' });
-  await server.as('ada', 'PATCH', '/items/3', { name: 'Changed too' });
-  await shows('Changed too', '#list');
-  assert.equal(await browser.run('return window.lit.length'), 1);
-});

@@ -11,7 +11,7 @@ import { route } from './route.js';
 
 /** @import { Change } from '../types.js' */
 
-const [togetherMs, activitiesMax, lightMs, lightsMax] = [10_000, 8, 1500, 5];
+const [togetherMs, activitiesMax] = [10_000, 8];
 
 let noted = 0;
 /** @type {Change[]} */ let arrived = [];
@@ -23,14 +23,14 @@ export function reset() {
 
 /** Follows the feed if someone is signed in. */
 export const followChanges = () =>
-  follow({
-    path: ownPath('changes'),
-    receive(change) {
+  follow(
+    ownPath('changes'),
+    (change) => {
       if (arrived.length === 0) inNextFrame(apply);
       arrived.push(change);
     },
-    reset: () => loadList(true),
-  });
+    () => loadList(true),
+  );
 
 function apply() {
   const changes = arrived;
@@ -42,23 +42,12 @@ function apply() {
   );
   showChanges(view, latest);
   const ids = new Set(list.rows.map(({ id }) => id));
-  for (const { type, id } of latest.values()) {
-    if (type === 'replaced') {
-      if (latest.size <= lightsMax) light(id);
-    } else if (ids.has(id) === (type === 'removed')) list.changes += 1;
-  }
+  for (const { type, id } of latest.values())
+    if (type !== 'replaced' && ids.has(id) === (type === 'removed')) list.changes += 1;
   notice(view, latest);
   for (const { collection, id, record } of changes)
     showRelated(collection, new Map([[id, { record }]]));
   draw();
-}
-
-const still = matchMedia('(prefers-reduced-motion: reduce)');
-
-/** Highlights a changed record's row, unless there are too many to help. @param {number} id */
-function light(id) {
-  const row = !still.matches && document.getElementById(`open-${id}`)?.closest('tr');
-  if (row) row.animate({ background: ['var(--wash)', 'var(--surface)'] }, lightMs);
 }
 
 /** @param {Change} change */

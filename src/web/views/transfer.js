@@ -9,7 +9,7 @@ import { isSame, lineReader, toTable, withChanges } from '../api/cells.js';
 import { capitalized, own, showNumber, toShow } from '../api/model.js';
 import { readCsv, writeCsv } from '../lib/csv.js';
 import { ask } from '../lib/dialog.js';
-import { bdi, button, h, part, set } from '../lib/dom.js';
+import { bdi, h, part, set } from '../lib/dom.js';
 import { createEach, sendIfUnchanged, withEach } from '../state/change.js';
 import { collectionNow, listPath, loadList } from '../state/list.js';
 import { count, state, say } from '../state/me.js';
@@ -84,14 +84,7 @@ async function importFile(collection) {
   const show = (problem = '') => {
     const { lines } = file;
     const due = listDue(lines);
-    const bad = lines.filter((line) => line.problem);
-    set(
-      'preview',
-      h('p.error', problem),
-      lines.length > 0 && drawPreview(collection, lines),
-      bad.length > 0 &&
-        button('Download the refused lines', () => saveRefused(collection, file, bad)),
-    );
+    set('preview', h('p.error', problem), lines.length > 0 && drawPreview(collection, lines));
     set('import-all', { disabled: due.length === 0 }, `Import ${count(due, collection)}`);
   };
   const onchange = async () => {
