@@ -44,7 +44,7 @@ async function freePort(): Promise<number> {
 /** Writes a recipe with other ports and files, and what the program needs around it. */
 type Configure = (recipe: string, directory: string) => { readonly file: string; readonly args: readonly string[] };
 
-const programs: Readonly<Record<string, Configure>> = {
+const programs = {
   nginx(recipe, directory) {
     const file = join(directory, 'nginx.conf');
     const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((name) =>
@@ -60,7 +60,7 @@ const programs: Readonly<Record<string, Configure>> = {
     writeFileSync(file, recipe);
     return { file, args: ['-db', '-f', file] };
   },
-};
+} satisfies Readonly<Record<string, Configure>>;
 
 /** Starts Cairn behind a proxy. The caller comes from 127.0.0.5, the proxy from 127.0.0.1. */
 async function startProxied(
@@ -201,3 +201,17 @@ for (const [name, configure] of Object.entries(programs)) {
     await app.close();
   });
 }
+
+test("the manual's lines for nginx limit the rate of an address", async (t) => {
+  if (spawnSync('nginx', ['-v']).error !== undefined) return t.skip('nginx is not installed here');
+  const [, zone = '', rest = ''] = /```nginx\n(limit_req_zone .*\n)([^]*?)```/.exec(readHandbook()) ?? [];
+  const limited: Configure = (recipe, directory) => {
+    const limiting = zone + recipe.replace('location /api/ {', (line) => `${line}\n${rest}`);
+    return programs.nginx(limiting, directory);
+  };
+  const { app, ask } = await startProxied(t, 'nginx', limited);
+  let status = 200;
+  for (let sent = 0; status === 200 && sent < 10_000; sent += 1) ({ status } = await ask('GET', '/api/livez'));
+  assert.equal(status, 429);
+  await app.close();
+});

@@ -42,7 +42,7 @@ export function invitationRoutes({ store, invitations }: Context): Route[] {
 
     withBody({
       operationId: 'acceptInvitation',
-      summary: 'Choose your password, by an invitation',
+      summary: 'Choose your password with an invitation',
       titles: ['NewPassword'],
       success: { status: 204 },
       method: 'POST',

@@ -134,12 +134,12 @@ function readText(read: () => unknown): string {
 /** Exit codes of the process, after sysexits.h. Scripts and service managers rely on them. */
 export const exitMeanings = {
   0: 'done',
-  64: 'a wrong option, value or argument: nothing was done',
-  65: 'a file that cannot be declared or imported, so nothing was written; an incomplete export',
+  64: 'a wrong option, value or argument; nothing was done',
+  65: 'a file that cannot be declared or imported (nothing was written), or an incomplete export',
   70: 'a bug in Cairn',
   74: 'a disk, a port or a file failed',
-  75: 'another process has the data directory, or the port; or others went on without this process: start it again',
-  78: 'the data or the set-up cannot be used: an operator has to decide',
+  75: 'another process uses the data directory or port, or continued without this one; start it again',
+  78: 'the data or the configuration cannot be used; an operator has to decide',
 } as const;
 export type ExitCode = keyof typeof exitMeanings;
 

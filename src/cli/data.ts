@@ -55,7 +55,7 @@ export const commands: readonly Command[] = [
   {
     name: 'restore',
     summary:
-      'Copies a backup to a new or empty data directory, or cluster; everybody has to sign in again',
+      'Copies a backup to a new or empty data directory or cluster; everyone has to sign in again',
     operands: ['DIR'],
     ...storeAccess(),
     run: restore,
@@ -63,7 +63,7 @@ export const commands: readonly Command[] = [
   {
     name: 'cluster new-epoch',
     summary:
-      'After a restore of etcd, or before other collections: ends running nodes and all entity tags',
+      'Stops running nodes and invalidates all entity tags, after a restore of etcd or before a change of collections',
     ...clusterAccess,
     async run(call) {
       const cluster = await joinGivenCluster(call);
@@ -91,7 +91,7 @@ async function check(call: Invocation): Promise<ExitCode> {
   const place = await findPlace(call, { declared });
   const { findings, remedies } = await place.check(call, declared);
   show(call.terminal, findings);
-  for (const remedy of remedies) call.terminal.out(`To mend it: ${remedy}\n`);
+  for (const remedy of remedies) call.terminal.out(`To fix it: ${remedy}\n`);
   return findings.some(({ level }) => level === 'failure') ? 78 : 0;
 }
 

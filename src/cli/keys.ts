@@ -11,7 +11,7 @@ import { findPlace } from './place.ts';
 export const commands: readonly Command[] = [
   {
     name: 'keys list',
-    summary: 'Lists the signing keys: id, when each was made, and when it retired',
+    summary: 'Lists the signing keys: id, creation time and retirement time',
     ...storeAccess(),
     async run(call) {
       const { out, err } = call.terminal;
@@ -27,7 +27,7 @@ export const commands: readonly Command[] = [
   {
     name: 'keys rotate',
     summary:
-      'Makes a new signing key; the previous one verifies for 24 hours more, so nobody is signed out',
+      'Creates a new signing key; the previous one verifies for 24 more hours, so nobody is signed out',
     ...storeAccess(),
     async run(call) {
       refuseSecret(call);

@@ -33,7 +33,7 @@ export const commands: readonly Command[] = [
   {
     name: 'open',
     summary:
-      'Serves a file such as json-server has, to everyone on this machine; "cairn db.json" is short for it',
+      'Serves a json-server file to everyone on this machine; "cairn db.json" is short for it',
     operands: ['FILE'],
     options: [
       options.port,

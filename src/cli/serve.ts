@@ -27,7 +27,7 @@ import { forgetAdminPassword, inCluster, inDirectory, type Location } from './lo
 export const serve: Command = {
   name: 'serve',
   summary:
-    'Serves the API until SIGTERM or SIGINT; on SIGHUP it reads certificate and keys again, and in a terminal it stops',
+    'Serves the API until SIGTERM or SIGINT; SIGHUP reloads the certificate and keys, and in a terminal stops the server',
   options: [...Object.values(options), ...Object.values(clusterOptions)],
   secrets: ['CAIRN_SECRET', 'CAIRN_ADMIN_PASSWORD', 'CAIRN_CLUSTER_PASSWORD'],
   run: (call) => serveUntilStopped(call),

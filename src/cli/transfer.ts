@@ -65,21 +65,21 @@ const withUsers = flagOnly(toggle('users', 'prints users too, without passwords'
 export const commands: readonly Command[] = [
   {
     name: 'declare',
-    summary: 'Prints a declaration that fits a file such as json-server has, for --collections',
+    summary: 'Prints a declaration for --collections that fits a json-server file',
     operands: ['FILE'],
     options: [strict],
     run: printDeclaration,
   },
   {
     name: 'import',
-    summary: 'Adds the records of a file such as json-server has, all or none, and keeps their ids',
+    summary: 'Adds the records of a json-server file, all or none, and keeps their ids',
     operands: ['FILE'],
     options: [options.directory, options.collections, options.memoryMax, owner],
     run: importFile,
   },
   {
     name: 'export',
-    summary: 'Prints all collections as such a file; also works while a server runs',
+    summary: 'Prints all collections as a json-server file; also works while a server runs',
     options: [options.directory, options.collections, format, withUsers],
     run: exportAll,
   },

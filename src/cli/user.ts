@@ -66,7 +66,7 @@ export const commands: readonly Command[] = [
   },
   {
     name: 'user key',
-    summary: 'Makes an API key for a script that acts as the user, and prints it once',
+    summary: 'Creates an API key for a script that acts as the user, and prints it once',
     operands: ['EMAIL'],
     ...storeAccess(keyName),
     run: makeKey,
@@ -74,7 +74,7 @@ export const commands: readonly Command[] = [
   {
     name: 'user invite',
     summary:
-      'Prints the path of a page where a user without a password chooses one, within 24 hours',
+      'Prints the path of a page, valid for 24 hours, where a user without a password chooses one',
     operands: ['EMAIL'],
     ...storeAccess(),
     run: (call) =>
@@ -110,7 +110,7 @@ export const commands: readonly Command[] = [
   {
     name: 'user remove',
     summary:
-      'Removes a user with their sessions and API keys, and does with records what --collections declares',
+      'Removes a user with their sessions and API keys; --collections declares what happens to their records',
     operands: ['EMAIL'],
     ...storeAccess(options.collections, withRecords),
     run: (call) =>

@@ -115,8 +115,8 @@ test('an edit by hand is found with its place, refused by a start, and accepted 
 
   const { code, out } = await cairn(directory, 'check');
   assert.equal(code, 78);
-  assert.match(out, /^failure {2}users\.json, byte \d+: its digest does not fit/m);
-  assert.match(out, /^To mend it: accept the edit by "cairn repair (\S+)-new --data \1", and serve \1-new$/m);
+  assert.match(out, /^failure {2}users\.json, byte \d+: a snapshot whose digest does not match/m);
+  assert.match(out, /^To fix it: accept the edit with "cairn repair (\S+)-new --data \1", and serve \1-new$/m);
   await assert.rejects(usersIn(directory), { name: 'StoreDamageError' });
 
   const target = join(temporaryDirectory(t), 'new');
@@ -197,14 +197,14 @@ test('a declaration with references and unique values refuses records that do no
   const { code, out } = await runCommand(dataCommands, ['check', ...words]);
   assert.equal(code, 78);
   assert.deepEqual(out.match(/^failure .*/gm), [
-    'failure  posts.json, byte 0: a value that has to be unique, and is there twice: ' +
+    'failure  posts.json, byte 0: a value that must be unique but occurs twice: ' +
       '2 records have a "slug" that an earlier record has: 3, 4 [D3]',
-    'failure  comments.json, byte 0: a reference to no record: ' +
+    'failure  comments.json, byte 0: a reference to a record that does not exist: ' +
       '2 records have a "postId" that is not a record of posts: 2, 4 [D2]',
-    'failure  comments.json, byte 0: a reference to no record: ' +
+    'failure  comments.json, byte 0: a reference to a record that does not exist: ' +
       '2 records have a "tagIds" that is not a record of posts: 2, 4 [D2]',
   ]);
-  assert.match(out, /^To mend it: go back to the earlier declaration, and correct the records or the new one: /m);
+  assert.match(out, /^To fix it: go back to the earlier declaration, and correct the records or the new one: /m);
   const message = /"slug" that an earlier record has: 3, 4 \[D3\]; go back/;
   await assert.rejects(open(), { name: 'StoreDamageError', message });
   const target = join(temporaryDirectory(t), 'new');
@@ -229,7 +229,7 @@ test('a repair that loses anything ends all sessions and keys, says so, and does
   assert.deepEqual(await answersIn(directory, credentials), [200, 200, 200]);
   rmSync(join(directory, 'users.json'));
   const checked = await cairn(directory, 'check');
-  assert.match(checked.out, /^To mend it: put the right file back; or restore a .* --data \S+-new"/m);
+  assert.match(checked.out, /^To fix it: put the right file back; or restore a .* --data \S+-new"/m);
   const target = join(temporaryDirectory(t), 'new');
   const { code, out } = await cairn(directory, 'repair', target);
   assert.equal(code, 78);
@@ -249,7 +249,7 @@ test('what a newer version wrote is left to that version', async (t) => {
   const { code, out } = await cairn(directory, 'check');
   assert.equal(code, 78);
   assert.match(out, /^failure {2}users\.json, byte 0: .*: it is 2, this version knows 1/m);
-  assert.match(out, /^To mend it: start the newer version of Cairn that wrote it, or restore a backup from before/m);
+  assert.match(out, /^To fix it: start the newer version of Cairn that wrote it, or restore an older backup/m);
   const target = join(temporaryDirectory(t), 'new');
   assert.deepEqual([(await cairn(directory, 'repair', target)).code, existsSync(target)], [78, false]);
 });
@@ -367,7 +367,7 @@ test('what is no store, or in use, is one line', { skip: isLockedRun }, async (t
   assert.equal(looked.code, 78);
   assert.match(looked.out, /^failure {2}unfinished, byte 0/m);
   assert.doesNotMatch(looked.out, /the first start makes/);
-  assert.match(served.err, /unfinished, byte 0: .*cut short: run the command again that copied to this directory/);
+  assert.match(served.err, /unfinished, byte 0: .*incomplete copy: run the command again that copied to this directory/);
   assert.equal((await cairn(join(empty, 'absent'), 'backup', empty)).code, 64);
   assert.equal((await cairn(empty, 'backup')).code, 64);
   const link = join(empty, 'link');

@@ -242,7 +242,7 @@ test('what keeps a server from starting is one line and an exit code of its own'
   const portTaken = /^Cannot go on: listen EADDRINUSE.*:\d+; use another --port/m;
   const keyRefused = hasWeakKey ? /^Cannot use --tls-cert and --tls-key: .*key too small/ : /key is encrypted/;
   const waysToMend =
-    /; put the right file back; or restore .*, or keep what can be read by "cairn repair .*#damaged\)\n$/;
+    /; put the right file back; or restore .*, or keep the readable part with "cairn repair .*#damaged\)\n$/;
   const short = { CAIRN_ADMIN_PASSWORD: 'short' };
 
   interface Refusal {

@@ -52,7 +52,7 @@ function keyRoutes(keys: ApiKeys, context: Context): Route[] {
   return [
     withBody({
       operationId: 'createApiKey',
-      summary: 'Make an API key, for a script or a device',
+      summary: 'Create an API key for a script or a device',
       titles: ['NewApiKey'],
       success: { status: 201, content: 'MadeApiKey' },
       method: 'POST',

@@ -31,7 +31,7 @@ export function createFeature({ operated }: { readonly operated: Operated }) {
       }
       const row: Route = {
         operationId: 'metrics',
-        summary: 'Read the figures of the server, for Prometheus',
+        summary: 'Read the metrics, for Prometheus',
         tag: 'server',
         success: { content: 'Text', mediaType: 'text/plain' },
         method: 'GET',

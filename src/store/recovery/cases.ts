@@ -32,15 +32,15 @@ export interface Refusal {
 
 const repair = (data: string) => `cairn repair ${data}-new --data ${data}`;
 const restore = (data: string) =>
-  `restore a backup by "cairn restore BACKUP --data ${data}-new", or keep what can be read by ` +
+  `restore a backup with "cairn restore BACKUP --data ${data}-new", or keep the readable part with ` +
   `"${repair(data)}", and serve ${data}-new`;
 const putBack = (data: string) => `put the right file back; or ${restore(data)}`;
-const accept = (data: string) => `accept the edit by "${repair(data)}", and serve ${data}-new`;
+const accept = (data: string) => `accept the edit with "${repair(data)}", and serve ${data}-new`;
 const redeclare = () =>
   'go back to the earlier declaration, and correct the records or the new one: ' +
   `see ${inManual('collections.md#changing-a-collection')}`;
 const update = (data: string) =>
-  'start the newer version of Cairn that wrote it, or restore a backup from before by ' +
+  'start the newer version of Cairn that wrote it, or restore an older backup with ' +
   `"cairn restore BACKUP --data ${data}-new", and serve ${data}-new`;
 
 // prettier-ignore
@@ -50,15 +50,15 @@ export type RefusalLabel =
 // prettier-ignore
 export const refusals: Readonly<Record<RefusalLabel, Refusal>> = {
   D1: { found: 'records that do not fit their declaration', remedy: redeclare },
-  D2: { found: 'a reference to no record', remedy: redeclare },
-  D3: { found: 'a value that has to be unique, and is there twice', remedy: redeclare },
-  N2: { found: 'a snapshot without a journal, or a copy that was cut short', remedy: putBack },
+  D2: { found: 'a reference to a record that does not exist', remedy: redeclare },
+  D3: { found: 'a value that must be unique but occurs twice', remedy: redeclare },
+  N2: { found: 'a snapshot without a journal, or an incomplete copy', remedy: putBack },
   S1: { found: 'a damaged line in a snapshot', remedy: restore },
-  S2: { found: 'its digest does not fit: a snapshot that was edited by hand, or is damaged', remedy: accept,
+  S2: { found: 'a snapshot whose digest does not match: it was edited by hand, or is damaged', remedy: accept,
     isAccepted: true },
-  S3: { found: 'a file of another store', remedy: putBack },
-  S4: { found: 'a format of a newer version', remedy: update },
-  S5: { found: 'a snapshot that is missing, or of another time than the journals say', remedy: putBack },
-  J2: { found: 'a line that is damaged, missing, repeated, of another journal, or makes no sense', remedy: restore },
+  S3: { found: 'a file from another store', remedy: putBack },
+  S4: { found: 'a format from a newer version', remedy: update },
+  S5: { found: 'a snapshot that is missing, or older or newer than the journals expect', remedy: putBack },
+  J2: { found: 'a line that is damaged, missing, repeated, from another journal, or meaningless', remedy: restore },
   J7: { found: 'a journal that is missing, or does not end where the next one begins', remedy: putBack },
 };
