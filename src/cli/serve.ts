@@ -27,7 +27,7 @@ import { forgetAdminPassword, inCluster, inDirectory, type Location } from './lo
 export const serve: Command = {
   name: 'serve',
   summary:
-    'Serves the API until SIGTERM or SIGINT; SIGHUP reloads the certificate and keys, and in a terminal stops the server',
+    'Serves the API until SIGTERM or SIGINT; SIGHUP reloads certificate and keys, or in a terminal stops it',
   options: [...Object.values(options), ...Object.values(clusterOptions)],
   secrets: ['CAIRN_SECRET', 'CAIRN_ADMIN_PASSWORD', 'CAIRN_CLUSTER_PASSWORD'],
   run: (call) => serveUntilStopped(call),
