@@ -171,6 +171,18 @@ testPage(
   },
 );
 
+testPage('the state and the actions of a record are next to its title', { collections }, async (visit) => {
+  const { browser, server, shows } = visit;
+  await fill(server);
+  await visit.signIn('#/orders/4');
+  await shows('new', '#drawer .bar .pill');
+  await browser.click('#field-state option:nth-child(2)');
+  await browser.press(keys.enter, keys.control);
+  await shows('paid', '#drawer .bar .pill');
+  await shows('Duplicate', '#drawer .bar');
+  await shows('Remove', '#drawer .bar');
+});
+
 testPage('a change of selected rows can be undone', { collections }, async (visit) => {
   const { browser, server, says } = visit;
   await fill(server);
