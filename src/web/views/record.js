@@ -116,7 +116,7 @@ export function view() {
         ),
         h('small', { id: 'record-kind' }, !!name && name !== id && kind),
       ),
-      status && base && show(status, own(base.data, status.name)),
+      isAlone() && status && base && show(status, own(base.data, status.name)),
       isPeek && stepButtons(draft),
       isPeek && h('a.button', { id: 'open-page', href: pageAddress(collection.name, id) }, 'Open'),
       isAlone() && drawActions(draft),
