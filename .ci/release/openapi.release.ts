@@ -14,7 +14,8 @@ const fields = {
   title: { kind: 'text', min: 1 }, pages: { kind: 'integer', default: 1 }, price: { kind: 'number', optional: true },
   isNew: { kind: 'boolean', default: true }, state: { kind: 'choice', values: ['new', 'old'], nullable: true },
   mail: { kind: 'email', optional: true }, at: { kind: 'timestamp', optional: true },
-  site: { kind: 'url', optional: true }, tagId: reference, alsoIds: { kind: 'list', of: { kind: 'reference', to: 'tags', onDelete: 'clear' }, default: [] },
+  site: { kind: 'url', optional: true }, tagId: reference,
+  alsoIds: { kind: 'list', of: { kind: 'reference', to: 'tags', onDelete: 'clear' }, default: [] },
   byId: { ...reference, to: 'users', show: 'name' }, place: { kind: 'object', fields: { city: text }, optional: true },
   more: { kind: 'json', optional: true }, score: { kind: 'json', like: 'number', optional: true },
 };
