@@ -142,11 +142,7 @@ export function view() {
 function recordForm(of) {
   const { base, collection, isNew, message } = of;
   const { single } = collection;
-  const [operation, verb] = !isNew
-    ? ['change', 'change']
-    : single
-      ? ['put', 'set']
-      : ['create', 'create'];
+  const operation = !isNew ? 'change' : single ? 'put' : 'create';
   const mayChange = isSelf(of) || may(of, operation);
   if (!base && !isNew) {
     if (!message) return h('p.loading quiet', { 'aria-busy': 'true' }, 'Loading…');
@@ -175,7 +171,8 @@ function recordForm(of) {
       }),
     ),
     drawFacts(facts, base?.data),
-    !mayChange && h('p.quiet', `${whoMay(of, operation)} can ${verb} this.`),
+    !mayChange &&
+      h('p.quiet', `${whoMay(of, operation)} can ${single && isNew ? 'set' : operation} this.`),
     !isAlone() && h('div.row', { key: 'actions' }, drawActions(of)),
     (mayChange || message) && saveBar(of),
   );
