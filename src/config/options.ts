@@ -158,19 +158,19 @@ const file = text('FILE');
 
 const dialect = option(
   'dialect',
-  'take what clients of json-server send, too, and answer as it does; needs --auth none',
+  'also accept the requests of json-server clients, and respond as it does; needs --auth none',
   choice(['json-server']),
   undefined,
 );
 
 const share = toggle(
   'share',
-  'listen on all addresses, and serve devices on private networks too; needs --auth none',
+  'listen on all addresses, and also serve devices on private networks; needs --auth none',
 );
 
 const shareHosts = option(
   'share-host',
-  'further names of this machine, under which --share serves',
+  'more host names of this machine for --share',
   list(text('NAME,…', 'host names without a port', (name) => /^[\w.-]+$/.test(name))),
   [],
   { needs: share },
@@ -268,14 +268,14 @@ export const settings: { readonly [K in keyof Settings]: Option<Settings[K]> } =
   ),
   memoryMax: option(
     'memory-max',
-    'memory for records as it is counted, in MiB; beyond it writes that grow are refused (507)',
+    'memory for records, in MiB; beyond it growing writes get 507',
     integer('MIB', 1, 1_000_000),
     undefined,
-    { defaultText: "three fifths of Node.js's, less what an empty server has in use" },
+    { defaultText: "three fifths of Node's heap, minus what an empty server uses" },
   ),
   recordsPerOwner: option(
     'records-per-owner',
-    'most records that a caller who is not an administrator may own; beyond it 507 for that caller',
+    'most records that a caller may own, except administrators; beyond it 507',
     integer('NUMBER', 1, 1_000_000_000),
     undefined,
   ),
@@ -287,15 +287,10 @@ export const options = {
   host: option('host', 'address to listen on', address, '127.0.0.1'),
   port: option('port', 'port to listen on; 0 takes any free one', port, 3000),
   directory: option('data', 'directory of the data files', text('DIRECTORY'), 'data'),
-  collections: option(
-    'collections',
-    'file that declares collections of your own, in JSON',
-    file,
-    undefined,
-  ),
+  collections: option('collections', 'JSON file that declares your collections', file, undefined),
   log: option(
     'log',
-    'form of the log; none leaves out security events too',
+    'format of the log; none also leaves out security events',
     choice(['pretty', 'json', 'none']),
     undefined,
     { defaultText: 'pretty on a terminal, else json' },
@@ -314,7 +309,7 @@ export const options = {
 
 const members = option(
   'cluster',
-  'members of the etcd in which several nodes share their data, instead of --data',
+  'etcd members that store the data of several nodes, instead of --data',
   list(text('URL,…', 'addresses such as https://10.0.0.1:2379; http: only on loopback', isMember)),
   undefined,
 );
@@ -324,14 +319,14 @@ export const clusterOptions = {
   members,
   prefix: option(
     'cluster-prefix',
-    'beginning of all keys of the cluster in etcd',
+    'prefix of all keys of the cluster in etcd',
     text('PREFIX', 'a text that ends in a slash', (line) => /^[\w./-]{1,100}\/$/.test(line)),
     'cairn/',
     inCluster,
   ),
   maxAge: option(
     'cluster-max-age',
-    'how long a node serves reads while etcd does not answer, in seconds',
+    'how long a node serves reads while etcd does not respond, in seconds',
     integer('SECONDS', 1, 60),
     5,
     inCluster,
@@ -345,7 +340,7 @@ export const clusterOptions = {
   ),
   ca: option(
     'cluster-ca',
-    'certificates in PEM that vouch for the members',
+    "CA certificates in PEM, to verify etcd's members",
     file,
     undefined,
     inCluster,

@@ -41,8 +41,7 @@ export const secrets = {
   CAIRN_SECRET:
     `signing key, ${signingKey.allowed}; without it ` +
     'one is made and kept in the data directory',
-  CAIRN_ADMIN_PASSWORD:
-    'password of the administrator that the first start makes; without it one is generated',
+  CAIRN_ADMIN_PASSWORD: 'password of the first administrator; without it one is generated',
   CAIRN_CLUSTER_PASSWORD: 'password of --cluster-user',
 } as const;
 export type SecretName = keyof typeof secrets;
