@@ -4,7 +4,7 @@ import { readCollections } from './api/model.js';
 import { draw, events, h, onClick, set } from './lib/dom.js';
 import { countChanges, mayLeaveForm } from './state/draft.js';
 import { collectionNow, loadList } from './state/list.js';
-import { channelName, ownPath, state, explain, say } from './state/me.js';
+import { ownPath, state, explain, say } from './state/me.js';
 import { loadTotals } from './state/places.js';
 import { followChanges } from './state/changes.js';
 import { resetAll } from './state/reset.js';
@@ -12,6 +12,14 @@ import { address, isGuide, readRoute, route, router, rowOrTitle } from './state/
 import { drawFrame, hideMenu } from './views/frame.js';
 import * as listView from './views/list.js';
 import { ownView } from './views/parts.js';
+import {
+  acceptInvitation,
+  noticeOther,
+  noticeUser,
+  showSignIn,
+  signIn,
+  signOut,
+} from './views/sign-in.js';
 
 /** @import { Child } from './types.js' */
 
@@ -73,7 +81,6 @@ function choose(next) {
 }
 
 const retryMs = 3000;
-const signing = () => import('./views/sign-in.js');
 /** Why the page does not start. */ let failure = '';
 let shown = '';
 
@@ -104,7 +111,7 @@ router.arrive = async (isSameForm) => {
   }
   const former = { ...route };
   Object.assign(route, readRoute(target));
-  if (!state.me) (await signing()).showSignIn();
+  if (!state.me) showSignIn();
   if (!state.me && !isGuide()) return;
   shown = target;
   const { view, id, isPage } = route;
@@ -145,7 +152,7 @@ async function start() {
     // Keeps the secret out of the history.
     history.replaceState(null, '', './');
     Object.assign(route, readRoute(''));
-    return (await signing()).acceptInvitation(token);
+    return acceptInvitation(token);
   }
   return keepTrying(async () => {
     // The list can load while the description is still on its way.
@@ -181,11 +188,9 @@ session.left = async () => {
   history.pushState(null, '', './');
   await start();
 };
-session.changed = async () => (await signing()).noticeOther();
-new BroadcastChannel(channelName).onmessage = ({ data: id }) =>
-  events.run(async () => (await signing()).noticeUser(id));
-session.ended = async () => (await signing()).signIn();
-onClick('sign-out', async () => (await mayLeaveForm()) && (await signing()).signOut(false));
+session.changed = noticeOther;
+session.ended = signIn;
+onClick('sign-out', async () => (await mayLeaveForm()) && signOut(false));
 
 // A server on this device needs no network, whatever the browser reports.
 window.ononline = window.onoffline = () => keepTrying(() => call('GET', 'livez'));
@@ -195,7 +200,7 @@ window.onfocus = () =>
   events.run(async () => {
     if (state.isOpen) return;
     const { data } = await call('GET', 'dashboard');
-    await (await signing()).noticeUser(data.user.id);
+    await noticeUser(data.user.id);
   });
 
 void start();

@@ -8,11 +8,6 @@ import { draw } from '../lib/dom.js';
 /** @import { Row, User } from '../types.js' */
 
 /**
- * The channel on which tabs announce who has signed in, separate for each server of this origin.
- */
-export const channelName = `session of ${new URL('.', location.href).pathname}`;
-
-/**
  * The browser's storage, or, if that refuses, values that last until the page is closed.
  * @type {(open: () => { [key: string]: string }) => { [key: string]: string }}
  */

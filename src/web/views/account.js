@@ -7,6 +7,7 @@ import { state, say } from '../state/me.js';
 import { isAccount } from '../state/route.js';
 import { credentials, loadSessions } from '../state/sessions.js';
 import { age, copy, line, ownView, section } from './parts.js';
+import { signOut } from './sign-in.js';
 
 /**
  * @type {(path: string, what: string) => () => Promise<void>}
@@ -111,8 +112,7 @@ const none = h('span.quiet', 'None.');
 export function sessionsView(userId) {
   const { sessions, keys } = credentials;
   if (credentials.userId !== userId) return undefined;
-  const everywhere = async () =>
-    (await ask('everywhere')) && (await import('./sign-in.js')).signOut(true);
+  const everywhere = async () => (await ask('everywhere')) && signOut(true);
   const all = section('Sessions', sessions.map(sessionView), none);
   if (isAccount()) return h('div.stack', all, button('Sign out everywhere', everywhere));
   return h(

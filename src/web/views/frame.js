@@ -5,17 +5,16 @@ import { bdi, button, draw, h, readInput, onClick, part, set } from '../lib/dom.
 import { findCollection, state } from '../state/me.js';
 import { places } from '../state/places.js';
 import { address, go, isGuide, route } from '../state/route.js';
+import { drawPalette, open as openPalette } from './palette.js';
 import { initials } from './parts.js';
 
 /** @type {Element | null} */ let tab = null;
-/** @type {typeof import('./palette.js') | undefined} */ let palette;
 
 export const hideMenu = () => part('menu', HTMLElement).hidePopover();
 
-onClick('go-to', async () => {
+onClick('go-to', () => {
   hideMenu();
-  palette ??= await import('./palette.js');
-  palette.open();
+  openPalette();
 });
 onClick('skip', () => draw('#main'));
 set('instance', location.host);
@@ -48,7 +47,7 @@ export function drawFrame(failure) {
   );
   set('failure', failure && `${failure} The page tries again by itself.`);
   set('main', { hidden: !me && !isReader });
-  palette?.drawPalette();
+  drawPalette();
   const undoing = { 'data-key': 'u', 'aria-keyshortcuts': 'u' };
   set(
     'status',

@@ -23,14 +23,13 @@ import { collectionNow, list, readRows } from '../state/list.js';
 import { allows, findCollection, state } from '../state/me.js';
 import { toTitle } from '../state/names.js';
 import { address, go, isAccount, newId, pageAddress, route } from '../state/route.js';
+import { sessionsView } from './account.js';
 import { control, findChoices, readable } from './control.js';
 import { relatedView } from './related.js';
 import { removeSoon } from './removal.js';
 import { show, fact } from './parts.js';
 
 /** @import { Child, Description, Draft, Field, Row } from '../types.js' */
-
-/** Only users have sessions. @type {typeof import('./account.js') | undefined} */ let account;
 
 export const open = () =>
   isAccount()
@@ -99,8 +98,6 @@ export function view() {
   const status = collection.fields.find((field) => field.kind === 'choice' && field.shown);
   const kind = single ? title : id === newId ? `New ${one}` : capitalized(`${one} ${id}`);
   const name = !single && base && toTitle(collection, base.data);
-  if (isUser(draft) && !account)
-    void import('./account.js').then((module) => ((account = module), draw()));
   return h(
     isAlone() ? 'aside.scroll alone' : 'aside.scroll',
     { id: 'drawer', key: 'drawer', 'aria-labelledby': 'record-title' },
@@ -132,7 +129,7 @@ export function view() {
       'div.stack pad',
       { id: 'record' },
       recordForm(draft),
-      isUser(draft) && account?.sessionsView(id),
+      isUser(draft) && sessionsView(id),
       relatedView(collection, id),
     ),
   );

@@ -3,8 +3,8 @@
 import { call, Problem, session } from '../api/call.js';
 import { capitalized } from '../api/model.js';
 import { ask } from '../lib/dialog.js';
-import { onClick, part, set } from '../lib/dom.js';
-import { channelName, count, state, storage, tabStorage, explain } from '../state/me.js';
+import { events, onClick, part, set } from '../lib/dom.js';
+import { count, state, storage, tabStorage, explain } from '../state/me.js';
 import { isGuide } from '../state/route.js';
 
 const endedAdvice =
@@ -13,7 +13,9 @@ const cookieAdvice =
   'Your password was right, but this browser did not keep the session cookie. Allow cookies for ' +
   'this site. Safari keeps this one over HTTPS only, even on this machine.';
 
-const tabs = new BroadcastChannel(channelName);
+/** Tabs of one server announce who has signed in; an origin may have several servers. */
+const tabs = new BroadcastChannel(`session of ${new URL('.', location.href).pathname}`);
+tabs.onmessage = ({ data: id }) => events.run(() => noticeUser(id));
 
 const dialog = part('sign-in', HTMLDialogElement);
 const email = part('email', HTMLInputElement);
