@@ -3,10 +3,9 @@
 import { call, Problem } from '../api/call.js';
 import { capitalized, own } from '../api/model.js';
 import { store } from './draft.js';
-import { showChanges } from './list.js';
+import { showChange } from './list.js';
 import { count, explain, say } from './me.js';
 import { toTitle } from './names.js';
-import { showRelated } from './related.js';
 
 /** @import { Collection, Row } from '../types.js' */
 
@@ -24,7 +23,7 @@ export async function sendIfUnchanged(method, { name }, row, options, etag) {
   if (JSON.stringify(record) === JSON.stringify(row)) {
     const answer = await call(method, path, { ...options, fields: { 'If-Match': read.etag } });
     if (answer.status !== 412) return answer;
-  } else showChanges(name, new Map([[row.id, { record }]]));
+  } else showChange(name, record);
   throw new Problem('Someone else has changed it. Check it, then try again.');
 }
 
@@ -97,9 +96,7 @@ export async function setField(collection, rows, name, value) {
     const { data: record } = await store(collection, row.id, change);
     before.set(row.id, own(row, name));
     after.push(record);
-    const changes = new Map([[row.id, { record }]]);
-    showChanges(collection.name, changes);
-    showRelated(collection.name, changes);
+    showChange(collection.name, record);
   });
   const [first] = after;
   const undo = () => setField(collection, after, name, ({ id }) => before.get(id));

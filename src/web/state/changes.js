@@ -1,52 +1,30 @@
 // @ts-check
-/** Shows changes by others, at most once a frame. */
-import { follow, reset as stopFeed } from '../api/feed.js';
-import { draw, inNextFrame } from '../lib/dom.js';
+/** Shows changes by others. */
+import { follow } from '../api/feed.js';
+import { draw } from '../lib/dom.js';
 import { notice } from './draft.js';
-import { list, loadList, showChanges } from './list.js';
+import { list, loadList, showChange } from './list.js';
 import { ownPath, state } from './me.js';
 import { addToTotal } from './places.js';
-import { showRelated } from './related.js';
-import { route } from './route.js';
 
 /** @import { Change } from '../types.js' */
 
 const [togetherMs, activitiesMax] = [10_000, 8];
 
 let noted = 0;
-/** @type {Change[]} */ let arrived = [];
-
-export function reset() {
-  arrived = [];
-  stopFeed();
-}
 
 /** Follows the feed if someone is signed in. */
-export const followChanges = () =>
-  follow(
-    ownPath('changes'),
-    (change) => {
-      if (arrived.length === 0) inNextFrame(apply);
-      arrived.push(change);
-    },
-    () => loadList(true),
-  );
+export const followChanges = () => follow(ownPath('changes'), apply, () => loadList(true));
 
-function apply() {
-  const changes = arrived;
-  arrived = [];
-  changes.forEach(note);
-  const { view } = route;
-  const latest = new Map(
-    changes.filter(({ collection }) => collection === view).map((each) => [each.id, each]),
-  );
-  showChanges(view, latest);
-  const ids = new Set(list.rows.map(({ id }) => id));
-  for (const { type, id } of latest.values())
-    if (type !== 'replaced' && ids.has(id) === (type === 'removed')) list.changes += 1;
-  notice(view, latest);
-  for (const { collection, id, record } of changes)
-    showRelated(collection, new Map([[id, { record }]]));
+/** @param {Change} change */
+function apply(change) {
+  const { type, collection, id, record } = change;
+  note(change);
+  if (record) showChange(collection, record);
+  const isShown = list.rows.some((row) => row.id === id);
+  if (type !== 'replaced' && list.collection === collection && isShown === (type === 'removed'))
+    list.changes += 1;
+  notice(change);
   draw();
 }
 

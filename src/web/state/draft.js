@@ -10,7 +10,7 @@ import { isOpen, listLeaves, listWords } from '../api/model.js';
 import { fromText, toText } from '../api/texts.js';
 import { ask } from '../lib/dialog.js';
 import { draw } from '../lib/dom.js';
-import { loadList, showChanges } from './list.js';
+import { loadList, showChange } from './list.js';
 import { allows, state, explain, say } from './me.js';
 import { findName } from './names.js';
 import { loadRelated, referencesTo } from './related.js';
@@ -187,17 +187,13 @@ export async function store(collection, id, work) {
 let isStale = false;
 let isReading = false;
 
-/**
- * @type {(collection: string, changes: ReadonlyMap<number, Change>) => void}
- */
-export function notice(collection, changes) {
-  if (draft?.collection.name !== collection) return;
-  const change = [...changes.values()].find(({ id }) => `${id}` === draft?.id);
-  const known = JSON.stringify(draft?.base?.data);
-  if (change && !draft?.isSaving && known !== JSON.stringify(change.record)) void reread();
+/** Reads the form's record again if it has changed. @param {Change} change */
+export function notice({ collection, id, record }) {
+  if (draft?.collection.name !== collection || draft.id !== `${id}` || draft.isSaving) return;
+  if (JSON.stringify(draft.base?.data) !== JSON.stringify(record)) void reread();
 }
 
-/** Reads the form's record again, once for all changes that arrive meanwhile. */
+/** Reads it once for all changes that arrive meanwhile. */
 async function reread() {
   isStale = true;
   if (isReading) return;
@@ -235,7 +231,7 @@ function adopt(of, base) {
     of.disputes[name] = [dispute?.[0] ?? before, theirs];
     of.message = disputed;
   }
-  showChanges(of.collection.name, new Map([[base.data.id, { record: base.data }]]));
+  showChange(of.collection.name, base.data);
   return taken;
 }
 

@@ -3,6 +3,7 @@
 import { call, Problem } from '../api/call.js';
 import { draw } from '../lib/dom.js';
 import { findCollection, isLeaving, storage, explain } from './me.js';
+import { relatedLists } from './related.js';
 import { address, changed, go, parameter, route, withQuery } from './route.js';
 
 /** @import { Collection, Field, Row } from '../types.js' */
@@ -107,13 +108,13 @@ export function select(collection, rows, isSelected) {
 }
 
 /**
- * Replaces the rows of changed records. Other collections have the same ids.
- * @type {(collection: string, changes: ReadonlyMap<number, { record?: Row }>) => void} by id
+ * Replaces the row of a changed record, here and below a record that it refers to.
+ * @type {(collection: string, record: Row) => void}
  */
-export function showChanges(collection, changes) {
-  if (list.collection === collection && list.rows.some(({ id }) => changes.get(id)?.record)) {
-    list.rows = list.rows.map((row) => changes.get(row.id)?.record ?? row);
-  }
+export function showChange(collection, record) {
+  for (const of of [list, ...relatedLists()])
+    if (of.collection === collection)
+      of.rows = of.rows.map((row) => (row.id === record.id ? record : row));
 }
 
 /** Kinds that a list does not show at first. */

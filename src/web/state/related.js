@@ -8,8 +8,8 @@ import { route } from './route.js';
 
 /**
  * @import { Collection, Field, Row, Texts } from '../types.js'
- * @typedef {{ from: Collection, field: Field, query: URLSearchParams, total: number, rows: readonly Row[],
- *   texts: Texts, isTried: boolean }} Related `texts` are those of the next record that is added
+ * @typedef {{ from: Collection, collection: string, field: Field, query: URLSearchParams, total: number,
+ *   rows: readonly Row[], texts: Texts, isTried: boolean }} Related `texts` are those of the next record that is added
  */
 
 const [peekMax, pageMax] = [3, 50];
@@ -50,7 +50,7 @@ export async function loadRelated(collection, id) {
       const limit = route.isPage ? pageMax : peekMax;
       const { total, data: rows } = await readPage(from, { limit, sort }, query);
       const { texts = {}, isTried = false } = former[index] ?? {};
-      return { from, field, query, total, rows, texts, isTried };
+      return { from, collection: from.name, field, query, total, rows, texts, isTried };
     }),
   );
   if (related.key === key) related = { key, all };
@@ -61,11 +61,4 @@ export async function loadRelated(collection, id) {
 export const relatedTo = (collection, id) =>
   related.key === toKey(collection, id) ? related.all : [];
 
-/**
- * @type {(name: string, changes: ReadonlyMap<unknown, { record?: Row | undefined }>) => void}
- */
-export function showRelated(name, changes) {
-  for (const each of related.all)
-    if (each.from.name === name)
-      each.rows = each.rows.map((row) => changes.get(row.id)?.record ?? row);
-}
+export const relatedLists = () => related.all;
