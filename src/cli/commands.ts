@@ -73,31 +73,40 @@ export async function run(
     } else if (first === 'help' || words.includes('--help') || words.includes('-h')) {
       terminal.out((await import('./help.ts')).help(commands, first === 'help' ? others : words));
     } else {
-      const call = await parseCall(commands, words, terminal);
+      const call = parseCall(commands, words, terminal);
       return (await call.command.run(call)) ?? 0;
     }
     return 0;
   } catch (error) {
-    const [code, message] = toFailure(error);
+    const explained =
+      error instanceof UnknownWord ? error.explain(await import('./advice.ts')) : error;
+    const [code, message] = toFailure(explained);
     terminal.err(`${message}\n`);
     return code;
   }
 }
 
-/** @throws OptionError for an unknown command or option, or a wrong number of operands */
-async function parseCall(
+/** Thrown for an unknown command or option, because only then the advice is loaded. */
+class UnknownWord extends Error {
+  readonly explain: (advice: typeof import('./advice.ts')) => OptionError;
+
+  constructor(explain: UnknownWord['explain']) {
+    super();
+    this.explain = explain;
+  }
+}
+
+/** @throws OptionError, for example for a wrong number of operands; UnknownWord */
+function parseCall(
   commands: readonly Command[],
   words: readonly string[],
   terminal: Terminal,
-): Promise<Invocation> {
+): Invocation {
   const command = findCommand(commands, words);
-  if (command === undefined) throw (await import('./advice.ts')).unknownCommand(commands, words);
+  if (command === undefined)
+    throw new UnknownWord(({ unknownCommand }) => unknownCommand(commands, words));
   const { name, operands: wanted = [] } = command;
-  const { flags, operands } = await parseWords(
-    commands,
-    command,
-    words.slice(name.split(' ').length),
-  );
+  const { flags, operands } = parseWords(commands, command, words.slice(name.split(' ').length));
   if (operands.length !== wanted.length) {
     const takes = wanted.join(' ') || `no arguments, and got "${operands[0]}"`;
     throw new OptionError(`Cannot run cairn ${name}: it takes ${takes}`);
@@ -110,11 +119,7 @@ async function parseCall(
 }
 
 /** Separates flags from operands. Never quotes a value. @throws OptionError */
-async function parseWords(
-  commands: readonly Command[],
-  command: Command,
-  words: readonly string[],
-) {
+function parseWords(commands: readonly Command[], command: Command, words: readonly string[]) {
   const { options } = command;
   const byName = new Map(options.map((option) => [option.name, option]));
   const types = options.map(({ name, placeholder }) => [
@@ -136,7 +141,7 @@ async function parseWords(
     const { rawName, value, inlineValue } = token;
     const option = byName.get(token.name);
     if (option === undefined)
-      throw (await import('./advice.ts')).unknownOption(commands, command, token);
+      throw new UnknownWord(({ unknownOption }) => unknownOption(commands, command, token));
     const isSwitch = option.placeholder === '';
     if (isSwitch && value !== undefined) {
       throw new OptionError(`Cannot use ${rawName}: it does not take a value`);

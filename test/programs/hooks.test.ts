@@ -59,7 +59,7 @@ test('fields that a hook sets are validated, and its arguments are frozen', asyn
     [() => ({ id: 7 }), { code: 'validation_failed' }], [() => ({ createdAt: 'x' }), { code: 'validation_failed' }],
     [({ after }) => void (Object(after).title = 'y'), { name: 'TypeError' }],
     [({ after }) => void Object(after).tags.push('y'), { name: 'TypeError' }],
-    [async () => ({}), { name: 'InvariantError' }],
+    [async () => ({}), { name: 'TypeError', message: /^beforeWrite must be synchronous/ }],
   ];
   for (const [own, problem] of wrong) {
     hook = own;
