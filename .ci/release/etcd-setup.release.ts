@@ -36,7 +36,7 @@ interface Commands {
 
 /** The manual's commands; its machines are other addresses of this one's loopback. */
 function commandsFor(clientPort: number, peerPort: number): Commands {
-  const [, section = ''] = /\n### Setting up etcd\n([^]*?)\n##+ /.exec(readHandbook()) ?? [];
+  const [, section = ''] = /\n### Setting up etcd\n([^]*?)\n#{2,3} /.exec(readHandbook()) ?? [];
   const own = Array.from(section.matchAll(/```sh\n([^]*?)```/g), ([, block = '']) => block);
   const blocks = [...own, ...readBlocks('### No etcd')].map(
     (block) => block.replaceAll('10.0.0.', '127.0.0.').replaceAll(':2379', `:${clientPort}`)
@@ -174,7 +174,7 @@ test('an etcd set up as in the manual serves two clusters', async (t) => {
 });
 
 test('the unit of an etcd member is valid', (t) => {
-  const [, section = ''] = /\n### Setting up etcd\n([^]*?)\n##+ /.exec(readHandbook()) ?? [];
+  const [, section = ''] = /\n### Setting up etcd\n([^]*?)\n#{2,3} /.exec(readHandbook()) ?? [];
   const [, unit = ''] = /^```ini\n(.*?)^```$/ms.exec(section) ?? [];
   const path = join(temporaryDirectory(t), 'etcd.service');
   writeFileSync(path, unit);
