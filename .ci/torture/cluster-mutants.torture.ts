@@ -47,7 +47,7 @@ const mutants: readonly (readonly [string, string, string, string, string])[] = 
     'const isSame = meta !== undefined',
   ],
   [
-    'a write that was decided', 'a new declaration ends the running nodes', 'options/cluster/shared-log.ts',
+    'a write is decided again', 'a new declaration ends the running nodes', 'options/cluster/shared-log.ts',
     'if (!isNext && meta.revision === metaRevision)',
     'if (!isNext)',
   ],
@@ -64,7 +64,7 @@ const mutants: readonly (readonly [string, string, string, string, string])[] = 
     "&& !areBoth(field['to']?.toString())", '',
   ],
   [
-    'fields that are optional', 'a field that is not declared is lost', 'collections/resource.ts',
+    'optional fields', 'a field that is not declared is lost', 'collections/resource.ts',
     '{ ...kept, ownerId', '{ ownerId',
   ],
 ];
