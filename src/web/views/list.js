@@ -118,19 +118,6 @@ export function view() {
       'div.footer row spread pad line',
       { key: 'footer' },
       selected.length > 0 ? bulk?.drawSelection(collection) : drawRange(),
-      h(
-        'label',
-        'Rows ',
-        h(
-          'select',
-          {
-            id: 'size',
-            value: `${pageSize()}`,
-            onchange: (event) => go(withQuery({ limit: readInput(event) })),
-          },
-          [25, 50, 100, 250].map((each) => h('option', each)),
-        ),
-      ),
       drawPages(),
     ),
   );
