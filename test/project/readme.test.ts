@@ -101,7 +101,7 @@ class Newcomer {
     const [status] = await once(child, 'close');
     assert.equal(status, 0, written.output + written.errors);
     const { access_token: token } = /^\{"access_token"/.test(written.output) ? JSON.parse(written.output) : {};
-    if (token !== undefined) this.pasted.set('the access_token of that answer', token);
+    if (token !== undefined) this.pasted.set('the access_token of that response', token);
     return written.output;
   }
 }
