@@ -28,10 +28,10 @@ export interface CommitLog {
    */
   checkpoint(): Promise<void>;
   /**
-   * Called last. `answered` settles when no write waits any more; a stalled log abandons them.
-   * Never rejects.
+   * Called last. `answered` settles when no write waits any more, with false if the tables may hold
+   * only half of the last group; a stalled log abandons the writes. Never rejects.
    */
-  close(answered: Promise<void>): Promise<void>;
+  close(answered: Promise<boolean>): Promise<void>;
   status(): LogStatus;
 }
 
@@ -128,7 +128,7 @@ export function memoryLog(random: Random): CommitLog {
     append: async () => won,
     problem: undefined,
     checkpoint: async () => undefined,
-    close: (answered) => answered,
+    close: async (answered) => void (await answered),
     status: () => ({ journalBytes: 0, ...noFigures }),
   };
 }

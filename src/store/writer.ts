@@ -183,6 +183,8 @@ export class Writer implements Store, LogClient {
 
   between<T>(work: () => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
+      // The tables may hold only half of the last group.
+      if (this.#hasFailed) throw this.#refusal;
       this.#between.push(() => work().then(resolve, reject));
       this.#schedule();
     });
@@ -216,7 +218,8 @@ export class Writer implements Store, LogClient {
   async #close(): Promise<void> {
     if (this.#epoch === undefined) return;
     this.#refusal ??= new CairnError('draining', 'Cannot write: the server is stopping');
-    await this.#log.close(this.#running ?? Promise.resolve());
+    const running = this.#running ?? Promise.resolve();
+    await this.#log.close(running.then(() => !this.#hasFailed));
   }
 
   get #length(): number {

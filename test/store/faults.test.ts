@@ -257,6 +257,18 @@ describe('a store on a full disk', () => {
     });
   }
 
+  it('refuses to start if the last group, which may not be durable, cannot be written again', async () => {
+    const former = new SimulatedDisk();
+    const first = await startStore({ ...small, files: former });
+    await first.store.write((tx) => tx.of(first.people).insert(createPerson('ann')));
+    const content = former.content();
+    content.delete('lock');
+    const disk = new SimulatedDisk(content);
+    // As on a file system that copies what is written in place.
+    disk.fault = ({ operation, name }) => (operation === 'write' && name !== 'lock' ? { code: 'ENOSPC' } : undefined);
+    await assert.rejects(startStore({ ...small, files: disk }), { code: 'storage_full' });
+  });
+
   it('accepts writes if the free space is unknown', async () => {
     const disk = new SimulatedDisk();
     disk.free = () => Promise.reject(new Error('no such call'));

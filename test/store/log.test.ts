@@ -61,7 +61,7 @@ it('refuses a group that does not follow, or whose commits do not match its chan
   assert.equal((await log.append(good)).outcome, 'won');
   table.load({ id: 1, revision: 1, ...createPerson('p1') });
   table.load({ id: 2, revision: 2, ...createPerson('p2') });
-  await log.close(Promise.resolve());
+  await log.close(Promise.resolve(true));
   const again = await startStore({ files: disk });
   assert.deepEqual(listRecords(again.people).map(({ name }) => name), ['p1', 'p2']);
 });

@@ -360,4 +360,22 @@ describe('a store in a directory', () => {
     await first.store.close();
     await second.store.close();
   });
+
+  it('keeps both halves of a transaction if a listener throws between them', async () => {
+    const directory = newDirectory();
+    const first = await startStore({ files: new NodeFiles(directory) });
+    let isFirst = true;
+    first.people.follow(() => {
+      if (!isFirst) return;
+      isFirst = false;
+      throw new Error('the listener failed');
+    });
+    const both = first.store.write((tx) => ['ann', 'bob'].map((name) => tx.of(first.people).insert(createPerson(name))));
+    await assert.rejects(both, { code: 'outcome_unknown' });
+    await first.store.checkpoint();
+    await first.store.close();
+    const second = await startStore({ files: new NodeFiles(directory) });
+    assert.deepEqual(listRecords(second.people).map(({ name }) => name), ['ann', 'bob']);
+    await second.store.close();
+  });
 });

@@ -85,7 +85,7 @@ async function fakeLog(bytesMax = Infinity): Promise<Fake> {
     get problem() {
       return fake.problem;
     },
-    close: (answered) => Promise.race([answered, givenUp]),
+    close: async (answered) => void (await Promise.race([answered, givenUp])),
   };
   const onFailure = (error: unknown): void => void failures.push(error);
   const writer = new Writer({ log, tables: byName, memory: fake.memory, clock: fake.clock, onFailure });

@@ -157,7 +157,7 @@ export class SharedLog implements CommitLog {
     return this.#checkpoints.write(() => this.#client.between(view), isSame);
   }
 
-  close(answered: Promise<void>): Promise<void> {
+  close(answered: Promise<unknown>): Promise<void> {
     timers.clearInterval(this.#timer);
     this.#timer = undefined;
     const finished = answered.then(() => this.#checkpoints.writing).catch(() => undefined);

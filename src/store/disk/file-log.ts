@@ -67,8 +67,8 @@ export class FileLog implements CommitLog {
   /** `undefined` until there is room to begin one. */
   #journal: JournalFile | undefined;
   #older: Older[] = [];
-  /** The journals found at the start, until a new one follows them. */
-  #found: Pick<Recovered, 'needed' | 'passed'> | undefined;
+  /** Journals that no snapshot needs, until a new one follows them. */
+  #passed: string[] = [];
   #snapshots: ReadonlyMap<string, Snapshot> = new Map();
   #isFull = false;
   #appendedAt = 0;
@@ -94,6 +94,8 @@ export class FileLog implements CommitLog {
     try {
       await this.#fence.acquire();
       const found = await this.#recover();
+      const last = found.needed.at(-1);
+      if (last !== undefined) await rewrite(this.#files, last);
       if (found.epoch === undefined) await this.#begin();
       // Without room, an existing store can still be read.
       else if (!(await this.#tryToBegin())) this.#noteFull(true);
@@ -154,14 +156,14 @@ export class FileLog implements CommitLog {
     return this.#checkpointing;
   }
 
-  async close(answered: Promise<void>): Promise<void> {
-    await answered;
+  async close(answered: Promise<boolean>): Promise<void> {
+    const isPublished = await answered;
     await this.#checkpointing?.catch(() => undefined);
     this.#stopLooking();
     // No write waits any more, so a failure is only reported.
     this.#fence.onFailure = () => undefined;
     try {
-      await this.#seal();
+      if (isPublished) await this.#seal();
     } catch (error) {
       this.#options.onNotice(`the stop could not be marked as clean: ${readReason(error)}`);
     }
@@ -213,22 +215,14 @@ export class FileLog implements CommitLog {
     this.#older = needed.map(({ name, offset, bytes }) => ({ name, size: offset + bytes.length }));
     // The first checkpoint, which is due at once, writes the snapshots.
     this.#dueBytes = needed.length > 0 ? 0 : this.#checkpointBytes;
-    this.#found = found;
+    this.#passed = [...found.passed];
     return found;
   }
 
-  /**
-   * Begins a journal after the existing ones, which stay as long as the snapshots need them. After
-   * an unclean stop, the last group may not have been synced, or its sync may have failed, which is
-   * reported only once. So the same bytes are written again in place before anything follows them.
-   */
+  /** Begins a journal after the existing ones, which stay as long as the snapshots need them. */
   async #begin(): Promise<void> {
-    const { needed = [], passed = [] } = this.#found ?? {};
-    const last = needed.at(-1);
-    if (last !== undefined) await rewrite(this.#files, last);
     this.#journal = await this.#create(false);
-    this.#found = undefined;
-    await this.#remove(passed);
+    await this.#remove(this.#passed.splice(0));
   }
 
   /** Returns false if there is no room. */
@@ -386,6 +380,10 @@ export class FileLog implements CommitLog {
   }
 }
 
+/**
+ * Writes the last group again in place. After an unclean stop it may not have been synced, or its
+ * sync may have failed, which is reported only once. Before this, no response may depend on it.
+ */
 async function rewrite(files: Files, { name, offset, bytes }: LastGroup): Promise<void> {
   const file = await files.open(name, 'rewrite');
   try {
