@@ -53,12 +53,12 @@ testPage('other sessions can be ended, one by one and all at once', { refusals: 
   await browser.until('return document.querySelector("#record .rows").children.length === 1');
   assert.equal((await fetch(`${server.url}/dashboard`, { headers: { Cookie: `${name}=${value}` } })).status, 401);
 
-  await browser.click('#record .stack > button');
+  await browser.click('#record .stack > button:last-child');
   await shows('Sign out everywhere?', '#everywhere');
   await browser.press(keys.escape);
   await browser.until('return !document.querySelector("#everywhere").open');
   assert.equal((await server.as('ada', 'GET', '/sessions')).data.length, 1, 'it asks before it signs out');
-  await browser.click('#record .stack > button');
+  await browser.click('#record .stack > button:last-child');
   await browser.click('#everywhere [value=end]');
   await shows('All your sessions have ended.', '#sign-in');
   assert.deepEqual((await server.as('ada', 'GET', '/sessions')).data, []);
@@ -159,18 +159,24 @@ testPage('a member changes and removes records of their own', { things: 2 }, asy
 });
 
 testPage('changing a password needs the current one', { refusals: [422] }, async (visit) => {
-  const { browser, server, fill, shows, says } = visit;
+  const { browser, server, shows, says } = visit;
+  const own = { name: 'The script', currentPassword: 'the house on the hill' };
+  const { data: { key } } = await server.as('grace', 'POST', '/keys', own);
   await visit.signIn('#/account', 'grace');
-  const change = async (current: string): Promise<void> => {
-    await fill('currentPassword', current);
-    await fill('password', 'another house on a hill');
-    await browser.click('.record .primary');
-  };
-  await change('not the house on the hill');
-  await shows('Current password must be the current password.', '.record');
-  await change('the house on the hill');
-  await says('Saved user 2.');
-  assert.equal(await visit.value('password'), '');
+  await browser.until('return document.querySelector("#change-password")');
+  await browser.click('#change-password');
+  await browser.type('#new-password [name=currentPassword]', 'not the house on the hill');
+  await browser.type('#new-password [name=password]', 'another house on a hill');
+  await browser.click('#new-password .primary');
+  await shows('Current password must be the current password.', '#new-password');
+  await browser.type('#new-password [name=currentPassword]', 'the house on the hill');
+  await browser.click('#new-password [name=keepKeys]');
+  await browser.click('#new-password .primary');
+  await says('Changed your password.');
+  const typed = 'return [...document.querySelectorAll("#new-password input")].map((at) => at.value)';
+  assert.deepEqual(await browser.run(typed), ['', '', 'on'], 'no password stays in the form');
+  const byKey = await fetch(`${server.url}/items`, { headers: { Authorization: `Bearer ${key}` } });
+  assert.equal(byKey.status, 200, 'keys are kept on demand');
   const body = JSON.stringify({ email: 'grace@example.org', password: 'another house on a hill' });
   const login = { method: 'POST', headers: { 'Content-Type': 'application/json' }, body };
   assert.equal((await fetch(`${server.url}/login`, login)).status, 200);
@@ -322,10 +328,11 @@ testPage('the browser’s view of the network does not matter while the server r
 testPage('API keys are created, shown once and ended', { refusals: [403, 422] }, async (visit) => {
   const { browser, server, says, shows } = visit;
   await visit.signIn('#/keys');
-  await browser.type('[name=name]:not([id])', 'The script');
-  await browser.type('[name=currentPassword]:not([id])', password);
-  await browser.run('document.querySelector("[name=readOnly]").click()');
-  await browser.run('document.querySelector("#home form button").click()');
+  await browser.click('#make-key');
+  await browser.type('#new-key [name=name]', 'The script');
+  await browser.type('#new-key [name=currentPassword]', password);
+  await browser.click('#new-key [name=readOnly]');
+  await browser.click('#new-key .primary');
   await shows('This key is shown once.', '#home');
   const key: string = await browser.run('return document.querySelector("#home .note code").innerText');
   assert.match(key, /^cairn_[\w-]{43}$/);
@@ -391,9 +398,10 @@ testPage('nothing about a person who signed out remains in the page', {
   assert.deepEqual(await leftBehind(visit, ['Dear diary']), ['Dear diary']);
   await visit.visit('#/api/items/createItems');
   await visit.visit('#/keys');
-  await browser.type('[name=name]:not([id])', 'The script');
-  await browser.type('[name=currentPassword]:not([id])', password);
-  await browser.run('document.querySelector("#home form button").click()');
+  await browser.click('#make-key');
+  await browser.type('#new-key [name=name]', 'The script');
+  await browser.type('#new-key [name=currentPassword]', password);
+  await browser.click('#new-key .primary');
   await shows('cairn_', '#home');
   const key: string = await browser.run('return document.querySelector("#home .note code").innerText');
   const ofKeys = [key, 'The script'];
@@ -451,8 +459,8 @@ testPage('an invited user chooses a password', {}, async (visit) => {
   await browser.open(url);
   await browser.until('return document.querySelector("#invitation[open]")');
   assert.equal(await browser.run('return location.hash'), '');
-  await browser.type('#chosen', password);
-  await browser.click('#choose-password button');
+  await browser.type('#invitation [name=password]', password);
+  await browser.click('#invitation .primary');
   await shows('Your password is set.', '#reason');
   await browser.type('#email', 'alan@example.org');
   await browser.type('#password', password);

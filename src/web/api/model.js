@@ -168,7 +168,7 @@ const serverFields = {
   updatedAt: { kind: 'timestamp' },
   password: { kind: 'password' },
   currentPassword: { kind: 'password' },
-  keepKeys: { kind: 'boolean', label: 'Keep my API keys working' },
+  keepKeys: { kind: 'boolean' },
 };
 
 /**

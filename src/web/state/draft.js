@@ -241,9 +241,6 @@ export const isUser = ({ collection }) => collection.isUsers;
 /** @param {Draft} of */
 export const isSelf = (of) => isUser(of) && of.id === `${state.me?.id}`;
 
-/** Fields only for a new password of your own. */
-const proofs = ['currentPassword', 'keepKeys'];
-
 /**
  * @type {(of: Draft, words?: readonly string[]) => boolean}
  */
@@ -252,10 +249,14 @@ const maySet = ({ isOwner }, words) =>
   state.me?.role === 'admin' ||
   words.some((word) => word === state.me?.role || (word === 'owner' && isOwner));
 
-/** @param {Draft} of */
+/** Your own password has a form of its own. @param {Draft} of */
 export function openFields(of) {
   const hidden = isUser(of)
-    ? [...(isSelf(of) ? [] : proofs), state.me?.role !== 'admin' && 'role']
+    ? [
+        isSelf(of) ? 'password' : 'currentPassword',
+        'keepKeys',
+        state.me?.role !== 'admin' && 'role',
+      ]
     : [];
   return of.collection.fields.filter(
     ({ name, created, changed, declared }) =>

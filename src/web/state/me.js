@@ -7,19 +7,16 @@ import { draw } from '../lib/dom.js';
 /** @import { Activity, ApiDescription, Collection, Removal } from '../types.js' */
 /** @import { Row, User } from '../types.js' */
 
-/**
- * The browser's storage, or, if that refuses, values that last until the page is closed.
- * @type {(open: () => { [key: string]: string }) => { [key: string]: string }}
- */
-function openStorage(open) {
+/** @returns {{ [key: string]: string }} */
+function openStorage() {
   try {
-    return open();
+    return localStorage;
   } catch {
     return {};
   }
 }
-export const storage = openStorage(() => localStorage);
-export const tabStorage = openStorage(() => sessionStorage);
+/** The browser's storage, or, if that refuses, values that last until the page is closed. */
+export const storage = openStorage();
 
 /** The state before anyone has signed in. */
 const nobody = () => ({

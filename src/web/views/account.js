@@ -7,7 +7,7 @@ import { state, say } from '../state/me.js';
 import { isAccount } from '../state/route.js';
 import { credentials, loadSessions } from '../state/sessions.js';
 import { age, copy, line, ownView, section } from './parts.js';
-import { signOut } from './sign-in.js';
+import { askForm, signOut } from './sign-in.js';
 
 /**
  * @type {(path: string, what: string) => () => Promise<void>}
@@ -45,20 +45,22 @@ function secretView(advice) {
   );
 }
 
-/** @param {Event} event */
-async function make({ target }) {
-  const form = /** @type {HTMLFormElement} */ (target);
-  const { name, currentPassword, readOnly, expiresAt } = Object.fromEntries(new FormData(form));
-  const body = {
-    name,
-    currentPassword,
-    readOnly: !!readOnly,
-    ...(expiresAt && { expiresAt: new Date(`${expiresAt}`).toISOString() }),
-  };
-  const { data } = await call('POST', 'keys', { body });
-  form.reset();
-  await loadSessions(credentials.userId, data.key);
-}
+const makeKey = () =>
+  askForm('new-key', async ({ expiresAt, readOnly, ...values }) => {
+    const expires = !!expiresAt && { expiresAt: new Date(`${expiresAt}`).toISOString() };
+    const body = { ...values, readOnly: !!readOnly, ...expires };
+    const { data } = await call('POST', 'keys', { body });
+    await loadSessions(credentials.userId, data.key);
+  });
+
+const changePassword = () =>
+  askForm('new-password', async ({ keepKeys, ...values }) => {
+    const { userId } = credentials;
+    const body = { ...values, keepKeys: !!keepKeys };
+    await call('PATCH', `users/${userId}`, { body, fields: { 'If-Match': '*' } });
+    say('Changed your password.');
+    await loadSessions(userId);
+  });
 
 /** @param {import('../state/sessions.js').Session} session */
 function sessionView({ id, kind, agent, address, lastSeenAt, expiresAt, current }) {
@@ -85,27 +87,6 @@ function keyView({ id, name, readOnly, createdAt, lastUsedAt, expiresAt }) {
   );
 }
 
-function keyForm() {
-  const input = (
-    /** @type {string} */ label,
-    /** @type {import('../types.js').Attributes} */ look,
-  ) => h('label.stack tight', label, h('input', { autocomplete: 'off', ...look }));
-  return h(
-    'form.stack',
-    { onsubmit: make },
-    input('Name of the new key', { name: 'name', required: true }),
-    input('Expires (optional)', { name: 'expiresAt', type: 'datetime-local' }),
-    input('Current password', {
-      name: 'currentPassword',
-      type: 'password',
-      required: true,
-      autocomplete: 'current-password',
-    }),
-    h('label', h('input', { name: 'readOnly', type: 'checkbox' }), 'Read-only'),
-    h('button', 'Make a key'),
-  );
-}
-
 const none = h('span.quiet', 'None.');
 
 /** @param {string} userId */
@@ -114,7 +95,13 @@ export function sessionsView(userId) {
   if (credentials.userId !== userId) return undefined;
   const everywhere = async () => (await ask('everywhere')) && signOut(true);
   const all = section('Sessions', sessions.map(sessionView), none);
-  if (isAccount()) return h('div.stack', all, button('Sign out everywhere', everywhere));
+  if (isAccount())
+    return h(
+      'div.stack',
+      button('Change password…', changePassword, { id: 'change-password' }),
+      all,
+      button('Sign out everywhere', everywhere),
+    );
   return h(
     'div.stack',
     all,
@@ -133,10 +120,8 @@ export { reset as close } from '../state/sessions.js';
 export const view = () =>
   ownView(
     'API keys',
-    [],
+    [button('New key…', makeKey, { id: 'make-key', class: 'primary' })],
     h('p.quiet', 'A script or a device signs in with a key of its own, as you.'),
     secretView('This key is shown once. Keep it where your script finds it.'),
     section('Your keys', (credentials.keys ?? []).map(keyView), none),
-    h('h2', 'New key'),
-    h('div.card pad', keyForm()),
   );

@@ -4,7 +4,7 @@ import { call, Problem, session } from '../api/call.js';
 import { capitalized } from '../api/model.js';
 import { ask } from '../lib/dialog.js';
 import { events, onClick, part, set } from '../lib/dom.js';
-import { count, state, storage, tabStorage, explain } from '../state/me.js';
+import { count, state, storage, explain } from '../state/me.js';
 import { isGuide } from '../state/route.js';
 
 const endedAdvice =
@@ -22,6 +22,7 @@ const email = part('email', HTMLInputElement);
 const password = part('password', HTMLInputElement);
 const name = part('new-name', HTMLInputElement);
 
+/** What the sign-in says at first. */ let news = '';
 let isNew = false;
 let hasSignedIn = false;
 let resume = () => {};
@@ -29,7 +30,7 @@ let resume = () => {};
 
 export function signIn() {
   const { me } = state;
-  set('reason', tabStorage['news'] || (me ? endedAdvice : hasSignedIn && cookieAdvice));
+  set('reason', news || (me ? endedAdvice : hasSignedIn && cookieAdvice));
   if (me) email.value = me.email;
   set('to-guide', { hidden: !!me });
   set('first-sign-in', { hidden: !!storage['signedIn'] });
@@ -38,7 +39,7 @@ export function signIn() {
     resume = () => {
       signingIn = undefined;
       hasSignedIn = true;
-      delete tabStorage['news'];
+      news = '';
       dialog.close();
       resolve();
     };
@@ -72,11 +73,29 @@ onClick('register', () => {
   (isNew ? name : email).focus();
 });
 
-/** Says why a form was refused. @type {(place: string, error: unknown) => void} */
-function refuse(place, error) {
+/** Says why a form was refused. @param {unknown} error */
+function explainAll(error) {
   const { issues } = error instanceof Problem ? error : new Problem();
   const all = issues.map(({ pointer, detail }) => `${capitalized(pointer.slice(1))} ${detail}.`);
-  set(place, all.join(' ') || explain(error));
+  return all.join(' ') || explain(error);
+}
+
+/**
+ * Asks for the values of a form of index.html, again and again until they are accepted.
+ * @type {(id: string, send: (values: { [name: string]: unknown }) => Promise<unknown>) => Promise<void>}
+ */
+export async function askForm(id, send) {
+  const form = part(`${id}-form`, HTMLFormElement);
+  let problem = '';
+  while (await ask(id, problem)) {
+    try {
+      await send(Object.fromEntries(new FormData(form)));
+      break;
+    } catch (error) {
+      problem = explainAll(error);
+    }
+  }
+  form.reset();
 }
 
 set('credentials', {
@@ -92,27 +111,19 @@ set('credentials', {
       tabs.postMessage(data.user.id);
       void noticeUser(data.user.id);
     } catch (error) {
-      refuse('reason', error);
+      set('reason', explainAll(error));
       password.select();
     }
   },
 });
 
-/** Lets an invited person choose a password, and signs in with it. @param {string} token */
+/** Lets an invited person choose a password. @param {string} token */
 export async function acceptInvitation(token) {
-  set('choose-password', {
-    async onsubmit() {
-      try {
-        const body = { token, password: part('chosen', HTMLInputElement).value };
-        await call('POST', 'invitations', { body });
-        tabStorage['news'] = 'Your password is set. Sign in with it.';
-        location.reload();
-      } catch (error) {
-        refuse('invitation-problem', error);
-      }
-    },
+  await askForm('invitation', async ({ password }) => {
+    await call('POST', 'invitations', { body: { token, password } });
+    news = 'Your password is set. Sign in with it.';
   });
-  part('invitation', HTMLDialogElement).showModal();
+  await session.left();
 }
 
 function endRemovals() {
@@ -125,9 +136,8 @@ function endRemovals() {
 export async function signOut(everywhere) {
   const kept = endRemovals();
   await call('POST', 'logout', { body: { everywhere } });
-  let news = everywhere ? 'All your sessions have ended.' : 'You have signed out.';
+  news = everywhere ? 'All your sessions have ended.' : 'You have signed out.';
   if (kept) news += ` Nothing that was about to be removed was removed: ${kept}.`;
-  tabStorage['news'] = news;
   hasSignedIn = false;
   await session.left();
 }
