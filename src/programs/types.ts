@@ -44,8 +44,8 @@ export type Single<C, T> = C extends string ? JsonValue : T;
 
 /**
  * Filters, like the parameters of a list: `{ done: false, 'price:gte': 10 }`. An array matches any
- * of its values; with `ne` none of them, with `has` all of them. Null matches records without a
- * value.
+ * of its values; with `ne` none of them, with `has` all of them. It must not be empty. Null matches
+ * records without a value.
  */
 export type Where<C> =
   DefinitionOf<C> extends infer D extends CollectionDefinition

@@ -71,6 +71,10 @@ test('lists have filters, an order, pages and a total', async (t) => {
   for await (const { id } of all.all({ limit: 10, where: { 'title:in': ['T1', 'T2', 'T,3'] } })) seen.push(id);
   assert.deepEqual(seen, [2, 3]);
   assert.equal(all.count({ where: { title: ['T1', 'T4'] } }), 2);
+  for (const name of ['title', 'title:in', 'points:gte']) {
+    const noValues = () => all.count({ where: Object.fromEntries([[name, []]]) });
+    assert.throws(noValues, { name: 'OptionError', message: /has no values, so nothing matches$/ });
+  }
   assert.equal(all.count({ where: { code: null } }), 25);
   assert.equal(all.count({ where: { 'code:exists': true } }), 0);
   const wrong = { where: { titel: 'T1' } };

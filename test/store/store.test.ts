@@ -370,7 +370,8 @@ describe('a store in a directory', () => {
       isFirst = false;
       throw new Error('the listener failed');
     });
-    const both = first.store.write((tx) => ['ann', 'bob'].map((name) => tx.of(first.people).insert(createPerson(name))));
+    const both = first.store.write((tx) =>
+      ['ann', 'bob'].map((name) => tx.of(first.people).insert(createPerson(name))));
     await assert.rejects(both, { code: 'outcome_unknown' });
     await first.store.checkpoint();
     await first.store.close();
