@@ -71,7 +71,7 @@ test('esbuild bundles a program into one file that runs alone', () => {
   const [directory, alone] = [join(work, 'bundled'), join(work, 'alone')];
   for (const each of [directory, alone]) mkdirSync(each);
   run(directory, 'npm', 'install', '--offline', '--no-audit', '--no-fund', packed.file);
-  const { code, promised } = findExample('Next to pages');
+  const { code, promised } = findExample('Next to your own pages');
   assert.match(code, /page: false/);
   writeFileSync(join(directory, 'server.mjs'), code);
   const [, ...words] = command.replace('one.mjs', join(alone, 'one.mjs')).split(' ');

@@ -39,8 +39,7 @@ export function takeEnvironment(): Environment {
  */
 export const secrets = {
   CAIRN_SECRET:
-    `signing key, ${signingKey.allowed}; without it ` +
-    'one is made and kept in the data directory',
+    `signing key, ${signingKey.allowed}; without it ` + 'one is generated in the data directory',
   CAIRN_ADMIN_PASSWORD: 'password of the first administrator; without it one is generated',
   CAIRN_CLUSTER_PASSWORD: 'password of --cluster-user',
 } as const;
