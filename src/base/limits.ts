@@ -46,7 +46,7 @@ const limits = {
   /** The longest time without progress while a client reads a response. */
   slowReaderTimeoutMs: 30_000,
   /**
-   * The most requests of one connection that are answered in one go; the rest wait until other
+   * The most requests of one connection that are processed in one go; the rest wait until other
    * connections have been served.
    */
   pipelinedRequestsMax: 16,
@@ -222,8 +222,8 @@ const limits = {
   /** The most records removed or changed by removing one; beyond it 409. */
   referrersMax: 10_000,
   /**
-   * The share of V8's heap, in UTF-16 code units, for the JSON of records whose references a
-   * removal clears: it is in memory several times; beyond it 409.
+   * The share of V8's heap for the JSON of records whose references a removal clears, in UTF-16
+   * code units; beyond it 409. The JSON is in memory several times.
    */
   clearedHeapShareMax: 1 / 32,
   /** The most records that one `referring` of `beforeWrite` may read; beyond it 500. */
@@ -270,11 +270,11 @@ const limits = {
   refusingMs: 10,
   /** The most writes that wait for the disk; beyond it 503. */
   waitingTransactionsMax: 16_384,
-  /** The journal size above which a checkpoint is made, if it is also larger than the snapshots. */
+  /** The journal size above which a checkpoint begins, if it is also larger than the snapshots. */
   checkpointBytesMin: 16 * 1024 * 1024,
   /**
-   * The share of V8's heap for records, as they are counted, and for an empty server; beyond it
-   * growing writes get 507.
+   * The share of V8's heap for an empty server and for records, by their estimated size; beyond
+   * it growing writes get 507.
    */
   recordsHeapShareMax: 0.6,
   /** The part of V8's heap that a server without records uses. */

@@ -234,7 +234,7 @@ export const settings: { readonly [K in keyof Settings]: Option<Settings[K]> } =
   shareHosts,
   trustedProxies: option(
     'trust-proxy',
-    'proxies that are believed in X-Forwarded-For and X-Forwarded-Proto',
+    'proxies whose X-Forwarded-For and X-Forwarded-Proto are trusted',
     list(text('NETWORK,…', 'addresses or networks such as 10.0.0.0/8', isNetwork)),
     [],
   ),
@@ -333,7 +333,7 @@ export const clusterOptions = {
   ),
   sessions: option(
     'cluster-sessions',
-    'confirmed asks etcd at each request with a cookie whether another node ended its session',
+    'confirmed asks etcd, for each request with a cookie, if another node ended its session',
     choice(['recent', 'confirmed']),
     'recent',
     inCluster,
