@@ -108,7 +108,7 @@ export function combobox({ id, text, nothing, find, type, take }, more) {
       onblur,
     }),
     h(
-      'ul.choices card lift',
+      'ul.choices card lift scroll',
       { id: `${id}-list`, role: 'listbox', 'aria-label': 'Suggestions' },
       options,
     ),

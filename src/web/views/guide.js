@@ -252,7 +252,7 @@ function bodyView(entry) {
       h('a', { href: address('', `api/${entry.tag}/${operationId}`, route.query) }, 'Link to this'),
     ),
     h(
-      'div.run',
+      'div.run stack',
       h(
         'div.stack tight',
         h(

@@ -76,7 +76,7 @@ function tiles(minutes) {
       spark(whole.map((minute) => (isFew(minute, figure) ? 0 : minute[figure]))),
     ),
   );
-  return h('section.tiles', { 'aria-label': 'The last hour' }, tile);
+  return h('section.tiles stack', { 'aria-label': 'The last hour' }, tile);
 }
 
 /** @param {readonly number[]} values */

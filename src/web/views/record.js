@@ -158,7 +158,7 @@ function recordForm(of) {
     !isOpen(collection, 'read') && h('p.quiet', `${whoMay(of, 'read')} see this.`),
     single && isNew && h('p', `No ${collection.title.toLowerCase()} yet.`),
     h(
-      'div.fields',
+      'div.fields stack',
       fields.map((field) => {
         const leaves = listLeaves(field);
         if (leaves[0] === field) return labelled(of, field);
