@@ -47,7 +47,12 @@ async function commit() {
   if (problem) return say(`${field.label} ${problem}.`);
   end();
   if (isUnchanged) return;
-  const [refusal] = await setField(collection, [row], field.name, () => value);
+  await change(collection, row, field, value);
+}
+
+/** @type {(collection: Collection, row: Row, field: Field, value: unknown) => Promise<void>} */
+async function change(collection, row, { name }, value) {
+  const [refusal] = await setField(collection, [row], name, () => value);
   if (refusal) say(refusal.why);
 }
 
@@ -98,10 +103,9 @@ export function cell(collection, field, row, mayChange, shown, isDirect = false)
   if (isOpen && kind === 'boolean') {
     const look = { type: 'checkbox', role: 'switch', checked: value === true };
     // Changes once the server has stored it.
-    const onclick = async (/** @type {Event} */ event) => {
+    const onclick = (/** @type {Event} */ event) => {
       event.preventDefault();
-      const [refusal] = await setField(collection, [row], name, () => value !== true);
-      if (refusal) say(refusal.why);
+      return change(collection, row, field, value !== true);
     };
     return h(
       'td',

@@ -252,7 +252,7 @@ const [boxWidth, newWidth] = [44, 160];
 /** Drawn rows. A row that is the same and looks the same is not described again. */
 const drawn = new WeakMap(/** @type {[Row, { look: string, view: Description }][]} */ ([]));
 
-/** @type {Map<string, number>} */
+/** The decimals of each column of numbers. @type {Map<string, number | false>} */
 let digits = new Map();
 
 /** @type {(collection: Collection, field: Field, row: Row, mayChange: boolean) => Description} */
@@ -263,7 +263,7 @@ function drawCell(collection, field, row, mayChange) {
   const figure = field.kind === 'number' && typeof value === 'number' && !field.declared.format;
   const short = field.kind === 'json' && inShort(value);
   const shown = figure
-    ? showFigure(value, digits.get(field.name) ?? 0)
+    ? showFigure(value, digits.get(field.name) || 0)
     : short
       ? bdi(short)
       : show(field, value);
@@ -314,24 +314,26 @@ function table(collection) {
     return of.length > 0 && h('input', { type: 'checkbox', 'aria-label': label, checked, onclick });
   };
   const here = address(collection.name, '', route.query);
-  const figures = shown.filter(({ kind }) => kind === 'number');
-  digits = new Map(figures.map(({ name }) => [name, countDigits(rows.map((row) => row[name]))]));
-  const decimals = [...digits.values()].join();
-  const names = shown.map(({ name }) => name).join();
+  digits = new Map(
+    shown.map(({ name, kind }) => [
+      name,
+      kind === 'number' && countDigits(rows.map((row) => row[name])),
+    ]),
+  );
+  const drawnColumns = [...digits].join();
   const present = readRows(collection);
   const body = present.map((row) => {
     const isCurrent = route.id === `${row.id}`;
     const isChosen = chosen.has(row.id);
     const mayChange = may('change', row);
-    const rights = [mayChange, may('remove', row)];
     const look = [
       here,
       state.namesRead,
-      rights,
+      mayChange,
+      may('remove', row),
       isChosen,
       isCurrent,
-      decimals,
-      names,
+      drawnColumns,
       editedIn(row),
     ].join(' ');
     const former = drawn.get(row);

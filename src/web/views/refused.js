@@ -17,16 +17,14 @@ const [causesMax, namedMax] = [20, 5];
  * @type {(refusals: readonly Refusal[]) => Description[]}
  */
 export function groupCauses(refusals) {
-  /** @type {Map<string, string[]>} */ const causes = new Map();
-  for (const { what, why } of refusals) {
-    const all = causes.get(why);
-    if (all) all.push(what);
-    else causes.set(why, [what]);
-  }
-  const sorted = [...causes].sort(([, one], [, other]) => other.length - one.length);
-  return sorted.slice(0, causesMax).map(([why, all]) => {
+  const causes = [...Map.groupBy(refusals, ({ why }) => why)];
+  causes.sort(([, one], [, other]) => other.length - one.length);
+  return causes.slice(0, causesMax).map(([why, all]) => {
     const rest = all.length - namedMax;
-    const named = all.slice(0, namedMax).join(', ');
+    const named = all
+      .slice(0, namedMax)
+      .map(({ what }) => what)
+      .join(', ');
     const more = rest > 0 ? ` and ${showNumber(rest)} more` : '';
     return h('li', `${named.charAt(0).toUpperCase()}${named.slice(1)}${more}: ${why}`);
   });

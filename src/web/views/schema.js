@@ -68,18 +68,13 @@ export function view() {
     return h('path', { d, class: onDelete });
   });
   const cards = [...places].map(([of, { x, y, height }]) => {
-    const texts = of.fields.flatMap((field, index) => [
-      h(
-        'text',
-        { x: x + 12, y: y + (index + 2.2) * row },
-        `${field.name}${field.isRequired ? ' *' : ''}`,
-      ),
-      h(
-        'text.kind',
-        { x: x + width - 12, y: y + (index + 2.2) * row },
-        `${field.kind}${field.declared.unique ? ' · unique' : ''}`,
-      ),
-    ]);
+    const texts = of.fields.flatMap(({ name, kind, isRequired, declared }, index) => {
+      const at = y + (index + 2.2) * row;
+      return [
+        h('text', { x: x + 12, y: at }, isRequired ? `${name} *` : name),
+        h('text.kind', { x: x + width - 12, y: at }, declared.unique ? `${kind} · unique` : kind),
+      ];
+    });
     return h(
       'a',
       { href: address(of.name) },

@@ -35,14 +35,9 @@ const [previewMax, idsAtOnce] = [20, 100];
 /** @param {string} what */
 export async function transfer(what) {
   const collection = collectionNow();
-  if (collection) await (what === 'import' ? importFile(collection) : exportList(collection, what));
-}
-
-/**
- * @type {(collection: Collection, format: string) => Promise<void>}
- */
-async function exportList(collection, format) {
-  saveRecords(collection, (await call('GET', listPath())).data, format);
+  if (!collection) return;
+  if (what === 'import') await importFile(collection);
+  else saveRecords(collection, (await call('GET', listPath())).data, what);
 }
 
 /** @type {(collection: Collection, records: readonly Row[], format?: string) => void} */
