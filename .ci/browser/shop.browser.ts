@@ -171,6 +171,15 @@ testPage(
   },
 );
 
+testPage('the page of a record that was open next to its list shows what refers to it', { collections }, async (visit) => {
+  const { browser, server, shows } = visit;
+  await fill(server);
+  await visit.signIn('#orders/4');
+  await shows('Oak lamp 12', '#drawer');
+  await browser.click('#open-page');
+  await shows('Oak lamp 12', '.related tbody tr:last-child');
+});
+
 testPage('the state and the actions of a record are next to its title', { collections }, async (visit) => {
   const { browser, server, shows } = visit;
   await fill(server);

@@ -13,7 +13,7 @@ import { draw } from '../lib/dom.js';
 import { loadList, showChange } from './list.js';
 import { allows, state, explain, say } from './me.js';
 import { findName } from './names.js';
-import { loadRelated, referencesTo } from './related.js';
+import { loadRelated, referencesTo, relatedTo } from './related.js';
 import { address, go, newId, pageAddress, route } from './route.js';
 import { loadSessions } from './sessions.js';
 
@@ -48,7 +48,12 @@ export const reset = () => void (draft = undefined);
  * @type {(collection: Collection | undefined, id: string) => void}
  */
 export function openDraft(collection, id) {
-  if (draft && draft.collection === collection && draft.id === id) return;
+  if (draft && draft.collection === collection && draft.id === id) {
+    // As a page, it shows more of what refers to it.
+    if (draft.base && relatedTo(collection, id).length === 0)
+      void loadRelated(collection, id).catch(() => {});
+    return;
+  }
   draft = undefined;
   if (!collection || !id) return;
   draft = {
@@ -354,7 +359,6 @@ export async function save() {
       // Related records are added on its page.
       const isReferred = referencesTo(name).length > 0;
       await go(isReferred ? pageAddress(name, of.id) : address(name, of.id, route.query), true);
-      if (isReferred) void loadRelated(of.collection, of.id);
       if (!isTyping) draw(controls);
       void loadList(true);
     }
