@@ -167,7 +167,7 @@ const serverFields = {
   createdAt: { kind: 'timestamp' },
   updatedAt: { kind: 'timestamp' },
   password: { kind: 'password' },
-  currentPassword: { kind: 'password' },
+  currentPassword: { kind: 'password', label: 'Current password (for a new email)' },
   keepKeys: { kind: 'boolean' },
 };
 
