@@ -322,7 +322,7 @@ function entryView(entry) {
     opened[target instanceof HTMLDetailsElement && target.open ? 'add' : 'delete'](id);
   const isOpen = opened.has(id);
   return h(
-    'details.operation card',
+    'details.operation card pad',
     { key: id, id, open: isOpen, ontoggle },
     h(
       'summary.row',
