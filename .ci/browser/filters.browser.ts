@@ -106,6 +106,12 @@ testPage('a filter takes a range, any of several values, and the last days', { c
   await visit.filterBy('Customer', 'is any of');
   await browser.type('#filter-value input', 'berg');
   await browser.until('return document.querySelector("#filter-value [role=option]")');
+  const isReached = `
+    const at = document.querySelector('#filter-value [role=option]');
+    const { left, bottom } = at.getBoundingClientRect();
+    return at.contains(document.elementFromPoint(left + 8, bottom - 4));
+  `;
+  assert.equal(await browser.run(isReached), true, 'the suggestions are not cut off');
   await browser.press(keys.enter);
   await browser.until('return document.querySelector("#filter-value .chip")');
   await browser.click('#filter .primary');

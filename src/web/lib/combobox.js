@@ -46,9 +46,10 @@ export function combobox({ id, text, nothing, find, type, take }, more) {
     return suggest(readInput(event).trim());
   };
   const step = (/** @type {number} */ by) => () => {
-    if (!isOpen()) return suggest('');
+    if (!isOpen()) return void suggest('');
     const { length = 1 } = open.found ?? [];
-    return (open.active = (open.active + by + length) % (length || 1));
+    open.active = (open.active + by + length) % (length || 1);
+    document.getElementById(`${id}-${open.active}`)?.scrollIntoView({ block: 'nearest' });
   };
   /** @type {{ [key: string]: (() => unknown) | undefined }} */
   const actions = {
