@@ -180,6 +180,22 @@ testPage('the page of a record that was open next to its list shows what refers 
   await shows('Oak lamp 12', '.related tbody tr:last-child');
 });
 
+testPage('a related record gets what was typed right before Enter', { collections }, async (visit) => {
+  const { browser, server, says } = visit;
+  await fill(server);
+  await visit.signIn('#/customers/2');
+  await browser.until('return document.querySelector("#add-0-total")');
+  await browser.run(`
+    const at = document.querySelector('#add-0-total');
+    at.value = '7';
+    at.dispatchEvent(new Event('input', { bubbles: true }));
+    at.form.requestSubmit();
+  `);
+  await says('Created order.');
+  const { data } = await server.as('ada', 'GET', '/orders/13');
+  assert.deepEqual([data.customerId, data.total], [2, 7]);
+});
+
 testPage('the state and the actions of a record are next to its title', { collections }, async (visit) => {
   const { browser, server, shows } = visit;
   await fill(server);

@@ -40,7 +40,6 @@ const toKey = ({ name }, id) => `${name}/${id} ${route.isPage}`;
  */
 export async function loadRelated(collection, id) {
   const key = toKey(collection, id);
-  const former = related.key === key ? related.all : [];
   if (related.key !== key) related = { key, all: [] };
   const all = await Promise.all(
     referencesTo(collection.name).map(async ({ from, field }, index) => {
@@ -49,7 +48,7 @@ export async function loadRelated(collection, id) {
       const sort = from.newestFirst ?? (route.isPage ? undefined : '-id');
       const limit = route.isPage ? pageMax : peekMax;
       const { total, data: rows } = await readPage(from, { limit, sort }, query);
-      const { texts = {}, isTried = false } = former[index] ?? {};
+      const { texts = {}, isTried = false } = related.all[index] ?? {};
       return { from, collection: from.name, field, query, total, rows, texts, isTried };
     }),
   );

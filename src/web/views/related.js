@@ -118,15 +118,18 @@ const addedFields = ({ from, field }) =>
  * @type {(collection: Collection, id: string, of: Related, index: number) => Description}
  */
 function adder(collection, id, of, index) {
-  const { from, field, texts, isTried } = of;
-  const all = addedFields(of).map((each) => {
-    const text = texts[each.name] ?? toText(each, each.declared.default);
-    return { field: each, text, at: `add-${index}-${each.name}`, ...fromText(each, text) };
-  });
+  const { from, field, isTried } = of;
+  const read = () =>
+    addedFields(of).map((each) => {
+      const text = of.texts[each.name] ?? toText(each, each.declared.default);
+      return { field: each, text, at: `add-${index}-${each.name}`, ...fromText(each, text) };
+    });
   const focus = (/** @type {{ at: string } | undefined} */ to) =>
     draw(to && `#${CSS.escape(to.at)}`);
   const onsubmit = async () => {
     of.isTried = true;
+    // What was typed since the last frame is not drawn yet.
+    const all = read();
     const wrong = all.find(({ problem }) => problem);
     if (wrong) return focus(wrong);
     const filled = all.filter(({ value }) => value !== null);
@@ -145,9 +148,9 @@ function adder(collection, id, of, index) {
   return h(
     'form.adder row',
     { onsubmit, 'aria-label': `New ${from.one}` },
-    all.map(({ field: each, text, at, problem }) => {
+    read().map(({ field: each, text, at, problem }) => {
       const issue = isTried && problem;
-      const type = (/** @type {string} */ typed) => void (texts[each.name] = typed);
+      const type = (/** @type {string} */ typed) => void (of.texts[each.name] = typed);
       return h(
         'div.stack tight',
         { key: each.name },
