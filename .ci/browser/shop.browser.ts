@@ -161,8 +161,9 @@ testPage(
     await fill(server);
     await visit.signIn('#customers/2');
     await browser.click('#drawer .danger');
-    await visit.shows('Cannot remove 1 customer', '#refused');
+    await visit.shows('Cannot remove customer Anna Berg 2', '#refused');
     await visit.shows('2 orders refer to it.', '#refused-list');
+    assert.equal(await visit.hash(), '#customers/2');
     await browser.click('#refused-list a');
     await browser.until('return location.hash.startsWith("#orders?customerId")');
     await visit.visit('#/orders/1');

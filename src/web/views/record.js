@@ -29,7 +29,7 @@ import { relatedView } from './related.js';
 import { removeSoon } from './removal.js';
 import { show, fact } from './parts.js';
 
-/** @import { Child, Description, Draft, Field, Row } from '../types.js' */
+/** @import { Child, Description, Draft, Field, Row, Stored } from '../types.js' */
 
 export const open = () =>
   isAccount()
@@ -67,16 +67,19 @@ const stepButtons = (of) =>
     });
   });
 
-/** Closes the record, removes it and focuses the link to the next one. @param {Draft} of */
-async function remove(of) {
-  const { collection, base } = of;
-  const next = neighbour(of, 1) ?? neighbour(of, -1);
-  if (!base) return;
-  await (route.isPage ? go(address(collection.name)) : leave());
-  if (draft) return;
-  void removeSoon(collection, [base.data], base.etag);
-  draw(next ? `#${CSS.escape(`open-${next.id}`)}` : '#title');
-}
+/**
+ * Removes a record. If that is allowed, first closes it and focuses the link to the next one.
+ * @type {(of: Draft, base: Stored) => Promise<void>}
+ */
+const remove = (of, { data, etag }) =>
+  removeSoon(of.collection, [data], etag, async () => {
+    // The person has pressed twice, or moved on.
+    if (draft !== of) return false;
+    const next = neighbour(of, 1) ?? neighbour(of, -1);
+    await (route.isPage ? go(address(of.collection.name)) : leave());
+    if (!draft) draw(next ? `#${CSS.escape(`open-${next.id}`)}` : '#title');
+    return !draft;
+  });
 
 /** @param {Draft} of */
 async function duplicate(of) {
@@ -182,10 +185,10 @@ const drawActions = (of) => [
     !isUser(of) &&
     allows(of.collection, 'create') &&
     button('Duplicate', () => duplicate(of)),
-  !!of.base &&
+  of.base &&
     may(of, 'remove') &&
     !isSelf(of) &&
-    button('Remove', () => remove(of), { class: 'danger' }),
+    button('Remove', () => of.base && remove(of, of.base), { class: 'danger' }),
 ];
 
 /** @param {Draft} of */

@@ -17,19 +17,23 @@ const [undoSeconds, confirmMin, idsMax] = [10, 20, 100];
 let removals = 0;
 
 /**
- * Removes records after the delay.
- * @type {(collection: Collection, rows: readonly Row[], etag?: string) => Promise<void>} `etag` of a single one
+ * Removes records after the delay, if that is allowed and the person has left their form.
+ * @type {(collection: Collection, rows: readonly Row[], etag?: string, leave?: () => Promise<boolean>) =>
+ *   Promise<void>} `etag` of a single one
  */
-export async function removeSoon(collection, rows, etag) {
+export async function removeSoon(collection, rows, etag, leave = async () => true) {
+  const [row] = rows;
   const what = count(rows, collection);
   const all = await consequences(collection, rows);
   const refusing = all.filter(({ onDelete }) => onDelete === 'refuse');
-  if (refusing.length > 0) return refuse(`Cannot remove ${what}`, refusing);
+  const named = row && rows.length === 1 ? rowNamer(collection)(row) : what;
+  if (refusing.length > 0) return refuse(`Cannot remove ${named}`, refusing);
   const others = all
     .filter(({ onDelete }) => onDelete === 'remove')
     .map(({ from, total }) => count({ length: total }, from));
   const text = [what, ...others].join(' and ');
   if (rows.length >= confirmMin && !(await ask('remove', text))) return;
+  if (!(await leave())) return;
   select(collection.name, rows, false);
   const isUndone = await new Promise((resolve) => {
     const removal = {
