@@ -21,7 +21,7 @@ let removals = 0;
  * @type {(collection: Collection, rows: readonly Row[], etag?: string, leave?: () => Promise<boolean>) =>
  *   Promise<void>} `etag` of a single one
  */
-export async function removeSoon(collection, rows, etag, leave = async () => true) {
+export async function removeSoon(collection, rows, etag, leave) {
   const [row] = rows;
   const what = count(rows, collection);
   const all = await consequences(collection, rows);
@@ -33,7 +33,7 @@ export async function removeSoon(collection, rows, etag, leave = async () => tru
     .map(({ from, total }) => count({ length: total }, from));
   const text = [what, ...others].join(' and ');
   if (rows.length >= confirmMin && !(await ask('remove', text))) return;
-  if (!(await leave())) return;
+  if (leave && !(await leave())) return;
   select(collection.name, rows, false);
   const isUndone = await new Promise((resolve) => {
     const removal = {
