@@ -30,7 +30,10 @@ export function dashboardWriter(
   };
 }
 
-/** Writes the newest items as a JSON member, once per revision. */
+/**
+ * Returns a function that writes the newest items as a JSON member, and keeps the text until the
+ * revision changes.
+ */
 function recentWriter({ fields, records }: Declared): () => string {
   const write = representationWriter(fields);
   let [revision, json] = [NaN, ''];

@@ -51,6 +51,6 @@ export interface SharedTools extends SharedPlace, PasswordPlace {
    * again.
    */
   renewEpoch(): Promise<void>;
-  /** Rejects unless a write succeeds. */
+  /** Makes a test write. Rejects if it fails. */
   testRoom(): Promise<void>;
 }

@@ -4,7 +4,9 @@ import { OptionError } from '../config/options.ts';
 import { knownVariables } from '../config/read.ts';
 import type { Command } from './command.ts';
 
-/** What to do about words and variables that are not known. It is loaded when somebody writes one. */
+/**
+ * Advice for unknown commands, options and environment variables. It is loaded only if one occurs.
+ */
 
 const watch = 'leave it out: a file is imported once, and its directory has the data from then on';
 const files = 'let the server of your front end serve files';

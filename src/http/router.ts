@@ -1,6 +1,9 @@
 import { invariant, InvariantError } from '../base/errors.ts';
 
-/** A method, a path pattern such as `/items/{id}` as in OpenAPI, and its value. */
+/**
+ * A route. Its value is returned if a request has the method and matches the pattern, such as
+ * `/items/{id}` (as in OpenAPI).
+ */
 export interface RoutePattern<T> {
   readonly method: string;
   readonly pattern: string;

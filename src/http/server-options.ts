@@ -22,7 +22,7 @@ export interface Proxies {
 
 /** Lets pages of other sites read responses. */
 export interface Cors {
-  /** Adds the fields that the page needs to the fields of a response, names and values in turn. */
+  /** Returns the headers of a response with those of CORS added, names and values in turn. */
   withCors(reply: readonly string[], request: Fields): readonly string[];
   /**
    * Returns further fields of a response to OPTIONS, for a preflight (Fetch §4.8). `allow` is the

@@ -26,8 +26,8 @@ export interface ListenOptions {
 }
 
 /**
- * An HTTP/1.1 server. It listens on ports of its own, and handles requests that arrive at a server
- * of `node:http` or `node:https`. All of them share its bounds.
+ * An HTTP/1.1 server. It listens on its own ports, and also handles requests of servers of
+ * `node:http` and `node:https`. One set of limits applies to all of them.
  */
 export class HttpServer extends Shared {
   refused = 0;

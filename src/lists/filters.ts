@@ -328,7 +328,7 @@ export const onlyCondition = (filter: Filter): Condition | undefined =>
 export interface Range {
   /** True from the first record of the range on. */
   readonly hasBegun: Test;
-  /** True from the first record after the range on. */
+  /** True for every record after the range. */
   readonly hasEnded: Test;
 }
 

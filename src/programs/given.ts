@@ -5,7 +5,9 @@ import { didYouMean } from '../base/likeness.ts';
 import { OptionError } from '../config/options.ts';
 import { isObject } from '../schema/declaration.ts';
 
-/** Checks values that a program passes, which may be plain JavaScript. */
+/**
+ * Checks the arguments of public functions at run time, because callers may be plain JavaScript.
+ */
 
 /** The kind of each member. Each may also be undefined. */
 export interface MemberKinds {

@@ -179,7 +179,7 @@ type PatchOf<F> =
       : ValueOf<F, []>)
   | (F extends { readonly nullable: true } ? null : never);
 
-/** A field's values. Below five levels they are any JSON. */
+/** The type of a field's values. Values nested more than five levels deep are any JSON. */
 type ValueOf<F, Depth extends 0[]> =
   | (F extends { readonly nullable: true } ? null : never)
   | (Depth['length'] extends 5 ? JsonValue : PlainValue<F, Depth>);

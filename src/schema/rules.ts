@@ -43,11 +43,17 @@ const forbiddenWith = (controls: string) => [
 const forbidden = forbiddenWith(controls);
 const forbiddenInLines = forbiddenWith(otherControls);
 
-/** Combining marks alone are invisible, and two symbols look like spaces. */
+/**
+ * A character that is visible by itself. A combining mark is not, and U+2800 and U+1D159 look like
+ * spaces.
+ */
 const visibleCharacter =
   /[^\p{White_Space}\p{Cc}\p{Cf}\p{M}\p{Default_Ignorable_Code_Point}\u2800\u{1d159}]/u;
 
-/** The same up to U+FFFF, without white space and the many ranges of marks. */
+/**
+ * Invisible characters up to U+FFFF, for a pattern of JSON Schema. It leaves out white space and
+ * most ranges of combining marks.
+ */
 const invisibles =
   '\\u00ad\\u0300-\\u036f\\u0600-\\u0605\\u06dd\\u070f\\u0890\\u0891\\u08e2\\u115f\\u1160\\u17b4\\u17b5' +
   '\\u180b-\\u180f\\u200b-\\u200d\\u2060-\\u206f\\u2800\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffb';

@@ -50,7 +50,8 @@ const ownViews = {
 };
 
 /**
- * Returns the views of the address. A record is shown next to its list.
+ * Returns the views to show for the address. A record opens next to its list, unless it has its own
+ * page.
  * @returns {readonly Load[]}
  */
 function chooseViews() {

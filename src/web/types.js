@@ -2,7 +2,7 @@
 /** Shared types. Only the type checker reads this file: no browser loads it. */
 
 /**
- * A record of a collection, as the API has it.
+ * A record as the API returns it.
  * @typedef {{ readonly id: number, readonly [field: string]: any }} Row
  */
 

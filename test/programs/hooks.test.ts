@@ -84,7 +84,8 @@ test('a hook may refuse the change of a referring record, but not set its fields
   await app.collection(notes).create({ postId: 1, text: 'as it was' });
   for (const set of [{ text: 'changed' }, { postId: 1 }]) {
     hook = () => set;
-    const wrong = { name: 'InvariantError', message: /sets no fields of notes as another is removed/ };
+    const message = /must set no fields of notes when a removal clears its reference/;
+    const wrong = { name: 'InvariantError', message };
     await assert.rejects(app.collection(posts).remove(1), wrong);
   }
   hook = () => {

@@ -188,7 +188,10 @@ export class ClusterNode implements SharedTools, LogPlace {
     return { image, keys: ring && Buffer.from(serialiseKeyRing(ring)) };
   }
 
-  /** @throws ClusterError if a cluster exists, or would mistake records for users */
+  /**
+   * @throws ClusterError if the prefix is not empty, or if a collection has the name of a table of
+   * the server, such as `users`
+   */
   async write({ views, through }: Image): Promise<void> {
     const { prefix } = this;
     const { random } = this.#options;

@@ -69,7 +69,10 @@ export interface SharedLogOptions extends FoundingOptions, CheckpointOptions {
 
 const confirmMs = 500;
 const watchPauseMs = 20;
-/** Doubles while the groups are small. */
+/**
+ * The groups of one read: `least` at first, doubled up to `most` while a read returns less than
+ * `smallBytes`.
+ */
 const groupsPerRead = { least: 8, most: 128, smallBytes: 256 * 1024 };
 
 /**

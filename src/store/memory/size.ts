@@ -28,7 +28,7 @@ export function estimateSize(value: unknown, levels = levelsMax): number {
 const isObject = (value: unknown): value is { readonly [name: string]: unknown } =>
   typeof value === 'object' && value !== null;
 
-/** V8 makes an object with more than 128 names a dictionary. */
+/** V8 keeps an object with more than 128 names as a dictionary. */
 const dictionaryBytes = (names: number): number => (names > 128 ? 64 * names : 0);
 
 /** Each name has a text, and an entry in a dictionary or a hidden class. */

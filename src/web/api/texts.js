@@ -101,8 +101,8 @@ function readNumber(text, decimal = readerDecimal) {
 const writeNumber = (value) => `${value}`.replace('.', readerDecimal);
 
 /**
- * Formats a time to the minute, for the control for local times. Its seconds stay unless someone
- * changes it, because unchanged texts are not sent.
+ * Formats a time to the minute, for the control for local times. The stored seconds stay unless the
+ * user changes the control, because unchanged values are not sent.
  * @param {string} iso
  */
 const writeTime = (iso) => {

@@ -103,8 +103,8 @@ export function withQuery(changes) {
 }
 
 /**
- * Goes to another address, unless the person stays with an unsaved form. `replace` gives the same
- * form a new address.
+ * Goes to an address, unless the user stays with an unsaved form. With `replace`, the open form
+ * keeps its state and gets the new address.
  * @type {(hash: string, replace?: boolean) => Promise<void>}
  */
 export function go(hash, replace = false) {

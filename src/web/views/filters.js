@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * The filters of a list, as chips of field, operator and value that can be opened, and saved views,
- * which this browser keeps.
+ * The filters of a list: chips of field, operator and value that open for editing, and saved views,
+ * which the browser keeps.
  */
 import { findTarget, own, toShow } from '../api/model.js';
 import { fromParameter, fromText, toText } from '../api/texts.js';

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * The picture of the collections: a card for each, and a line for each reference that shows the
- * effect of removal.
+ * The picture of the collections: a card for each, and a line for each reference, styled by its
+ * `onDelete`.
  */
 import { readOnDelete, findTarget } from '../api/model.js';
 import { draw, h } from '../lib/dom.js';
