@@ -153,7 +153,10 @@ class Removal {
       const timed = addTimes(from, after, now, after['createdAt']);
       const written = tx.of(from.records).replace(after.id, timed);
       const isAsDeclared = looksSame(from.fields, after, written);
-      invariant(isAsDeclared, `beforeWrite must set no fields of ${from.name} when a removal clears its reference`);
+      invariant(
+        isAsDeclared,
+        `beforeWrite must set no fields of ${from.name} when a removal clears its reference`,
+      );
     }
     for (const [{ records }, { id }] of this.removed.toReversed()) tx.of(records).remove(id);
   }
