@@ -233,7 +233,7 @@ export class Exchange implements Arrival, Request, RequestEntry {
   }
 
   receiveBody(bytesMax: number): Promise<Buffer> {
-    // An error that is thrown in here rejects the promise.
+    // An error that is thrown at once rejects the promise.
     return new Promise((resolve, reject) => {
       const { incoming } = this;
       const announced = this.head?.contentLength;
@@ -254,13 +254,17 @@ export class Exchange implements Arrival, Request, RequestEntry {
         const refusal = this.#reserveBody(chunks.length, length, bytesMax);
         if (refusal !== undefined) refuse(refusal);
       };
-      const refuse = (this.#rejectBody = (reason: CairnError): void => {
+      // The connection keeps the message, which would keep the body by its listeners.
+      const forget = (): void => {
         incoming.off('data', receive).off('end', end);
         this.#rejectBody = undefined;
+      };
+      const refuse = (this.#rejectBody = (reason: CairnError): void => {
+        forget();
         reject(reason);
       });
       const end = (): void => {
-        this.#rejectBody = undefined;
+        forget();
         // Parsing a long body takes milliseconds.
         if (this.reserved > 0) void this.#shared.takeTurn(this.caller).then(pass);
         else pass();

@@ -528,6 +528,24 @@ test('a connection with too many requests behind an unfinished response is cut',
   await waitUntil(() => listener.server.unanswered + listener.server.connections === 0, 'they stay');
 });
 
+test('a message that was received keeps no listeners, which would keep its body', async (context) => {
+  const counts: number[] = [];
+  const listener = await start(context, {}, {
+    'POST /value': async (request) => {
+      // The request of a server has the message of Node.
+      const { incoming } = Object(request);
+      const count = (): void => void counts.push(incoming.listenerCount('data'), incoming.listenerCount('end'));
+      count();
+      await request.receiveBody(100);
+      count();
+      return textResponse('received');
+    },
+  });
+  const client = new RawClient(listener.port).send(`POST /value ${host}Content-Length: 3\r\n\r\none`);
+  assert.equal((await client.reply()).body, 'received');
+  assert.deepEqual(counts.slice(2), counts.slice(0, 2));
+});
+
 test('a read that is pipelined behind a write never sees the old value', async (context) => {
   let value = 'old';
   const listener = await start(context, {}, {
