@@ -183,9 +183,11 @@ export class Writer implements Store, LogClient {
 
   between<T>(work: () => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
-      // The tables may hold only half of the last group.
-      if (this.#hasFailed) throw this.#refusal;
-      this.#between.push(() => work().then(resolve, reject));
+      this.#between.push(async () => {
+        // The tables may hold only half of the last group.
+        if (this.#hasFailed) reject(this.#refusal);
+        else await work().then(resolve, reject);
+      });
       this.#schedule();
     });
   }

@@ -361,22 +361,30 @@ describe('a store in a directory', () => {
     await second.store.close();
   });
 
-  it('keeps both halves of a transaction if a listener throws between them', async () => {
-    const directory = newDirectory();
-    const first = await startStore({ files: new NodeFiles(directory) });
-    let isFirst = true;
-    first.people.follow(() => {
-      if (!isFirst) return;
-      isFirst = false;
-      throw new Error('the listener failed');
+  for (const when of ['after', 'during'] as const) {
+    it(`keeps both halves of a transaction if a listener throws between them (checkpoint ${when} it)`, async () => {
+      const directory = newDirectory();
+      const first = await startStore({ files: new NodeFiles(directory) });
+      const { store, people } = first;
+      await store.write((tx) => tx.of(people).insert(createPerson('zoe')));
+      let isFirst = true;
+      people.follow(() => {
+        if (!isFirst) return;
+        isFirst = false;
+        throw new Error('the listener failed');
+      });
+      let checkpoint = Promise.resolve();
+      const both = store.write((tx) => {
+        // As the log does by itself when a checkpoint is due.
+        if (when === 'during') queueMicrotask(() => (checkpoint = store.checkpoint()));
+        return ['ann', 'bob'].map((name) => tx.of(people).insert(createPerson(name)));
+      });
+      await assert.rejects(both, { code: 'outcome_unknown' });
+      await (when === 'after' ? store.checkpoint() : checkpoint);
+      await store.close();
+      const second = await startStore({ files: new NodeFiles(directory) });
+      assert.deepEqual(listRecords(second.people).map(({ name }) => name), ['zoe', 'ann', 'bob']);
+      await second.store.close();
     });
-    const both = first.store.write((tx) =>
-      ['ann', 'bob'].map((name) => tx.of(first.people).insert(createPerson(name))));
-    await assert.rejects(both, { code: 'outcome_unknown' });
-    await first.store.checkpoint();
-    await first.store.close();
-    const second = await startStore({ files: new NodeFiles(directory) });
-    assert.deepEqual(listRecords(second.people).map(({ name }) => name), ['ann', 'bob']);
-    await second.store.close();
-  });
+  }
 });
