@@ -151,7 +151,12 @@ function removeRemains(directory: string): void {
     if (!name.startsWith(`${basename(directory)}${unfinished}`)) continue;
     const path = join(parent, name);
     const { mtimeMs = Infinity } = statSync(path, { throwIfNoEntry: false }) ?? {};
-    if (mtimeMs < systemClock.now() - 3_600_000) rmSync(path, { recursive: true, force: true });
+    if (mtimeMs > systemClock.now() - 3_600_000) continue;
+    try {
+      rmSync(path, { recursive: true, force: true });
+    } catch {
+      // Another user's.
+    }
   }
 }
 

@@ -14,6 +14,7 @@ import { changed, corpus } from '../support/corpus.ts';
 import { startCairn, startProcess, sourceArguments, temporaryDirectory } from '../support/cli/spawn.ts';
 import { runCommand, type Outcome } from '../support/cli/terminal.ts';
 import { isLockedRun } from '../support/basics.ts';
+import { mountSmallDisk } from '../support/small-disk.ts';
 import { createApp } from '../support/inside.ts';
 
 const skip = isLockedRun && 'a locked run reads and writes what its flags name, and a prototype is not locked';
@@ -159,6 +160,21 @@ test('what imports left that were killed is removed an hour later', { skip }, as
   await served.find(/\/posts$/m);
   const names = readdirSync(directory).filter((name) => name.startsWith('db.data'));
   assert.deepEqual(names.sort(), ['db.data', running]);
+});
+
+test('what imports left that cannot be removed does not keep a file from being served', { skip }, async (t) => {
+  const directory = mountSmallDisk(t, '8m');
+  if (directory === undefined) return t.skip('no file system can be mounted here');
+  const file = join(directory, 'db.json');
+  writeFileSync(file, '{"posts":[]}');
+  const left = join(directory, 'db.data.unfinished-aaaaaa');
+  mkdirSync(left);
+  // Nobody can remove where something is mounted.
+  assert.equal(mountSmallDisk(t, '64k', left), left);
+  const longAgo = new Date(Date.now() - 2 * 3_600_000);
+  utimesSync(left, longAgo, longAgo);
+  const served = startCairn(t, [file, '--port', '0', '--log', 'none'], {});
+  await served.find(/\/posts$/m);
 });
 
 test('the declaration has the mode of any file, and what lies with the data is for its owner', {
