@@ -72,8 +72,7 @@ export class ClusterNode implements SharedTools, LogPlace {
     this.#keys = `${prefix}keys`;
     this.#password = `${prefix}admin-password`;
     this.etcd = new Etcd({ members, tls, user, onNotice: this.#notify }, random(1)[0] ?? 0);
-    this.#ring = secret === undefined ? undefined : keyRingOfSecret(secret, clock.now());
-    this.kid = this.#ring?.keys[0].kid ?? null;
+    this.kid = secret === undefined ? null : keyRingOfSecret(secret, clock.now()).keys[0].kid;
   }
 
   readonly log = (tables: Tables): SharedLog => {

@@ -14,7 +14,7 @@
  *         not match, or meta has another epoch     with 75, and has to be started again
  *   A5    no answer, or a 5xx                      the same again at the next member, until the
  *                                                  outcome is known; callers are told after 5 s
- *   A6    the quota is used up                     refused: nothing was written; an idle node
+ *   A6    the quota is used up                     refused: nothing was written; a node
  *                                                  finds out by a test each 10 s
  *   A9    one transaction is too large for etcd    only that one is refused
  *   W1    the watch brings the next group          applied
@@ -74,6 +74,9 @@ const watchPauseMs = 20;
  * `smallBytes`.
  */
 const groupsPerRead = { least: 8, most: 128, smallBytes: 256 * 1024 };
+
+/** Watched groups wait while etcd does not answer an append. Each may have 1.5 MB. */
+const waitingMax = 64;
 
 /**
  * A node's access to the log in etcd. `tail.ts` tracks the applied groups, and `availability.ts`
@@ -186,7 +189,7 @@ export class SharedLog implements CommitLog {
   }
 
   get #isDue(): boolean {
-    return this.#tail.isBehind || this.#since(this.#confirmedAt) >= confirmMs;
+    return this.#tail.waiting > 0 || this.#since(this.#confirmedAt) >= confirmMs;
   }
 
   #since(time: number): number {
@@ -227,8 +230,8 @@ export class SharedLog implements CommitLog {
     const keepUp = async (): Promise<void> => {
       let isBehind: boolean;
       do {
-        await this.#turns.wait(() => this.#tail.isBehind);
-        isBehind = this.#tail.isBehind;
+        await this.#turns.wait(() => this.#tail.waiting > 0);
+        isBehind = this.#tail.waiting > 0;
       } while (this.#tail.apply(this.#client));
       // If a group does not follow, the watch has lost an earlier one.
       if (isBehind || this.#isDue) await this.#confirm();
@@ -306,8 +309,9 @@ export class SharedLog implements CommitLog {
     const { etcd, prefix } = this.#options;
     while (this.#timer !== undefined) {
       const watching = etcd.watch(`${prefix}log/`, this.#tail.revision + 1, (groups) => {
-        this.#tail.add(groups);
-        if (this.#tail.isBehind) this.#keepUp();
+        // A confirmation finds what is left out.
+        if (this.#tail.waiting < waitingMax) this.#tail.add(groups);
+        if (this.#tail.waiting > 0) this.#keepUp();
       });
       await watching.catch(() => undefined);
       await timers.sleep(watchPauseMs);

@@ -26,9 +26,9 @@ export class Tail {
     return groupKey(this.#prefix, this.head.sequence + 1);
   }
 
-  /** True if the next group or a later one waits. */
-  get isBehind(): boolean {
-    return this.#waiting.size > 0;
+  /** The number of groups that wait: the next one or later ones. */
+  get waiting(): number {
+    return this.#waiting.size;
   }
 
   add(groups: readonly KeyValue[]): void {
