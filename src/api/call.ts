@@ -56,7 +56,10 @@ export interface Success {
   readonly content?: Shape | ContentTitle | undefined;
   /** Default: JSON. */
   readonly mediaType?: string;
-  /** Headers that not all responses have, such as `Location`. */
+  /**
+   * Headers that not all responses have, such as `Location`. With `Idempotency-Replayed`, a POST
+   * takes an `Idempotency-Key`.
+   */
   readonly headers?: readonly string[];
 }
 

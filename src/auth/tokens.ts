@@ -13,7 +13,7 @@ interface TokenOptions {
 }
 
 /** Returns the first second in which tokens are issued after a sign-out everywhere. */
-export function secondAfter(signedOutAt: number): number {
+function secondAfter(signedOutAt: number): number {
   return Math.floor(signedOutAt / 1000) + 1;
 }
 

@@ -83,7 +83,7 @@ export function unknownCommand(
   return new OptionError(`Cannot run cairn ${JSON.stringify(said)}: no such command; ${hint}`);
 }
 
-/** Returns the error for an option, written as `flag`, that the command does not have. */
+/** Returns the error for an option that the command does not have. */
 export function unknownOption(
   commands: readonly Command[],
   { name: command, options }: Command,

@@ -46,7 +46,10 @@ function withoutControls(text: string): string {
   return text.replace(controls, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
-/** Inserts `serve` if the words name no command and do not ask for help or the version. */
+/**
+ * Inserts `open` before a JSON file, and `serve` if the words name no command and do not ask for
+ * help or the version.
+ */
 function commandWords(words: readonly string[]): readonly string[] {
   const [first = '-'] = words;
   if (/\.json$/i.test(first)) return [openCommand, ...words];

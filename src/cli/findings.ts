@@ -18,27 +18,18 @@ export const ok = (text: string): Finding => ({ level: 'ok', text });
 export const warning = (text: string): Finding => ({ level: 'warning', text });
 export const failure = (text: string): Finding => ({ level: 'failure', text });
 
+const remote = (kind: string): Finding =>
+  failure(`The data directory is on ${kind}: locks and syncs do not hold there; use a local disk`);
+
 /**
  * `statfs` types on Linux that break Cairn's guarantees, from <linux/magic.h> and the kernel's
  * sources.
  */
 const fileSystems: ReadonlyMap<number, Finding> = new Map([
-  [
-    0x6969,
-    failure('The data directory is on NFS: locks and syncs do not hold there; use a local disk'),
-  ],
-  [
-    0xff534d42,
-    failure('The data directory is on CIFS: locks and syncs do not hold there; use a local disk'),
-  ],
-  [
-    0xfe534d42,
-    failure('The data directory is on SMB: locks and syncs do not hold there; use a local disk'),
-  ],
-  [
-    0x01021997,
-    failure('The data directory is on 9P: locks and syncs do not hold there; use a local disk'),
-  ],
+  [0x6969, remote('NFS')],
+  [0xff534d42, remote('CIFS')],
+  [0xfe534d42, remote('SMB')],
+  [0x01021997, remote('9P')],
   [
     0x01021994,
     warning('The data directory is on tmpfs: all is lost when the machine restarts; use a disk'),

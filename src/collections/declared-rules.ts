@@ -22,8 +22,8 @@ import type { Declared, DescribedFields, Entry, EntryRules, ReadUniqueKey } from
 import { decidingNames } from './permissions.ts';
 
 /**
- * What declared collections need, and `items` do not: indexes of references, unique values, ids that
- * callers give, times, and bounds of records. It is loaded with the checks of declarations.
+ * What declared collections need, and `items` do not: indexes of references, unique values, ids
+ * that callers give, times, and bounds of records. It is loaded with the checks of declarations.
  */
 
 function describe(
@@ -88,8 +88,9 @@ const check: EntryRules['check'] = (tx, principal, collection, input, before) =>
 };
 
 /**
- * Checks that a record is not larger than a body can be: patches could make it grow. Its size is the
- * length of its JSON text. @throws CairnError `validation_failed`
+ * Checks that a record is not larger than a body can be: patches could make it grow. Its size is
+ * the length of its JSON text.
+ * @throws CairnError `validation_failed`
  */
 export function checkSize(shape: Shape, record: CompleteInput<Shape>, bytesMax: number): void {
   const json = representationWriter(shape)(record);
@@ -144,10 +145,10 @@ const hasTextId = (entry: Entry): number | undefined =>
   typeof readId(entry) === 'string' ? 1 : undefined;
 
 /** True if a record without an id gets a text, because a number would be unlike the other ids. */
-export const makesTexts = ({ ids, records }: Declared): boolean =>
+const makesTexts = ({ ids, records }: Declared): boolean =>
   ids === 'text' || (ids === 'any' && records.countAtMost(textsName, 1) > 0);
 
-export function readIdKind({ id }: Shape): IdKind | undefined {
+function readIdKind({ id }: Shape): IdKind | undefined {
   return id?.kind === 'id' ? id.of : undefined;
 }
 
@@ -171,6 +172,7 @@ function uniqueKey(name: string, field: Field): ReadUniqueKey {
     return value === undefined ? undefined : String(compared(value));
   };
 }
+
 export function makeShapeTag(fields: Shape): string {
   const shape = Object.entries(fields).map(([name, { kind, default: fallback }]) => [
     name,

@@ -52,7 +52,7 @@ export function addSingulars({ items: hasItems = true, users = true, collections
 const toWord = (name: string): string => camelCase(name).replace(/^\d*$|^(?=\d)/, 'entry$&');
 
 /** Returns a name as one word with a small first letter: `blog_posts` is `blogPosts`. */
-export const camelCase = (name: string): string =>
+const camelCase = (name: string): string =>
   name
     .replaceAll(/[_-]+(\w?)/g, (_, letter: string) => letter.toUpperCase())
     .replace(/^./, (first) => first.toLowerCase());

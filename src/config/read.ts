@@ -38,8 +38,7 @@ export function takeEnvironment(): Environment {
  * that a variable names, never from a flag.
  */
 export const secrets = {
-  CAIRN_SECRET:
-    `signing key, ${signingKey.allowed}; without it ` + 'one is generated in the data directory',
+  CAIRN_SECRET: `signing key, ${signingKey.allowed}; without it one is generated in the data directory`,
   CAIRN_ADMIN_PASSWORD: 'password of the first administrator; without it one is generated',
   CAIRN_CLUSTER_PASSWORD: 'password of --cluster-user',
 } as const;

@@ -216,8 +216,8 @@ export class Connection {
   }
 
   /**
-   * Sends a response together with the responses of other connections: parsing and writing in separate runs
-   * use the processor's caches better.
+   * Sends a response together with the responses of other connections: parsing and writing in
+   * separate runs use the processor's caches better.
    */
   #gather(reply: Reply): void {
     const { gathered } = this.#shared;

@@ -247,8 +247,7 @@ const listOwn = ['limit', 'offset', 'cursor', 'sort', 'fields', 'embed'];
 /** @throws OptionError for anything but a text, a number or a boolean */
 function toTexts(name: string, given: unknown): string[] {
   const all: readonly unknown[] = Array.isArray(given) ? given : [given];
-  if (all.length === 0)
-    throw new OptionError(`Cannot use where: "${name}" has no values, so nothing matches`, 'where');
+  if (all.length === 0) throw new OptionError(`Cannot use where: "${name}" has no values`, 'where');
   if (!all.every(isScalar))
     throw new OptionError(`Cannot use where: "${name}" takes texts, numbers and booleans`, 'where');
   if (Array.isArray(given) && name.endsWith(':in'))

@@ -226,7 +226,7 @@ export const anyJson = {
  * name with a dot.
  */
 export const moreName = '.more';
-export const moreField = {
+const moreField = {
   kind: 'object',
   fields: {},
   additional: true,

@@ -86,7 +86,8 @@ export const isTooMany = (issues: readonly Issue[]): boolean => issues.length > 
 /**
  * Returns all writable fields after the change that `body` makes. Defaults are filled in, a patch
  * is merged, absent optional fields are left out, and -0 becomes 0. A value equal to the stored one
- * is not checked again, because its rule may be newer. Each field gets at most one further issue.
+ * is not checked again, because its rule may be newer. Further issues of a field that has one are
+ * left out.
  * @throws CairnError `validation_failed` with every issue
  */
 export function validateBody<S extends Shape>(

@@ -73,7 +73,7 @@ test('lists have filters, an order, pages and a total', async (t) => {
   assert.equal(all.count({ where: { title: ['T1', 'T4'] } }), 2);
   for (const name of ['title', 'title:in', 'points:gte']) {
     const noValues = () => all.count({ where: Object.fromEntries([[name, []]]) });
-    assert.throws(noValues, { name: 'OptionError', message: /has no values, so nothing matches$/ });
+    assert.throws(noValues, { name: 'OptionError', message: /has no values$/ });
   }
   assert.equal(all.count({ where: { code: null } }), 25);
   assert.equal(all.count({ where: { 'code:exists': true } }), 0);
