@@ -62,7 +62,7 @@ test('generators make clients of the OpenAPI document', async (t) => {
   const directory = install(t, generators);
   if (directory === undefined) return;
   for (const document of await writeDocuments(directory)) {
-    const [types, client] = [`${document}.d.ts`, `client-of-${document}.ts`];
+    const [types, client] = [`types-of-${document}.ts`, `client-of-${document}.ts`];
     runTool(directory, ['openapi-typescript', document, '-o', types]);
     runTool(directory, ['swagger-typescript-api', 'generate', '-p', document, '-o', '.', '-n', client]);
     for (const name of [types, client]) assert.ok(existsSync(join(directory, name)), name);

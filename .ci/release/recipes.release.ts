@@ -59,7 +59,8 @@ test('the recipe for a test runs with Vitest', (t) => {
 test('the recipe for a test runs with Jest 29', (t) => {
   const directory = install(t, { jest: '29.7.0', 'cairn-api': `file:${packed.file}` });
   if (directory === undefined) return;
-  const told = /With Jest 29, import from `([^`]+)` instead\.[^`]+`[^`]+`, if you run\s+`node ([^`]+)`/.exec(readHandbook());
+  const told =
+    /With Jest 29, import from `([^`]+)` instead\.[^`]+`[^`]+`, if you run\s+`node ([^`]+)`/.exec(readHandbook());
   const [, name = '', words = ''] = told ?? [];
   const code = findExample('Tests with Vitest').code.replace("'vitest'", `'${name}'`);
   writeFileSync(join(directory, 'package.json'), '{"type":"module"}');

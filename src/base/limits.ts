@@ -45,10 +45,7 @@ const limits = {
   keepAliveTimeoutMs: 75_000,
   /** The longest time without progress while a client reads a response. */
   slowReaderTimeoutMs: 30_000,
-  /**
-   * The most requests of one connection that are processed in one go; the rest wait until other
-   * connections have been served.
-   */
+  /** The most requests that arrive together on a connection and get responses; then it ends. */
   pipelinedRequestsMax: 16,
   /**
    * The most connections; fewer if the process may have fewer descriptors. Further ones are
