@@ -106,7 +106,7 @@ export class Writer implements Store, LogClient {
       .map(({ name }) => name);
   }
 
-  /** For `checkStore`. */
+  /** For `checkStore`, of a store that is not started: `onCount` of a table counts these as well. */
   readonly freshTables = (): Tables => {
     const fresh = new Tables();
     for (const table of this.#options.tables.values()) table.addTo(fresh);
