@@ -72,6 +72,8 @@ interface Listener {
 }
 
 const retryMs = 2000;
+/** One more than the events kept: a new one is written before the oldest is forgotten. */
+const ringLength = limits.eventsMax + 1;
 const comment = ':\n\n';
 const listenersPerTurn = 32;
 /** Each at most about 64 KiB, unless one event is longer. */
@@ -94,11 +96,13 @@ export class ChangeFeed {
   /** Streams that catch up take turns by caller: each piece takes a fraction of a millisecond. */
   readonly #yieldToEventLoop: YieldToEventLoop;
   readonly #listeners = new Set<Listener>();
-  /** By position, which counts events since the start. Oldest first. */
-  readonly #events = new Map<number, Event>();
+  /** A ring of events. Their positions count events since the start. */
+  readonly #events: (Event | undefined)[] = [];
   /** By the names of the followed collections. */
   readonly #pieces = new Map<string, Piece>();
+  /** The positions of the oldest event, and after the newest one. */
   #first = 0;
+  #end = 0;
   #bytes = 0;
   readonly #bytesMax = Math.min(
     limits.eventsBytesMax,
@@ -273,12 +277,9 @@ export class ChangeFeed {
     return piece;
   }
 
-  get #end(): number {
-    return this.#first + this.#events.size;
-  }
-
   #at(position: number): Event | undefined {
-    return this.#events.get(position);
+    const isKnown = position >= this.#first && position < this.#end;
+    return isKnown ? this.#events[position % ringLength] : undefined;
   }
 
   #writeEnd(sequence: number): string {
@@ -290,21 +291,23 @@ export class ChangeFeed {
       const source = this.#sources.get(change.collection.name);
       if (source === undefined) continue;
       const event = toEvent(change, source);
-      this.#events.set(this.#end, event);
+      this.#events[this.#end % ringLength] = event;
+      this.#end += 1;
       this.#bytes += event.bytes;
+      this.#forget();
     }
     this.#sequence = changes.at(-1)?.sequence ?? this.#sequence;
-    this.#forget();
     this.#isDue = true;
     void this.#deliver();
   }
 
+  /** Forgets the oldest events if there are too many. */
   #forget(): void {
-    while (this.#events.size > limits.eventsMax || this.#bytes > this.#bytesMax) {
+    while (this.#end - this.#first > limits.eventsMax || this.#bytes > this.#bytesMax) {
       const oldest = this.#at(this.#first);
       this.#bytes -= oldest?.bytes ?? 0;
       this.#forgotten = oldest?.sequence ?? this.#forgotten;
-      this.#events.delete(this.#first);
+      this.#events[this.#first % ringLength] = undefined;
       this.#first += 1;
     }
   }
