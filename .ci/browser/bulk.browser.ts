@@ -73,6 +73,30 @@ testPage('a removal can be undone for some seconds', { things: 3 }, async (visit
   assert.deepEqual(visit.server.requests.filter((line) => line.includes('/items/2')), ['DELETE /items/2']);
 });
 
+testPage('a removal that is pressed twice is one removal, so one undo keeps everything', { things: 3 }, async (visit) => {
+  const { browser, says } = visit;
+  await visit.signIn('#items');
+  for (const id of [1, 2]) await browser.click(`[aria-label="Select Thing ${id}"]`);
+  await browser.until('const at = document.querySelector("#remove-selected"); at?.click(); at?.click(); return at;');
+  await says('Removing 2 items');
+  assert.equal(await browser.run('return document.querySelectorAll("#removals li").length'), 1);
+  await browser.click('#removals button');
+  await says('Kept 2 items.');
+  assert.deepEqual(await visit.column(2), ['Thing 1', 'Thing 2', 'Thing 3']);
+});
+
+testPage('a record that is about to be removed is not removed again on its page', { things: 3 }, async (visit) => {
+  const { browser, says } = visit;
+  await visit.signIn('#/items/2');
+  await browser.click('#drawer .danger');
+  await says('Removing 1 item');
+  await visit.visit('#/items/2');
+  await browser.click('#drawer .danger');
+  await browser.until('return location.hash === "#items"');
+  await visit.idle();
+  assert.equal(await browser.run('return document.querySelectorAll("#removals li").length'), 1);
+});
+
 testPage('a record that someone else has changed meanwhile is not removed', { things: 3 }, async (visit) => {
   const { browser, server } = visit;
   await visit.signIn('#items');

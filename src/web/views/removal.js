@@ -5,7 +5,7 @@ import { ask } from '../lib/dialog.js';
 import { draw, h, part } from '../lib/dom.js';
 import { rowNamer, sendIfUnchanged, withEach } from '../state/change.js';
 import { loadList, select } from '../state/list.js';
-import { count, state, say } from '../state/me.js';
+import { count, isLeaving, state, say } from '../state/me.js';
 import { readPage } from '../state/names.js';
 import { referencesTo } from '../state/related.js';
 import { address, joinValues, route } from '../state/route.js';
@@ -34,11 +34,14 @@ export async function removeSoon(collection, rows, etag, leave) {
   const text = [what, ...others].join(' and ');
   if (rows.length >= confirmMin && !(await ask('remove', text))) return;
   if (leave && !(await leave())) return;
-  select(collection.name, rows, false);
+  // Someone who presses twice removes once, so that one undo keeps everything.
+  const due = rows.filter((each) => !isLeaving(collection, each));
+  if (due.length === 0) return;
+  select(collection.name, due, false);
   const isUndone = await new Promise((resolve) => {
     const removal = {
       collection,
-      rows,
+      rows: due,
       text: `Removing ${text}`,
       key: (removals += 1),
       undo: () => resolve(true),
@@ -47,9 +50,9 @@ export async function removeSoon(collection, rows, etag, leave) {
     window.setTimeout(() => resolve(false), undoSeconds * 1000);
     draw();
   });
-  if (isUndone) say(`Kept ${what}.`);
-  else await removeNow(collection, rows, what, etag);
-  state.removals = state.removals.filter((each) => each.rows !== rows);
+  if (isUndone) say(`Kept ${count(due, collection)}.`);
+  else await removeNow(collection, due, etag);
+  state.removals = state.removals.filter((each) => each.rows !== due);
   draw();
   if (!isUndone && route.view === collection.name && !route.isPage) await loadList(true);
 }
@@ -92,8 +95,9 @@ async function refuse(title, all) {
   await tell(title, lines);
 }
 
-/** @type {(collection: Collection, rows: readonly Row[], what: string, etag?: string) => Promise<void>} */
-async function removeNow(collection, rows, what, etag) {
+/** @type {(collection: Collection, rows: readonly Row[], etag?: string) => Promise<void>} */
+async function removeNow(collection, rows, etag) {
+  const what = count(rows, collection);
   const kept = await withEach(rows, rowNamer(collection), (row) =>
     sendIfUnchanged('DELETE', collection, row, {}, etag),
   );
