@@ -110,7 +110,7 @@ function createStatusWriter(
       journalBytes,
       checkpointedAt:
         checkpointedAt === undefined ? undefined : new Date(checkpointedAt).toISOString(),
-      freeBytes: directory === undefined ? undefined : freeBytes(directory),
+      ...(directory !== undefined && measureDisk(directory)),
       heapUsedBytes,
       heapMaxBytes,
       ...Object.fromEntries(features.flatMap(({ status }) => Object.entries(status?.() ?? {}))),
@@ -118,12 +118,12 @@ function createStatusWriter(
   };
 }
 
-function freeBytes(directory: string): number | undefined {
+function measureDisk(directory: string): object {
   try {
-    const { bavail, bsize } = statfsSync(directory);
-    return bavail * bsize;
+    const { bavail, blocks, bsize } = statfsSync(directory);
+    return { freeBytes: bavail * bsize, diskBytes: blocks * bsize };
   } catch {
     // A locked-down process may not call this.
-    return undefined;
+    return {};
   }
 }

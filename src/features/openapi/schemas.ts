@@ -93,6 +93,7 @@ const statusSchema = objectSchema(
       description: 'The time of the last checkpoint.',
     },
     freeBytes: { ...count, description: 'Free space on the disk that holds the data.' },
+    diskBytes: { ...count, description: 'The size of that disk.' },
     heapUsedBytes: { ...count, description: 'Memory used by JavaScript objects.' },
     heapMaxBytes: { ...count, description: 'The most memory that they may use.' },
     minutes: {
@@ -102,7 +103,7 @@ const statusSchema = objectSchema(
       description: 'The last hour, oldest first. The last minute is the current one.',
     },
   },
-  ['checkpointedAt', 'freeBytes', 'minutes'],
+  ['checkpointedAt', 'freeBytes', 'diskBytes', 'minutes'],
 );
 
 export const contentSchemas = (

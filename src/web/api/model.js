@@ -293,8 +293,16 @@ const createFormat = (format) =>
     ? new Intl.NumberFormat(locale, { style: 'currency', currency: format.money })
     : new Intl.NumberFormat(locale, { style: 'percent', maximumFractionDigits: 4 });
 
+/** @type {(value: number, unit: string) => string} */
+const showUnit = (value, unit) =>
+  new Intl.NumberFormat(locale, { style: 'unit', unit, maximumSignificantDigits: 3 }).format(value);
+
 /** @param {number} bytes */
-export const showMegabytes = (bytes) => `${showNumber(Math.ceil(bytes / 1e6))} MB`;
+export const showBytes = (bytes) =>
+  bytes < 1e9 ? showUnit(bytes / 1e6, 'megabyte') : showUnit(bytes / 1e9, 'gigabyte');
+
+/** @param {number} ms */
+export const showMs = (ms) => showUnit(ms, 'millisecond');
 
 const decimals = [0, 1, 2, 3, 4].map(
   (digits) =>

@@ -7,16 +7,31 @@ import { ownPath, state } from './me.js';
 /**
  * @typedef {{ at: string, requests: number, p99Ms: number, writes: number, failedSignIns: number,
  *   records: number }} Minute
- * @typedef {{ state: string, minutes: readonly Minute[], freeBytes?: number, heapUsedBytes: number,
+ * @typedef {{ version: string, startedAt: string, state: string, minutes: readonly Minute[], records: number,
+ *   memoryBytes: number, memoryMaxBytes: number, refusals: { [cause: string]: number }, journalBytes: number,
+ *   checkpointedAt?: string, freeBytes?: number, diskBytes?: number, heapUsedBytes: number,
  *   heapMaxBytes: number }} Server
  */
 
 const refreshMs = 15_000;
+const fewRequests = 100;
 let refresh = 0;
 let isWatched = false;
 
 /** @type {Server | undefined} */
 export let server;
+
+/** Returns the complete minutes: all but the current one. @param {Server} of */
+export const completeMinutes = ({ minutes }) =>
+  minutes.length > 1 ? minutes.slice(0, -1) : minutes;
+
+/**
+ * Returns how long the slowest 1 % of a minute's answers took at least. The slowest of a few says
+ * nothing.
+ * @param {Minute} [minute]
+ */
+export const slowestMs = (minute) =>
+  minute && minute.requests >= fewRequests ? minute.p99Ms : undefined;
 
 export function stopWatching() {
   isWatched = false;

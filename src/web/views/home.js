@@ -1,12 +1,12 @@
 // @ts-check
 /** The overview: the server's load, what needs attention, and recent activity. */
-import { showFigure, showMegabytes, showNumber } from '../api/model.js';
+import { showBytes, showMs, showNumber } from '../api/model.js';
 import { bdi, h } from '../lib/dom.js';
 import { count, findCollection, state } from '../state/me.js';
 import { toTitle } from '../state/names.js';
 import { loadTotals, places } from '../state/places.js';
 import { address } from '../state/route.js';
-import { server, watchServer } from '../state/server.js';
+import { completeMinutes, server, slowestMs, watchServer } from '../state/server.js';
 import { age, line, ownView, section } from './parts.js';
 
 /** @import { Minute, Server } from '../state/server.js' */
@@ -20,7 +20,7 @@ export function view() {
   return ownView(
     'Overview',
     [],
-    server && tiles(server.minutes),
+    server && tiles(server),
     h(
       'div.lists',
       server && attention(server),
@@ -40,42 +40,28 @@ export function view() {
   );
 }
 
-/** @type {readonly [figure: 'requests' | 'p99Ms' | 'writes', label: string, digits: number][]} */
+/**
+ * @type {readonly [label: string, read: (minute?: Minute) => number | undefined,
+ *   show: (value: number) => string][]}
+ */
 const figures = [
-  ['requests', 'Requests a minute', 0],
-  ['p99Ms', 'p99 latency, ms', 1],
-  ['writes', 'Writes a minute', 0],
+  ['Requests a minute', (minute) => minute?.requests, showNumber],
+  ['Slowest 1 % of answers', slowestMs, showMs],
+  ['Changes a minute', (minute) => minute?.writes, showNumber],
 ];
 
-/** Returns the complete minutes: all but the current one. @param {readonly Minute[]} minutes */
-const complete = (minutes) => (minutes.length > 1 ? minutes.slice(0, -1) : minutes);
-
-/**
- * True if a minute has too few requests for a figure: the slowest of a few says nothing.
- * @type {(minute: Minute | undefined, figure: keyof Minute) => boolean}
- */
-const isFew = (minute, figure) => figure === 'p99Ms' && (minute?.requests ?? 0) < fewRequests;
-
-/**
- * Draws the last hour as a chart for each figure.
- * @param {readonly Minute[]} minutes
- */
-function tiles(minutes) {
-  const whole = complete(minutes);
-  const last = whole.at(-1);
-  const tile = figures.map(([figure, label, digits]) =>
-    h(
+/** Draws the last hour as a chart for each figure. @param {Server} of */
+function tiles(of) {
+  const minutes = completeMinutes(of);
+  const tile = figures.map(([label, read, show]) => {
+    const last = read(minutes.at(-1));
+    return h(
       'div.card',
       h('p.quiet', label),
-      h(
-        'p',
-        isFew(last, figure)
-          ? h('small', 'too few requests')
-          : h('strong', showFigure(last?.[figure] ?? 0, digits)),
-      ),
-      spark(whole.map((minute) => (isFew(minute, figure) ? 0 : minute[figure]))),
-    ),
-  );
+      h('p', last === undefined ? h('small', 'too few requests') : h('strong', show(last))),
+      spark(minutes.map((minute) => read(minute) ?? 0)),
+    );
+  });
   return h('section.tiles stack', { 'aria-label': 'The last hour' }, tile);
 }
 
@@ -91,19 +77,22 @@ function spark(values) {
   return h('svg', look, area, h('path', { d: line, fill: 'none' }));
 }
 
-const fewRequests = 100;
-const [fewBytes, heapShare, manyFailures, slowMs] = [1e9, 0.8, 10, 250];
+const [fewBytes, heapShare, manyFailures, slowMs, slowMinutes] = [1e9, 0.8, 10, 250, 3];
 
-/** @param {Server} server */
-function attention({ state: store, minutes, freeBytes = Infinity, heapUsedBytes, heapMaxBytes }) {
-  const last = complete(minutes).at(-1);
-  const p99 = (!isFew(last, 'p99Ms') && last?.p99Ms) || 0;
+/** @param {Server} of */
+function attention(of) {
+  const { state: store, minutes, freeBytes = Infinity, heapUsedBytes, heapMaxBytes } = of;
+  // One slow minute, such as after the start, has passed when it is read.
+  const slowest = completeMinutes(of)
+    .slice(-slowMinutes)
+    .map((minute) => slowestMs(minute) ?? 0);
+  const slow = slowest.length < slowMinutes ? 0 : Math.min(...slowest);
   const failed = minutes.reduce((sum, { failedSignIns }) => sum + failedSignIns, 0);
   const notes = [
     store !== 'writable' && `The store is ${store}: it refuses writes.`,
-    freeBytes < fewBytes && `The disk has only ${showMegabytes(freeBytes)} free.`,
+    freeBytes < fewBytes && `The disk has only ${showBytes(freeBytes)} free.`,
     heapUsedBytes > heapMaxBytes * heapShare && `The memory is ${heapShare * 100} % full.`,
-    p99 > slowMs && `One request in a hundred took ${showFigure(p99, 0)} ms or more.`,
+    slow > slowMs && `One answer in a hundred takes ${showMs(slow)} or longer.`,
     failed >= manyFailures && `${failed} sign-ins were refused in the last hour.`,
   ].filter((note) => note !== false);
   return section(

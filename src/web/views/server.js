@@ -1,19 +1,64 @@
 // @ts-check
-import { capitalized, showMegabytes, toShow } from '../api/model.js';
+/** The server's status: its state and its room. */
+import { showBytes, showMs, showNumber } from '../api/model.js';
 import { h } from '../lib/dom.js';
-import { server } from '../state/server.js';
-import { fact, ownView } from './parts.js';
+import { completeMinutes, server, slowestMs } from '../state/server.js';
+import { age, line, ownView, section } from './parts.js';
+
+/** @import { Child } from '../types.js' */
 
 export { watchServer as open, stopWatching as close } from '../state/server.js';
 
-export const view = () =>
-  ownView('Status', [], h('dl.card pad', Object.entries(server ?? {}).map(factView)));
+/** @type {{ [state: string]: string }} */
+const states = {
+  writable: 'Working',
+  full: 'Full: accepts only removals',
+  unavailable: 'Accepts no changes: the log does not respond',
+  failed: 'Accepts no changes: writing failed',
+};
 
-/** @param {[name: string, value: unknown]} fact */
-function factView([name, value]) {
-  if (typeof value === 'object' || typeof value === 'boolean') return false;
-  const label = capitalized(name.replace('Bytes', ''));
-  if (name.endsWith('Bytes')) return fact(label, showMegabytes(Number(value)));
-  const kind = name.endsWith('At') ? 'time' : typeof value === 'number' ? 'number' : 'text';
-  return fact(label, toShow({ name, kind }, value));
+/** @type {(label: string, value: Child, bar?: Child) => Child} */
+const figure = (label, value, bar) =>
+  line(label, h('span.quiet', label), h('span', value || '–'), bar);
+
+/**
+ * Draws how much of something is used, as a bar.
+ * @type {(label: string, used: number, max: number) => Child}
+ */
+const room = (label, used, max) =>
+  figure(
+    label,
+    `${showBytes(used)} of ${showBytes(max)}`,
+    h('meter', { 'aria-label': label, value: used / max, high: 0.8, optimum: 0 }),
+  );
+
+export function view() {
+  if (!server) return ownView('Status', []);
+  const { freeBytes, diskBytes = 0, refusals, checkpointedAt } = server;
+  const slowest = slowestMs(completeMinutes(server).at(-1));
+  const refused = Object.values(refusals).reduce((sum, each) => sum + each, 0);
+  return ownView(
+    'Status',
+    [],
+    h(
+      'div.lists',
+      section('Server', [
+        figure('State', states[server.state]),
+        figure('Started', age(server.startedAt)),
+        figure('Slowest 1 % of answers', slowest ? showMs(slowest) : 'too few requests'),
+        figure('Version', server.version),
+      ]),
+      section('Room', [
+        room('Memory for records', server.memoryBytes, server.memoryMaxBytes),
+        room('Memory of the program', server.heapUsedBytes, server.heapMaxBytes),
+        freeBytes && room(`Disk: ${showBytes(freeBytes)} free`, diskBytes - freeBytes, diskBytes),
+        figure('Requests refused for lack of room', showNumber(refused)),
+      ]),
+      section('Data', [
+        figure('Records, with sessions', showNumber(server.records)),
+        figure('Last snapshot', checkpointedAt && age(checkpointedAt)),
+        figure('Changes since then', showBytes(server.journalBytes)),
+      ]),
+    ),
+  );
 }
