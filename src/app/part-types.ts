@@ -1,4 +1,5 @@
 import type { Budget } from '../base/budget.ts';
+import type { JsonObject } from '../base/json.ts';
 import type { Authenticators } from '../api/authenticate.ts';
 import type { Route, RoutedCollection } from '../api/call.ts';
 import type { CollectionOptions } from '../api/collections.ts';
@@ -104,7 +105,7 @@ interface FeatureContext extends Context {
 export interface FeatureModule {
   createFeature(context: FeatureContext): Feature;
   /** Creates a user's API key and returns it. @throws CairnError */
-  makeKey?(context: AccountContext, userId: number, name: string): Promise<string>;
+  makeKey?(context: AccountContext, userId: number, sent: JsonObject): Promise<string>;
 }
 
 export interface Parts {

@@ -46,7 +46,7 @@ const habits: Readonly<Record<string, string>> = {
 };
 
 const oneListener =
-  'read /metrics (with a key of "cairn user key"), /livez and /readyz at the port of the server';
+  'read /metrics (with a key of "cairn user key --read-only"), /livez and /readyz at the port of the server';
 
 /** Options of earlier versions, and the advice to give. */
 const withdrawn: { readonly [name: string]: string } = {

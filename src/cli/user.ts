@@ -30,6 +30,9 @@ const role = flagOnly(option('role', 'what the user may do', text('ROLE'), 'memb
 const keyName = flagOnly(
   option('name', 'what the key is for, to tell it from others', text('NAME'), undefined),
 );
+const readOnly = flagOnly(
+  toggle('read-only', 'the key allows only GET and HEAD: use it for /metrics'),
+);
 
 const withRecords = flagOnly(
   toggle('with-records', 'even if more than 10,000 records are removed or changed with the user'),
@@ -68,7 +71,7 @@ export const commands: readonly Command[] = [
     name: 'user key',
     summary: 'Creates an API key for a script that acts as the user, and prints it once',
     operands: ['EMAIL'],
-    ...storeAccess(keyName),
+    ...storeAccess(keyName, readOnly),
     run: makeKey,
   },
   {
@@ -173,7 +176,8 @@ async function makeKey(call: Invocation): Promise<void> {
   const modules = await loadFeatures({ feed: false, openapi: false, page: false });
   const make = modules.find((each) => each.makeKey)?.makeKey;
   if (make === undefined) throw new OptionError('Cannot make API keys: they were left out');
-  await withUser(call, async ({ data }, { id }) => `${await make(data, id, keyFor)}\n`);
+  const sent = { name: keyFor, readOnly: call.read(readOnly) };
+  await withUser(call, async ({ data }, { id }) => `${await make(data, id, sent)}\n`);
 }
 
 /** Prints the result of `work`. @throws OptionError for an unknown user */

@@ -148,7 +148,8 @@ test('an unknown variable that looks like an option is reported, with the one th
 });
 
 test('the variable of a removed option is reported, with what to do instead', () => {
-  const metrics = 'read /metrics (with a key of "cairn user key"), /livez and /readyz at the port of the server';
+  const metrics =
+    'read /metrics (with a key of "cairn user key --read-only"), /livez and /readyz at the port of the server';
   assert.deepEqual(warningsOf({ CAIRN_OPS_PORT: '9464', CAIRN_OPS_HOST: '::1', CAIRN_AT_REST: 'off' }), [
     'The variable CAIRN_AT_REST is not an option; leave it out: an idle server writes small JSON files by itself',
     `The variable CAIRN_OPS_HOST is not an option; ${metrics}`,

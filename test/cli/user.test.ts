@@ -97,6 +97,17 @@ test('an API key is made without a server, printed once, and ends with a new pas
   }
 });
 
+test('an API key for monitoring only reads', async (t) => {
+  const directory = await directoryWith(t, { ada: 'admin' });
+  const { out } = await cairn(directory, 'user key ada@example.org --name prometheus --read-only');
+  const app = await createApp({ directory, scryptCost: 1 });
+  const fields = { Authorization: `Bearer ${out.trim()}`, 'Content-Type': 'application/json' };
+  assert.equal((await app.inject({ target: '/metrics', fields })).status, 200);
+  const made = await app.inject({ method: 'POST', target: '/items', fields, body: '{"name":"Lamp","price":1}' });
+  assert.equal(made.status, 403);
+  await app.close();
+});
+
 test('a user without a password is invited by a command', async (t) => {
   const directory = await directoryWith(t, { ada: 'admin' });
   const app = await createApp({ directory, scryptCost: 1 });

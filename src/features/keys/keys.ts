@@ -8,6 +8,7 @@ import { newRecord } from '../../api/body.ts';
 import { withBody, type Route } from '../../api/call.ts';
 import type { Context } from '../../api/context.ts';
 import { noContent, unstoredReply } from '../../api/replies.ts';
+import type { JsonObject } from '../../base/json.ts';
 import { numberIn } from '../../base/record-id.ts';
 import { found } from '../../collections/resource.ts';
 import type { Shape } from '../../schema/field.ts';
@@ -38,11 +39,11 @@ export function createFeature(context: Context) {
 export async function makeKey(
   context: AccountContext,
   userId: number,
-  name: string,
+  sent: JsonObject,
 ): Promise<string> {
   const keys = new ApiKeys(context);
-  const sent = validateBody({ shape: newKeyFields }, { name }, creation, {});
-  const { key } = await context.store.write((tx) => keys.make(tx, userId, sent));
+  const input = validateBody({ shape: newKeyFields }, sent, creation, {});
+  const { key } = await context.store.write((tx) => keys.make(tx, userId, input));
   return key;
 }
 
