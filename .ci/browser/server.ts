@@ -45,7 +45,7 @@ export interface TestServer {
 
 export interface ServeOptions extends Pick<
   AppOptions,
-  'auth' | 'collections' | 'dialect' | 'items' | 'registration' | 'roles' | 'users'
+  'auth' | 'basePath' | 'collections' | 'dialect' | 'items' | 'registration' | 'roles' | 'users'
 > {
   /** The number of members in addition to Ada and Grace. */
   readonly people?: number;
@@ -65,6 +65,7 @@ export async function startServer(t: TestContext, options: ServeOptions = {}): P
     things = 0,
     hasFeed = false,
     auth,
+    basePath = '',
     collections,
     dialect,
     items: hasItems,
@@ -74,6 +75,7 @@ export async function startServer(t: TestContext, options: ServeOptions = {}): P
   const app = await createApp({
     scryptCost: 1,
     auth,
+    basePath,
     collections,
     dialect,
     items: hasItems,
@@ -128,7 +130,7 @@ export async function startServer(t: TestContext, options: ServeOptions = {}): P
     return granted.access_token;
   };
   const server: TestServer = {
-    url: `http://127.0.0.1:${port}`,
+    url: `http://127.0.0.1:${port}${basePath}`,
     port,
     double: forwardRequest,
     requests: [],

@@ -444,7 +444,9 @@ testPage('the list shows its own records after a visit to the account', {
   assert.match(await visit.text('#list tbody'), /Dear diary/);
 });
 
-testPage('an invited user chooses a password', {}, async (visit) => {
+for (const basePath of ['', '/cairn']) testPage(`an invited user chooses a password at ${basePath}/`, {
+  basePath,
+}, async (visit) => {
   const { browser, server, shows } = visit;
   await server.as('ada', 'POST', '/users', { name: 'Alan', email: 'alan@example.org' });
   await visit.signIn('#/users/3');
@@ -459,7 +461,8 @@ testPage('an invited user chooses a password', {}, async (visit) => {
   await browser.run('[...document.querySelectorAll("#record .note button")][1].click()');
   await browser.until('return !document.querySelector("#record .note")');
   await browser.devtools('Network.clearBrowserCookies');
-  await browser.open('about:blank');
+  assert.match(url, new RegExp(`:\\d+${basePath}/#/invite/`));
+  // In the same tab, where only the fragment changes.
   await browser.open(url);
   await browser.until('return document.querySelector("#invitation[open]")');
   assert.equal(await browser.run('return location.hash'), '');

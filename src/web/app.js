@@ -128,7 +128,11 @@ router.arrive = async (isSameForm) => {
   draw(isView ? 'main h1' : isClosed ? rowOrTitle(former.id) : undefined);
   await Promise.all(chosen.map(openView));
 };
-window.onpopstate = () => events.run(() => router.arrive(false));
+window.onpopstate = () =>
+  // An invitation opened in this tab: the page starts again, and removes the secret.
+  location.hash.startsWith('#/invite/')
+    ? location.reload()
+    : events.run(() => router.arrive(false));
 // A document from the browser's cache may show someone who has signed out since.
 window.onpageshow = ({ persisted }) => persisted && location.reload();
 window.onbeforeunload = (event) => {

@@ -23,7 +23,8 @@ const end = (path, what) => async () => {
 /** Creates the one-time address at which a user chooses a password. @param {string} userId */
 async function invite(userId) {
   const { data } = await call('POST', `users/${userId}/invitation`);
-  credentials.made = new URL(`.${data.path}`, location.href).href;
+  // This page's address has the base path already, as has the invitation's.
+  credentials.made = new URL(data.path.replace(/^.*(?=#)/u, './'), location.href).href;
 }
 
 /** Shows a secret until the person has stored it. @param {string} advice */
