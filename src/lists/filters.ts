@@ -80,7 +80,10 @@ export function readCondition(
   const field = name === undefined ? undefined : fieldAt(shape, name);
   if (name === undefined || field === undefined) {
     if (parameter === 'until')
-      throw invalidParameter(parameter, 'is withdrawn: Link names the last page (rel="last")');
+      throw invalidParameter(
+        parameter,
+        'is withdrawn: write offset=0, and Link names the last page (rel="last")',
+      );
     const names = readablePaths(shape).map(([known]) => known);
     const filters = `filters by ${names.join(', ')}`;
     const known = others.length === 0 ? filters : `takes ${others.join(', ')}, and ${filters}`;

@@ -202,6 +202,8 @@ test('nonsensical parameters are refused, and so is _where', async (t) => {
     const { status, json } = await send('GET', `/posts?${query}`);
     assert.deepEqual([status, json.code], [400, 'invalid_query'], query);
   }
+  const { detail } = (await send('GET', '/posts?_where={}')).json;
+  assert.match(detail, /"_where" is not supported: filter by views_gte, views:gt or or=\(…\)$/);
   assert.equal((await send('GET', '/posts/99')).status, 404);
   assert.equal((await send('GET', '/posts/1/nothing')).status, 404);
   assert.equal((await send('GET', '/posts/%zz/comments')).status, 400);

@@ -256,6 +256,7 @@ test('what keeps a server from starting is one line and an exit code of its own'
     { words: ['--data', join(directory, 'b'), '--port', port], code: 75, message: portTaken },
     { words: on('d', '--ops-port', port), code: 64, message: /no option --ops-port; read \/metrics.*at the port/ },
     { words: on('d', '--ops-host', '::1'), code: 64, message: /no option --ops-host; read \/metrics.*at the port/ },
+    { words: on('d', '--at-rest', 'off'), code: 64, message: /no option --at-rest; leave it out: an idle server/ },
     { words: on('e', '--host', '203.0.113.1'), code: 74,
       message: /^Cannot go on: listen EADDRNOTAVAIL.*203\.0\.113\.1; use a --host of this machine \(see /m },
     { words: on('file'), code: 74, message: /^Cannot go on: ENOTDIR.*; it has to be a directory \(see /m },

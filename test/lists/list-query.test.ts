@@ -45,7 +45,7 @@ test('values of `in` are read in time in proportion to their length', () => {
 });
 
 test('the parameter until of 0.3 is refused with what to read instead', () => {
-  assert.equal(refusalOf('until=3'), '"until" is withdrawn: Link names the last page (rel="last")');
+  assert.equal(refusalOf('until=3'), '"until" is withdrawn: write offset=0, and Link names the last page (rel="last")');
 });
 
 test('a list takes up to 100 conditions, of which repeated ones for any of their values are one', () => {

@@ -26,7 +26,9 @@ export function createFeature({ operated }: { readonly operated: Operated }) {
     close: () => metrics.close(),
     routes(others: readonly Route[]): Route[] {
       if (others.some((other) => other.path === path)) {
-        operated.log.message('warn', `${path} is not served: a route of this app has its path`);
+        const advice = 'rename it to get the metrics, or read /status';
+        const why = `a collection or route has its path; ${advice}`;
+        operated.log.message('warn', `${path} is not served: ${why}`);
         return [];
       }
       const row: Route = {
