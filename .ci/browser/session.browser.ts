@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { changeDescription } from './server.ts';
 import { defineCollection } from '../../src/index.ts';
+import { waitUntil } from '../../test/support/basics.ts';
 import { keys, password, testPage, type Visit } from './visit.ts';
 
 testPage('a wrong password is reported, the right one signs in', { things: 6, refusals: [401] }, async (visit) => {
@@ -350,6 +351,52 @@ testPage('API keys are created, shown once and ended', { refusals: [403, 422] },
   await browser.click('[aria-label="Revoke the key The script"]');
   await says('Revoked the key The script.');
   assert.equal(await call(), 401);
+});
+
+testPage('a new key is shown even if the list of keys cannot be read', { isNoisy: true }, async (visit) => {
+  const { browser, server, shows } = visit;
+  await visit.signIn('#/keys');
+  server.double = async (request, forward) => (request.method === 'GET' ? undefined : forward());
+  await browser.click('#make-key');
+  await browser.type('#new-key [name=name]', 'The script');
+  await browser.type('#new-key [name=currentPassword]', password);
+  await browser.click('#new-key .primary');
+  await shows('cairn_', '#home .note');
+  assert.equal(await browser.run('return document.querySelector("#new-key").open'), false);
+  assert.equal((await server.as('ada', 'GET', '/keys')).data.length, 1);
+});
+
+testPage('a password that was changed is not asked for again if the sessions cannot be read', {
+  isNoisy: true,
+}, async (visit) => {
+  const { browser, server } = visit;
+  await visit.signIn('#/account');
+  await browser.until('return document.querySelector("#change-password")');
+  server.double = async (request, forward) => (request.method === 'GET' ? undefined : forward());
+  await browser.click('#change-password');
+  await browser.type('#new-password [name=currentPassword]', password);
+  await browser.type('#new-password [name=password]', 'another house on a hill');
+  await browser.click('#new-password .primary');
+  await visit.says('Changed your password.');
+  await browser.until('return !document.querySelector("#new-password").open');
+});
+
+testPage('the sessions of a user who was left do not replace those of the next one', {}, async (visit) => {
+  const { browser, server, shows } = visit;
+  let release = (): void => undefined;
+  const released = new Promise<void>((resolve) => (release = resolve));
+  server.double = async (request, forward) => {
+    if (request.url === '/sessions?userId=2') await released;
+    return forward();
+  };
+  await visit.signIn('#users/2');
+  await waitUntil(() => server.requests.includes('GET /sessions?userId=2'), 'the sessions are not read');
+  await visit.visit('#users/1');
+  await shows('this one', '#drawer .rows');
+  release();
+  await browser.until('return performance.getEntriesByName(`${origin}/sessions?userId=2`).length > 0');
+  await browser.run('return new Promise(requestAnimationFrame)');
+  await shows('this one', '#drawer .rows');
 });
 
 const diaries = defineCollection({

@@ -11,19 +11,23 @@ import { hasKeys } from './me.js';
  */
 
 /**
- * The credentials of one user. `made`: a new key, which can never be read again.
- * @type {() => { userId: string, sessions: readonly Session[], keys?: readonly Key[], made: string }}
+ * The credentials of one user, once they are read. `made`: a new key, which can never be read again.
+ * @type {() => { userId: string, sessions?: readonly Session[] | undefined,
+ *   keys?: readonly Key[] | undefined, made: string }}
  */
-const unread = () => ({ userId: '', sessions: [], made: '' });
-export let credentials = unread();
-export const reset = () => void (credentials = unread());
+const unread = () => ({ userId: '', sessions: undefined, keys: undefined, made: '' });
+export const credentials = unread();
+export const reset = () => void Object.assign(credentials, unread());
 
-/** @type {(userId: string, made?: string) => Promise<void>} */
+/**
+ * Reads the credentials of a user, and shows a new key before that, since it may fail.
+ * @type {(userId: string, made?: string) => Promise<void>}
+ */
 export async function loadSessions(userId, made = '') {
-  credentials.made = '';
+  Object.assign(credentials, credentials.userId !== userId && unread(), { userId, made });
   const read = async (/** @type {string} */ what) =>
     (await call('GET', `${what}?userId=${userId}`)).data;
   const [sessions, keys] = await Promise.all([read('sessions'), hasKeys() && read('keys')]);
-  credentials = { userId, sessions, keys, made };
+  if (credentials.userId === userId) Object.assign(credentials, { sessions, keys });
   draw();
 }

@@ -46,12 +46,13 @@ function secretView(advice) {
   );
 }
 
+/** The form is done once the server has made the key, or it would be sent again. */
 const makeKey = () =>
   askForm('new-key', async ({ expiresAt, readOnly, ...values }) => {
     const expires = !!expiresAt && { expiresAt: new Date(`${expiresAt}`).toISOString() };
     const body = { ...values, readOnly: !!readOnly, ...expires };
     const { data } = await call('POST', 'keys', { body });
-    await loadSessions(credentials.userId, data.key);
+    void loadSessions(`${state.me?.id}`, data.key).catch(() => {});
   });
 
 const changePassword = () =>
@@ -60,7 +61,7 @@ const changePassword = () =>
     const body = { ...values, keepKeys: !!keepKeys };
     await call('PATCH', `users/${userId}`, { body, fields: { 'If-Match': '*' } });
     say('Changed your password.');
-    await loadSessions(userId);
+    void loadSessions(userId).catch(() => {});
   });
 
 /** @param {import('../state/sessions.js').Session} session */
@@ -93,7 +94,7 @@ const none = h('span.quiet', 'None.');
 /** @param {string} userId */
 export function sessionsView(userId) {
   const { sessions, keys } = credentials;
-  if (credentials.userId !== userId) return undefined;
+  if (credentials.userId !== userId || !sessions) return undefined;
   const everywhere = async () => (await ask('everywhere')) && signOut(true);
   const all = section('Sessions', sessions.map(sessionView), none);
   if (isAccount())
