@@ -6,12 +6,12 @@ export function didYouMean(word: string, known: Iterable<string>): string {
 
 /**
  * Returns the word of `known` most similar to `word`, by the Dice coefficient of neighbouring pairs
- * of characters, if it is more than 0.4.
+ * of characters, if it is more than 0.48.
  */
 export function nearest(word: string, known: Iterable<string>): string | undefined {
   const pairs = splitIntoPairs(word);
   let best: string | undefined;
-  let bestLikeness = 0.4;
+  let bestLikeness = 0.48;
   for (const candidate of known) {
     const others = splitIntoPairs(candidate);
     const shared = [...others].filter((pair) => pairs.has(pair)).length;

@@ -86,7 +86,10 @@ async function endWith(
     },
   };
   const log = createLineLog({ format, level: 'error', sink });
-  log.message('error', message, { exitCode });
+  // A person reads a list of mistakes line by line. A line of JSON holds them all.
+  const [first = '', ...others] = format === undefined ? [message] : message.split('\n');
+  log.message('error', first, { exitCode });
+  for (const line of others) log.message('error', line);
   await log.close(logCloseMs);
   return exitCode;
 }

@@ -8,6 +8,7 @@ import {
   fieldMistakes,
   flag,
   isFieldName,
+  meant,
   mistakesIn,
   nameRule,
   oneOf,
@@ -152,14 +153,14 @@ function accessMistakes(
 ): Mistake[] {
   const isSingle = single === true;
   const operations = isSingle ? ['read', 'replace', 'patch'] : Object.keys(standardAccess);
+  if (!isJsonObject(access)) return [[at, 'must be an object, such as {"read": "public"}']];
   const shape = Object.fromEntries(operations.map((operation) => [operation, anything]));
   const mistakes = mistakesIn(shape, access, at);
-  const cells = isJsonObject(access) ? access : {};
   const own = isJsonObject(fields) ? fields : {};
   const people = Object.keys(own).filter((name) => findTarget(own[name]) === 'users');
-  const asksWho = [cells['read']].flat().some((each) => isByRecord(String(each)));
+  const asksWho = [access['read']].flat().some((each) => isByRecord(String(each)));
   for (const operation of operations) {
-    const { [operation]: cell } = cells;
+    const { [operation]: cell } = access;
     const place = `${at}/${operation}`;
     const byRecord = operation === 'create' || isSingle ? [] : ['owner', ...people];
     if (cell === undefined) continue;
@@ -198,9 +199,11 @@ function cellMistakes(
     if (words.some((known) => known === each) || other.isRole(each)) return [];
     const problem = `must be one of ${words.join(', ')}, not ${JSON.stringify(each)}`;
     if (typeof each !== 'string') return [[place, problem]];
-    const isField = other.isField(each);
-    const why = isField ? ', which is a field that refers to no user' : didYouMean(each, words);
-    return [[place, problem + why]];
+    if (other.isField(each))
+      return [[place, `${problem}, which is a field that refers to no user`]];
+    const hint = meant(each, words);
+    if (words.some((known) => hint.includes(`"${known}"`))) return [[place, problem + hint]];
+    return [[place, problem + (isRole(each) ? '; if it is a role, add it to "roles"' : '')]];
   });
 }
 

@@ -110,10 +110,17 @@ const foreign = new Map(
     minLength: '"min"',
     maxLength: '"max"',
     additionalProperties: '"additional"',
+    write: '"create", "replace" and "patch"',
+    update: '"replace" and "patch"',
+    delete: '"remove"',
+    private: '"owner"',
+    anyone: '"public"',
+    everyone: '"public"',
+    authenticated: '"user"',
   }),
 );
 
-const meant = (written: string, known: readonly string[]): string =>
+export const meant = (written: string, known: readonly string[]): string =>
   foreign.has(written) ? `: write ${foreign.get(written)}` : didYouMean(written, known);
 
 /** Finds mistakes of an object that has exactly these members. */
@@ -123,7 +130,9 @@ export function mistakesIn(shape: Shape, value: JsonValue | undefined, at: strin
     ({ code, detail, place = '' }) => {
       if (code !== 'unknown_field') return [at + place, detail];
       const name = place.slice(1).replaceAll('~1', '/').replaceAll('~0', '~');
-      return [at + place, `is not a known member${meant(name, Object.keys(shape))}`];
+      const known = Object.keys(shape);
+      const hint = meant(name, known) || `; the members are ${known.join(', ')}`;
+      return [at + place, `is not a known member${hint}`];
     },
   );
 }

@@ -16,9 +16,12 @@ const declareAny = (field: object): unknown =>
 
 test('a declaration with an unknown member or a contradiction is refused', () => {
   const kinds = 'text, integer, number, boolean, choice, email, timestamp, reference, url, list, object, json';
+  const members =
+    'kind, nullable, optional, description, set, label, format, colors, ' +
+    'default, example, renamedFrom, min, max, multiline, unique';
   const wrong: readonly [object, string][] = [
-    [{ kind: 'text', readOnly: true }, '/readOnly is not a known member'],
-    [{ kind: 'text', optional: true, writeOnly: true }, '/writeOnly is not a known member'],
+    [{ kind: 'text', readOnly: true }, `/readOnly is not a known member; the members are ${members}`],
+    [{ kind: 'text', optional: true, writeOnly: true }, `/writeOnly is not a known member; the members are ${members}`],
     [{ kind: 'password' }, `/kind must be one of ${kinds}, not "password"`],
     [{ kind: 'choice', values: ['a', 'b'], default: 'c' }, '/default must be one of a, b'],
     [{ kind: 'integer', default: NaN }, '/default must be a whole number'],

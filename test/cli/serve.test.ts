@@ -324,6 +324,21 @@ test('a file of collections: a mistake is one line with its place, and a misfit 
   await last.stop();
 });
 
+test('several mistakes of a declaration have a line each in the pretty log, and one line in JSON', async (t) => {
+  const file = join(temporaryDirectory(t), 'collections.json');
+  writeFileSync(file, '{"items":0,"users":0}');
+  const words = ['--data', temporaryDirectory(t), '--collections', file, '--log'];
+  const [pretty, json] = await Promise.all(['pretty', 'json'].map((log) => refused(t, [...words, log])));
+  assert.deepEqual(pretty?.err.replaceAll(/^\S+ /gm, '').replace(file, 'FILE').split('\n'), [
+    'ERROR Cannot use --collections "FILE": 2 mistakes exitCode=64',
+    'ERROR   /items must be true or false',
+    'ERROR   /users must be true or false',
+    '',
+  ]);
+  const { message } = JSON.parse(json?.err ?? '') as { message: string };
+  assert.match(message, /: 2 mistakes\n {2}\/items .*\n {2}\/users .*$/);
+});
+
 test('a file of collections that is not there is a wrong option', async (t) => {
   const { code, err } = await refused(t, ['--collections', 'absent.json', '--data', temporaryDirectory(t)]);
   assert.equal(code, 64);

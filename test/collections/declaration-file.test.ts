@@ -93,7 +93,28 @@ test('an error names its place in the file', () => {
       '/collections/0/feilds is not a known member; did you mean "fields"?',
     ],
     [{ collections: [{ ...books, timestamps: 1 }] }, '/collections/0/timestamps must be true or false'],
-    [{ collections: [{ ...books, access: 'public' }] }, '/collections/0/access must be an object'],
+    [
+      { collections: [{ ...books, access: 'public' }] },
+      '/collections/0/access must be an object, such as {"read": "public"}',
+    ],
+    [
+      { collections: [{ ...books, access: { write: 'user' } }] },
+      '/collections/0/access/write is not a known member: write "create", "replace" and "patch"',
+    ],
+    [
+      { collections: [{ ...books, access: { update: 'user' } }] },
+      '/collections/0/access/update is not a known member: write "replace" and "patch"',
+    ],
+    [
+      { collections: [{ ...books, access: { share: 'user' } }] },
+      /access\/share is not a known member; the members are list, create, read, replace, patch, remove$/,
+    ],
+    [{ orders: [] }, '/orders is not a known member; the members are $schema, items, users, roles, collections'],
+    [{ collections: [{ ...books, access: { read: 'private' } }] }, /, owner, not "private": write "owner"$/],
+    [
+      { collections: [{ ...books, access: { read: ['owner', 'clerk'] } }] },
+      /\/access\/read\/1 must be one of .*, owner, not "clerk"; if it is a role, add it to "roles"$/,
+    ],
     [
       { collections: [{ ...books, access: { lists: 'user' } }] },
       '/collections/0/access/lists is not a known member; did you mean "list"?',
@@ -245,7 +266,7 @@ test('words of JSON Schema and of other servers are answered with the words that
     [{ kind: 'constructor' }, /json, not "constructor"$/],
     [{ kind: 'intger' }, /json, not "intger"; did you mean "integer"\?$/],
     [{ kind: 'text', optional: true, set: ['admn'] }, /member, not "admn"; did you mean "admin"\?$/],
-    [{ kind: 'text', toString: 1 }, /toString is not a known member$/],
+    [{ kind: 'text', toString: 1 }, /toString is not a known member; the members are kind, /],
   ];
   for (const [a, message] of cases)
     assert.throws(() => parseDeclarations({ collections: [{ ...books, fields: { a } }] }, []), { message });
