@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { LocalRequest } from '../app/local-request.ts';
+import { plainAddress } from '../base/network.ts';
 import { OptionError } from '../config/options.ts';
 import { bodyTooLarge, toProblemReply } from '../http/exchange.ts';
 import { checkHead } from '../http/head.ts';
@@ -172,7 +173,8 @@ export function toCredentials(
   if (!('rawHeaders' in Object(request))) checkRequest('app.authenticate', request);
   if ('rawHeaders' in request) {
     const { method = 'GET', rawHeaders: fields, socket } = request;
-    const address = socket.remoteAddress?.replace(/^::ffff:/, '');
+    // A closed socket has no address, and its peer may have been anywhere.
+    const address = plainAddress(socket.remoteAddress ?? '');
     return new LocalRequest(options, { method, target: '/', fields, address, receive });
   }
   const { method } = request;

@@ -178,6 +178,21 @@ test('authenticate takes a request of node:http, and refuses a cookie from anoth
   assert.equal(await ask({ cookie, origin: 'http://evil.example' }, 'POST'), 'cross_site');
 });
 
+test('without authentication, a request whose connection has closed is nobody on this machine', async (t) => {
+  const app = await open(t, { auth: 'none' });
+  const server = createServer().listen(0, '127.0.0.1');
+  t.after(() => server.close());
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const leaving = new AbortController();
+  const left = fetch(`http://127.0.0.1:${port}/`, { signal: leaving.signal });
+  const [incoming] = await once(server, 'request');
+  leaving.abort();
+  await assert.rejects(left);
+  await once(incoming.socket, 'close');
+  await assert.rejects(app.authenticate(incoming), { code: 'misdirected_request' });
+});
+
 test('write is one transaction: all or nothing', async (t) => {
   const app = await open(t);
   const task = await app.collection(tasks).create({ title: 'A', code: 'one' });
