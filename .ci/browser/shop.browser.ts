@@ -236,6 +236,22 @@ testPage('a change of selected rows can be undone', { collections }, async (visi
   assert.equal((await server.as('ada', 'GET', '/orders')).data.length, 16);
 });
 
+testPage('a field of selected rows is set several times in turn', { collections }, async (visit) => {
+  const { browser, server, says } = visit;
+  await fill(server);
+  await visit.signIn('#orders?sort=id');
+  await browser.click('#list tbody input[type=checkbox]');
+  for (const [option, state] of [[4, 'shipped'], [5, 'cancelled']] as const) {
+    await browser.click('#bulk-set');
+    await browser.click('#set-body select option:nth-child(2)');
+    await browser.click(`#set-value option:nth-child(${option})`);
+    await browser.click('#set-field .primary');
+    await visit.shows(state, '#list tbody tr');
+  }
+  await says('Saved Order of');
+  assert.equal((await server.as('ada', 'GET', '/orders/1')).data.state, 'cancelled');
+});
+
 const loose = { kind: 'json', optional: true } as const;
 const posts = defineCollection({
   name: 'posts', singular: 'post', additional: true, id: { kind: 'any', given: true },

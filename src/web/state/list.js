@@ -108,13 +108,16 @@ export function select(collection, rows, isSelected) {
 }
 
 /**
- * Replaces the row of a changed record, here and below a record that it refers to.
+ * Replaces the row of a changed record, here and below a record that it refers to. A selected row
+ * is replaced as well, or the next change of the selection would find it out of date.
  * @type {(collection: string, record: Row) => void}
  */
 export function showChange(collection, record) {
+  const renew = (/** @type {readonly Row[]} */ rows) =>
+    rows.map((row) => (row.id === record.id ? record : row));
   for (const of of [list, ...relatedLists()])
-    if (of.collection === collection)
-      of.rows = of.rows.map((row) => (row.id === record.id ? record : row));
+    if (of.collection === collection) of.rows = renew(of.rows);
+  if (list.collection === collection) list.selected = renew(list.selected);
 }
 
 /** Kinds that a list does not show at first. */
