@@ -60,6 +60,28 @@ const notes = defineCollection({
   name: 'notes', singular: 'note', timestamps: true, fields: { text: { kind: 'text' } },
 });
 
+testPage('a list is read once when it opens, in its declared order', { collections: [notes] }, async (visit) => {
+  const { server } = visit;
+  await server.as('ada', 'POST', '/notes', { text: 'Only' });
+  await visit.signIn('#notes');
+  await visit.browser.until('return document.querySelector("#list tbody tr")');
+  const lists = server.requests.filter((line) => line.startsWith('GET /notes?') && !line.includes('limit=1&'));
+  assert.deepEqual(lists, ['GET /notes?limit=50&sort=-createdAt%2C-id']);
+});
+
+testPage('a total is read once when the overview opens', { things: 1 }, async (visit) => {
+  await visit.signIn();
+  await visit.shows('Items\n1', '#home');
+  assert.equal(visit.server.requests.filter((line) => line.startsWith('GET /items?')).length, 1);
+});
+
+testPage('the title of the tab names the open record', { things: 1 }, async (visit) => {
+  await visit.signIn('#items/1');
+  await visit.browser.until('return document.title === "Thing 1 · Items · Cairn"');
+  await visit.browser.click('#close');
+  await visit.browser.until('return document.title === "Items · Cairn"');
+});
+
 testPage('the newest record comes first, even within a batch', { collections: [notes] }, async (visit) => {
   const { browser, server } = visit;
   await server.as('ada', 'POST', '/notes/batch', ['One', 'Two', 'Three'].map((text) => ({ text })));

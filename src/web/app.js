@@ -160,12 +160,11 @@ async function start() {
     return acceptInvitation(token);
   }
   return keepTrying(async () => {
-    // The list can load while the description is still on its way.
-    if (route.view && !route.isPage && route.id !== 'value') void loadList(true);
-    const [me] = await Promise.all([whoIsThere(), describe()]);
-    Object.assign(state, { me });
+    await describe();
+    Object.assign(state, { me: await whoIsThere() });
     void events.run(() => router.arrive(false));
-    void loadTotals().catch(() => {});
+    // The overview reads them whenever it opens.
+    if (route.view || route.id) void loadTotals().catch(() => {});
     if (`/${ownPath('changes')}` in (state.description?.paths ?? {})) followChanges();
   });
 }
@@ -181,6 +180,9 @@ async function describe() {
   const { data: description } = await call('GET', 'openapi.json');
   const collections = readCollections(description);
   Object.assign(state, { description, collections });
+  // The list loads in its declared order, while the person is still unknown.
+  const collection = collectionNow();
+  if (collection && !collection.single && !route.isPage) void loadList();
   if (isGuide()) void events.run(() => router.arrive(false));
   draw();
 }

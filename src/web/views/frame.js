@@ -2,7 +2,9 @@
 /** Draws the frame of the views: the rail, the signed-in person and the messages. */
 import { showNumber, listWords } from '../api/model.js';
 import { bdi, button, draw, h, readInput, onClick, part, set } from '../lib/dom.js';
+import { draft } from '../state/draft.js';
 import { findCollection, state } from '../state/me.js';
+import { toTitle } from '../state/names.js';
 import { places } from '../state/places.js';
 import { address, go, isGuide, route } from '../state/route.js';
 import { drawPalette, open as openPalette } from './palette.js';
@@ -60,7 +62,9 @@ export function drawFrame(failure) {
   set('removals', false, ...leaving);
   const title = findCollection(view)?.title ?? all.find(({ href }) => href === here)?.title;
   const shown = me ? (title ?? 'Overview') : isReader ? 'API' : 'Sign in';
-  document.title = `${shown} · Cairn`;
+  const { collection: of, base } = draft ?? {};
+  const name = of && !of.single && base && toTitle(of, base.data);
+  document.title = [name, shown, 'Cairn'].filter(Boolean).join(' · ');
 }
 
 /** @type {(groups: [string, ReturnType<typeof places>][], here: string) => void} */
