@@ -30,8 +30,9 @@ if (files.length === 0) {
 const measuring =
   /(balancers[.]release|(http-(costly|overload|shutdown)|lists|sign-in-timing)[.]torture|smooth[.]browser)[.]ts$/;
 
-/** Folders whose files share one process each in `npm test`. The other files wait, or start processes. */
-const sharing = /^test[/](accounts|api|app|auth|base|collections|lists|programs|schema|web)[/]/;
+/** Folders whose files share a process in `npm test`. The others wait, start processes, or measure the heap. */
+const sharing =
+  /^test[/](accounts|api|app|auth|base|collections|lists|programs|schema|store(?![/]memory)|web)[/]/;
 
 process.exitCode = kind === 'test' ? runBuilt() : runSources();
 
