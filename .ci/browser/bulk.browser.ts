@@ -77,6 +77,7 @@ testPage('a removal that is pressed twice is one removal, so one undo keeps ever
   const { browser, says } = visit;
   await visit.signIn('#items');
   for (const id of [1, 2]) await browser.click(`[aria-label="Select Thing ${id}"]`);
+  await visit.shows('2 items selected', '.footer');
   await browser.until('const at = document.querySelector("#remove-selected"); at?.click(); at?.click(); return at;');
   await says('Removing 2 items');
   assert.equal(await browser.run('return document.querySelectorAll("#removals li").length'), 1);

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { defineCollection } from '../../src/index.ts';
+import { waitUntil } from '../../test/support/basics.ts';
 import type { TestServer } from './server.ts';
 import { keys, testPage, type Visit } from './visit.ts';
 
@@ -195,6 +196,40 @@ testPage('a related record gets what was typed right before Enter', { collection
   await says('Created order.');
   const { data } = await server.as('ada', 'GET', '/orders/13');
   assert.deepEqual([data.customerId, data.total], [2, 7]);
+});
+
+testPage('a record keeps what refers to it when a removal below another one is done', { collections }, async (visit) => {
+  const { browser, server, says, shows } = visit;
+  await fill(server);
+  await visit.signIn('#/orders/1');
+  await browser.click('.related [aria-label^="Remove"]');
+  await says('Removing 1 order line');
+  await visit.visit('#/orders/2');
+  await shows('Oak lamp 6', '.related');
+  await browser.letTimePass();
+  await browser.until('return document.querySelectorAll("#removals li").length === 0');
+  await browser.run('return new Promise(requestAnimationFrame)');
+  assert.equal(await browser.run('return document.querySelectorAll(".related tbody tr").length'), 3);
+});
+
+testPage('the answer for a record that was left does not move the focus', { collections }, async (visit) => {
+  const { browser, server } = visit;
+  await fill(server);
+  let release = (): void => undefined;
+  const released = new Promise<void>((resolve) => (release = resolve));
+  server.double = async (request, forward) => {
+    if (request.url === '/customers/1') await released;
+    return forward();
+  };
+  await visit.signIn('#customers');
+  await browser.click('#open-1');
+  await waitUntil(() => server.requests.includes('GET /customers/1'), 'the record is not read');
+  await visit.visit('#customers/2');
+  await browser.click('#field-name');
+  release();
+  await browser.until('return performance.getEntriesByName(`${origin}/customers/1`).length > 0');
+  await browser.run('return new Promise(requestAnimationFrame)');
+  assert.equal(await browser.run('return document.activeElement.id'), 'field-name');
 });
 
 testPage('the state and the actions of a record are next to its title', { collections }, async (visit) => {

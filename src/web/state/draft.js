@@ -50,8 +50,7 @@ export const reset = () => void (draft = undefined);
 export function openDraft(collection, id) {
   if (draft && draft.collection === collection && draft.id === id) {
     // As a page, it shows more of what refers to it.
-    if (draft.base && relatedTo(collection, id).length === 0)
-      void loadRelated(collection, id).catch(() => {});
+    if (relatedTo(collection, id).length === 0) void reloadRelated().catch(() => {});
     return;
   }
   draft = undefined;
@@ -134,6 +133,9 @@ export function whoMay(of, operation) {
   return `Only ${together.format([...new Set(who), 'administrators'])}`;
 }
 
+/** Reads what refers to the open record, whichever that is now. */
+export const reloadRelated = async () => draft?.base && loadRelated(draft.collection, draft.id);
+
 /** Reads the record again and keeps the input. @param {Draft} of */
 export async function loadDraft(of) {
   const {
@@ -143,20 +145,21 @@ export async function loadDraft(of) {
   } = of;
   try {
     const stored = await send(of, 'GET', toPath(of));
-    // The person has saved meanwhile, so the result may be older, or their own.
-    if (of.isSaving || of.base !== base) return;
+    // The person has left, or has saved, so the result may be older, or their own.
+    if (draft !== of || of.isSaving || of.base !== base) return;
     if (!base && hasOwners && (state.me?.role !== 'admin' || !isOpen(of.collection, 'read'))) {
       const mine = call('GET', `${name}?owner=me&id=${encodeURIComponent(id)}`);
       // If the person may not list, the server decides.
       of.isOwner = (await mine.catch(() => ({ data: [id] }))).data.length > 0;
     }
     const taken = adopt(of, stored);
-    if (!base) void loadRelated(of.collection, id).catch(() => {});
+    if (!base) void reloadRelated().catch(() => {});
     if (!base && isUser(of)) {
       void loadSessions(id).catch(() => {});
     }
     if (base && taken.length > 0) say(`Someone else has changed ${taken.join(' and ')}.`);
   } catch (error) {
+    if (draft !== of) return;
     const isMissing = error instanceof Problem && [400, 404].includes(error.status);
     if (single && isMissing) {
       of.isNew = true;

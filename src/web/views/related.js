@@ -4,10 +4,11 @@ import { toElement, own, showNumber } from '../api/model.js';
 import { fromText, toText } from '../api/texts.js';
 import { bdi, button, draw, h } from '../lib/dom.js';
 import { createEach } from '../state/change.js';
+import { reloadRelated } from '../state/draft.js';
 import { listColumns } from '../state/list.js';
 import { allows, isLeaving, say } from '../state/me.js';
 import { toTitle } from '../state/names.js';
-import { loadRelated, relatedTo } from '../state/related.js';
+import { relatedTo } from '../state/related.js';
 import { address, newId, pageAddress, route } from '../state/route.js';
 import { cell } from './cell.js';
 import { control } from './control.js';
@@ -22,7 +23,7 @@ const [columnsMax, controlsMax] = [6, 5];
 /** @type {(collection: Collection, id: string) => Description[]} */
 export const relatedView = (collection, id) =>
   relatedTo(collection, id).map((each, index) =>
-    route.isPage ? drawTable(collection, id, each, index) : drawLines(each),
+    route.isPage ? drawTable(id, each, index) : drawLines(each),
   );
 
 /** @type {(related: Related, more: Child) => Child[]} */
@@ -46,17 +47,13 @@ function drawLines(related) {
   );
 }
 
-/** @type {(collection: Collection, id: string, related: Related, index: number) => Description} */
-function drawTable(collection, id, related, index) {
+/** @type {(id: string, related: Related, index: number) => Description} */
+function drawTable(id, related, index) {
   const { from, field, query, total, rows } = related;
   const columns = listColumns(from).filter(({ name }) => name !== field.name && name !== 'id');
   const shown = columns.slice(0, columnsMax);
   const mayChange = allows(from, 'change');
   const mayRemove = allows(from, 'remove');
-  const remove = async (/** @type {import('../types.js').Row} */ row) => {
-    await removeSoon(from, [row]);
-    await loadRelated(collection, id);
-  };
   const body = rows
     .filter((row) => !isLeaving(from, row))
     .map((row) => {
@@ -79,7 +76,10 @@ function drawTable(collection, id, related, index) {
             'Open',
           ),
           mayRemove &&
-            button('×', () => remove(row), { class: 'plain', 'aria-label': `Remove ${title}` }),
+            button('×', () => void removeSoon(from, [row]), {
+              class: 'plain',
+              'aria-label': `Remove ${title}`,
+            }),
         ),
       );
     });
@@ -98,7 +98,7 @@ function drawTable(collection, id, related, index) {
         h('table', h('thead', h('tr', heads, h('td'))), h('tbody', body)),
       ),
     total > rows.length && h('p.quiet', `The first ${rows.length} of ${showNumber(total)}.`),
-    allows(from, 'create') && adder(collection, id, related, index),
+    allows(from, 'create') && adder(id, related, index),
   );
 }
 
@@ -115,9 +115,9 @@ const addedFields = ({ from, field }) =>
     );
 
 /**
- * @type {(collection: Collection, id: string, of: Related, index: number) => Description}
+ * @type {(id: string, of: Related, index: number) => Description}
  */
-function adder(collection, id, of, index) {
+function adder(id, of, index) {
   const { from, field, isTried } = of;
   const read = () =>
     addedFields(of).map((each) => {
@@ -142,7 +142,7 @@ function adder(collection, id, of, index) {
     if (refusal) return say(refusal.why);
     Object.assign(of, { texts: {}, isTried: false });
     say(`Created ${from.one}.`);
-    await loadRelated(collection, id);
+    await reloadRelated();
     return focus(all[0]);
   };
   return h(

@@ -4,6 +4,7 @@ import { readOnDelete, showNumber } from '../api/model.js';
 import { ask } from '../lib/dialog.js';
 import { draw, h, part } from '../lib/dom.js';
 import { rowNamer, sendIfUnchanged, withEach } from '../state/change.js';
+import { reloadRelated } from '../state/draft.js';
 import { loadList, select } from '../state/list.js';
 import { count, isLeaving, state, say } from '../state/me.js';
 import { readPage } from '../state/names.js';
@@ -54,7 +55,9 @@ export async function removeSoon(collection, rows, etag, leave) {
   else await removeNow(collection, due, etag);
   state.removals = state.removals.filter((each) => each.rows !== due);
   draw();
-  if (!isUndone && route.view === collection.name && !route.isPage) await loadList(true);
+  if (isUndone) return;
+  if (route.view === collection.name && !route.isPage) await loadList(true);
+  await reloadRelated();
 }
 
 /**
