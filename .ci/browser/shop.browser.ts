@@ -198,6 +198,38 @@ testPage('a related record gets what was typed right before Enter', { collection
   assert.deepEqual([data.customerId, data.total], [2, 7]);
 });
 
+testPage('a button and a form that are pressed twice do their work once', { collections }, async (visit) => {
+  const { browser, server, says } = visit;
+  await fill(server);
+  await visit.signIn('#/customers/2');
+  await browser.until('return document.querySelector("#add-0-total")');
+  await browser.type('#add-0-total', '7');
+  await browser.run('const { form } = document.querySelector("#add-0-total"); form.requestSubmit(); form.requestSubmit();');
+  await says('Created order.');
+  const orders = async (): Promise<number> => (await server.as('ada', 'GET', '/orders')).data.length;
+  assert.equal(await orders(), 13);
+  await visit.visit('#orders?sort=id');
+  await browser.click('#list tbody input[type=checkbox]');
+  await browser.until('const at = document.querySelector("#bulk-copy"); at?.click(); at?.click(); return at;');
+  await says('Duplicated 1 order.');
+  await browser.until('return document.querySelectorAll("#list tbody tr").length >= 14');
+  assert.equal(await orders(), 14);
+  // The same holds for the next press.
+  await browser.click('#list tbody input[type=checkbox]');
+  await browser.click('#bulk-copy');
+  await browser.until('return document.querySelectorAll("#list tbody tr").length === 15');
+});
+
+testPage('a switch that is pressed twice changes once', { collections }, async (visit) => {
+  const { browser, server, says } = visit;
+  await fill(server);
+  await visit.signIn('#customers?sort=id');
+  await browser.until('const at = document.querySelector("[role=switch]"); at?.click(); at?.click(); return at;');
+  await says('Saved Anna Berg 1.');
+  await browser.until('return document.querySelector("[role=switch]").checked');
+  assert.equal(server.requests.filter((line) => line === 'GET /customers/1').length, 1);
+});
+
 testPage('a record keeps what refers to it when a removal below another one is done', { collections }, async (visit) => {
   const { browser, server, says, shows } = visit;
   await fill(server);

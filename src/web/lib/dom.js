@@ -12,7 +12,14 @@
  * Set by `app.js`: `run` runs event handlers, draws afterwards and reports failures; `paint` draws
  * everything.
  */
-export const events = { run: (/** @type {() => unknown} */ work) => work(), paint() {} };
+export const events = {
+  run: async (/** @type {() => unknown} */ work) => void (await work()),
+  paint() {},
+};
+
+/** Controls whose last press is at work, so that a double click does not do the same twice. */
+let busy = new WeakSet();
+const actions = 'button, form, [role=switch]';
 
 /**
  * Separates optional attributes from children.
@@ -101,9 +108,12 @@ function update(element, attributes, children, before) {
     const isLive = name === 'value' || name === 'checked';
     if (typeof value === 'function') {
       Reflect.set(element, name, (/** @type {Event} */ event) => {
+        const isAgain = busy.has(element);
         // No form of the page is sent by the browser.
-        if (name === 'onsubmit') event.preventDefault();
-        return events.run(() => value(event));
+        if (isAgain || name === 'onsubmit') event.preventDefault();
+        if (isAgain) return undefined;
+        if (element.matches(actions)) busy.add(element);
+        return events.run(() => value(event)).finally(() => busy.delete(element));
       });
     } else if (isLive ? Reflect.get(element, name) === value : before[name] === value) continue;
     else if (isLive) Reflect.set(element, name, value);
@@ -125,6 +135,7 @@ export function part(id, kind) {
 
 /** Undoes all drawing and input. */
 export function reset() {
+  busy = new WeakSet();
   for (const element of filled) render(element, []);
   for (const form of document.forms) form.reset();
 }

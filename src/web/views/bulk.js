@@ -30,7 +30,7 @@ export function drawSelection(collection) {
     allows(collection, 'create') &&
       button('Duplicate', () => duplicate(collection, selected), { id: 'bulk-copy' }),
     button('Export', save, { id: 'bulk-export' }),
-    button('Remove', () => void removeSoon(collection, selected), { id: 'remove-selected' }),
+    button('Remove', () => removeSoon(collection, selected), { id: 'remove-selected' }),
     button('Clear', () => select(name, selected, false), { id: 'clear-selected' }),
   );
 }

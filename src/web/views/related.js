@@ -76,7 +76,7 @@ function drawTable(id, related, index) {
             'Open',
           ),
           mayRemove &&
-            button('×', () => void removeSoon(from, [row]), {
+            button('×', () => removeSoon(from, [row]), {
               class: 'plain',
               'aria-label': `Remove ${title}`,
             }),

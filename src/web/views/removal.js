@@ -2,7 +2,7 @@
 /** Removes records. Asks the server what refers to them, and allows undo for some seconds. */
 import { readOnDelete, showNumber } from '../api/model.js';
 import { ask } from '../lib/dialog.js';
-import { draw, h, part } from '../lib/dom.js';
+import { draw, events, h, part } from '../lib/dom.js';
 import { rowNamer, sendIfUnchanged, withEach } from '../state/change.js';
 import { reloadRelated } from '../state/draft.js';
 import { loadList, select } from '../state/list.js';
@@ -39,21 +39,26 @@ export async function removeSoon(collection, rows, etag, leave) {
   const due = rows.filter((each) => !isLeaving(collection, each));
   if (due.length === 0) return;
   select(collection.name, due, false);
+  // More can be removed meanwhile.
+  void events.run(() => removeLater(collection, due, `Removing ${text}`, etag));
+}
+
+/** @type {(collection: Collection, rows: readonly Row[], text: string, etag?: string) => Promise<void>} */
+async function removeLater(collection, rows, text, etag) {
   const isUndone = await new Promise((resolve) => {
     const removal = {
       collection,
-      rows: due,
-      text: `Removing ${text}`,
+      rows,
+      text,
       key: (removals += 1),
       undo: () => resolve(true),
     };
     state.removals = [removal, ...state.removals];
     window.setTimeout(() => resolve(false), undoSeconds * 1000);
-    draw();
   });
-  if (isUndone) say(`Kept ${count(due, collection)}.`);
-  else await removeNow(collection, due, etag);
-  state.removals = state.removals.filter((each) => each.rows !== due);
+  if (isUndone) say(`Kept ${count(rows, collection)}.`);
+  else await removeNow(collection, rows, etag);
+  state.removals = state.removals.filter((each) => each.rows !== rows);
   draw();
   if (isUndone) return;
   if (route.view === collection.name && !route.isPage) await loadList(true);
