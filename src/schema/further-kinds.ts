@@ -80,7 +80,9 @@ const id: Kind<IdField> = {
       ? Number.isSafeInteger(value)
       : isText(value) || (of === 'any' && Number.isFinite(value)),
   type: ({ of }) =>
-    of === 'integer' ? { type: 'integer' } : of === 'text' ? { type: 'string' } : {},
+    of === 'any'
+      ? { anyOf: [{ type: 'string' }, { type: 'number' }] }
+      : { type: of === 'text' ? 'string' : of },
   bounds: ({ of }) => (of === 'text' ? { minLength: 1, maxLength: idLengthMax } : {}),
   example: ({ of }) => (of === 'text' ? 'a1b2' : 1),
   operators: [...comparisons, 'contains', 'starts', 'ends'],

@@ -66,6 +66,8 @@ export interface Kind<F extends Field = Field> {
  */
 interface TypeSchema {
   readonly type?: string;
+  /** Instead of `type`, if values have one of several. */
+  readonly anyOf?: readonly { readonly type: string }[];
   readonly format?: string;
   readonly enum?: readonly string[];
   readonly 'x-like'?: string;
@@ -330,12 +332,13 @@ export function hasType(field: Field, value: unknown): boolean {
 /** Returns the JSON Schema of a field's value, or of a merge patch for it. */
 export function valueSchema(field: Field, isPatch = false): JsonObject {
   const kind = findKind(field);
-  const { type, enum: values, ...others } = kind.type(field);
+  const { type, anyOf, enum: values, ...others } = kind.type(field);
   const { nullable, optional, readOnly, writeOnly, set } = field;
   const hints = pickHints(field);
   const takesNull = nullable || (isPatch && optional && !readOnly && !writeOnly);
   return {
     ...(type !== undefined && { type: takesNull ? [type, 'null'] : type }),
+    ...(anyOf !== undefined && { anyOf: takesNull ? [...anyOf, { type: 'null' }] : anyOf }),
     ...(values !== undefined && { enum: takesNull ? [...values, null] : values }),
     ...others,
     ...kind.bounds?.(field, isPatch),

@@ -169,6 +169,21 @@ test('the document has the declarations of all collections, as a file has them',
   assert.deepEqual(parsed.collections, addSingulars({ users: false, collections }));
 });
 
+test('an id of any kind, and a reference to one, is a string or a number', async (t) => {
+  const posts = defineCollection({ name: 'posts', id: { kind: 'any' }, fields: {} });
+  const postId = { kind: 'reference', to: 'posts', optional: true } as const;
+  const notes = defineCollection({ name: 'notes', fields: { postId } });
+  const { app } = await startApp(t, { collections: [posts, notes], withoutPort: true });
+  const { components: { schemas }, paths } = JSON.parse((await app.inject({ target: '/openapi.json' })).body);
+  const types = ({ anyOf }: { anyOf: { type: string }[] }) => anyOf.map(({ type }) => type);
+  assert.deepEqual(types(schemas.Post.properties.id), ['string', 'number']);
+  assert.deepEqual(types(schemas.NotePatch.properties.postId), ['string', 'number', 'null']);
+  const parameter = (path: string, name: string) =>
+    paths[path].get.parameters.find((each: { name: string }) => each.name === name).schema;
+  assert.deepEqual(types(parameter('/posts/{id}', 'id')), ['string', 'number']);
+  assert.deepEqual(types(parameter('/notes', 'postId')), ['string', 'number']);
+});
+
 test('a reference to users is described as it was declared', async (t) => {
   const authorId = { kind: 'reference', to: 'users', onDelete: 'refuse', show: 'name' } as const;
   const notes = defineCollection({

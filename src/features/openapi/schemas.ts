@@ -34,7 +34,7 @@ export const idSchemas = {
     maximum: Number.MAX_SAFE_INTEGER,
   },
   text: { type: 'string', minLength: 1 },
-  any: { type: 'string', minLength: 1 },
+  any: { anyOf: [{ type: 'string', minLength: 1 }, { type: 'number' }] },
 } satisfies { readonly [ids in IdKind | 'made']: JsonObject };
 
 const count: JsonObject = { type: 'integer', minimum: 0 };
