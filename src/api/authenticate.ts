@@ -149,5 +149,9 @@ const scheme = 'bearer ';
 /** @throws CairnError `cross_site` */
 function checkSite(request: Request, allowedOrigins: Origins): void {
   if (!isCrossSite(request.fields, allowedOrigins)) return;
-  throw new CairnError('cross_site', 'Cannot accept the request: a page of another site sent it');
+  throw new CairnError(
+    'cross_site',
+    'Cannot accept the request: a page of another site sent it; such a page uses a token of ' +
+      '/tokens, from an origin that --cors-origin allows',
+  );
 }

@@ -150,5 +150,8 @@ function answerUnknown(request: Request): Reply {
   if (request.target === '*') return noContent();
   // The page's paths are relative, so they need the slash after the base path.
   if (request.target === '') return redirectTo(`${request.basePath}/`);
-  throw new CairnError('not_found', 'Cannot find the path: no route has it');
+  throw new CairnError(
+    'not_found',
+    'Cannot find the path: no route has it; /openapi.json has all paths',
+  );
 }

@@ -79,7 +79,8 @@ export function unknownCommand(
   const meant = isFamily ? undefined : (nearest(said, names) ?? nearest(word, names));
   const help = isFamily ? `see cairn ${word} --help` : 'see cairn --help';
   const habit = Object.hasOwn(habits, word) ? habits[word] : undefined;
-  const hint = habit ?? (meant === undefined ? help : `did you mean cairn ${meant}?`);
+  const asJson = /\.(?:json5|[cm]?js)$/.test(word) ? 'save the data as a .json file' : undefined;
+  const hint = habit ?? asJson ?? (meant === undefined ? help : `did you mean cairn ${meant}?`);
   return new OptionError(`Cannot run cairn ${JSON.stringify(said)}: no such command; ${hint}`);
 }
 

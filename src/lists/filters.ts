@@ -56,6 +56,28 @@ export function invalidParameter(parameter: string, problem: string): CairnError
 export const repeated = (parameter: string): CairnError =>
   invalidParameter(parameter, 'is given more than once');
 
+/** Parameters of json-server, with Cairn's own for the same thing. */
+const foreign = new Map([
+  ['_page', 'offset'],
+  ['_start', 'offset'],
+  ['_limit', 'limit'],
+  ['_per_page', 'limit'],
+  ['_end', 'limit'],
+  ['_sort', 'sort'],
+  ['_order', 'sort=-NAME'],
+  ['_embed', 'embed'],
+  ['_expand', 'embed'],
+]);
+
+/** Returns the error for an unknown parameter. `known` says what the path takes. */
+export function unknownParameter(parameter: string, known: string): CairnError {
+  const [, field, operator = ''] = /^(.{1,60})_(gte|lte|gt|lt|ne|like)$/.exec(parameter) ?? [];
+  const filter = field && `${field}:${operator === 'like' ? 'contains' : operator}`;
+  const meant = foreign.get(parameter) ?? filter;
+  const hint = meant === undefined ? '' : `: write ${meant}`;
+  return invalidParameter(parameter, `is not a known parameter${hint}; ${known}`);
+}
+
 /** Returns the value of the only allowed parameter. @throws CairnError `invalid_query` */
 export function onlyParameter(query: Query, name: string): string | undefined {
   for (const [parameter, values] of query) {
@@ -87,14 +109,14 @@ export function readCondition(
     const names = readablePaths(shape).map(([known]) => known);
     const filters = `filters by ${names.join(', ')}`;
     const known = others.length === 0 ? filters : `takes ${others.join(', ')}, and ${filters}`;
-    throw invalidParameter(parameter, `is not a known parameter; this list ${known}`);
+    throw unknownParameter(parameter, `this list ${known}`);
   }
   const kind = findKind(field);
   const allowed = listOperators(name, field);
   const operator = allowed.find((known) => known === written);
   if (operator === undefined) {
     const known = `${name} can be filtered by ${allowed.join(', ')}`;
-    throw invalidParameter(parameter, `is not a known parameter; ${known}`);
+    throw unknownParameter(parameter, known);
   }
   if (operator === 'exists') {
     if (value !== 'true' && value !== 'false')

@@ -21,6 +21,7 @@ import {
   readAlternatives,
   readCondition,
   repeated,
+  unknownParameter,
   type Condition,
   type Filter,
 } from './filters.ts';
@@ -130,8 +131,7 @@ export function parseRecordQuery(subject: ListSubject, query: Query): RecordQuer
   const known: readonly string[] = recordParameters(subject);
   const other = [...query.keys()].find((parameter) => !known.includes(parameter));
   if (other === undefined) return parseListQuery(subject, query);
-  const problem = `is not a known parameter; a record takes ${known.join(', ')}`;
-  throw invalidParameter(other, problem);
+  throw unknownParameter(other, `a record takes ${known.join(', ')}`);
 }
 
 /** Explains why `embed` does not accept a reference whose short name is another field's. */

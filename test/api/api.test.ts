@@ -295,7 +295,7 @@ test('404 for an unknown path differs from 404 for an absent record', async (t) 
   };
   const absent = 'Cannot find the record: no record has this id';
   for (const target of ['/items/99', '/users/99', '/users/1', '/items/x']) assert.equal(await detailOf(target), absent);
-  const unknown = 'Cannot find the path: no route has it';
+  const unknown = 'Cannot find the path: no route has it; /openapi.json has all paths';
   for (const target of ['/item/7', '/itmes?limit=1', '/Users', '/qqq', '/%00', `/${'q'.repeat(10_000)}`]) {
     assert.equal(await detailOf(target), unknown);
   }

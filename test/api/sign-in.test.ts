@@ -232,6 +232,7 @@ test('a page of another site is refused with a cookie and for sign-in, and nowhe
         const isGood = passes === 'no cookie' ? target.startsWith('/tokens') : passes;
         const expected = isGood ? [status, undefined] : [403, 'cross_site'];
         assert.deepEqual([answer.status, answer.code], expected, target);
+        if (!isGood) assert.match(Object(answer.json).detail, /uses a token of \/tokens, .* --cors-origin allows$/);
       }
     });
   }

@@ -94,6 +94,7 @@ const wrong: readonly [words: string, message: string][] = [
   ['copy a b c', 'Cannot run cairn copy: it takes FROM TO'],
   ['-p 1', 'Cannot run cairn serve: it has no option -p; type --port'],
   ['update', 'Cannot run cairn "update": no such command; src/docs/operations.md#upgrade says how to upgrade'],
+  ['db.json5', 'Cannot run cairn "db.json5": no such command; save the data as a .json file'],
   ['fly', 'Cannot run cairn "fly": no such command; see cairn --help'],
   ['user', 'Cannot run cairn "user": no such command; see cairn user --help'],
   ['user ad', 'Cannot run cairn "user ad": no such command; did you mean cairn user add?'],

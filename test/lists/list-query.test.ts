@@ -182,6 +182,9 @@ describe('the query of a list', () => {
         'and filters by id, name, email, price, on, role, at, note, limit',
     );
     assert.equal(refusalOf('on:gt=true'), '"on:gt" is not a known parameter; on can be filtered by eq, ne');
+    assert.match(refusalOf('_page=2'), /^"_page" is not a known parameter: write offset; this list takes limit, /);
+    assert.match(refusalOf('price_gte=2'), /^"price_gte" is not a known parameter: write price:gte; this list/);
+    assert.match(refusalOf('name_like=a'), /^"name_like" is not a known parameter: write name:contains; this list/);
     assert.equal(refusalOf('limit=0'), '"limit" must be a whole number from 1 to 1000');
     assert.equal(refusalOf('price:gt=1&price:gt=2'), '"price:gt" is given more than once');
     assert.equal(refusalOf('role=owner'), '"role" must be one of admin, member');
