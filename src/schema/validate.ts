@@ -1,11 +1,5 @@
 import { CairnError, type Issue } from '../base/errors.ts';
-import {
-  isJsonObject,
-  mergePatch,
-  pointerTo,
-  type JsonObject,
-  type JsonValue,
-} from '../base/json.ts';
+import { isJsonObject, pointerTo, type JsonObject, type JsonValue } from '../base/json.ts';
 import { limits } from '../base/limits.ts';
 import {
   anyJson,
@@ -110,7 +104,7 @@ function validateMembers<S extends Shape>(
 ): CompleteInput<S> {
   const { kind } = mode;
   const stored = kind === 'create' ? collectDefaults(shape) : toRepresentation(shape, mode.stored);
-  const sentDocument = kind === 'patch' ? patched(shape, stored, body) : body;
+  const sentDocument = kind === 'patch' ? mergePatch(shape, stored, body) : body;
   if (!isJsonObject(sentDocument) || !isJsonObject(body)) {
     throw validationFailed([{ pointer: '', code: 'wrong_type', detail: 'must be an object' }]);
   }
@@ -215,20 +209,25 @@ export const collectDefaults = oncePerShape((shape): JsonObject => {
   return defaults;
 });
 
-/** Applies a merge patch (RFC 7396). Null is stored if the field is nullable. */
-function patched(fields: Shape, before: JsonValue, patch: JsonValue): JsonValue {
-  const merged = mergePatch(before, patch);
-  if (!isJsonObject(merged) || !isJsonObject(patch)) return merged;
-  const result: { [name: string]: JsonValue } = { ...merged };
+/**
+ * Applies a merge patch (RFC 7396 §2) to an object with these fields, except that null is stored if
+ * the field is nullable. Members that stay keep their order. Changes neither argument.
+ */
+export function mergePatch(
+  fields: Shape,
+  before: JsonValue | undefined,
+  patch: JsonValue,
+): JsonValue {
+  if (!isJsonObject(patch)) return patch;
+  const merged = new Map(Object.entries(isJsonObject(before) ? before : {}));
   for (const [name, value] of Object.entries(patch)) {
     const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
-    if (value === null && (field?.nullable || name === valueName)) result[name] = null;
-    else if (field?.kind === 'object' && isJsonObject(value)) {
-      const former = isJsonObject(before) ? member(before, name) : undefined;
-      result[name] = patched(field.fields, former ?? null, value);
-    }
+    const within = field?.kind === 'object' ? field.fields : {};
+    if (value === null && !field?.nullable && (field === undefined || name !== valueName))
+      merged.delete(name);
+    else merged.set(name, mergePatch(within, merged.get(name), value));
   }
-  return result;
+  return Object.fromEntries(merged);
 }
 
 export function validationFailed(issues: readonly Issue[]): CairnError {

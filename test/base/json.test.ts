@@ -1,10 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { CairnError } from '../../src/base/errors.ts';
-import {
-  mergePatch, parseJson, parseJsonBytes, parseJsonNumber, pointerTo, type JsonValue,
-} from '../../src/base/json.ts';
-import { vectors } from '../support/contract.ts';
+import { parseJson, parseJsonBytes, parseJsonNumber, pointerTo, type JsonValue } from '../../src/base/json.ts';
 import { limits } from '../../src/base/limits.ts';
 import { createGenerator } from '../support/basics.ts';
 
@@ -205,39 +202,6 @@ test('the parser agrees with JSON.parse on random and damaged texts', () => {
     }
   }
   assert.ok(refused > 1000 && accepted > 10_000, `${refused} refused, ${accepted} accepted`);
-});
-
-describe('RFC 7396 appendix A', () => {
-  for (const [index, [target, patch, result]] of vectors.entries()) {
-    test(`case ${index + 1}: ${JSON.stringify(patch)} for ${JSON.stringify(target)}`, () => {
-      const before = structuredClone(target);
-      assert.deepEqual(mergePatch(target, patch), result);
-      assert.deepEqual(target, before);
-    });
-  }
-});
-
-test('RFC 7396 §3, the example', () => {
-  const target = {
-    title: 'Goodbye!',
-    author: { givenName: 'John', familyName: 'Doe' },
-    tags: ['example', 'sample'],
-    content: 'This will be unchanged',
-  };
-  const patch = { title: 'Hello!', phoneNumber: '+01-123-456-7890', author: { familyName: null }, tags: ['example'] };
-  assert.deepEqual(mergePatch(target, patch), {
-    title: 'Hello!',
-    author: { givenName: 'John' },
-    tags: ['example'],
-    content: 'This will be unchanged',
-    phoneNumber: '+01-123-456-7890',
-  });
-});
-
-test('a merge patch does not set a prototype', () => {
-  const merged = mergePatch({}, parseJson('{"__proto__":{"admin":true}}'));
-  assert.ok(typeof merged === 'object' && merged !== null && !('admin' in merged));
-  assert.deepEqual(Object.keys(merged), ['__proto__']);
 });
 
 test('RFC 6901 §5: names in a pointer', () => {
