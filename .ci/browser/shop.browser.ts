@@ -295,12 +295,25 @@ testPage('a change of selected rows can be undone', { collections }, async (visi
     (await server.as('ada', 'GET', '/orders?sort=id&limit=6')).data.map(({ state }: any) => state).join();
   assert.equal(await states(), 'paid,shipped,shipped,shipped,shipped,shipped');
   await browser.click('#status button');
-  await browser.until('return document.querySelector("#status").innerText.includes("Changed 4 orders")');
+  await says('Restored 4 orders.');
   await browser.until('return document.querySelectorAll("#list tbody tr")[2].innerText.includes("cancelled")');
   assert.equal(await states(), 'paid,shipped,cancelled,new,paid,shipped');
   await browser.click('#bulk-copy');
   await says('Duplicated 4 orders.');
   assert.equal((await server.as('ada', 'GET', '/orders')).data.length, 16);
+});
+
+testPage('an undo says what it restored, or why it could not', { collections }, async (visit) => {
+  const { browser, server, says } = visit;
+  await fill(server);
+  await visit.signIn('#customers?sort=id');
+  await browser.click('[role=switch]');
+  await says('Saved Anna Berg 1.');
+  await browser.click('#status button');
+  await says('Restored Anna Berg 1.');
+  await server.as('ada', 'PATCH', '/customers/1', { city: 'Bergen' });
+  await browser.click('#status button');
+  await says('Someone else has changed it.');
 });
 
 testPage('a field of selected rows is set several times in turn', { collections }, async (visit) => {

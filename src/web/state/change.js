@@ -84,10 +84,11 @@ export async function createEach({ name: path, title, bulkMax }, all, name) {
 }
 
 /**
- * Sets a field of records to the `value` of each, and offers to undo it.
- * @type {(of: Collection, rows: readonly Row[], name: string, value: (row: Row) => unknown) => Promise<Refusal[]>}
+ * Sets a field of records to the `value` of each, reports what was refused, and offers to undo it.
+ * @type {(of: Collection, rows: readonly Row[], name: string, value: (row: Row) => unknown,
+ *   report: (refusals: readonly Refusal[]) => unknown, isUndo?: boolean) => Promise<void>}
  */
-export async function setField(collection, rows, name, value) {
+export async function setField(collection, rows, name, value, report, isUndo = false) {
   /** @type {Map<unknown, unknown>} */ const before = new Map();
   /** @type {Row[]} */ const after = [];
   const refusals = await withEach(rows, rowNamer(collection), async (row) => {
@@ -99,13 +100,11 @@ export async function setField(collection, rows, name, value) {
     showChange(collection.name, record);
   });
   const [first] = after;
-  const undo = () => setField(collection, after, name, ({ id }) => before.get(id));
-  if (first)
-    say(
-      after.length > 1
-        ? `Changed ${count(after, collection)}.`
-        : `Saved ${toTitle(collection, first)}.`,
-      undo,
-    );
-  return refusals;
+  const undo = () => setField(collection, after, name, ({ id }) => before.get(id), report, true);
+  const [done, what] =
+    after.length > 1
+      ? ['Changed', count(after, collection)]
+      : ['Saved', first && toTitle(collection, first)];
+  if (first) say(`${isUndo ? 'Restored' : done} ${what}.`, undo);
+  await report(refusals);
 }

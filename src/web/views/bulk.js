@@ -65,8 +65,13 @@ async function askField(collection, rows) {
   const { name, label } = field;
   const { value, problem } = fromText(field, text);
   if (problem) return say(`${label} ${problem}.`);
-  const refusals = await setField(collection, rows, name, () => value);
-  await report(`Not all of ${count(rows, collection)} changed`, refusals);
+  await setField(
+    collection,
+    rows,
+    name,
+    () => value,
+    (refusals) => report(`Not all of ${count(rows, collection)} changed`, refusals),
+  );
 }
 
 /**

@@ -51,10 +51,14 @@ async function commit() {
 }
 
 /** @type {(collection: Collection, row: Row, field: Field, value: unknown) => Promise<void>} */
-async function change(collection, row, { name }, value) {
-  const [refusal] = await setField(collection, [row], name, () => value);
-  if (refusal) say(refusal.why);
-}
+const change = (collection, row, { name }, value) =>
+  setField(
+    collection,
+    [row],
+    name,
+    () => value,
+    ([refusal]) => refusal && say(refusal.why),
+  );
 
 function end() {
   const id = editing?.row.id;
