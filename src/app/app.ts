@@ -5,6 +5,7 @@ import { createPipeline } from '../api/pipeline.ts';
 import { problemReply } from '../api/replies.ts';
 import { livePath, type Unready } from '../api/health.ts';
 import { yieldedPaths } from '../api/routes.ts';
+import { isByRecord, listWords } from '../auth/access.ts';
 import { Tokens } from '../auth/tokens.ts';
 import { CairnError, invariant } from '../base/errors.ts';
 import { limits } from '../base/limits.ts';
@@ -173,9 +174,19 @@ export class Application {
     });
   }
 
-  warnOfUndeclared(): void {
+  /** Warns of collections that are not declared, and of private lists whose records are not private. */
+  warnOfDeclarations(): void {
+    const { log, collections, settings } = this.#options;
     for (const name of this.data.store.undeclared())
-      this.#options.log.message('warn', `No declaration covers ${name}: its records are only kept`);
+      log.message('warn', `No declaration covers ${name}: its records are only kept`);
+    if (settings.auth === 'none') return;
+    const readable = collections.filter(
+      ({ access: { list, read } }) => read === 'user' && listWords(list).every(isByRecord),
+    );
+    for (const { name } of readable) {
+      const advice = 'restrict "read" as well as "list"';
+      log.message('warn', `Every user can read the records of ${name} by their ids: ${advice}`);
+    }
   }
 
   /**

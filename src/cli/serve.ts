@@ -118,7 +118,7 @@ async function start(
     log,
     onFailure,
   });
-  app.warnOfUndeclared();
+  app.warnOfDeclarations();
   app.observers.push({
     security(event, { userId }) {
       if (event !== 'password_changed' && event !== 'user_removed') return;

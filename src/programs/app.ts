@@ -237,7 +237,7 @@ export async function openProgram(
     if (!(error instanceof RouteConflict)) throw error;
     throw new OptionError(`Cannot use the routes: ${error.message}`, 'routes');
   });
-  inside.warnOfUndeclared();
+  inside.warnOfDeclarations();
   const program = new Program(inside);
   const app = assembleApp(inside, createRecords(program, inside));
   opened = { app, program };

@@ -7,6 +7,7 @@ import { test, type TestContext } from 'node:test';
 import {
   createApp, defineCollection, defineRoute, type App, type AppOptions, type TransactionCollection,
 } from '../../src/index.ts';
+import { silentLog } from '../../src/log/log.ts';
 import { counters, runIncrements, increments } from '../support/store/histories.ts';
 
 const tasks = defineCollection({
@@ -54,6 +55,21 @@ test('a collection is read and written with the types of its declaration', async
   assert.equal(named.get(3)?.['title'], 'C');
   const [only] = (await app.collection(counters).list()).records;
   assert.equal(only, undefined);
+});
+
+test('a private list whose records every user can read gets a warning', async (t) => {
+  const warnings: string[] = [];
+  const message = (level: string, text: string): void => void (level === 'warn' && warnings.push(text));
+  const log = { ...silentLog, message };
+  const collections = Object.entries({
+    open: { list: 'owner' }, closed: { list: 'owner', read: 'owner' }, standard: {},
+  } as const).map(([name, access]) => defineCollection({ name, fields: {}, access }));
+  await open(t, { collections, log });
+  assert.deepEqual(warnings, [
+    'Every user can read the records of open by their ids: restrict "read" as well as "list"',
+  ]);
+  await open(t, { collections, log, auth: 'none' });
+  assert.equal(warnings.length, 1, 'without sign-in everybody may do everything');
 });
 
 test('lists have filters, an order, pages and a total', async (t) => {
