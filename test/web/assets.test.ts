@@ -90,13 +90,15 @@ test('the content security policy allows only this server, and no script sinks',
 });
 
 test('only a declaration with images lets the page load them from other hosts', async (t) => {
-  const policyOf = async (format: 'image' | undefined): Promise<string | undefined> => {
+  const policyOf = async (format: 'image' | undefined, isNested = false): Promise<string | undefined> => {
     const photo = { kind: 'url', optional: true, ...(format && { format }) } as const;
-    const app = await createApp({ collections: [{ name: 'photos', fields: { photo } }] });
+    const field = isNested ? ({ kind: 'object', fields: { photo } } as const) : photo;
+    const app = await createApp({ collections: [{ name: 'photos', fields: { field } }] });
     t.after(() => app.close());
     return (await app.inject({ target: '/' })).fields.get('content-security-policy');
   };
   assert.match((await policyOf('image')) ?? '', /img-src 'self' https:;/);
+  assert.match((await policyOf('image', true)) ?? '', /img-src 'self' https:;/);
   assert.equal(await policyOf(undefined), contentSecurityPolicy);
 });
 
