@@ -85,7 +85,11 @@ export function show(field, value) {
     return h(`span.pill${chooseHue(field, text)}`, text);
   }
   if (kind === 'time') return h('time', { datetime: `${value}`, title: `${value}` }, text);
-  if (kind === 'email') return h('a', { href: `mailto:${value}` }, bdi(text));
+  if (kind === 'email') {
+    // An address must not add recipients or a text (RFC 6068 §2).
+    const href = `mailto:${text.replaceAll(/[%?&#]/gu, encodeURIComponent)}`;
+    return h('a', { href }, bdi(text));
+  }
   const isAddress = (kind === 'text' || kind === 'url') && /^https?:\/\/\S+$/u.test(text);
   if (isAddress && field.declared.format === 'image')
     return h('img', { src: text, alt: field.label, loading: 'lazy' });
