@@ -45,6 +45,14 @@ test('the requests of the shop show who may do what with an order', async (t) =>
   assert.match(lines[15] ?? '', /"status":"shipped"/);
 });
 
+test('with a wrong password, the requests of the shop end with the reason', async (t) => {
+  const environment = { ORIGIN: await serve(t, 'shop.json'), PASSWORD: 'wrong' };
+  const shell = startProcess(t, [join(examples, 'shop.sh')], environment, 'sh');
+  assert.notEqual(await shell.ended, 0);
+  assert.equal(shell.out, '');
+  assert.match(shell.err, /e-mail address or the password is wrong/);
+});
+
 test('a private to-do list is seen by nobody else', async (t) => {
   const origin = await serve(t, 'private-todos.json');
   const send = async (path: string, token?: string, body?: object) => {

@@ -13,10 +13,11 @@ send() {
   echo
 }
 
-# token EMAIL PASSWORD: signs in, and prints the access token.
+# token EMAIL PASSWORD: signs in, and prints the access token. A refusal ends the script.
 token() {
-  curl -s "$origin/tokens" -H 'Content-Type: application/json' -d "{\"email\":\"$1\",\"password\":\"$2\"}" |
-    sed 's/.*"access_token":"\([^"]*\)".*/\1/'
+  answer=$(curl -sS --fail-with-body "$origin/tokens" -H 'Content-Type: application/json' \
+    -d "{\"email\":\"$1\",\"password\":\"$2\"}") || { echo "$answer" >&2; exit 1; }
+  echo "$answer" | sed 's/.*"access_token":"\([^"]*\)".*/\1/'
 }
 
 trap 'rm -f /tmp/answer.$$' EXIT

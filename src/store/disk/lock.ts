@@ -154,7 +154,7 @@ export async function waitUntilGone(
     if (seen === undefined) {
       const seconds = staleMs / 1000;
       onNotice(
-        `${who} holds ${files.directory}: waiting ${seconds} seconds to see whether it is gone`,
+        `${who} holds ${files.directory}: waiting up to ${seconds} seconds to see whether it is gone`,
       );
     }
     seen = content;
