@@ -303,6 +303,21 @@ testPage('a change of selected rows can be undone', { collections }, async (visi
   assert.equal((await server.as('ada', 'GET', '/orders')).data.length, 16);
 });
 
+testPage('a reference of selected rows is chosen from suggestions', { collections }, async (visit) => {
+  const { browser, server, says } = visit;
+  await fill(server);
+  await visit.signIn('#orders?sort=id');
+  await browser.click('#list tbody input[type=checkbox]');
+  await browser.click('#bulk-set');
+  await browser.type('#set-value', 'Anna Berg 7');
+  await browser.until('return document.querySelector("#set-value-0")?.innerText.startsWith("Anna Berg 7")');
+  await browser.press(keys.enter);
+  await browser.until('return document.querySelector("#set-value").value === "Anna Berg 7"');
+  await browser.click('#set-field .primary');
+  await says('Saved Order of Anna Berg 7.');
+  assert.equal((await server.as('ada', 'GET', '/orders/1')).data.customerId, 7);
+});
+
 testPage('an undo says what it restored, or why it could not', { collections }, async (visit) => {
   const { browser, server, says } = visit;
   await fill(server);

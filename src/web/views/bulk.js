@@ -11,10 +11,14 @@ import { control } from './control.js';
 import { report } from './refused.js';
 import { removeSoon } from './removal.js';
 
-/** @import { Collection, Row } from '../types.js' */
+/** @import { Collection, Field, Row } from '../types.js' */
+
+/** The field that the dialog sets, and its text. @type {{ field: Field | undefined, text: string }} */
+const setting = { field: undefined, text: '' };
 
 /** Describes the actions on the selected records. @param {Collection} collection */
 export function drawSelection(collection) {
+  drawField(collection);
   const { name } = collection;
   const { selected, total } = list;
   const selectAll = async () => select(name, (await call('GET', listPath())).data, true);
@@ -35,33 +39,40 @@ export function drawSelection(collection) {
   );
 }
 
+/** @param {Collection} collection */
+const listSettable = ({ fields }) =>
+  fields.filter(({ changed, kind }) => changed && kind !== 'password');
+
+/** Draws what the dialog asks for. @param {Collection} collection */
+function drawField(collection) {
+  const { field, text } = setting;
+  if (!field) return;
+  const all = listSettable(collection);
+  const onchange = (/** @type {Event} */ event) => {
+    const field = all.find(({ name }) => name === readInput(event));
+    Object.assign(setting, { field, text: '' });
+  };
+  const type = (/** @type {string} */ typed) => (setting.text = typed);
+  set(
+    'set-body',
+    h(
+      'select',
+      { 'aria-label': 'Field', value: field.name, onchange },
+      all.map(({ name, label }) => h('option', { value: name }, label)),
+    ),
+    control(field, text, type, { id: 'set-value', 'aria-label': 'Value', key: field.name }),
+  );
+}
+
 /**
  * @type {(of: Collection, rows: readonly Row[]) => Promise<void>}
  */
 async function askField(collection, rows) {
-  const fields = collection.fields.filter(({ changed, kind }) => changed && kind !== 'password');
-  let [field] = fields;
-  let text = '';
-  const show = () => {
-    if (!field) return;
-    const option = ({ name = '', label = '' }) => h('option', { value: name }, label);
-    const onchange = (/** @type {Event} */ event) => {
-      field = fields.find(({ name }) => name === readInput(event));
-      text = '';
-      show();
-    };
-    const type = (/** @type {string} */ typed) => {
-      text = typed;
-      show();
-    };
-    set(
-      'set-body',
-      h('select', { 'aria-label': 'Field', value: field.name, onchange }, fields.map(option)),
-      control(field, text, type, { id: 'set-value', 'aria-label': 'Value', key: field.name }),
-    );
-  };
-  show();
-  if (!(await ask('set-field', count(rows, collection))) || !field) return;
+  Object.assign(setting, { field: listSettable(collection)[0], text: '' });
+  const isConfirmed = await ask('set-field', count(rows, collection));
+  const { field, text } = setting;
+  setting.field = undefined;
+  if (!isConfirmed || !field) return;
   const { name, label } = field;
   const { value, problem } = fromText(field, text);
   if (problem) return say(`${label} ${problem}.`);
