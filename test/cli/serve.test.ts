@@ -359,7 +359,7 @@ test('a signal ends a start that waits for a lock', async (t) => {
   mkdirSync(data);
   writeFileSync(join(data, 'lock'), '{"host":"elsewhere","place":null,"pid":1,"started":null,"since":"then"}\n');
   const server = startCairn(t, ['--data', data, '--port', '0', '--log', 'json']);
-  await server.find(/waiting 20 seconds/);
+  await server.find(/waiting up to 20 seconds/);
   server.child.kill('SIGTERM');
   assert.equal(await server.ended, 0, server.err);
   assert.match(server.out, /"message":"Cairn stops: SIGTERM"/);

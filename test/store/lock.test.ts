@@ -84,7 +84,7 @@ describe('the lock', () => {
       const { people, notices } = await startStore({ ...options, files: first.disk, machine: second });
       assert.equal(people.size, 1);
       assert.equal(second.waitedMs, 20_000);
-      assert.match(notices[0] ?? '', /^process \d on \w+ since \S+ holds simulated: waiting 20 seconds/);
+      assert.match(notices[0] ?? '', /^process \d on \w+ since \S+ holds simulated: waiting up to 20 seconds/);
       const late = first.store.write((tx) => tx.of(first.people).insert(createPerson('bob')));
       await assert.rejects(late, { code: 'outcome_unknown' });
     });
