@@ -135,11 +135,13 @@ function recordHandlers<N extends object, C>(
     const asked = foreign?.query ?? parseRecordQuery(collection, parseQuery(query));
     const embedded = foreign?.embedded ?? embeddedBy(collection, asked.embed, principal);
     const { selection, revisionWith, marksIn, writer } = embedded;
-    const part = (asked.fields?.join('-') ?? '') + selection;
+    // A name may have characters that a header cannot have.
+    const part = (asked.fields ? hashTogether(asked.fields) : '') + selection;
+    // A collection's revision would reveal writes to hidden records.
     const tag =
       marksIn === undefined
         ? tagOf(revisionWith(record.revision), part)
-        : tagOf(record.revision, `${part}-${hashSeen(principal.userId, marksIn(record))}`);
+        : tagOf(record.revision, `${part}-${hashTogether(principal.userId, marksIn(record))}`);
     if (isUnchanged(request, tag)) return notModified(tag);
     const writeSelected = representationWriter(fields, asked.fields);
     const embed = writer?.(writeSelected);
@@ -195,12 +197,8 @@ function embeddedBy<N, C>(
   return references?.embed(names, embeddables, principal) ?? nothing;
 }
 
-/**
- * Hashes what a caller sees, for an entity tag. A collection's revision would reveal writes to
- * hidden records.
- */
-const hashSeen = (...seen: readonly unknown[]): string =>
-  hash('sha256', JSON.stringify(seen), 'base64url').slice(0, 22);
+const hashTogether = (...values: readonly unknown[]): string =>
+  hash('sha256', JSON.stringify(values), 'base64url').slice(0, 22);
 
 function batchHandler<N extends object, C>(
   { collection, resource }: Operations<N, C>,
