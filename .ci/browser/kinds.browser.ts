@@ -426,7 +426,7 @@ testPage('a boolean is switched in the list by people who may change its record'
   await visit.signIn('#tasks', 'grace');
   // The list does not show owners, so only her own record is certainly hers to change.
   assert.deepEqual(await switches(), [['Done: For Grace', false]]);
-  assert.deepEqual(await visit.column(3), ['○', '', '●']);
+  assert.deepEqual(await visit.column(3), ['No', '', 'Yes']);
   await browser.click('[aria-label="Done: For Grace"]');
   await browser.until('return document.querySelector("[role=switch]").checked');
   assert.deepEqual(await done(), [false, true, true]);

@@ -187,7 +187,7 @@ testPage('the search ignores case', { things: 3 }, async (visit) => {
 testPage('filters come from the fields, show as chips and are removed one by one', { things: 60 }, async (visit) => {
   const { browser, hash, text } = visit;
   await visit.signIn('#items');
-  await visit.filterBy('Price', 'is at least');
+  await visit.filterBy('Price', 'at least');
   await browser.type('#filter-value input', '12,50');
   await browser.click('#filter .primary');
   await visit.shows('The value must be a number such as 1250.5.', '#filter');
@@ -198,13 +198,13 @@ testPage('filters come from the fields, show as chips and are removed one by one
   await browser.type('#filter-value input', `Thing 5${keys.enter}`);
   await ranges(visit, '1–4 of 4');
   const chips = (await text('#chips')).replaceAll(/\s+/g, ' ');
-  assert.equal(chips, 'Price is at least 70 × Name starts with (case matters) Thing 5 × Save this view');
+  assert.equal(chips, 'Price at least 70 × Name starts with (case matters) Thing 5 × Save this view');
   await browser.reload();
   await ranges(visit, '1–4 of 4');
   // This browser stores a view until it is deleted.
   await browser.run('[...document.querySelectorAll("#chips button")].at(-1).click()');
   await browser.click('#save-view .primary');
-  const view = 'Price is at least 70, Name starts with (case matters) Thing 5';
+  const view = 'Price at least 70, Name starts with (case matters) Thing 5';
   await browser.until('return document.querySelector("#tabs .chip a")?.innerText === arguments[0]', view);
   await visit.visit('#items');
   await ranges(visit, '1–50 of 60');
@@ -212,7 +212,7 @@ testPage('filters come from the fields, show as chips and are removed one by one
   await ranges(visit, '1–4 of 4');
   await browser.click(`[aria-label="Forget the view: ${view}"]`);
   await browser.until('return document.querySelectorAll("#tabs a").length === 0');
-  await browser.click('[aria-label="Remove the filter: Price is at least 70"]');
+  await browser.click('[aria-label="Remove the filter: Price at least 70"]');
   await ranges(visit, '1–11 of 11');
   assert.equal(await hash(), '#items?name%3Astarts=Thing+5');
 });
@@ -379,10 +379,10 @@ testPage('a custom collection is shown as declared', {
   await visit.filterBy('State', 'is');
   assert.deepEqual(
     await browser.until(`
-      const all = [...document.querySelectorAll('#filter-value option')];
-      return all.length > 0 && all.map((at) => at.value);
+      const all = [...document.querySelectorAll('#filter .menu > button')];
+      return all.length > 0 && all.map((at) => at.innerText);
     `),
-    ['', 'new', 'used'],
+    ['new', 'used'],
   );
 });
 
@@ -558,9 +558,8 @@ testPage('on a phone the views are a select, and wide pages have a rail', { thin
   const fits = await browser.run(`
     const [form, at] = [document.querySelector('#filter'), document.querySelector('#condition')];
     const { left, right } = form.getBoundingClientRect();
-    const width = at.offsetWidth;
-    at.style.flex = 'none';
-    return left > 8 && right < innerWidth - 8 && at.offsetWidth <= width;
+    const isWhole = [...form.querySelectorAll('button'), at].every((each) => each.scrollWidth <= each.clientWidth);
+    return left > 8 && right < innerWidth - 8 && isWhole;
   `);
   assert.equal(fits, true);
   await browser.press(keys.escape);

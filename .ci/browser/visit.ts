@@ -112,22 +112,16 @@ function visitOf(browser: Browser, server: TestServer, t: TestContext): Visit {
     },
     async filterBy(field, operator) {
       const press = `
-        const at = [...document.querySelectorAll('#filter .menu button')].find((each) => each.innerText === arguments[0]);
+        const at = [...document.querySelectorAll('#filter button')].find((each) => each.innerText === arguments[0]);
         at?.click();
         return at;
       `;
       await browser.click('#add-filter');
       await browser.until(press, field);
-      await browser.until('return document.querySelector("#condition")');
-      if (operator !== undefined) await browser.run(`
-        const at = document.querySelector('#condition');
-        at.value = arguments[0];
-        at.dispatchEvent(new Event('change', { bubbles: true }));
-      `, operator);
-      await browser.until(
-        'return !arguments[0] || document.querySelector("#condition").value === arguments[0]',
-        operator,
-      );
+      const shown = await visit.text('#condition');
+      if (operator === undefined || shown === `${field} ${operator}`) return;
+      await browser.until(press, operator);
+      await visit.shows(`${field} ${operator}`, '#condition');
     },
     hash: () => browser.run('return location.hash'),
     focused: () => browser.run(`

@@ -17,21 +17,21 @@ const operators = {
   eq: 'is',
   in: 'is any of',
   ne: 'is not',
-  between: 'is between',
-  gte: 'is at least',
-  lte: 'is at most',
+  between: 'between',
+  gte: 'at least',
+  lte: 'at most',
   empty: 'is empty',
   filled: 'is not empty',
 };
 
 /** The operators of times. @type {{ [operator: string]: string }} */
 const timeOperators = {
-  last: 'is in the last days',
+  last: 'in the last',
   ...operators,
-  gte: 'is on or after',
-  lte: 'is on or before',
-  gt: 'is after',
-  lt: 'is before',
+  gte: 'on or after',
+  lte: 'on or before',
+  gt: 'after',
+  lt: 'before',
 };
 
 /**
@@ -39,6 +39,8 @@ const timeOperators = {
  * @type {{ [operator: string]: string[] }}
  */
 const meanings = { last: ['gte'], between: ['gte', 'lte'], empty: ['exists'], filled: ['exists'] };
+
+const periods = ['1 day', '7 days', '30 days', '90 days', '365 days'];
 
 /** The operators with only one value. @type {{ [operator: string]: string }} */
 const onlyValues = { empty: 'false', filled: 'true' };
@@ -107,7 +109,7 @@ function readFilters(field, lists) {
   const operands = {
     has: toElement(field),
     in: { kind: 'list', declared: { of: field.declared }, schema: { items: field.schema } },
-    last: { kind: 'integer', schema: {} },
+    last: { kind: 'choice', declared: { values: periods }, schema: {} },
   };
   return Object.entries(field.kind === 'time' ? timeOperators : operators).flatMap(
     ([operator, words]) => {

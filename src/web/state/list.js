@@ -48,12 +48,12 @@ export const readFilters = () => [...route.query].filter(([name]) => !ownParamet
 const dayMs = 86_400_000;
 
 /**
- * Turns `createdAt:last=7` into the time seven days ago.
+ * Turns `createdAt:last=7 days` into the time seven days ago.
  * @param {[string, string]} parameter @returns {[string, string]}
  */
 const absolute = ([name, value]) =>
   name.endsWith(':last')
-    ? [name.replace(/last$/u, 'gte'), new Date(Date.now() - Number(value) * dayMs).toISOString()]
+    ? [name.replace(/last$/u, 'gte'), new Date(Date.now() - parseInt(value) * dayMs).toISOString()]
     : [name, value];
 
 /** Returns the API's path for the list in the address: all pages, unless parameters choose one. */

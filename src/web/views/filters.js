@@ -6,11 +6,12 @@
 import { findTarget, own, toShow } from '../api/model.js';
 import { fromParameter, fromText, toText } from '../api/texts.js';
 import { ask } from '../lib/dialog.js';
-import { bdi, button, chip, draw, h, readInput, part, set } from '../lib/dom.js';
+import { bdi, button, chip, draw, h, part, set } from '../lib/dom.js';
 import { readFilters } from '../state/list.js';
 import { state, storage } from '../state/me.js';
 import { address, changed, go, joinValues, parameter, route, withQuery } from '../state/route.js';
 import { control, readable } from './control.js';
+import { show } from './parts.js';
 
 /**
  * `names`: the parameters of a condition. Without a `filter`, the page does not know them.
@@ -19,20 +20,23 @@ import { control, readable } from './control.js';
  */
 
 /**
- * The part of a condition that is open, with the texts of its values.
- * @type {{ part: string, filter?: Filter | undefined, texts: string[], replaced: readonly string[], problem: string }}
+ * The condition that is open, with the texts of its values.
+ * @type {{ isValue: boolean, filter?: Filter | undefined, texts: string[], replaced: readonly string[], problem: string }}
  */
-let editing = { part: 'field', texts: [], replaced: [], problem: '' };
-const parts = ['field', 'operator', 'value'];
-const firstControl = '#filter :is(#filter-value :is(input, select, textarea), .primary, .menu *)';
+let editing = { isValue: false, texts: [], replaced: [], problem: '' };
+const firstControl =
+  '#filter :is(#filter-value :is(input, select, textarea, button), .menu button)';
 const [popover, cellMenu] = [part('filter', HTMLElement), part('cell-menu', HTMLElement)];
 
-/** @type {(part?: string, filter?: Filter, values?: readonly string[]) => void} */
-export function open(part = 'field', filter, values = []) {
+/**
+ * Opens a filter's operator and value, or else its field.
+ * @type {(isValue?: boolean, filter?: Filter, values?: readonly string[]) => void}
+ */
+export function open(isValue = false, filter, values = []) {
   const texts = values.map((value) =>
     filter ? toText(filter.field, fromParameter(filter.field, value)) : value,
   );
-  editing = { part, filter, texts, replaced: filter?.names ?? [], problem: '' };
+  editing = { isValue, filter, texts, replaced: filter?.names ?? [], problem: '' };
   draw(firstControl);
 }
 
@@ -89,7 +93,7 @@ export function drawFilters(collection) {
     const remove = () => leave(Object.fromEntries(names.map((name) => [name, ''])));
     const content = words.map((text, at) => {
       const look = { class: at === 1 ? 'plain quiet' : 'plain', popovertarget: 'filter' };
-      return filter ? button(bdi(text), () => open(parts[at], filter, values), look) : text;
+      return filter ? button(bdi(text), () => open(at > 0, filter, values), look) : text;
     });
     return chip(`${index}`, `Remove the filter: ${words.join(' ')}`, remove, ...content);
   });
@@ -104,7 +108,9 @@ function drawViews({ name }, chips, title) {
   /** @type {readonly [title: string, query: string][]} */
   const views = JSON.parse(storage[place] ?? '[]');
   const keep = (/** @type {typeof views} */ all) => void (storage[place] = JSON.stringify(all));
-  const here = `${changed(route.query, { offset: '' })}`;
+  const query = changed(route.query, { offset: '', limit: '' });
+  query.sort();
+  const here = `${query}`;
   const tab = (/** @type {string} */ words, /** @type {string} */ query) => {
     const href = address(name, '', new URLSearchParams(query));
     return h('a', { key: query, href, 'aria-current': query === here && 'page' }, words);
@@ -138,71 +144,70 @@ function drawViews({ name }, chips, title) {
   );
 }
 
-/** A menu of fields or of operators, or the form of a value. @param {Collection} collection */
+/**
+ * A menu of fields; or the form of a value, with the other operators. A choice applies at once.
+ * @param {Collection} collection
+ */
 function drawEditor({ filters, hasOwners }) {
-  const { part, filter, texts, problem } = editing;
+  const { isValue, filter, texts, problem } = editing;
   const groups = Map.groupBy(filters, ({ field }) => field.name);
-  const alike = (filter && groups.get(filter.field.name)) ?? [];
   const pick = (/** @type {string} */ words, /** @type {Filter} */ each) =>
-    button(words, () => choose(each, true), { key: words });
-  if (!filter || part === 'field')
+    button(words, () => choose(each), { key: words });
+  if (!filter || !isValue)
     return h(
       'div.menu scroll',
       [...groups.values()].map(([each]) => each && pick(each.field.label, each)),
       hasOwners && button('Created by me', () => leave({ owner: 'me' }), { id: 'filter-mine' }),
     );
-  if (part === 'operator')
-    return h(
-      'div.menu',
-      { key: part },
-      alike.map((each) => pick(each.operator, each)),
-    );
   const { field, names, operator } = filter;
-  const onchange = (/** @type {Event} */ event) => {
-    const next = alike.find((each) => each.operator === readInput(event));
-    return next && choose(next, false);
+  const choices = field.kind === 'boolean' ? ['true', 'false'] : field.declared.values;
+  const row = (/** @type {string} */ each) => {
+    const isChosen = each === texts[0];
+    const take = () => ((texts[0] = each), apply());
+    const look = { key: each, 'aria-pressed': `${isChosen}` };
+    return button(h('span', show(field, each), isChosen && ' ✓'), take, look);
   };
-  const look = { id: 'condition', value: operator, onchange };
+  const others = (groups.get(filter.field.name) ?? []).filter((each) => each !== filter);
   return h(
-    'div.stack pad',
-    { key: part },
-    h(
-      'label.row one-line',
-      field.label,
+    'div.menu',
+    { key: operator },
+    h('p.quiet', { id: 'condition' }, `${field.label} ${operator}`),
+    choices?.map(row) ??
       h(
-        'select.grow',
-        look,
-        alike.map((each) => h('option', each.operator)),
+        'div.stack',
+        h(
+          'div.stack tight',
+          { id: 'filter-value' },
+          names.map((name, at) =>
+            control(field, texts[at] ?? '', (text) => (texts[at] = text), {
+              'aria-label': names.length > 1 ? ['From', 'To'][at] : 'Value',
+              key: name,
+            }),
+          ),
+        ),
+        h('p.error', { role: 'alert' }, problem),
+        h('button.primary', 'Apply'),
       ),
-    ),
     h(
-      'div.stack',
-      { id: 'filter-value' },
-      names.map((name, at) =>
-        control(field, texts[at] ?? '', (text) => (texts[at] = text), {
-          'aria-label': names.length > 1 ? ['From', 'To'][at] : 'Value',
-          key: `${name} ${field.kind}`,
-        }),
-      ),
+      'div.row',
+      { id: 'other-operators' },
+      others.map((each) => pick(each.operator, each)),
     ),
-    h('p.error', { role: 'alert' }, problem),
-    h('button.primary', 'Apply'),
   );
 }
 
 /**
- * Takes a filter, with the values of the one that is edited if they are alike.
- * @type {(filter: Filter, isDone: boolean) => unknown} `isDone`: it applies once it has all values
+ * Takes a filter, with the values of the one that is edited if they are alike, and applies it once
+ * it has all values.
+ * @param {Filter} filter
  */
-function choose(filter, isDone) {
+function choose(filter) {
   const { field, names, value } = filter;
   const former = editing.filter?.field;
   const isAlike = former?.name === field.name && former.kind === field.kind;
-  const first = names[0]?.endsWith(':last') ? '7' : '';
-  const texts = names.map((_, at) => (isAlike && editing.texts[at]) || first);
-  editing = { ...editing, part: 'value', filter, texts, problem: '' };
-  if (value || (isDone && texts.every(Boolean) && isAlike)) return apply();
-  return draw(isDone ? firstControl : undefined);
+  const texts = names.map((_, at) => (isAlike && editing.texts[at]) || '');
+  editing = { ...editing, isValue: true, filter, texts, problem: '' };
+  return value || texts.every(Boolean) ? apply() : draw(firstControl);
 }
 
 function apply() {

@@ -90,7 +90,7 @@ export function view() {
         }),
       changes > 0 &&
         button(`Show changes: ${changes}`, () => loadList(true), { id: 'show-changes' }),
-      button('Filter', () => openFilter('field'), { id: 'add-filter', popovertarget: 'filter' }),
+      button('Filter', () => openFilter(), { id: 'add-filter', popovertarget: 'filter' }),
       button('Columns', loadColumns, { id: 'choose-columns', popovertarget: 'columns' }),
       h('button', { type: 'button', popovertarget: 'more' }, 'More'),
       mayCreate &&

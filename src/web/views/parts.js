@@ -1,7 +1,8 @@
 // @ts-check
 /**
- * Parts that the views share. A value is shown by its kind: a choice as a pill, a boolean as a mark, an address as a
- * link, and a reference by its record's name, which is read once it is shown. The rest are cards of lines and tables.
+ * Parts that the views share. A value is shown by its kind: a choice as a pill, an address as a
+ * link, and a reference by its record's name, which is read once it is shown. The rest are cards of
+ * lines and tables.
  */
 import { toElement, showAge, showTime, toShow } from '../api/model.js';
 import { bdi, h } from '../lib/dom.js';
@@ -76,10 +77,6 @@ export function show(field, value) {
       'span.row tight',
       value.map((each) => h('span.pill', show(element, each))),
     );
-  }
-  if (kind === 'boolean') {
-    const look = { class: value ? 'mark' : 'quiet', role: 'img', 'aria-label': text, title: text };
-    return h('span', look, value ? '●' : '○');
   }
   if (kind === 'choice') {
     return h(`span.pill${chooseHue(field, text)}`, text);
