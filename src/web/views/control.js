@@ -9,8 +9,6 @@ import { address } from '../state/route.js';
 
 /** @import { Attributes, Collection, Description, Field, Suggestion } from '../types.js' */
 
-/** Labels of choices that differ from their value. @type {{ [value: string]: string }} */
-const words = { '': '–', true: 'Yes', false: 'No' };
 /**
  * Values of `autocomplete`, for fields that the browser may fill in.
  * @type {{ [field: string]: string }}
@@ -37,7 +35,7 @@ export function control(field, value, onText, more) {
     return h(
       'select',
       common,
-      offered.map((each) => h('option', { value: each }, words[each] ?? each)),
+      offered.map((each) => h('option', { value: each }, each ? toShow(field, each) : '–')),
     );
   }
   if (kind === 'list' && declared.of?.values) {
@@ -52,10 +50,11 @@ export function control(field, value, onText, more) {
     };
     return h('fieldset.row', { 'aria-label': label, ...more }, declared.of.values.map(box));
   }
-  if (kind === 'json' && !declared.like)
-    return h('textarea.code', { spellcheck: 'false', rows: 3, ...common, autocomplete: 'off' });
-  if (!like && ['json', 'list', 'long'].includes(kind))
-    return h('textarea', { dir: 'auto', rows: 3, ...common });
+  if (!like && ['json', 'list', 'long'].includes(kind)) {
+    const isCode = kind === 'json';
+    const look = { dir: 'auto', rows: 3, spellcheck: `${!isCode}` };
+    return h(isCode ? 'textarea.code' : 'textarea', { ...look, ...common });
+  }
   const isNumber = [kind, like].some((each) => each === 'number' || each === 'integer');
   return h('input', {
     type: types[kind] ?? 'text',

@@ -21,7 +21,8 @@ import { show } from './parts.js';
 
 /**
  * The condition that is open, with the texts of its values.
- * @type {{ isValue: boolean, filter?: Filter | undefined, texts: string[], replaced: readonly string[], problem: string }}
+ * @type {{ isValue: boolean, filter?: Filter | undefined, texts: string[],
+ *   replaced: readonly string[], problem: string }}
  */
 let editing = { isValue: false, texts: [], replaced: [], problem: '' };
 const firstControl =
@@ -152,7 +153,7 @@ function drawEditor({ filters, hasOwners }) {
   const { isValue, filter, texts, problem } = editing;
   const groups = Map.groupBy(filters, ({ field }) => field.name);
   const pick = (/** @type {string} */ words, /** @type {Filter} */ each) =>
-    button(words, () => choose(each), { key: words });
+    button(words, () => choose(each), { key: words, class: isValue && 'pill quiet' });
   if (!filter || !isValue)
     return h(
       'div.menu scroll',
@@ -189,8 +190,7 @@ function drawEditor({ filters, hasOwners }) {
         h('button.primary', 'Apply'),
       ),
     h(
-      'div.row',
-      { id: 'other-operators' },
+      'div.row tight',
       others.map((each) => pick(each.operator, each)),
     ),
   );

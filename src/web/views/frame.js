@@ -78,6 +78,6 @@ function drawRail(groups, here) {
   ]);
   set('views', { hidden: groups.length === 0 }, links);
   const current = document.querySelector('#views [aria-current]');
-  if (current !== tab) current?.scrollIntoView({ block: 'nearest', inline: 'center' });
+  if (current !== tab) current?.scrollIntoView({ block: 'nearest' });
   tab = current;
 }

@@ -7,13 +7,12 @@ import { readOnDelete, findTarget } from '../api/model.js';
 import { draw, h } from '../lib/dom.js';
 import { findCollection, state } from '../state/me.js';
 import { address } from '../state/route.js';
-import { ownView, table } from './parts.js';
+import { ownView } from './parts.js';
 
-/** @import { Collection } from '../types.js' */
+/** @import { Collection, Field } from '../types.js' */
 
-const [width, gap, row] = [210, 90, 22];
+const [width, gap, row] = [250, 90, 22];
 const nowhere = { x: 0, y: 0 };
-const removals = { refuse: 'is refused', remove: 'removes this, too', clear: 'clears the field' };
 
 const links = () =>
   state.collections.flatMap((of) =>
@@ -53,6 +52,15 @@ function placed() {
   return { all, places, size: heights.length * (width + gap), bottom: Math.max(...heights) };
 }
 
+/** Says what a field holds, in the words of a declaration. @param {Field} field */
+function describeKind(field) {
+  const { kind = 'any', of, unique } = field.declared;
+  const target = findTarget(field);
+  const held = target ? `→ ${target}` : (of?.kind ?? kind);
+  const notes = [of ? `${held} list` : held, unique && 'unique', target && readOnDelete(field)];
+  return notes.filter(Boolean).join(' · ');
+}
+
 export const open = () => draw();
 
 export const close = () => {};
@@ -68,26 +76,21 @@ export function view() {
     return h('path', { d, class: onDelete });
   });
   const cards = [...places].map(([of, { x, y, height }]) => {
-    const texts = of.fields.flatMap(({ name, kind, isRequired, declared }, index) => {
+    const texts = of.fields.flatMap((field, index) => {
       const at = y + (index + 2.2) * row;
       return [
-        h('text', { x: x + 12, y: at }, isRequired ? `${name} *` : name),
-        h('text.kind', { x: x + width - 12, y: at }, declared.unique ? `${kind} · unique` : kind),
+        h('text', { x: x + 12, y: at }, field.isRequired ? `${field.name} *` : field.name),
+        h('text.kind', { x: x + width - 12, y: at }, describeKind(field)),
       ];
     });
     return h(
       'a',
-      { href: address(of.name) },
+      { href: address('', `api/${of.name}`) },
       h('rect', { x, y, width, height, rx: 8 }),
       h('text.title', { x: x + 12, y: y + row }, of.title),
       texts,
     );
   });
-  const rows = all.map(({ of, field, to, onDelete }) => [
-    `${of.title}: ${field.label}`,
-    to.title,
-    removals[onDelete],
-  ]);
   const look = {
     viewBox: `0 0 ${size} ${bottom}`,
     width: size,
@@ -97,8 +100,12 @@ export function view() {
   };
   return ownView(
     'Schema',
-    [h('span.quiet', '* must be filled in')],
+    [],
+    h(
+      'p.quiet',
+      '* is required. A line leads to what a field refers to, whose removal is refused. ',
+      'If the line is red, it removes this record, too; if dashed, it clears the field.',
+    ),
     h('div.scroll', h('svg.schema', look, lines, cards)),
-    rows.length > 0 && table(['Field', 'Refers to', 'Its removal'], rows),
   );
 }

@@ -18,8 +18,7 @@ const states = {
 };
 
 /** @type {(label: string, value: Child, bar?: Child) => Child} */
-const figure = (label, value, bar) =>
-  line(label, h('span.quiet', label), h('span', value || '–'), bar);
+const figure = (label, value, bar) => line(label, h('span.quiet', label), h('span', value), bar);
 
 /**
  * Draws how much of something is used, as a bar.
@@ -34,7 +33,7 @@ const room = (label, used, max) =>
 
 export function view() {
   if (!server) return ownView('Status', []);
-  const { freeBytes, diskBytes = 0, refusals, checkpointedAt } = server;
+  const { freeBytes, diskBytes = 0, refusals } = server;
   const slowest = slowestMs(completeMinutes(server).at(-1));
   const refused = Object.values(refusals).reduce((sum, each) => sum + each, 0);
   return ownView(
@@ -53,11 +52,6 @@ export function view() {
         room('Memory of the program', server.heapUsedBytes, server.heapMaxBytes),
         freeBytes && room(`Disk: ${showBytes(freeBytes)} free`, diskBytes - freeBytes, diskBytes),
         figure('Requests refused for lack of room', showNumber(refused)),
-      ]),
-      section('Data', [
-        figure('Records, with sessions', showNumber(server.records)),
-        figure('Last snapshot', checkpointedAt && age(checkpointedAt)),
-        figure('Changes since then', showBytes(server.journalBytes)),
       ]),
     ),
   );
