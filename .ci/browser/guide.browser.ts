@@ -93,6 +93,11 @@ testPage('the documentation is read and linked by people who may not see data', 
   await shows('1 to 200 characters', '#home');
 });
 
+testPage('an address with an unknown operation shows its tag', {}, async (visit) => {
+  await visit.signIn('#/api/items/%3Cb%3E');
+  await visit.shows('Create a new item');
+});
+
 testPage('the documentation can be read without signing in', {
   things: 3, collections: [books], refusals: [401],
 }, async (visit) => {

@@ -341,7 +341,7 @@ export const close = () => opened.clear();
 export function open() {
   const { operation } = route;
   if (operation) opened.add(operation);
-  draw(operation && `#${operation} summary`);
+  draw(operation && `#${CSS.escape(operation)} summary`);
 }
 
 export function view() {
