@@ -324,6 +324,39 @@ testPage('a change by others never discards input', { things: 3 }, async (visit)
   await visit.says('Saved item 2.');
 });
 
+testPage('a form follows changes by others, even after a sign-out that ended its reading', {
+  things: 2,
+}, async (visit) => {
+  const { browser, server, t } = visit;
+  const { send, asked } = feed(visit);
+  const { double } = server;
+  let release = (): void => undefined;
+  const released = new Promise<void>((resolve) => (release = resolve));
+  t.after(release);
+  await visit.signIn('#items/2');
+  await waitUntil(() => asked.length === 1, 'nobody follows the feed');
+  await visit.value('price');
+  server.requests.length = 0;
+  server.double = async (request, forward, response) => {
+    if (request.url === '/items/2') await released;
+    return double(request, forward, response);
+  };
+  send('replaced', { collection: 'items', id: 2, record: { id: 2, name: 'Thing 2', price: 5 } });
+  await waitUntil(() => server.requests.includes('GET /items/2'), 'the record is not read again');
+  await browser.click('#who');
+  await browser.click('#sign-out');
+  await visit.shows('You have signed out.', '#sign-in');
+  server.double = double;
+  await visit.enterCredentials();
+  await visit.shows('Ada Lovelace', '#who');
+  await visit.visit('#items/2');
+  await waitUntil(() => asked.length === 2, 'nobody follows the feed');
+  await visit.value('price');
+  await server.as('ada', 'PATCH', '/items/2', { price: 6 });
+  send('replaced', { collection: 'items', id: 2, record: { id: 2, name: 'Thing 2', price: 6 } });
+  await browser.until('return document.querySelector("#field-price").value === "6"');
+});
+
 testPage('a hidden tab closes the feed and resumes it where it stopped', { things: 1 }, async (visit) => {
   const { browser, shows } = visit;
   const { send, asked } = feed(visit);

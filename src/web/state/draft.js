@@ -41,7 +41,10 @@ const untroubled = () => ({
   message: '',
 });
 
-export const reset = () => void (draft = undefined);
+export function reset() {
+  draft = undefined;
+  isReading = false;
+}
 
 /**
  * Opens a record's form, empty for `newId`. Without a collection, closes any open form.
