@@ -407,6 +407,33 @@ testPage(
   },
 );
 
+testPage('a file that is chosen later replaces one that is still compared', { things: 1 }, async (visit) => {
+  const { browser, server } = visit;
+  const path = await folder(visit);
+  await visit.signIn('#items');
+  let release = (): void => undefined;
+  const released = new Promise<void>((resolve) => (release = resolve));
+  visit.t.after(release);
+  server.double = async (request, forward) => {
+    if (request.url?.includes('id%3Ain=')) await released;
+    return forward();
+  };
+  await importFile(visit, 'first.csv', 'id,name\n1,Never\n');
+  await waitUntil(() => server.requests.some((line) => line.includes('id%3Ain=')), 'the file is not compared');
+  const second = join(path, 'second.csv');
+  writeFileSync(second, 'name,price\nLamp,5\n');
+  await browser.upload('#file', second);
+  await visit.shows('0 change, 1 new', '#preview');
+  release();
+  await browser.until(
+    'return performance.getEntriesByType("resource").some(({ name }) => name.includes("id%3Ain="))');
+  await browser.run('return new Promise(requestAnimationFrame)');
+  await visit.shows('0 change, 1 new', '#preview');
+  await browser.click('#import-all');
+  await visit.says('Imported 1 of 1 item.');
+  assert.deepEqual((await items(visit)).map(({ name }) => name), ['Thing 1', 'Lamp']);
+});
+
 testPage('an exported list can be imported again', { things: 5 }, async (visit) => {
   const { browser, says } = visit;
   await visit.signIn('#items');

@@ -84,14 +84,22 @@ async function importFile(collection) {
   };
   const onchange = async () => {
     file = noFile;
+    show();
+    const chosen = control.files?.[0];
+    let read = noFile;
+    let problem = '';
     try {
-      const read = readFile(collection, decode(await control.files?.[0]?.arrayBuffer()));
+      read = readFile(collection, decode(await chosen?.arrayBuffer()));
       await compare(collection, read.lines);
-      file = read;
-      show();
     } catch (error) {
-      show(error instanceof Problem ? error.message : 'Cannot read the file. Is it valid JSON?');
+      read = noFile;
+      problem =
+        error instanceof Problem ? error.message : 'Cannot read the file. Is it valid JSON?';
     }
+    // The person may have chosen another file meanwhile.
+    if (control.files?.[0] !== chosen) return;
+    file = read;
+    show(problem);
   };
   set('file', { value: '', onchange });
   show();
