@@ -21,6 +21,15 @@ testPage('a wrong password is reported, the right one signs in', { things: 6, re
   assert.equal(await browser.run('return location.pathname + document.title'), '/Overview · Cairn');
 });
 
+testPage('the sign-in leaves the focus where it is', { refusals: [401] }, async ({ browser, server }) => {
+  await browser.open(`${server.url}/`);
+  await browser.until('return document.querySelector("#sign-in[open]")');
+  await browser.type('#password', 'half a pass');
+  await browser.run('location.hash = "#items"');
+  await browser.run('return new Promise(requestAnimationFrame)');
+  assert.equal(await browser.run('return document.activeElement.id'), 'password');
+});
+
 testPage('the overview shows administrators the state of the server', {}, async (visit) => {
   const { server, shows } = visit;
   const { data } = await server.as('ada', 'GET', '/status');

@@ -75,6 +75,18 @@ testPage('after closing a record, its row has the focus and is visible', { thing
   assert.equal(await focusedId(visit), 'open-3');
 });
 
+testPage('a cell that is left by a click leaves the focus there', { things: 2 }, async (visit) => {
+  const { browser } = visit;
+  await visit.signIn('#items');
+  await browser.run(
+    'document.querySelector("td.number").dispatchEvent(new MouseEvent("dblclick", { bubbles: true }))');
+  await browser.until('return document.activeElement.id === "editor"');
+  await browser.type('#editor', '7');
+  await browser.click('#search');
+  await visit.says('Saved Thing');
+  assert.equal(await focusedId(visit), 'search');
+});
+
 testPage('a label belongs to one field', { things: 1 }, async (visit) => {
   const { browser } = visit;
   await visit.signIn('#users/2');

@@ -63,7 +63,8 @@ const change = (collection, row, { name }, value) =>
 function end() {
   const id = editing?.row.id;
   editing = undefined;
-  draw(`#${CSS.escape(`open-${id}`)}`);
+  // Someone who has gone on to another control stays there.
+  draw(document.activeElement?.id === 'editor' ? `#${CSS.escape(`open-${id}`)}` : undefined);
 }
 
 /** @param {Editing} of */

@@ -55,7 +55,8 @@ export function signIn() {
 export function showSignIn() {
   const { me } = state;
   if (!signingIn || (!me && isGuide())) return dialog.close();
-  if (!dialog.open) dialog.showModal();
+  if (dialog.open) return;
+  dialog.showModal();
   (me ? password : email).focus();
 }
 dialog.oncancel = (event) => event.preventDefault();
