@@ -434,6 +434,7 @@ async function leftBehind({ browser }: Visit, texts: readonly string[]): Promise
       if (object instanceof Map || object instanceof Set) for (const [key, value] of object.entries()) look(key), look(value);
     }
     look(document.documentElement.outerHTML);
+    for (const ranges of CSS.highlights.values()) for (const { startContainer } of ranges) look(startContainer.data);
     for (const { value } of document.querySelectorAll('input, textarea, select, output')) look(value);
     return texts.filter((text) => found.has(text));
   }`;
@@ -468,15 +469,19 @@ testPage('nothing about a person who signed out remains in the page', {
   assert.deepEqual(await leftBehind(visit, ofKeys), ofKeys);
   await visit.visit('#items');
   await browser.click('[aria-label="Select Thing 1"]');
-  await browser.type('#search', 'a search');
-  await browser.until('return location.hash.includes("search")');
-  const ofLists = ['Thing 1', 'Augusta Byron', 'a search'];
+  // It matches, so that its words are highlighted.
+  await browser.type('#search', 'tHing 1');
+  await browser.until('return CSS.highlights.get("match").size > 0');
+  const ticked = 'return [...document.querySelectorAll("input")].filter((at) => at.checked !== at.defaultChecked).length';
+  assert.notEqual(await browser.run(ticked), 0);
+  const ofLists = ['Thing 1', 'Augusta Byron', 'tHing 1'];
   assert.deepEqual(await leftBehind(visit, ofLists), ofLists);
   const texts = ['Dear diary', ...ofKeys, ...ofLists];
   await browser.click('#who');
   await browser.click('#sign-out');
   await shows('You have signed out.', '#sign-in');
   assert.deepEqual(await leftBehind(visit, texts), []);
+  assert.equal(await browser.run(ticked), 0);
   assert.equal(await browser.run('return document.querySelector("#email").value'), '');
   await visit.enterCredentials('grace');
   await shows('Grace Hopper', '#who');

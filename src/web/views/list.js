@@ -54,6 +54,7 @@ export function close() {
   closeFilters();
   stopTyping();
   closeCell();
+  highlight([]);
   [shown, words, lastId] = ['', '', NaN];
 }
 
