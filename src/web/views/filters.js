@@ -93,7 +93,11 @@ export function drawFilters(collection) {
     const words = describe(condition);
     const remove = () => leave(Object.fromEntries(names.map((name) => [name, ''])));
     const content = words.map((text, at) => {
-      const look = { class: at === 1 ? 'plain quiet' : 'plain', popovertarget: 'filter' };
+      const look = {
+        class: at === 1 ? 'plain quiet' : 'plain',
+        popovertarget: 'filter',
+        popovertargetaction: 'show',
+      };
       return filter ? button(bdi(text), () => open(at > 0, filter, values), look) : text;
     });
     return chip(`${index}`, `Remove the filter: ${words.join(' ')}`, remove, ...content);
