@@ -37,7 +37,9 @@ const crampedScript = `
     if (seen(cell) && cell.innerText.length > 3 && cell.clientWidth < 40) wrong.push('narrow: ' + cell.innerText);
   }
   const list = document.querySelector('#list');
-  if (list?.checkVisibility() && list.clientHeight < 100) wrong.push('the list has ' + list.clientHeight + ' px');
+  const isSeen = list?.checkVisibility();
+  if (!isSeen && !document.querySelector('#drawer, #home')) wrong.push('the list is not shown');
+  if (isSeen && list.clientHeight < 100) wrong.push('the list has ' + list.clientHeight + ' px');
   const wide = document.documentElement.scrollWidth - innerWidth;
   if (wide > 0) wrong.push('wider than the window by ' + wide + ' px');
   return wrong;

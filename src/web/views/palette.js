@@ -1,5 +1,5 @@
 // @ts-check
-/** Goes to a collection, an action or a record by a part of its name, or to one opened recently. */
+/** Goes to a collection, an action or a record by a part of its name. */
 import { combobox } from '../lib/combobox.js';
 import { draw, part, set } from '../lib/dom.js';
 import { allowed } from '../state/me.js';
