@@ -45,7 +45,7 @@ export interface TestServer {
 
 export interface ServeOptions extends Pick<
   AppOptions,
-  'auth' | 'basePath' | 'collections' | 'dialect' | 'items' | 'registration' | 'roles' | 'users'
+  'auth' | 'basePath' | 'collections' | 'dialect' | 'items' | 'registration' | 'roles' | 'share' | 'users'
 > {
   /** The number of members in addition to Ada and Grace. */
   readonly people?: number;
@@ -71,7 +71,7 @@ export async function startServer(t: TestContext, options: ServeOptions = {}): P
     items: hasItems,
     registration,
   } = options;
-  const { roles, users } = options;
+  const { roles, share, users } = options;
   const app = await createApp({
     scryptCost: 1,
     auth,
@@ -81,6 +81,7 @@ export async function startServer(t: TestContext, options: ServeOptions = {}): P
     items: hasItems,
     registration,
     roles,
+    share,
     users,
   });
   t.after(() => app.close());

@@ -233,6 +233,28 @@ testPage('over plain HTTP from the network the page says why no one can sign in 
   await shows('Errors are problem details (RFC 9457)', 'main');
 });
 
+testPage('over plain HTTP from the network, records of a shared server are created and changed', {
+  browser: { arguments: ['--host-resolver-rules=MAP appliance.local 127.0.0.1'] }, auth: 'none', share: true,
+  isNoisy: true,
+}, async (visit) => {
+  const { browser, server, says } = visit;
+  await browser.open(`http://appliance.local:${server.port}/#items/new`);
+  await visit.fill('name', 'Lamp');
+  await visit.fill('price', '5');
+  await browser.click('.record .primary');
+  await says('Created');
+  await visit.visit('#items/1');
+  await visit.fill('price', '6');
+  await browser.click('.record .primary');
+  await says('Saved');
+  await visit.visit('#/api/items/listItems');
+  await browser.until('return [...document.querySelectorAll("#listItems button")].find((at) => at.innerText === "Copy")');
+  await browser.run(
+    '[...document.querySelectorAll("#listItems button")].find((at) => at.innerText === "Copy").click()',
+  );
+  await says('Select the text and copy it.');
+});
+
 testPage('a browser that refuses the cookie gets a message after the right password', {
   browser: { preferences: { profile: { default_content_setting_values: { cookies: 2 } } } }, isNoisy: true,
 }, async (visit) => {

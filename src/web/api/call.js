@@ -36,6 +36,9 @@ export const session = {
   user: () => /** @type {number=} */ (undefined),
 };
 
+/** Returns an `Idempotency-Key`. Over plain HTTP, browsers have no `crypto.randomUUID`. */
+export const newKey = () => `"${crypto.getRandomValues(new Uint32Array(4)).join('-')}"`;
+
 /**
  * Sends one request. A failed precondition (412) is returned, not thrown.
  * @param {string} method @param {string} path

@@ -1,6 +1,6 @@
 // @ts-check
 /** Changes records outside of a form, with undo. */
-import { call, Problem } from '../api/call.js';
+import { call, newKey, Problem } from '../api/call.js';
 import { capitalized, own } from '../api/model.js';
 import { store } from './draft.js';
 import { showChange } from './list.js';
@@ -61,7 +61,7 @@ export async function createEach({ name: path, title, bulkMax }, all, name) {
   for (let at = 0; at < all.length; at += bulkMax) parts.push(all.slice(at, at + bulkMax));
   for (const part of parts) {
     const bodies = part.map(({ record }) => record);
-    const fields = { 'Idempotency-Key': `"${crypto.randomUUID()}"` };
+    const fields = { 'Idempotency-Key': newKey() };
     const body = isBulk ? bodies : bodies[0];
     say(`Creating ${title.toLowerCase()}: ${all.length - refusals.length} to do…`);
     await call('POST', isBulk ? `${path}/batch` : path, { body, fields }).catch((error) => {

@@ -4,7 +4,7 @@
  * until it is saved or discarded: it survives a refusal, a lost response, the end of the session
  * and changes by others.
  */
-import { call, Problem } from '../api/call.js';
+import { call, newKey, Problem } from '../api/call.js';
 import { at } from '../api/cells.js';
 import { isOpen, listLeaves, listWords } from '../api/model.js';
 import { fromText, toText } from '../api/texts.js';
@@ -351,7 +351,7 @@ export async function save() {
   // Input that arrives during the request is not part of it.
   const before = Object.assign(empty(), of.texts);
   const sent = JSON.stringify(single === 'value' ? (body['value'] ?? null) : body);
-  if (of.sent !== sent) Object.assign(of, { sent, retryKey: `"${crypto.randomUUID()}"` });
+  if (of.sent !== sent) Object.assign(of, { sent, retryKey: newKey() });
   of.isSaving = true;
   draw();
   try {

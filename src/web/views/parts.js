@@ -149,6 +149,8 @@ export const table = (heads, rows) =>
 
 /** @param {string} text */
 export async function copy(text) {
+  // Over plain HTTP, browsers have no clipboard.
+  if (!window.isSecureContext) return say('Copying needs HTTPS. Select the text and copy it.');
   await navigator.clipboard.writeText(text);
-  say('Copied.');
+  return say('Copied.');
 }
