@@ -11,11 +11,14 @@ import type { RoutedCollection } from './call.ts';
  * The route table: every request that is served, and its callers. `features/openapi` describes it.
  */
 
+/** A collection or a program's route may have this path instead. */
+export const metricsPath = '/metrics';
+
 /**
  * The server's own paths that a collection may have instead, without users and with a dialect.
  * `/status` then moves to `/-/status`.
  */
-export const yieldedPaths: readonly string[] = ['/status', '/changes', '/metrics'];
+export const yieldedPaths: readonly string[] = ['/status', '/changes', metricsPath];
 
 export interface RouteOptions {
   readonly registration?: 'open' | 'closed' | undefined;

@@ -3,7 +3,7 @@ import { getHeapStatistics } from 'node:v8';
 import { collectionRoutes } from '../api/collections.ts';
 import type { Route } from '../api/call.ts';
 import { Operations } from '../api/operations.ts';
-import { declaredCollection, usersCollection, yieldedPaths } from '../api/routes.ts';
+import { declaredCollection, metricsPath, usersCollection, yieldedPaths } from '../api/routes.ts';
 import { accountRoutes } from '../api/account.ts';
 import type { Context } from '../api/context.ts';
 import { healthRoutes, type HealthServices } from '../api/health.ts';
@@ -74,12 +74,21 @@ export function createRoutes(
     }).map(place),
     ...(complete.ownRoutes?.(registry) ?? []),
   ];
-  for (const feature of features) routes.push(...feature.routes(routes).map(place));
+  const isFree = (route: Route): boolean => !isReplaced(route, routes, complete);
+  for (const feature of features) routes.push(...feature.routes(routes).map(place).filter(isFree));
   return routes;
 }
 
 function yielding(route: Route): Route {
   return yieldedPaths.includes(route.path) ? { ...route, path: `/-${route.path}` } : route;
+}
+
+/** True for the metrics if a collection or a program's route has their path. */
+function isReplaced({ path }: Route, others: readonly Route[], { log }: CompleteOptions): boolean {
+  if (path !== metricsPath || !others.some((other) => other.path === path)) return false;
+  const advice = 'rename it to get the metrics, or read /status';
+  log.message('warn', `${path} is not served: a collection or route has its path; ${advice}`);
+  return true;
 }
 
 /** The routes of invitations, unless a collection has their path. */

@@ -237,7 +237,8 @@ test('collections may be named like paths of the server, which then move below /
   }
   assert.equal((await send('GET', '/-/status')).json.records, 3);
   const { paths } = (await send('GET', '/openapi.json')).json;
-  assert.ok('/-/status' in paths && '/-/changes' in paths && 'post' in paths['/status']);
+  for (const path of ['/-/status', '/-/changes', '/-/metrics']) assert.ok(path in paths, path);
+  assert.ok('post' in paths['/status']);
   const only = { auth: 'none', users: false, items: false } as const;
   const message = /^Cannot serve the collection status: .* or use --dialect json-server$/;
   await assert.rejects(createApp({ ...only, collections }), { name: 'OptionError', message });

@@ -2,21 +2,17 @@ import { X509Certificate } from 'node:crypto';
 import { readdir, statfs } from 'node:fs';
 import { promisify } from 'node:util';
 import type { Route } from '../../api/call.ts';
+import { metricsPath } from '../../api/routes.ts';
 import { version } from '../../base/version.ts';
 import { apiFields } from '../../http/message.ts';
 import type { Operated } from '../../log/operated.ts';
 import { exposition, Metrics, type Family, type Sample } from './exposition.ts';
 
-/**
- * Shows metrics to Prometheus at `/metrics`. A program's collection or route with this path
- * replaces it.
- */
+/** Shows metrics to Prometheus. */
 
 // The functions of `fs/promises` crash Node.js 22.18 if the permission model denies them.
 const listDirectory = promisify(readdir);
 const diskSpace = promisify(statfs);
-
-const path = '/metrics';
 
 export function createFeature({ operated }: { readonly operated: Operated }) {
   const metrics = new Metrics();
@@ -24,20 +20,14 @@ export function createFeature({ operated }: { readonly operated: Operated }) {
     request: metrics.request.bind(metrics),
     security: metrics.security.bind(metrics),
     close: () => metrics.close(),
-    routes(others: readonly Route[]): Route[] {
-      if (others.some((other) => other.path === path)) {
-        const advice = 'rename it to get the metrics, or read /status';
-        const why = `a collection or route has its path; ${advice}`;
-        operated.log.message('warn', `${path} is not served: ${why}`);
-        return [];
-      }
+    routes(): Route[] {
       const row: Route = {
         operationId: 'metrics',
         summary: 'Read the metrics, for Prometheus',
         tag: 'server',
         success: { content: 'Text', mediaType: 'text/plain' },
         method: 'GET',
-        path,
+        path: metricsPath,
         access: 'admin',
         isAlwaysServed: true,
         async handle() {
