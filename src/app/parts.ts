@@ -1,10 +1,13 @@
 import type { CollectionDeclaration } from '../collections/declaration.ts';
 import type { ReferenceRules } from '../collections/declared.ts';
+import { inManual } from '../base/manual.ts';
 import { OptionError } from '../config/options.ts';
 import { parseOrigins } from '../http/cross-site.ts';
 import { referenceIn } from '../schema/field.ts';
 import type { CompleteOptions } from './options.ts';
 import type { FeatureModule, Options, Parts } from './part-types.ts';
+
+const productGuide = 'json-server.md#from-a-prototype-to-a-product';
 
 /**
  * The parts that a server can do without: options, which a flag turns on, and features, which are
@@ -37,7 +40,8 @@ export async function loadParts(chosen: CompleteOptions): Promise<Parts> {
   const { auth, corsOrigins, dialect, share, shareHosts, trustedProxies } = settings;
   if (dialect !== undefined && settings.auth !== 'none')
     throw new OptionError(
-      'Cannot use --dialect: its clients do not sign in, so it needs --auth none',
+      'Cannot use --dialect: its clients do not sign in, so it needs --auth none; with users, ' +
+        `write their requests in Cairn's form (see ${inManual(productGuide)})`,
     );
   if (share && auth !== 'none')
     throw new OptionError(

@@ -118,7 +118,7 @@ class Scanner {
   #object(depth: number): void {
     const names = new Set<string>();
     this.#list('}', depth, () => {
-      if (this.#next() !== '"') throw this.#error('expected a member name');
+      if (this.#next() !== '"') throw this.#error('expected a member name in double quotes');
       const start = this.#at;
       const raw = this.#string();
       const name = raw.includes('\\') ? String(JSON.parse(raw)) : raw.slice(1, -1);

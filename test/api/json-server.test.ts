@@ -548,7 +548,7 @@ test('pages may send their own headers and credentials, as to json-server', asyn
 });
 
 test('nobody can sign in with the dialect', async () => {
-  const wrong = /^OptionError: Cannot use --dialect: .* needs --auth none$/;
+  const wrong = /^OptionError: Cannot use --dialect: .* needs --auth none; .*#from-a-prototype-to-a-product\)$/;
   await assert.rejects(createApp({ dialect: 'json-server' }), wrong);
 });
 

@@ -44,7 +44,7 @@ describe('JSON text', () => {
   }
 
   test('is refused with the place, by line and column', () => {
-    assert.equal(refusalOf('{"name":"Cup",}'), 'expected a member name at line 1, column 15');
+    assert.equal(refusalOf('{"name":"Cup",}'), 'expected a member name in double quotes at line 1, column 15');
     assert.equal(refusalOf('{\n  "a": 1,\n  "b": x\n}'), 'expected a value at line 3, column 8');
     assert.equal(refusalOf('[1,\n2\n'), 'expected "," or "]" at line 3, column 1');
     assert.equal(refusalOf('{"a" 1}'), 'expected ":" at line 1, column 6');
