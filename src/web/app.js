@@ -26,17 +26,15 @@ import {
 /**
  * A part of the page. `open` loads what it shows at each of its addresses, `view` describes it, and
  * `close` forgets its input.
- * @typedef {{ open(): unknown, view(): Child, close(): unknown }} View
+ * @typedef {{ open?(): unknown, view(): Child, close?(): unknown }} View
  * @typedef {() => View | Promise<View>} Load
  */
 
 /** @type {Load} */ const list = () => listView;
 const record = () => import('./views/record.js');
 /** @type {Load} */ const nowhere = () => ({
-  open() {},
   view: () =>
     ownView('There is nothing at this address', [], h('a', { href: '#/' }, 'Go to the overview')),
-  close() {},
 });
 
 /** The page's own views by the name in their address: `#/api`. @type {{ [name: string]: Load }} */
@@ -72,12 +70,12 @@ async function openView(load) {
   if (!loaded.has(load)) loaded.set(load, await load());
   draw();
   // The person may have moved on.
-  if (chosen.includes(load)) await loaded.get(load)?.open();
+  if (chosen.includes(load)) await loaded.get(load)?.open?.();
 }
 
 /** @param {readonly Load[]} next */
 function choose(next) {
-  for (const each of chosen) if (!next.includes(each)) loaded.get(each)?.close();
+  for (const each of chosen) if (!next.includes(each)) loaded.get(each)?.close?.();
   chosen = next;
 }
 

@@ -157,9 +157,7 @@ export async function loadDraft(of) {
     }
     const taken = adopt(of, stored);
     if (!base) void reloadRelated().catch(() => {});
-    if (!base && isUser(of)) {
-      void loadSessions(id).catch(() => {});
-    }
+    if (!base && of.collection.isUsers) void loadSessions(id).catch(() => {});
     if (base && taken.length > 0) say(`Someone else has changed ${taken.join(' and ')}.`);
   } catch (error) {
     if (draft !== of) return;
@@ -247,10 +245,7 @@ function adopt(of, base) {
 }
 
 /** @param {Draft} of */
-export const isUser = ({ collection }) => collection.isUsers;
-
-/** @param {Draft} of */
-export const isSelf = (of) => isUser(of) && of.id === `${state.me?.id}`;
+export const isSelf = (of) => of.collection.isUsers && of.id === `${state.me?.id}`;
 
 /**
  * @type {(of: Draft, words?: readonly string[]) => boolean}
@@ -262,7 +257,7 @@ const maySet = ({ isOwner }, words) =>
 
 /** Your own password has a form of its own. @param {Draft} of */
 export function openFields(of) {
-  const hidden = isUser(of)
+  const hidden = of.collection.isUsers
     ? [
         isSelf(of) ? 'password' : 'currentPassword',
         'keepKeys',

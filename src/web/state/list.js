@@ -3,7 +3,7 @@
 import { call, Problem } from '../api/call.js';
 import { draw } from '../lib/dom.js';
 import { findCollection, isLeaving, storage, explain } from './me.js';
-import { relatedLists } from './related.js';
+import { related } from './related.js';
 import { address, changed, go, parameter, route, withQuery } from './route.js';
 
 /** @import { Collection, Field, Row } from '../types.js' */
@@ -115,7 +115,7 @@ export function select(collection, rows, isSelected) {
 export function showChange(collection, record) {
   const renew = (/** @type {readonly Row[]} */ rows) =>
     rows.map((row) => (row.id === record.id ? record : row));
-  for (const of of [list, ...relatedLists()])
+  for (const of of [list, ...related.all])
     if (of.collection === collection) of.rows = renew(of.rows);
   if (list.collection === collection) list.selected = renew(list.selected);
 }

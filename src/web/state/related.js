@@ -15,7 +15,7 @@ import { route } from './route.js';
 const [peekMax, pageMax] = [3, 50];
 
 /** `key` names the record that was read. @type {{ key: string, all: readonly Related[] }} */
-let related = { key: '', all: [] };
+export let related = { key: '', all: [] };
 export const reset = () => void (related = { key: '', all: [] });
 
 /**
@@ -59,5 +59,3 @@ export async function loadRelated(collection, id) {
 /** @type {(of: Collection, id: unknown) => readonly Related[]} */
 export const relatedTo = (collection, id) =>
   related.key === toKey(collection, id) ? related.all : [];
-
-export const relatedLists = () => related.all;

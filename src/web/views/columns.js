@@ -29,24 +29,19 @@ function keep({ name }, columns, widths = keptColumns(name)) {
 }
 
 /**
- * @type {(of: Collection, name: string, width: number) => void}
- */
-function resize(collection, name, width) {
-  const widths = measureWidths(collection);
-  widths.set(name, Math.round(Math.min(Math.max(width, widthMin), widthMax)));
-  keep(collection, listColumns(collection), widths);
-  draw();
-}
-
-/**
  * @type {(event: Event, collection: Collection, name: string) => void}
  */
 export function drag(event, collection, name) {
   const handle = event.target;
   if (!(event instanceof PointerEvent) || !(handle instanceof HTMLElement)) return;
-  const start = (measureWidths(collection).get(name) ?? 0) - event.clientX;
+  const widths = measureWidths(collection);
+  const start = (widths.get(name) ?? 0) - event.clientX;
   handle.setPointerCapture(event.pointerId);
-  handle.onpointermove = ({ clientX }) => resize(collection, name, start + clientX);
+  handle.onpointermove = ({ clientX }) => {
+    widths.set(name, Math.round(Math.min(Math.max(start + clientX, widthMin), widthMax)));
+    keep(collection, listColumns(collection), widths);
+    draw();
+  };
   handle.onlostpointercapture = () => (handle.onpointermove = null);
 }
 

@@ -11,7 +11,6 @@ import {
   listFields,
   isNeeded,
   isSelf,
-  isUser,
   loadDraft,
   may,
   openDraft,
@@ -132,7 +131,7 @@ export function view() {
       'div.stack pad',
       { id: 'record' },
       recordForm(draft),
-      isUser(draft) && sessionsView(id),
+      collection.isUsers && sessionsView(id),
       relatedView(collection, id),
     ),
   );
@@ -182,7 +181,7 @@ function recordForm(of) {
 const drawActions = (of) => [
   !!of.base &&
     !of.collection.single &&
-    !isUser(of) &&
+    !of.collection.isUsers &&
     allows(of.collection, 'create') &&
     button('Duplicate', () => duplicate(of)),
   of.base &&

@@ -56,8 +56,16 @@ async function removeLater(collection, rows, text, etag) {
     state.removals = [removal, ...state.removals];
     window.setTimeout(() => resolve(false), undoSeconds * 1000);
   });
-  if (isUndone) say(`Kept ${count(rows, collection)}.`);
-  else await removeNow(collection, rows, etag);
+  const what = count(rows, collection);
+  if (isUndone) say(`Kept ${what}.`);
+  else {
+    const kept = await withEach(rows, rowNamer(collection), (row) =>
+      sendIfUnchanged('DELETE', collection, row, {}, etag),
+    );
+    const news = `Removed ${showNumber(rows.length - kept.length)} of ${what}.`;
+    say(kept.length > 0 ? news : `Removed ${what}.`);
+    await report(news, kept);
+  }
   state.removals = state.removals.filter((each) => each.rows !== rows);
   draw();
   if (isUndone) return;
@@ -101,15 +109,4 @@ async function refuse(title, all) {
     return h('li', { key: from.name }, link, total === 1 ? ' refers to it.' : ' refer to it.');
   });
   await tell(title, lines);
-}
-
-/** @type {(collection: Collection, rows: readonly Row[], etag?: string) => Promise<void>} */
-async function removeNow(collection, rows, etag) {
-  const what = count(rows, collection);
-  const kept = await withEach(rows, rowNamer(collection), (row) =>
-    sendIfUnchanged('DELETE', collection, row, {}, etag),
-  );
-  const news = `Removed ${showNumber(rows.length - kept.length)} of ${what}.`;
-  say(kept.length > 0 ? news : `Removed ${what}.`);
-  await report(news, kept);
 }

@@ -4,7 +4,7 @@
  * `onDelete`.
  */
 import { readOnDelete, findTarget } from '../api/model.js';
-import { draw, h } from '../lib/dom.js';
+import { h } from '../lib/dom.js';
 import { findCollection, state } from '../state/me.js';
 import { address } from '../state/route.js';
 import { ownView } from './parts.js';
@@ -60,10 +60,6 @@ function describeKind(field) {
   const notes = [of ? `${held} list` : held, unique && 'unique', target && readOnDelete(field)];
   return notes.filter(Boolean).join(' · ');
 }
-
-export const open = () => draw();
-
-export const close = () => {};
 
 export function view() {
   const { all, places, size, bottom } = placed();
