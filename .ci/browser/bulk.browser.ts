@@ -232,6 +232,21 @@ const shirts = defineCollection({
   fields: { title: { kind: 'text', min: 1 }, size: { kind: 'choice', values: ['S', 'M'], optional: true } },
 });
 
+testPage('an import of long records is sent in requests that the server accepts', {
+  collections: [defineCollection({ name: 'pages', fields: { text: { kind: 'text', max: 5000 } } })],
+  refusals: [413],
+}, async (visit) => {
+  const { browser, server, says } = visit;
+  await visit.signIn('#pages');
+  const texts = Array.from({ length: 300 }, (_, n) => `${n} ${'ж'.repeat(2500)}`);
+  await importFile(visit, 'pages.csv', `text\n${texts.join('\n')}\n`);
+  await visit.shows('300 new', '#preview');
+  await browser.click('#import-all');
+  await says('Imported 300 of 300 pages.');
+  const { data } = await server.as('ada', 'GET', '/pages');
+  assert.deepEqual(data.map(({ text }: { text: string }) => text), texts);
+});
+
 testPage('an import may leave out a choice, shows whole columns, and groups mistakes by their cause', {
   collections: [shirts],
 }, async (visit) => {

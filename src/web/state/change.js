@@ -57,14 +57,18 @@ export async function withEach(all, name, work) {
 export async function createEach({ name: path, title, bulkMax }, all, name) {
   /** @type {(Refusal & { of: T })[]} */ const refusals = [];
   const isBulk = bulkMax > 1;
-  const parts = [];
+  /** @type {(readonly T[])[]} */ const parts = [];
   for (let at = 0; at < all.length; at += bulkMax) parts.push(all.slice(at, at + bulkMax));
-  for (const part of parts) {
+  for (const [at, part] of parts.entries()) {
     const bodies = part.map(({ record }) => record);
     const fields = { 'Idempotency-Key': newKey() };
     const body = isBulk ? bodies : bodies[0];
     say(`Creating ${title.toLowerCase()}: ${all.length - refusals.length} to do…`);
     await call('POST', isBulk ? `${path}/batch` : path, { body, fields }).catch((error) => {
+      // Too long for one request, so the halves are sent next.
+      const half = part.length >> 1;
+      if (error.status === 413 && half > 0)
+        return void parts.splice(at + 1, 0, part.slice(0, half), part.slice(half));
       const issues = error instanceof Problem && isBulk ? error.issues : [];
       const reasons = new Map(
         issues.map(({ pointer, detail }) => {
