@@ -7,16 +7,17 @@ import { findCollection, state } from '../state/me.js';
 import { toTitle } from '../state/names.js';
 import { places } from '../state/places.js';
 import { address, go, isGuide, route } from '../state/route.js';
-import { drawPalette, open as openPalette } from './palette.js';
 import { initials } from './parts.js';
 
 /** @type {Element | null} */ let tab = null;
 
 export const hideMenu = () => part('menu', HTMLElement).hidePopover();
 
-onClick('go-to', () => {
+/** @type {typeof import('./palette.js') | undefined} */ let palette;
+onClick('go-to', async () => {
   hideMenu();
-  openPalette();
+  palette ??= await import('./palette.js');
+  palette.open();
 });
 onClick('skip', () => draw('#main'));
 set('instance', location.host);
@@ -49,7 +50,7 @@ export function drawFrame(failure) {
   );
   set('failure', failure && `${failure} The page tries again by itself.`);
   set('main', { hidden: !me && !isReader });
-  drawPalette();
+  palette?.drawPalette();
   const undoing = { 'data-key': 'u', 'aria-keyshortcuts': 'u' };
   set(
     'status',
