@@ -273,7 +273,7 @@ testPage('stored markup is shown as text', {}, async (visit) => {
   await visit.visit('#items/1');
   await shows(name, '#list');
   assert.equal(await browser.run('return document.querySelectorAll("img").length'), 2);
-  assert.equal(await browser.run('return document.title'), `${name} · Items · Cairn`);
+  await browser.until('return document.title === arguments[0]', `${name} · Items · Cairn`);
   assert.equal(await browser.run(`
     try { document.body.innerHTML = '<b>markup</b>'; return 'made'; } catch (error) { return error.name; }
   `), 'TypeError');
