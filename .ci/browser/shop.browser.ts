@@ -264,6 +264,37 @@ testPage('the answer for a record that was left does not move the focus', { coll
   assert.equal(await browser.run('return document.activeElement.id'), 'field-name');
 });
 
+testPage('a form has units and switches, and marks only empty fields of a new record as optional', {
+  collections,
+}, async (visit) => {
+  const { browser, server, says } = visit;
+  await fill(server);
+  const labels = (): Promise<string[]> => browser.run(
+    'return [...document.querySelectorAll(".record label")].map((at) => at.innerText.trim())');
+  await visit.signIn('#products/new');
+  await browser.until('return document.querySelector(".record")');
+  assert.deepEqual(await labels(), ['Title', 'SKU', 'Price EUR', 'Stock', 'Description optional']);
+  await visit.visit('#customers/2');
+  await browser.until('return document.querySelector("#field-newsletter")');
+  assert.deepEqual(await labels(), ['Name', 'Email', 'Phone', 'Street', 'City', 'Country', 'Newsletter']);
+  await browser.click('#field-newsletter');
+  await browser.click('.record .primary');
+  await says('Saved customer 2.');
+  assert.equal((await server.as('ada', 'GET', '/customers/2')).data.newsletter, true);
+});
+
+testPage('a peek lies above its list below 1,200 pixels', { collections }, async (visit) => {
+  const { browser, server } = visit;
+  await fill(server);
+  await visit.signIn('#orders/4');
+  await browser.until('return document.querySelector("#drawer .record")');
+  const width = 'return document.querySelector("#records").offsetWidth';
+  for (const [window, isAbove] of [[1440, false], [1199, true], [1024, true]] as const) {
+    await browser.resize(window, 800);
+    assert.equal(await browser.run(width) === window - 165, isAbove, `${window} px`);
+  }
+});
+
 testPage('the state and the actions of a record are next to its title', { collections }, async (visit) => {
   const { browser, server, shows } = visit;
   await fill(server);

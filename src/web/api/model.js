@@ -282,7 +282,7 @@ export const capitalized = (name) =>
     .replace(/./u, (first) => first.toUpperCase())
     .replaceAll(abbreviations, (short) => short.toUpperCase());
 
-const locale = globalThis.navigator?.language ?? 'en';
+export const locale = globalThis.navigator?.language ?? 'en';
 const numbers = new Intl.NumberFormat(locale, { maximumFractionDigits: 20 });
 const times = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'short' });
 
@@ -294,17 +294,6 @@ const createFormat = (format) =>
   typeof format === 'object'
     ? new Intl.NumberFormat(locale, { style: 'currency', currency: format.money })
     : new Intl.NumberFormat(locale, { style: 'percent', maximumFractionDigits: 4 });
-
-/** @type {(value: number, unit: string) => string} */
-const showUnit = (value, unit) =>
-  new Intl.NumberFormat(locale, { style: 'unit', unit, maximumSignificantDigits: 3 }).format(value);
-
-/** @param {number} bytes */
-export const showBytes = (bytes) =>
-  bytes < 1e9 ? showUnit(bytes / 1e6, 'megabyte') : showUnit(bytes / 1e9, 'gigabyte');
-
-/** @param {number} ms */
-export const showMs = (ms) => showUnit(ms, 'millisecond');
 
 const decimals = [0, 1, 2, 3, 4].map(
   (digits) =>

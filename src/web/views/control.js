@@ -29,6 +29,11 @@ export function control(field, value, onText, more) {
   // A value without a declared kind gets the control of its likely kind if it is short.
   const like = kind === 'json' && !/[\n{[]/u.test(value) ? declared.like : undefined;
   const isTruth = kind === 'boolean' || (like === 'boolean' && /^(?:true|false|)$/u.test(value));
+  if (kind === 'boolean' && value && !isOptional) {
+    const checked = value === 'true';
+    const onchange = () => onText(`${!checked}`);
+    return h('input', { name, type: 'checkbox', role: 'switch', checked, onchange, ...more });
+  }
   const values = isTruth ? ['true', 'false'] : declared.values;
   if (values) {
     const offered = value && !isOptional ? values : ['', ...values];

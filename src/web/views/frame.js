@@ -20,7 +20,6 @@ onClick('go-to', async () => {
   palette.open();
 });
 onClick('skip', () => draw('#main'));
-set('instance', location.host);
 
 /** @param {string} failure the reason why the page does not start */
 export function drawFrame(failure) {

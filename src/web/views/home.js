@@ -1,15 +1,15 @@
 // @ts-check
 /** The overview: the server's load, what needs attention, and recent activity. */
-import { showBytes, showMs, showNumber } from '../api/model.js';
+import { locale, showNumber } from '../api/model.js';
 import { bdi, h } from '../lib/dom.js';
 import { count, findCollection, state } from '../state/me.js';
 import { toTitle } from '../state/names.js';
 import { loadTotals, places } from '../state/places.js';
 import { address } from '../state/route.js';
-import { completeMinutes, server, slowestMs, watchServer } from '../state/server.js';
+import { server, watchServer } from '../state/server.js';
 import { age, line, ownView, section } from './parts.js';
 
-/** @import { Minute, Server } from '../state/server.js' */
+/** @import { Minute, Server } from '../types.js' */
 
 export const open = () => Promise.all([watchServer(), loadTotals()]);
 
@@ -39,6 +39,31 @@ export function view() {
     ),
   );
 }
+
+/** @type {(value: number, unit: string) => string} */
+const showUnit = (value, unit) =>
+  new Intl.NumberFormat(locale, { style: 'unit', unit, maximumSignificantDigits: 3 }).format(value);
+
+/** @param {number} bytes */
+export const showBytes = (bytes) =>
+  bytes < 1e9 ? showUnit(bytes / 1e6, 'megabyte') : showUnit(bytes / 1e9, 'gigabyte');
+
+/** @param {number} ms */
+export const showMs = (ms) => showUnit(ms, 'millisecond');
+
+const fewRequests = 100;
+
+/** Returns the complete minutes: all but the current one. @param {Server} of */
+export const completeMinutes = ({ minutes }) =>
+  minutes.length > 1 ? minutes.slice(0, -1) : minutes;
+
+/**
+ * Returns how long the slowest 1 % of a minute's answers took at least. The slowest of a few says
+ * nothing.
+ * @param {Minute} [minute]
+ */
+export const slowestMs = (minute) =>
+  minute && minute.requests >= fewRequests ? minute.p99Ms : undefined;
 
 /**
  * @type {readonly [label: string, read: (minute?: Minute) => number | undefined,

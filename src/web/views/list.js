@@ -3,18 +3,8 @@
  * Shows a collection as a table, with search, filters, order, pages and selection. Its frame is in
  * index.html.
  */
-import {
-  capitalized,
-  countDigits,
-  inShort,
-  own,
-  showFigure,
-  showNumber,
-  findTarget,
-  toShow,
-  listWords,
-} from '../api/model.js';
-import { bdi, button, draw, h, readInput, onClick, part, set } from '../lib/dom.js';
+import { capitalized, own, showNumber, findTarget, toShow, listWords } from '../api/model.js';
+import { button, draw, h, readInput, onClick, part, set } from '../lib/dom.js';
 import {
   collectionNow,
   listColumns,
@@ -32,7 +22,7 @@ import { toTitle } from '../state/names.js';
 import { address, go, newId, parameter, route, withQuery } from '../state/route.js';
 import { cell, close as closeCell, editedIn } from './cell.js';
 import { close as closeFilters, drawFilters, open as openFilter, openCellMenu } from './filters.js';
-import { called, show } from './parts.js';
+import { alignColumns, called, showAligned } from './parts.js';
 
 /** @import { Attributes, Collection, Description, Field, Row } from '../types.js' */
 
@@ -253,21 +243,14 @@ const [boxWidth, newWidth] = [44, 160];
 /** Drawn rows. A row that is the same and looks the same is not described again. */
 const drawn = new WeakMap(/** @type {[Row, { look: string, view: Description }][]} */ ([]));
 
-/** The decimals of each column of numbers. @type {Map<string, number | false>} */
-let digits = new Map();
+/** @type {Map<string, number>} */ let digits = new Map();
 
 /** @type {(collection: Collection, field: Field, row: Row, mayChange: boolean) => Description} */
 function drawCell(collection, field, row, mayChange) {
   const { name, nameField } = collection;
   const value = own(row, field.name);
   const title = findTarget(field) ? '' : toShow(field, value);
-  const figure = field.kind === 'number' && typeof value === 'number' && !field.declared.format;
-  const short = field.kind === 'json' && inShort(value);
-  const shown = figure
-    ? showFigure(value, digits.get(field.name) || 0)
-    : short
-      ? bdi(short)
-      : show(field, value);
+  const shown = showAligned(field, value, digits);
   if (field.name !== nameField) return cell(collection, field, row, mayChange, shown);
   const link = { id: `open-${row.id}`, href: address(name, row.id, route.query) };
   return h(
@@ -315,12 +298,7 @@ function table(collection) {
     return of.length > 0 && h('input', { type: 'checkbox', 'aria-label': label, checked, onclick });
   };
   const here = address(collection.name, '', route.query);
-  digits = new Map(
-    shown.map(({ name, kind }) => [
-      name,
-      kind === 'number' && countDigits(rows.map((row) => row[name])),
-    ]),
-  );
+  digits = alignColumns(shown, rows);
   const drawnColumns = [...digits].join();
   const present = readRows(collection);
   const body = present.map((row) => {

@@ -4,13 +4,21 @@
  * link, and a reference by its record's name, which is read once it is shown. The rest are cards of
  * lines and tables.
  */
-import { toElement, showAge, showTime, toShow } from '../api/model.js';
+import {
+  countDigits,
+  inShort,
+  showAge,
+  showFigure,
+  showTime,
+  toElement,
+  toShow,
+} from '../api/model.js';
 import { bdi, h } from '../lib/dom.js';
 import { findCollection, say } from '../state/me.js';
 import { findName } from '../state/names.js';
 import { pageAddress, route } from '../state/route.js';
 
-/** @import { Child, Collection, Description, Field } from '../types.js' */
+/** @import { Child, Collection, Description, Field, Row } from '../types.js' */
 
 /** Shows how long ago a time is, with the time itself on hover. @param {string} iso */
 export const age = (iso) => h('time', { datetime: iso, title: showTime(iso) }, showAge(iso));
@@ -92,6 +100,29 @@ export function show(field, value) {
     return h('img', { src: text, alt: field.label, loading: 'lazy' });
   if (isAddress) return h('a', { href: text, target: '_blank', rel: 'noopener' }, bdi(text));
   return bdi(text);
+}
+
+/**
+ * @type {(fields: readonly Field[], rows: readonly Row[]) => Map<string, number>} the decimals of
+ *   each column of numbers
+ */
+export const alignColumns = (fields, rows) =>
+  new Map(
+    fields
+      .filter(({ kind }) => kind === 'number')
+      .map(({ name }) => [name, countDigits(rows.map((row) => row[name]))]),
+  );
+
+/**
+ * Renders a value in a column: numbers with equally many decimals, objects in short.
+ * @type {(field: Field, value: unknown, digits: Map<string, number>) => Child}
+ */
+export function showAligned(field, value, digits) {
+  const { kind, name, declared } = field;
+  if (kind === 'number' && typeof value === 'number' && !declared.format)
+    return showFigure(value, digits.get(name) ?? 0);
+  const short = kind === 'json' && inShort(value);
+  return short ? bdi(short) : show(field, value);
 }
 
 /**

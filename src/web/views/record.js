@@ -266,6 +266,9 @@ function labelled(of, field) {
     of.texts[name] = typed;
     delete of.issues[name];
   };
+  const { format, default: initial } = field.declared;
+  const isOptional = of.isNew && initial === undefined && !isNeeded(of, field);
+  const unit = Object(format).money ?? (format === 'percent' && '1 = 100 %');
   const settle = (/** @type {string} */ chosen) => {
     type(chosen);
     delete of.disputes[name];
@@ -273,7 +276,7 @@ function labelled(of, field) {
   return h(
     'div.stack tight',
     { key: name },
-    h('label', { for: id }, label, !isNeeded(of, field) && h('small', ' optional')),
+    h('label', { for: id }, label, ' ', h('small', unit || (isOptional && 'optional'))),
     control(field, text, type, {
       id,
       'aria-describedby': `${id}-hint`,

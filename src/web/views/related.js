@@ -1,8 +1,8 @@
 // @ts-check
-/** Shows what refers to the open record: on its page as editable tables, in a peek in short. */
+/** Shows what refers to the open record: as editable tables, which are short in a peek. */
 import { toElement, own, showNumber } from '../api/model.js';
 import { fromText, toText } from '../api/texts.js';
-import { bdi, button, draw, h } from '../lib/dom.js';
+import { button, draw, h } from '../lib/dom.js';
 import { createEach } from '../state/change.js';
 import { reloadRelated } from '../state/draft.js';
 import { listColumns } from '../state/list.js';
@@ -13,47 +13,25 @@ import { address, newId, pageAddress, route } from '../state/route.js';
 import { cell } from './cell.js';
 import { control } from './control.js';
 import { removeSoon } from './removal.js';
-import { show, line, section } from './parts.js';
+import { alignColumns, showAligned } from './parts.js';
 
-/** @import { Child, Collection, Description, Field } from '../types.js' */
+/** @import { Collection, Description, Field } from '../types.js' */
 /** @import { Related } from '../state/related.js' */
 
-const [columnsMax, controlsMax] = [6, 5];
+const [peekMax, columnsMax, controlsMax] = [3, 6, 5];
 
 /** @type {(collection: Collection, id: string) => Description[]} */
 export const relatedView = (collection, id) =>
-  relatedTo(collection, id).map((each, index) =>
-    route.isPage ? drawTable(id, each, index) : drawLines(each),
-  );
-
-/** @type {(related: Related, more: Child) => Child[]} */
-const drawHeading = ({ from, field, total }, more) => [
-  h('span', `${from.title} `, h('small', `by ${field.label.toLowerCase()} · ${showNumber(total)}`)),
-  more,
-];
-
-/** @param {Related} related */
-function drawLines(related) {
-  const { from, query, total, rows } = related;
-  const lines = rows.map((row) =>
-    line(row.id, h('a', { href: pageAddress(from.name, row.id) }, bdi(toTitle(from, row)))),
-  );
-  const all = h('a', { href: address(from.name, '', query) }, `All ${showNumber(total)}`);
-  const more = h('a.quiet', { href: address(from.name, newId, query) }, `+ New ${from.one}`);
-  return section(
-    drawHeading(related, allows(from, 'create') && more),
-    total > rows.length ? [...lines, line('all', all)] : lines,
-    h('span.quiet', 'None'),
-  );
-}
+  relatedTo(collection, id).map((each, index) => drawTable(id, each, index));
 
 /** @type {(id: string, related: Related, index: number) => Description} */
 function drawTable(id, related, index) {
   const { from, field, query, total, rows } = related;
   const columns = listColumns(from).filter(({ name }) => name !== field.name && name !== 'id');
-  const shown = columns.slice(0, columnsMax);
-  const mayChange = allows(from, 'change');
-  const mayRemove = allows(from, 'remove');
+  const shown = columns.slice(0, route.isPage ? columnsMax : peekMax);
+  const digits = alignColumns(shown, rows);
+  const mayChange = route.isPage && allows(from, 'change');
+  const mayRemove = route.isPage && allows(from, 'remove');
   const body = rows
     .filter((row) => !isLeaving(from, row))
     .map((row) => {
@@ -62,14 +40,14 @@ function drawTable(id, related, index) {
         'tr',
         { key: row.id },
         shown.map((each) =>
-          cell(from, each, row, mayChange, show(each, own(row, each.name)), true),
+          cell(from, each, row, mayChange, showAligned(each, own(row, each.name), digits), true),
         ),
         h(
           'td.actions',
           h(
             'a.quiet',
             {
-              id: `open-${row.id}`,
+              id: route.isPage && `open-${row.id}`,
               href: pageAddress(from.name, row.id),
               'aria-label': `Open ${title}`,
             },
@@ -89,7 +67,12 @@ function drawTable(id, related, index) {
     { key: `${from.name} ${field.name}` },
     h(
       'h2.row spread',
-      drawHeading(related, h('a.quiet', { href: address(from.name, '', query) }, `Open as a list`)),
+      h(
+        'span',
+        `${from.title} `,
+        h('small', `by ${field.label.toLowerCase()} · ${showNumber(total)}`),
+      ),
+      h('a.quiet', { href: address(from.name, '', query) }, `Open as a list`),
     ),
     rows.length > 0 &&
       h(
@@ -98,7 +81,10 @@ function drawTable(id, related, index) {
         h('table', h('thead', h('tr', heads, h('td'))), h('tbody', body)),
       ),
     total > rows.length && h('p.quiet', `The first ${rows.length} of ${showNumber(total)}.`),
-    allows(from, 'create') && adder(id, related, index),
+    allows(from, 'create') &&
+      (route.isPage
+        ? adder(id, related, index)
+        : h('a', { href: address(from.name, newId, query) }, `+ New ${from.one}`)),
   );
 }
 
@@ -146,7 +132,7 @@ function adder(id, of, index) {
     return focus(all[0]);
   };
   return h(
-    'form.adder row',
+    'form.adder card row',
     { onsubmit, 'aria-label': `New ${from.one}` },
     read().map(({ field: each, text, at, problem }) => {
       const issue = isTried && problem;
@@ -159,6 +145,6 @@ function adder(id, of, index) {
         !!issue && h('small.error', `${each.label} ${issue}.`),
       );
     }),
-    h('button', `Add ${from.one}`),
+    h('button.primary', `Add ${from.one}`),
   );
 }

@@ -1,8 +1,9 @@
 // @ts-check
 /** The server's status: its state and its room. */
-import { showBytes, showMs, showNumber } from '../api/model.js';
+import { showNumber } from '../api/model.js';
 import { h } from '../lib/dom.js';
-import { completeMinutes, server, slowestMs } from '../state/server.js';
+import { server } from '../state/server.js';
+import { completeMinutes, showBytes, showMs, slowestMs } from './home.js';
 import { age, line, ownView, section } from './parts.js';
 
 /** @import { Child } from '../types.js' */
