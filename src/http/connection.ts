@@ -18,7 +18,8 @@ type State =
   | 'closing'
   | 'closed';
 
-const ignoredRequestBytes = 2048;
+/** What Node's parser takes for "no HTTP follows". */
+const upgraded = 2;
 /** After this many TLS records of a smaller average size, other connections are read first. */
 const [recordsAtOnce, recordBytesMin] = [64, 256];
 const waitingReplyBytes = 8192;
@@ -59,11 +60,26 @@ export class Connection {
     this.#peer = { address, encrypted };
     const { proxies } = shared.options;
     this.#proxies = proxies?.has(address) === true ? proxies : undefined;
-    shared.reading.add(socket);
     if (encrypted) this.#watchRecords();
+    this.#stopParserAtIgnored();
+    shared.reading.add(socket);
     socket.once('close', () => {
       this.#latest?.abandon();
       for (const exchange of this.#open) exchange.close();
+    });
+  }
+
+  /**
+   * Stops Node's parser at a request that is ignored. Otherwise it parses all that it has read,
+   * which can be thousands of requests, even if the socket is destroyed meanwhile.
+   */
+  #stopParserAtIgnored(): void {
+    const parser: unknown = Reflect.get(this.#socket, 'parser');
+    const onIncoming: unknown = Reflect.get(Object(parser), 'onIncoming');
+    if (typeof onIncoming !== 'function') return;
+    Reflect.set(Object(parser), 'onIncoming', (...head: unknown[]): unknown => {
+      const answer: unknown = Reflect.apply(onIncoming, parser, head);
+      return this.#hasIgnored ? upgraded : answer;
     });
   }
 
@@ -152,13 +168,6 @@ export class Connection {
     if (this.#state === 'answering') this.#state = 'closing';
     this.#hasIgnored = true;
     discardInput(this.#socket, this.#countRecord);
-    if (this.#pipelined === this.#shared.options.limits.pipelinedRequestsMax)
-      this.#shared.reading.pauseNetwork(this.#socket);
-    // By now, Node may have parsed thousands of requests, which it keeps as long as the connection.
-    const latest = this.#latest;
-    if (latest?.reserve(latest.reserved + ignoredRequestBytes) === true) return;
-    if (!this.#socket.destroyed) this.#shared.reading.pauseAll();
-    this.#socket.destroy();
   }
 
   /**

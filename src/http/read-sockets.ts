@@ -1,22 +1,25 @@
 import type { Socket } from 'node:net';
 
 import { callerKey, plainAddress } from '../base/network.ts';
-import { timers } from '../base/system.ts';
+import { type Clock, timers } from '../base/system.ts';
 
 /**
- * The sockets that Node's parser reads. It parses everything that a socket has received before the
- * first response. So once a connection has sent too much at once, its network's other connections
- * are read one per turn of the event loop.
+ * The sockets that Node's parser reads. It parses everything that a socket has received at once.
+ * So once a connection has sent too many tiny pieces, its network's other connections, and new
+ * ones, are read one by one. After each, they rest for as long as that took: Node accepts one
+ * connection per turn of the event loop, and those of others may wait behind them.
  */
 export class ReadSockets {
+  readonly #clock: Clock;
   readonly #isProxy: (address: string) => boolean;
   /** Excludes trusted proxies. */
   readonly #networks = new Map<Socket, string>();
-  /** Resumed one per turn of the loop. */
+  /** Resumed one by one. */
   readonly #paused = new Map<string, Set<Socket>>();
 
   /** `isProxy` recognises trusted proxies, whose connections belong to different callers. */
-  constructor(isProxy: (address: string) => boolean) {
+  constructor(clock: Clock, isProxy: (address: string) => boolean) {
+    this.#clock = clock;
     this.#isProxy = isProxy;
   }
 
@@ -30,6 +33,8 @@ export class ReadSockets {
     if (this.#isProxy(address)) return;
     const network = callerKey(address, undefined);
     this.#networks.set(socket, network);
+    // Node resumes a new socket in the next tick.
+    queueMicrotask(() => this.#paused.get(network)?.add(socket.pause()));
     socket.once('close', () => {
       this.#networks.delete(socket);
       this.#paused.get(network)?.delete(socket);
@@ -39,25 +44,13 @@ export class ReadSockets {
   pauseNetwork(socket: Socket): void {
     const network = this.#networks.get(socket);
     if (network === undefined) return;
-    if (this.#paused.size === 0) timers.setImmediate(this.#resumeNext);
+    if (this.#paused.size === 0) this.#rest();
     const paused = this.#paused.get(network) ?? new Set();
     this.#paused.set(network, paused);
     for (const [other, itsNetwork] of this.#networks) {
       const isOther = itsNetwork === network && other !== socket && !other.isPaused();
       if (isOther) paused.add(other.pause());
     }
-  }
-
-  /**
-   * Stops reading for this turn of the loop, since there is no memory for further requests. The
-   * memory of a destroyed connection returns only at the end of the turn.
-   */
-  pauseAll(): void {
-    const running = [...this.#networks.keys()].filter((socket) => !socket.isPaused());
-    for (const socket of running) socket.pause();
-    timers.setImmediate(() => {
-      for (const socket of running) socket.resume();
-    });
   }
 
   /** Networks take turns. */
@@ -71,6 +64,13 @@ export class ReadSockets {
       this.#paused.set(network, sockets);
       break;
     }
-    if (this.#paused.size > 0) timers.setImmediate(this.#resumeNext);
+    if (this.#paused.size > 0) this.#rest();
   };
+
+  /** Resumes the next socket after as long as the rest of this turn of the loop takes. */
+  #rest(): void {
+    const { elapsed } = this.#clock;
+    const beganMs = elapsed();
+    timers.setImmediate(() => timers.setTimeout(this.#resumeNext, elapsed() - beganMs));
+  }
 }

@@ -109,7 +109,8 @@ export class Shared {
     const connectionsBytes = heapBytes * bounds.connectionsHeapShareMax;
     this.connectionMemory = new Budget(connectionsBytes, connectionsBytes / 2);
     this.takeTurn = createSlices(options.clock);
-    this.reading = new ReadSockets((address) => options.proxies?.has(address) === true);
+    const isProxy = (address: string): boolean => options.proxies?.has(address) === true;
+    this.reading = new ReadSockets(options.clock, isProxy);
   }
 
   get connections(): number {
