@@ -443,6 +443,23 @@ test('a closed connection frees its listener at once, even with a base path', as
   assert.match(received, /^HTTP\/1\.1 200 [^]*\nid: /);
 });
 
+test('the text of a long event is a piece by itself, which all listeners share', async (t) => {
+  const notes = defineCollection({ name: 'notes', fields: { text: { kind: 'text', max: 200_000 } } });
+  const { app, member, bearer } = await open(t, { collections: [notes] });
+  const pieces: string[] = [];
+  const controller = new AbortController();
+  const onPiece = (piece: string): void => void pieces.push(piece);
+  const ended = app.inject({ target: '/changes', fields: await bearer('member'), signal: controller.signal, onPiece });
+  await waitUntil(() => pieces.length === 1, 'the stream begins');
+  const texts = ['short', 'x'.repeat(150_000), 'short'];
+  assert.equal((await member.post('/notes/batch', { json: texts.map((text) => ({ text })) })).status, 201);
+  await waitUntil(() => parse(pieces.join('')).events.length === 3, 'three events');
+  const [long = '', ...others] = pieces.filter((piece) => piece.includes('xxx'));
+  assert.deepEqual([parse(long).events.length, others], [1, []]);
+  controller.abort();
+  await ended.catch(() => undefined);
+});
+
 test('a shutdown ends the streams', async (t) => {
   const app = await createApp({ directory: temporaryDirectory(t), auth: 'none' });
   const port = await app.listen({ port: 0, host: '127.0.0.1' });

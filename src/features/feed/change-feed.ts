@@ -76,7 +76,7 @@ const retryMs = 2000;
 const ringLength = limits.eventsMax + 1;
 const comment = ':\n\n';
 const listenersPerTurn = 32;
-/** Each at most about 64 KiB, unless one event is longer. */
+/** Each at most about 128 KiB, unless it is the text of one event. */
 const piecesMax = 16;
 
 /**
@@ -262,9 +262,12 @@ export class ChangeFeed {
       if (event === undefined) continue;
       const { sequence, source, bytes } = event;
       const isLast = this.#at(end + 1)?.sequence !== sequence;
-      const shown = followed.has(source) ? writeFor(event, followed.get(source)) : '';
+      const ending = isLast ? this.#writeEnd(sequence) : '\n';
+      const shown = followed.has(source) ? writeFor(event, followed.get(source), ending) : '';
       this.#bytes += event.bytes - bytes;
-      if (shown !== '') text += shown + (isLast ? this.#writeEnd(sequence) : '\n');
+      // A long text is a piece by itself: its only copy in memory serves all listeners.
+      if (text !== '' && shown.length > limits.pieceLengthMax) break;
+      text += shown;
       if (isLast) [passed, isTold] = [sequence, shown !== ''];
     }
     // This caller does not see the last events, but needs the id of their commit.
@@ -381,17 +384,17 @@ function keepDeciding(
 }
 
 /**
- * Returns the text of an event for a listener, without its end; empty if the listener sees the
+ * Returns the text of an event for a listener, with its `ending`; empty if the listener sees the
  * record neither before nor after. A record that becomes visible is created for it; one that
  * becomes invisible is removed.
  */
-function writeFor(event: Event, sees: Permission['test']): string {
-  if (sees === undefined) return writeText(event);
+function writeFor(event: Event, sees: Permission['test'], ending: string): string {
+  if (sees === undefined) return writeText(event, ending);
   const { before, after } = event;
   const seesBefore = before !== undefined && sees(before);
   const seesAfter = after !== undefined && sees(after);
-  if (!seesAfter) return seesBefore ? writeHead(event, 'removed') + '}\n' : '';
-  const text = writeText(event);
+  if (!seesAfter) return seesBefore ? `${writeHead(event, 'removed')}}\n${ending}` : '';
+  const text = writeText(event, ending);
   if (seesBefore || event.kind === 'created') return text;
   return writeHead(event, 'created') + text.slice(writeHead(event, event.kind).length);
 }
@@ -400,11 +403,11 @@ function writeHead({ source, id }: Event, kind: Kind): string {
   return `event: ${kind}\ndata: {"collection":"${source.name}","id":${JSON.stringify(id)}`;
 }
 
-function writeText(event: Event): string {
+function writeText(event: Event, ending: string): string {
   if (event.text !== undefined) return event.text;
   const { source, kind, record } = event;
   const shown = record === undefined ? '' : `,"record":${source.write(record)}`;
-  event.text = `${writeHead(event, kind)}${shown}}\n`;
+  event.text = `${writeHead(event, kind)}${shown}}\n${ending}`;
   // Characters that JSON escapes can make the text several times as long as its record.
   event.bytes += estimateSize(event.text) - estimateSize(record);
   event.record = undefined;
