@@ -29,7 +29,7 @@ const room = (label, used, max) =>
   figure(
     label,
     `${showBytes(used)} of ${showBytes(max)}`,
-    h('meter', { 'aria-label': label, value: used / max, high: 0.8, optimum: 0 }),
+    h('meter', { 'aria-label': label, value: used / max, low: 0.8, optimum: 0 }),
   );
 
 export function view() {
