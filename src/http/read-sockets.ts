@@ -69,8 +69,7 @@ export class ReadSockets {
 
   /** Resumes the next socket after as long as the rest of this turn of the loop takes. */
   #rest(): void {
-    const { elapsed } = this.#clock;
-    const beganMs = elapsed();
-    timers.setImmediate(() => timers.setTimeout(this.#resumeNext, elapsed() - beganMs));
+    const beganMs = this.#clock.elapsed();
+    timers.setImmediate(() => timers.setTimeout(this.#resumeNext, this.#clock.elapsed() - beganMs));
   }
 }
