@@ -1,2 +1,2 @@
 /** The version of Cairn. A test compares it with `package.json`. */
-export const version = '0.3.0';
+export const version = '0.4.0';
