@@ -16,8 +16,8 @@ import { copy, ownView, table } from './parts.js';
 
 /**
  * An operation with its place. `target` and `body`: what a person has typed for its next request.
- * @typedef {{ method: string, path: string, of: Operation, tag: string, target?: string, body?: string,
- *   answer?: { status: string, ms: number, etag: string, text: string } }} Entry
+ * @typedef {Operation & { method: string, path: string, tag: string, isOpen?: boolean, target?: string,
+ *   body?: string, answer?: { status: string, facts: string, text: string } }} Entry
  */
 
 const answerMax = 100_000;
@@ -26,27 +26,18 @@ const languages = ['curl', 'fetch', 'TypeScript'];
 const credentials = /^\/(?:login|logout|tokens)/u;
 
 let language = storage['language'] ?? 'curl';
-/** @type {Set<string>} */ const opened = new Set();
-/** @type {WeakMap<object, readonly Entry[]>} */
-const known = new WeakMap();
 
-/** @returns {readonly Entry[]} */
-function entries() {
-  const { description } = state;
-  if (!description) return [];
-  const all =
-    known.get(description) ??
-    Object.entries(description.paths).flatMap(([path, operations]) =>
-      Object.entries(operations).map(([method, of]) => ({
-        method: method.toUpperCase(),
-        path,
-        of,
-        tag: of.tags?.[0] ?? '',
-      })),
-    );
-  known.set(description, all);
-  return all;
-}
+/**
+ * Adds to the description's operations what the views need. What a person opened or typed lasts as
+ * long as the description.
+ * @returns {Entry[]}
+ */
+const entries = () =>
+  Object.entries(state.description?.paths ?? {}).flatMap(([path, operations]) =>
+    Object.entries(operations).map((/** @type {[string, Operation]} */ [method, of]) =>
+      Object.assign(of, { method: method.toUpperCase(), path, tag: of.tags?.[0] ?? '' }),
+    ),
+  );
 
 /** @param {Schema} schema @returns {Schema & { name?: string }} */
 function resolved(schema) {
@@ -55,10 +46,10 @@ function resolved(schema) {
 }
 
 /** @param {Entry} entry */
-const findBody = ({ of }) => Object.values(of.requestBody?.content ?? {})[0]?.schema;
+const findBody = ({ requestBody }) => Object.values(requestBody?.content ?? {})[0]?.schema;
 
 /** @param {Entry} entry */
-const findAnswer = ({ of: { responses } }) =>
+const findAnswer = ({ responses }) =>
   (responses?.[200] ?? responses?.[201])?.content?.['application/json']?.schema;
 
 /** @param {Schema} schema @returns {unknown} */
@@ -72,8 +63,8 @@ function makeExample(schema) {
 
 /** @param {Entry} entry */
 function buildRequest(entry) {
-  const { method, path, of, tag } = entry;
-  const isList = of.parameters?.some(({ name }) => name === 'limit');
+  const { method, path, parameters, tag } = entry;
+  const isList = parameters?.some(({ name }) => name === 'limit');
   const query = new URLSearchParams(isList && route.of === tag ? route.query : []);
   if (isList && !query.has('limit')) query.set('limit', '10');
   const schema = findBody(entry);
@@ -88,7 +79,7 @@ function buildRequest(entry) {
 /** @param {Entry} entry */
 function writeSample(entry) {
   const { method, body, url } = buildRequest(entry);
-  const isPublic = state.isOpen || entry.of['x-access'] === 'public';
+  const isPublic = state.isOpen || entry['x-access'] === 'public';
   const quoted = (/** @type {string} */ text) => `'${text.replaceAll("'", "'\\''")}'`;
   if (language === 'curl') {
     const json = body && ` \\\n  --json ${quoted(body)}`;
@@ -156,12 +147,16 @@ async function run(entry) {
     throw new Problem('The server did not answer. Check your network.');
   });
   let text = await response.text();
-  const ms = performance.now() - began;
-  const isJson = /json/u.test(response.headers.get('Content-Type') ?? '');
-  if (isJson && text.length < answerMax) text = JSON.stringify(JSON.parse(text), null, 2);
-  const shown = text.slice(0, answerMax);
-  const etag = response.headers.get('ETag') ?? '';
-  entry.answer = { status: `${response.status} ${response.statusText}`, ms, etag, text: shown };
+  const ms = Math.round(performance.now() - began);
+  const type = response.headers.get('Content-Type') ?? '';
+  if (type.includes('json') && text.length < answerMax)
+    text = JSON.stringify(JSON.parse(text), null, 2);
+  const etag = response.headers.get('ETag');
+  entry.answer = {
+    status: `${response.status} ${response.statusText}`,
+    facts: ` · ${ms} ms${etag ? ` · entity tag ${etag}` : ''}`,
+    text: text.slice(0, answerMax),
+  };
 }
 
 /** @param {Schema} schema @returns {string} */
@@ -228,9 +223,8 @@ const prose = (text = '') =>
 
 /** @param {Entry} entry */
 function bodyView(entry) {
-  const { of, path, method, answer } = entry;
+  const { path, method, answer, responses, parameters = [], operationId, tag } = entry;
   const request = buildRequest(entry);
-  const { parameters = [], operationId } = of;
   const input = (/** @type {'target' | 'body'} */ name, selector = 'input') =>
     h(
       'label.stack tight',
@@ -243,14 +237,11 @@ function bodyView(entry) {
         autocomplete: 'off',
       }),
     );
-  const mayRun = !credentials.test(path) && !of.responses?.[200]?.content?.['text/event-stream'];
+  const mayRun = !credentials.test(path) && !responses?.[200]?.content?.['text/event-stream'];
   const sample = writeSample(entry);
   return h(
     'div.stack',
-    h(
-      'p',
-      h('a', { href: address('', `api/${entry.tag}/${operationId}`, route.query) }, 'Link to this'),
-    ),
+    h('p', h('a', { href: address('', `api/${tag}/${operationId}`, route.query) }, 'Link to this')),
     h(
       'div.run stack',
       h(
@@ -274,13 +265,7 @@ function bodyView(entry) {
       h(
         'div.stack tight',
         { role: 'status' },
-        answer &&
-          h(
-            'p',
-            h('strong', answer.status),
-            ` · ${Math.round(answer.ms)} ms`,
-            answer.etag && ` · entity tag ${answer.etag}`,
-          ),
+        answer && h('p', h('strong', answer.status), answer.facts),
         answer?.text
           ? h('pre.card pad scroll', { tabindex: 0 }, h('code', bdi(answer.text)))
           : mayRun && !answer && h('p.quiet', 'The answer appears here.'),
@@ -316,11 +301,10 @@ function audience({ 'x-access': access = '' }) {
 
 /** @param {Entry} entry */
 function entryView(entry) {
-  const { method, path, of } = entry;
-  const { operationId: id, summary = '' } = of;
-  const ontoggle = (/** @type {Event} */ { target }) =>
-    opened[target instanceof HTMLDetailsElement && target.open ? 'add' : 'delete'](id);
-  const isOpen = opened.has(id);
+  const { method, path, operationId: id, summary = '', isOpen = false } = entry;
+  const ontoggle = (/** @type {Event} */ { target }) => {
+    if (target instanceof HTMLDetailsElement) entry.isOpen = target.open;
+  };
   return h(
     'details.operation card pad',
     { key: id, id, open: isOpen, ontoggle },
@@ -329,18 +313,15 @@ function entryView(entry) {
       h('code.pill', method),
       h('code', path),
       h('span.grow', summary),
-      h('span.quiet', audience(of)),
+      h('span.quiet', audience(entry)),
     ),
     isOpen && bodyView(entry),
   );
 }
 
-export const close = () => opened.clear();
-
 /** Expands the operation in the address. */
 export function open() {
   const { operation } = route;
-  if (operation) opened.add(operation);
   draw(operation && `#${CSS.escape(operation)} summary`);
 }
 
