@@ -46,3 +46,17 @@ testPage('Ctrl+K goes to collections, actions and records', { things: 12 }, asyn
   await browser.until('return !document.querySelector("#palette[open]")');
   assert.equal(await visit.hash(), '#items/10');
 });
+
+testPage('a shortcut of a single key leaves the commands of the browser alone', { things: 2 }, async (visit) => {
+  const { browser } = visit;
+  await visit.signIn('#items');
+  const prevented = `
+    const press = (options) => {
+      const event = new KeyboardEvent('keydown', { cancelable: true, bubbles: true, ...options });
+      document.body.dispatchEvent(event);
+      return event.defaultPrevented;
+    };
+    return [press({ key: 'r', ctrlKey: true }), press({ key: 'r', metaKey: true }), press({ key: 'r' })];
+  `;
+  assert.deepEqual(await browser.run(prevented), [false, false, true]);
+});

@@ -65,12 +65,12 @@ export function combobox({ id, text, nothing, find, type, take }, more) {
     found?.length !== 0 &&
     choose(found?.find((each) => each.text.toLowerCase() === open.words.toLowerCase()));
   const onkeydown = (/** @type {Event} */ event) => {
-    const isCommand = !(event instanceof KeyboardEvent) || event.ctrlKey || event.metaKey;
+    if (!(event instanceof KeyboardEvent)) return undefined;
+    const { key, ctrlKey, metaKey } = event;
     // Ctrl+Enter sends the form.
-    if (isCommand && event instanceof KeyboardEvent && event.key === 'Enter') void onblur();
-    const action =
-      isCommand || !(isOpen() || event.key.startsWith('Arrow')) ? undefined : actions[event.key];
-    if (!action) return undefined;
+    if (ctrlKey || metaKey) return key === 'Enter' && onblur();
+    const action = actions[key];
+    if (!action || !(isOpen() || key.startsWith('Arrow'))) return undefined;
     event.preventDefault();
     event.stopPropagation();
     return action();

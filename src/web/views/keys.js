@@ -30,28 +30,18 @@ function findTarget(key) {
 
 document.onkeydown = (event) => {
   const { key, target, ctrlKey, metaKey, altKey } = event;
+  if (!(target instanceof Element) || document.querySelector('dialog[open], :popover-open')) return;
   const isCommand = ctrlKey || metaKey || altKey;
-  // Keys in a form are typing, even after a click on its button.
-  const isTyping =
-    target instanceof Element &&
-    target.matches('form *, input:not([type=checkbox]), select, textarea');
-  const isArrow = /^Arrow(?:Left|Right)$/u.test(key) && !isTyping && !isCommand;
-  const isCharacter = key.length === 1 && !isTyping && !isCommand && isOn();
-  if (!(isCharacter || isArrow || key === 'Escape' || (isCommand && 'Enterk'.includes(key))))
-    return;
-  const form = target instanceof Element && target.closest('form.record');
+  const form = document.querySelector('form.record');
   if (isCommand && key === 'Enter' && form instanceof HTMLFormElement) return form.requestSubmit();
-  // Ctrl+K goes anywhere; k goes to the previous row.
-  const found = findTarget(isCommand && key === 'k' ? 'Ctrl K' : key);
+  // Keys in a form are typing, even after a click on its button.
+  const isTyping = target.matches('form *, input:not([type=checkbox]), select, textarea');
+  if (!isCommand && key !== 'Escape' && (isTyping || (key.length === 1 && !isOn()))) return;
+  const found = findTarget(isCommand ? `Ctrl ${key}` : key);
   if (!(found instanceof HTMLElement) || found.closest('[hidden]')) return;
-  if (document.querySelector('dialog[open], :popover-open')) return;
   event.preventDefault();
-  void events.run(() =>
-    isArrow ||
-    (found.id !== 'peek-next' && found.id !== 'peek-prev' && '/jk'.includes(key) && !isCommand)
-      ? found.focus()
-      : found.click(),
-  );
+  const isPressed = key === 'x' || found.matches('[data-key]:not(#search)');
+  void events.run(() => (isPressed ? found.click() : found.focus()));
 };
 
 onClick('open-keys', () => {

@@ -207,7 +207,7 @@ function saveBar(of) {
     of.isGone
       ? allows(collection, 'create') &&
           button('Create it again', () => createAgain(of), { class: 'primary', key: 'again' })
-      : h('button.primary', { 'data-key': 'Enter', key: 'main' }, main),
+      : h('button.primary', { key: 'main' }, main),
   );
 }
 
