@@ -14,14 +14,13 @@ const requestsAtOnce = 8;
 /**
  * Changes or removes a record if it is unchanged since it was shown. Lists do not contain entity
  * tags, so an unknown one is read first.
- * @type {(method: string, of: Collection, row: Row, options: { body?: object }, etag?: string) =>
- *   ReturnType<typeof call>}
+ * @type {(method: string, of: Collection, row: Row, body?: object, etag?: string) => ReturnType<typeof call>}
  */
-export async function sendIfUnchanged(method, { name }, row, options, etag) {
+export async function sendIfUnchanged(method, { name }, row, body, etag) {
   const path = `${name}/${encodeURIComponent(row.id)}`;
   const { data: record, ...read } = etag ? { data: row, etag } : await call('GET', path);
   if (JSON.stringify(record) === JSON.stringify(row)) {
-    const answer = await call(method, path, { ...options, fields: { 'If-Match': read.etag } });
+    const answer = await call(method, path, { body, fields: { 'If-Match': read.etag } });
     if (answer.status !== 412) return answer;
   } else showChange(name, record);
   throw new Problem('Someone else has changed it. Check it, then try again.');
@@ -97,7 +96,7 @@ export async function setField(collection, rows, name, value, report, isUndo = f
   /** @type {Row[]} */ const after = [];
   const refusals = await withEach(rows, rowNamer(collection), async (row) => {
     const body = { [name]: value(row) ?? null };
-    const change = () => sendIfUnchanged('PATCH', collection, row, { body });
+    const change = () => sendIfUnchanged('PATCH', collection, row, body);
     const { data: record } = await store(collection, row.id, change);
     before.set(row.id, own(row, name));
     after.push(record);

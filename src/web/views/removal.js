@@ -28,7 +28,13 @@ export async function removeSoon(collection, rows, etag, leave) {
   const all = await consequences(collection, rows);
   const refusing = all.filter(({ onDelete }) => onDelete === 'refuse');
   const named = row && rows.length === 1 ? rowNamer(collection)(row) : what;
-  if (refusing.length > 0) return refuse(`Cannot remove ${named}`, refusing);
+  const close = () => part('refused', HTMLDialogElement).close();
+  const reasons = refusing.map(({ from, total, query }) => {
+    const href = address(from.name, '', query);
+    const link = h('a', { href, onclick: close }, count({ length: total }, from));
+    return h('li', { key: from.name }, link, total === 1 ? ' refers to it.' : ' refer to it.');
+  });
+  if (reasons.length > 0) return void (await tell(`Cannot remove ${named}`, reasons));
   const others = all
     .filter(({ onDelete }) => onDelete === 'remove')
     .map(({ from, total }) => count({ length: total }, from));
@@ -46,21 +52,15 @@ export async function removeSoon(collection, rows, etag, leave) {
 /** @type {(collection: Collection, rows: readonly Row[], text: string, etag?: string) => Promise<void>} */
 async function removeLater(collection, rows, text, etag) {
   const isUndone = await new Promise((resolve) => {
-    const removal = {
-      collection,
-      rows,
-      text,
-      key: (removals += 1),
-      undo: () => resolve(true),
-    };
-    state.removals = [removal, ...state.removals];
+    const [key, undo] = [(removals += 1), () => resolve(true)];
+    state.removals = [{ collection, rows, text, key, undo }, ...state.removals];
     window.setTimeout(() => resolve(false), undoSeconds * 1000);
   });
   const what = count(rows, collection);
   if (isUndone) say(`Kept ${what}.`);
   else {
     const kept = await withEach(rows, rowNamer(collection), (row) =>
-      sendIfUnchanged('DELETE', collection, row, {}, etag),
+      sendIfUnchanged('DELETE', collection, row, undefined, etag),
     );
     const news = `Removed ${showNumber(rows.length - kept.length)} of ${what}.`;
     say(kept.length > 0 ? news : `Removed ${what}.`);
@@ -93,20 +93,4 @@ async function consequences({ name }, rows) {
     }),
   );
   return all.flat();
-}
-
-/**
- * @type {(title: string, all: readonly Consequence[]) => Promise<void>}
- */
-async function refuse(title, all) {
-  const close = () => part('refused', HTMLDialogElement).close();
-  const lines = all.map(({ from, total, query }) => {
-    const link = h(
-      'a',
-      { href: address(from.name, '', query), onclick: close },
-      count({ length: total }, from),
-    );
-    return h('li', { key: from.name }, link, total === 1 ? ' refers to it.' : ' refer to it.');
-  });
-  await tell(title, lines);
 }

@@ -261,7 +261,7 @@ async function write(collection, file) {
   const refusals = [
     ...(await createEach(collection, due.filter(isNew), nameLine)),
     ...(await withEach(due.filter(isChange), nameLine, async ({ stored, record }) =>
-      stored && record ? sendIfUnchanged('PUT', collection, stored, { body: record }) : undefined,
+      stored && record ? sendIfUnchanged('PUT', collection, stored, record) : undefined,
     )),
   ];
   const news = `Imported ${showNumber(due.length - refusals.length)} of ${count(due, collection)}.`;
