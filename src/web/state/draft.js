@@ -5,7 +5,7 @@
  * and changes by others.
  */
 import { call, newKey, Problem } from '../api/call.js';
-import { at } from '../api/cells.js';
+import { at, withChanges } from '../api/cells.js';
 import { isOpen, listLeaves, listWords } from '../api/model.js';
 import { fromText, toText } from '../api/texts.js';
 import { ask } from '../lib/dialog.js';
@@ -18,10 +18,10 @@ import { address, go, newId, pageAddress, route } from './route.js';
 import { loadSessions } from './sessions.js';
 
 /** @import { Change, Collection, Draft, Field, Stored } from '../types.js' */
+/** @import { Change as FieldChange } from '../api/cells.js' */
 
 /** @type {Draft | undefined} */
 export let draft;
-let drafts = 0;
 const controls = '.record :is(input, select, textarea)';
 
 /** The kinds that a form control writes differently from an address. */
@@ -60,7 +60,7 @@ export function openDraft(collection, id) {
   if (!collection || !id) return;
   draft = {
     ...untroubled(),
-    key: `form ${(drafts += 1)}`,
+    key: newKey(),
     collection,
     id,
     before: empty(),
@@ -87,7 +87,7 @@ function prefill(of) {
 
 /** @param {Draft} of */
 const toPath = ({ collection: { name, single }, id }) =>
-  single ? name : `${name}/${encodeURIComponent(id)}`;
+  single || id === newId ? name : `${name}/${encodeURIComponent(id)}`;
 
 /** @param {Draft} of */
 const called = ({ collection: { one, title, single }, id }) =>
@@ -231,14 +231,13 @@ function adopt(of, base) {
     const [before = '', mine = ''] = [of.before[name], of.texts[name]];
     const theirs = (of.before[name] = toText(field, at(base.data, name.split('/'))));
     const dispute = disputes[name];
-    if (mine === before && !dispute) of.texts[name] = theirs;
-    if (theirs === mine || (theirs === before && !dispute)) continue;
     if (mine === before && !dispute) {
-      taken.push(name);
-      continue;
+      of.texts[name] = theirs;
+      if (theirs !== mine) taken.push(name);
+    } else if (theirs !== mine && (theirs !== before || dispute)) {
+      of.disputes[name] = [dispute?.[0] ?? before, theirs];
+      of.message = disputed;
     }
-    of.disputes[name] = [dispute?.[0] ?? before, theirs];
-    of.message = disputed;
   }
   showChange(of.collection.name, base.data);
   return taken;
@@ -279,13 +278,8 @@ export const countChanges = (of = draft) =>
 
 /** @param {Draft} of */
 export function discard(of) {
-  const { base, isGone, isOwner } = of;
-  Object.assign(of, untroubled(), {
-    base,
-    isGone,
-    isOwner,
-    texts: Object.assign(empty(), of.before),
-  });
+  const { isGone, before } = of;
+  Object.assign(of, untroubled(), { isGone, texts: Object.assign(empty(), before) });
 }
 
 /**
@@ -306,25 +300,20 @@ export function isNeeded(of, field) {
 
 /** Builds the request body. Invalid input becomes issues of the form. @param {Draft} of */
 function buildBody(of) {
-  /** @type {{ [field: string]: unknown }} */ const body = Object.create(null);
+  /** @type {FieldChange[]} */ const changes = [];
   of.issues = empty();
   for (const field of listFields(of)) {
     const { name, isOptional, isRequired } = field;
     const text = of.texts[name] ?? '';
     const blank = findBlank(of, field);
     const path = (blank ?? name).split('/');
-    const last = path.pop() ?? '';
-    const isStored = text === of.before[name] && at(of.base?.data, path) !== undefined;
+    const isStored = text === of.before[name] && at(of.base?.data, path.slice(0, -1)) !== undefined;
     if (of.base ? isStored : blank) continue;
     const { value = null, problem } = blank ? {} : fromText(field, text, isNeeded(of, field));
     if (problem) of.issues[name] = problem;
-    else if (value !== null || isRequired || (of.base && isOptional)) {
-      let place = body;
-      for (const part of path) place = Object((place[part] ??= Object.create(null)));
-      place[last] = value;
-    }
+    else if (value !== null || isRequired || (of.base && isOptional)) changes.push({ path, value });
   }
-  return body;
+  return withChanges({}, changes);
 }
 
 /** @returns {Promise<boolean>} */
@@ -336,21 +325,22 @@ export async function save() {
     base,
   } = of;
   const body = buildBody(of);
-  of.message = '';
-  if (Object.keys(of.issues).length > 0) return leadToIssue();
-  if (Object.keys(of.disputes).length > 0) {
-    of.message = disputed;
-    return leadToIssue();
-  }
+  of.message = Object.keys(of.disputes).length > 0 ? disputed : '';
+  if (of.message || Object.keys(of.issues).length > 0) return leadToIssue();
   if (base && !countChanges(of)) return true;
   // Input that arrives during the request is not part of it.
   const before = Object.assign(empty(), of.texts);
   const sent = JSON.stringify(single === 'value' ? (body['value'] ?? null) : body);
   if (of.sent !== sent) Object.assign(of, { sent, retryKey: newKey() });
+  // No version that the form is not based on is overwritten.
+  const given = single ? { 'If-None-Match': '*' } : { 'Idempotency-Key': of.retryKey };
+  const fields = base ? { 'If-Match': base.etag } : given;
+  const method = base && single !== 'value' ? 'PATCH' : single ? 'PUT' : 'POST';
   of.isSaving = true;
   draw();
   try {
-    const { status, ...stored } = await send(of, ...buildRequest(of, JSON.parse(sent)));
+    const request = send(of, method, toPath(of), { body: JSON.parse(sent), fields });
+    const { status, ...stored } = await request;
     if (status === 412) return await reconcile(of, await send(of, 'GET', toPath(of)));
     Object.assign(of, { before, id: single ? of.id : `${stored.data.id}` });
     adopt(of, stored);
@@ -381,18 +371,6 @@ export async function save() {
     });
     return leadToIssue();
   }
-}
-
-/**
- * Returns the request that saves a form without overwriting a version it is not based on.
- * @type {(of: Draft, body: unknown) => [method: string, path: string, options: Parameters<typeof call>[2]]}
- */
-function buildRequest(of, body) {
-  const { base, collection, retryKey } = of;
-  const { name, single } = collection;
-  if (!base && !single) return ['POST', name, { body, fields: { 'Idempotency-Key': retryKey } }];
-  const fields = base ? { 'If-Match': base.etag } : { 'If-None-Match': '*' };
-  return [base && single !== 'value' ? 'PATCH' : 'PUT', toPath(of), { body, fields }];
 }
 
 /** @type {(of: Draft, done: string) => void} */
