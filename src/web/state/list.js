@@ -23,7 +23,6 @@ const unread = (collection = '') => ({
 export const list = unread();
 
 const ownParameters = ['q', 'sort', 'limit', 'offset'];
-const wholeList = { limit: '', offset: '' };
 const retryMs = 3000;
 
 let loading = new AbortController();
@@ -56,8 +55,11 @@ const absolute = ([name, value]) =>
     ? [name.replace(/last$/u, 'gte'), new Date(Date.now() - parseInt(value) * dayMs).toISOString()]
     : [name, value];
 
-/** Returns the API's path for the list in the address: all pages, unless parameters choose one. */
-export const listPath = (/** @type {{ [name: string]: number | string }} */ page = wholeList) =>
+/**
+ * Returns the API's path for the list in the address: all pages, unless parameters choose one.
+ * @param {{ [name: string]: number | string }} page
+ */
+export const listPath = (page = { limit: '', offset: '' }) =>
   `${route.view}?${changed(new URLSearchParams([...route.query].map(absolute)), page)}`;
 
 /**
@@ -123,10 +125,6 @@ export function showChange(collection, record) {
 /** Kinds that a list does not show at first. */
 const seldom = new Set(['long', 'url']);
 
-/** @param {Field} field */
-const isAny = ({ kind, schema, declared }) =>
-  kind === 'json' && !schema.properties && !declared.like;
-
 /**
  * The columns of a list, as kept in this browser; at first without ids, long texts, addresses and
  * JSON.
@@ -138,12 +136,12 @@ export function listColumns({ name, nameField, fields }) {
   return names.length > 0
     ? names.flatMap((each) => all.find((field) => field.name === each) ?? [])
     : all.filter(
-        (field) =>
-          field.name === nameField ||
-          (field.name !== 'id' &&
-            (!seldom.has(field.kind) || field.declared.format === 'image') &&
-            !isAny(field) &&
-            (field.name === 'createdAt' || field.kind !== 'time' || field.created)),
+        ({ name, kind, declared, schema, created }) =>
+          name === nameField ||
+          (name !== 'id' &&
+            (!seldom.has(kind) || declared.format === 'image') &&
+            (kind !== 'json' || schema.properties || declared.like) &&
+            (name === 'createdAt' || kind !== 'time' || created)),
       );
 }
 

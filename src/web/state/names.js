@@ -54,10 +54,6 @@ export function toTitle({ display, fields }, row, isNested = false) {
   return [...title].slice(0, titleMax).join('').trim() || `${row.id}`;
 }
 
-/** The fields in a record's title. @param {Collection} collection */
-const nameFields = ({ display }) =>
-  [...display.matchAll(/\{([^{}]+)\}/gu)].map(([, name = '']) => name);
-
 const idsAtOnce = 100;
 
 async function readNames() {
@@ -78,8 +74,8 @@ async function readNames() {
  * @type {(target: string, query: Record<string, string>, more?: string) => Promise<Row[]>} `more` names a field
  */
 export async function find(target, query, more) {
-  const of = findCollection(target);
-  const names = ['id', ...(of ? nameFields(of) : []), more];
+  const shown = findCollection(target)?.display.matchAll(/\{([^{}]+)\}/gu) ?? [];
+  const names = ['id', ...Array.from(shown, ([, name]) => name), more];
   const fields = [...new Set(names.filter(Boolean))].join();
   const { data } = await call('GET', `${target}?${new URLSearchParams({ ...query, fields })}`);
   for (const row of data) records.set(`${target}/${row.id}`, row);

@@ -40,10 +40,10 @@ export function places() {
   return [
     own('#/', 'Overview'),
     ...lists.toSorted((one, other) => isLast(one) - isLast(other)),
-    ...(state.isOpen ? [] : [own('#/account', 'My account', 'People')]),
-    ...(hasKeys() ? [own('#/keys', 'API keys', 'People')] : []),
+    !state.isOpen && own('#/account', 'My account', 'People'),
+    hasKeys() && own('#/keys', 'API keys', 'People'),
     own('#/api', 'API', 'Develop'),
     own('#/schema', 'Schema', 'Develop'),
-    ...(state.me?.role === 'admin' ? [own('#/server', 'Status', 'Server')] : []),
-  ];
+    state.me?.role === 'admin' && own('#/server', 'Status', 'Server'),
+  ].flatMap((place) => place || []);
 }
