@@ -4,7 +4,7 @@
  * (`address.city`), and a list is JSON in its cell. Does not touch the DOM.
  */
 import { listLeaves, own } from './model.js';
-import { fromText, isPlainText, ruleBroken } from './texts.js';
+import { fromJson, fromText, isPlainText, ruleBroken } from './texts.js';
 
 /**
  * @import { Collection, Field } from '../types.js'
@@ -90,23 +90,13 @@ function fromCell(field, cell, decimal) {
   if (cell === undefined && isRequired && schema.type?.includes('null')) return { value: null };
   if (cell === '' && isText && !schema.minLength) return { value: '' };
   if (cell && (isLoose(field) || (kind === 'list' && cell.startsWith('['))))
-    return fromLooseCell(cell);
+    return fromJson(cell, true);
   if (cell && kind === 'boolean') {
     const value = own(truths, cell.trim().toLowerCase());
     return value === undefined ? { problem: 'must be true or false' } : { value };
   }
   const { value, problem } = fromText(field, cell ?? '', isRequired, decimal);
   return { value: value ?? undefined, problem };
-}
-
-/** @param {string} cell @returns {Read} */
-function fromLooseCell(cell) {
-  if (isPlainText(cell)) return { value: cell };
-  try {
-    return { value: JSON.parse(cell) };
-  } catch {
-    return { problem: 'must be JSON, such as {"city": "Rome"}' };
-  }
 }
 
 /** @param {string} name */
@@ -141,7 +131,7 @@ export function lineReader({ fields, isOpenEnded }, decimal) {
       if (field) found.set(field, content);
       else if (!isOpenEnded) problems.push(`There is no field ${name}.`);
       else if (content !== undefined)
-        changes.push({ path: [name], ...(decimal ? fromLooseCell(content) : { value: content }) });
+        changes.push({ path: [name], ...(decimal ? fromJson(content, true) : { value: content }) });
     }
     for (const [field, content] of found) {
       const blank = field.within?.find((path) =>
@@ -150,13 +140,13 @@ export function lineReader({ fields, isOpenEnded }, decimal) {
       const path = (blank ?? field.name).split('/');
       if (!field.created) continue;
       const read = decimal ? fromCell(field, content, decimal) : fromValue(field, content);
-      const problem = blank ? undefined : (read.problem ?? ruleBroken(field, read.value));
+      const { value, problem = ruleBroken(field, value) } = blank ? {} : read;
       if (problem) problems.push(`${field.label} ${problem}.`);
-      changes.push({ path, value: blank ? undefined : read.value });
+      changes.push({ path, value });
     }
     const [field, content] = [...found].find(([{ name }]) => name === 'id') ?? [];
     const id =
-      decimal && content && field && isLoose(field) ? fromLooseCell(content).value : content;
+      decimal && content && field && isLoose(field) ? fromJson(content, true).value : content;
     const given = [...found].flatMap(([{ created, label }, each]) =>
       created || each === undefined ? [] : label,
     );

@@ -289,12 +289,6 @@ const times = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 
 /** @param {number} value */
 export const showNumber = (value) => numbers.format(value);
 
-/** @param {NonNullable<Declared['format']>} format */
-const createFormat = (format) =>
-  typeof format === 'object'
-    ? new Intl.NumberFormat(locale, { style: 'currency', currency: format.money })
-    : new Intl.NumberFormat(locale, { style: 'percent', maximumFractionDigits: 4 });
-
 const decimals = [0, 1, 2, 3, 4].map(
   (digits) =>
     new Intl.NumberFormat(locale, { minimumFractionDigits: digits, maximumFractionDigits: digits }),
@@ -345,7 +339,13 @@ export function toShow({ kind, name, declared }, value) {
   const isNumber = name !== 'id' && (kind === 'number' || kind === 'integer');
   if (!isNumber) return `${value}`;
   const format = declared?.format;
-  return format ? createFormat(format).format(Number(value)) : showNumber(Number(value));
+  if (!format) return showNumber(Number(value));
+  /** @type {Intl.NumberFormatOptions} */
+  const options =
+    typeof format === 'object'
+      ? { style: 'currency', currency: format.money }
+      : { style: 'percent', maximumFractionDigits: 4 };
+  return Number(value).toLocaleString(locale, options);
 }
 
 const shortMax = 80;
@@ -382,13 +382,6 @@ export const isOpen = (of, operation) =>
   listWords(of, operation).some((word) => openWords.includes(word));
 
 /**
- * True if an access word is a field or `owner`.
- * @type {(of: Collection, word: string) => boolean}
- */
-const isByRecord = ({ fields }, word) =>
-  word === 'owner' || fields.some(({ name }) => name === word);
-
-/**
  * True if a role may carry out an operation. `holds` decides words that depend on a record; by
  * default, permission on some records is enough.
  * @type {(of: Collection, operation: string, role?: string, holds?: (word: string) => boolean) => boolean}
@@ -399,5 +392,6 @@ export const isAllowed = (of, operation, role, holds = () => true) =>
       role === 'admin' ||
       role === word ||
       openWords.includes(word) ||
-      (isByRecord(of, word) && holds(word)),
+      // Only `owner` and fields depend on the record.
+      ((word === 'owner' || of.fields.some(({ name }) => name === word)) && holds(word)),
   );

@@ -18,6 +18,19 @@ export function isPlainText(text) {
 }
 
 /**
+ * Reads JSON, or explains why that is impossible. `isLoose`: a text needs no quotes.
+ * @type {(text: string, isLoose: boolean) => { value?: any, problem?: string }}
+ */
+export function fromJson(text, isLoose) {
+  if (isLoose && isPlainText(text)) return { value: text };
+  try {
+    return { value: JSON.parse(text) };
+  } catch {
+    return { problem: 'must be JSON, such as {"city": "Rome"}' };
+  }
+}
+
+/**
  * @type {(field: Field, value: unknown) => string}
  */
 export function toText(field, value) {
@@ -27,7 +40,7 @@ export function toText(field, value) {
     return value === undefined ? '' : isPlain ? value : JSON.stringify(value, null, 1);
   }
   if (Array.isArray(value)) return value.map((each) => toText(toElement(field), each)).join('\n');
-  if (typeof value === 'number') return writeNumber(value);
+  if (typeof value === 'number') return `${value}`.replace('.', readerDecimal);
   return kind === 'time' && value ? writeTime(`${value}`) : `${value ?? ''}`;
 }
 
@@ -41,14 +54,7 @@ export function fromText(field, text, isRequired = field.isRequired, decimal) {
   const { kind, schema, declared, isOptional } = field;
   const mayBeEmpty = (kind === 'text' || kind === 'long') && !schema.minLength && !isOptional;
   if (!text && !mayBeEmpty) return isRequired ? { problem: 'must be filled in' } : { value: null };
-  if (kind === 'json') {
-    try {
-      return { value: JSON.parse(text) };
-    } catch {
-      if (declared.like && isPlainText(text)) return { value: text };
-      return { problem: 'must be JSON, such as {"city": "Rome"}' };
-    }
-  }
+  if (kind === 'json') return fromJson(text, !!declared.like);
   if (kind === 'list') {
     const lines = text.split('\n').filter((line) => line.trim());
     const read = lines.map((line) => fromText(toElement(field), line, true, decimal));
@@ -96,9 +102,6 @@ function readNumber(text, decimal = readerDecimal) {
   const isExact = `${value}` === number || number.replaceAll(/e.*|\D/gu, '').length <= digitsMax;
   return isExact ? { value } : { problem: 'must have fewer digits' };
 }
-
-/** Formats a number with all its digits and no groups. @param {number} value */
-const writeNumber = (value) => `${value}`.replace('.', readerDecimal);
 
 /**
  * Formats a time to the minute, for the control for local times. The stored seconds stay unless the
