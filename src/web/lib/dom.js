@@ -55,7 +55,7 @@ export const button = (label, onclick, attributes = {}) =>
   new WeakMap();
 
 /** @type {(parent: Element, children: readonly Child[]) => void} */
-export function render(parent, children) {
+function render(parent, children) {
   const former = new Map(Array.from(parent.childNodes, (node) => [keys.get(node), node]));
   const nodes = children.flatMap((child, index) => {
     if (typeof child === 'boolean' || child === undefined) return [];
@@ -154,13 +154,8 @@ export function set(id, ...parts) {
 /** @type {(id: string, onclick: Handler) => void} */
 export const onClick = (id, onclick) => set(id, { onclick });
 
-/** @param {Event} event */
-export const readInput = ({ target: at }) =>
-  at instanceof HTMLInputElement ||
-  at instanceof HTMLSelectElement ||
-  at instanceof HTMLTextAreaElement
-    ? at.value
-    : '';
+/** Returns what a control contains. @type {(event: Event) => string} */
+export const readInput = ({ target }) => Object(target).value;
 
 /** @param {string} text */
 export const bdi = (text) => h('bdi', text);
