@@ -7,9 +7,10 @@ import { setField } from '../state/change.js';
 import { toTitle } from '../state/names.js';
 import { say } from '../state/me.js';
 import { control } from './control.js';
+import { showAligned } from './parts.js';
 
 /**
- * @import { Child, Collection, Description, Field, Row } from '../types.js'
+ * @import { Collection, Description, Field, Row } from '../types.js'
  * @typedef {{ collection: Collection, row: Row, field: Field, text: string }} Editing
  */
 
@@ -42,11 +43,10 @@ function openChoices() {
 async function commit() {
   if (!editing) return;
   const { collection, row, field, text } = editing;
-  const isUnchanged = text === toText(field, own(row, field.name));
-  const { value, problem } = isUnchanged ? {} : fromText(field, text);
+  if (text === toText(field, own(row, field.name))) return end();
+  const { value, problem } = fromText(field, text);
   if (problem) return say(`${field.label} ${problem}.`);
   end();
-  if (isUnchanged) return;
   await change(collection, row, field, value);
 }
 
@@ -74,8 +74,7 @@ function editor(of) {
   const isReference = !!findTarget(field);
   const type = (/** @type {string} */ text) => {
     of.text = text;
-    if (isChosen || (isReference && !text.startsWith('?'))) return commit();
-    return undefined;
+    return (isChosen || (isReference && !text.startsWith('?'))) && commit();
   };
   return control(field, of.text, type, {
     id: 'editor',
@@ -96,9 +95,10 @@ function editor(of) {
 
 /**
  * Describes a cell. If `isDirect`, a click edits it; otherwise a double click or Enter.
- * @type {(of: Collection, field: Field, row: Row, mayChange: boolean, shown: Child, isDirect?: boolean) => Description}
+ * @type {(of: Collection, field: Field, row: Row, mayChange: boolean, digits: Map<string, number>,
+ *   isDirect?: boolean) => Description}
  */
-export function cell(collection, field, row, mayChange, shown, isDirect = false) {
+export function cell(collection, field, row, mayChange, digits, isDirect = false) {
   const { kind, name, label } = field;
   const value = own(row, name);
   if (editing?.row === row && editing.field.name === name)
@@ -106,18 +106,20 @@ export function cell(collection, field, row, mayChange, shown, isDirect = false)
   const isOpen = mayChange && field.changed && !elsewhere.has(kind) && !field.schema.properties;
   const title = toTitle(collection, row);
   if (isOpen && kind === 'boolean') {
-    const look = { type: 'checkbox', role: 'switch', checked: value === true };
-    // Changes once the server has stored it.
-    const onclick = (/** @type {Event} */ event) => {
-      event.preventDefault();
-      return change(collection, row, field, value !== true);
+    const toggle = {
+      type: 'checkbox',
+      role: 'switch',
+      checked: value === true,
+      'aria-label': `${label}: ${title}`,
+      // Changes once the server has stored it.
+      onclick(/** @type {Event} */ event) {
+        event.preventDefault();
+        return change(collection, row, field, value !== true);
+      },
     };
-    return h(
-      'td',
-      { key: name },
-      h('input', { ...look, 'aria-label': `${label}: ${title}`, onclick }),
-    );
+    return h('td', { key: name }, h('input', toggle));
   }
+  const shown = showAligned(field, value, digits);
   const edit = () => begin(collection, row, field);
   const text = findTarget(field) ? '' : toShow(field, value);
   if (isOpen && kind === 'choice')

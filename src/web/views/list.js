@@ -3,8 +3,8 @@
  * Shows a collection as a table, with search, filters, order, pages and selection. Its frame is in
  * index.html.
  */
-import { capitalized, own, showNumber, findTarget, toShow, listWords } from '../api/model.js';
-import { button, draw, h, readInput, onClick, part, set } from '../lib/dom.js';
+import { capitalized, showNumber, listWords } from '../api/model.js';
+import { button, h, readInput, onClick, part, set } from '../lib/dom.js';
 import {
   collectionNow,
   listColumns,
@@ -22,7 +22,7 @@ import { toTitle } from '../state/names.js';
 import { address, go, newId, parameter, route, withQuery } from '../state/route.js';
 import { cell, close as closeCell, editedIn } from './cell.js';
 import { close as closeFilters, drawFilters, open as openFilter, openCellMenu } from './filters.js';
-import { alignColumns, called, showAligned } from './parts.js';
+import { alignColumns, called } from './parts.js';
 
 /** @import { Attributes, Collection, Description, Field, Row } from '../types.js' */
 
@@ -32,11 +32,9 @@ import { alignColumns, called, showAligned } from './parts.js';
 const typingPauseMs = 300;
 let pause = 0;
 /** The search text, which may still be changing. */ let words = '';
-let shown = '';
 
 export function open() {
-  if (shown !== route.view) close();
-  shown = route.view;
+  if (list.collection !== route.view) close();
   void loadList();
 }
 
@@ -45,7 +43,7 @@ export function close() {
   stopTyping();
   closeCell();
   highlight([]);
-  [shown, words, lastId] = ['', '', NaN];
+  [words, lastId] = ['', NaN];
 }
 
 export function view() {
@@ -58,7 +56,6 @@ export function view() {
   const mayCreate = allows(collection, 'create');
   set('import', { hidden: !mayCreate });
   columns?.drawColumns(collection);
-  if (selected.length > 0) void loadBulk();
   queueMicrotask(() => highlight(fold(parameter('q')).split(/\s+/u).filter(Boolean)));
   return h(
     'section.grow',
@@ -227,12 +224,6 @@ function nothing(collection) {
   );
 }
 
-async function loadBulk() {
-  if (bulk) return;
-  bulk = await import('./bulk.js');
-  draw();
-}
-
 async function loadColumns() {
   columns ??= await import('./columns.js');
 }
@@ -248,16 +239,10 @@ const drawn = new WeakMap(/** @type {[Row, { look: string, view: Description }][
 /** @type {(collection: Collection, field: Field, row: Row, mayChange: boolean) => Description} */
 function drawCell(collection, field, row, mayChange) {
   const { name, nameField } = collection;
-  const value = own(row, field.name);
-  const title = findTarget(field) ? '' : toShow(field, value);
-  const shown = showAligned(field, value, digits);
-  if (field.name !== nameField) return cell(collection, field, row, mayChange, shown);
+  if (field.name !== nameField) return cell(collection, field, row, mayChange, digits);
+  const title = toTitle(collection, row);
   const link = { id: `open-${row.id}`, href: address(name, row.id, route.query) };
-  return h(
-    'th',
-    { scope: 'row', title },
-    h('a', link, called(collection, toTitle(collection, row))),
-  );
+  return h('th', { scope: 'row', title }, h('a', link, called(collection, title)));
 }
 
 /**
@@ -287,13 +272,14 @@ function table(collection) {
   const box = (/** @type {string} */ label, /** @type {readonly Row[]} */ all) => {
     const of = all.filter((row) => may('remove', row) || may('change', row));
     const checked = of.every(({ id }) => chosen.has(id));
-    const onclick = (/** @type {Event} */ event) => {
+    const onclick = async (/** @type {Event} */ event) => {
       const [one, other] = all;
       const ends = [lastId, one?.id].map((id) => rows.findIndex((row) => row.id === id));
       const isRange = event instanceof MouseEvent && event.shiftKey && !other && !ends.includes(-1);
       const range = isRange ? rows.slice(Math.min(...ends), Math.max(...ends) + 1) : of;
       if (one && !other) lastId = one.id;
       select(collection.name, range, !checked);
+      bulk ??= await import('./bulk.js');
     };
     return of.length > 0 && h('input', { type: 'checkbox', 'aria-label': label, checked, onclick });
   };
@@ -308,8 +294,7 @@ function table(collection) {
     const look = [
       here,
       state.namesRead,
-      mayChange,
-      may('remove', row),
+      state.me?.role,
       isChosen,
       isCurrent,
       drawnColumns,

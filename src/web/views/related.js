@@ -1,6 +1,6 @@
 // @ts-check
 /** Shows what refers to the open record: as editable tables, which are short in a peek. */
-import { toElement, own, showNumber } from '../api/model.js';
+import { showNumber } from '../api/model.js';
 import { fromText, toText } from '../api/texts.js';
 import { button, draw, h } from '../lib/dom.js';
 import { createEach } from '../state/change.js';
@@ -13,7 +13,7 @@ import { address, newId, pageAddress, route } from '../state/route.js';
 import { cell } from './cell.js';
 import { control } from './control.js';
 import { removeSoon } from './removal.js';
-import { alignColumns, showAligned } from './parts.js';
+import { alignColumns } from './parts.js';
 
 /** @import { Collection, Description, Field } from '../types.js' */
 /** @import { Related } from '../state/related.js' */
@@ -39,9 +39,7 @@ function drawTable(id, related, index) {
       return h(
         'tr',
         { key: row.id },
-        shown.map((each) =>
-          cell(from, each, row, mayChange, showAligned(each, own(row, each.name), digits), true),
-        ),
+        shown.map((each) => cell(from, each, row, mayChange, digits, true)),
         h(
           'td.actions',
           h(
@@ -119,10 +117,9 @@ function adder(id, of, index) {
     const wrong = all.find(({ problem }) => problem);
     if (wrong) return focus(wrong);
     const filled = all.filter(({ value }) => value !== null);
-    const { value } = fromText(field.kind === 'list' ? toElement(field) : field, id);
     const record = {
       ...Object.fromEntries(filled.map((each) => [each.field.name, each.value])),
-      [field.name]: field.kind === 'list' ? [value] : value,
+      [field.name]: fromText(field, id).value,
     };
     const [refusal] = await createEach(from, [{ record }], () => from.one);
     if (refusal) return say(refusal.why);

@@ -89,10 +89,10 @@ async function importFile(collection) {
     let read = noFile;
     let problem = '';
     try {
-      read = readFile(collection, decode(await chosen?.arrayBuffer()));
-      await compare(collection, read.lines);
+      const found = readFile(collection, decode(await chosen?.arrayBuffer()));
+      await compare(collection, found.lines);
+      read = found;
     } catch (error) {
-      read = noFile;
       problem =
         error instanceof Problem ? error.message : 'Cannot read the file. Is it valid JSON?';
     }
@@ -105,11 +105,9 @@ async function importFile(collection) {
   show();
   const columns = collection.fields.filter(({ created }) => created).map(({ name }) => name);
   const isConfirmed = await ask('import-file', columns.join(', '));
-  const confirmed = file;
-  file = noFile;
   if (!isConfirmed) return;
   state.isImporting = true;
-  await write(collection, confirmed).finally(() => (state.isImporting = false));
+  await write(collection, file).finally(() => (state.isImporting = false));
 }
 
 /** Decodes UTF-8, or UTF-16 with its byte order mark. @throws Problem for any other encoding */
