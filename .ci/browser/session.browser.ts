@@ -148,7 +148,7 @@ testPage('a member is not offered operations of administrators', { things: 2 }, 
   await visit.visit('#items');
   assert.equal(await browser.run('return document.querySelector("#new")'), null);
   await visit.visit('#/account');
-  await shows('Current password');
+  assert.equal(await visit.value('name'), 'Grace Hopper');
   assert.equal(await browser.run('return document.querySelector("#field-role")'), null);
   await browser.type('#field-name', 'Rear Admiral Hopper');
   await browser.click('.record .primary');
@@ -179,10 +179,12 @@ testPage('changing a password needs the current one', { refusals: [422] }, async
   await visit.signIn('#/account', 'grace');
   await browser.until('return document.querySelector("#change-password")');
   await browser.click('#change-password');
+  await shows('At least 15 characters.', '#new-password');
   await browser.type('#new-password [name=currentPassword]', 'not the house on the hill');
   await browser.type('#new-password [name=password]', 'another house on a hill');
   await browser.click('#new-password .primary');
   await shows('Current password must be the current password.', '#new-password');
+  assert.equal(await browser.run('return document.activeElement.name'), 'currentPassword');
   await browser.type('#new-password [name=currentPassword]', 'the house on the hill');
   await browser.click('#new-password [name=keepKeys]');
   await browser.click('#new-password .primary');
@@ -361,6 +363,18 @@ testPage('the browser’s view of the network does not matter while the server r
   await browser.until('return !document.querySelector("#failure").innerText');
 });
 
+testPage('a new email address asks for the current password', {}, async (visit) => {
+  const { browser, fill } = visit;
+  await visit.signIn('#/account');
+  await visit.value('email');
+  const isAsked = 'return !!document.querySelector("#field-currentPassword")';
+  assert.equal(await browser.run(isAsked), false);
+  await fill('email', 'countess@example.org');
+  await browser.until(isAsked);
+  await fill('email', 'ada@example.org');
+  await browser.until('return !document.querySelector("#field-currentPassword")');
+});
+
 testPage('API keys are created, shown once and ended', { refusals: [403, 422] }, async (visit) => {
   const { browser, server, says, shows } = visit;
   await visit.signIn('#/keys');
@@ -378,6 +392,8 @@ testPage('API keys are created, shown once and ended', { refusals: [403, 422] },
   await visit.visit('#/');
   await visit.visit('#/keys');
   await shows('The script read-only', '#home');
+  const isLast = 'return document.querySelector("#home .rows button").matches("li > :last-child")';
+  assert.equal(await browser.run(isLast), true);
   assert.equal(await browser.run('return document.querySelector("#home").innerText.includes("cairn_")'), false);
   await browser.click('[aria-label="Revoke the key The script"]');
   await says('Revoked the key The script.');
@@ -532,12 +548,12 @@ for (const basePath of ['', '/cairn']) testPage(`an invited user chooses a passw
 }, async (visit) => {
   const { browser, server, shows } = visit;
   await server.as('ada', 'POST', '/users', { name: 'Alan', email: 'alan@example.org' });
-  await visit.signIn('#/users/3');
+  await visit.signIn('#users/3');
   await browser.until(
-    'return [...document.querySelectorAll("#record button")].some((at) => at.innerText.startsWith("Invite"))',
+    'return [...document.querySelectorAll("#record form button")].some((at) => at.innerText.startsWith("Invite"))',
   );
   await browser.run(
-    '[...document.querySelectorAll("#record button")].find((at) => at.innerText.startsWith("Invite")).click()',
+    '[...document.querySelectorAll("#record form button")].find((at) => at.innerText.startsWith("Invite")).click()',
   );
   await shows('/#/invite/', '#record');
   const url: string = await browser.run('return document.querySelector("#record .note code").innerText');
@@ -547,7 +563,7 @@ for (const basePath of ['', '/cairn']) testPage(`an invited user chooses a passw
   assert.match(url, new RegExp(`:\\d+${basePath}/#/invite/`));
   // In the same tab, where only the fragment changes.
   await browser.open(url);
-  await browser.until('return document.querySelector("#invitation[open]")');
+  await shows('At least 15 characters.', '#invitation[open]');
   assert.equal(await browser.run('return location.hash'), '');
   await browser.type('#invitation [name=password]', password);
   await browser.click('#invitation .primary');

@@ -155,6 +155,8 @@ async function start() {
     // Keeps the secret out of the history.
     history.replaceState(null, '', './');
     Object.assign(route, readRoute(''));
+    // It says how long a password must be.
+    await describe().catch(() => {});
     return acceptInvitation(token);
   }
   return keepTrying(async () => {

@@ -21,10 +21,11 @@ const end = (path, what) => async () => {
 };
 
 /** Creates the one-time address at which a user chooses a password. @param {string} userId */
-async function invite(userId) {
+export async function invite(userId) {
   const { data } = await call('POST', `users/${userId}/invitation`);
   // This page's address has the base path already, as has the invitation's.
-  credentials.made = new URL(data.path.replace(/^.*(?=#)/u, './'), location.href).href;
+  const made = new URL(data.path.replace(/^.*(?=#)/u, './'), location.href).href;
+  await loadSessions(userId, made);
 }
 
 /** Shows a secret until the person has stored it. @param {string} advice */
@@ -70,11 +71,15 @@ function sessionView({ id, kind, agent, address, lastSeenAt, expiresAt, current 
   const label = { 'aria-label': `Revoke the session of ${client}` };
   return line(
     id,
-    h('span', { title: agent }, kind === 'refresh' ? `${client}, by token` : client),
+    h(
+      'div.grow',
+      h('span', { title: agent }, kind === 'refresh' ? `${client}, by token` : client),
+      ' ',
+      h('small', `${address} · seen `, age(lastSeenAt), ' · expires ', age(expiresAt)),
+    ),
     current
       ? h('span.quiet', 'this one')
       : button('Revoke', end(`sessions/${id}`, 'session'), label),
-    h('small', `${address} · seen `, age(lastSeenAt), ' · expires ', age(expiresAt)),
   );
 }
 
@@ -82,10 +87,22 @@ function sessionView({ id, kind, agent, address, lastSeenAt, expiresAt, current 
 function keyView({ id, name, readOnly, createdAt, lastUsedAt, expiresAt }) {
   return line(
     id,
-    h('span', bdi(name), readOnly && h('small', ' read-only')),
+    h(
+      'div.grow',
+      bdi(name),
+      ' ',
+      h(
+        'small',
+        readOnly && 'read-only · ',
+        'made ',
+        age(createdAt),
+        ' · used ',
+        lastUsedAt ? age(lastUsedAt) : 'never',
+        expiresAt && ' · expires ',
+        expiresAt && age(expiresAt),
+      ),
+    ),
     button('Revoke', end(`keys/${id}`, `key ${name}`), { 'aria-label': `Revoke the key ${name}` }),
-    h('small', 'made ', age(createdAt), ' · used ', lastUsedAt ? age(lastUsedAt) : 'never'),
-    expiresAt && h('small', 'expires ', age(expiresAt)),
   );
 }
 
@@ -94,9 +111,9 @@ const none = h('span.quiet', 'None.');
 /** @param {string} userId */
 export function sessionsView(userId) {
   const { sessions, keys } = credentials;
-  if (credentials.userId !== userId || !sessions) return undefined;
+  if (credentials.userId !== userId) return undefined;
   const everywhere = async () => (await ask('everywhere')) && signOut(true);
-  const all = section('Sessions', sessions.map(sessionView), none);
+  const all = sessions && section('Sessions', sessions.map(sessionView), none);
   if (isAccount())
     return h(
       'div.stack',
@@ -106,12 +123,11 @@ export function sessionsView(userId) {
     );
   return h(
     'div.stack',
-    all,
-    keys && section('API keys', keys.map(keyView), none),
     secretView(
       'Give this address to the user, who chooses a password there. It is good once, for 24 hours.',
     ),
-    state.me?.role === 'admin' && button('Invite to choose a password', () => invite(userId)),
+    all,
+    keys && section('API keys', keys.map(keyView), none),
   );
 }
 

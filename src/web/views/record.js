@@ -22,7 +22,7 @@ import { collectionNow, list, readRows } from '../state/list.js';
 import { allows, findCollection, state } from '../state/me.js';
 import { toTitle } from '../state/names.js';
 import { address, go, isAccount, newId, pageAddress, route } from '../state/route.js';
-import { sessionsView } from './account.js';
+import { invite, sessionsView } from './account.js';
 import { control, findChoices, readable } from './control.js';
 import { relatedView } from './related.js';
 import { removeSoon } from './removal.js';
@@ -152,7 +152,12 @@ function recordForm(of) {
       button('Try again', () => loadDraft(of)),
     );
   }
-  const fields = mayChange ? openFields(of) : [];
+  const isProof = (/** @type {Field} */ { name }) =>
+    collection.isUsers && name === 'currentPassword';
+  const isSameEmail = of.texts['email'] === of.before['email'];
+  const fields = mayChange
+    ? openFields(of).filter((field) => !(isProof(field) && isSameEmail))
+    : [];
   const facts = collection.fields.filter((field) => base && field.shown && !fields.includes(field));
   return h(
     'form.record stack',
@@ -179,6 +184,11 @@ function recordForm(of) {
 
 /** The actions on a stored record. @param {Draft} of @returns {Child[]} */
 const drawActions = (of) => [
+  !!of.base &&
+    of.collection.isUsers &&
+    state.me?.role === 'admin' &&
+    !isSelf(of) &&
+    button('Invite to choose a password', () => invite(of.id)),
   !!of.base &&
     !of.collection.single &&
     !of.collection.isUsers &&

@@ -4,7 +4,7 @@ import { call, Problem, session } from '../api/call.js';
 import { capitalized } from '../api/model.js';
 import { ask } from '../lib/dialog.js';
 import { events, onClick, part, set } from '../lib/dom.js';
-import { count, state, storage, explain } from '../state/me.js';
+import { count, findCollection, state, storage, explain } from '../state/me.js';
 import { isGuide } from '../state/route.js';
 
 const endedAdvice =
@@ -74,9 +74,12 @@ onClick('register', () => {
   (isNew ? name : email).focus();
 });
 
+/** @param {unknown} error */
+const listIssues = (error) => (error instanceof Problem ? error.issues : []);
+
 /** Says why a form was refused. @param {unknown} error */
 function explainAll(error) {
-  const { issues } = error instanceof Problem ? error : new Problem();
+  const issues = listIssues(error);
   const all = issues.map(({ pointer, detail }) => `${capitalized(pointer.slice(1))} ${detail}.`);
   return all.join(' ') || explain(error);
 }
@@ -87,13 +90,22 @@ function explainAll(error) {
  */
 export async function askForm(id, send) {
   const form = part(`${id}-form`, HTMLFormElement);
-  let problem = '';
-  while (await ask(id, problem)) {
+  const fields = findCollection('users')?.fields ?? [];
+  const { minLength = 0 } = fields.find(({ name }) => name === 'password')?.schema ?? {};
+  for (const hint of form.getElementsByTagName('small'))
+    hint.textContent = minLength > 1 ? `At least ${minLength} characters.` : '';
+  let [problem, refused] = ['', ''];
+  for (;;) {
+    const asked = ask(id, problem);
+    const field = form.elements.namedItem(refused);
+    if (field instanceof HTMLInputElement) field.select();
+    if (!(await asked)) break;
     try {
       await send(Object.fromEntries(new FormData(form)));
       break;
     } catch (error) {
       problem = explainAll(error);
+      refused = listIssues(error)[0]?.pointer.slice(1) ?? '';
     }
   }
   form.reset();
