@@ -356,6 +356,7 @@ testPage('a custom collection is shown as declared', {
   await browser.click('[aria-label="Move Stock to the left"]');
   const heads = 'return [...document.querySelectorAll("thead th")].slice(0, 2).map((at) => at.innerText).join()';
   await browser.until(`${heads} === "Stock,Part number"`);
+  assert.equal((await column(2))[0], '12', 'the rows follow their head');
   await browser.reload();
   await browser.until(`${heads} === "Stock,Part number"`);
   await browser.click('#choose-columns');

@@ -283,23 +283,15 @@ function table(collection) {
     };
     return of.length > 0 && h('input', { type: 'checkbox', 'aria-label': label, checked, onclick });
   };
-  const here = address(collection.name, '', route.query);
   digits = alignColumns(shown, rows);
-  const drawnColumns = [...digits].join();
+  const here = address(collection.name, '', route.query);
+  const common = `${here} ${state.namesRead} ${state.me?.role} ${[...digits]}`;
   const present = readRows(collection);
   const body = present.map((row) => {
     const isCurrent = route.id === `${row.id}`;
     const isChosen = chosen.has(row.id);
     const mayChange = may('change', row);
-    const look = [
-      here,
-      state.namesRead,
-      state.me?.role,
-      isChosen,
-      isCurrent,
-      drawnColumns,
-      editedIn(row),
-    ].join(' ');
+    const look = `${common} ${isChosen} ${isCurrent} ${editedIn(row)}`;
     const former = drawn.get(row);
     if (former?.look === look) return former.view;
     const view = h(

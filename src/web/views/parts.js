@@ -103,14 +103,15 @@ export function show(field, value) {
 }
 
 /**
- * @type {(fields: readonly Field[], rows: readonly Row[]) => Map<string, number>} the decimals of
- *   each column of numbers
+ * @type {(fields: readonly Field[], rows: readonly Row[]) => Map<string, number>} each column,
+ *   with its decimals if it has numbers
  */
 export const alignColumns = (fields, rows) =>
   new Map(
-    fields
-      .filter(({ kind }) => kind === 'number')
-      .map(({ name }) => [name, countDigits(rows.map((row) => row[name]))]),
+    fields.map(({ name, kind }) => [
+      name,
+      kind === 'number' ? countDigits(rows.map((row) => row[name])) : 0,
+    ]),
   );
 
 /**
