@@ -58,33 +58,31 @@ export async function call(method, path, options = {}) {
   };
   const { signal: gone } = leaving;
   const ends = [AbortSignal.timeout(answerTimeoutMs), gone, ...(signal ? [signal] : [])];
-  const init = {
-    method,
-    headers,
-    body: JSON.stringify(body) ?? null,
-    signal: AbortSignal.any(ends),
-  };
   const doubt = isRead ? '' : ' It is not known whether the change was made.';
   const fail = (/** @type {string} */ message, status = 0) =>
     Object.assign(new Problem(`${message}${doubt}`), { status, isUnknown: !isRead });
   let response;
   let data;
   try {
-    response = await fetch(path, init);
+    response = await fetch(path, {
+      method,
+      headers,
+      body: JSON.stringify(body) ?? null,
+      signal: AbortSignal.any(ends),
+    });
     data = await response.text();
   } catch (error) {
     if (gone.aborted) return new Promise(() => {});
     if (signal?.aborted) throw error;
     throw fail('The server did not answer. Check your network.');
   }
+  const { ok, status } = response;
   try {
     data &&= JSON.parse(data);
   } catch {
     // A gateway responds with its own page while the server is away.
-    const { status } = response;
     throw fail(`Something between this page and the server answered instead (${status}).`, status);
   }
-  const { ok, status } = response;
   if (status === 401 && path !== 'login') {
     await session.ended();
     return call(method, path, options);

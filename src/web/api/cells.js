@@ -35,15 +35,14 @@ const listColumns = (fields) =>
  * @type {(fields: readonly Field[], records: readonly object[]) => Cell[][]}
  */
 export function toTable(fields, records) {
-  const known = new Set(fields.map(({ name }) => name));
-  const others = new Set(records.flatMap((record) => Object.keys(record)));
-  const further = [...others].filter((name) => !known.has(name));
+  const further = new Set(records.flatMap(Object.keys));
+  for (const { name } of fields) further.delete(name);
   const columns = listColumns(fields.filter(({ shown }) => shown));
   return [
     [...columns.keys(), ...further],
     ...records.map((record) => [
       ...[...columns.values()].map((field) => toCell(field, at(record, field.name.split('/')))),
-      ...further.map((name) => toLooseCell(own(record, name))),
+      ...Array.from(further, (name) => toLooseCell(own(record, name))),
     ]),
   ];
 }

@@ -79,14 +79,13 @@ async function removeLater(collection, rows, text, etag) {
  * @typedef {{ from: Collection, onDelete: string, total: number, query: URLSearchParams }} Consequence
  */
 async function consequences({ name }, rows) {
-  const [one, ...others] = rows.slice(0, idsMax).map(({ id }) => id);
-  const ids = joinValues([one, ...others]);
+  const ids = rows.slice(0, idsMax).map(({ id }) => id);
   const all = await Promise.all(
     referencesTo(name).map(async ({ from, field }) => {
       const isList = field.kind === 'list';
-      if (isList && others.length > 0) return [];
+      if (isList && ids.length > 1) return [];
       const query = new URLSearchParams(
-        isList ? { [`${field.name}:has`]: `${one}` } : { [`${field.name}:in`]: ids },
+        isList ? { [`${field.name}:has`]: `${ids[0]}` } : { [`${field.name}:in`]: joinValues(ids) },
       );
       const { total } = await readPage(from, { limit: 1 }, query);
       return total > 0 ? [{ from, onDelete: readOnDelete(field), total, query }] : [];

@@ -62,8 +62,8 @@ function save(name, format, content) {
  * @type {(collection: Collection, file: File, lines: readonly Line[]) => void}
  */
 function saveRefused({ name }, { isCsv, heads }, lines) {
-  const rows = lines.map(({ source }) => heads.map((head) => own(source, head)));
   const sources = lines.map(({ source }) => source);
+  const rows = sources.map((source) => heads.map((head) => own(source, head)));
   save(`${name}-refused`, isCsv ? 'csv' : 'json', isCsv ? [heads, ...rows] : sources);
 }
 
