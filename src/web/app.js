@@ -161,19 +161,16 @@ async function start() {
   }
   return keepTrying(async () => {
     await describe();
-    Object.assign(state, { me: await whoIsThere() });
+    // Signs in first if there is no session.
+    state.me = state.isOpen
+      ? { id: 0, name: 'Everyone', email: '', role: 'admin' }
+      : (await call('GET', 'dashboard')).data.user;
     void events.run(() => router.arrive(false));
     // The overview reads them whenever it opens.
     if (route.view || route.id) void loadTotals().catch(() => {});
     if (`/${ownPath('changes')}` in (state.description?.paths ?? {})) followChanges();
   });
 }
-
-/** Returns the person, who signs in first if there is no session. */
-const whoIsThere = async () =>
-  state.isOpen
-    ? { id: 0, name: 'Everyone', email: '', role: 'admin' }
-    : (await call('GET', 'dashboard')).data.user;
 
 /** Reads the server's description. Only its documentation waits for that. */
 async function describe() {

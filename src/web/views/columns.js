@@ -8,20 +8,6 @@ import { storage } from '../state/me.js';
 
 const [widthMin, widthMax] = [48, 640];
 
-/**
- * @param {Collection} collection @returns {Map<string, number>}
- */
-function measureWidths(collection) {
-  const kept = keptColumns(collection.name);
-  const heads = document.querySelectorAll('#list thead th');
-  return new Map(
-    listColumns(collection).map(({ name }, index) => [
-      name,
-      kept.get(name) || (heads[index]?.clientWidth ?? widthMin),
-    ]),
-  );
-}
-
 /** @type {(collection: Collection, columns: readonly Field[], widths?: Map<string, number>) => void} */
 function keep({ name }, columns, widths = keptColumns(name)) {
   const all = columns.map((each) => [each.name, widths.get(each.name) ?? 0]);
@@ -34,12 +20,20 @@ function keep({ name }, columns, widths = keptColumns(name)) {
 export function drag(event, collection, name) {
   const handle = event.target;
   if (!(event instanceof PointerEvent) || !(handle instanceof HTMLElement)) return;
-  const widths = measureWidths(collection);
+  const columns = listColumns(collection);
+  const kept = keptColumns(collection.name);
+  const heads = document.querySelectorAll('#list thead th');
+  const widths = new Map(
+    columns.map((each, index) => [
+      each.name,
+      kept.get(each.name) || (heads[index]?.clientWidth ?? widthMin),
+    ]),
+  );
   const start = (widths.get(name) ?? 0) - event.clientX;
   handle.setPointerCapture(event.pointerId);
   handle.onpointermove = ({ clientX }) => {
     widths.set(name, Math.round(Math.min(Math.max(start + clientX, widthMin), widthMax)));
-    keep(collection, listColumns(collection), widths);
+    keep(collection, columns, widths);
     draw();
   };
   handle.onlostpointercapture = () => (handle.onpointermove = null);

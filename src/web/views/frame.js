@@ -51,11 +51,7 @@ export function drawFrame(failure) {
   set('main', { hidden: !me && !isReader });
   palette?.drawPalette();
   const undoing = { 'data-key': 'u', 'aria-keyshortcuts': 'u' };
-  set(
-    'status',
-    message && h('span', message),
-    !!message && !!undo && button('Undo', undo, undoing),
-  );
+  set('status', message && h('span', message), !!undo && button('Undo', undo, undoing));
   const leaving = removals.map(({ text, key, undo: keep }) =>
     h('li.row', { key }, h('span', text), button('Undo', keep, undoing)),
   );

@@ -140,7 +140,7 @@ async function run(entry) {
   if (method !== 'GET' && !(await ask('run', `${method} ${url}`))) return;
   const began = performance.now();
   const fields = {
-    ...(body && { 'Content-Type': 'application/json' }),
+    'Content-Type': 'application/json',
     ...(state.me?.id && { 'Session-User': `${state.me.id}` }),
   };
   const response = await fetch(url, { method, headers: fields, body: body || null }).catch(() => {

@@ -127,8 +127,6 @@ function attention(of) {
   );
 }
 
-const verbs = { created: 'created', replaced: 'changed', removed: 'removed' };
-
 /** @param {import('../types.js').Activity} activity */
 function activityView({ key, type, collection, id, record, count: length, at }) {
   const of = findCollection(collection);
@@ -145,7 +143,7 @@ function activityView({ key, type, collection, id, record, count: length, at }) 
   const href = address(collection, isMany || type === 'removed' ? '' : id);
   return line(
     key,
-    h('span', h('a', { href }, bdi(name)), ` ${verbs[type]}`),
+    h('span', h('a', { href }, bdi(name)), ` ${type === 'replaced' ? 'changed' : type}`),
     h('small', age(new Date(at).toISOString())),
   );
 }

@@ -20,9 +20,9 @@ function findTarget(key) {
   }
   const rows = [...document.querySelectorAll('#list tbody tr')];
   const at = rows.findIndex((row) => row.contains(document.activeElement));
-  const isPeek = document.querySelector('#peek-next')?.checkVisibility();
-  if (!isPeek && (key === 'j' || key === 'k'))
-    return rows[key === 'j' ? at + 1 : at - 1]?.querySelector('th a');
+  const below = { j: 1, k: -1 }[key];
+  if (below && !document.querySelector('#peek-next')?.checkVisibility())
+    return rows[at + below]?.querySelector('th a');
   return document.querySelector(
     key === 'x' ? 'tr:focus-within :first-child > input' : `[data-key='${CSS.escape(key)}']`,
   );

@@ -27,7 +27,8 @@ export const age = (iso) => h('time', { datetime: iso, title: showTime(iso) }, s
 const colors = ['teal', 'blue', 'orange', 'pink', 'purple', 'green', 'red', 'yellow'];
 const hues = colors.length;
 
-const meanings = new Map([
+/** @type {readonly (readonly [word: RegExp, color: string])[]} */
+const meanings = [
   [/^(?:cancel|fail|reject|refus|block|error|overdue|lost|spam|critical|urgent|expired)/iu, 'red'],
   [/^(?:paid|done|complet|deliver|active|approv|success|accept|publish|resolved|open)/iu, 'green'],
   [/^(?:pending|wait|hold|draft|review|partial|warn|medium|unpaid)/iu, 'yellow'],
@@ -35,14 +36,14 @@ const meanings = new Map([
   [/^(?:sent|ship)/iu, 'teal'],
   [/^(?:return|refund|high)/iu, 'orange'],
   [/^(?:archiv|closed|inactive|none|low|off)/iu, ''],
-]);
+];
 
 /**
  * The class that colors a choice: as declared, else by its meaning, else by its position.
  * @type {(field: Field, text: string) => string}
  */
 function chooseHue({ declared }, text) {
-  const meant = [...meanings].find(([word]) => word.test(text))?.[1];
+  const meant = meanings.find(([word]) => word.test(text))?.[1];
   const color = declared.colors?.[text] ?? meant;
   const place =
     color === undefined ? (declared.values?.indexOf(text) ?? 0) % hues : colors.indexOf(color);
@@ -51,12 +52,10 @@ function chooseHue({ declared }, text) {
 
 /** Draws a person's initials, which are not read aloud. @param {string} name */
 export function initials(name) {
-  const words = name.split(/\s+/u).filter(Boolean);
-  const signs = [words[0], words.slice(1).at(-1)].map((word) =>
-    [...(word ?? '')][0]?.toUpperCase(),
-  );
+  const [first, ...others] = name.match(/(?<!\S)\S/gu) ?? [];
+  const signs = [first, others.at(-1)].join('').toUpperCase();
   const hue = [...name].reduce((sum, sign) => sum + (sign.codePointAt(0) ?? 0), 0) % hues;
-  return h(`span.initials hue${hue}`, { 'data-initials': signs.join('') });
+  return h(`span.initials hue${hue}`, { 'data-initials': signs });
 }
 
 /**
@@ -86,9 +85,7 @@ export function show(field, value) {
       value.map((each) => h('span.pill', show(element, each))),
     );
   }
-  if (kind === 'choice') {
-    return h(`span.pill${chooseHue(field, text)}`, text);
-  }
+  if (kind === 'choice') return h(`span.pill${chooseHue(field, text)}`, text);
   if (kind === 'time') return h('time', { datetime: `${value}`, title: `${value}` }, text);
   if (kind === 'email') {
     // An address must not add recipients or a text (RFC 6068 §2).

@@ -14,20 +14,17 @@ import { ownView } from './parts.js';
 const [width, gap, row] = [250, 90, 22];
 const nowhere = { x: 0, y: 0 };
 
-const links = () =>
-  state.collections.flatMap((of) =>
-    of.fields.flatMap((field, index) => {
-      const to = findCollection(findTarget(field) ?? '');
-      return to ? [{ of, field, index, to, onDelete: readOnDelete(field) }] : [];
-    }),
-  );
-
 /**
  * Places the cards: what refers to another stands behind it, and the rest go to the shortest
  * column.
  */
 function placed() {
-  const all = links();
+  const all = state.collections.flatMap((of) =>
+    of.fields.flatMap((field, index) => {
+      const to = findCollection(findTarget(field) ?? '');
+      return to ? [{ of, index, to, onDelete: readOnDelete(field) }] : [];
+    }),
+  );
   /** @type {Map<Collection, number>} */ const columns = new Map();
   for (const { of, to } of all) columns.set(of, 0).set(to, 0);
   // A cycle ends after as many rounds as there are collections.
