@@ -63,7 +63,7 @@ function chooseViews() {
 }
 
 /** @type {readonly Load[]} */ let chosen = [];
-/** @type {Map<Load, View>} */ const loaded = new Map([[list, listView]]);
+/** @type {Map<Load, View>} */ const loaded = new Map();
 
 /** @param {Load} load */
 async function openView(load) {

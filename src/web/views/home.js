@@ -97,9 +97,12 @@ function spark(values) {
   const points = values.map((value, index) => `${index * step} ${30 - (value / top) * 27}`);
   // A line needs two points, even after one minute.
   const line = `M${points.join('L')}${values.length > 1 ? '' : 'h100'}`;
-  const look = { viewBox: '0 0 100 32', preserveAspectRatio: 'none', 'aria-hidden': 'true' };
-  const area = h('path', { d: `${line}V32H0`, stroke: 'none' });
-  return h('svg', look, area, h('path', { d: line, fill: 'none' }));
+  return h(
+    'svg',
+    { viewBox: '0 0 100 32', preserveAspectRatio: 'none', 'aria-hidden': 'true' },
+    h('path', { d: `${line}V32H0`, stroke: 'none' }),
+    h('path', { d: line, fill: 'none' }),
+  );
 }
 
 const [fewBytes, heapShare, manyFailures, slowMs, slowMinutes] = [1e9, 0.8, 10, 250, 3];
