@@ -246,26 +246,18 @@ function adopt(of, base) {
 /** @param {Draft} of */
 export const isSelf = (of) => of.collection.isUsers && of.id === `${state.me?.id}`;
 
-/**
- * @type {(of: Draft, words?: readonly string[]) => boolean}
- */
-const maySet = ({ isOwner }, words) =>
-  !words ||
-  state.me?.role === 'admin' ||
-  words.some((word) => word === state.me?.role || (word === 'owner' && isOwner));
-
 /** Your own password has a form of its own. @param {Draft} of */
 export function openFields(of) {
+  const role = state.me?.role;
+  const isAdmin = role === 'admin';
   const hidden = of.collection.isUsers
-    ? [
-        isSelf(of) ? 'password' : 'currentPassword',
-        'keepKeys',
-        state.me?.role !== 'admin' && 'role',
-      ]
+    ? [isSelf(of) ? 'password' : 'currentPassword', 'keepKeys', !isAdmin && 'role']
     : [];
   return of.collection.fields.filter(
-    ({ name, created, changed, declared }) =>
-      (of.isNew ? created : changed) && !hidden.includes(name) && maySet(of, declared.set),
+    ({ name, created, changed, declared: { set } }) =>
+      (of.isNew ? created : changed) &&
+      !hidden.includes(name) &&
+      (!set || isAdmin || set.some((word) => word === role || (word === 'owner' && of.isOwner))),
   );
 }
 

@@ -15,7 +15,7 @@ import { control } from './control.js';
 import { removeSoon } from './removal.js';
 import { alignColumns } from './parts.js';
 
-/** @import { Collection, Description, Field } from '../types.js' */
+/** @import { Collection, Description } from '../types.js' */
 /** @import { Related } from '../state/related.js' */
 
 const [peekMax, columnsMax, controlsMax] = [3, 6, 5];
@@ -86,9 +86,13 @@ function drawTable(id, related, index) {
   );
 }
 
-/** The fields that a record added here needs, and some others. @type {(of: Related) => Field[]} */
-const addedFields = ({ from, field }) =>
-  from.fields
+/**
+ * @type {(id: string, of: Related, index: number) => Description}
+ */
+function adder(id, of, index) {
+  const { from, field, isTried } = of;
+  // What the record needs, and some others.
+  const fields = from.fields
     .filter(
       ({ name, created, schema }) =>
         created && name !== field.name && name !== 'id' && !schema.properties,
@@ -97,14 +101,8 @@ const addedFields = ({ from, field }) =>
       ({ isRequired, kind }, index) =>
         isRequired || (index < controlsMax && kind !== 'json' && kind !== 'long'),
     );
-
-/**
- * @type {(id: string, of: Related, index: number) => Description}
- */
-function adder(id, of, index) {
-  const { from, field, isTried } = of;
   const read = () =>
-    addedFields(of).map((each) => {
+    fields.map((each) => {
       const text = of.texts[each.name] ?? toText(each, each.declared.default);
       return { field: each, text, at: `add-${index}-${each.name}`, ...fromText(each, text) };
     });
